@@ -1,0 +1,56 @@
+/* arena.h - bump allocation out of one reserved block.
+ *
+ * An arena owns its memory; whatever is allocated from it only borrows. It never grows after arena_reserve, so pointers
+ * stay valid until arena_free; nothing is freed one by one, so an early return is always safe. An arena that was never
+ * reserved measures: allocations return NULL and only count. */
+#ifndef LRNN_CORE_ARENA_H
+#define LRNN_CORE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ARENA_ALIGN 64  /* bytes; one cache line, one AVX-512 register */
+#define ARENA_GUARD 64  /* bytes of guard zone behind each allocation when guards are on */
+
+struct arena {
+    char *base;       /* NULL while measuring */
+    size_t size;      /* bytes reserved */
+    size_t used;      /* bytes handed out, guards included */
+    size_t peak;      /* largest `used` ever */
+    bool guards;      /* put a poisoned zone behind each allocation; set before the first one */
+    int fail_after;   /* tests: the n-th allocation from now fails; 0 = never */
+};
+
+/* Reserves `bytes` of zeroed memory, huge pages asked for. Pages are committed when first touched, so a generous
+ * reservation costs nothing. Errors: ST_FAIL naming the size when the system refuses. */
+enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
+
+/* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL when measuring, when the arena is
+ * full, or when fail_after strikes; the arena is then unchanged except for `peak`, which counts what was wanted. */
+void *arena_alloc(struct arena *a, size_t bytes);
+
+/* A copy of the string on the arena; NULL as arena_alloc. */
+char *arena_strdup(struct arena *a, const char *text);
+
+/* Allocations after the mark are given back by the release (not zeroed again). */
+size_t arena_mark(const struct arena *a);
+void arena_release(struct arena *a, size_t mark);
+
+/* Whether every guard zone handed out still holds its pattern. True when guards are off. */
+bool arena_guards_intact(const struct arena *a);
+
+void arena_free(struct arena *a);
+
+/* Bytes of physical memory of the machine; 0 if unknown. */
+size_t machine_memory_bytes(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,107 @@
+/* graph.h - record once, replay many.
+ *
+ * A model is recorded for fixed shapes: op functions (kernels/kernel.h) append calls and return tensors; nothing is
+ * computed. graph_plan chooses a kernel for each call, lays out all memory from the lifetimes and binds pointers.
+ * Then graph_forward walks the list and graph_backward walks it in reverse. Nothing allocates while walking.
+ *
+ * Recording errors are sticky: the first one is kept, later recording does nothing and returns NULL, NULL tensors are
+ * accepted and passed on; graph_plan returns the error. So mixers read like their equations. */
+#ifndef LRNN_CORE_GRAPH_H
+#define LRNN_CORE_GRAPH_H
+
+#include "core/arena.h"
+#include "core/op.h"
+#include "core/params.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct graph_options {
+    bool training;                        /* plan a backward walk; dropout acts */
+    bool guards;                          /* tests: a guard zone behind each planned buffer */
+    enum device device;
+    const char *kernel;                   /* force this kernel (or "reference") where it applies; NULL or "" = first applicable */
+    const struct kernel *const *kernels;  /* NULL-terminated list in order of preference: kernel_list() */
+};
+
+struct graph {
+    struct graph_options options;
+    struct params *params;      /* shared, not owned */
+    struct error error;         /* first recording error */
+    struct arena host;          /* owns calls, tensors, attributes, names */
+    struct arena memory;        /* one block: activations, gradients, workspace */
+    struct call *calls;
+    int n_calls, calls_capacity;
+    struct tensor **tensors;
+    int n_tensors, tensors_capacity;
+    struct tensor *root;        /* where the backward walk starts */
+    char scope[128];            /* prefix of parameter names being declared */
+    size_t planned_bytes;       /* size of the block */
+    size_t sum_bytes;           /* what it would be without reuse */
+    int first_guard_failure;    /* index of the call after which a guard was found broken; -1 = none */
+};
+
+/* params may be NULL for graphs without parameters; it is shared, and outlives the graph. */
+enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e);
+void graph_free(struct graph *g);
+
+/* --- recording ------------------------------------------------------------------------------------------------ */
+
+/* An input the caller fills after planning through ->data. With needs_grad its gradient stays readable in ->grad.
+ * dims are copied. */
+struct tensor *graph_input(struct graph *g, const char *name, int rank, const int64_t *dims, bool needs_grad);
+
+/* An int32 input whose values lie in [0, limit), or also equal -100 ("ignored") if `ignorable`. */
+struct tensor *graph_input_ids(struct graph *g, const char *name, int rank, const int64_t *dims, int32_t limit,
+                               bool ignorable);
+
+/* The parameter scope + spec->name: declared in the graph's params, shown as a tensor of the contract's dims. */
+struct tensor *graph_param(struct graph *g, const struct param_spec *spec);
+
+/* Appends "name." to the scope; graph_scope_pop takes the last part off. */
+void graph_scope_push(struct graph *g, const char *name);
+void graph_scope_pop(struct graph *g);
+
+/* Records one op: copies attr, runs op->infer. Two inputs that want gradients must not be the same tensor. Returns the
+ * call (its outputs in ->out), or NULL after an error or when a required input is NULL because of an earlier error. */
+struct call *graph_record(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
+                          struct tensor *const *in, int n_in);
+
+/* For op->infer: creates the next output of the call. */
+struct tensor *graph_output(struct graph *g, struct call *c, enum dtype dtype, int rank, const int64_t *dims);
+
+/* Another shape on the same memory and gradient; the counts must agree. */
+struct tensor *graph_reshape(struct graph *g, struct tensor *t, int rank, const int64_t *dims);
+
+/* Keeps value (and gradient) of t readable after the walk. */
+void graph_keep(struct graph *g, struct tensor *t);
+
+/* The backward walk starts at t: its gradient is what the caller puts into t->grad (graph_backward), or 1 when t has
+ * one element (a loss). Keeps t. */
+void graph_set_root(struct graph *g, struct tensor *t);
+
+/* Records the first error; later ones are ignored. */
+void graph_fail(struct graph *g, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* --- planning and walking ------------------------------------------------------------------------------------- */
+
+/* Returns the recording error if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
+ * must have been reserved. Errors: no kernel applies (ST_USAGE, naming op and reason), out of memory. */
+enum status graph_plan(struct graph *g, struct error *e);
+
+/* Bytes graph_plan would reserve; callable after recording, before planning. */
+enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
+
+void graph_forward(struct graph *g, struct step_state *state);
+
+/* Gradients of all parameters and of inputs with needs_grad, overwriting the previous ones. */
+void graph_backward(struct graph *g, struct step_state *state);
+
+/* Sum of the ops' costs for one pass. */
+struct cost graph_cost(const struct graph *g, enum pass pass);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,118 @@
+/* op.h - what an op is and what a kernel is.
+ *
+ * An op is a piece of mathematics, declared once: shapes, cost, which values its gradient needs. A kernel is one way to
+ * compute it on one device: forward and gradient, same call record for the reference, the CPU and the CUDA twin. */
+#ifndef LRNN_CORE_OP_H
+#define LRNN_CORE_OP_H
+
+#include "core/status.h"
+#include "core/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OP_MAX_IN 8
+#define OP_MAX_OUT 4
+
+enum device { DEVICE_CPU, DEVICE_CUDA, DEVICE_COUNT };
+enum pass { PASS_FORWARD, PASS_BACKWARD };
+
+struct graph;
+struct op;
+struct kernel;
+
+/* What changes from step to step. Lives in device memory and is changed only by ops, so that a step can be captured
+ * once and replayed. */
+struct step_state {
+    uint64_t seed;       /* of the run; dropout masks */
+    int64_t step;        /* completed optimiser steps */
+    double lr;           /* of the current update */
+    double grad_norm;    /* global L2 norm before clipping, of the current update */
+    double loss;         /* of the current step */
+    double loss_sum;     /* since the host last reset it */
+    int64_t loss_steps;
+    int32_t frozen;      /* 1 after a non-finite loss or gradient norm: updates are skipped from then on */
+    int64_t frozen_step; /* the step that froze it */
+};
+
+/* Where and how a walk runs. */
+struct exec {
+    enum device device;
+    bool training;             /* dropout acts; false in evaluation graphs */
+    struct step_state *state;  /* device memory; NULL where no op reads it */
+    void *stream;              /* CUDA stream; unused on the CPU */
+};
+
+/* One recorded op with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
+struct call {
+    const struct op *op;
+    const struct kernel *kernel;
+    const void *attr;               /* the op's own attribute struct, or NULL */
+    int n_in, n_out;
+    struct tensor *in[OP_MAX_IN];   /* NULL where an optional input is absent */
+    struct tensor *out[OP_MAX_OUT];
+    real *din[OP_MAX_IN];           /* where the gradient of input i goes; NULL = not wanted */
+    uint32_t accumulate;            /* bit i: add to din[i] instead of overwriting it */
+    void *workspace;                /* bytes as kernel->workspace says; contents undefined on entry of each pass */
+    int index;                      /* position in the graph; the dropout sub-stream */
+};
+
+/* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward call. */
+LRNN_INLINE const real *call_dout(const struct call *c, int j) {
+    return c->out[j]->grad;
+}
+
+LRNN_INLINE bool call_accumulates(const struct call *c, int i) {
+    return (c->accumulate >> i) & 1u;
+}
+
+/* Bookkeeping cost of one pass: FLOPs (a multiply-add counts 2) and the smallest possible memory traffic. */
+struct cost {
+    double flops, bytes;
+};
+
+struct op {
+    const char *name;      /* "scan_block" */
+    const char *maths;     /* the equation, one ASCII line */
+    const char *source;    /* paper and equation number, or "" */
+    uint32_t needs_in;     /* bit i: the gradient reads the VALUE of input i */
+    uint32_t needs_out;    /* bit j: the gradient reads the VALUE of output j */
+    uint32_t no_grad_in;   /* bit i: input i never has a gradient (tokens, targets) */
+    uint32_t mutates;      /* bit i: forward writes input i in place (optimiser); such ops have no gradient */
+
+    /* Checks shapes and attributes of the recorded inputs and creates the outputs with graph_output(g, c, ...).
+     * On a misfit: graph_fail(g, ST_USAGE, ...) naming both numbers; returns nothing else. */
+    void (*infer)(struct graph *g, struct call *c);
+
+    struct cost (*cost)(const struct call *c, enum pass pass);
+
+    /* For the tests and `lrnn perf op`: records inputs (graph_input, graph_input_ids) and this op for example number
+     * `variant` with characteristic length n (1, 2, 31, 33, a prime...), small otherwise; returns false if there is no
+     * such variant. Variants cover optional inputs and every attribute value. */
+    bool (*example)(struct graph *g, int64_t n, int variant);
+};
+
+struct kernel {
+    const char *name;      /* "scan_block_cpu"; stored in run records, forced by --kernel */
+    const struct op *op;
+    enum device device;
+    bool reference;        /* plain C, CPU, any size, never tuned; one per op */
+    bool inexact;          /* result may differ from the reference in rounding; false = bit-equal */
+    double tolerance;      /* against the reference, relative to the largest magnitude, in units of machine epsilon of
+                              `real`; the kernel's file says why */
+
+    /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */
+    bool (*applicable)(const struct call *c, const char **why);
+    /* Bytes of scratch of one pass; NULL = none. Depends on shapes and attributes alone. */
+    size_t (*workspace)(const struct call *c, enum pass pass);
+    /* Writes all outputs. Allocates nothing; async on CUDA. Bit-identical at any thread count. */
+    void (*forward)(const struct call *c, const struct exec *x);
+    /* Writes (or adds to, see call_accumulates) every din[i] that is not NULL. NULL for ops that have no gradient. */
+    void (*backward)(const struct call *c, const struct exec *x);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

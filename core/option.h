@@ -1,0 +1,83 @@
+/* option.h - option tables. A struct's settable fields are described once by a table; the command line, config files,
+ * --help, `lrnn info`, --print-config and the stored configuration all read that table. */
+#ifndef LRNN_CORE_OPTION_H
+#define LRNN_CORE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OPTION_TEXT 256 /* bytes of an OPT_TEXT field, terminator included */
+
+enum option_type {
+    OPT_INT,    /* int64_t; accepts k, M and G as 1e3, 1e6, 1e9 ("100k") */
+    OPT_REAL,   /* double */
+    OPT_BOOL,   /* bool; yes or no */
+    OPT_CHOICE, /* int; index into the blank-separated `choices` */
+    OPT_TEXT_FIELD, /* char[OPTION_TEXT] */
+    OPT_TIME    /* double seconds; accepts s, m and h ("30m") */
+};
+
+enum option_flag {
+    OPT_AXIS = 1,     /* a difficulty axis of a task: profiles and sweeps may vary it */
+    OPT_AUTO = 2,     /* 0 (OPT_INT) or "" stands for "derived from the sizes"; printed as auto */
+    OPT_RUNTIME = 4   /* does not change results (threads, output folder): left out of the run's identity */
+};
+
+struct option {
+    const char *name;    /* with hyphens; the table ends with name == NULL */
+    enum option_type type;
+    size_t offset;       /* of the field in the object */
+    const char *value;   /* default, as text */
+    double min, max;     /* inclusive bounds of OPT_INT, OPT_REAL and OPT_TIME */
+    const char *choices; /* OPT_CHOICE: blank-separated names */
+    const char *help;    /* one line: meaning, unit */
+    unsigned flags;
+};
+
+/* Sets every field of *object to its default. */
+enum status options_default(const struct option *table, void *object, struct error *e);
+
+/* Sets one field from text. `owner` names the table's object in messages ("mixer bdlru", "task s5").
+ * Errors, ST_USAGE: unknown name (with the nearest one), text that is not wholly a value, value out of range. */
+enum status options_set(const struct option *table, void *object, const char *owner, const char *name,
+                        const char *value, struct error *e);
+
+/* Sets fields from "name=value" pairs separated by any of `separators` ("," on the command line, " " in case files);
+ * an empty or NULL text sets nothing. Errors as options_set, also a pair without '=', and a name given twice. */
+enum status options_parse(const struct option *table, void *object, const char *owner, const char *text,
+                          const char *separators, struct error *e);
+
+/* Writes "name=value<separator>name=value" of all fields, in table order, canonical form (shortest text that reads
+ * back the same), skipping entries with any of `skip_flags`. Returns the length it wants, as snprintf. */
+int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
+                   char *buffer, size_t size);
+
+/* Value of one field in canonical form; as snprintf. */
+int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
+
+/* The entry of that name, or NULL. */
+const struct option *option_find(const struct option *table, const char *name);
+
+/* Of `count` names (name_of(list, i)), the one nearest to `name` by edit distance; NULL if none is near. */
+const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i), const void *list);
+
+/* Prints one line an option: name, default, range or choices, help. `prefix` is "--" for flags, "" for keys. */
+void options_print_help(const struct option *table, const char *prefix, FILE *out);
+
+/* Strict number parsing: the whole text or an error. Shortest decimal text that reads back as the same double. */
+bool parse_int64(const char *text, int64_t *value);
+bool parse_double(const char *text, double *value);
+int format_double(double value, char *buffer, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

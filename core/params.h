@@ -1,0 +1,100 @@
+/* params.h - the parameters of a model: one flat block of values, with gradients and moments beside it.
+ *
+ * Graphs (training, evaluation, one per length) share one struct params. A parameter has a contract: its name and its
+ * element order at the border (case files, export, import). Inside it may be stored transposed, so that scans are
+ * unit-stride; `layout` says how, and nothing else in the program needs to know. */
+#ifndef LRNN_CORE_PARAMS_H
+#define LRNN_CORE_PARAMS_H
+
+#include "core/arena.h"
+#include "core/philox.h"
+#include "core/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LAYOUT_MAX_RANK 6
+
+/* The contract tensor viewed row-major with dims[0..rank) is stored with its axes in the order order[0..rank): stored
+ * axis a is contract axis order[a]. rank == 0: stored as in the contract. */
+struct layout {
+    int rank;
+    int64_t dims[LAYOUT_MAX_RANK];
+    int order[LAYOUT_MAX_RANK];
+};
+
+enum init_kind {
+    INIT_ZERO,
+    INIT_CONST,   /* a */
+    INIT_UNIFORM, /* U[a, b) */
+    INIT_NORMAL,  /* N(a, b^2) */
+    INIT_CUSTOM   /* draw(rng of that element, element in contract order, a, b) */
+};
+
+struct init {
+    enum init_kind kind;
+    double a, b;
+    double (*draw)(struct rng *r, int64_t element, double a, double b);
+    const char *draws_as; /* share the random numbers of this parameter of the same scope (LRU: gamma follows nu); or NULL */
+};
+
+enum param_group {
+    PARAM_DECAY,    /* trained with weight decay */
+    PARAM_NO_DECAY, /* trained without */
+    PARAM_CONST     /* exported and imported, never trained: no gradient, no moments, not counted */
+};
+
+struct param_spec {
+    const char *name; /* the contract's name, relative to the scope */
+    int rank;
+    int64_t dims[TENSOR_MAX_RANK];
+    struct layout layout;
+    struct init init;
+    enum param_group group;
+};
+
+struct param {
+    const char *name; /* full name, scope included */
+    struct param_spec spec;
+    int64_t count;    /* elements */
+    int64_t offset;   /* of its first element in the flat block; a multiple of 16 */
+};
+
+struct params {
+    struct param *list;
+    int n, capacity;
+    int64_t floats;       /* length of the flat block, padding included */
+    real *value, *grad;   /* NULL until params_reserve */
+    real *moment1, *moment2;
+    struct arena names;   /* owns list and strings */
+    struct arena block;   /* owns value, grad, moments */
+};
+
+enum status params_create(struct params *p, struct error *e);
+void params_free(struct params *p);
+
+/* Declares a parameter under the full name `name`, or finds the one of that name (the shapes must agree). The pointer
+ * is valid until params_free. NULL after an error: shapes disagree, or declared after params_reserve. */
+struct param *params_declare(struct params *p, const char *name, const struct param_spec *spec, struct error *e);
+
+struct param *params_find(const struct params *p, const char *name);
+
+/* Allocates the blocks; `training` adds gradients and moments. Errors: ST_FAIL naming the bytes. */
+enum status params_reserve(struct params *p, bool training, struct error *e);
+
+/* Draws every parameter. An element's value depends on (seed, name, element in contract order) alone, not on the inner
+ * layout, the order of declaration, or other parameters. */
+void params_init(struct params *p, uint64_t seed);
+
+/* Number of trained parameters (PARAM_CONST and padding excluded). */
+int64_t params_trained(const struct params *p);
+
+/* Copies between a stored tensor (value or grad block of this parameter) and contract order. */
+void param_to_contract(const struct param *param, const real *stored, double *contract);
+void param_from_contract(const struct param *param, const double *contract, real *stored);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,95 @@
+/* philox.h - counter-based randomness: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+ *
+ * There is no hidden state: a number is a pure function of (seed, stream, index, position), so any thread, and any
+ * device, may make example i of a split without having made the ones before it. */
+#ifndef LRNN_CORE_PHILOX_H
+#define LRNN_CORE_PHILOX_H
+
+#include <stdint.h>
+
+#include "core/real.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Disjoint uses of one seed. Values are part of the numerics version: append, never renumber. */
+enum rng_stream {
+    STREAM_INIT = 1,    /* initial parameters; index = parameter's name hash, position = element */
+    STREAM_DATA = 2,    /* examples of a task; index = example */
+    STREAM_SHUFFLE = 3, /* order of the training examples; index = epoch */
+    STREAM_DROPOUT = 4, /* index = step, one sub-stream an op */
+    STREAM_TABLE = 5,   /* tables a task draws once */
+    STREAM_TEST = 6,    /* inputs of tests */
+    STREAM_BOOTSTRAP = 7 /* resampling of statistics */
+};
+
+struct philox_block {
+    uint32_t word[4];
+};
+
+/* The ten-round bijection of the 128-bit counter under the 64-bit key, as in Random123. */
+LRNN_INLINE struct philox_block philox4x32(struct philox_block counter, uint32_t key0, uint32_t key1) {
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * counter.word[0];
+        uint64_t p1 = (uint64_t)0xCD9E8D57u * counter.word[2];
+        struct philox_block next = {{(uint32_t)(p1 >> 32) ^ counter.word[1] ^ key0, (uint32_t)p1,
+                                     (uint32_t)(p0 >> 32) ^ counter.word[3] ^ key1, (uint32_t)p0}};
+        counter = next;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return counter;
+}
+
+/* Block `block` of the sequence (seed, stream, index). */
+LRNN_INLINE struct philox_block philox_at(uint64_t seed, uint32_t stream, uint64_t index, uint32_t block) {
+    struct philox_block counter = {{(uint32_t)index, (uint32_t)(index >> 32), stream, block}};
+    return philox4x32(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
+}
+
+/* A reader of one sequence, four words at a time. */
+struct rng {
+    uint64_t seed, index;
+    uint32_t stream, block;
+    struct philox_block words;
+    int left; /* unread words in `words` */
+};
+
+LRNN_INLINE struct rng rng_at(uint64_t seed, uint32_t stream, uint64_t index) {
+    struct rng r = {seed, index, stream, 0, {{0, 0, 0, 0}}, 0};
+    return r;
+}
+
+LRNN_INLINE uint32_t rng_u32(struct rng *r) {
+    if (r->left == 0) {
+        r->words = philox_at(r->seed, r->stream, r->index, r->block++);
+        r->left = 4;
+    }
+    return r->words.word[4 - r->left--];
+}
+
+LRNN_INLINE uint64_t rng_u64(struct rng *r) {
+    uint64_t low = rng_u32(r);
+    return low | (uint64_t)rng_u32(r) << 32;
+}
+
+/* Uniform integer in [0, n), n >= 1, without bias (rejection). */
+uint64_t rng_below(struct rng *r, uint64_t n);
+
+/* Uniform in [0, 1) with 53 random bits. */
+LRNN_INLINE double rng_uniform(struct rng *r) {
+    return (double)(rng_u64(r) >> 11) * 0x1p-53;
+}
+
+/* Standard normal (Box-Muller, the cosine branch; two uniforms a draw so that position stays predictable). */
+double rng_normal(struct rng *r);
+
+/* A keyed bijection of [0, n), n >= 1: a Feistel network over the next power of four with cycle walking. Gives the
+ * epoch's shuffled order and distinct training examples without storing either. */
+uint64_t permute_index(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t i, uint64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+/* real.h - the working floating-point type: float in ./lrnn, double in ./lrnn-f64 (make REAL=double).
+ *
+ * real_fma is the only fused multiply-add in the program: -ffp-contract=off everywhere, so no compiler decides. Without
+ * hardware support (PORTABLE=1) it is a multiply and an add, because the library call would be slower than the loop. */
+#ifndef LRNN_CORE_REAL_H
+#define LRNN_CORE_REAL_H
+
+#include <stdint.h>
+
+#ifdef LRNN_DOUBLE
+typedef double real;
+#define REAL_IS_DOUBLE 1
+#define REAL_NAME "fp64"
+#else
+typedef float real;
+#define REAL_IS_DOUBLE 0
+#define REAL_NAME "fp32"
+#endif
+
+#if defined(__CUDACC__)
+#define LRNN_INLINE static inline __host__ __device__
+#else
+#define LRNN_INLINE static inline
+#endif
+
+/* a * b + c */
+LRNN_INLINE real real_fma(real a, real b, real c) {
+#if defined(__FMA__) || defined(__CUDA_ARCH__)
+#ifdef LRNN_DOUBLE
+    return __builtin_fma(a, b, c);
+#else
+    return __builtin_fmaf(a, b, c);
+#endif
+#else
+    return a * b + c;
+#endif
+}
+
+#endif

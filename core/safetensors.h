@@ -1,0 +1,62 @@
+/* safetensors.h - the tensor exchange file: 8-byte little-endian header length, JSON header, raw little-endian data.
+ *
+ * The reader trusts nothing: header length, duplicate keys, dtype, shape overflow, overlaps and holes are each rejected
+ * with the reason. Tensors are F32 or F64 and are handed out as double. */
+#ifndef LRNN_CORE_SAFETENSORS_H
+#define LRNN_CORE_SAFETENSORS_H
+
+#include "core/arena.h"
+#include "core/tensor.h"
+
+#define SAFETENSORS_MAX_HEADER (100u << 20) /* bytes; the format's own cap */
+
+struct st_tensor {
+    const char *name;
+    bool f64;                          /* stored as F64, else F32 */
+    int rank;
+    int64_t dims[TENSOR_MAX_RANK];
+    int64_t count;
+    const unsigned char *bytes;        /* in the file's image */
+};
+
+struct st_pair {
+    const char *key, *value;
+};
+
+struct safetensors {
+    struct st_tensor *tensors;
+    int n;
+    struct st_pair *metadata;
+    int n_metadata;
+    struct arena arena; /* owns everything above */
+};
+
+/* Reads and checks a whole file. Errors: ST_DATA with path, offset where it matters, and reason. */
+enum status safetensors_read(struct safetensors *st, const char *path, struct error *e);
+
+/* The same from memory; `name` stands for the path in messages. The bytes are copied. */
+enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name, struct error *e);
+
+void safetensors_free(struct safetensors *st);
+
+const struct st_tensor *safetensors_find(const struct safetensors *st, const char *name);
+const char *safetensors_metadata(const struct safetensors *st, const char *key); /* NULL if absent */
+
+/* Element i as double (unaligned, little-endian). */
+double st_value(const struct st_tensor *t, int64_t i);
+
+/* A tensor to be written; values in contract order. */
+struct st_source {
+    const char *name;
+    int rank;
+    int64_t dims[TENSOR_MAX_RANK];
+    bool f64;
+    const double *values;
+};
+
+/* Writes under a temporary name in the same folder, fsyncs, renames: the old file stays whole until then.
+ * Errors: ST_FAIL with path and the system's reason. */
+enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
+                              int n_metadata, struct error *e);
+
+#endif

@@ -1,0 +1,40 @@
+/* status.h - result codes and error text.
+ *
+ * A status is the process's exit code, so no table maps one to the other. Every function that can fail returns one
+ * and writes one sentence into the caller's struct error: what, where, expected, got, what to try. */
+#ifndef LRNN_CORE_STATUS_H
+#define LRNN_CORE_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum status {
+    ST_OK = 0,
+    ST_FAIL = 1,         /* a failure of the run or of the machine: disk full, verification failed */
+    ST_USAGE = 2,        /* unknown name, impossible size, bad case file */
+    ST_REGRESSED = 3,    /* the gate found a regression */
+    ST_INCONCLUSIVE = 4, /* the gate could not decide */
+    ST_DATA = 5,         /* data missing or corrupt */
+    ST_DEVICE = 6        /* device missing or out of memory */
+};
+
+struct error {
+    enum status status;
+    char text[1024]; /* one sentence, no newline */
+};
+
+/* Records `status` and the formatted sentence in *e (which may be NULL) and returns `status`. */
+enum status fail(struct error *e, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Returns from the calling function with the status of `call` unless it is ST_OK. The one macro that returns. */
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        enum status try_status_ = (call);                                                                              \
+        if (try_status_ != ST_OK) return try_status_;                                                                  \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* tensor.h - shapes and borrowed memory. A tensor never owns what it points to: arenas do. Row-major, last index fastest. */
+#ifndef LRNN_CORE_TENSOR_H
+#define LRNN_CORE_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/real.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENSOR_MAX_RANK 5
+
+enum dtype { DT_REAL, DT_I32 };
+
+struct param;
+
+struct tensor {
+    const char *name;                /* for messages: "tokens", "layers.0.mixer.gates.weight", "scan_block.h" */
+    enum dtype dtype;
+    int rank;                        /* 1..TENSOR_MAX_RANK */
+    int64_t dims[TENSOR_MAX_RANK];
+    bool needs_grad;                 /* some parameter or input of interest lies upstream */
+    bool keep;                       /* value and gradient stay readable after the walk (inputs, outputs) */
+    void *data;                      /* real * or int32_t *; bound by graph_plan */
+    real *grad;                      /* NULL if no gradient is wanted; bound by graph_plan */
+    struct tensor *base;             /* a view shares memory and gradient with its base; NULL if it is none */
+    struct param *param;             /* the parameter it shows, or NULL */
+    int producer;                    /* index of the call that writes it; -1 for inputs and parameters */
+    int id;                          /* index in the graph's list of tensors */
+};
+
+LRNN_INLINE int64_t tensor_count(const struct tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->dims[i];
+    return n;
+}
+
+/* A tensor seen as a matrix: all leading axes are rows, the last one columns. */
+LRNN_INLINE int64_t tensor_cols(const struct tensor *t) {
+    return t->dims[t->rank - 1];
+}
+
+LRNN_INLINE int64_t tensor_rows(const struct tensor *t) {
+    return tensor_count(t) / tensor_cols(t);
+}
+
+LRNN_INLINE struct tensor *tensor_base(struct tensor *t) {
+    while (t->base) t = t->base;
+    return t;
+}
+
+LRNN_INLINE size_t tensor_bytes(const struct tensor *t) {
+    return (size_t)tensor_count(t) * (t->dtype == DT_I32 ? sizeof(int32_t) : sizeof(real));
+}
+
+LRNN_INLINE real *tensor_real(const struct tensor *t) {
+    return (real *)t->data;
+}
+
+LRNN_INLINE int32_t *tensor_i32(const struct tensor *t) {
+    return (int32_t *)t->data;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,80 @@
+/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside the common backbone. One file a mixer, one line in list.def. */
+#ifndef LRNN_MODELS_MODEL_H
+#define LRNN_MODELS_MODEL_H
+
+#include "core/graph.h"
+#include "core/option.h"
+
+struct dims {
+    int64_t B, T, D;
+};
+
+struct model {
+    const char *name;            /* "bdlru" */
+    const char *summary;         /* one line, ends with the paper's short cite */
+    const char *equation;        /* ASCII, may have several lines */
+    const struct option *options; /* the config keys of spec/mixers.md; ends with name == NULL */
+    size_t inst_bytes;           /* size of the parsed options; at most MODEL_INST_BYTES */
+    bool causal;                 /* output at t depends on inputs up to t only */
+    bool hidden;                 /* the template: tested like the others, not shown by `lrnn list` */
+
+    /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */
+    enum status (*check)(void *inst, const struct dims *d, struct error *e);
+    /* Records the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
+     * names with initialisers. Computes nothing. */
+    struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
+    /* Floats of recurrent state per sequence and layer. */
+    int64_t (*state_floats)(const void *inst, const struct dims *d);
+};
+
+#define MODEL_INST_BYTES 4096
+
+const struct model *const *model_list(void); /* NULL-terminated */
+const struct model *model_find(const char *name);
+
+/* A mixer with its parsed options. */
+struct model_choice {
+    const struct model *model;
+    _Alignas(16) unsigned char inst[MODEL_INST_BYTES];
+};
+
+/* Parses "bdlru:m=5,blocks=32". ST_USAGE: unknown name or option, with the nearest one. */
+enum status model_parse(struct model_choice *choice, const char *text, struct error *e);
+
+/* --- the common backbone ---------------------------------------------------------------------------------------- */
+
+enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
+enum norm_kind { NORM_RMS, NORM_LAYER };
+enum backbone_kind { BACKBONE_MAD_LM };
+
+struct backbone {
+    int64_t dim, layers;     /* D; number of [mixer, MLP] blocks */
+    int mlp, norm, kind;     /* the enums above */
+    double dropout;          /* on each residual branch; training only */
+};
+
+extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout */
+
+/* What a task asks of a net. */
+struct net_shape {
+    int64_t B, T;
+    int64_t vocab_in, vocab_out;
+};
+
+/* A recorded net: tensors of one graph. */
+struct net {
+    struct tensor *tokens;       /* (B,T) ids, filled by the caller */
+    struct tensor *targets;      /* (B,T) ids or IGNORED, filled by the caller */
+    struct tensor *logits;       /* (B,T,V) */
+    struct tensor *loss;         /* [1]; the root */
+    struct tensor *predictions;  /* (B,T) ids */
+};
+
+/* Records embedding, layers, head and loss on the graph (spec/tasks.md 1.1, MAD language model: embedding N(0, 0.02),
+ * x <- x + mixer(norm(x)), x <- x + mlp(norm(x)), head = norm then affine D -> V; linear biases start at 0).
+ * Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.*, layers.I.mlp_norm.weight, layers.I.mlp.*,
+ * norm.weight, head.weight, head.bias. Checks the mixer's options against the sizes. */
+enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
+                      const struct net_shape *shape, struct error *e);
+
+#endif

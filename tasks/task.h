@@ -1,0 +1,65 @@
+/* task.h - where examples come from. One file a task, one line in list.def. An example is a pure function of the task's
+ * options, the seed, the split and its index. */
+#ifndef LRNN_TASKS_TASK_H
+#define LRNN_TASKS_TASK_H
+
+#include "core/arena.h"
+#include "core/batch.h"
+#include "core/option.h"
+
+struct task_shape {
+    int64_t T;                       /* positions of the model's input */
+    int64_t vocab_in, vocab_out;     /* ids; vocab_in 0 = real-valued input of `channels` channels */
+    int64_t channels;
+    bool per_sequence;               /* one label a sequence instead of one target a position */
+    bool needs_causal;               /* a target must not depend on later inputs */
+    int64_t examples[SPLIT_COUNT];   /* in each split */
+    double chance;                   /* primary metric of uniform guessing */
+    double floor;                    /* primary metric of the best trivial answer (spec of the task says which) */
+    double solved;                   /* primary metric at or above which a run counts as solved */
+    const char *metric;              /* primary metric: "acc" (micro, scored tokens) or "macro_acc" */
+};
+
+struct task_alias {
+    const char *name, *options, *summary; /* "s5", "group=s5,n_train=100000", "..." */
+};
+
+struct task {
+    const char *name, *summary;          /* summary ends with the source's short cite */
+    const char *suite;                   /* "word-problem", "mad", ... */
+    bool hidden;                         /* the template: tested like the others, not shown by `lrnn list` */
+    int version;                         /* part of a run's identity: raised when examples change */
+    const struct option *options;
+    size_t inst_bytes;                   /* parsed options and tables' pointers; at most TASK_INST_BYTES */
+    const struct task_alias *aliases;    /* ends with name == NULL; or NULL */
+
+    /* Checks options against each other and makes tables on `host`. ST_USAGE names the numbers, ST_DATA the file. */
+    enum status (*open)(void *inst, uint64_t seed, struct arena *host, struct error *e);
+    void (*shape)(const void *inst, struct task_shape *out);
+    /* Fills one example; pure, thread-safe. index < shape.examples[split]. For SPLIT_TRAIN the targets are those of the
+     * loss, for the others the scored ones. */
+    void (*fill)(const void *inst, enum split split, int64_t index, struct example *x);
+};
+
+#define TASK_INST_BYTES 4096
+
+const struct task *const *task_list(void); /* NULL-terminated */
+const struct task *task_find(const char *name); /* by name only */
+
+/* A task with its parsed options, opened by task_open. */
+struct task_choice {
+    const struct task *task;
+    const char *name;       /* as published tables call it: the alias if its options were not changed, else task:options */
+    char label[512];        /* owns `name` */
+    struct task_shape shape;
+    uint64_t seed;
+    _Alignas(16) unsigned char inst[TASK_INST_BYTES];
+};
+
+/* Parses "s5", "s5:length=8" or "word-problem:group=s5,length=16,n_train=100000". ST_USAGE as model_parse. */
+enum status task_parse(struct task_choice *choice, const char *text, struct error *e);
+
+/* Opens it for a data seed. */
+enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);
+
+#endif
