@@ -1,18 +1,170 @@
-# make            builds ./lrnn            make REAL=double   builds ./lrnn-f64
-# make test       builds and runs all tests
-CC     ?= gcc
-REAL   ?= float
-SUFFIX := $(if $(filter double,$(REAL)),-f64)
-BUILD  ?= build/$(REAL)-$(notdir $(CC))
-OPT    ?= -O3 -march=native $(if $(findstring clang,$(CC)),,-mprefer-vector-width=512)
-WARN   := -Wall -Wextra -Wpedantic -Wshadow $(WERROR)
-CFLAGS_ALL := -std=gnu11 -I. $(OPT) -ffp-contract=off -fopenmp $(WARN) $(if $(filter double,$(REAL)),-DLRNN_DOUBLE) -MMD -MP
-LIBS := -lopenblas -ljansson -lxxhash -lz -lm
-SRC  := $(wildcard core/*.c kernels/*.c models/*.c tasks/*.c harness/*.c)
-OBJ  := $(SRC:%.c=$(BUILD)/%.o)
-lrnn$(SUFFIX): $(OBJ)
-	$(CC) $(CFLAGS_ALL) $(CFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/%.o: %.c
+# lrnn-bench. `make help` lists the targets. A new source file needs no change here: folders are read by wildcard.
+#
+#   REAL=float|double   working precision: ./lrnn or ./lrnn-f64, each with its own objects
+#   CC=gcc|clang        WERROR=1 makes warnings errors
+#   PORTABLE=1          x86-64-v2 instead of this machine's own instruction set
+#   SANITIZE=1          AddressSanitizer and UndefinedBehaviorSanitizer
+#   BUILD=folder        build there, programs included, and leave ./lrnn alone
+VERSION := 0.1.0
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+REAL  ?= float
+BUILD ?= build
+PREFIX ?= /usr/local
+
+# As many compilers at once as there are cores; a -j on the command line wins.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
+endif
+
+ifeq ($(filter $(REAL),float double),)
+$(error REAL=$(REAL) is not known; expected float or double)
+endif
+f64   := $(if $(filter double,$(REAL)),-f64)
+OBJ   := $(BUILD)/$(REAL)
+LRNN  := $(if $(filter build,$(BUILD)),.,$(BUILD))/lrnn$(f64)
+CHECK := $(BUILD)/check$(f64)
+
+# --- flags -------------------------------------------------------------------------------------------------------------
+compiler := $(shell $(CC) --version 2>/dev/null | sed -n 1p)
+clang    := $(findstring clang,$(compiler))
+x86      := $(findstring x86_64,$(shell $(CC) -dumpmachine 2>/dev/null))
+native   := -march=native $(if $(clang),,$(if $(x86),-mprefer-vector-width=512))
+portable := $(if $(x86),-march=x86-64-v2)
+
+ifdef SANITIZE
+OPT ?= -O1 -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE:1=address,undefined) -fno-sanitize-recover=all
+else
+OPT ?= -O3 $(if $(PORTABLE),$(portable),$(native))
+endif
+WARN  := -Wall -Wextra -Wpedantic -Wshadow $(if $(filter 1,$(WERROR)),-Werror)
+FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
+         $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
+COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
+LINK    = $(CC) $(FLAGS) $(LDFLAGS)
+LIBS   := -lopenblas -ljansson -lxxhash -lz -lm
+
+# Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
+commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
+dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
+quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
+about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
+          -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS))
+
+# --- files -------------------------------------------------------------------------------------------------------------
+SRC   := $(wildcard core/*.c kernels/*.c models/*.c tasks/*.c harness/*.c)
+TESTS := $(wildcard tests/*.c)
+FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+main  := $(OBJ)/harness/main.o
+objs  := $(SRC:%.c=$(OBJ)/%.o)
+tobjs := $(TESTS:%.c=$(OBJ)/%.o)
+CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harness/*.[ch] tests/*.[ch] tests/fuzz/*.[ch])
+SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
+
+.PHONY: all programs test other-real test-double sanitize bench layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.DELETE_ON_ERROR:
+
+all: $(LRNN)
+
+programs: $(LRNN) $(CHECK)
+
+$(LRNN): $(objs) $(OBJ)/link.stamp
+	@echo "  LINK $@"
+	@$(LINK) -o $@ $(objs) $(LIBS)
+
+$(CHECK): $(filter-out $(main),$(objs)) $(tobjs) $(OBJ)/link.stamp
+	@echo "  LINK $@"
+	@$(LINK) -o $@ $(filter-out $(main),$(objs)) $(tobjs) $(LIBS) $(shell pkg-config --libs check)
+
+$(OBJ)/%.o: %.c $(OBJ)/flags.stamp
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(CFLAGS) -c -o $@ $<
--include $(OBJ:.o=.d)
+	@echo "  CC   $<"
+	@$(COMPILE) $(ABOUT) -c -o $@ $<
+
+$(OBJ)/harness/version.o: $(OBJ)/about.stamp
+$(OBJ)/harness/version.o: ABOUT = $(about)
+
+# Stamps change only when their text does: other flags rebuild everything, another commit one file, another list of
+# files the programs.
+stamp = @mkdir -p $(@D); printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) > $@
+$(OBJ)/flags.stamp: FORCE
+	$(call stamp,$(call quoted,$(compiler) $(COMPILE)))
+$(OBJ)/about.stamp: FORCE
+	$(call stamp,$(call quoted,$(about)))
+$(OBJ)/link.stamp: FORCE
+	$(call stamp,$(call quoted,$(LDFLAGS) $(SRC) $(TESTS)))
+
+-include $(objs:.o=.d) $(tobjs:.o=.d) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
+
+# --- tests -------------------------------------------------------------------------------------------------------------
+# SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64.
+test: $(CHECK) $(LRNN) other-real
+	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 $(CHECK) $(SUITES)
+
+other-real:
+	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) all
+
+test-double:
+	@$(MAKE) --no-print-directory REAL=double test
+
+# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here.
+sanitize:
+	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
+	  $(MAKE) --no-print-directory SANITIZE=1 BUILD=$(BUILD)/sanitize test
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SANITIZE=fuzzer-no-link,address,undefined BUILD=$(BUILD)/fuzz \
+	  $(FUZZ:%=fuzz-%)
+
+# The corpus in the tree is read only; what the fuzzer adds stays in the build folder.
+$(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
+	@$(LINK) -fsanitize=fuzzer -o $(BUILD)/$* $^ $(LIBS)
+	@mkdir -p $(BUILD)/corpus/$*
+	@echo "  FUZZ $* ($(FUZZ_SECONDS) s)"
+	@$(BUILD)/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
+
+layers:
+	@tools/layers.sh
+
+format:
+	clang-format -i $(CODE)
+
+format-check:
+	@clang-format --dry-run -Werror $(CODE)
+
+# cppcheck takes char * arithmetic for a change of type, and does not see loops that fill an array (the compilers and
+# sanitizers watch for those). The checks of clang-tidy are in .clang-tidy.
+lint:
+	clang-tidy --quiet $(filter-out core/status.c,$(SRC) $(TESTS)) -- -std=gnu11 -I. -include tools/lint.h -fopenmp $(about)
+	cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -I. --suppress=missingIncludeSystem \
+	  --suppress=invalidPointerCast --suppress=uninitvar $(SRC) $(TESTS)
+	shellcheck $(SH)
+
+# --- use ---------------------------------------------------------------------------------------------------------------
+# Only what is set is passed on; the defaults are the program's.
+flag = $(if $($(1)),$(2) '$($(1))')
+bench: all
+	@$(if $(TASK),,echo "make bench: say which task, for example TASK=s5; ./lrnn list tasks names them" >&2; exit 2)
+	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
+	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
+
+install: all
+	install -D -m 755 $(LRNN) $(DESTDIR)$(PREFIX)/bin/lrnn$(f64)
+
+clean:
+	rm -rf $(BUILD) ./lrnn ./lrnn-f64
+
+help:
+	@echo "make                  builds ./lrnn (REAL=double: ./lrnn-f64)"
+	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
+	@echo "make test-double      the same tests in double precision"
+	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
+	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
+	@echo "make layers           fails on an include that the layering forbids"
+	@echo "make format           formats the code (format-check only looks); make lint runs the static checkers"
+	@echo "make install          PREFIX=/usr/local DESTDIR="
+	@echo "make clean            removes what was built"

@@ -25,6 +25,12 @@ struct graph_options {
     const struct kernel *const *kernels;  /* NULL-terminated list in order of preference: kernel_list() */
 };
 
+/* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. */
+struct plan_buffer {
+    size_t bytes, offset;
+    int first, last;
+};
+
 struct graph {
     struct graph_options options;
     struct params *params;      /* shared, not owned */
@@ -37,6 +43,8 @@ struct graph {
     int n_tensors, tensors_capacity;
     struct tensor *root;        /* where the backward walk starts */
     char scope[128];            /* prefix of parameter names being declared */
+    struct plan_buffer *buffers;
+    int n_buffers;
     size_t planned_bytes;       /* size of the block */
     size_t sum_bytes;           /* what it would be without reuse */
     int first_guard_failure;    /* index of the call after which a guard was found broken; -1 = none */

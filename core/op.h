@@ -54,8 +54,11 @@ struct call {
     struct tensor *out[OP_MAX_OUT];
     real *din[OP_MAX_IN];           /* where the gradient of input i goes; NULL = not wanted */
     uint32_t accumulate;            /* bit i: add to din[i] instead of overwriting it */
-    void *workspace;                /* bytes as kernel->workspace says; contents undefined on entry of each pass */
+    void *scratch[2];               /* by pass: bytes as kernel->workspace says, contents undefined; NULL if 0 bytes */
     int index;                      /* position in the graph; the dropout sub-stream */
+    bool active;                    /* the plan's: its gradient is part of the backward walk */
+    bool zero_dout;                 /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
+    int workspace_buffer[2];        /* the plan's */
 };
 
 /* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward call. */

@@ -31,6 +31,11 @@ struct tensor {
     struct param *param;             /* the parameter it shows, or NULL */
     int producer;                    /* index of the call that writes it; -1 for inputs and parameters */
     int id;                          /* index in the graph's list of tensors */
+    int32_t limit;                   /* ids lie in [0, limit) */
+    bool ignorable;                  /* ids may also be -100 */
+    bool has_grad, written;          /* the plan's: a gradient flows here; somebody has written it */
+    int value_last, grad_first;      /* the plan's: moment the value is last read, the gradient first written */
+    int value_buffer, grad_buffer;   /* the plan's: index of the buffer, -1 = none */
 };
 
 LRNN_INLINE int64_t tensor_count(const struct tensor *t) {

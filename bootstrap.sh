@@ -1,0 +1,83 @@
+#!/bin/sh
+# bootstrap.sh - installs what building, testing and plotting need, through apt-get.
+#
+#   ./bootstrap.sh          the base: compiler, make, libraries, test framework, gnuplot
+#   ./bootstrap.sh --dev    also what contributing needs: clang, sanitizers, formatter, static checkers
+#
+# Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
+set -eu
+
+# OpenBLAS in its default, pthread variant: it locks its shared buffers, so OpenMP threads may call it at the same time
+# once it is told to use one thread itself. (A serial build may lack those locks, and the OpenMP variant brings a second
+# OpenMP run-time into clang builds.)
+base='make gcc libc6-dev pkg-config libopenblas-dev libjansson-dev libxxhash-dev zlib1g-dev check gnuplot-nox'
+dev='git clang clang-format clang-tidy cppcheck shellcheck libomp-dev libclang-rt-dev'
+
+say() {
+    printf 'bootstrap: %s\n' "$*"
+}
+
+packages=$base
+case "${1-}" in
+'') ;;
+--dev) packages="$base $dev" ;;
+-h | --help)
+    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+*)
+    say "unknown option \"$1\"; the only one is --dev" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
+    if command -v "${CC:-gcc}" >/dev/null 2>&1 && command -v make >/dev/null 2>&1; then
+        status=0
+        ending='If they are there already, just run make.'
+    else
+        status=1
+        ending='Install them by your own package manager, then run make.'
+    fi
+    say "this system has no apt-get. Needed: GNU make, gcc, pkg-config, gnuplot, and the development files of OpenBLAS" \
+        "(cblas), jansson, xxhash, zlib and Check. $ending" >&2
+    exit $status
+fi
+
+# Also true for a package that another one provides (pkgconf for pkg-config).
+installed() {
+    dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null |
+        awk -v want="$1" '$1 == "installed" { for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); if ($i == want) found = 1 } }
+                          END { exit !found }'
+}
+
+missing=
+for package in $packages; do
+    installed "$package" || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+    say "all there: $packages"
+    exit 0
+fi
+
+say "to install:$missing"
+if [ "$(id -u)" -eq 0 ]; then
+    root=
+elif command -v sudo >/dev/null 2>&1; then
+    root=sudo
+    say 'this needs root; asking sudo'
+else
+    say "this needs root and there is no sudo; run as root: apt-get install$missing" >&2
+    exit 1
+fi
+
+# $root and $missing are lists of words.
+# shellcheck disable=SC2086
+{
+    $root apt-get update -q || say 'apt-get update failed; trying with the package lists that are there'
+    if ! $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing; then
+        say "apt-get could not install:$missing. Its own message above says why; is the network there?" >&2
+        exit 1
+    fi
+}
+say "installed:$missing"

@@ -1,0 +1,210 @@
+/* graph.c - recording: tensors, parameters, calls; and the two walks. Planning is in graph_plan.c. */
+#include "core/graph.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/graph_plan.h"
+
+#define HOST_BYTES ((size_t)64 << 20) /* address space for calls, tensors and names; committed as used */
+#define MAX_CALLS 8192
+#define MAX_TENSORS 32768
+
+enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e) {
+    *g = (struct graph){.options = *options, .params = params, .first_guard_failure = -1};
+    TRY(arena_reserve(&g->host, HOST_BYTES, e));
+    g->calls = arena_alloc(&g->host, MAX_CALLS * sizeof *g->calls);
+    g->tensors = arena_alloc(&g->host, MAX_TENSORS * sizeof *g->tensors);
+    g->calls_capacity = MAX_CALLS;
+    g->tensors_capacity = MAX_TENSORS;
+    return ST_OK;
+}
+
+void graph_free(struct graph *g) {
+    arena_free(&g->memory);
+    arena_free(&g->host);
+    *g = (struct graph){0};
+}
+
+void graph_fail(struct graph *g, enum status status, const char *format, ...) {
+    if (g->error.status != ST_OK) return;
+    va_list args;
+    va_start(args, format);
+    g->error.status = status;
+    vsnprintf(g->error.text, sizeof g->error.text, format, args);
+    va_end(args);
+}
+
+static struct tensor *new_tensor(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dims) {
+    if (g->error.status != ST_OK) return NULL;
+    struct tensor *t = arena_alloc(&g->host, sizeof *t);
+    char *own_name = arena_strdup(&g->host, name);
+    if (!t || !own_name || g->n_tensors == g->tensors_capacity) {
+        graph_fail(g, ST_FAIL, "the graph is too large to record: more than %d tensors", g->tensors_capacity);
+        return NULL;
+    }
+    *t = (struct tensor){.name = own_name, .dtype = dtype, .rank = rank, .producer = -1, .id = g->n_tensors};
+    int64_t count = 1;
+    for (int i = 0; i < rank; i++) {
+        t->dims[i] = dims[i];
+        if (dims[i] < 1 || count > INT64_MAX / 16 / dims[i]) {
+            graph_fail(g, ST_USAGE, "tensor %s: size %" PRId64 " of axis %d is impossible", name, dims[i], i);
+            return NULL;
+        }
+        count *= dims[i];
+    }
+    g->tensors[g->n_tensors++] = t;
+    return t;
+}
+
+struct tensor *graph_input(struct graph *g, const char *name, int rank, const int64_t *dims, bool needs_grad) {
+    struct tensor *t = new_tensor(g, name, DT_REAL, rank, dims);
+    if (!t) return NULL;
+    t->needs_grad = needs_grad;
+    t->keep = true;
+    return t;
+}
+
+struct tensor *graph_input_ids(struct graph *g, const char *name, int rank, const int64_t *dims, int32_t limit,
+                               bool ignorable) {
+    struct tensor *t = new_tensor(g, name, DT_I32, rank, dims);
+    if (!t) return NULL;
+    t->keep = true;
+    t->limit = limit;
+    t->ignorable = ignorable;
+    return t;
+}
+
+struct tensor *graph_param(struct graph *g, const struct param_spec *spec) {
+    if (g->error.status != ST_OK) return NULL;
+    char name[256];
+    snprintf(name, sizeof name, "%s%s", g->scope, spec->name);
+    struct param *param = params_declare(g->params, name, spec, &g->error);
+    if (!param) return NULL;
+    for (int i = 0; i < g->n_tensors; i++)
+        if (g->tensors[i]->param == param) return g->tensors[i];
+    struct tensor *t = new_tensor(g, name, DT_REAL, spec->rank, spec->dims);
+    if (!t) return NULL;
+    t->param = param;
+    t->keep = true;
+    t->needs_grad = spec->group != PARAM_CONST;
+    return t;
+}
+
+void graph_scope_push(struct graph *g, const char *name) {
+    size_t n = strlen(g->scope);
+    snprintf(g->scope + n, sizeof g->scope - n, "%s.", name);
+}
+
+void graph_scope_pop(struct graph *g) {
+    size_t n = strlen(g->scope);
+    if (n) g->scope[--n] = 0; /* the trailing dot */
+    while (n && g->scope[n - 1] != '.') g->scope[--n] = 0;
+}
+
+/* Gradients are written per input, so two inputs of one call must not share one. */
+static bool inputs_distinct(struct graph *g, const struct op *op, struct tensor *const *in, int n_in) {
+    for (int i = 0; i < n_in; i++)
+        for (int j = 0; j < i; j++)
+            if (in[i] && in[j] && in[i]->needs_grad && tensor_base(in[i]) == tensor_base(in[j])) {
+                graph_fail(g, ST_FAIL, "%s: inputs %d and %d are the same tensor %s; record a copy", op->name, j, i,
+                           in[i]->name);
+                return false;
+            }
+    return true;
+}
+
+struct call *graph_record(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
+                          struct tensor *const *in, int n_in) {
+    if (g->error.status != ST_OK || !inputs_distinct(g, op, in, n_in)) return NULL;
+    void *own_attr = attr ? arena_alloc(&g->host, attr_bytes) : NULL;
+    if (g->n_calls == g->calls_capacity || (attr && !own_attr)) {
+        graph_fail(g, ST_FAIL, "the graph is too large to record: more than %d calls", g->calls_capacity);
+        return NULL;
+    }
+    if (attr) memcpy(own_attr, attr, attr_bytes);
+    struct call *c = &g->calls[g->n_calls];
+    *c = (struct call){.op = op, .attr = own_attr, .n_in = n_in, .index = g->n_calls};
+    for (int i = 0; i < n_in; i++) c->in[i] = in[i];
+    g->n_calls++;
+    op->infer(g, c);
+    return g->error.status == ST_OK ? c : NULL;
+}
+
+struct tensor *graph_output(struct graph *g, struct call *c, enum dtype dtype, int rank, const int64_t *dims) {
+    char name[64];
+    snprintf(name, sizeof name, "%s.%d.%d", c->op->name, c->index, c->n_out);
+    struct tensor *t = new_tensor(g, name, dtype, rank, dims);
+    if (!t) return NULL;
+    t->producer = c->index;
+    for (int i = 0; i < c->n_in; i++)
+        if (dtype == DT_REAL && c->in[i] && c->in[i]->needs_grad && !((c->op->no_grad_in >> i) & 1u)) t->needs_grad = true;
+    c->out[c->n_out++] = t;
+    return t;
+}
+
+struct tensor *graph_reshape(struct graph *g, struct tensor *t, int rank, const int64_t *dims) {
+    if (!t) return NULL;
+    struct tensor *view = new_tensor(g, t->name, t->dtype, rank, dims);
+    if (!view) return NULL;
+    if (tensor_count(view) != tensor_count(t)) {
+        graph_fail(g, ST_FAIL, "reshape of %s: %" PRId64 " elements cannot become %" PRId64, t->name, tensor_count(t),
+                   tensor_count(view));
+        return NULL;
+    }
+    view->base = tensor_base(t);
+    view->needs_grad = t->needs_grad;
+    view->producer = t->producer;
+    return view;
+}
+
+void graph_keep(struct graph *g, struct tensor *t) {
+    (void)g;
+    if (t) tensor_base(t)->keep = true;
+}
+
+void graph_set_root(struct graph *g, struct tensor *t) {
+    g->root = t;
+    graph_keep(g, t);
+}
+
+struct cost graph_cost(const struct graph *g, enum pass pass) {
+    struct cost total = {0, 0};
+    for (int i = 0; i < g->n_calls; i++) {
+        const struct call *c = &g->calls[i];
+        if (pass == PASS_BACKWARD && !c->active) continue;
+        struct cost cost = c->op->cost(c, pass);
+        total.flops += cost.flops;
+        total.bytes += cost.bytes;
+    }
+    return total;
+}
+
+static struct exec exec_of(const struct graph *g, struct step_state *state) {
+    return (struct exec){.device = g->options.device, .training = g->options.training, .state = state};
+}
+
+void graph_forward(struct graph *g, struct step_state *state) {
+    struct exec x = exec_of(g, state);
+    for (int i = 0; i < g->n_calls; i++) {
+        if (g->options.guards) plan_before(g, i);
+        g->calls[i].kernel->forward(&g->calls[i], &x);
+        if (g->options.guards) plan_after(g, i, i);
+    }
+}
+
+void graph_backward(struct graph *g, struct step_state *state) {
+    struct exec x = exec_of(g, state);
+    plan_seed_gradients(g);
+    for (int i = g->n_calls - 1; i >= 0; i--) {
+        struct call *c = &g->calls[i];
+        if (!c->active) continue;
+        int time = 2 * g->n_calls - 1 - i;
+        if (g->options.guards) plan_before(g, time);
+        if (c->zero_dout) memset(c->out[0]->grad, 0, tensor_bytes(c->out[0]));
+        c->kernel->backward(c, &x);
+        if (g->options.guards) plan_after(g, time, i);
+    }
+}

@@ -1,0 +1,311 @@
+/* graph_plan.c - choice of kernels and the memory plan.
+ *
+ * Time runs over the forward walk, 0..n-1, then the backward walk: the gradient of call i runs at 2n-1-i. Every buffer
+ * (activation, gradient, workspace) lives over one interval of time; two buffers may share memory if their intervals do
+ * not meet. Buffers are placed largest first at the lowest offset that is free over their interval. */
+#include "core/graph_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD_BYTE 0xA5
+#define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
+
+static int backward_time(const struct graph *g, int call) {
+    return 2 * g->n_calls - 1 - call;
+}
+
+static bool wants_gradient(const struct call *c, int i) {
+    return c->in[i] && c->in[i]->needs_grad && !((c->op->no_grad_in >> i) & 1u);
+}
+
+/* --- choice of kernels ------------------------------------------------------------------------------------------ */
+
+static bool applies(const struct kernel *k, const struct call *c, const char **why) {
+    *why = "no kernel of this op is registered for the device";
+    return !k->applicable || k->applicable(c, why);
+}
+
+static enum status choose_kernel(struct graph *g, struct call *c, struct error *e) {
+    const char *forced = g->options.kernel && *g->options.kernel ? g->options.kernel : NULL;
+    const char *why = "no kernel of this op is registered for the device";
+    const struct kernel *fallback = NULL;
+    for (const struct kernel *const *k = g->options.kernels; *k; k++) {
+        if ((*k)->op != c->op || (*k)->device != g->options.device) continue;
+        bool named = forced && (!strcmp(forced, "reference") ? (*k)->reference : !strcmp(forced, (*k)->name));
+        if (!applies(*k, c, &why)) {
+            if (named) return fail(e, ST_USAGE, "kernel %s does not apply: %s", (*k)->name, why);
+            continue;
+        }
+        if (!fallback || named) fallback = *k;
+        if (named || !forced) break;
+    }
+    if (!fallback) return fail(e, ST_USAGE, "op %s cannot run: %s", c->op->name, why);
+    c->kernel = fallback;
+    return ST_OK;
+}
+
+static enum status choose_kernels(struct graph *g, struct error *e) {
+    const char *forced = g->options.kernel && *g->options.kernel ? g->options.kernel : NULL;
+    bool used = !forced || !strcmp(forced, "reference");
+    for (int i = 0; i < g->n_calls; i++) {
+        TRY(choose_kernel(g, &g->calls[i], e));
+        if (forced && !strcmp(forced, g->calls[i].kernel->name)) used = true;
+    }
+    if (!used) return fail(e, ST_USAGE, "kernel %s computes no op of this graph", forced);
+    return ST_OK;
+}
+
+/* --- lifetimes ---------------------------------------------------------------------------------------------------- */
+
+static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, int last) {
+    struct plan_buffer *b = &g->buffers[g->n_buffers++];
+    *b = (struct plan_buffer){.bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, .first = first, .last = last};
+    return b;
+}
+
+/* Which calls have a gradient to compute: those whose outputs the root depends on through tensors that want one. */
+static void mark_active(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->has_grad = false;
+    if (!g->options.training || !g->root) return;
+    tensor_base(g->root)->has_grad = true;
+    for (int i = g->n_calls - 1; i >= 0; i--) {
+        struct call *c = &g->calls[i];
+        bool reached = false, wanted = false;
+        for (int j = 0; j < c->n_out; j++) reached |= tensor_base(c->out[j])->has_grad;
+        for (int j = 0; j < c->n_in; j++) wanted |= wants_gradient(c, j);
+        c->active = reached && wanted && !c->op->mutates;
+        if (!c->active) continue;
+        struct tensor *first = tensor_base(c->out[0]);
+        c->zero_dout = !first->has_grad;
+        first->has_grad = true;
+        for (int j = 0; j < c->n_in; j++)
+            if (wants_gradient(c, j)) tensor_base(c->in[j])->has_grad = true;
+    }
+}
+
+static void extend(struct tensor *t, int time) {
+    struct tensor *base = tensor_base(t);
+    if (time > base->value_last) base->value_last = time;
+}
+
+/* The last moment each value is read. */
+static void value_lifetimes(struct graph *g) {
+    int end = 2 * g->n_calls;
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->value_last = g->tensors[i]->keep ? end : g->tensors[i]->producer;
+    for (int i = 0; i < g->n_calls; i++) {
+        const struct call *c = &g->calls[i];
+        for (int j = 0; j < c->n_in; j++) {
+            if (!c->in[j]) continue;
+            extend(c->in[j], i);
+            if (c->active && (c->op->needs_in >> j & 1u)) extend(c->in[j], backward_time(g, i));
+        }
+        for (int j = 0; j < c->n_out; j++)
+            if (c->active && (c->op->needs_out >> j & 1u)) extend(c->out[j], backward_time(g, i));
+    }
+}
+
+/* The first moment each gradient is written: by its last consumer, which comes first in the backward walk. */
+static void gradient_lifetimes(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->grad_first = -1;
+    for (int i = g->n_calls - 1; i >= 0; i--) {
+        const struct call *c = &g->calls[i];
+        if (!c->active) continue;
+        if (c->zero_dout) tensor_base(c->out[0])->grad_first = backward_time(g, i);
+        for (int j = 0; j < c->n_in; j++) {
+            if (!wants_gradient(c, j)) continue;
+            struct tensor *t = tensor_base(c->in[j]);
+            if (t->grad_first < 0) t->grad_first = backward_time(g, i);
+        }
+    }
+}
+
+static void add_tensor_buffers(struct graph *g) {
+    int end = 2 * g->n_calls;
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        t->value_buffer = t->grad_buffer = -1;
+        if (t->base || t->param || t->data) continue;
+        t->value_buffer = g->n_buffers;
+        add_buffer(g, tensor_bytes(t), t->producer, t->value_last);
+        if (!t->has_grad) continue;
+        bool root = g->root && t == tensor_base(g->root);
+        int first = root ? -1 : t->grad_first;
+        int last = t->producer < 0 || t->keep ? end : backward_time(g, t->producer);
+        t->grad_buffer = g->n_buffers;
+        add_buffer(g, (size_t)tensor_count(t) * sizeof(real), first, last);
+    }
+}
+
+static void add_workspaces(struct graph *g) {
+    for (int i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
+        c->workspace_buffer[PASS_FORWARD] = c->workspace_buffer[PASS_BACKWARD] = -1;
+        if (!c->kernel->workspace) continue;
+        for (int pass = PASS_FORWARD; pass <= (c->active ? PASS_BACKWARD : PASS_FORWARD); pass++) {
+            size_t bytes = c->kernel->workspace(c, (enum pass)pass);
+            if (!bytes) continue;
+            int time = pass == PASS_FORWARD ? i : backward_time(g, i);
+            c->workspace_buffer[pass] = g->n_buffers;
+            add_buffer(g, bytes, time, time);
+        }
+    }
+}
+
+/* --- placement ------------------------------------------------------------------------------------------------------ */
+
+static int larger_first(const void *a, const void *b) {
+    const struct plan_buffer *x = *(struct plan_buffer *const *)a, *y = *(struct plan_buffer *const *)b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x < y ? -1 : 1; /* a total order: the plan does not depend on the sort */
+}
+
+static bool overlap_in_time(const struct plan_buffer *a, const struct plan_buffer *b) {
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Lowest offset where `b` fits among the placed buffers (kept in ascending offset) that live at the same time. */
+static size_t lowest_fit(struct plan_buffer *const *placed, int n, const struct plan_buffer *b, size_t guard) {
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        if (!overlap_in_time(placed[i], b)) continue;
+        if (at + b->bytes + guard <= placed[i]->offset) return at;
+        size_t end = placed[i]->offset + placed[i]->bytes + guard;
+        if (end > at) at = end;
+    }
+    return at;
+}
+
+static enum status place(struct graph *g, struct error *e) {
+    size_t guard = g->options.guards ? ARENA_GUARD : 0;
+    size_t mark = arena_mark(&g->host), table = (size_t)(g->n_buffers + 1) * sizeof(struct plan_buffer *);
+    struct plan_buffer **order = arena_alloc(&g->host, table), **placed = arena_alloc(&g->host, table);
+    if (!order || !placed) return fail(e, ST_FAIL, "the graph is too large to plan: %d buffers", g->n_buffers);
+    for (int i = 0; i < g->n_buffers; i++) order[i] = &g->buffers[i];
+    qsort(order, (size_t)g->n_buffers, sizeof *order, larger_first);
+    g->planned_bytes = g->sum_bytes = 0;
+    for (int n = 0; n < g->n_buffers; n++) {
+        struct plan_buffer *b = order[n];
+        b->offset = lowest_fit(placed, n, b, guard);
+        int slot = n;
+        for (; slot > 0 && placed[slot - 1]->offset > b->offset; slot--) placed[slot] = placed[slot - 1];
+        placed[slot] = b;
+        if (b->offset + b->bytes + guard > g->planned_bytes) g->planned_bytes = b->offset + b->bytes + guard;
+        g->sum_bytes += b->bytes;
+    }
+    arena_release(&g->host, mark);
+    return ST_OK;
+}
+
+static enum status make_plan(struct graph *g, struct error *e) {
+    if (g->error.status != ST_OK) return fail(e, g->error.status, "%s", g->error.text);
+    TRY(choose_kernels(g, e));
+    mark_active(g);
+    value_lifetimes(g);
+    gradient_lifetimes(g);
+    size_t most = (size_t)(2 * g->n_tensors + 2 * g->n_calls + 1) * sizeof *g->buffers;
+    if (!g->buffers) g->buffers = arena_alloc(&g->host, most);
+    if (!g->buffers) return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
+    g->n_buffers = 0;
+    add_tensor_buffers(g);
+    add_workspaces(g);
+    return place(g, e);
+}
+
+enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {
+    TRY(make_plan(g, e));
+    *bytes = g->planned_bytes;
+    return ST_OK;
+}
+
+/* --- binding ---------------------------------------------------------------------------------------------------------- */
+
+static void *address(const struct graph *g, int buffer) {
+    return buffer < 0 ? NULL : g->memory.base + g->buffers[buffer].offset;
+}
+
+static void bind_tensors(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        if (t->base) continue;
+        if (t->param) {
+            t->data = g->params->value + t->param->offset;
+            t->grad = t->has_grad ? g->params->grad + t->param->offset : NULL;
+        } else if (t->value_buffer >= 0) {
+            t->data = address(g, t->value_buffer);
+            t->grad = address(g, t->grad_buffer);
+        }
+    }
+    for (int i = 0; i < g->n_tensors; i++) { /* views last: bases are bound */
+        struct tensor *t = g->tensors[i];
+        if (!t->base) continue;
+        t->data = t->base->data;
+        t->grad = t->base->grad;
+    }
+}
+
+/* The first writer of a gradient overwrites, the later ones add. */
+static void bind_calls(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->written = false;
+    for (int i = g->n_calls - 1; i >= 0; i--) {
+        struct call *c = &g->calls[i];
+        c->accumulate = 0;
+        for (int j = 0; j < c->n_in; j++) c->din[j] = NULL;
+        if (!c->active) continue;
+        for (int j = 0; j < c->n_in; j++) {
+            if (!wants_gradient(c, j)) continue;
+            struct tensor *t = tensor_base(c->in[j]);
+            c->din[j] = t->grad;
+            if (t->written || t == tensor_base(g->root)) c->accumulate |= 1u << j;
+            t->written = true;
+        }
+    }
+    for (int i = 0; i < g->n_calls; i++)
+        for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++)
+            g->calls[i].scratch[pass] = address(g, g->calls[i].workspace_buffer[pass]);
+}
+
+enum status graph_plan(struct graph *g, struct error *e) {
+    TRY(make_plan(g, e));
+    size_t machine = machine_memory_bytes();
+    if (machine && g->planned_bytes > machine)
+        return fail(e, ST_USAGE, "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
+                    g->planned_bytes >> 20, machine >> 20);
+    TRY(arena_reserve(&g->memory, g->planned_bytes, e));
+    bind_tensors(g);
+    bind_calls(g);
+    if (g->options.guards) plan_before(g, -1);
+    return ST_OK;
+}
+
+void plan_seed_gradients(struct graph *g) {
+    if (tensor_count(g->root) == 1) g->root->grad[0] = 1;
+    for (int i = 0; i < g->n_tensors; i++) { /* a parameter, or an input, that the root does not depend on */
+        struct tensor *t = g->tensors[i];
+        if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
+            memset(g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
+    }
+}
+
+/* --- guards ------------------------------------------------------------------------------------------------------------ */
+
+void plan_before(struct graph *g, int time) {
+    for (int i = 0; i < g->n_buffers; i++) {
+        struct plan_buffer *b = &g->buffers[i];
+        if (b->first != time) continue;
+        memset(g->memory.base + b->offset, POISON_BYTE, b->bytes);
+        memset(g->memory.base + b->offset + b->bytes, GUARD_BYTE, ARENA_GUARD);
+    }
+}
+
+void plan_after(struct graph *g, int time, int index) {
+    for (int i = 0; i < g->n_buffers; i++) {
+        const struct plan_buffer *b = &g->buffers[i];
+        if (time < b->first || time > b->last) continue;
+        const unsigned char *guard = (const unsigned char *)g->memory.base + b->offset + b->bytes;
+        for (int j = 0; j < ARENA_GUARD; j++)
+            if (guard[j] != GUARD_BYTE && g->first_guard_failure < 0) g->first_guard_failure = index;
+    }
+}

@@ -1,0 +1,279 @@
+/* option.c - option tables; see option.h. */
+#include "core/option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OPTIONS 64 /* of one table: options_parse remembers which were given */
+
+bool parse_int64(const char *text, int64_t *value) {
+    if (!*text || isspace((unsigned char)*text)) return false;
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    int64_t factor = *end == 'k' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 1;
+    if (factor > 1) end++;
+    if (errno || end == text || *end || v > INT64_MAX / factor || v < INT64_MIN / factor) return false;
+    *value = (int64_t)v * factor;
+    return true;
+}
+
+bool parse_double(const char *text, double *value) {
+    if (!*text || isspace((unsigned char)*text)) return false;
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || *end || !isfinite(v)) return false;
+    *value = v;
+    return true;
+}
+
+int format_double(double value, char *buffer, size_t size) {
+    if (isnan(value)) return snprintf(buffer, size, "nan");
+    if (isinf(value)) return snprintf(buffer, size, value < 0 ? "-inf" : "inf");
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return snprintf(buffer, size, "%s", text);
+}
+
+static bool parse_time(const char *text, double *seconds) {
+    size_t n = strlen(text);
+    char number[64];
+    if (n < 1 || n >= sizeof number) return false;
+    double unit = text[n - 1] == 's' ? 1 : text[n - 1] == 'm' ? 60 : text[n - 1] == 'h' ? 3600 : 0;
+    memcpy(number, text, n + 1);
+    if (unit > 0) number[n - 1] = 0;
+    if (!parse_double(number, seconds)) return false;
+    *seconds *= unit > 0 ? unit : 1;
+    return true;
+}
+
+/* Index of `name` among blank-separated choices, -1 if absent; with name == NULL the number of choices. */
+static int choice_index(const char *choices, const char *name) {
+    int i = 0;
+    for (const char *at = choices; *at; i++) {
+        size_t n = strcspn(at, " ");
+        if (name && strlen(name) == n && !strncmp(at, name, n)) return i;
+        at += n;
+        at += strspn(at, " ");
+    }
+    return name ? -1 : i;
+}
+
+static void choice_name(const char *choices, int index, char *buffer, size_t size) {
+    const char *at = choices;
+    while (index-- > 0) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    snprintf(buffer, size, "%.*s", (int)strcspn(at, " "), at);
+}
+
+const struct option *option_find(const struct option *table, const char *name) {
+    for (; table->name; table++)
+        if (!strcmp(table->name, name)) return table;
+    return NULL;
+}
+
+/* Levenshtein distance, names longer than the buffer count as far away. */
+static int edit_distance(const char *a, const char *b) {
+    int row[65];
+    size_t n = strlen(b);
+    if (n > 64) return 1000;
+    for (size_t j = 0; j <= n; j++) row[j] = (int)j;
+    for (size_t i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i + 1;
+        for (size_t j = 1; j <= n; j++) {
+            int above = row[j], best = diagonal + (a[i] != b[j - 1]);
+            if (above + 1 < best) best = above + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = best;
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i), const void *list) {
+    const char *best = NULL;
+    int best_distance = 1000;
+    for (int i = 0; i < count; i++) {
+        const char *candidate = name_of(list, i);
+        int distance = edit_distance(name, candidate);
+        size_t n = strlen(name);
+        if (n >= 2 && !strncmp(candidate, name, n)) distance = 1; /* a beginning of a name is near */
+        if (distance < best_distance) {
+            best = candidate;
+            best_distance = distance;
+        }
+    }
+    size_t n = strlen(name);
+    return best_distance <= (n < 4 ? 2 : (int)n / 2) ? best : NULL;
+}
+
+static const char *option_name(const void *list, int i) {
+    return ((const struct option *)list)[i].name;
+}
+
+static int option_count(const struct option *table) {
+    int n = 0;
+    while (table[n].name) n++;
+    return n;
+}
+
+static enum status unknown_option(const struct option *table, const char *owner, const char *name, struct error *e) {
+    const char *near = nearest_name(name, option_count(table), option_name, table);
+    if (near) return fail(e, ST_USAGE, "%s has no option '%s'; did you mean '%s'?", owner, name, near);
+    return fail(e, ST_USAGE, "%s has no option '%s'; `lrnn info` lists what there is", owner, name);
+}
+
+static enum status bad_value(const struct option *o, const char *owner, const char *value, struct error *e) {
+    char low[40], high[40];
+    format_double(o->min, low, sizeof low);
+    format_double(o->max, high, sizeof high);
+    switch (o->type) {
+    case OPT_INT:
+        return fail(e, ST_USAGE, "%s: %s=%s is not a whole number from %s to %s", owner, o->name, value, low, high);
+    case OPT_REAL:
+        return fail(e, ST_USAGE, "%s: %s=%s is not a number from %s to %s", owner, o->name, value, low, high);
+    case OPT_TIME:
+        return fail(e, ST_USAGE, "%s: %s=%s is not a time such as 90s, 30m or 2h", owner, o->name, value);
+    case OPT_BOOL: return fail(e, ST_USAGE, "%s: %s=%s is neither yes nor no", owner, o->name, value);
+    case OPT_CHOICE: return fail(e, ST_USAGE, "%s: %s=%s is not one of: %s", owner, o->name, value, o->choices);
+    default: return fail(e, ST_USAGE, "%s: %s is longer than %d bytes", owner, o->name, OPTION_TEXT - 1);
+    }
+}
+
+static enum status set_value(const struct option *o, void *object, const char *owner, const char *value,
+                             struct error *e) {
+    char *field = (char *)object + o->offset;
+    int64_t whole;
+    double number;
+    switch (o->type) {
+    case OPT_INT:
+        if ((o->flags & OPT_AUTO) && !strcmp(value, "auto")) {
+            *(int64_t *)field = 0;
+            return ST_OK;
+        }
+        if (!parse_int64(value, &whole) || (double)whole < o->min || (double)whole > o->max) break;
+        *(int64_t *)field = whole;
+        return ST_OK;
+    case OPT_REAL:
+    case OPT_TIME:
+        if (!(o->type == OPT_TIME ? parse_time : parse_double)(value, &number)) break;
+        if (number < o->min || number > o->max) break;
+        *(double *)field = number;
+        return ST_OK;
+    case OPT_BOOL:
+        if (strcmp(value, "yes") && strcmp(value, "no")) break;
+        *(bool *)field = value[0] == 'y';
+        return ST_OK;
+    case OPT_CHOICE:
+        if (!*value || choice_index(o->choices, value) < 0) break;
+        *(int *)field = choice_index(o->choices, value);
+        return ST_OK;
+    case OPT_TEXT_FIELD:
+        if (strlen(value) >= OPTION_TEXT) break;
+        snprintf(field, OPTION_TEXT, "%s", value);
+        return ST_OK;
+    }
+    return bad_value(o, owner, value, e);
+}
+
+enum status options_set(const struct option *table, void *object, const char *owner, const char *name,
+                        const char *value, struct error *e) {
+    const struct option *o = option_find(table, name);
+    return o ? set_value(o, object, owner, value, e) : unknown_option(table, owner, name, e);
+}
+
+enum status options_default(const struct option *table, void *object, struct error *e) {
+    for (const struct option *o = table; o->name; o++) TRY(set_value(o, object, "default", o->value, e));
+    return ST_OK;
+}
+
+static enum status parse_pair(const struct option *table, void *object, const char *owner, char *pair,
+                              uint64_t *given, struct error *e) {
+    char *equals = strchr(pair, '=');
+    if (!equals)
+        return fail(e, ST_USAGE, "%s: '%s' is not of the form name=value", owner, pair);
+    *equals = 0;
+    const struct option *o = option_find(table, pair);
+    if (!o) return unknown_option(table, owner, pair, e);
+    uint64_t bit = (uint64_t)1 << (o - table);
+    if (*given & bit) return fail(e, ST_USAGE, "%s: option '%s' is given twice", owner, pair);
+    *given |= bit;
+    return set_value(o, object, owner, equals + 1, e);
+}
+
+enum status options_parse(const struct option *table, void *object, const char *owner, const char *text,
+                          const char *separators, struct error *e) {
+    uint64_t given = 0;
+    if (option_count(table) > MAX_OPTIONS) return fail(e, ST_FAIL, "%s has more than %d options", owner, MAX_OPTIONS);
+    for (const char *at = text ? text : ""; *at;) {
+        at += strspn(at, separators);
+        size_t n = strcspn(at, separators);
+        if (n == 0) break;
+        char pair[OPTION_TEXT * 2];
+        if (n >= sizeof pair) return fail(e, ST_USAGE, "%s: an option is longer than %zu bytes", owner, sizeof pair);
+        memcpy(pair, at, n);
+        pair[n] = 0;
+        at += n;
+        TRY(parse_pair(table, object, owner, pair, &given, e));
+    }
+    return ST_OK;
+}
+
+int option_format_value(const struct option *o, const void *object, char *buffer, size_t size) {
+    const char *field = (const char *)object + o->offset;
+    switch (o->type) {
+    case OPT_INT:
+        if ((o->flags & OPT_AUTO) && *(const int64_t *)field == 0) return snprintf(buffer, size, "auto");
+        return snprintf(buffer, size, "%" PRId64, *(const int64_t *)field);
+    case OPT_REAL:
+    case OPT_TIME: return format_double(*(const double *)field, buffer, size);
+    case OPT_BOOL: return snprintf(buffer, size, "%s", *(const bool *)field ? "yes" : "no");
+    case OPT_CHOICE: {
+        char name[64];
+        choice_name(o->choices, *(const int *)field, name, sizeof name);
+        return snprintf(buffer, size, "%s", name);
+    }
+    case OPT_TEXT_FIELD: return snprintf(buffer, size, "%s", field);
+    }
+    return 0;
+}
+
+int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
+                   char *buffer, size_t size) {
+    int total = 0;
+    for (const struct option *o = table; o->name; o++) {
+        if (o->flags & skip_flags) continue;
+        char value[OPTION_TEXT + 1];
+        option_format_value(o, object, value, sizeof value);
+        size_t room = (size_t)total < size ? size - (size_t)total : 0;
+        total += snprintf(room ? buffer + total : NULL, room, "%s%s=%s", total ? separator : "", o->name, value);
+    }
+    if (total == 0 && size) buffer[0] = 0;
+    return total;
+}
+
+void options_print_help(const struct option *table, const char *prefix, FILE *out) {
+    for (const struct option *o = table; o->name; o++) {
+        char range[160] = "", low[40], high[40];
+        format_double(o->min, low, sizeof low);
+        format_double(o->max, high, sizeof high);
+        if (o->type == OPT_CHOICE) snprintf(range, sizeof range, " (%s)", o->choices);
+        if (o->type == OPT_BOOL) snprintf(range, sizeof range, " (yes no)");
+        if (o->type == OPT_INT || o->type == OPT_REAL) snprintf(range, sizeof range, " (%s..%s)", low, high);
+        char name[80];
+        snprintf(name, sizeof name, "%s%s", prefix, o->name);
+        fprintf(out, "  %-16s %s%s; default %s\n", name, o->help, range, *o->value ? o->value : "none");
+    }
+}

@@ -1,0 +1,141 @@
+/* params.c - the flat block of parameters; see params.h. */
+#include "core/params.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define NAMES_BYTES ((size_t)4 << 20) /* address space for names and records; committed as used */
+#define MAX_PARAMS 4096
+#define BLOCK_ALIGN 16 /* floats: one cache line */
+
+enum status params_create(struct params *p, struct error *e) {
+    *p = (struct params){.capacity = MAX_PARAMS};
+    TRY(arena_reserve(&p->names, NAMES_BYTES, e));
+    p->list = arena_alloc(&p->names, MAX_PARAMS * sizeof *p->list);
+    return ST_OK;
+}
+
+void params_free(struct params *p) {
+    arena_free(&p->names);
+    arena_free(&p->block);
+    *p = (struct params){0};
+}
+
+struct param *params_find(const struct params *p, const char *name) {
+    for (int i = 0; i < p->n; i++)
+        if (!strcmp(p->list[i].name, name)) return &p->list[i];
+    return NULL;
+}
+
+static bool same_shape(const struct param_spec *a, const struct param_spec *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
+}
+
+static int64_t spec_count(const struct param_spec *spec) {
+    int64_t n = 1;
+    for (int i = 0; i < spec->rank; i++) n *= spec->dims[i];
+    return n;
+}
+
+struct param *params_declare(struct params *p, const char *name, const struct param_spec *spec, struct error *e) {
+    struct param *known = params_find(p, name);
+    if (known && same_shape(&known->spec, spec)) return known;
+    if (known) {
+        fail(e, ST_FAIL, "parameter '%s' is declared twice with different shapes", name);
+        return NULL;
+    }
+    int64_t count = spec_count(spec), viewed = 1;
+    for (int i = 0; i < spec->layout.rank; i++) viewed *= spec->layout.dims[i];
+    if (p->value || p->n == p->capacity || (spec->layout.rank && viewed != count)) {
+        fail(e, ST_FAIL, "parameter '%s' of %" PRId64 " elements cannot be declared: %s", name, count,
+             p->value             ? "memory is already reserved"
+             : p->n == p->capacity ? "there are too many parameters"
+                                   : "its layout has another number of elements");
+        return NULL;
+    }
+    struct param *param = &p->list[p->n];
+    *param = (struct param){.name = arena_strdup(&p->names, name), .spec = *spec, .count = count, .offset = p->floats};
+    if (!param->name) {
+        fail(e, ST_FAIL, "no room for the name of parameter '%s'", name);
+        return NULL;
+    }
+    p->n++;
+    p->floats += (count + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+    return param;
+}
+
+enum status params_reserve(struct params *p, bool training, struct error *e) {
+    size_t bytes = (size_t)p->floats * sizeof(real);
+    size_t blocks = training ? 4 : 1;
+    TRY(arena_reserve(&p->block, blocks * (bytes + ARENA_ALIGN), e));
+    p->value = arena_alloc(&p->block, bytes);
+    if (!training) return ST_OK;
+    p->grad = arena_alloc(&p->block, bytes);
+    p->moment1 = arena_alloc(&p->block, bytes);
+    p->moment2 = arena_alloc(&p->block, bytes);
+    return ST_OK;
+}
+
+int64_t params_trained(const struct params *p) {
+    int64_t n = 0;
+    for (int i = 0; i < p->n; i++)
+        if (p->list[i].spec.group != PARAM_CONST) n += p->list[i].count;
+    return n;
+}
+
+/* Index in the stored tensor of element `i` in contract order. */
+static int64_t stored_index(const struct layout *l, int64_t i) {
+    int64_t index[LAYOUT_MAX_RANK], stored = 0;
+    for (int a = l->rank - 1; a >= 0; a--) {
+        index[a] = i % l->dims[a];
+        i /= l->dims[a];
+    }
+    for (int a = 0; a < l->rank; a++) stored = stored * l->dims[l->order[a]] + index[l->order[a]];
+    return stored;
+}
+
+void param_to_contract(const struct param *param, const real *stored, double *contract) {
+    const struct layout *l = &param->spec.layout;
+    for (int64_t i = 0; i < param->count; i++) contract[i] = stored[l->rank ? stored_index(l, i) : i];
+}
+
+void param_from_contract(const struct param *param, const double *contract, real *stored) {
+    const struct layout *l = &param->spec.layout;
+    for (int64_t i = 0; i < param->count; i++) stored[l->rank ? stored_index(l, i) : i] = (real)contract[i];
+}
+
+static double draw(const struct init *init, struct rng *r, int64_t element) {
+    switch (init->kind) {
+    case INIT_CONST: return init->a;
+    case INIT_UNIFORM: return init->a + (init->b - init->a) * rng_uniform(r);
+    case INIT_NORMAL: return init->a + init->b * rng_normal(r);
+    case INIT_CUSTOM: return init->draw(r, element, init->a, init->b);
+    default: return 0;
+    }
+}
+
+/* Key of a parameter's numbers: the run's seed and its name, or the name it shares numbers with in the same scope. */
+static uint64_t init_key(const struct param *param, uint64_t seed) {
+    char name[512];
+    int scope = (int)(strlen(param->name) - strlen(param->spec.name));
+    const char *last = param->spec.init.draws_as ? param->spec.init.draws_as : param->spec.name;
+    int n = snprintf(name, sizeof name, "%.*s%s", scope, param->name, last);
+    return XXH3_64bits_withSeed(name, (size_t)n, seed);
+}
+
+void params_init(struct params *p, uint64_t seed) {
+    memset(p->value, 0, (size_t)p->floats * sizeof(real));
+    for (int i = 0; i < p->n; i++) {
+        const struct param *param = &p->list[i];
+        const struct layout *l = &param->spec.layout;
+        uint64_t key = init_key(param, seed);
+        for (int64_t j = 0; j < param->count; j++) {
+            struct rng r = rng_at(key, STREAM_INIT, (uint64_t)j);
+            p->value[param->offset + (l->rank ? stored_index(l, j) : j)] = (real)draw(&param->spec.init, &r, j);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+/* real_math.h - exp, log, tanh, sigmoid, softplus and sqrt in `real`.
+ *
+ * double: libm. float: branch-free polynomials that compilers vectorise inside `#pragma omp simd` loops; every lane does
+ * the same arithmetic, so an element's bits do not depend on where in a vector it sits. Nothing here reads or sets errno.
+ * NaN comes through everywhere. Errors are measured over all of float by tests/check_real_math.c. Coefficients of exp,
+ * log and tanh: S. Moshier, Cephes single precision (expf.c, logf.c, tanhf.c). */
+#ifndef LRNN_CORE_REAL_MATH_H
+#define LRNN_CORE_REAL_MATH_H
+
+#include <math.h>
+#include <string.h>
+
+#include "core/real.h"
+
+LRNN_INLINE real real_sqrt(real x) {
+#ifdef LRNN_DOUBLE
+    return sqrt(x);
+#else
+    return sqrtf(x);
+#endif
+}
+
+LRNN_INLINE real real_abs(real x) {
+#ifdef LRNN_DOUBLE
+    return fabs(x);
+#else
+    return fabsf(x);
+#endif
+}
+
+#ifdef LRNN_DOUBLE
+
+LRNN_INLINE real real_exp(real x) {
+    return exp(x);
+}
+
+LRNN_INLINE real real_log(real x) {
+    return log(x);
+}
+
+LRNN_INLINE real real_tanh(real x) {
+    return tanh(x);
+}
+
+LRNN_INLINE real real_softplus(real x) {
+    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+#else
+
+LRNN_INLINE uint32_t real_bits(real x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+LRNN_INLINE real real_of_bits(uint32_t u) {
+    real x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. The clamp bounds lie just beyond overflow and underflow, so
+ * exp(89) is inf and exp(-104) is 0. 2^k is applied in two factors because k alone may leave the exponent's range; the
+ * second multiplication rounds once into the denormals. */
+LRNN_INLINE real real_exp(real x) {
+    const real magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, held in the low bits */
+    real y = x < -104.0f ? -104.0f : x;
+    y = y > 89.0f ? 89.0f : y;
+    real shifted = real_fma(y, 1.44269504088896341f, magic);
+    real k = shifted - magic;
+    real r = real_fma(k, -0.693359375f, y); /* ln 2 in two parts; k times the first part is exact */
+    r = real_fma(k, 2.12194440e-4f, r);
+    real p = real_fma(1.9875691500e-4f, r, 1.3981999507e-3f);
+    p = real_fma(p, r, 8.3334519073e-3f);
+    p = real_fma(p, r, 4.1665795894e-2f);
+    p = real_fma(p, r, 1.6666665459e-1f);
+    p = real_fma(p, r, 5.0000001201e-1f);
+    p = real_fma(p, r * r, r) + 1.0f;
+    uint32_t ki = real_bits(shifted) - real_bits(magic) + 512; /* k + 512 >= 0, so that halving is a plain shift */
+    uint32_t low = ki >> 1, high = ki - low;
+    return p * real_of_bits((low - 256 + 127) << 23) * real_of_bits((high - 256 + 127) << 23);
+}
+
+/* log(f + 1) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus e ln 2. */
+LRNN_INLINE real real_log_reduced(real f, real e) {
+    real z = f * f;
+    real p = real_fma(7.0376836292e-2f, f, -1.1514610310e-1f);
+    p = real_fma(p, f, 1.1676998740e-1f);
+    p = real_fma(p, f, -1.2420140846e-1f);
+    p = real_fma(p, f, 1.4249322787e-1f);
+    p = real_fma(p, f, -1.6668057665e-1f);
+    p = real_fma(p, f, 2.0000714765e-1f);
+    p = real_fma(p, f, -2.4999993993e-1f);
+    p = real_fma(p, f, 3.3333331174e-1f);
+    p = p * f * z;
+    p = real_fma(e, -2.12194440e-4f, p);
+    p = real_fma(z, -0.5f, p);
+    return real_fma(e, 0.693359375f, f + p);
+}
+
+/* log x; -inf at 0, NaN below. x = m 2^e with m in [sqrt(1/2), sqrt(2)); denormals are scaled up first. */
+LRNN_INLINE real real_log(real x) {
+    const uint32_t sqrt_half = 0x3f3504f3u; /* bits of sqrt(1/2) */
+    real tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
+    real scaled = x * (tiny > 0 ? 8388608.0f : 1.0f);
+    uint32_t above = real_bits(scaled) - sqrt_half;
+    int32_t exponent = (int32_t)above >> 23;
+    real m = real_of_bits((above & 0x007fffffu) + sqrt_half);
+    real y = real_log_reduced(m - 1.0f, real_fma(tiny, -23.0f, (real)exponent));
+    y = x == 0 ? -INFINITY : y;
+    y = x < 0 ? NAN : y;
+    y = x > 3.40282347e38f ? x : y;
+    return x != x ? x : y;
+}
+
+/* |x| < 5/8: odd polynomial; else 1 - 2 / (e^(2|x|) + 1) with the sign of x. */
+LRNN_INLINE real real_tanh(real x) {
+    real a = real_abs(x), z = x * x;
+    real p = real_fma(-5.70498872745e-3f, z, 2.06390887954e-2f);
+    p = real_fma(p, z, -5.37397155531e-2f);
+    p = real_fma(p, z, 1.33314422036e-1f);
+    p = real_fma(p, z, -3.33332819422e-1f);
+    real small = real_fma(p * z, x, x);
+    real large = 1.0f - 2.0f / (real_exp(a + a) + 1.0f);
+    large = x < 0 ? -large : large;
+    return a < 0.625f ? small : large;
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in [0,1]; the last term restores what 1 + u rounds away. */
+LRNN_INLINE real real_softplus(real x) {
+    real u = real_exp(-real_abs(x)), w = 1.0f + u;
+    real tail = real_log(w) + (u - (w - 1.0f)) / w;
+    return (x > 0 ? x : 0.0f) + tail;
+}
+
+#endif
+
+/* 1 / (1 + e^-x) */
+LRNN_INLINE real real_sigmoid(real x) {
+    return 1 / (1 + real_exp(-x));
+}
+
+#endif

@@ -1,0 +1,475 @@
+/* safetensors.c - reads and writes tensor exchange files; see safetensors.h.
+ *
+ *   bytes 0..7          n, length of the header, little-endian
+ *   bytes 8..8+n        JSON: {"name": {"dtype": "F64", "shape": [3,4], "data_offsets": [0,96]}, ...,
+ *                       "__metadata__": {"key": "value", ...}}
+ *   bytes 8+n..         the data section; offsets count from its start, and the tensors cover it without gap or overlap */
+#include "core/safetensors.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX_BYTES 8
+#define MAX_DEPTH    3       /* {"name": {"shape": [...]}} */
+#define MAX_VALUES   1000000 /* JSON values in a header: bounds what the JSON parser may allocate to about 200 MB */
+#define METADATA     "__metadata__"
+#define SHOWN_NAME   100 /* bytes of a tensor's name in messages */
+
+/* The parts of a file's image, and who to blame. */
+struct image {
+    const char *file;
+    const char *header;
+    size_t header_bytes;
+    const unsigned char *data;
+    size_t data_bytes;
+    struct error *e;
+};
+
+/* A name from a file, fit for a one-line message: control characters replaced, long ones cut. */
+static const char *shown(const char *name, char out[SHOWN_NAME]) {
+    size_t i = 0;
+    for (; name[i] && i < SHOWN_NAME - 1; i++) out[i] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
+    out[i] = '\0';
+    return out;
+}
+
+static size_t width_of(const struct st_tensor *t) {
+    return t->f64 ? sizeof(double) : sizeof(float);
+}
+
+/* Bytes of a tensor, and its count in t->count; false when either overflows. */
+static bool measure(struct st_tensor *t, int64_t *bytes) {
+    t->count = 1;
+    for (int i = 0; i < t->rank; i++)
+        if (__builtin_mul_overflow(t->count, t->dims[i], &t->count)) return false;
+    return !__builtin_mul_overflow(t->count, (int64_t)width_of(t), bytes);
+}
+
+/* --- reading ---------------------------------------------------------------------------------------------------- */
+
+/* Bounds depth and number of values before the JSON parser allocates for them. *values counts generously. */
+static enum status scan_header(const struct image *im, size_t *values) {
+    int depth = 0;
+    bool in_string = false;
+    *values = 1;
+    for (size_t i = 0; i < im->header_bytes; i++) {
+        char c = im->header[i];
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+            continue;
+        }
+        if (c == '"') in_string = true;
+        if (c == '{' || c == '[') depth++;
+        if (c == '}' || c == ']') depth--;
+        if (c == '{' || c == '[' || c == ',') ++*values;
+        if (depth > MAX_DEPTH)
+            return fail(im->e, ST_DATA, "%s: the header nests deeper than %d at offset %zu", im->file, MAX_DEPTH,
+                        PREFIX_BYTES + i);
+        if (*values > MAX_VALUES)
+            return fail(im->e, ST_DATA, "%s: the header holds more than %d values (offset %zu)", im->file, MAX_VALUES,
+                        PREFIX_BYTES + i);
+    }
+    return ST_OK;
+}
+
+static enum status parse_dtype(struct st_tensor *t, const json_t *dtype, const struct image *im) {
+    char name[SHOWN_NAME], found[SHOWN_NAME];
+    if (!json_is_string(dtype))
+        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has no dtype; expected \"F32\" or \"F64\"", im->file,
+                    shown(t->name, name));
+    const char *text = json_string_value(dtype);
+    t->f64 = strcmp(text, "F64") == 0;
+    if (!t->f64 && strcmp(text, "F32") != 0)
+        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has dtype \"%s\"; expected F32 or F64", im->file,
+                    shown(t->name, name), shown(text, found));
+    return ST_OK;
+}
+
+static enum status parse_shape(struct st_tensor *t, const json_t *shape, const struct image *im) {
+    char name[SHOWN_NAME];
+    if (!json_is_array(shape))
+        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has no shape; expected an array of sizes", im->file,
+                    shown(t->name, name));
+    if (json_array_size(shape) > TENSOR_MAX_RANK)
+        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has rank %zu; at most %d is supported", im->file,
+                    shown(t->name, name), json_array_size(shape), TENSOR_MAX_RANK);
+    t->rank = (int)json_array_size(shape);
+    for (int i = 0; i < t->rank; i++) {
+        const json_t *dim = json_array_get(shape, (size_t)i);
+        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
+            return fail(im->e, ST_DATA, "%s: size %d of tensor \"%s\" is not a whole number of at least 0", im->file, i,
+                        shown(t->name, name));
+        t->dims[i] = json_integer_value(dim);
+    }
+    return ST_OK;
+}
+
+/* Places t->bytes. Expects dtype and shape to be known. */
+static enum status parse_offsets(struct st_tensor *t, const json_t *offsets, const struct image *im) {
+    char name[SHOWN_NAME];
+    const json_t *first = json_array_get(offsets, 0), *last = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(last))
+        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has no data_offsets; expected two whole numbers", im->file,
+                    shown(t->name, name));
+    int64_t begin = json_integer_value(first), end = json_integer_value(last), bytes;
+    if (begin < 0 || end < begin || (uint64_t)end > im->data_bytes)
+        return fail(im->e, ST_DATA,
+                    "%s: tensor \"%s\" has data_offsets %" PRId64 " to %" PRId64
+                    ", outside the %zu data bytes of the file",
+                    im->file, shown(t->name, name), begin, end, im->data_bytes);
+    if (!measure(t, &bytes))
+        return fail(im->e, ST_DATA, "%s: the shape of tensor \"%s\" overflows 64 bits", im->file, shown(t->name, name));
+    if (bytes != end - begin)
+        return fail(im->e, ST_DATA,
+                    "%s: tensor \"%s\" has %" PRId64 " bytes at data offset %" PRId64
+                    "; its shape and dtype need %" PRId64,
+                    im->file, shown(t->name, name), end - begin, begin, bytes);
+    t->bytes = im->data + begin;
+    return ST_OK;
+}
+
+static enum status parse_tensor(struct st_tensor *t, json_t *entry, const struct image *im) {
+    char name[SHOWN_NAME], found[SHOWN_NAME];
+    if (!json_is_object(entry))
+        return fail(im->e, ST_DATA, "%s: the entry of tensor \"%s\" is not an object", im->file, shown(t->name, name));
+    const char *key;
+    json_t *value;
+    json_object_foreach(entry, key, value) if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
+                                               strcmp(key, "data_offsets") !=
+                                                   0) return fail(im->e, ST_DATA,
+                                                                  "%s: tensor \"%s\" has the unknown key \"%s\"; "
+                                                                  "expected dtype, shape, data_offsets",
+                                                                  im->file, shown(t->name, name), shown(key, found));
+    TRY(parse_dtype(t, json_object_get(entry, "dtype"), im));
+    TRY(parse_shape(t, json_object_get(entry, "shape"), im));
+    return parse_offsets(t, json_object_get(entry, "data_offsets"), im);
+}
+
+static enum status parse_metadata(struct safetensors *st, json_t *object, const struct image *im) {
+    char name[SHOWN_NAME];
+    if (!json_is_object(object)) return fail(im->e, ST_DATA, "%s: " METADATA " is not an object", im->file);
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        if (!json_is_string(value))
+            return fail(im->e, ST_DATA, "%s: metadata \"%s\" is not a string", im->file, shown(key, name));
+        struct st_pair *pair = &st->metadata[st->n_metadata++];
+        pair->key = arena_strdup(&st->arena, key);
+        pair->value = arena_strdup(&st->arena, json_string_value(value));
+    }
+    return ST_OK;
+}
+
+/* By place in the file; an empty tensor before the one that starts where it stands. */
+static int by_place(const void *left, const void *right) {
+    const struct st_tensor *a = left, *b = right;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
+    return (a->count > 0) - (b->count > 0);
+}
+
+/* The sorted tensors cover the data section exactly. */
+static enum status check_cover(const struct safetensors *st, const struct image *im) {
+    char name[SHOWN_NAME], other[SHOWN_NAME];
+    size_t covered = 0;
+    for (int i = 0; i < st->n; i++) {
+        const struct st_tensor *t = &st->tensors[i];
+        size_t begin = (size_t)(t->bytes - im->data);
+        if (begin < covered)
+            return fail(im->e, ST_DATA,
+                        "%s: tensor \"%s\" at data offset %zu overlaps tensor \"%s\", which ends at %zu", im->file,
+                        shown(t->name, name), begin, shown(st->tensors[i - 1].name, other), covered);
+        if (begin > covered)
+            return fail(im->e, ST_DATA, "%s: data offsets %zu to %zu before tensor \"%s\" belong to no tensor",
+                        im->file, covered, begin, shown(t->name, name));
+        covered = begin + (size_t)t->count * width_of(t);
+    }
+    if (covered != im->data_bytes)
+        return fail(im->e, ST_DATA, "%s: the last %zu of %zu data bytes belong to no tensor", im->file,
+                    im->data_bytes - covered, im->data_bytes);
+    return ST_OK;
+}
+
+static enum status parse_entries(struct safetensors *st, json_t *root, struct image *im) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(root, key, value) {
+        if (strcmp(key, METADATA) == 0) {
+            TRY(parse_metadata(st, value, im));
+            continue;
+        }
+        struct st_tensor *t = &st->tensors[st->n++];
+        t->name = arena_strdup(&st->arena, key);
+        TRY(parse_tensor(t, value, im));
+    }
+    if (st->n > 1) qsort(st->tensors, (size_t)st->n, sizeof *st->tensors, by_place);
+    return check_cover(st, im);
+}
+
+/* Moves the image into the arena together with room for the index, then fills the index. */
+static enum status index_image(struct safetensors *st, json_t *root, struct image *im) {
+    size_t n_tensors = json_object_size(root), n_pairs = json_object_size(json_object_get(root, METADATA));
+    size_t names = im->header_bytes + (n_tensors + 2 * n_pairs) * 2 * ARENA_ALIGN; /* terminators, alignment */
+    TRY(arena_reserve(&st->arena,
+                      im->data_bytes + names + n_tensors * sizeof *st->tensors + n_pairs * sizeof *st->metadata +
+                          4 * ARENA_ALIGN,
+                      im->e));
+    unsigned char *data = arena_alloc(&st->arena, im->data_bytes);
+    st->tensors = arena_alloc(&st->arena, n_tensors * sizeof *st->tensors);
+    st->metadata = arena_alloc(&st->arena, n_pairs * sizeof *st->metadata);
+    if (im->data_bytes > 0) memcpy(data, im->data, im->data_bytes);
+    im->data = data;
+    return parse_entries(st, root, im);
+}
+
+enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name,
+                              struct error *e) {
+    *st = (struct safetensors){0};
+    if (size < PREFIX_BYTES)
+        return fail(e, ST_DATA, "%s: %zu bytes are too few for a safetensors file; expected at least %d", name, size,
+                    PREFIX_BYTES);
+    uint64_t length;
+    memcpy(&length, bytes, sizeof length);
+    length = le64toh(length);
+    if (length > SAFETENSORS_MAX_HEADER || length > size - PREFIX_BYTES)
+        return fail(e, ST_DATA,
+                    "%s: the header length at offset 0 is %" PRIu64 "; %zu bytes follow it, and at most %u are allowed",
+                    name, length, size - PREFIX_BYTES, SAFETENSORS_MAX_HEADER);
+    struct image im = {.file = name,
+                       .header = (const char *)bytes + PREFIX_BYTES,
+                       .header_bytes = (size_t)length,
+                       .data = (const unsigned char *)bytes + PREFIX_BYTES + length,
+                       .data_bytes = size - PREFIX_BYTES - (size_t)length,
+                       .e = e};
+    size_t values;
+    TRY(scan_header(&im, &values));
+    json_error_t why;
+    json_t *root = json_loadb(im.header, im.header_bytes, JSON_REJECT_DUPLICATES, &why);
+    if (!root) {
+        char text[SHOWN_NAME];
+        return fail(e, ST_DATA, "%s: the header is not valid JSON near offset %d: %s", name,
+                    PREFIX_BYTES + why.position, shown(why.text, text));
+    }
+    enum status status = json_is_object(root) ? index_image(st, root, &im)
+                                              : fail(e, ST_DATA, "%s: the header is not a JSON object", name);
+    json_decref(root);
+    if (status != ST_OK) safetensors_free(st);
+    return status;
+}
+
+/* Reads all of an open file; *bytes is the caller's to free. */
+static enum status read_all(int fd, const char *path, unsigned char **bytes, size_t *size, struct error *e) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return fail(e, ST_DATA, "cannot read %s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return fail(e, ST_DATA, "cannot read %s: it is not a regular file", path);
+    *size = (size_t)info.st_size;
+    if (*size > machine_memory_bytes() / 2)
+        return fail(e, ST_DATA,
+                    "cannot read %s: its %zu bytes are more than half of this machine's %zu bytes of memory", path,
+                    *size, machine_memory_bytes());
+    *bytes = malloc(*size + 1);
+    if (!*bytes) return fail(e, ST_FAIL, "cannot read %s: no memory for its %zu bytes", path, *size);
+    for (size_t done = 0; done < *size;) {
+        ssize_t got = read(fd, *bytes + done, *size - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail(e, ST_DATA, "cannot read %s at offset %zu: %s", path, done, strerror(errno));
+        if (got == 0)
+            return fail(e, ST_DATA, "cannot read %s: it ends at offset %zu of %zu while being read", path, done, *size);
+        done += (size_t)got;
+    }
+    return ST_OK;
+}
+
+enum status safetensors_read(struct safetensors *st, const char *path, struct error *e) {
+    *st = (struct safetensors){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
+    if (fd < 0) return fail(e, ST_DATA, "cannot open %s: %s", path, strerror(errno));
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    enum status status = read_all(fd, path, &bytes, &size, e);
+    close(fd);
+    if (status == ST_OK) status = safetensors_parse(st, bytes, size, path, e);
+    free(bytes);
+    return status;
+}
+
+void safetensors_free(struct safetensors *st) {
+    arena_free(&st->arena);
+    *st = (struct safetensors){0};
+}
+
+const struct st_tensor *safetensors_find(const struct safetensors *st, const char *name) {
+    for (int i = 0; i < st->n; i++)
+        if (strcmp(st->tensors[i].name, name) == 0) return &st->tensors[i];
+    return NULL;
+}
+
+const char *safetensors_metadata(const struct safetensors *st, const char *key) {
+    for (int i = 0; i < st->n_metadata; i++)
+        if (strcmp(st->metadata[i].key, key) == 0) return st->metadata[i].value;
+    return NULL;
+}
+
+double st_value(const struct st_tensor *t, int64_t i) {
+    const unsigned char *at = t->bytes + (size_t)i * width_of(t);
+    if (t->f64) {
+        uint64_t bits;
+        double value;
+        memcpy(&bits, at, sizeof bits);
+        bits = le64toh(bits);
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    uint32_t bits;
+    float value;
+    memcpy(&bits, at, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* --- writing ---------------------------------------------------------------------------------------------------- */
+
+/* Adds one tensor's entry to the header and moves *offset past it. */
+static enum status describe(json_t *root, const struct st_source *s, int64_t *offset, const char *path,
+                            struct error *e) {
+    struct st_tensor t = {.f64 = s->f64, .rank = s->rank};
+    char name[SHOWN_NAME];
+    if (s->rank < 0 || s->rank > TENSOR_MAX_RANK)
+        return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has rank %d; 0 to %d is supported", path,
+                    shown(s->name, name), s->rank, TENSOR_MAX_RANK);
+    json_t *shape = json_array();
+    int64_t bytes = 0, end = 0;
+    bool fits = true;
+    for (int i = 0; i < s->rank; i++) {
+        t.dims[i] = s->dims[i];
+        fits = fits && s->dims[i] >= 0;
+        json_array_append_new(shape, json_integer(s->dims[i]));
+    }
+    fits = fits && measure(&t, &bytes) && !__builtin_add_overflow(*offset, bytes, &end);
+    bool taken = strcmp(s->name, METADATA) == 0 || json_object_get(root, s->name);
+    json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", s->f64 ? "F64" : "F32", "shape", shape, "data_offsets",
+                              (json_int_t)*offset, (json_int_t)end);
+    if (!fits || taken || json_object_set_new(root, s->name, entry) != 0) {
+        if (!fits || taken) json_decref(entry);
+        return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has %s", path, shown(s->name, name),
+                    !fits   ? "an impossible shape"
+                    : taken ? "a name that is taken"
+                            : "a name that is not UTF-8");
+    }
+    *offset = end;
+    return ST_OK;
+}
+
+/* The header's text, padded with blanks so that the data section starts at a multiple of 8; the caller frees it. */
+static enum status make_header(char **text, const char *path, const struct st_source *sources, int n,
+                               const struct st_pair *metadata, int n_metadata, struct error *e) {
+    json_t *root = json_object();
+    enum status status = ST_OK;
+    if (n_metadata > 0) {
+        json_t *pairs = json_object();
+        for (int i = 0; i < n_metadata && status == ST_OK; i++)
+            if (json_object_set_new(pairs, metadata[i].key, json_string(metadata[i].value)) != 0)
+                status = fail(e, ST_FAIL, "cannot write %s: metadata number %d is not UTF-8", path, i);
+        json_object_set_new(root, METADATA, pairs);
+    }
+    int64_t offset = 0;
+    for (int i = 0; i < n && status == ST_OK; i++) status = describe(root, &sources[i], &offset, path, e);
+    char *json = status == ST_OK ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (status != ST_OK) return status;
+    size_t length = json ? strlen(json) : 0, padded = (length + 7) / 8 * 8;
+    *text = json ? realloc(json, padded + 1) : NULL;
+    if (!*text) {
+        free(json);
+        return fail(e, ST_FAIL, "cannot write %s: no memory for its header", path);
+    }
+    memset(*text + length, ' ', padded - length);
+    (*text)[padded] = '\0';
+    if (padded <= SAFETENSORS_MAX_HEADER) return ST_OK;
+    free(*text);
+    return fail(e, ST_FAIL, "cannot write %s: a header of %zu bytes; at most %u are allowed", path, padded,
+                SAFETENSORS_MAX_HEADER);
+}
+
+static bool put_value(FILE *f, double value, bool f64) {
+    if (f64) {
+        uint64_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        bits = htole64(bits);
+        return fwrite(&bits, sizeof bits, 1, f) == 1;
+    }
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    bits = htole32(bits);
+    return fwrite(&bits, sizeof bits, 1, f) == 1;
+}
+
+static bool put_file(FILE *f, const char *header, const struct st_source *sources, int n) {
+    uint64_t length = htole64(strlen(header));
+    bool good = fwrite(&length, sizeof length, 1, f) == 1 && fputs(header, f) >= 0;
+    for (int s = 0; s < n && good; s++) {
+        int64_t count = 1;
+        for (int i = 0; i < sources[s].rank; i++) count *= sources[s].dims[i];
+        for (int64_t i = 0; i < count && good; i++) good = put_value(f, sources[s].values[i], sources[s].f64);
+    }
+    return good && fflush(f) == 0 && fsync(fileno(f)) == 0;
+}
+
+/* The folder's entry must reach the disk too, or a power loss could undo the rename. */
+static bool sync_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
+    if (fd < 0) return false;
+    bool good = fsync(fd) == 0;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return good;
+}
+
+/* Writes and renames; false with errno set, and no temporary file left, when something fails. */
+static bool write_and_rename(const char *path, char *temporary, const char *header, const struct st_source *sources,
+                             int n) {
+    int fd = mkstemps(temporary, (int)strlen(".tmp"));
+    if (fd < 0) return false;
+    FILE *f = fdopen(fd, "wb");
+    bool good = f && fchmod(fd, 0644) == 0 && put_file(f, header, sources, n);
+    int reason = errno;
+    if ((f ? fclose(f) : close(fd)) != 0 && good) {
+        good = false;
+        reason = errno;
+    }
+    if (good && rename(temporary, path) == 0) return sync_folder(path);
+    if (good) reason = errno;
+    unlink(temporary);
+    errno = reason;
+    return false;
+}
+
+enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
+                              int n_metadata, struct error *e) {
+    char *header;
+    TRY(make_header(&header, path, sources, n, metadata, n_metadata, e));
+    size_t room = strlen(path) + sizeof ".XXXXXX.tmp";
+    char *temporary = malloc(room);
+    if (temporary) snprintf(temporary, room, "%s.XXXXXX.tmp", path);
+    bool good = temporary && write_and_rename(path, temporary, header, sources, n);
+    enum status status = good ? ST_OK : fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+    free(temporary);
+    free(header);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* args.h - what the commands `train` and `bench` share: flags, config file, TASK and MODEL texts. */
+#ifndef LRNN_HARNESS_ARGS_H
+#define LRNN_HARNESS_ARGS_H
+
+#include "harness/cli.h"
+#include "harness/config.h"
+
+#define ARGS_MAX_GIVEN 64
+
+/* The command line of a run, read but not yet resolved: flags given there stand over a config file's and a profile's. */
+struct args {
+    struct config config;
+    char task[CONFIG_TEXT], model[CONFIG_TEXT];      /* texts, possibly empty */
+    char config_file[OPTION_TEXT];
+    char given_name[ARGS_MAX_GIVEN][32], given_value[ARGS_MAX_GIVEN][OPTION_TEXT]; /* flags of the command line */
+    int n_given;
+};
+
+/* Applies, in this order: defaults, `profile_flags` ("key=value key=value" or NULL), the config file, the flags given.
+ * Call args_note for every flag first. */
+enum status args_apply(struct args *a, const char *profile_flags, struct error *e);
+
+/* Remembers a flag of the command line; a run flag (config or backbone) or "c" is taken (*done = true). */
+enum status args_note(struct args *a, const char *name, const char *value, bool *done, struct error *e);
+
+/* A resolved setup on the heap from texts and configuration; NULL with *e set. Freed with setup_free and free. */
+struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e);
+
+#endif

@@ -1,0 +1,34 @@
+/* bench.h - many runs: a plan of models x learning rates x seeds, done by parallel processes, one record each. */
+#ifndef LRNN_HARNESS_BENCH_H
+#define LRNN_HARNESS_BENCH_H
+
+#include "harness/profile.h"
+#include "harness/train.h"
+
+struct plan {
+    struct setup **setups; /* resolved, owned */
+    int n;
+};
+
+struct runner_options {
+    int jobs;          /* runs at a time, each in its own process */
+    double timeout_s;  /* a run longer than this is killed and becomes a row; 0 = none */
+    bool quiet;
+    bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
+};
+
+/* Does all runs that have no record yet, longest first. A run that dies becomes a row (killed, oom, timeout, error) and
+ * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could not
+ * write its record. *failed counts rows that are not ok among those done now. */
+enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e);
+
+/* Training throughput of each cell of the plan, measured alone with `threads` threads: at least 30 steps after a
+ * warm-up; one row each into OUT/perf.csv. */
+enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e);
+
+/* One cell, in this process. */
+enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row, struct error *e);
+
+void plan_free(struct plan *plan);
+
+#endif

@@ -1,0 +1,152 @@
+/* checkpoint.c - a run's whole state in one file, so that resumed equals uninterrupted, bit for bit.
+ *
+ * Layout: header, values, moment1, moment2, best (params.floats each), curve points, then XXH3-128 over all before it.
+ * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. Same machine and build only:
+ * the run id in the header covers the configuration. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "harness/train.h"
+
+#define MAGIC "LRNNCKP1"
+
+struct header {
+    char magic[8], run_id[RUN_ID_HEX + 7];
+    uint64_t real_bytes, curve_point_bytes;
+    int64_t floats, n_curve;
+    struct step_state state;
+    int64_t best_step;
+    struct scores best_val;
+    double wall_s, data_s, step_s, eval_s, train_loss;
+    int64_t resumed, solved_step, stale;
+    char started[32];
+};
+
+static void checkpoint_path(const struct setup *s, char *path, size_t size) {
+    snprintf(path, size, "%s/checkpoints/%s.ckpt", s->config.out, s->run_id);
+}
+
+static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
+    return sizeof(struct header) + 4 * (size_t)t->params.floats * sizeof(real) + (size_t)n_curve * sizeof(struct curve_point) +
+           sizeof(XXH128_hash_t);
+}
+
+/* The four blocks of reals in file order. */
+static void blocks_of(const struct trainer *t, real *blocks[4]) {
+    blocks[0] = t->params.value;
+    blocks[1] = t->params.moment1;
+    blocks[2] = t->params.moment2;
+    blocks[3] = t->best;
+}
+
+enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e) {
+    char folder[RECORD_TEXT], path[RECORD_TEXT * 2];
+    snprintf(folder, sizeof folder, "%s/checkpoints", t->setup->config.out);
+    TRY(make_folder(folder, e));
+    checkpoint_path(t->setup, path, sizeof path);
+    size_t size = file_bytes(t, p->n_curve), block = (size_t)t->params.floats * sizeof(real);
+    char *bytes = calloc(1, size), *at = bytes;
+    if (!bytes) return fail(e, ST_FAIL, "no memory for a checkpoint of %zu MB", size >> 20);
+    struct header h = {.real_bytes = sizeof(real), .curve_point_bytes = sizeof(struct curve_point), .floats = t->params.floats,
+                       .n_curve = p->n_curve, .state = t->state, .best_step = t->best_step, .best_val = t->best_val,
+                       .wall_s = p->wall_s, .data_s = t->data_s, .step_s = t->step_s, .eval_s = t->eval_s,
+                       .train_loss = p->train_loss, .resumed = p->resumed, .solved_step = p->solved_step, .stale = p->stale};
+    memcpy(h.magic, MAGIC, sizeof h.magic);
+    snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
+    memcpy(h.started, p->started, sizeof h.started);
+    memcpy(at, &h, sizeof h);
+    at += sizeof h;
+    real *blocks[4];
+    blocks_of(t, blocks);
+    for (int i = 0; i < 4; i++, at += block) memcpy(at, blocks[i], block);
+    memcpy(at, p->curve, (size_t)p->n_curve * sizeof *p->curve);
+    at += (size_t)p->n_curve * sizeof *p->curve;
+    XXH128_hash_t sum = XXH3_128bits(bytes, (size_t)(at - bytes));
+    memcpy(at, &sum, sizeof sum);
+    enum status status = write_file_atomic(path, bytes, size, e);
+    free(bytes);
+    return status;
+}
+
+/* Why these bytes are not a checkpoint of this run; NULL if they are. */
+static const char *defect(const struct trainer *t, const struct run_progress *p, const char *bytes, size_t size,
+                          struct header *h) {
+    if (size < file_bytes(t, 0)) return "it is too short";
+    memcpy(h, bytes, sizeof *h);
+    if (memcmp(h->magic, MAGIC, sizeof h->magic)) return "it does not begin with " MAGIC;
+    if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) || h->floats != t->params.floats ||
+        strncmp(h->run_id, t->setup->run_id, sizeof h->run_id))
+        return "it belongs to another run or build";
+    if (h->n_curve < 0 || h->n_curve > p->curve_capacity || size != file_bytes(t, h->n_curve)) return "its length is wrong";
+    XXH128_hash_t sum = XXH3_128bits(bytes, size - sizeof sum), stored;
+    memcpy(&stored, bytes + size - sizeof stored, sizeof stored);
+    return XXH128_isEqual(sum, stored) ? NULL : "its checksum is wrong";
+}
+
+static void restore(struct trainer *t, struct run_progress *p, const struct header *h, const char *bytes) {
+    const char *at = bytes + sizeof *h;
+    size_t block = (size_t)t->params.floats * sizeof(real);
+    real *blocks[4];
+    blocks_of(t, blocks);
+    for (int i = 0; i < 4; i++, at += block) memcpy(blocks[i], at, block);
+    memcpy(p->curve, at, (size_t)h->n_curve * sizeof *p->curve);
+    t->state = h->state;
+    t->best_step = h->best_step;
+    t->best_val = h->best_val;
+    t->data_s = h->data_s;
+    t->step_s = h->step_s;
+    t->eval_s = h->eval_s;
+    p->n_curve = h->n_curve;
+    p->wall_s = h->wall_s;
+    p->resumed = h->resumed + 1;
+    p->solved_step = h->solved_step;
+    p->stale = h->stale;
+    p->train_loss = h->train_loss;
+    memcpy(p->started, h->started, sizeof p->started);
+}
+
+/* The whole file, or NULL with errno. */
+static char *read_all(const char *path, size_t *size) {
+    struct stat info;
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    char *bytes = fstat(fileno(file), &info) == 0 ? malloc((size_t)info.st_size + 1) : NULL;
+    *size = bytes ? fread(bytes, 1, (size_t)info.st_size, file) : 0;
+    fclose(file);
+    return bytes;
+}
+
+enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e) {
+    char path[RECORD_TEXT * 2], aside[RECORD_TEXT * 2 + 16];
+    checkpoint_path(t->setup, path, sizeof path);
+    *found = false;
+    size_t size;
+    char *bytes = read_all(path, &size);
+    if (!bytes && errno == ENOENT) return ST_OK;
+    if (!bytes) return fail(e, ST_FAIL, "cannot read checkpoint %s: %s", path, strerror(errno));
+    struct header h;
+    const char *why = defect(t, p, bytes, size, &h);
+    if (why) {
+        snprintf(aside, sizeof aside, "%s.corrupt", path);
+        fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why, aside);
+        if (rename(path, aside) != 0) fprintf(stderr, "lrnn: cannot rename %s: %s\n", path, strerror(errno));
+    } else {
+        restore(t, p, &h, bytes);
+        *found = true;
+    }
+    free(bytes);
+    return ST_OK;
+}
+
+void checkpoint_remove(const struct setup *setup) {
+    char path[RECORD_TEXT * 2];
+    checkpoint_path(setup, path, sizeof path);
+    unlink(path);
+}

@@ -1,0 +1,283 @@
+/* cli.c - the table of commands, the reading of flags, and help; see cli.h. */
+#include "harness/cli.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/version.h"
+
+#define MAX_FLAGS 128 /* given on one command line */
+
+/* --- commands ------------------------------------------------------------------------------------------------------ */
+
+static const struct command *const commands[] = {
+#define COMMAND(name) &command_##name,
+#include "harness/commands.def"
+#undef COMMAND
+    NULL,
+};
+
+const struct command *const *cli_commands(void) {
+    return commands;
+}
+
+static const char *command_name(const void *list, int i) {
+    return ((const struct command *const *)list)[i]->name;
+}
+
+static const struct command *find_command(const char *name) {
+    for (const struct command *const *c = commands; *c; c++)
+        if (strcmp((*c)->name, name) == 0) return *c;
+    return NULL;
+}
+
+static void print_version(void) {
+    const struct build_info *b = build_info();
+    printf("lrnn %s\n", b->version);
+    printf("  commit    %s%s\n", b->commit, b->dirty ? " with local changes" : "");
+    printf("  precision %s\n", b->real_name);
+    printf("  compiler  %s\n", b->compiler);
+    printf("  flags     %s\n", b->flags);
+}
+
+/* What people do first, in order; a line whose command is not there is left out. */
+static void print_first_steps(void) {
+    static const struct {
+        const char *command, *line, *meaning;
+    } steps[] = {
+        {"bench", "lrnn bench s3", "train the default models on a task; print the table, draw the plots"},
+        {"train", "lrnn train s5 bdlru:m=5", "one run"},
+        {"list", "lrnn list", "the models, tasks, ops and kernels there are"},
+        {"info", "lrnn info bdlru", "equation, options, parameters, cost and memory of one of them"},
+        {"doctor", "lrnn doctor", "whether this machine has what is needed"},
+    };
+    printf("lrnn trains structured linear recurrent networks on the tasks of their papers.\n\n");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (find_command(steps[i].command)) printf("  %-26s%s\n", steps[i].line, steps[i].meaning);
+    printf("\n`lrnn --help` lists every command, `lrnn COMMAND --help` its flags.\n");
+}
+
+static void print_commands(void) {
+    printf("usage: lrnn COMMAND ...\n\n");
+    for (const struct command *const *c = commands; *c; c++) printf("  %-10s%s\n", (*c)->name, (*c)->summary);
+    printf("\n  --version what this binary was built from\n"
+           "  --help    this list; `lrnn COMMAND --help` describes one command\n\n"
+           "Exit status: 0 ok, 1 failure, 2 usage or impossible sizes, 3 regression, 4 inconclusive, 5 data missing or\n"
+           "corrupt, 6 device missing, 130 and 143 stopped.\n");
+}
+
+enum status cli_main(int argc, char **argv, struct error *e) {
+    if (argc < 2) {
+        print_first_steps();
+        return ST_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_commands();
+        return ST_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        print_version();
+        return ST_OK;
+    }
+    const struct command *command = find_command(argv[1]);
+    if (command) return command->run(argc - 1, argv + 1, e);
+    if (argv[1][0] == '-') return fail(e, ST_USAGE, "unknown flag '%s'; `lrnn --help` lists the commands", argv[1]);
+    int index, n = (int)(sizeof commands / sizeof commands[0]) - 1;
+    return name_choose("command", argv[1], n, command_name, commands, &index, e);
+}
+
+/* --- groups -------------------------------------------------------------------------------------------------------- */
+
+static const char *last_word(const char *name) {
+    const char *blank = strrchr(name, ' ');
+    return blank ? blank + 1 : name;
+}
+
+static const char *sub_name(const void *list, int i) {
+    return last_word(((const struct command *)list)[i].name);
+}
+
+static void print_group(const struct command *group, const struct command *subs) {
+    printf("usage: lrnn %s\n%s\n\n", group->usage, group->summary);
+    for (; subs->run; subs++) printf("  lrnn %-30s%s\n", subs->usage, subs->summary);
+    printf("\n`lrnn %s WHAT --help` lists the flags.\n", group->name);
+}
+
+enum status command_group(const struct command *group, const struct command *subs, int argc, char **argv,
+                          struct error *e) {
+    int n = 0;
+    while (subs[n].run) n++;
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        print_group(group, subs);
+        return ST_OK;
+    }
+    if (argc < 2) return fail(e, ST_USAGE, "%s: say what; usage: lrnn %s", group->name, group->usage);
+    char kind[64];
+    int index;
+    snprintf(kind, sizeof kind, "'%s' command", group->name);
+    TRY(name_choose(kind, argv[1], n, sub_name, subs, &index, e));
+    return subs[index].run(argc - 1, argv + 1, e);
+}
+
+/* --- flags --------------------------------------------------------------------------------------------------------- */
+
+/* The entry of that name and the object it belongs to; NULL if no table has it. An entry of `extra` has no object. */
+static const struct option *find_flag(const struct cli *cli, const char *name, void **object) {
+    *object = NULL;
+    const struct option *o = cli->extra ? option_find(cli->extra, name) : NULL;
+    for (int i = 0; i < cli->n_sets && !o; i++) {
+        o = option_find(cli->sets[i].table, name);
+        if (o) *object = cli->sets[i].object;
+    }
+    return o;
+}
+
+/* The i-th flag of all tables; NULL past the end. */
+static const struct option *flag_at(const struct cli *cli, int i) {
+    for (int s = 0; s <= cli->n_sets; s++) {
+        const struct option *o = s < cli->n_sets ? cli->sets[s].table : cli->extra;
+        for (; o && o->name; o++)
+            if (i-- == 0) return o;
+    }
+    return NULL;
+}
+
+static const char *flag_name(const void *list, int i) {
+    return flag_at(list, i)->name;
+}
+
+static enum status unknown_flag(const struct cli *cli, const char *text, const char *name, struct error *e) {
+    int n = 0;
+    while (flag_at(cli, n)) n++;
+    const char *near = nearest_name(name, n, flag_name, cli);
+    const char *command = cli->command->name;
+    if (near)
+        return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '%s%s'?", command, text, near[1] ? "--" : "-", near);
+    return fail(e, ST_USAGE, "%s: unknown flag '%s'; `lrnn %s --help` lists the flags", command, text, command);
+}
+
+static void print_flags(const struct cli *cli) {
+    for (int i = 0; flag_at(cli, i); i++) {
+        if (i == 0) printf("\nflags\n");
+        struct option one[2] = {*flag_at(cli, i), {.name = NULL}};
+        options_print_help(one, one->name[1] ? "--" : "-", stdout);
+    }
+}
+
+static bool is_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* A word that begins with a dash is a flag, unless it is a lone dash or a number. */
+static bool is_flag(const char *word) {
+    double number;
+    return word[0] == '-' && word[1] && !parse_double(word, &number);
+}
+
+static bool is_yes_or_no(const char *word) {
+    return strcmp(word, "yes") == 0 || strcmp(word, "no") == 0;
+}
+
+struct reading {
+    struct cli *cli;
+    int argc, at; /* at: the word being read */
+    char **argv;
+    const struct option *given[MAX_FLAGS];
+    int n_given;
+};
+
+static enum status note_given(struct reading *r, const struct option *o, const char *word, struct error *e) {
+    for (int i = 0; i < r->n_given; i++)
+        if (r->given[i] == o) return fail(e, ST_USAGE, "%s: flag '%s' is given twice", r->cli->command->name, word);
+    if (r->n_given < MAX_FLAGS) r->given[r->n_given++] = o;
+    return ST_OK;
+}
+
+/* The value of the flag at r->at: behind '=', or the next word, or yes for a bare yes/no flag. */
+static enum status flag_value(struct reading *r, const struct option *o, const char *word, const char *equals,
+                              const char **value, struct error *e) {
+    const char *next = r->at + 1 < r->argc ? r->argv[r->at + 1] : NULL;
+    if (equals) {
+        *value = equals + 1;
+    } else if (o->type == OPT_BOOL && (!next || !is_yes_or_no(next))) {
+        *value = "yes";
+    } else if (next && strncmp(next, "--", 2) != 0) {
+        *value = next;
+        r->at++;
+    } else {
+        return fail(e, ST_USAGE, "%s: flag '%s' needs a value: %s", r->cli->command->name, word, o->help);
+    }
+    return ST_OK;
+}
+
+static enum status read_flag(struct reading *r, struct error *e) {
+    struct cli *cli = r->cli;
+    char word[128];
+    const char *text = r->argv[r->at], *equals = strchr(text, '='), *value;
+    size_t length = equals ? (size_t)(equals - text) : strlen(text);
+    snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, text);
+    const char *name = word + (word[1] == '-' ? 2 : 1);
+    bool one_letter = name[0] && !name[1];
+    void *object;
+    bool right_dashes = one_letter == (word[1] != '-'); /* neither -steps nor --c */
+    const struct option *o = right_dashes ? find_flag(cli, name, &object) : NULL;
+    if (!o) return unknown_flag(cli, word, name, e);
+    TRY(note_given(r, o, word, e));
+    TRY(flag_value(r, o, word, equals, &value, e));
+    bool done = false;
+    if (cli->on_flag) TRY(cli->on_flag(cli->context, name, value, &done, e));
+    if (done || !object) return ST_OK;
+    return options_set(o, object, cli->command->name, name, value, e); /* a table from this entry on */
+}
+
+enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
+    struct reading r = {.cli = cli, .argc = argc, .argv = argv};
+    bool flags_ended = false;
+    cli->n_positional = 0;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (!is_help(argv[i])) continue;
+        printf("usage: lrnn %s\n%s\n", cli->command->usage, cli->command->summary);
+        print_flags(cli);
+        exit(fflush(stdout) == 0 ? ST_OK : ST_FAIL);
+    }
+    for (r.at = 1; r.at < argc; r.at++) {
+        if (!flags_ended && strcmp(argv[r.at], "--") == 0) {
+            flags_ended = true;
+        } else if (!flags_ended && is_flag(argv[r.at])) {
+            TRY(read_flag(&r, e));
+        } else if (cli->n_positional < cli->max_positional) {
+            cli->positional[cli->n_positional++] = argv[r.at];
+        } else {
+            return fail(e, ST_USAGE, "%s: '%s' is one word too many; usage: lrnn %s", cli->command->name, argv[r.at],
+                        cli->command->usage);
+        }
+    }
+    return ST_OK;
+}
+
+/* --- what commands share ------------------------------------------------------------------------------------------- */
+
+int cli_threads(int64_t wanted) {
+    if (wanted > 0) omp_set_num_threads((int)wanted);
+    return omp_get_max_threads();
+}
+
+enum status device_check(const char *device, struct error *e) {
+    if (strcmp(device, "cpu") == 0) return ST_OK;
+    if (strcmp(device, "cuda") == 0 || strncmp(device, "cuda:", 5) == 0)
+        return fail(e, ST_DEVICE, "device %s: this build has no CUDA; use --device cpu", device);
+    return fail(e, ST_USAGE, "unknown device '%s'; expected cpu", device);
+}
+
+enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
+                        const void *list, int *index, struct error *e) {
+    char plain[128];
+    size_t length = strcspn(name, ":");
+    snprintf(plain, sizeof plain, "%.*s", length < sizeof plain ? (int)length : (int)sizeof plain - 1, name);
+    for (*index = 0; *index < count; ++*index)
+        if (strcmp(name_of(list, *index), plain) == 0) return ST_OK;
+    const char *near = nearest_name(plain, count, name_of, list);
+    if (near) return fail(e, ST_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, plain, near);
+    return fail(e, ST_USAGE, "unknown %s '%s'", kind, plain);
+}

@@ -1,0 +1,68 @@
+/* cli.h - the command line: subcommands in one table, flags read from option tables.
+ *
+ * Grammar: lrnn COMMAND POSITIONAL... --flag value | --flag=value; a yes/no flag needs no value ("--json"); -c FILE reads
+ * key=value lines (harness/config.h). Data goes to stdout, talk to stderr. */
+#ifndef LRNN_HARNESS_CLI_H
+#define LRNN_HARNESS_CLI_H
+
+#include "core/option.h"
+
+struct command {
+    const char *name;      /* "train" */
+    const char *usage;     /* "train TASK MODEL [flags]" */
+    const char *summary;   /* one line */
+    /* argv[0] = the command's name. The status is the process's exit code; an error with an empty text has already been
+     * told on stderr. */
+    enum status (*run)(int argc, char **argv, struct error *e);
+};
+
+/* One file a command: harness/cmd_NAME.c defines `const struct command command_NAME`, listed in harness/commands.def. */
+#define COMMAND(name) extern const struct command command_##name;
+#include "harness/commands.def"
+#undef COMMAND
+
+const struct command *const *cli_commands(void); /* NULL-terminated */
+
+/* Runs the command that argv[1] names, or prints what `lrnn`, `lrnn --help` and `lrnn --version` print. ST_USAGE: no
+ * such command, with the nearest one. */
+enum status cli_main(int argc, char **argv, struct error *e);
+
+/* For a command that is a group ("perf"): runs the sub-command that argv[1] names. `subs` ends with a run that is NULL;
+ * their names are of two words ("perf op"). */
+enum status command_group(const struct command *group, const struct command *subs, int argc, char **argv,
+                          struct error *e);
+
+struct flag_set {
+    const struct option *table;
+    void *object;
+};
+
+/* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at most max_positional). A flag may be
+ * given once. Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
+ * --help prints usage, summary and every flag of the sets with default and range to stdout and exits 0.
+ * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
+ * lists). A flag whose name is one letter is written with one dash. "--" ends the flags. */
+struct cli {
+    const struct command *command;
+    const struct flag_set *sets;
+    int n_sets;
+    const char **positional;
+    int max_positional, n_positional; /* n_positional is set */
+    const struct option *extra;       /* flags on_flag deals with: their help; or NULL */
+    enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
+    void *context;
+};
+enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
+
+/* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one a core. Returns the number in use. */
+int cli_threads(int64_t wanted);
+
+/* ST_USAGE: not the name of a device; ST_DEVICE: one that this build does not have. */
+enum status device_check(const char *device, struct error *e);
+
+/* Finds `name`, its options (":...") cut off, among `count` names and stores its *index. ST_USAGE: "unknown KIND 'NAME';
+ * did you mean 'NEAREST'?" */
+enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
+                        const void *list, int *index, struct error *e);
+
+#endif

@@ -1,0 +1,241 @@
+/* cmd_data.c - `lrnn data`: examples of a task as JSON lines, and what their targets look like. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/cli.h"
+#include "tasks/task.h"
+
+#define HOST_BYTES     ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
+#define STATS_EXAMPLES 10000               /* looked at unless --count says otherwise */
+#define SPLIT_NAMES    "train val test"
+
+static enum status show(int argc, char **argv, struct error *e);
+static enum status stats(int argc, char **argv, struct error *e);
+
+static const struct command subs[] = {
+    {"data show", "data show TASK [flags]", "examples, one JSON object a line", show},
+    {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats},
+    {NULL, NULL, NULL, NULL},
+};
+
+struct data_flags {
+    int split;
+    int64_t first, count, seed;
+    bool json;
+};
+
+#define AT(field) offsetof(struct data_flags, field)
+#define SPLIT_FLAG                                                                                                     \
+    {"split", OPT_CHOICE, AT(split), "train", 0, 0, SPLIT_NAMES, "training shows the targets of the loss", 0}
+#define FIRST_FLAG {"first", OPT_INT, AT(first), "0", 0, 1e18, NULL, "index of the first example", 0}
+#define SEED_FLAG  {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0}
+#define NO_FLAG    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0}
+
+static const struct option show_flags[] = {
+    SPLIT_FLAG,
+    FIRST_FLAG,
+    {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
+    SEED_FLAG,
+    NO_FLAG,
+};
+
+static const struct option stats_flags[] = {
+    SPLIT_FLAG,
+    FIRST_FLAG,
+    {"count", OPT_INT, AT(count), "auto", 0, 1e18, NULL, "number of examples; auto = at most 10000", OPT_AUTO},
+    SEED_FLAG,
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
+    NO_FLAG,
+};
+
+/* A task and room for one example. */
+struct view {
+    struct data_flags flags;
+    struct task_choice task;
+    struct arena host;
+    struct example example;
+    int64_t targets; /* a sequence: its length, or 1 */
+};
+
+static const char *split_name(enum split split) {
+    static const char *const names[SPLIT_COUNT] = {"train", "val", "test"};
+    return names[split];
+}
+
+static enum status make_room(struct view *v, struct error *e) {
+    const struct task_shape *s = &v->task.shape;
+    v->targets = s->per_sequence ? 1 : s->T;
+    v->example = (struct example){.targets = arena_alloc(&v->host, (size_t)v->targets * sizeof(int32_t))};
+    if (s->vocab_in) v->example.tokens = arena_alloc(&v->host, (size_t)s->T * sizeof(int32_t));
+    else v->example.values = arena_alloc(&v->host, (size_t)(s->T * s->channels) * sizeof(real));
+    if (!v->example.targets || (!v->example.tokens && !v->example.values))
+        return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, v->task.name, s->T);
+    return ST_OK;
+}
+
+/* Reads the command line, opens the task, checks the range. */
+static enum status view_open(struct view *v, const struct command *command, const struct option *table, int argc,
+                             char **argv, struct error *e) {
+    const char *task[1];
+    struct flag_set set = {table, &v->flags};
+    struct cli cli = {.command = command, .sets = &set, .n_sets = 1, .positional = task, .max_positional = 1};
+    TRY(options_default(table, &v->flags, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "%s: say which task; `lrnn list tasks` names them", command->name);
+    TRY(task_parse(&v->task, task[0], e));
+    TRY(arena_reserve(&v->host, HOST_BYTES, e));
+    TRY(task_open(&v->task, (uint64_t)v->flags.seed, &v->host, e));
+    int64_t n = v->task.shape.examples[v->flags.split], left = n - v->flags.first;
+    if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < STATS_EXAMPLES ? left : STATS_EXAMPLES;
+    if (v->flags.count > left)
+        return fail(e, ST_USAGE, "%s: %s has %" PRId64 " %s examples, numbered from 0, but --first %" PRId64
+                    " --count %" PRId64 " asks for more", command->name, v->task.name, n,
+                    split_name((enum split)v->flags.split), v->flags.first, v->flags.count);
+    return make_room(v, e);
+}
+
+/* Example number `index` of the range. */
+static void view_fill(struct view *v, int64_t index) {
+    for (int64_t i = 0; i < v->targets; i++) v->example.targets[i] = IGNORED;
+    v->example.length = (int32_t)v->task.shape.T;
+    v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
+}
+
+/* --- show ---------------------------------------------------------------------------------------------------------- */
+
+static void print_ints(const int32_t *x, int64_t n) {
+    putchar('[');
+    for (int64_t i = 0; i < n; i++) printf("%s%" PRId32, i ? "," : "", x[i]);
+    putchar(']');
+}
+
+/* n rows of `channels` values; of one channel a flat list. */
+static void print_values(const real *x, int64_t n, int64_t channels) {
+    char text[40];
+    putchar('[');
+    for (int64_t i = 0; i < n * channels; i++) {
+        if (i) putchar(',');
+        if (channels > 1 && i % channels == 0) putchar('[');
+        format_double((double)x[i], text, sizeof text);
+        fputs(text, stdout);
+        if (channels > 1 && i % channels == channels - 1) putchar(']');
+    }
+    putchar(']');
+}
+
+static void print_example(const struct view *v, int64_t index) {
+    const struct example *x = &v->example;
+    printf("{\"index\":%" PRId64 ",\"input\":", v->flags.first + index);
+    if (x->tokens) print_ints(x->tokens, x->length);
+    else print_values(x->values, x->length, v->task.shape.channels);
+    printf(",\"target\":");
+    if (v->task.shape.per_sequence) printf("%" PRId32, x->targets[0]);
+    else print_ints(x->targets, x->length);
+    printf("}\n");
+}
+
+static enum status show(int argc, char **argv, struct error *e) {
+    struct view v = {0};
+    enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
+    for (int64_t i = 0; status == ST_OK && i < v.flags.count && !ferror(stdout); i++) {
+        view_fill(&v, i);
+        print_example(&v, i);
+    }
+    arena_free(&v.host);
+    return status;
+}
+
+/* --- stats --------------------------------------------------------------------------------------------------------- */
+
+struct summary {
+    int64_t *label_count; /* (vocab_out) scored targets of each label */
+    int64_t scored, tokens, shortest, longest, outside; /* outside: targets that are no label; a fault of the task */
+};
+
+static enum status summarise(struct view *v, struct summary *s, struct error *e) {
+    int64_t labels = v->task.shape.vocab_out;
+    s->label_count = arena_alloc(&v->host, (size_t)labels * sizeof(int64_t));
+    if (!s->label_count) return fail(e, ST_FAIL, "%s: no memory for the counts of %" PRId64 " labels", v->task.name, labels);
+    s->shortest = INT64_MAX;
+    for (int64_t i = 0; i < v->flags.count; i++) {
+        view_fill(v, i);
+        const struct example *x = &v->example;
+        for (int64_t t = 0; t < v->targets; t++) {
+            int32_t label = x->targets[t];
+            if (label == IGNORED) continue;
+            s->scored++;
+            if (label >= 0 && label < labels) s->label_count[label]++;
+            else s->outside++;
+        }
+        s->tokens += x->length;
+        if (x->length < s->shortest) s->shortest = x->length;
+        if (x->length > s->longest) s->longest = x->length;
+    }
+    if (s->outside)
+        return fail(e, ST_DATA, "%s: %" PRId64 " targets lie outside [0, %" PRId64 ")", v->task.name, s->outside, labels);
+    return ST_OK;
+}
+
+static int64_t commonest(const struct summary *s, int64_t labels) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < labels; i++)
+        if (s->label_count[i] > s->label_count[best]) best = i;
+    return best;
+}
+
+static double share(int64_t part, int64_t whole) {
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static void print_stats(const struct view *v, const struct summary *s) {
+    const struct task_shape *shape = &v->task.shape;
+    int64_t top = commonest(s, shape->vocab_out);
+    printf("%s, %s examples %" PRId64 " to %" PRId64 " of %" PRId64 "\n", v->task.name,
+           split_name((enum split)v->flags.split), v->flags.first, v->flags.first + v->flags.count - 1,
+           shape->examples[v->flags.split]);
+    printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest, share(s->tokens, v->flags.count));
+    printf("  scored     %" PRId64 " positions, %.1f a sequence\n", s->scored, share(s->scored, v->flags.count));
+    printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, shape->metric);
+    printf("  floor      %.4f  best trivial answer\n", shape->floor);
+    printf("  majority   %.4f  always answers label %" PRId64 "\n", share(s->label_count[top], s->scored), top);
+    printf("  labels     %" PRId64 ", count of each:\n", shape->vocab_out);
+    for (int64_t i = 0; i < shape->vocab_out; i++)
+        printf("%s%5" PRId64 ":%-8" PRId64 "%s", i % 8 == 0 ? "  " : "", i, s->label_count[i],
+               i % 8 == 7 || i == shape->vocab_out - 1 ? "\n" : "");
+}
+
+static void print_stats_json(const struct view *v, const struct summary *s) {
+    const struct task_shape *shape = &v->task.shape;
+    int64_t top = commonest(s, shape->vocab_out);
+    printf("{\"task\":\"%s\",\"split\":\"%s\",\"first\":%" PRId64 ",\"count\":%" PRId64 ",\"length_min\":%" PRId64
+           ",\"length_max\":%" PRId64 ",\"length_mean\":%.6g,\"scored\":%" PRId64
+           ",\"chance\":%.6g,\"floor\":%.6g,\"majority\":%.6g,\"majority_label\":%" PRId64 ",\"labels\":[",
+           v->task.name, split_name((enum split)v->flags.split), v->flags.first, v->flags.count, s->shortest, s->longest,
+           share(s->tokens, v->flags.count), s->scored, shape->chance, shape->floor, share(s->label_count[top], s->scored),
+           top);
+    for (int64_t i = 0; i < shape->vocab_out; i++) printf("%s%" PRId64, i ? "," : "", s->label_count[i]);
+    printf("]}\n");
+}
+
+static enum status stats(int argc, char **argv, struct error *e) {
+    struct view v = {0};
+    struct summary s = {0};
+    enum status status = view_open(&v, &subs[1], stats_flags, argc, argv, e);
+    if (status == ST_OK) status = summarise(&v, &s, e);
+    if (status == ST_OK) (v.flags.json ? print_stats_json : print_stats)(&v, &s);
+    arena_free(&v.host);
+    return status;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    return command_group(&command_data, subs, argc, argv, e);
+}
+
+const struct command command_data = {
+    .name = "data",
+    .usage = "data show|stats TASK [flags]",
+    .summary = "examples of a task, and statistics of them",
+    .run = run,
+};

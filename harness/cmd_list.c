@@ -1,0 +1,110 @@
+/* cmd_list.c - `lrnn list`: what there is, one line each, the name first. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/cli.h"
+#include "harness/csv.h"
+#include "harness/files.h"
+#include "kernels/kernel.h"
+#include "models/model.h"
+#include "tasks/task.h"
+
+static void print_line(const char *name, const char *text) {
+    printf("%-22s %s\n", name, text);
+}
+
+static enum status list_models(struct error *e) {
+    (void)e;
+    for (const struct model *const *m = model_list(); *m; m++)
+        if (!(*m)->hidden) print_line((*m)->name, (*m)->summary);
+    return ST_OK;
+}
+
+static enum status list_tasks(struct error *e) {
+    (void)e;
+    for (const struct task *const *t = task_list(); *t; t++) {
+        if ((*t)->hidden) continue;
+        print_line((*t)->name, (*t)->summary);
+        for (const struct task_alias *a = (*t)->aliases; a && a->name; a++) {
+            char text[512];
+            snprintf(text, sizeof text, "%s (%s:%s)", a->summary, (*t)->name, a->options);
+            print_line(a->name, text);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status list_ops(struct error *e) {
+    (void)e;
+    for (const struct op *const *o = op_list(); *o; o++) print_line((*o)->name, (*o)->maths);
+    return ST_OK;
+}
+
+static enum status list_kernels(struct error *e) {
+    (void)e;
+    for (const struct kernel *const *k = kernel_list(); *k; k++) {
+        char text[256];
+        snprintf(text, sizeof text, "%s of %s on the %s", (*k)->reference ? "reference" : "tuned kernel", (*k)->op->name,
+                 (*k)->device == DEVICE_CPU ? "CPU" : "GPU");
+        print_line((*k)->name, text);
+    }
+    return ST_OK;
+}
+
+/* Papers whose numbers results/published.csv holds; rows of one paper stand together. */
+static enum status list_papers(struct error *e) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
+    TRY(csv_read(&t, path, e));
+    const char *last = "";
+    for (int row = 0; row < t.rows; row++) {
+        const char *arxiv = csv_cell(&t, row, "arxiv");
+        if (strcmp(arxiv, last) == 0) continue;
+        print_line(csv_text_plain(arxiv), csv_text_plain(csv_cell(&t, row, "paper")));
+        last = arxiv;
+    }
+    csv_free(&t);
+    return ST_OK;
+}
+
+static const struct {
+    const char *name, *heading;
+    enum status (*print)(struct error *e);
+} kinds[] = {
+    {"models", "models (lrnn train TASK MODEL)", list_models},
+    {"tasks", "tasks, and short names for their settings", list_tasks},
+    {"ops", "ops", list_ops},
+    {"kernels", "kernels, in order of preference for each op", list_kernels},
+    {"papers", "papers whose numbers stand beside ours", list_papers},
+};
+
+#define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))
+
+static const char *kind_name(const void *list, int i) {
+    (void)list;
+    return kinds[i].name;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    const char *what[1];
+    struct cli cli = {.command = &command_list, .positional = what, .max_positional = 1};
+    int only = -1;
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional) TRY(name_choose("list", what[0], N_KINDS, kind_name, NULL, &only, e));
+    bool headings = isatty(STDOUT_FILENO);
+    for (int i = 0; i < N_KINDS; i++) {
+        if (only >= 0 && i != only) continue;
+        if (headings) printf("%s%s\n", only < 0 && i > 0 ? "\n" : "", kinds[i].heading);
+        TRY(kinds[i].print(e));
+    }
+    return ST_OK;
+}
+
+const struct command command_list = {
+    .name = "list",
+    .usage = "list [models|tasks|ops|kernels|papers]",
+    .summary = "what there is, one line each: the name, then what it is",
+    .run = run,
+};

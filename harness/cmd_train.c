@@ -1,0 +1,116 @@
+/* cmd_train.c - lrnn train TASK MODEL: one run. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/args.h"
+#include "harness/train.h"
+
+#define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
+
+extern const struct command command_train;
+
+static const struct option extra[] = {
+    {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
+    {"print-config", OPT_BOOL, 0, "no", 0, 0, NULL, "print the resolved configuration and do nothing", 0},
+    {0}};
+
+struct request {
+    struct args args;
+    bool print_config;
+};
+
+static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
+    struct request *r = context;
+    if (!strcmp(name, "print-config")) {
+        r->print_config = strcmp(value, "no") != 0;
+        *done = true;
+        return ST_OK;
+    }
+    return args_note(&r->args, name, value, done, e);
+}
+
+struct display {
+    const struct setup *setup;
+    bool terminal;
+    double last;
+};
+
+static void show(void *context, const struct progress *p) {
+    struct display *d = context;
+    if (!d->terminal && p->wall_s - d->last < PLAIN_EVERY && p->step < p->steps) return;
+    d->last = p->wall_s;
+    double left = p->step ? p->wall_s * (double)(p->steps - p->step) / (double)p->step : NAN;
+    char acc[16] = "-";
+    if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.4f", p->acc);
+    fprintf(stderr, "%s%s %s: step %" PRId64 "/%" PRId64 " loss %.4f acc %s %.1fk tok/s, at most %.0f s left%s",
+            d->terminal ? "\r\033[K" : "", d->setup->task.name, d->setup->model_label, p->step, p->steps, p->loss, acc,
+            p->tok_per_s / 1e3, left, d->terminal ? "" : "\n");
+    fflush(stderr);
+}
+
+static enum status print_result(const struct setup *s, struct error *e) {
+    char path[RECORD_TEXT * 2];
+    struct arena arena = {0};
+    struct run_record *record = calloc(1, sizeof *record);
+    record_path(s->config.out, s->run_id, path, sizeof path);
+    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_FAIL, "no memory");
+    if (status == ST_OK) status = record_read(path, record, &arena, e);
+    if (status == ST_OK) {
+        const struct run *r = &record->run;
+        if (s->config.json)
+            printf("{\"run_id\":\"%s\",\"task\":\"%s\",\"model\":\"%s\",\"status\":\"%s\",\"steps\":%" PRId64
+                   ",\"params\":%" PRId64 ",\"val_acc\":%.6f,\"test_acc\":%.6f,\"test_seq_acc\":%.6f,\"record\":\"%s\"}\n",
+                   r->run_id, s->task.task->name, s->model.model->name, run_status_names[r->status], r->steps, r->params,
+                   isfinite(r->val_acc) ? r->val_acc : 0, isfinite(r->test_acc) ? r->test_acc : 0,
+                   isfinite(r->test_seq_acc) ? r->test_seq_acc : 0, path);
+        else
+            printf("%s %s: %s after %" PRId64 " steps (%s), best at %" PRId64
+                   "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s\nrecord %s\n",
+                   r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,
+                   r->test_seq_acc, r->test_last_acc, r->params, r->wall_s, path);
+        if (*r->status_detail && !s->config.json) printf("%s\n", r->status_detail);
+    }
+    arena_free(&arena);
+    free(record);
+    return status;
+}
+
+static enum status run_setup(struct setup *s, struct error *e) {
+    struct display display = {.setup = s, .terminal = isatty(STDERR_FILENO)};
+    struct train_hooks hooks = {show, &display};
+    signals_install();
+    enum status status = train_run(s, s->config.quiet ? NULL : &hooks, NULL, e);
+    if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
+    return status == ST_OK ? print_result(s, e) : status;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    struct request *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_FAIL, "no memory");
+    const char *words[2] = {NULL, NULL};
+    const struct flag_set sets[] = {{backbone_options, &r->args.config}, {config_options, &r->args.config}};
+    struct cli cli = {.command = &command_train, .sets = sets, .n_sets = 2, .positional = words, .max_positional = 2,
+                      .extra = extra, .on_flag = on_flag, .context = r};
+    enum status status = config_default(&r->args.config, e);
+    if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
+    if (status == ST_OK && words[0]) snprintf(r->args.task, sizeof r->args.task, "%s", words[0]);
+    if (status == ST_OK && words[1]) snprintf(r->args.model, sizeof r->args.model, "%s", words[1]);
+    if (status == ST_OK) status = args_apply(&r->args, NULL, e);
+    if (status == ST_OK && (!*r->args.task || !*r->args.model))
+        status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");
+    struct setup *s = status == ST_OK ? setup_make(&r->args.config, r->args.task, r->args.model, e) : NULL;
+    if (status == ST_OK && !s) status = e->status;
+    if (s && r->print_config) fputs(s->config_text, stdout);
+    else if (s) status = run_setup(s, e);
+    if (s) setup_free(s);
+    free(s);
+    free(r);
+    return status;
+}
+
+const struct command command_train = {
+    .name = "train", .usage = "train TASK MODEL [flags]", .summary = "train one model on one task and write its run record",
+    .run = run};

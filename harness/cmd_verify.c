@@ -1,0 +1,64 @@
+/* cmd_verify.c - `lrnn verify`: layers against case files. */
+#include "harness/cli.h"
+#include "harness/verify.h"
+#include "kernels/kernel.h"
+
+struct verify_flags {
+    char device[OPTION_TEXT], kernel[OPTION_TEXT];
+};
+
+static const struct option flags[] = {
+    {"device", OPT_TEXT_FIELD, offsetof(struct verify_flags, device), "cpu", 0, 0, NULL, "cpu", 0},
+    {"kernel", OPT_TEXT_FIELD, offsetof(struct verify_flags, kernel), "", 0, 0, NULL,
+     "force this kernel, or 'reference'; the mixers it does not apply to are skipped", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+static const char *kernel_name(const void *list, int i) {
+    return i == 0 ? "reference" : ((const struct kernel *const *)list)[i - 1]->name;
+}
+
+static enum status check_kernel(const char *kernel, struct error *e) {
+    const struct kernel *const *list = kernel_list();
+    int n = 0, index;
+    while (list[n]) n++;
+    return *kernel ? name_choose("kernel", kernel, n + 1, kernel_name, list, &index, e) : ST_OK;
+}
+
+/* Every file is processed, whatever the ones before were like. */
+static enum status verify_all(const char *const *files, int n, const char *kernel, struct error *e) {
+    struct verify_total total = {0};
+    int bad = 0;
+    for (int i = 0; i < n; i++) {
+        struct error bad_file = {ST_OK, ""};
+        if (verify_file(files[i], kernel, &total, stdout, &bad_file) == ST_OK) continue;
+        fflush(stdout);
+        fprintf(stderr, "lrnn: %s\n", bad_file.text);
+        bad++;
+    }
+    printf("verified %d files, %d tensors, worst %.3e\n", total.files, total.tensors, total.worst);
+    if (bad) return fail(e, ST_USAGE, "%d of %d files could not be verified", bad, n);
+    if (total.failed)
+        return fail(e, ST_FAIL, "%d of %d tensors differ by more than %g", total.failed, total.tensors, VERIFY_BOUND);
+    return ST_OK;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    struct verify_flags f;
+    const char *files[argc];
+    struct flag_set set = {flags, &f};
+    struct cli cli = {.command = &command_verify, .sets = &set, .n_sets = 1, .positional = files, .max_positional = argc};
+    TRY(options_default(flags, &f, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    TRY(device_check(f.device, e));
+    TRY(check_kernel(f.kernel, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "verify: say which case files; usage: lrnn %s", command_verify.usage);
+    return verify_all(files, cli.n_positional, f.kernel, e);
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .usage = "verify FILE... [flags]",
+    .summary = "mixers against case files, forward and every gradient (spec/mixers.md)",
+    .run = run,
+};

@@ -1,0 +1,61 @@
+/* config.h - everything that decides a run: task with options, model with options, flags. Resolved once, stored whole.
+ *
+ * Precedence: flag > -c file > profile > default. The identity of a run is the hash of its resolved configuration
+ * without what cannot change a result (threads, folders, output), plus seed, task version, device kind, dtype and
+ * numerics version. */
+#ifndef LRNN_HARNESS_CONFIG_H
+#define LRNN_HARNESS_CONFIG_H
+
+#include "core/schedule.h"
+#include "harness/record.h"
+#include "models/model.h"
+#include "tasks/task.h"
+
+#define NUMERICS_VERSION "1" /* raised whenever the same configuration gives other bits: old runs are then done again */
+#define CONFIG_TEXT 4096
+
+struct config {
+    struct backbone net; /* first, so that backbone_options apply to a struct config too */
+    int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
+    double lr, lr_min, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
+    int schedule, precision;
+    bool allow_non_causal, quiet, json, no_color;
+    char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
+};
+
+extern const struct option config_options[]; /* all flags of a run but the backbone's */
+
+/* A run to be done: parsed, then resolved. */
+struct setup {
+    struct config config;
+    struct task_choice task;
+    struct model_choice model;
+    struct arena host;          /* the task's tables */
+    int64_t steps_per_epoch, steps, eval_every; /* resolved */
+    char identity[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
+    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX];
+};
+
+/* Defaults of every flag. */
+enum status config_default(struct config *c, struct error *e);
+
+/* Sets a flag by name; knows the backbone's too. */
+enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
+
+/* Reads a config file: key=value lines, '#' comments, task.KEY, model.KEY, task=NAME, model=NAME, or a flag's name.
+ * Task and model texts are collected into `task` and `model` ("s5:length=8"); flags are set in *c. Errors: ST_DATA when
+ * unreadable, ST_USAGE with file and line. */
+enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
+                        struct error *e);
+
+/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. */
+enum status setup_resolve(struct setup *s, struct error *e);
+void setup_free(struct setup *s);
+
+/* "bdlru:m=5" without defaults spelled out: the options of the model that differ from their defaults, plus `always`
+ * (blank-separated names) whatever their value. */
+void model_short_label(const struct model_choice *choice, char *buffer, size_t size);
+
+struct schedule setup_schedule(const struct setup *s);
+
+#endif

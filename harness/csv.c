@@ -1,0 +1,135 @@
+/* csv.c - CSV as RFC 4180 says; see csv.h. */
+#include "harness/csv.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/option.h"
+#include "harness/files.h"
+
+#define CSV_MOST_BYTES ((size_t)1 << 30)
+
+static bool looks_like_formula(const char *text) {
+    return *text && strchr("=+-@'\t\r", *text) != NULL;
+}
+
+void csv_text(FILE *f, const char *text) {
+    bool formula = looks_like_formula(text);
+    bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted) fputc('"', f);
+    if (formula) fputc('\'', f);
+    for (const char *p = text; *p; p++) {
+        if (*p == '"') fputc('"', f);
+        fputc(*p, f);
+    }
+    if (quoted) fputc('"', f);
+}
+
+const char *csv_text_plain(const char *cell) {
+    return cell[0] == '\'' && looks_like_formula(cell + 1) ? cell + 1 : cell;
+}
+
+void csv_int(FILE *f, int64_t value) {
+    if (value != -1) fprintf(f, "%lld", (long long)value);
+}
+
+void csv_real(FILE *f, double value) {
+    char text[40];
+    if (isnan(value)) return;
+    format_double(value, text, sizeof text);
+    fputs(text, f);
+}
+
+/* Reads one cell at *p, unquoting in place, and leaves *p behind the separator, which is returned: ',' or '\n', 0 at the
+ * end of the text, '"' when a quote stays open or is followed by something else. */
+static char take_cell(char **p, char **cell, int *line) {
+    char *in = *p, *out = *p;
+    *cell = out;
+    if (*in == '"') {
+        for (in++; *in && !(in[0] == '"' && in[1] != '"'); in++) {
+            if (*in == '"') in++;
+            if (*in == '\n') ++*line;
+            *out++ = *in;
+        }
+        if (*in++ != '"') return '"';
+        if (*in == '\r') in++;
+        if (*in && *in != ',' && *in != '\n') return '"';
+    } else {
+        while (*in && *in != ',' && *in != '\n') *out++ = *in++;
+        if (*in == '\n' && out > *cell && out[-1] == '\r') out--;
+    }
+    char separator = *in;
+    *out = 0;
+    *p = in + (separator != 0);
+    return separator;
+}
+
+static bool push_cell(struct csv_table *t, int *n, int *capacity, char *cell) {
+    if (*n == *capacity) {
+        int more = *capacity ? 2 * *capacity : 256;
+        char **grown = realloc(t->cells, (size_t)more * sizeof *grown);
+        if (!grown) return false;
+        t->cells = grown;
+        *capacity = more;
+    }
+    t->cells[(*n)++] = cell;
+    return true;
+}
+
+/* Splits the text; cells of the header come first. *n counts the cells of whole rows. */
+static enum status split(struct csv_table *t, const char *path, int *n, struct error *e) {
+    char *p = t->bytes;
+    int capacity = 0, line = 1, in_row = 0, row_line = 1;
+    while (*p) {
+        char *cell;
+        char separator = take_cell(&p, &cell, &line);
+        if (separator == '"') return fail(e, ST_DATA, "%s, line %d: a quoted cell does not end properly", path, row_line);
+        if (separator == 0) break; /* no line feed: the row was not finished */
+        if (!push_cell(t, n, &capacity, cell)) return fail(e, ST_FAIL, "no memory to read %s", path);
+        in_row++;
+        if (separator == ',') continue;
+        if (t->columns == 0) t->columns = in_row;
+        if (in_row != t->columns)
+            return fail(e, ST_DATA, "%s, line %d: expected %d cells as in the header, got %d", path, row_line, t->columns,
+                        in_row);
+        in_row = 0;
+        row_line = ++line;
+    }
+    *n -= in_row;
+    return ST_OK;
+}
+
+enum status csv_read(struct csv_table *t, const char *path, struct error *e) {
+    *t = (struct csv_table){0};
+    size_t size;
+    TRY(file_read(path, CSV_MOST_BYTES, &t->bytes, &size, e));
+    int n = 0;
+    enum status status = split(t, path, &n, e);
+    if (status == ST_OK && t->columns == 0) status = fail(e, ST_DATA, "%s has no header row", path);
+    if (status != ST_OK) {
+        csv_free(t);
+        return status;
+    }
+    t->header = t->cells;
+    t->rows = n / t->columns - 1;
+    return ST_OK;
+}
+
+void csv_free(struct csv_table *t) {
+    free(t->cells);
+    free(t->bytes);
+    *t = (struct csv_table){0};
+}
+
+int csv_column(const struct csv_table *t, const char *name) {
+    for (int i = 0; i < t->columns; i++)
+        if (strcmp(t->header[i], name) == 0) return i;
+    return -1;
+}
+
+const char *csv_cell(const struct csv_table *t, int row, const char *column) {
+    int i = csv_column(t, column);
+    return i < 0 ? "" : t->cells[(size_t)(row + 1) * (size_t)t->columns + (size_t)i];
+}

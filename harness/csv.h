@@ -1,0 +1,36 @@
+/* csv.h - CSV as RFC 4180 says: UTF-8, LF, comma, cells quoted only where they must be, a header row.
+ *
+ * A text cell that begins with = + - @ ' tab or carriage return gets one ' in front, so that no spreadsheet takes it
+ * for a formula; csv_text_plain takes it off again. Numbers are written as they are. */
+#ifndef LRNN_HARNESS_CSV_H
+#define LRNN_HARNESS_CSV_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/status.h"
+
+/* One cell each; the caller writes the commas and the line feed. */
+void csv_text(FILE *f, const char *text);
+void csv_int(FILE *f, int64_t value);   /* empty if -1 */
+void csv_real(FILE *f, double value);   /* empty if NAN; inf, -inf; else the shortest text that reads back the same */
+
+/* A whole file in memory: row 0 is the header. */
+struct csv_table {
+    char *bytes;       /* owns the text of all cells */
+    char **cells;      /* rows * columns, row-major */
+    int rows, columns; /* rows without the header */
+    char **header;     /* columns */
+};
+
+/* Reads a file. ST_DATA with path and line: no such file, an open quote, or a row of another width than the header's.
+ * A last row without its line feed (a torn write) is left out. */
+enum status csv_read(struct csv_table *t, const char *path, struct error *e);
+void csv_free(struct csv_table *t);
+
+int csv_column(const struct csv_table *t, const char *name);                     /* -1 if there is none */
+const char *csv_cell(const struct csv_table *t, int row, const char *column);    /* "" if there is no such column */
+const char *csv_text_plain(const char *cell);                                    /* without the ' of csv_text */
+
+#endif

@@ -1,0 +1,158 @@
+/* files.c - files that appear whole or not at all: written under a temporary name in their own folder, fsynced, then
+ * linked or renamed into place, and the folder fsynced. */
+#include "harness/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness/record.h"
+
+enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int wanted = vsnprintf(path, size, format, args);
+    va_end(args);
+    if (wanted < 0 || (size_t)wanted >= size)
+        return fail(e, ST_FAIL, "a path is longer than %zu bytes: %.200s...", size - 1, path);
+    return ST_OK;
+}
+
+void path_folder(const char *path, char *folder, size_t size) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) snprintf(folder, size, ".");
+    else if (slash == path) snprintf(folder, size, "/");
+    else snprintf(folder, size, "%.*s", (int)(slash - path), path);
+}
+
+enum status make_folder(const char *path, struct error *e) {
+    char partial[PATH_BYTES];
+    TRY(path_format(partial, sizeof partial, e, "%s", path));
+    for (char *p = partial + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
+            return fail(e, ST_FAIL, "cannot make the folder %s: %s", partial, strerror(errno));
+        *p = '/';
+    }
+    if (mkdir(partial, 0777) != 0 && errno != EEXIST)
+        return fail(e, ST_FAIL, "cannot make the folder %s: %s", partial, strerror(errno));
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return fail(e, ST_FAIL, "cannot make the folder %s: a file of that name is there", path);
+    return ST_OK;
+}
+
+/* Unique by exclusive creation; process id and clock only make a second try unlikely. */
+static int temporary_open(const char *path, char *temporary) {
+    char folder[PATH_BYTES];
+    path_folder(path, folder, sizeof folder);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    for (int attempt = 0; attempt < 100; attempt++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        int n = snprintf(temporary, PATH_BYTES, "%s/.%.100s.%ld.%lx.%d.tmp", folder, base, (long)getpid(),
+                         (unsigned long)now.tv_nsec, attempt);
+        if (n < 0 || n >= PATH_BYTES) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+static int write_all(int fd, const char *bytes, size_t size) {
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e) {
+    int fd = temporary_open(path, temporary);
+    if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+    int broken = write_all(fd, bytes, size) != 0 || fsync(fd) != 0;
+    int reason = errno;
+    if (close(fd) != 0 && !broken) {
+        broken = 1;
+        reason = errno;
+    }
+    if (!broken) return ST_OK;
+    unlink(temporary);
+    return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
+}
+
+enum status folder_sync(const char *path, struct error *e) {
+    char folder[PATH_BYTES];
+    path_folder(path, folder, sizeof folder);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return fail(e, ST_FAIL, "cannot open the folder %s: %s", folder, strerror(errno));
+    int result = fsync(fd), reason = errno;
+    close(fd);
+    /* EINVAL: the file system has no such notion for folders, so there is nothing to wait for. */
+    if (result != 0 && reason != EINVAL) return fail(e, ST_FAIL, "cannot sync the folder %s: %s", folder, strerror(reason));
+    return ST_OK;
+}
+
+enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e) {
+    char temporary[PATH_BYTES];
+    TRY(temporary_write(path, bytes, size, temporary, e));
+    if (rename(temporary, path) != 0) {
+        int reason = errno;
+        unlink(temporary);
+        return fail(e, ST_FAIL, "cannot replace %s: %s", path, strerror(reason));
+    }
+    return folder_sync(path, e);
+}
+
+static enum status read_open_file(FILE *f, const char *path, size_t most, char **bytes, size_t *size, struct error *e) {
+    struct stat info;
+    if (fstat(fileno(f), &info) != 0 || !S_ISREG(info.st_mode))
+        return fail(e, ST_FAIL, "cannot read %s: it is not a file", path);
+    if ((size_t)info.st_size > most)
+        return fail(e, ST_FAIL, "cannot read %s: it has %zu bytes, more than the limit of %zu", path,
+                    (size_t)info.st_size, most);
+    *bytes = malloc((size_t)info.st_size + 1);
+    if (!*bytes) return fail(e, ST_FAIL, "cannot read %s: no memory for %zu bytes", path, (size_t)info.st_size);
+    *size = fread(*bytes, 1, (size_t)info.st_size, f);
+    (*bytes)[*size] = 0;
+    if (!ferror(f)) return ST_OK;
+    free(*bytes);
+    *bytes = NULL;
+    return fail(e, ST_FAIL, "cannot read %s: %s", path, strerror(errno));
+}
+
+enum status file_read(const char *path, size_t most, char **bytes, size_t *size, struct error *e) {
+    *bytes = NULL;
+    *size = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return fail(e, errno == ENOENT ? ST_DATA : ST_FAIL, "cannot read %s: %s", path, strerror(errno));
+    enum status status = read_open_file(f, path, most, bytes, size, e);
+    fclose(f);
+    return status;
+}
+
+enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e) {
+    char binary[PATH_BYTES], folder[PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
+    binary[n > 0 ? n : 0] = 0;
+    path_folder(binary, folder, sizeof folder);
+    const char *const places[][2] = {{".", ""}, {folder, ""}, {folder, "/../share/lrnn"}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        TRY(path_format(path, size, e, "%s%s/%s", places[i][0], places[i][1], name));
+        if (access(path, R_OK) == 0) return ST_OK;
+    }
+    return fail(e, ST_DATA, "cannot find %s in the working folder, in %s or in %s/../share/lrnn", name, folder, folder);
+}

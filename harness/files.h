@@ -1,0 +1,33 @@
+/* files.h - files that appear whole or not at all. make_folder and write_file_atomic are declared in record.h. */
+#ifndef LRNN_HARNESS_FILES_H
+#define LRNN_HARNESS_FILES_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+
+#define PATH_BYTES 4096
+
+/* snprintf of a path; ST_FAIL when it does not fit. */
+enum status path_format(char *path, size_t size, struct error *e, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The folder part of a path, "." if it has none. */
+void path_folder(const char *path, char *folder, size_t size);
+
+/* Creates and writes a file of a name nobody else uses in the folder of `path`, fsyncs and closes it; its name goes to
+ * `temporary` (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */
+enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e);
+
+/* Makes earlier link, rename and unlink calls in the folder of `path` durable. */
+enum status folder_sync(const char *path, struct error *e);
+
+/* A whole file in memory, a terminator behind it; the caller frees *bytes. ST_DATA: no such file; ST_FAIL: it cannot be
+ * read, or is larger than `most` bytes. */
+enum status file_read(const char *path, size_t most, char **bytes, size_t *size, struct error *e);
+
+/* Finds a file that ships with the program, by its name in the repository ("results/published.csv"): in the working
+ * folder, beside the binary, or in <binary>/../share/lrnn. ST_DATA when it is in none of them. */
+enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e);
+
+#endif

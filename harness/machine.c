@@ -1,0 +1,72 @@
+/* machine.c - what the numbers were made on, and clocks.
+ *
+ * The id hashes facts that stay: processor, cores, memory in whole GiB (clock readings jitter and would make one machine
+ * look like many). What may change under it, such as the kernel or a library, makes an epoch. */
+#include <gnu/libc-version.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "harness/record.h"
+
+/* OpenBLAS tells its version and the processor it chose its kernels for; another BLAS has no such function. */
+extern char *openblas_get_config(void) __attribute__((weak));
+
+static void hash_text(const char *text, char hex[17]) {
+    snprintf(hex, 17, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+}
+
+/* The rest of the first line that begins with `key`, without `separator`, blanks and quotes around it; or "". */
+static void value_in_file(const char *path, const char *key, char separator, char *value, size_t size) {
+    char line[512];
+    value[0] = 0;
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, key, strlen(key)) != 0) continue;
+        char *start = separator ? strchr(line, separator) : line;
+        if (!start) continue;
+        start += separator != 0;
+        start += strspn(start, " \t\"");
+        start[strcspn(start, "\"\n")] = 0;
+        snprintf(value, size, "%s", start);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+void machine_read(struct machine *m) {
+    *m = (struct machine){0};
+    struct utsname name;
+    uname(&name);
+    value_in_file("/proc/cpuinfo", "model name", ':', m->cpu, sizeof m->cpu);
+    if (!m->cpu[0]) snprintf(m->cpu, sizeof m->cpu, "%s", name.machine); /* other architectures have no such line */
+    m->cores = sysconf(_SC_NPROCESSORS_ONLN);
+    m->ram_gib = (double)(((machine_memory_bytes() >> 20) + 512) >> 10);
+    snprintf(m->kernel, sizeof m->kernel, "%.40s %.80s", name.sysname, name.release);
+    value_in_file("/etc/os-release", "PRETTY_NAME", '=', m->os, sizeof m->os);
+    value_in_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", 0, m->governor, sizeof m->governor);
+    snprintf(m->libc, sizeof m->libc, "glibc %s", gnu_get_libc_version());
+    if (openblas_get_config) snprintf(m->blas, sizeof m->blas, "%s", openblas_get_config());
+
+    char facts[1024];
+    snprintf(facts, sizeof facts, "%s|%lld|%.0f", m->cpu, (long long)m->cores, m->ram_gib);
+    hash_text(facts, m->id);
+    snprintf(facts, sizeof facts, "%s|%s|%s|%s|%s", m->kernel, m->os, m->governor, m->libc, m->blas);
+    hash_text(facts, m->env_epoch);
+}
+
+void time_now_text(char *buffer, size_t size) {
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    if (strftime(buffer, size, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0 && size > 0) buffer[0] = 0;
+}
+
+double time_now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}

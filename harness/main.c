@@ -1,0 +1,20 @@
+/* main.c - entry: dispatch, one sentence on stderr when something is wrong, the status as exit code. */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/cli.h"
+#include "kernels/gemm.h"
+
+int main(int argc, char **argv) {
+    struct error e = {ST_OK, ""};
+    setlocale(LC_NUMERIC, "C");
+    gemm_init();
+    enum status status = cli_main(argc, argv, &e);
+    errno = 0;
+    if (fflush(stdout) != 0 && status == ST_OK)
+        status = fail(&e, ST_FAIL, "cannot write to standard output: %s", strerror(errno));
+    if (status != ST_OK && e.text[0]) fprintf(stderr, "lrnn: %s\n", e.text);
+    return (int)status;
+}

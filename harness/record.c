@@ -1,0 +1,242 @@
+/* record.c - the store of run records: OUT/runs/<ab>/<run_id>.json, written once, read often, by many processes.
+ *
+ * A record becomes visible by link(), which never replaces: whoever is second finds the first one's and keeps it. */
+#include "harness/record.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "harness/files.h"
+#include "harness/record_json.h"
+#include "harness/record_table.h"
+
+void record_hash(const char *text, char hex[RUN_ID_HEX]) {
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}
+
+void record_init(struct run_record *r) {
+    memset(r, 0, sizeof *r);
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        char *value = (char *)&r->run + field->offset;
+        if (field->type == FIELD_INT) *(int64_t *)value = -1;
+        if (field->type == FIELD_REAL) *(double *)value = NAN;
+    }
+    r->run.schema = RECORD_SCHEMA;
+}
+
+void record_path(const char *out, const char *run_id, char *path, size_t size) {
+    snprintf(path, size, "%s/runs/%.2s/%s.json", out, run_id, run_id);
+}
+
+/* An id is part of a path, so nothing but 32 hexadecimal digits will do. */
+static bool is_run_id(const char *id) {
+    size_t n = strspn(id, "0123456789abcdef");
+    return n == RUN_ID_HEX - 1 && id[n] == 0;
+}
+
+static enum status checked_path(const char *out, const char *run_id, char *path, struct error *e) {
+    if (!is_run_id(run_id)) return fail(e, ST_FAIL, "\"%.40s\" is not a run id of 32 hexadecimal digits", run_id);
+    char longest[PATH_BYTES];
+    TRY(path_format(longest, sizeof longest, e, "%s/runs/ab/%s.json.corrupt.9999", out, run_id));
+    record_path(out, run_id, path, PATH_BYTES);
+    return ST_OK;
+}
+
+/* --- damaged records ------------------------------------------------------------------------------------------------ */
+
+/* Moves a damaged record aside under a name that is free and tells why on stderr. */
+static void set_aside(const char *path, const char *reason) {
+    char target[PATH_BYTES];
+    int result = -1;
+    for (int i = 1; i < 10000 && result != 0; i++) {
+        int n = i == 1 ? snprintf(target, sizeof target, "%s.corrupt", path)
+                       : snprintf(target, sizeof target, "%s.corrupt.%d", path, i);
+        if (n < 0 || (size_t)n >= sizeof target) break;
+        result = link(path, target);
+        if (result != 0 && errno != EEXIST) break;
+    }
+    if (result == 0) unlink(path);
+    else if (errno == ENOENT) return; /* another process was faster, and has told */
+    if (result == 0) fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, reason);
+    else fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), reason);
+}
+
+enum record_state record_check(const char *out, const char *run_id) {
+    char path[PATH_BYTES], *text;
+    size_t size;
+    struct error why;
+    if (checked_path(out, run_id, path, NULL) != ST_OK) return RECORD_ABSENT;
+    enum status status = file_read(path, RECORD_MOST_BYTES, &text, &size, &why);
+    if (status == ST_DATA) return RECORD_ABSENT;
+    if (status == ST_OK) status = record_parse(text, size, path, run_id, NULL, NULL, &why);
+    free(text);
+    if (status == ST_DATA) {
+        set_aside(path, why.text);
+        return RECORD_WAS_CORRUPT;
+    }
+    if (status == ST_FAIL) fprintf(stderr, "lrnn: %s\n", why.text); /* there, but unreadable now: not to be replaced */
+    return RECORD_DONE;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------------- */
+
+/* Links the finished temporary file into place. An earlier whole record wins; a damaged one is set aside first. */
+static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id, struct error *e) {
+    for (int attempt = 0; attempt < 3; attempt++) {
+        if (link(temporary, path) == 0) return ST_OK;
+        if (errno != EEXIST) break;
+        if (record_check(out, run_id) == RECORD_DONE) return ST_OK;
+        errno = EEXIST;
+    }
+    if (errno == EPERM || errno == EOPNOTSUPP)
+        return fail(e, ST_FAIL, "cannot write %s: its file system has no hard links; choose another output folder", path);
+    return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+}
+
+enum status record_write(const char *out, const struct run_record *r, struct error *e) {
+    char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES], *text;
+    size_t size;
+    TRY(checked_path(out, r->run.run_id, path, e));
+    path_folder(path, folder, sizeof folder);
+    TRY(make_folder(folder, e));
+    TRY(folder_sync(folder, e)); /* the entry of runs/<ab> in runs/ */
+    TRY(record_format(r, &text, &size, e));
+    enum status status = temporary_write(path, text, size, temporary, e);
+    free(text);
+    TRY(status);
+    status = publish(temporary, path, out, r->run.run_id, e);
+    unlink(temporary);
+    TRY(status);
+    return folder_sync(path, e);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+/* The id that a file's name promises: everything before ".json". False for other files. */
+static bool id_of_name(const char *name, char id[RUN_ID_HEX]) {
+    if (strlen(name) != RUN_ID_HEX - 1 + strlen(".json") || strcmp(name + RUN_ID_HEX - 1, ".json") != 0) return false;
+    memcpy(id, name, RUN_ID_HEX - 1);
+    id[RUN_ID_HEX - 1] = 0;
+    return is_run_id(id);
+}
+
+/* As record_read, with the reason's kind kept: ST_USAGE for a later schema. */
+static enum status read_one(const char *path, struct run_record *r, struct arena *arena, struct error *e) {
+    char id[RUN_ID_HEX], *text;
+    const char *slash = strrchr(path, '/');
+    bool named = id_of_name(slash ? slash + 1 : path, id);
+    size_t size;
+    TRY(file_read(path, RECORD_MOST_BYTES, &text, &size, e));
+    enum status status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
+    free(text);
+    return status;
+}
+
+enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e) {
+    enum status status = read_one(path, r, arena, e);
+    if (status == ST_USAGE && e) e->status = ST_DATA;
+    return status == ST_USAGE ? ST_DATA : status;
+}
+
+struct path_list {
+    char **paths;
+    int n, capacity;
+    size_t bytes; /* of arena their curves may need */
+};
+
+static bool path_push(struct path_list *list, const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return true; /* gone meanwhile */
+    if (list->n == list->capacity) {
+        int more = list->capacity ? 2 * list->capacity : 64;
+        char **grown = realloc(list->paths, (size_t)more * sizeof *grown);
+        if (!grown) return false;
+        list->paths = grown;
+        list->capacity = more;
+    }
+    list->paths[list->n] = strdup(path);
+    list->bytes += record_arena_bytes((size_t)info.st_size);
+    return list->paths[list->n++] != NULL;
+}
+
+static void paths_free(struct path_list *list) {
+    for (int i = 0; i < list->n; i++) free(list->paths[i]);
+    free(list->paths);
+}
+
+/* Appends the records of OUT/runs/<ab>. */
+static enum status scan_folder(const char *folder, struct path_list *list, struct error *e) {
+    char path[PATH_BYTES], id[RUN_ID_HEX];
+    DIR *d = opendir(folder);
+    if (!d) return fail(e, ST_FAIL, "cannot read the folder %s: %s", folder, strerror(errno));
+    enum status status = ST_OK;
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
+        if (!id_of_name(entry->d_name, id)) continue;
+        status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
+        if (status == ST_OK && !path_push(list, path)) status = fail(e, ST_FAIL, "no memory to list %s", folder);
+    }
+    closedir(d);
+    return status;
+}
+
+static enum status scan_runs(const char *out, struct path_list *list, struct error *e) {
+    char folder[PATH_BYTES];
+    TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
+    DIR *d = opendir(folder);
+    if (!d && errno == ENOENT) return ST_OK; /* no run yet */
+    if (!d) return fail(e, ST_FAIL, "cannot read the folder %s: %s", folder, strerror(errno));
+    enum status status = ST_OK;
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
+        const char *name = entry->d_name;
+        if (strlen(name) != 2 || !isxdigit((unsigned char)name[0]) || !isxdigit((unsigned char)name[1])) continue;
+        status = path_format(folder, sizeof folder, e, "%s/runs/%s", out, name);
+        if (status == ST_OK) status = scan_folder(folder, list, e);
+    }
+    closedir(d);
+    return status;
+}
+
+static int by_start(const void *left, const void *right) {
+    const struct run *a = &((const struct run_record *)left)->run, *b = &((const struct run_record *)right)->run;
+    int order = strcmp(a->started, b->started);
+    return order ? order : strcmp(a->run_id, b->run_id);
+}
+
+static enum status load_paths(struct record_set *set, const struct path_list *list, struct error *e) {
+    size_t records = (size_t)list->n * sizeof *set->list;
+    TRY(arena_reserve(&set->arena, records + list->bytes + ARENA_ALIGN, e));
+    set->list = arena_alloc(&set->arena, records);
+    for (int i = 0; i < list->n; i++) {
+        struct error why;
+        enum status status = read_one(list->paths[i], &set->list[set->n], &set->arena, &why);
+        if (status == ST_OK) set->n++;
+        else if (status == ST_DATA && access(list->paths[i], F_OK) == 0) set_aside(list->paths[i], why.text);
+        else if (status == ST_FAIL) return fail(e, ST_FAIL, "%s", why.text);
+        else if (status == ST_USAGE) fprintf(stderr, "lrnn: a run record is left out: %s\n", why.text);
+    }
+    qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
+    return ST_OK;
+}
+
+enum status records_load(struct record_set *set, const char *out, struct error *e) {
+    *set = (struct record_set){0};
+    struct path_list list = {0};
+    enum status status = scan_runs(out, &list, e);
+    if (status == ST_OK) status = load_paths(set, &list, e);
+    paths_free(&list);
+    if (status != ST_OK) records_free(set);
+    return status;
+}
+
+void records_free(struct record_set *set) {
+    arena_free(&set->arena);
+    *set = (struct record_set){0};
+}

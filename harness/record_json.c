@@ -1,0 +1,292 @@
+/* record_json.c - a run record as text, and back: JSON with a checksum over the canonical dump of everything else
+ * (keys sorted, no blanks, 17 digits), so that layout is free and any altered value is found. */
+#include "harness/record_json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/batch.h"
+#include "harness/record_table.h"
+
+#define CANONICAL (JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17))
+#define POINT_LEAST_BYTES 24 /* {"step":1,"split":"val"} : both are required of every point */
+
+size_t record_arena_bytes(size_t size) {
+    size_t larger = sizeof(struct curve_point) > sizeof(struct eval_point) ? sizeof(struct curve_point)
+                                                                           : sizeof(struct eval_point);
+    return size / POINT_LEAST_BYTES * larger + 4 * ARENA_ALIGN;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------------- */
+
+/* JSON is UTF-8; a text that is not (a path, a name from the command line) has its other bytes replaced by '?'. */
+static json_t *json_from_text(const char *text) {
+    json_t *value = json_string(text);
+    if (value) return value;
+    char *plain = strdup(text);
+    if (!plain) return NULL;
+    for (char *p = plain; *p; p++)
+        if ((unsigned char)*p >= 0x80) *p = '?';
+    value = json_string(plain);
+    free(plain);
+    return value;
+}
+
+static json_t *json_from_real(double value) {
+    if (isnan(value)) return json_null();
+    if (isinf(value)) return json_string(value < 0 ? "-inf" : "inf");
+    return json_real(value);
+}
+
+/* Seeds above 2^63 do not fit a JSON integer of the library and are stored as text. */
+static json_t *json_from_u64(uint64_t value) {
+    char text[24];
+    if (value <= INT64_MAX) return json_integer((json_int_t)value);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    return json_string(text);
+}
+
+static json_t *json_from_name(const char *const *names, int64_t count, int64_t i) {
+    return i >= 0 && i < count ? json_string(names[i]) : NULL;
+}
+
+static json_t *json_from_field(const struct field *field, const void *object) {
+    const void *value = (const char *)object + field->offset;
+    switch (field->type) {
+    case FIELD_INT: return *(const int64_t *)value == -1 ? json_null() : json_integer(*(const int64_t *)value);
+    case FIELD_U64: return json_from_u64(*(const uint64_t *)value);
+    case FIELD_REAL: return json_from_real(*(const double *)value);
+    case FIELD_TEXT: return json_from_text(value);
+    case FIELD_STATUS: return json_from_name(run_status_names, RUN_STATUS_COUNT, *(const int64_t *)value);
+    case FIELD_SPLIT: return json_from_name(split_names, SPLIT_COUNT, *(const int *)value);
+    default: return NULL;
+    }
+}
+
+/* NULL on failure, as jansson; *_set_new accept a NULL value and report it. */
+static json_t *json_from_object(const struct table *table, const void *object, size_t object_size) {
+    json_t *out = json_object();
+    for (const struct field *field = table->fields; out && field->name; field++) {
+        if (!field_within(field, object_size)) continue;
+        if (json_object_set_new(out, field->name, json_from_field(field, object)) == 0) continue;
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
+
+static json_t *json_from_list(const struct table *table, const void *list, int64_t n, size_t object_size) {
+    json_t *out = json_array();
+    for (int64_t i = 0; out && i < n; i++) {
+        const char *object = (const char *)list + (size_t)i * object_size;
+        if (json_array_append_new(out, json_from_object(table, object, object_size)) == 0) continue;
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
+
+static json_t *json_from_record(const struct run_record *r) {
+    json_t *root = json_object();
+    if (!root) return NULL;
+    int bad = json_object_set_new(root, "run", json_from_object(&runs_table, &r->run, sizeof r->run));
+    bad |= json_object_set_new(root, "config", json_from_text(r->config));
+    bad |= json_object_set_new(root, "identity", json_from_text(r->identity));
+    bad |= json_object_set_new(root, "curve", json_from_list(&curves_table, r->curve, r->n_curve, sizeof *r->curve));
+    bad |= json_object_set_new(root, "evals", json_from_list(&evals_table, r->evals, r->n_evals, sizeof *r->evals));
+    if (!bad) return root;
+    json_decref(root);
+    return NULL;
+}
+
+/* False without memory. */
+static bool checksum(const json_t *root_without_checksum, char hex[RUN_ID_HEX]) {
+    char *canonical = json_dumps(root_without_checksum, CANONICAL);
+    if (!canonical) return false;
+    record_hash(canonical, hex);
+    free(canonical);
+    return true;
+}
+
+/* One line a field of the run, one line a point: a record is read by people and by diff, too. */
+static void print_record(FILE *f, json_t *root, const char *sum) {
+    fprintf(f, "{\n\"checksum\": \"%s\",\n\"run\": ", sum);
+    json_dumpf(json_object_get(root, "run"), f, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "config" : "identity";
+        fprintf(f, ",\n\"%s\": ", name);
+        json_dumpf(json_object_get(root, name), f, JSON_ENCODE_ANY);
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "curve" : "evals";
+        json_t *list = json_object_get(root, name), *point;
+        size_t at;
+        fprintf(f, ",\n\"%s\": [", name);
+        json_array_foreach(list, at, point) {
+            fputs(at == 0 ? "\n" : ",\n", f);
+            json_dumpf(point, f, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        }
+        fputs("]", f);
+    }
+    fputs("\n}\n", f);
+}
+
+enum status record_format(const struct run_record *r, char **text, size_t *size, struct error *e) {
+    char sum[RUN_ID_HEX];
+    *text = NULL;
+    if (r->run.status < 0 || r->run.status >= RUN_STATUS_COUNT)
+        return fail(e, ST_FAIL, "run %s has status %lld, expected 0..%d", r->run.run_id, (long long)r->run.status,
+                    RUN_STATUS_COUNT - 1);
+    json_t *root = json_from_record(r);
+    bool good = root && checksum(root, sum);
+    FILE *f = good ? open_memstream(text, size) : NULL;
+    if (f) {
+        print_record(f, root, sum);
+        good = !ferror(f);
+        good = fclose(f) == 0 && good;
+    }
+    json_decref(root);
+    if (good && f) return ST_OK;
+    free(*text);
+    *text = NULL;
+    return fail(e, ST_FAIL, "no memory to write the record of run %s (or a curve point of an unknown split)", r->run.run_id);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+static bool name_to_index(const json_t *value, const char *const *names, int count, int *i) {
+    const char *text = json_string_value(value);
+    for (*i = 0; text && *i < count; ++*i)
+        if (strcmp(names[*i], text) == 0) return true;
+    return false;
+}
+
+static bool real_from_json(const json_t *value, double *out) {
+    const char *text = json_string_value(value);
+    if (json_is_number(value)) *out = json_number_value(value);
+    else if (json_is_null(value)) *out = NAN;
+    else if (text && strcmp(text, "inf") == 0) *out = INFINITY;
+    else if (text && strcmp(text, "-inf") == 0) *out = -INFINITY;
+    else return false;
+    return true;
+}
+
+static bool u64_from_json(const json_t *value, uint64_t *out) {
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (json_is_integer(value)) *out = (uint64_t)json_integer_value(value);
+    else if (text) *out = strtoull(text, &end, 10);
+    return json_is_integer(value) || (text && *text && *end == 0);
+}
+
+static bool field_from_json(const struct field *field, const json_t *value, void *object) {
+    void *out = (char *)object + field->offset;
+    int i;
+    switch (field->type) {
+    case FIELD_INT:
+        *(int64_t *)out = json_is_null(value) ? -1 : json_integer_value(value);
+        return json_is_null(value) || json_is_integer(value);
+    case FIELD_U64: return u64_from_json(value, out);
+    case FIELD_REAL: return real_from_json(value, out);
+    case FIELD_TEXT:
+        if (!json_is_string(value) || json_string_length(value) >= field->size) return false;
+        memcpy(out, json_string_value(value), json_string_length(value) + 1);
+        return true;
+    case FIELD_STATUS:
+        if (!name_to_index(value, run_status_names, RUN_STATUS_COUNT, &i)) return false;
+        *(int64_t *)out = i;
+        return true;
+    case FIELD_SPLIT:
+        if (!name_to_index(value, split_names, SPLIT_COUNT, &i)) return false;
+        *(int *)out = i;
+        return true;
+    default: return false;
+    }
+}
+
+/* A field that the text lacks is not applicable: an earlier version wrote it. Others it has are a later version's. */
+static enum status object_from_json(const struct table *table, const json_t *in, void *object, size_t object_size,
+                                    const char *path, struct error *e) {
+    for (const struct field *field = table->fields; field->name; field++) {
+        if (!field_within(field, object_size)) continue;
+        const json_t *value = json_object_get(in, field->name);
+        if (!value && field->type == FIELD_INT) *(int64_t *)((char *)object + field->offset) = -1;
+        if (!value && field->type == FIELD_REAL) *(double *)((char *)object + field->offset) = NAN;
+        if (value && !field_from_json(field, value, object))
+            return fail(e, ST_USAGE, "%s: the value of %s in %s is not one this program can read", path, field->name,
+                        table->name);
+    }
+    return ST_OK;
+}
+
+static enum status list_from_json(const struct table *table, const json_t *in, void **list, int64_t *n,
+                                  size_t object_size, struct arena *arena, const char *path, struct error *e) {
+    *n = (int64_t)json_array_size(in);
+    *list = arena_alloc(arena, (size_t)*n * object_size);
+    if (!*list) return fail(e, ST_FAIL, "%s: no memory for %lld points of %s", path, (long long)*n, table->name);
+    memset(*list, 0, (size_t)*n * object_size);
+    for (int64_t i = 0; i < *n; i++) {
+        const json_t *point = json_array_get(in, (size_t)i);
+        if (!json_object_get(point, "step") || !json_object_get(point, "split"))
+            return fail(e, ST_USAGE, "%s: point %lld of %s has no step or no split", path, (long long)i, table->name);
+        TRY(object_from_json(table, point, (char *)*list + (size_t)i * object_size, object_size, path, e));
+    }
+    return ST_OK;
+}
+
+static enum status text_from_json(const json_t *in, char *text, size_t size, const char *path, struct error *e) {
+    const char *value = json_string_value(in);
+    if (!value || strlen(value) >= size)
+        return fail(e, ST_USAGE, "%s: a text is missing or longer than %zu bytes", path, size - 1);
+    memcpy(text, value, strlen(value) + 1);
+    return ST_OK;
+}
+
+static enum status record_from_json(const json_t *root, const char *path, struct run_record *r, struct arena *arena,
+                                    struct error *e) {
+    void *curve, *evals;
+    record_init(r);
+    TRY(object_from_json(&runs_table, json_object_get(root, "run"), &r->run, sizeof r->run, path, e));
+    TRY(text_from_json(json_object_get(root, "config"), r->config, sizeof r->config, path, e));
+    TRY(text_from_json(json_object_get(root, "identity"), r->identity, sizeof r->identity, path, e));
+    TRY(list_from_json(&curves_table, json_object_get(root, "curve"), &curve, &r->n_curve, sizeof *r->curve, arena, path, e));
+    TRY(list_from_json(&evals_table, json_object_get(root, "evals"), &evals, &r->n_evals, sizeof *r->evals, arena, path, e));
+    r->curve = curve;
+    r->evals = evals;
+    return ST_OK;
+}
+
+/* Takes the checksum out of the tree and compares it with that of the rest; then the id and the schema. */
+static enum status verify(json_t *root, const char *path, const char *run_id, struct error *e) {
+    char stored[RUN_ID_HEX], computed[RUN_ID_HEX];
+    const char *sum = json_string_value(json_object_get(root, "checksum"));
+    if (!sum || strlen(sum) != RUN_ID_HEX - 1) return fail(e, ST_DATA, "%s has no checksum", path);
+    memcpy(stored, sum, RUN_ID_HEX);
+    json_object_del(root, "checksum");
+    if (!checksum(root, computed)) return fail(e, ST_FAIL, "%s: no memory to verify it", path);
+    if (strcmp(stored, computed) != 0)
+        return fail(e, ST_DATA, "%s is altered: its checksum is %s, expected %s", path, computed, stored);
+    const json_t *run = json_object_get(root, "run");
+    const char *id = json_string_value(json_object_get(run, "run_id"));
+    if (run_id && (!id || strcmp(id, run_id) != 0))
+        return fail(e, ST_DATA, "%s holds the record of run %s", path, id ? id : "(none)");
+    json_int_t schema = json_integer_value(json_object_get(run, "schema"));
+    if (schema < 1 || schema > RECORD_SCHEMA)
+        return fail(e, ST_USAGE, "%s is of schema %lld; this program reads up to %d", path, (long long)schema, RECORD_SCHEMA);
+    return ST_OK;
+}
+
+enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
+                         struct arena *arena, struct error *e) {
+    json_error_t reason;
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
+    if (!root && json_error_code(&reason) == json_error_out_of_memory)
+        return fail(e, ST_FAIL, "%s: no memory to read it", path);
+    if (!root) return fail(e, ST_DATA, "%s is not a whole record: byte %d: %s", path, reason.position, reason.text);
+    enum status status = verify(root, path, run_id, e);
+    if (status == ST_OK && r) status = record_from_json(root, path, r, arena, e);
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* record_json.h - a run record as text, and back. */
+#ifndef LRNN_HARNESS_RECORD_JSON_H
+#define LRNN_HARNESS_RECORD_JSON_H
+
+#include "harness/record.h"
+
+#define RECORD_MOST_BYTES ((size_t)256 << 20)
+
+/* Arena bytes that suffice for the curves and evaluations of any whole record of `size` bytes. */
+size_t record_arena_bytes(size_t size);
+
+/* The text of a record; the caller frees *text. ST_FAIL: a value outside its enum, or no memory. */
+enum status record_format(const struct run_record *r, char **text, size_t *size, struct error *e);
+
+/* Parses and verifies. `run_id` is the id that the file's name promises, or NULL. With r == NULL it only verifies, and
+ * needs no arena. `path` is for messages. ST_DATA: the text is damaged, or is the record of another run; ST_USAGE: it is
+ * whole, but of a later schema than this program's; ST_FAIL: no memory. */
+enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
+                         struct arena *arena, struct error *e);
+
+#endif

@@ -1,0 +1,283 @@
+/* record_table.c - the fields of run records, their curves and evaluations, perf.csv and machines.csv: name, type, unit
+ * and meaning, in the order of the columns. */
+#include "harness/record_table.h"
+
+#include <string.h>
+
+#include "core/batch.h"
+#include "harness/csv.h"
+
+const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan", "oom", "timeout", "killed", "error"};
+const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};
+
+#define FIELD(object, member, type, unit, meaning)                                                                     \
+    {#member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning}
+#define END {NULL, FIELD_NONE, 0, 0, NULL, NULL}
+
+#define INT(member, unit, meaning) FIELD(struct run, member, FIELD_INT, unit, meaning)
+#define U64(member, unit, meaning) FIELD(struct run, member, FIELD_U64, unit, meaning)
+#define REAL(member, unit, meaning) FIELD(struct run, member, FIELD_REAL, unit, meaning)
+#define TEXT(member, unit, meaning) FIELD(struct run, member, FIELD_TEXT, unit, meaning)
+
+static const struct field run_fields[] = {
+    INT(schema, "1", "version of this list of columns"),
+    TEXT(run_id, "hex32", "hash of configuration, seed, task version, device kind, dtype and numerics version"),
+    TEXT(cell_id, "hex32", "the same without the seed"),
+    TEXT(sweep, "hex32", "the sweep that asked for the run"),
+    TEXT(suite, "text", "family of the task"),
+    TEXT(task, "text", "task as published tables call it, else task:options"),
+    INT(task_version, "1", "raised when the task's examples change"),
+    TEXT(model, "text", "name of the sequence mixer"),
+    TEXT(layers, "text", "mixer with its options; MLP"),
+    U64(seed, "1", "seed of weights and order of examples"),
+    U64(data_seed, "1", "seed of the examples"),
+    TEXT(split_hash, "hex32", "hash of the test examples"),
+    INT(n_train, "examples", "training examples"),
+    INT(n_val, "examples", "validation examples"),
+    INT(n_test, "examples", "test examples"),
+    INT(vocab, "symbols", "symbols a prediction is chosen from"),
+    INT(len_train, "tokens", "length of a training example"),
+    INT(len_test, "tokens", "length of a test example"),
+    INT(d_model, "channels", "width"),
+    INT(n_layers, "1", "residual blocks"),
+    INT(block, "1", "block size of the state transition"),
+    INT(rank, "1", "rank of the state transition"),
+    INT(order, "1", "order of the recurrence"),
+    INT(params, "count", "trained parameters"),
+    INT(params_nonemb, "count", "the same without embedding and head"),
+    INT(state_floats, "count", "recurrent state of a sequence, all layers"),
+    TEXT(optimizer, "text", "optimiser"),
+    REAL(lr, "1", "peak learning rate"),
+    TEXT(schedule, "text", "learning rate over time"),
+    INT(warmup_steps, "steps", "linear warm-up"),
+    REAL(weight_decay, "1", "decoupled weight decay"),
+    REAL(beta1, "1", "decay of the first moment"),
+    REAL(beta2, "1", "decay of the second moment"),
+    REAL(grad_clip, "1", "largest global norm of the gradient"),
+    INT(batch, "sequences", "batch size"),
+    INT(max_steps, "steps", "budget"),
+    TEXT(dtype, "fp32 bf16 tf32 fp64", "precision of matrix products"),
+    FIELD(struct run, status, FIELD_STATUS, "ok diverged nan oom timeout killed error", "how the run ended"),
+    TEXT(status_detail, "text", "first bad tensor, or reason"),
+    TEXT(stop_reason, "budget target patience", "why training stopped"),
+    INT(steps, "steps", "done"),
+    INT(tokens, "tokens", "seen in training"),
+    INT(best_step, "steps", "of the best validation metric"),
+    INT(solved_step, "steps", "first evaluation at or above the solved threshold"),
+    REAL(train_loss, "nats", "per scored token"),
+    REAL(val_loss, "nats", "per scored token"),
+    REAL(test_loss, "nats", "per scored token"),
+    REAL(train_acc, "0..1", "micro: correct of all scored tokens"),
+    REAL(val_acc, "0..1", "micro: correct of all scored tokens"),
+    REAL(test_acc, "0..1", "micro: correct of all scored tokens"),
+    REAL(test_macro_acc, "0..1", "mean of the classes' recalls"),
+    REAL(test_seq_acc, "0..1", "sequences without an error"),
+    REAL(test_last_acc, "0..1", "correct at the last position"),
+    TEXT(profile, "smoke quick paper", "preset of sizes and budget"),
+    TEXT(backbone, "text", "what surrounds the mixers"),
+    TEXT(mlp, "swiglu gelu none", "channel MLP"),
+    TEXT(norm, "rmsnorm layernorm", "normalisation"),
+    TEXT(metric, "acc macro_acc", "primary metric of the task"),
+    REAL(metric_value, "0..1", "its value on the test split"),
+    INT(solved, "0/1", "metric_value reaches the task's threshold"),
+    REAL(wall_s, "s", "whole run, monotonic"),
+    REAL(train_s, "s", "training steps"),
+    REAL(eval_s, "s", "evaluation"),
+    REAL(data_s, "s", "making batches"),
+    REAL(step_ms_med, "ms", "a training step, median"),
+    REAL(step_ms_mad, "ms", "median absolute deviation"),
+    REAL(step_ms_p95, "ms", "95th percentile"),
+    REAL(tok_per_s, "tokens/s", "while other runs may have shared the machine"),
+    REAL(flop_step, "FLOP", "a training step, from the model's equations"),
+    REAL(tflops, "1e12/s", "flop_step over step_ms_med"),
+    INT(peak_dev_bytes, "bytes", "device memory"),
+    INT(peak_host_bytes, "bytes", "resident memory"),
+    REAL(energy_j, "J", "of the device"),
+    TEXT(backend, "cpu cuda", "kind of device"),
+    TEXT(device, "text", "name of the device"),
+    TEXT(machine_id, "hex16", "joins machines.csv"),
+    INT(threads, "1", "threads"),
+    INT(deterministic, "0/1", "same seed, same bits"),
+    TEXT(version, "text", "version of the program"),
+    TEXT(numerics, "text", "version of the golden traces"),
+    TEXT(git_commit, "hex", "source"),
+    INT(git_dirty, "0/1", "source differed from the commit"),
+    TEXT(build_id, "text", "flags that decide the numbers"),
+    TEXT(compiler, "text", "compiler"),
+    TEXT(cuda, "text", "version of the CUDA toolkit"),
+    TEXT(driver, "text", "version of the device driver"),
+    TEXT(kernel, "text", "operating system's kernel"),
+    TEXT(env_epoch, "hex16", "joins machines.csv: kernel, governor, libraries"),
+    TEXT(started, "UTC", "RFC 3339"),
+    TEXT(finished, "UTC", "RFC 3339"),
+    INT(attempt, "1", "1 for the first"),
+    INT(resumed, "1", "times continued from a checkpoint"),
+    TEXT(ckpt, "path", "checkpoint, relative to the output folder"),
+    TEXT(ckpt_xxh3, "hex32", "its hash"),
+    END,
+};
+const struct table runs_table = {"runs", run_fields};
+
+#undef INT
+#undef REAL
+#undef TEXT
+#define POINT(member, type, unit, meaning)                                                                             \
+    {#member, type, offsetof(struct curve_row, point.member), sizeof(((struct curve_point *)0)->member), unit, meaning}
+
+static const struct field curve_fields[] = {
+    FIELD(struct curve_row, schema, FIELD_INT, "1", "version of this list of columns"),
+    FIELD(struct curve_row, run_id, FIELD_TEXT, "hex32", "joins runs.csv"),
+    POINT(step, FIELD_INT, "steps", "training steps done"),
+    POINT(tokens, FIELD_INT, "tokens", "seen in training"),
+    POINT(wall_s, FIELD_REAL, "s", "since the start, monotonic"),
+    POINT(split, FIELD_SPLIT, "train val test", "what was measured"),
+    POINT(loss, FIELD_REAL, "nats", "per scored token"),
+    POINT(acc, FIELD_REAL, "0..1", "micro: correct of all scored tokens"),
+    POINT(seq_acc, FIELD_REAL, "0..1", "sequences without an error"),
+    FIELD(struct curve_row, ppl, FIELD_REAL, "1", "perplexity: exp(loss)"),
+    POINT(lr, FIELD_REAL, "1", "learning rate"),
+    POINT(grad_norm, FIELD_REAL, "1", "global norm before clipping"),
+    {"update_ratio", FIELD_NONE, 0, 0, "1", "|dw|/|w|"},
+    POINT(tok_per_s, FIELD_REAL, "tokens/s", "while other runs may have shared the machine"),
+    {"dev_bytes", FIELD_NONE, 0, 0, "bytes", "device memory"},
+    POINT(event, FIELD_TEXT, "eval ckpt resume nan stop", "what happened"),
+    POINT(macro_acc, FIELD_REAL, "0..1", "mean of the classes' recalls"),
+    POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
+    END,
+};
+const struct table curves_table = {"curves", curve_fields};
+
+#undef POINT
+#define POINT(member, type, unit, meaning)                                                                             \
+    {#member, type, offsetof(struct eval_row, point.member), sizeof(((struct eval_point *)0)->member), unit, meaning}
+
+static const struct field eval_fields[] = {
+    FIELD(struct eval_row, schema, FIELD_INT, "1", "version of this list of columns"),
+    FIELD(struct eval_row, run_id, FIELD_TEXT, "hex32", "joins runs.csv"),
+    POINT(step, FIELD_INT, "steps", "training steps done"),
+    POINT(split, FIELD_SPLIT, "train val test", "what was measured"),
+    POINT(length, FIELD_INT, "tokens", "length of the examples"),
+    POINT(difficulty, FIELD_TEXT, "text", "setting of the examples"),
+    POINT(n, FIELD_INT, "examples", "measured"),
+    POINT(loss, FIELD_REAL, "nats", "per scored token"),
+    POINT(acc, FIELD_REAL, "0..1", "micro: correct of all scored tokens"),
+    POINT(seq_acc, FIELD_REAL, "0..1", "sequences without an error"),
+    POINT(macro_acc, FIELD_REAL, "0..1", "mean of the classes' recalls"),
+    POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
+    END,
+};
+const struct table evals_table = {"evals", eval_fields};
+
+#define PERF(column, member, type, unit, meaning)                                                                      \
+    {column, type, offsetof(struct perf_line, row.member), sizeof(((struct perf_row *)0)->member), unit, meaning}
+
+static const struct field perf_fields[] = {
+    FIELD(struct perf_line, schema, FIELD_INT, "1", "version of this list of columns"),
+    PERF("sitting", sitting, FIELD_TEXT, "text", "measurements made together"),
+    PERF("bench", bench, FIELD_TEXT, "text", "what was measured"),
+    PERF("shape", shape, FIELD_TEXT, "text", "its sizes"),
+    PERF("dtype", dtype, FIELD_TEXT, "fp32 bf16 tf32 fp64", "precision of matrix products"),
+    PERF("pass", pass, FIELD_TEXT, "fwd bwd step", "part"),
+    {"arm", FIELD_NONE, 0, 0, "A B", "of a comparison"},
+    {"pair", FIELD_NONE, 0, 0, "1", "of a comparison"},
+    {"order", FIELD_NONE, 0, 0, "AB BA", "of a comparison"},
+    PERF("time_ns", time_ns_med, FIELD_REAL, "ns", "median of the samples"),
+    {"sm_mhz", FIELD_NONE, 0, 0, "MHz", "clock of the device"},
+    {"temp_c", FIELD_NONE, 0, 0, "C", "temperature of the device"},
+    {"throttled", FIELD_NONE, 0, 0, "0/1", "clock below 75 % of nominal"},
+    PERF("commit", commit, FIELD_TEXT, "hex", "source"),
+    PERF("build_id", build_id, FIELD_TEXT, "text", "flags that decide the numbers"),
+    PERF("machine_id", machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
+    PERF("started", started, FIELD_TEXT, "UTC", "RFC 3339"),
+    PERF("samples", samples, FIELD_INT, "1", "steps measured"),
+    PERF("time_ns_mad", time_ns_mad, FIELD_REAL, "ns", "median absolute deviation"),
+    PERF("time_ns_p95", time_ns_p95, FIELD_REAL, "ns", "95th percentile"),
+    PERF("tok_per_s", tok_per_s, FIELD_REAL, "tokens/s", "tokens of a step over time_ns"),
+    PERF("threads", threads, FIELD_INT, "1", "threads"),
+    PERF("cell_id", cell_id, FIELD_TEXT, "hex32", "joins runs.csv"),
+    END,
+};
+const struct table perf_table = {"perf", perf_fields};
+
+#define MACHINE(column, member, type, unit, meaning)                                                                   \
+    {column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit, meaning}
+
+static const struct field machine_fields[] = {
+    MACHINE("machine_id", id, FIELD_TEXT, "hex16", "hash of processor, cores and memory"),
+    MACHINE("env_epoch", env_epoch, FIELD_TEXT, "hex16", "hash of kernel, os, governor, libc and blas"),
+    FIELD(struct machine_row, first_seen, FIELD_TEXT, "UTC", "RFC 3339"),
+    MACHINE("cpu", cpu, FIELD_TEXT, "text", "processor"),
+    MACHINE("cores", cores, FIELD_INT, "1", "logical processors"),
+    MACHINE("ram_gib", ram_gib, FIELD_REAL, "GiB", "memory"),
+    MACHINE("kernel", kernel, FIELD_TEXT, "text", "operating system's kernel"),
+    MACHINE("os", os, FIELD_TEXT, "text", "distribution"),
+    MACHINE("governor", governor, FIELD_TEXT, "text", "of the processor's clock"),
+    MACHINE("libc", libc, FIELD_TEXT, "text", "C library"),
+    MACHINE("blas", blas, FIELD_TEXT, "text", "matrix library"),
+    END,
+};
+const struct table machines_table = {"machines", machine_fields};
+
+bool field_within(const struct field *field, size_t object_size) {
+    return field->type != FIELD_NONE && field->offset + field->size <= object_size;
+}
+
+const struct field *table_field(const struct table *table, const char *name) {
+    for (const struct field *field = table->fields; field->name; field++)
+        if (strcmp(field->name, name) == 0) return field;
+    return NULL;
+}
+
+bool field_equal(const struct field *field, const void *a, const void *b) {
+    const char *left = (const char *)a + field->offset, *right = (const char *)b + field->offset;
+    return field->type == FIELD_TEXT ? strcmp(left, right) == 0 : memcmp(left, right, field->size) == 0;
+}
+
+void table_csv_header(const struct table *table, FILE *f) {
+    for (const struct field *field = table->fields; field->name; field++)
+        fprintf(f, "%s%s", field == table->fields ? "" : ",", field->name);
+    fputc('\n', f);
+}
+
+void field_print(const struct field *field, const void *object, FILE *f) {
+    const void *value = (const char *)object + field->offset;
+    switch (field->type) {
+    case FIELD_INT: csv_int(f, *(const int64_t *)value); break;
+    case FIELD_U64: fprintf(f, "%llu", (unsigned long long)*(const uint64_t *)value); break;
+    case FIELD_REAL: csv_real(f, *(const double *)value); break;
+    case FIELD_TEXT: csv_text(f, value); break;
+    case FIELD_STATUS: fputs(run_status_names[*(const int64_t *)value], f); break;
+    case FIELD_SPLIT: fputs(split_names[*(const int *)value], f); break;
+    case FIELD_NONE: break;
+    }
+}
+
+void table_csv_row(const struct table *table, const void *object, FILE *f) {
+    for (const struct field *field = table->fields; field->name; field++) {
+        if (field != table->fields) fputc(',', f);
+        field_print(field, object, f);
+    }
+    fputc('\n', f);
+}
+
+static const char *type_name(enum field_type type) {
+    switch (type) {
+    case FIELD_INT: return "int";
+    case FIELD_U64: return "u64";
+    case FIELD_REAL: return "f64";
+    case FIELD_STATUS:
+    case FIELD_SPLIT: return "enum";
+    default: return "text";
+    }
+}
+
+enum status schema_print(const char *what, FILE *f, struct error *e) {
+    const struct table *const tables[] = {&runs_table, &curves_table, &evals_table, &perf_table, &machines_table};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (strcmp(tables[i]->name, what) != 0) continue;
+        for (const struct field *field = tables[i]->fields; field->name; field++)
+            fprintf(f, "%-16s %-5s %-24s %s\n", field->name, type_name(field->type), field->unit, field->meaning);
+        return ST_OK;
+    }
+    return fail(e, ST_USAGE, "there is no table %s; there are runs, curves, evals, perf and machines", what);
+}

@@ -1,0 +1,72 @@
+/* record_table.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables.
+ * Columns are only appended, never moved or removed. */
+#ifndef LRNN_HARNESS_RECORD_TABLE_H
+#define LRNN_HARNESS_RECORD_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "harness/record.h"
+
+enum field_type {
+    FIELD_INT,    /* int64_t; -1 = not applicable */
+    FIELD_U64,    /* uint64_t */
+    FIELD_REAL,   /* double; NAN = not applicable */
+    FIELD_TEXT,   /* char[size] */
+    FIELD_STATUS, /* int64_t, enum run_status; stored as its name */
+    FIELD_SPLIT,  /* int, enum split; stored as its name */
+    FIELD_NONE    /* a column of the format that this version has no value for: always empty */
+};
+
+struct field {
+    const char *name;
+    enum field_type type;
+    size_t offset, size;
+    const char *unit, *meaning;
+};
+
+struct table {
+    const char *name;           /* "runs" */
+    const struct field *fields; /* ends with name == NULL */
+};
+
+/* The rows that curves.csv and evals.csv print. In JSON only `point` is stored: the rest repeats or follows from it. */
+struct curve_row {
+    struct curve_point point;
+    int64_t schema;
+    char run_id[RUN_ID_HEX];
+    double ppl;
+};
+
+struct eval_row {
+    struct eval_point point;
+    int64_t schema;
+    char run_id[RUN_ID_HEX];
+};
+
+struct perf_line {
+    struct perf_row row;
+    int64_t schema;
+};
+
+struct machine_row {
+    struct machine machine;
+    char first_seen[32];
+};
+
+extern const struct table runs_table, curves_table, evals_table, perf_table, machines_table;
+extern const char *const split_names[]; /* train val test */
+
+/* Fields that a struct of `object_size` bytes holds (the derived ones of a row lie behind it). */
+bool field_within(const struct field *field, size_t object_size);
+
+/* The field of that name, or NULL; whether two objects agree in it; its value as a CSV cell. */
+const struct field *table_field(const struct table *table, const char *name);
+bool field_equal(const struct field *field, const void *a, const void *b);
+void field_print(const struct field *field, const void *object, FILE *f);
+
+/* The header row, and one row, of a table's CSV. */
+void table_csv_header(const struct table *table, FILE *f);
+void table_csv_row(const struct table *table, const void *object, FILE *f);
+
+#endif

@@ -1,0 +1,36 @@
+/* report.h - tables and plots from run records: one protocol a table, every seed counted, failures shown. */
+#ifndef LRNN_HARNESS_REPORT_H
+#define LRNN_HARNESS_REPORT_H
+
+#include <stdio.h>
+
+#include "harness/record.h"
+
+enum report_format { REPORT_TERM, REPORT_MD, REPORT_LATEX, REPORT_CSV, REPORT_FORMAT_COUNT };
+extern const char *const report_format_names; /* "term md latex csv" */
+
+struct report_filter {
+    const char *task;     /* label ("s5"), or NULL = every task in turn */
+    const char *profile;  /* or NULL = any */
+    const char *const *cells; /* only these cell ids, in this order; or NULL = all, ordered by model list then params */
+    int n_cells;
+};
+
+/* Prints the table(s): model, parameters, state, val-mean accuracy with interval and n, solve count, sequence accuracy,
+ * tokens/s (perf.csv), best-of-grid with grid size, published number, difference (best-of-grid minus published);
+ * footnotes name every run that is not ok. */
+enum status report_print(const struct record_set *set, const struct report_filter *filter, enum report_format format,
+                         const char *out, FILE *stream, struct error *e);
+
+/* Writes OUT/summary.csv, a row for every row of every table that the records make. */
+enum status report_summary(const struct record_set *set, const char *out, struct error *e);
+
+/* Writes plots with gnuplot, run without a shell: kind "table" OUT/<task>-table.{svg,png}, "accuracy"
+ * OUT/<task>-accuracy.{svg,png}, NULL both (<task>-<profile>-... where the filter passes several profiles of a task);
+ * also OUT/summary.csv. Characters of a task's label that file names may not have become '-'.
+ * ST_USAGE: unknown kind; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
+enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
+                        const char *out, struct error *e);
+extern const char *const plot_kinds; /* "accuracy table" */
+
+#endif

@@ -1,0 +1,310 @@
+/* report_rows.c - gathers run records into rows and computes the rows' numbers; see report_rows.h. */
+#include "harness/report_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/option.h"
+#include "harness/published.h"
+#include "harness/record_table.h"
+#include "models/model.h"
+
+const char *const report_row_keys[] = {
+    "task",      "task_version", "profile",    "layers",       "d_model",      "n_layers", "backbone", "mlp",
+    "norm",      "n_train",      "len_train",  "len_test",     "optimizer",    "schedule", "warmup_steps", "weight_decay",
+    "beta1",     "beta2",        "grad_clip",  "batch",        "max_steps",    "dtype",    "backend",  "numerics", NULL};
+
+bool run_failed(const struct run *run) {
+    bool macro = strcmp(run->metric, "macro_acc") == 0;
+    return run->status != RUN_OK || !isfinite(macro ? run->test_macro_acc : run->test_acc);
+}
+
+double run_chance(const struct run *run) {
+    return run->vocab > 0 ? 1.0 / (double)run->vocab : 0.0;
+}
+
+double run_test_metric(const struct run *run) {
+    if (run_failed(run)) return run_chance(run);
+    return strcmp(run->metric, "macro_acc") == 0 ? run->test_macro_acc : run->test_acc;
+}
+
+/* --- gathering ------------------------------------------------------------------------------------------------------ */
+
+static bool same_row(const struct run *a, const struct run *b) {
+    for (int i = 0; report_row_keys[i]; i++)
+        if (!field_equal(table_field(&runs_table, report_row_keys[i]), a, b)) return false;
+    return true;
+}
+
+static int cell_rank(const struct report_filter *filter, const char *cell_id) {
+    for (int i = 0; i < filter->n_cells; i++)
+        if (strcmp(filter->cells[i], cell_id) == 0) return i;
+    return -1;
+}
+
+static bool passes(const struct report_filter *filter, const struct run *run) {
+    if (filter->task && strcmp(filter->task, run->task) != 0) return false;
+    if (filter->profile && strcmp(filter->profile, run->profile) != 0) return false;
+    return !filter->cells || cell_rank(filter, run->cell_id) >= 0;
+}
+
+static int model_rank(const char *name) {
+    const struct model *const *list = model_list();
+    int i = 0;
+    while (list[i] && strcmp(list[i]->name, name) != 0) i++;
+    return i;
+}
+
+static int compare(double a, double b) {
+    return (a > b) - (a < b);
+}
+
+static int by_rate_and_seed(const void *left, const void *right) {
+    const struct run *a = &(*(const struct run_record *const *)left)->run;
+    const struct run *b = &(*(const struct run_record *const *)right)->run;
+    int order = compare(a->lr, b->lr);
+    if (order) return order;
+    if (a->seed != b->seed) return a->seed < b->seed ? -1 : 1;
+    return strcmp(a->run_id, b->run_id);
+}
+
+/* Task, profile, place of the mixer in the list of models, parameters, label. */
+static int by_model(const void *left, const void *right) {
+    const struct report_row *a = left, *b = right;
+    int order = strcmp(a->run->task, b->run->task);
+    if (!order) order = strcmp(a->run->profile, b->run->profile);
+    if (!order) order = model_rank(a->run->model) - model_rank(b->run->model);
+    if (!order) order = compare((double)a->run->params, (double)b->run->params);
+    return order ? order : strcmp(a->label, b->label);
+}
+
+/* Earliest place of the row's cells in the filter's list. */
+static int row_rank(const struct report_row *row, const struct report_filter *filter) {
+    int first = filter->n_cells;
+    for (int i = 0; i < row->n_all; i++) {
+        int rank = cell_rank(filter, row->all[i]->run.cell_id);
+        if (rank < first) first = rank;
+    }
+    return first;
+}
+
+/* The caller's order, kept stable within task and profile (few rows: insertion). */
+static void sort_as_asked(struct report_row *rows, int n, const struct report_filter *filter) {
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0; k--) {
+            bool together = strcmp(rows[k].run->task, rows[k - 1].run->task) == 0 &&
+                            strcmp(rows[k].run->profile, rows[k - 1].run->profile) == 0;
+            if (!together || row_rank(&rows[k], filter) >= row_rank(&rows[k - 1], filter)) break;
+            struct report_row swap = rows[k];
+            rows[k] = rows[k - 1];
+            rows[k - 1] = swap;
+        }
+}
+
+/* --- labels --------------------------------------------------------------------------------------------------------- */
+
+/* "bdlru:m=5,blocks=64,gate=softmax;swiglu" without the MLP and without options at their default; m always stays. */
+static void make_label(const struct run *run, char *label, size_t size) {
+    const struct model *model = model_find(run->model);
+    size_t name = strcspn(run->layers, ":;"), all = strcspn(run->layers, ";");
+    int used = snprintf(label, size, "%.*s", (int)name, run->layers);
+    const char *separator = ":";
+    for (const char *at = run->layers + name; at < run->layers + all; at += strcspn(at, ",;")) {
+        at++;
+        char option[64] = "", value[OPTION_TEXT] = "";
+        sscanf(at, "%63[^=,;]=%255[^,;]", option, value);
+        const struct option *known = model ? option_find(model->options, option) : NULL;
+        if (known && strcmp(option, "m") != 0 && strcmp(known->value, value) == 0) continue;
+        used += snprintf(label + used, size - (size_t)used, "%s%.*s", separator, (int)strcspn(at, ",;"), at);
+        separator = ",";
+    }
+}
+
+/* Rows of one label in one table differ in some other column: it is named behind the label. */
+static void tell_apart(struct report_table *t, struct arena *arena) {
+    bool *differs = arena_alloc(arena, (size_t)t->n_rows * sizeof *differs);
+    for (int k = 0; report_row_keys[k] && differs; k++) {
+        const struct field *field = table_field(&runs_table, report_row_keys[k]);
+        if (strcmp(field->name, "layers") == 0) continue; /* in the label, and in the column mlp */
+        for (int i = 0; i < t->n_rows; i++) {
+            differs[i] = false;
+            for (int j = 0; j < t->n_rows; j++)
+                if (strcspn(t->rows[i].label, " ") == strcspn(t->rows[j].label, " ") &&
+                    strncmp(t->rows[i].label, t->rows[j].label, strcspn(t->rows[i].label, " ")) == 0)
+                    differs[i] = differs[i] || !field_equal(field, t->rows[i].run, t->rows[j].run);
+        }
+        for (int i = 0; i < t->n_rows; i++) {
+            size_t used = strlen(t->rows[i].label), room = sizeof t->rows[i].label - used;
+            FILE *f = differs[i] && room > 1 ? fmemopen(t->rows[i].label + used, room, "w") : NULL;
+            if (!f) continue;
+            fprintf(f, " %s=", field->name);
+            field_print(field, t->rows[i].run, f);
+            fclose(f);
+            t->rows[i].label[sizeof t->rows[i].label - 1] = 0;
+        }
+    }
+}
+
+/* --- numbers -------------------------------------------------------------------------------------------------------- */
+
+/* Validation metric (micro accuracy, which early stopping looks at) and loss, means over the runs [first, last). */
+static void validation(const struct report_row *row, int first, int last, double *metric, double *loss) {
+    *metric = *loss = 0;
+    for (int i = first; i < last; i++) {
+        const struct run *run = &row->all[i]->run;
+        bool failed = run_failed(run) || !isfinite(run->val_acc);
+        *metric += (failed ? run_chance(run) : run->val_acc) / (last - first);
+        *loss += (failed || !isfinite(run->val_loss) ? INFINITY : run->val_loss) / (last - first);
+    }
+}
+
+/* Sets chosen, n, lr and n_rates. `all` is sorted by rate. */
+static void choose_rate(struct report_row *row) {
+    double best_metric = -1, best_loss = INFINITY;
+    row->n_rates = 0;
+    for (int first = 0, last; first < row->n_all; first = last) {
+        double metric, loss;
+        for (last = first + 1; last < row->n_all && row->all[last]->run.lr == row->all[first]->run.lr;) last++;
+        validation(row, first, last, &metric, &loss);
+        row->n_rates++;
+        if (metric < best_metric || (metric == best_metric && !(loss < best_loss))) continue;
+        best_metric = metric;
+        best_loss = loss;
+        row->chosen = row->all + first;
+        row->n = last - first;
+    }
+    row->lr = row->chosen[0]->run.lr;
+}
+
+static double speed(const struct report_row *row, const char *out) {
+    struct perf_row perf;
+    if (perf_latest(out, row->chosen[0]->run.cell_id, &perf)) return perf.tok_per_s;
+    for (int i = 0; i < row->n_all; i++) /* the rate does not change the speed */
+        if (perf_latest(out, row->all[i]->run.cell_id, &perf)) return perf.tok_per_s;
+    return NAN;
+}
+
+/* A sequence is right by chance when each of its positions is. */
+static double sequence_accuracy(const struct run *run) {
+    if (!run_failed(run)) return run->test_seq_acc;
+    return run->len_test > 0 ? pow(run_chance(run), (double)run->len_test) : 0.0;
+}
+
+static enum status compute(struct report_row *row, const struct published *published, const char *out,
+                           struct arena *arena, struct error *e) {
+    qsort(row->all, (size_t)row->n_all, sizeof *row->all, by_rate_and_seed);
+    choose_rate(row);
+    row->value = arena_alloc(arena, (size_t)row->n * sizeof *row->value);
+    if (!row->value) return fail(e, ST_FAIL, "no memory for a report of %d runs", row->n_all);
+    row->best = -INFINITY;
+    row->seq_acc = 0;
+    for (int i = 0; i < row->n_all; i++) {
+        row->n_failed_all += run_failed(&row->all[i]->run);
+        row->best = fmax(row->best, run_test_metric(&row->all[i]->run));
+    }
+    for (int i = 0; i < row->n; i++) {
+        const struct run *run = &row->chosen[i]->run;
+        row->value[i] = run_test_metric(run);
+        row->seq_acc += sequence_accuracy(run) / row->n;
+        row->n_failed += run_failed(run);
+        row->solved += !run_failed(run) && run->solved == 1;
+    }
+    row->mean = stats_mean(row->value, row->n);
+    row->median = stats_median(row->value, row->n);
+    row->iqm = stats_iqm(row->value, row->n);
+    row->interval = stats_interval(row->value, row->n, REPORT_LEVEL, 0, 1);
+    row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
+    row->published = published_value(published, row->run);
+    row->delta = row->best - row->published;
+    row->tok_per_s = speed(row, out);
+    return ST_OK;
+}
+
+/* --- tables --------------------------------------------------------------------------------------------------------- */
+
+/* Bytes that hold the tables of n records, every allocation rounded up. */
+static size_t arena_bytes(int n) {
+    size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(void *) + sizeof(double) +
+                  sizeof(int) + sizeof(bool);
+    return (size_t)(n + 1) * (each + 8 * ARENA_ALIGN);
+}
+
+/* Makes the rows, each with its runs in `all`; returns their number. row_of: room for one number a record. */
+static int gather(struct report_row *rows, const struct run_record **slots, int *row_of, const struct record_set *set,
+                  const struct report_filter *filter) {
+    int n_rows = 0, used = 0;
+    for (int i = 0; i < set->n; i++) {
+        const struct run *run = &set->list[i].run;
+        row_of[i] = -1;
+        if (!passes(filter, run)) continue;
+        int k = 0;
+        while (k < n_rows && !same_row(rows[k].run, run)) k++;
+        if (k == n_rows) rows[n_rows++].run = run;
+        row_of[i] = k;
+    }
+    for (int k = 0; k < n_rows; k++) {
+        rows[k].all = slots + used;
+        for (int i = 0; i < set->n; i++)
+            if (row_of[i] == k) rows[k].all[rows[k].n_all++] = &set->list[i];
+        used += rows[k].n_all;
+        make_label(rows[k].run, rows[k].label, sizeof rows[k].label);
+    }
+    return n_rows;
+}
+
+/* Cuts the sorted rows into tables. */
+static void cut(struct report_tables *tables, struct report_row *rows, int n_rows) {
+    for (int i = 0; i < n_rows; i++) {
+        struct report_table *t = tables->n ? &tables->list[tables->n - 1] : NULL;
+        if (!t || strcmp(t->task, rows[i].run->task) != 0 || strcmp(t->profile, rows[i].run->profile) != 0) {
+            t = &tables->list[tables->n++];
+            *t = (struct report_table){.task = rows[i].run->task, .profile = rows[i].run->profile, .rows = &rows[i]};
+        }
+        t->n_rows++;
+        t->n_runs += rows[i].n_all;
+    }
+}
+
+static enum status fill_tables(struct report_tables *tables, const struct record_set *set,
+                               const struct report_filter *filter, const char *out, struct error *e) {
+    size_t n = (size_t)set->n + 1;
+    TRY(arena_reserve(&tables->arena, arena_bytes(set->n), e));
+    struct report_row *rows = arena_alloc(&tables->arena, n * sizeof *rows);
+    const struct run_record **slots = arena_alloc(&tables->arena, n * sizeof *slots);
+    int *row_of = arena_alloc(&tables->arena, n * sizeof *row_of);
+    tables->list = arena_alloc(&tables->arena, n * sizeof *tables->list);
+    if (!rows || !slots || !row_of || !tables->list) return fail(e, ST_FAIL, "no memory for a report of %d runs", set->n);
+    int n_rows = gather(rows, slots, row_of, set, filter);
+    if (n_rows == 0)
+        return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some", filter->task ? " of task " : "",
+                    filter->task ? filter->task : "", filter->profile ? " with profile " : "",
+                    filter->profile ? filter->profile : "", out);
+    struct published published;
+    struct error why;
+    tables->has_published = published_read(&published, out, &why) == ST_OK;
+    if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
+    enum status status = ST_OK;
+    for (int i = 0; i < n_rows && status == ST_OK; i++) status = compute(&rows[i], &published, out, &tables->arena, e);
+    published_free(&published);
+    TRY(status);
+    qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
+    if (filter->cells) sort_as_asked(rows, n_rows, filter);
+    cut(tables, rows, n_rows);
+    for (int i = 0; i < tables->n; i++) tell_apart(&tables->list[i], &tables->arena);
+    return ST_OK;
+}
+
+enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
+                               const struct report_filter *filter, const char *out, struct error *e) {
+    static const struct report_filter everything = {0};
+    *tables = (struct report_tables){0};
+    enum status status = fill_tables(tables, set, filter ? filter : &everything, out, e);
+    if (status != ST_OK) report_tables_free(tables);
+    return status;
+}
+
+void report_tables_free(struct report_tables *tables) {
+    arena_free(&tables->arena);
+    *tables = (struct report_tables){0};
+}

@@ -1,0 +1,59 @@
+/* report_rows.h - run records gathered into the rows of tables, and the numbers of each row.
+ *
+ * A table is a task and a profile; a row is everything that is equal but learning rate and seed. Protocol val-mean: the
+ * rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the mean
+ * test metric at that rate is reported. Best-of-grid is the largest test metric over all rates and seeds.
+ * A run that did not end well counts as chance, 1/vocab, in every one of these. */
+#ifndef LRNN_HARNESS_REPORT_ROWS_H
+#define LRNN_HARNESS_REPORT_ROWS_H
+
+#include "harness/report.h"
+#include "harness/stats.h"
+
+#define REPORT_LEVEL 0.95 /* coverage of all intervals */
+
+struct report_row {
+    char label[2 * RECORD_TEXT];       /* mixer and the options that are not at their default */
+    const struct run *run;             /* the first one: what the row's runs share */
+    const struct run_record **all;     /* the grid, by rate, then seed */
+    int n_all, n_failed_all;
+    int n_rates;
+    const struct run_record **chosen;  /* the runs at the chosen rate: a part of `all` */
+    int n, n_failed;
+    double *value;                     /* [n] their test metric */
+    double lr, mean, median, iqm, seq_acc;
+    struct interval interval;          /* of the mean */
+    int solved;
+    struct interval solve_rate;
+    double best;                       /* best-of-grid */
+    double published, delta;           /* NAN if there is none; best - published */
+    double tok_per_s;                  /* NAN if not measured */
+};
+
+struct report_table {
+    const char *task, *profile;
+    struct report_row *rows;
+    int n_rows, n_runs;
+};
+
+struct report_tables {
+    struct report_table *list;
+    int n;
+    bool has_published; /* the papers' numbers were found */
+    struct arena arena; /* owns all of it; the records are borrowed */
+};
+
+/* ST_DATA: no record passes the filter. */
+enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
+                               const struct report_filter *filter, const char *out, struct error *e);
+void report_tables_free(struct report_tables *tables);
+
+/* Whether a run has no result of its own and counts as chance. */
+bool run_failed(const struct run *run);
+double run_chance(const struct run *run);
+double run_test_metric(const struct run *run); /* chance for a failed run */
+
+/* The columns that tell rows apart, NULL-terminated: names of runs.csv. */
+extern const char *const report_row_keys[];
+
+#endif

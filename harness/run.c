@@ -1,0 +1,392 @@
+/* run.c - a whole run: train, validate, keep the best, test it once, write the record. See train.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "harness/train.h"
+#include "harness/version.h"
+
+#define STEP_SAMPLES 512    /* latest step times kept for the medians */
+#define PROGRESS_EVERY 0.2  /* seconds */
+
+/* --- signals ------------------------------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t received;
+
+static void on_signal(int signal_number) {
+    if (received) _exit(128 + signal_number);
+    received = signal_number;
+}
+
+void signals_install(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void signals_raise_stop(void) {
+    received = SIGTERM;
+}
+
+int signal_received(void) {
+    return received;
+}
+
+/* --- a run in progress --------------------------------------------------------------------------------------------------- */
+
+struct running {
+    struct trainer trainer;
+    struct run_progress progress;
+    const struct train_hooks *hooks;
+    double began, last_progress, last_checkpoint;
+    double sitting_wall_s;              /* wall time of earlier sittings, when this one began */
+    float step_ms[STEP_SAMPLES];
+    int64_t n_steps_here;
+    const char *stop_reason;
+    enum run_status status;
+    char detail[RECORD_TEXT];
+    struct scores test;
+};
+
+static double wall(const struct running *r) {
+    return r->sitting_wall_s + time_now_s() - r->began;
+}
+
+static void add_point(struct running *r, enum split split, const struct scores *s, const char *event) {
+    struct run_progress *p = &r->progress;
+    if (p->n_curve == p->curve_capacity) return; /* cannot happen: sized for every validation */
+    const struct setup *setup = r->trainer.setup;
+    int64_t step = r->trainer.state.step;
+    struct curve_point point = {.step = step, .tokens = step * setup->config.batch * setup->task.shape.T, .wall_s = wall(r),
+                                .split = split, .loss = s->loss, .acc = s->acc, .macro_acc = s->macro_acc,
+                                .seq_acc = s->seq_acc, .last_acc = s->last_acc, .lr = r->trainer.state.lr,
+                                .grad_norm = r->trainer.state.grad_norm, .tok_per_s = NAN};
+    snprintf(point.event, sizeof point.event, "%s", event);
+    p->curve[p->n_curve++] = point;
+}
+
+/* Validation at the current step; keeps the parameters if they are the best so far. Returns the metric. */
+static double validate(struct running *r) {
+    struct trainer *t = &r->trainer;
+    struct scores s, train = {NAN, NAN, NAN, NAN, NAN, 0, 0};
+    trainer_evaluate(t, SPLIT_VAL, &s);
+    if (t->state.loss_steps) r->progress.train_loss = t->state.loss_sum / (double)t->state.loss_steps;
+    t->state.loss_sum = 0;
+    t->state.loss_steps = 0;
+    train.loss = r->progress.train_loss;
+    add_point(r, SPLIT_TRAIN, &train, "eval");
+    add_point(r, SPLIT_VAL, &s, "eval");
+    double metric = trainer_metric(t, &s);
+    if (r->progress.solved_step < 0 && metric >= t->setup->task.shape.solved) r->progress.solved_step = t->state.step;
+    r->progress.stale++;
+    if (t->best_step < 0 || metric > trainer_metric(t, &t->best_val)) {
+        memcpy(t->best, t->params.value, (size_t)t->params.floats * sizeof(real));
+        t->best_step = t->state.step;
+        t->best_val = s;
+        r->progress.stale = 0;
+    }
+    return metric;
+}
+
+static void report_progress(struct running *r, bool now) {
+    double time = time_now_s();
+    if (!r->hooks || !r->hooks->progress || (!now && time - r->last_progress < PROGRESS_EVERY)) return;
+    const struct trainer *t = &r->trainer;
+    const struct setup *s = t->setup;
+    int64_t tokens_here = r->n_steps_here * s->config.batch * s->task.shape.T;
+    const struct run_progress *p = &r->progress;
+    struct progress progress = {.step = t->state.step, .steps = s->steps, .loss = t->state.loss,
+                                .acc = p->n_curve ? p->curve[p->n_curve - 1].acc : NAN,
+                                .tok_per_s = (double)tokens_here / (time - r->began), .wall_s = wall(r)};
+    r->hooks->progress(r->hooks->context, &progress);
+    r->last_progress = time;
+}
+
+static bool diverged(struct running *r) {
+    struct trainer *t = &r->trainer;
+    if (!t->state.frozen) return false;
+    bool infinite = isinf(t->state.loss);
+    double loss = t->state.loss;
+    int64_t step = t->state.frozen_step;
+    const char *tensor = trainer_find_nonfinite(t, step);
+    r->status = infinite ? RUN_DIVERGED : RUN_NAN;
+    r->stop_reason = "nan";
+    snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %g, first value that is not finite in %s", step, loss,
+             tensor ? tensor : "the gradient norm");
+    struct scores none = {loss, NAN, NAN, NAN, NAN, 0, 0};
+    add_point(r, SPLIT_TRAIN, &none, "nan");
+    return true;
+}
+
+/* After a step: why training ends here, or NULL. */
+static const char *reason_to_stop(struct running *r, bool validated, double metric) {
+    const struct config *c = &r->trainer.setup->config;
+    if (validated && metric >= c->stop_at) return "target";
+    if (validated && c->patience && r->progress.stale >= c->patience) return "patience";
+    if (c->budget > 0 && wall(r) >= c->budget) return "budget";
+    return NULL;
+}
+
+static enum status save(struct running *r, struct error *e) {
+    r->progress.wall_s = wall(r);
+    r->last_checkpoint = time_now_s();
+    return checkpoint_write(&r->trainer, &r->progress, e);
+}
+
+/* Steps until done, stopped or interrupted. */
+static enum status train_loop(struct running *r, struct error *e) {
+    struct trainer *t = &r->trainer;
+    const struct setup *s = t->setup;
+    while (t->state.step < s->steps && !r->stop_reason) {
+        double start = time_now_s();
+        trainer_step(t);
+        r->step_ms[r->n_steps_here++ % STEP_SAMPLES] = (float)(1e3 * (time_now_s() - start));
+        if (diverged(r)) break;
+        bool validated = t->state.step % s->eval_every == 0 || t->state.step == s->steps;
+        double metric = validated ? validate(r) : NAN;
+        report_progress(r, false);
+        r->stop_reason = reason_to_stop(r, validated, metric);
+        if (signal_received() && !r->stop_reason && t->state.step < s->steps) {
+            TRY(save(r, e));
+            return fail(e, (enum status)(128 + signal_received()),
+                        "stopped at step %" PRId64 " of %" PRId64 "; the same command goes on from there", t->state.step,
+                        s->steps);
+        }
+        if (s->config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->config.checkpoint_every) TRY(save(r, e));
+    }
+    if (!r->stop_reason) r->stop_reason = "steps";
+    return ST_OK;
+}
+
+/* The test set is looked at once, with the parameters that validation chose. */
+static void final_test(struct running *r) {
+    struct trainer *t = &r->trainer;
+    if (r->status != RUN_OK) return;
+    if (t->best_step < 0) validate(r); /* stopped by the budget before the first validation */
+    memcpy(t->params.value, t->best, (size_t)t->params.floats * sizeof(real));
+    trainer_evaluate(t, SPLIT_TEST, &r->test);
+}
+
+/* --- the record ------------------------------------------------------------------------------------------------------------ */
+
+static int compare_floats(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const float *sorted, int64_t n, double q) {
+    return n ? (double)sorted[(int64_t)(q * (double)(n - 1) + 0.5)] : NAN;
+}
+
+static void fill_speed(struct running *r, struct run *row) {
+    const struct setup *s = r->trainer.setup;
+    int64_t n = r->n_steps_here < STEP_SAMPLES ? r->n_steps_here : STEP_SAMPLES;
+    float deviations[STEP_SAMPLES];
+    qsort(r->step_ms, (size_t)n, sizeof *r->step_ms, compare_floats);
+    row->step_ms_med = quantile(r->step_ms, n, 0.5);
+    row->step_ms_p95 = quantile(r->step_ms, n, 0.95);
+    for (int64_t i = 0; i < n; i++) deviations[i] = fabsf(r->step_ms[i] - (float)row->step_ms_med);
+    qsort(deviations, (size_t)n, sizeof *deviations, compare_floats);
+    row->step_ms_mad = quantile(deviations, n, 0.5);
+    row->flop_step = graph_cost(&r->trainer.train, PASS_FORWARD).flops + graph_cost(&r->trainer.train, PASS_BACKWARD).flops;
+    if (n) {
+        row->tok_per_s = (double)(s->config.batch * s->task.shape.T) / (row->step_ms_med * 1e-3);
+        row->tflops = row->flop_step / (row->step_ms_med * 1e-3) * 1e-12;
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
+    row->data_s = r->trainer.data_s;
+    row->train_s = r->trainer.step_s;
+    row->eval_s = r->trainer.eval_s;
+    row->wall_s = wall(r);
+}
+
+/* Integer option of the model by any of two names, or -1. */
+static int64_t model_size(const struct setup *s, const char *name, const char *other) {
+    const struct option *o = option_find(s->model.model->options, name);
+    if (!o && other) o = option_find(s->model.model->options, other);
+    return o && o->type == OPT_INT ? *(const int64_t *)(s->model.inst + o->offset) : -1;
+}
+
+static void fill_setup(const struct setup *s, struct run *row) {
+    const struct config *c = &s->config;
+    const struct task_shape *shape = &s->task.shape;
+    struct dims dims = {c->batch, shape->T, c->net.dim};
+    snprintf(row->run_id, sizeof row->run_id, "%s", s->run_id);
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
+    snprintf(row->suite, sizeof row->suite, "%s", s->task.task->suite);
+    snprintf(row->task, sizeof row->task, "%s", s->task.name);
+    snprintf(row->model, sizeof row->model, "%s", s->model.model->name);
+    snprintf(row->layers, sizeof row->layers, "%s", s->model_label);
+    row->task_version = s->task.task->version;
+    row->seed = row->data_seed = (uint64_t)c->seed;
+    row->n_train = shape->examples[SPLIT_TRAIN];
+    row->n_val = shape->examples[SPLIT_VAL];
+    row->n_test = shape->examples[SPLIT_TEST];
+    row->vocab = shape->vocab_out;
+    row->len_train = row->len_test = shape->T;
+    row->d_model = c->net.dim;
+    row->n_layers = c->net.layers;
+    row->block = model_size(s, "blocks", "channels");
+    row->order = model_size(s, "m", NULL);
+    row->state_floats = s->model.model->state_floats(s->model.inst, &dims) * c->net.layers;
+    snprintf(row->optimizer, sizeof row->optimizer, "adamw");
+    row->lr = c->lr;
+    option_format_value(option_find(config_options, "schedule"), c, row->schedule, sizeof row->schedule);
+    row->warmup_steps = c->warmup;
+    row->weight_decay = c->decay;
+    row->beta1 = c->beta1;
+    row->beta2 = c->beta2;
+    row->grad_clip = c->clip;
+    row->batch = c->batch;
+    row->max_steps = s->steps;
+    snprintf(row->dtype, sizeof row->dtype, "%s", REAL_NAME);
+    snprintf(row->profile, sizeof row->profile, "%.31s", c->profile);
+    option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);
+    option_format_value(option_find(backbone_options, "mlp"), c, row->mlp, sizeof row->mlp);
+    option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
+    snprintf(row->metric, sizeof row->metric, "%s", shape->metric);
+    snprintf(row->kernel, sizeof row->kernel, "%.500s", *c->kernel ? c->kernel : "default");
+}
+
+static void fill_results(const struct running *r, struct run *row) {
+    const struct trainer *t = &r->trainer;
+    row->params = params_trained(&t->params);
+    row->params_nonemb = row->params - params_find(&t->params, "embedding")->count;
+    row->status = r->status;
+    snprintf(row->status_detail, sizeof row->status_detail, "%s", r->detail);
+    snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
+    row->steps = t->state.step;
+    row->tokens = t->state.step * t->setup->config.batch * t->setup->task.shape.T;
+    row->best_step = t->best_step;
+    row->solved_step = r->progress.solved_step;
+    row->train_loss = r->progress.train_loss;
+    if (t->best_step >= 0) {
+        row->val_loss = t->best_val.loss;
+        row->val_acc = t->best_val.acc;
+    }
+    row->solved = 0;
+    if (r->status != RUN_OK) return;
+    row->test_loss = r->test.loss;
+    row->test_acc = r->test.acc;
+    row->test_macro_acc = r->test.macro_acc;
+    row->test_seq_acc = r->test.seq_acc;
+    row->test_last_acc = r->test.last_acc;
+    row->metric_value = trainer_metric(t, &r->test);
+    row->solved = row->metric_value >= t->setup->task.shape.solved;
+}
+
+static void fill_environment(struct run *row) {
+    struct machine m;
+    machine_read(&m);
+    const struct build_info *b = build_info();
+    snprintf(row->backend, sizeof row->backend, "cpu");
+    snprintf(row->device, sizeof row->device, "%s", m.cpu);
+    snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
+    row->threads = omp_get_max_threads();
+    row->deterministic = 1;
+    snprintf(row->version, sizeof row->version, "%s", b->version);
+    snprintf(row->numerics, sizeof row->numerics, "%s", NUMERICS_VERSION);
+    snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
+    row->git_dirty = b->dirty;
+    snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
+    snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
+    time_now_text(row->finished, sizeof row->finished);
+    row->attempt = 1;
+}
+
+static enum status write_record(struct running *r, struct run *row, struct error *e) {
+    struct run_record *record = calloc(1, sizeof *record);
+    if (!record) return fail(e, ST_FAIL, "no memory for the run record");
+    const struct setup *s = r->trainer.setup;
+    const struct task_shape *shape = &s->task.shape;
+    record_init(record);
+    fill_setup(s, &record->run);
+    fill_results(r, &record->run);
+    fill_speed(r, &record->run);
+    fill_environment(&record->run);
+    memcpy(record->run.started, r->progress.started, sizeof record->run.started);
+    record->run.resumed = r->progress.resumed;
+    snprintf(record->config, sizeof record->config, "%s", s->config_text);
+    snprintf(record->identity, sizeof record->identity, "%s", s->identity);
+    record->curve = r->progress.curve;
+    record->n_curve = r->progress.n_curve;
+    struct eval_point test = {.step = r->trainer.best_step, .split = SPLIT_TEST, .length = shape->T,
+                              .n = shape->examples[SPLIT_TEST], .loss = r->test.loss, .acc = r->test.acc,
+                              .macro_acc = r->test.macro_acc, .seq_acc = r->test.seq_acc, .last_acc = r->test.last_acc};
+    record->evals = &test;
+    record->n_evals = r->status == RUN_OK;
+    enum status status = record_write(s->config.out, record, e);
+    if (row) *row = record->run;
+    free(record);
+    return status;
+}
+
+enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
+                           struct error *e) {
+    struct run_record *record = calloc(1, sizeof *record);
+    if (!record) return fail(e, ST_FAIL, "no memory for the run record");
+    record_init(record);
+    fill_setup(s, &record->run);
+    fill_environment(&record->run);
+    record->run.status = status;
+    record->run.solved = 0;
+    snprintf(record->run.status_detail, sizeof record->run.status_detail, "%s", detail);
+    snprintf(record->run.stop_reason, sizeof record->run.stop_reason, "%s", run_status_names[status]);
+    snprintf(record->run.started, sizeof record->run.started, "%s", started);
+    snprintf(record->config, sizeof record->config, "%s", s->config_text);
+    snprintf(record->identity, sizeof record->identity, "%s", s->identity);
+    enum status written = record_write(s->config.out, record, e);
+    free(record);
+    return written;
+}
+
+/* --- from first to last ------------------------------------------------------------------------------------------------------ */
+
+static enum status begin(struct running *r, struct setup *setup, struct error *e) {
+    struct run_progress *p = &r->progress;
+    p->curve_capacity = 2 * (setup->steps / setup->eval_every) + 64;
+    p->curve = calloc((size_t)p->curve_capacity, sizeof *p->curve);
+    p->solved_step = -1;
+    p->train_loss = NAN;
+    if (!p->curve) return fail(e, ST_FAIL, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
+    time_now_text(p->started, sizeof p->started);
+    TRY(trainer_create(&r->trainer, setup, e));
+    bool resumed;
+    TRY(checkpoint_read(&r->trainer, p, &resumed, e));
+    r->sitting_wall_s = resumed ? p->wall_s : 0;
+    r->began = r->last_checkpoint = time_now_s();
+    return ST_OK;
+}
+
+static enum status run_all(struct running *r, struct run *row, struct error *e) {
+    TRY(train_loop(r, e));
+    report_progress(r, true);
+    final_test(r);
+    TRY(write_record(r, row, e));
+    checkpoint_remove(r->trainer.setup);
+    return ST_OK;
+}
+
+enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e) {
+    char folder[RECORD_TEXT];
+    snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->config.out, setup->run_id);
+    TRY(make_folder(folder, e)); /* an unwritable output is said before training, not after */
+    if (record_check(setup->config.out, setup->run_id) == RECORD_DONE) return ST_OK;
+    if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
+    struct running *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_FAIL, "no memory for a run");
+    r->hooks = hooks;
+    enum status status = begin(r, setup, e);
+    if (status == ST_OK) status = run_all(r, row, e);
+    free(r->progress.curve);
+    trainer_free(&r->trainer);
+    free(r);
+    return status;
+}

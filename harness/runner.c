@@ -1,0 +1,324 @@
+/* runner.c - the plan's runs in parallel processes, with a live line; see bench.h.
+ *
+ * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe; each run is a fresh child that
+ * tells its progress through a pipe. A child that dies takes nothing with it but its own unfinished run. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/bench.h"
+
+#define MAX_JOBS 256
+#define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
+
+/* What a child writes; smaller than PIPE_BUF, so writes are whole. */
+struct message {
+    bool final;
+    struct progress progress;
+    struct error error; /* of the final one */
+};
+
+struct job {
+    struct setup *setup; /* NULL = idle */
+    pid_t pid;
+    int fd;
+    bool timed_out;
+    double began;
+    char started[32];
+    struct message last;
+};
+
+struct runner {
+    const struct runner_options *options;
+    const struct plan *plan;
+    struct job jobs[MAX_JOBS];
+    int done, total, failed;
+    bool write_failed, stopping, terminal;
+    double began, last_line;
+    double work_total, work_done; /* planned FLOPs, for the ETA */
+    struct error first_error;
+};
+
+/* --- the child ------------------------------------------------------------------------------------------------------------- */
+
+static void send_progress(void *context, const struct progress *p) {
+    struct message m = {.progress = *p};
+    int fd = *(const int *)context;
+    if (write(fd, &m, sizeof m) < 0 && errno == EPIPE) signals_raise_stop();
+}
+
+static _Noreturn void run_child(struct setup *setup, int fd) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoint and stops */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
+    struct message m = {.final = true};
+    struct train_hooks hooks = {send_progress, &fd};
+    omp_set_num_threads(setup->config.threads ? (int)setup->config.threads : 1);
+    enum status status = train_run(setup, &hooks, NULL, &m.error);
+    ssize_t ignored = write(fd, &m, sizeof m);
+    (void)ignored; /* the exit status says the same */
+    _exit((int)status);
+}
+
+/* --- display --------------------------------------------------------------------------------------------------------------- */
+
+/* Rough cost of a run, to start long ones first and to guess the time left: 6 FLOPs a parameter and token would need the
+ * net; sizes alone are enough for an order. */
+static double work_of(const struct setup *s) {
+    struct dims dims = {s->config.batch, s->task.shape.T, s->config.net.dim};
+    double state = (double)s->model.model->state_floats(s->model.inst, &dims), D = (double)s->config.net.dim;
+    const struct option *m = option_find(s->model.model->options, "m");
+    double order = m ? (double)*(const int64_t *)(s->model.inst + m->offset) : 3;
+    double mlp = s->config.net.mlp == MLP_NONE ? 0 : 8 * D * D;
+    double layer = mlp + D * state * (order + 3);
+    double net = (double)s->config.net.layers * layer + D * (double)s->task.shape.vocab_out;
+    return 6 * net * (double)(s->config.batch * s->task.shape.T) * (double)s->steps;
+}
+
+static void format_time(double s, char *text, size_t size) {
+    if (s < 90) snprintf(text, size, "%.0fs", s);
+    else if (s < 5400) snprintf(text, size, "%.0fm%02.0fs", floor(s / 60), fmod(s, 60));
+    else snprintf(text, size, "%.0fh%02.0fm", floor(s / 3600), floor(fmod(s, 3600) / 60));
+}
+
+static double time_left(const struct runner *r) {
+    double done = r->work_done;
+    for (int i = 0; i < r->options->jobs; i++) {
+        const struct job *j = &r->jobs[i];
+        if (j->setup && j->last.progress.steps)
+            done += work_of(j->setup) * (double)j->last.progress.step / (double)j->last.progress.steps;
+    }
+    double elapsed = time_now_s() - r->began;
+    return done > 0 ? elapsed * (r->work_total - done) / done : NAN;
+}
+
+static void show_line(struct runner *r) {
+    double now = time_now_s();
+    if (r->options->quiet || (!r->terminal && now - r->last_line < PLAIN_EVERY)) return;
+    char eta[32] = "?";
+    double left = time_left(r);
+    if (isfinite(left)) format_time(left, eta, sizeof eta);
+    for (int i = 0; i < r->options->jobs; i++) {
+        const struct job *j = &r->jobs[i];
+        if (!j->setup || (r->terminal && i != (int)(now / 2) % r->options->jobs)) continue; /* a terminal: jobs in turn */
+        const struct progress *p = &j->last.progress;
+        char acc[16] = "-";
+        if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.3f", p->acc);
+        fprintf(stderr, "%s[%d/%d] %s lr %g seed %" PRId64 ": step %" PRId64 "/%" PRId64 " loss %.3f acc %s %.0fk tok/s, ETA %s%s",
+                r->terminal ? "\r\033[K" : "", r->done + 1, r->total, j->setup->model_label, j->setup->config.lr,
+                j->setup->config.seed, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3, eta, r->terminal ? "" : "\n");
+    }
+    r->last_line = now;
+    fflush(stderr);
+}
+
+static void say(const struct runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct runner *r, const char *format, ...) {
+    if (r->options->quiet) return;
+    if (r->terminal) fputs("\r\033[K", stderr);
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* --- the parent ---------------------------------------------------------------------------------------------------------------- */
+
+static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
+    int ends[2];
+    if (pipe(ends) != 0) {
+        fail(&r->first_error, ST_FAIL, "cannot make a pipe for a run: %s", strerror(errno));
+        return false;
+    }
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        for (int i = 0; i < r->options->jobs; i++)
+            if (r->jobs[i].setup) close(r->jobs[i].fd);
+        run_child(setup, ends[1]);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        fail(&r->first_error, ST_FAIL, "cannot start a process for a run: %s", strerror(errno));
+        return false;
+    }
+    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s()};
+    time_now_text(j->started, sizeof j->started);
+    return true;
+}
+
+/* How a child ended, as a row of the results; the caller has its wait status. */
+static enum run_status classify(const struct job *j, int wait_status, char *detail, size_t size) {
+    if (j->timed_out) {
+        snprintf(detail, size, "longer than the time-out");
+        return RUN_TIMEOUT;
+    }
+    if (WIFSIGNALED(wait_status)) {
+        snprintf(detail, size, "the process ended by signal %d", WTERMSIG(wait_status));
+        return WTERMSIG(wait_status) == SIGKILL || WTERMSIG(wait_status) == SIGTERM ? RUN_KILLED : RUN_ERROR;
+    }
+    snprintf(detail, size, "%.500s", j->last.error.text);
+    return strstr(j->last.error.text, "memory") ? RUN_OOM : RUN_ERROR;
+}
+
+static void finish_job(struct runner *r, struct job *j) {
+    int wait_status = 0;
+    while (waitpid(j->pid, &wait_status, 0) < 0 && errno == EINTR) continue;
+    close(j->fd);
+    struct setup *s = j->setup;
+    j->setup = NULL;
+    if (r->stopping) return;
+    r->work_done += work_of(s);
+    r->done++;
+    if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
+        say(r, "[%d/%d] %s lr %g seed %" PRId64 " done in %.0f s, validation %.4f", r->done, r->total, s->model_label,
+            s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc);
+        return;
+    }
+    char detail[RECORD_TEXT];
+    enum run_status status = classify(j, wait_status, detail, sizeof detail);
+    r->failed++;
+    say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
+        run_status_names[status], detail);
+    struct error e = {ST_OK, ""};
+    bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL;
+    if (could_not_write || record_failure(s, status, detail, j->started, &e) != ST_OK) {
+        r->write_failed = true;
+        if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", could_not_write ? detail : e.text);
+    }
+}
+
+/* Reads one message; false at the end of the pipe: the child has ended. */
+static bool read_message(struct job *j) {
+    struct message m;
+    ssize_t n;
+    while ((n = read(j->fd, &m, sizeof m)) < 0 && errno == EINTR) continue;
+    if (n != (ssize_t)sizeof m) return false;
+    if (m.final) m.progress = j->last.progress;
+    j->last = m;
+    return true;
+}
+
+static void stop_jobs(struct runner *r) {
+    if (r->stopping) return;
+    r->stopping = true;
+    say(r, "stopping: running runs save their checkpoints");
+    for (int i = 0; i < r->options->jobs; i++)
+        if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGTERM);
+}
+
+static int wait_for_news(struct runner *r) {
+    struct pollfd fds[MAX_JOBS];
+    struct job *of[MAX_JOBS];
+    int n = 0;
+    for (int i = 0; i < r->options->jobs; i++) {
+        struct job *j = &r->jobs[i];
+        if (!j->setup) continue;
+        if (r->options->timeout_s > 0 && !j->timed_out && time_now_s() - j->began > r->options->timeout_s) {
+            j->timed_out = true;
+            kill(j->pid, SIGKILL);
+        }
+        fds[n] = (struct pollfd){.fd = j->fd, .events = POLLIN};
+        of[n++] = j;
+    }
+    if (n == 0) return 0;
+    int ready = poll(fds, (nfds_t)n, 200);
+    for (int i = 0; ready > 0 && i < n; i++)
+        if (fds[i].revents && !read_message(of[i])) finish_job(r, of[i]);
+    return n;
+}
+
+static int longest_first(const void *a, const void *b) {
+    struct setup *const *x = a, *const *y = b;
+    double wx = work_of(*x), wy = work_of(*y);
+    if (wx != wy) return wx < wy ? 1 : -1;
+    return strcmp((*x)->run_id, (*y)->run_id);
+}
+
+/* A record that tells of a failure that may not happen again, set aside so that the run is done once more. */
+static void set_aside_failure(const struct setup *s) {
+    char path[RECORD_TEXT * 2], aside[RECORD_TEXT * 2 + 16];
+    struct run_record *record = calloc(1, sizeof *record);
+    struct arena arena = {0};
+    struct error e;
+    record_path(s->config.out, s->run_id, path, sizeof path);
+    if (record && arena_reserve(&arena, (size_t)64 << 20, &e) == ST_OK && record_read(path, record, &arena, &e) == ST_OK) {
+        int64_t status = record->run.status;
+        snprintf(aside, sizeof aside, "%s.retried", path);
+        if (status == RUN_KILLED || status == RUN_TIMEOUT || status == RUN_OOM || status == RUN_ERROR) rename(path, aside);
+    }
+    arena_free(&arena);
+    free(record);
+}
+
+/* The setups without a record, longest first. */
+static int select_waiting(struct runner *r, struct setup **waiting) {
+    int n = 0;
+    for (int i = 0; i < r->plan->n; i++) {
+        struct setup *s = r->plan->setups[i];
+        if (r->options->retry_failed) set_aside_failure(s);
+        if (record_check(s->config.out, s->run_id) == RECORD_DONE) continue;
+        waiting[n++] = s;
+        r->work_total += work_of(s);
+    }
+    qsort(waiting, (size_t)n, sizeof *waiting, longest_first);
+    return n;
+}
+
+static void run_waiting(struct runner *r, struct setup **waiting, int n) {
+    int next = 0, busy = 1;
+    while ((busy || next < n) && !(r->stopping && !busy)) {
+        for (int i = 0; i < r->options->jobs && next < n && !r->stopping && !r->write_failed; i++)
+            if (!r->jobs[i].setup && !start_job(r, &r->jobs[i], waiting[next++])) r->write_failed = true;
+        busy = wait_for_news(r);
+        if (signal_received()) stop_jobs(r);
+        if (r->write_failed) next = n;
+        show_line(r);
+    }
+    if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
+}
+
+enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e) {
+    struct runner_options bounded = *options;
+    if (bounded.jobs > MAX_JOBS) bounded.jobs = MAX_JOBS;
+    struct runner *r = calloc(1, sizeof *r);
+    struct setup **waiting = calloc((size_t)plan->n + 1, sizeof *waiting);
+    if (!r || !waiting) {
+        free(r);
+        free(waiting);
+        return fail(e, ST_FAIL, "no memory for a plan of %d runs", plan->n);
+    }
+    *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
+    r->total = select_waiting(r, waiting);
+    if (r->total < plan->n) say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
+    run_waiting(r, waiting, r->total);
+    *failed = r->failed;
+    enum status status = ST_OK;
+    if (signal_received())
+        status = fail(e, (enum status)(128 + signal_received()), "stopped with %d of %d runs done; the same command goes on",
+                      r->done, r->total);
+    else if (r->write_failed) status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
+    free(waiting);
+    free(r);
+    return status;
+}
+
+void plan_free(struct plan *plan) {
+    for (int i = 0; i < plan->n; i++) {
+        setup_free(plan->setups[i]);
+        free(plan->setups[i]);
+    }
+    free(plan->setups);
+    *plan = (struct plan){0};
+}

@@ -1,0 +1,107 @@
+/* speed.c - training throughput of a plan's cells, each alone on the machine; see bench.h. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/bench.h"
+#include "harness/version.h"
+
+#define WARM_UP 5        /* steps not counted */
+#define MIN_STEPS 30     /* measured at least */
+#define MAX_STEPS 400
+#define ENOUGH_SECONDS 1.0
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, compare_doubles);
+    return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+static void describe_row(const struct setup *s, int threads, struct perf_row *row) {
+    const struct build_info *b = build_info();
+    struct machine m;
+    machine_read(&m);
+    time_now_text(row->started, sizeof row->started);
+    snprintf(row->sitting, sizeof row->sitting, "%s", row->started);
+    snprintf(row->bench, sizeof row->bench, "train-step");
+    snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
+             s->model_label, s->config.batch, s->task.shape.T, s->config.net.dim, s->config.net.layers,
+             s->task.shape.vocab_out);
+    snprintf(row->dtype, sizeof row->dtype, "%s", REAL_NAME);
+    snprintf(row->pass, sizeof row->pass, "step");
+    snprintf(row->commit, sizeof row->commit, "%s", b->commit);
+    snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
+    snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
+    row->threads = threads;
+}
+
+enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row, struct error *e) {
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t) return fail(e, ST_FAIL, "no memory for a trainer");
+    omp_set_num_threads(threads);
+    enum status status = trainer_create(t, setup, e);
+    double times[MAX_STEPS], deviations[MAX_STEPS], spent = 0;
+    int n = 0, least = steps > 0 && steps < MAX_STEPS ? steps : MIN_STEPS;
+    for (int i = 0; status == ST_OK && i < WARM_UP; i++) trainer_step(t);
+    while (status == ST_OK && n < MAX_STEPS && (n < least || (steps <= 0 && spent < ENOUGH_SECONDS))) {
+        double start = time_now_s();
+        trainer_step(t);
+        times[n] = time_now_s() - start;
+        spent += times[n++];
+    }
+    if (status == ST_OK) {
+        *row = (struct perf_row){.samples = n};
+        describe_row(setup, threads, row);
+        double median = median_of(times, n);
+        for (int i = 0; i < n; i++) deviations[i] = fabs(times[i] - median);
+        row->time_ns_med = median * 1e9;
+        row->time_ns_mad = median_of(deviations, n) * 1e9;
+        row->time_ns_p95 = times[(int)(0.95 * (n - 1) + 0.5)] * 1e9;
+        row->tok_per_s = (double)(setup->config.batch * setup->task.shape.T) / median;
+    }
+    trainer_free(t);
+    free(t);
+    return status;
+}
+
+/* Measured in a child: the parent of parallel runs must never start threads. */
+static enum status measure_in_child(const struct setup *s, int threads, struct error *e) {
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0) return fail(e, ST_FAIL, "cannot start a process to measure speed: %s", strerror(errno));
+    if (pid == 0) {
+        struct perf_row row;
+        struct error inner = {ST_OK, ""};
+        enum status status = measure_step_time(s, threads, 0, &row, &inner);
+        if (status == ST_OK) status = perf_append(s->config.out, &row, &inner);
+        if (status != ST_OK) fprintf(stderr, "lrnn: speed of %s: %s\n", s->model_label, inner.text);
+        _exit((int)status);
+    }
+    int wait_status = 0;
+    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return ST_OK;
+    return fail(e, ST_FAIL, "the speed of %s could not be measured", s->model_label);
+}
+
+enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e) {
+    for (int i = 0; i < plan->n && !signal_received(); i++) {
+        const struct setup *s = plan->setups[i];
+        bool seen = false;
+        for (int j = 0; j < i; j++) seen |= !strcmp(plan->setups[j]->cell_id, s->cell_id);
+        if (seen) continue;
+        if (!quiet && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->model_label);
+        TRY(measure_in_child(s, threads, e));
+    }
+    if (!quiet && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    return ST_OK;
+}

@@ -1,0 +1,281 @@
+/* stats.c - see stats.h. Quantiles are found by bisection on the distribution: slow (microseconds), free of tables and
+ * of fitted coefficients, and right to the last digits that the distribution itself is right to. */
+#include "harness/stats.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "core/philox.h"
+
+#define RESAMPLES      10000
+#define BOOTSTRAP_SEED 1
+
+const char *interval_kind_name(enum interval_kind kind) {
+    static const char *const names[] = {"none", "t", "bca", "exact", "order"};
+    return names[kind];
+}
+
+/* --- location and spread ----------------------------------------------------------------------------------------- */
+
+double stats_mean(const double *x, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += x[i];
+    return sum / n;
+}
+
+double stats_sd(const double *x, int n) {
+    double mean = stats_mean(x, n), sum = 0;
+    for (int i = 0; i < n; i++) sum += (x[i] - mean) * (x[i] - mean);
+    return n < 2 ? NAN : sqrt(sum / (n - 1));
+}
+
+/* x[i] takes the ranks [*first, *first + *ties) of the sorted sample. */
+static void rank_of(const double *x, int n, int i, int *first, int *ties) {
+    *first = *ties = 0;
+    for (int j = 0; j < n; j++) {
+        *first += x[j] < x[i];
+        *ties += x[j] == x[i];
+    }
+}
+
+/* The k-th smallest, k = 0..n-1; nan if there is none. Counting instead of sorting keeps the sample as it is. */
+static double order_statistic(const double *x, int n, int k) {
+    for (int i = 0; i < n; i++) {
+        int first, ties;
+        rank_of(x, n, i, &first, &ties);
+        if (first <= k && k < first + ties) return x[i];
+    }
+    return NAN;
+}
+
+double stats_quantile(const double *x, int n, double p) {
+    double place = p * (n - 1);
+    int below = (int)floor(place);
+    double low = order_statistic(x, n, below);
+    if (below + 1 >= n) return low;
+    return low + (place - below) * (order_statistic(x, n, below + 1) - low);
+}
+
+double stats_median(const double *x, int n) {
+    return stats_quantile(x, n, 0.5);
+}
+
+double stats_iqm(const double *x, int n) {
+    int cut = n / 4;
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        int first, ties;
+        rank_of(x, n, i, &first, &ties);
+        int from = first > cut ? first : cut, to = first + ties < n - cut ? first + ties : n - cut;
+        if (to > from) sum += x[i] * (to - from) / ties; /* tied values share their ranks */
+    }
+    return sum / (n - 2 * cut);
+}
+
+/* --- distributions ----------------------------------------------------------------------------------------------- */
+
+/* Continued fraction of the incomplete beta function (DLMF 8.17.22), evaluated by Lentz's method. */
+static double beta_fraction(double a, double b, double x) {
+    const double tiny = 1e-300;
+    double c = 1, d = 1 - (a + b) * x / (a + 1);
+    if (fabs(d) < tiny) d = tiny;
+    d = 1 / d;
+    double value = d;
+    for (int m = 1; m < 100000; m++) {
+        double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), change = 1;
+        for (int part = 0; part < 2; part++) {
+            double term = part == 0 ? even : odd;
+            d = 1 + term * d;
+            c = 1 + term / c;
+            if (fabs(d) < tiny) d = tiny;
+            if (fabs(c) < tiny) c = tiny;
+            d = 1 / d;
+            change = c * d;
+            value *= change;
+        }
+        if (fabs(change - 1) < 1e-16) break;
+    }
+    return value;
+}
+
+/* The fraction converges fast left of the mean; the other side follows from I_x(a,b) = 1 - I_{1-x}(b,a). */
+double stats_beta(double a, double b, double x) {
+    if (x <= 0) return 0;
+    if (x >= 1) return 1;
+    double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+    if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
+    return 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+double stats_beta_quantile(double a, double b, double p) {
+    double low = 0, high = 1;
+    for (;;) {
+        double middle = 0.5 * (low + high);
+        if (middle <= low || middle >= high) return middle;
+        if (stats_beta(a, b, middle) < p)
+            low = middle;
+        else
+            high = middle;
+    }
+}
+
+double stats_normal(double z) {
+    return 0.5 * erfc(-z / sqrt(2.0));
+}
+
+/* The lower tail keeps its digits however small it is, so the upper one is mirrored. */
+double stats_normal_quantile(double p) {
+    if (p > 0.5) return -stats_normal_quantile(1 - p);
+    double low = -40, high = 0;
+    for (;;) {
+        double middle = 0.5 * (low + high);
+        if (middle <= low || middle >= high) return middle;
+        if (stats_normal(middle) < p)
+            low = middle;
+        else
+            high = middle;
+    }
+}
+
+/* T^2 / (df + T^2) is Beta(1/2, df/2), and P(|T| < t) = 2 p - 1. */
+double stats_t_quantile(double p, double df) {
+    if (p < 0.5) return -stats_t_quantile(1 - p, df);
+    double y = stats_beta_quantile(0.5, 0.5 * df, 2 * p - 1);
+    return sqrt(df * y / (1 - y));
+}
+
+/* Integral of z n phi(z) Phi(z)^(n-1); the trapezoid rule is as exact as rounding on such a smooth, vanishing tail. */
+double stats_normal_max_mean(int n) {
+    const double step = 1.0 / 64, end = 12;
+    double sum = 0;
+    for (double z = -end; z <= end; z += step) {
+        double density = exp(-0.5 * z * z) / sqrt(2 * 3.14159265358979323846);
+        sum += z * n * density * pow(stats_normal(z), n - 1);
+    }
+    return sum * step;
+}
+
+double stats_normal_max_quantile(int n, double p) {
+    return stats_normal_quantile(pow(p, 1.0 / n));
+}
+
+/* --- intervals --------------------------------------------------------------------------------------------------- */
+
+static struct interval no_interval(double level) {
+    return (struct interval){NAN, NAN, level, INTERVAL_NONE};
+}
+
+struct interval stats_t_interval(const double *x, int n, double level) {
+    if (n < 2) return no_interval(level);
+    double mean = stats_mean(x, n);
+    double half = stats_t_quantile(0.5 + 0.5 * level, n - 1) * stats_sd(x, n) / sqrt(n);
+    return (struct interval){mean - half, mean + half, level, INTERVAL_T};
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Means of the resamples, in ascending order. */
+static void resample_means(const double *x, int n, double means[RESAMPLES]) {
+    for (int k = 0; k < RESAMPLES; k++) {
+        struct rng r = rng_at(BOOTSTRAP_SEED, STREAM_BOOTSTRAP, (uint64_t)k);
+        double sum = 0;
+        for (int i = 0; i < n; i++) sum += x[rng_below(&r, (uint64_t)n)];
+        means[k] = sum / n;
+    }
+    qsort(means, RESAMPLES, sizeof means[0], compare_doubles);
+}
+
+/* z of the share of resampled means below the sample's, ties counting half. */
+static double bias_correction(const double means[RESAMPLES], double mean) {
+    double below = 0;
+    for (int k = 0; k < RESAMPLES; k++) below += 0.5 * (means[k] < mean) + 0.5 * (means[k] <= mean);
+    return stats_normal_quantile((below + 0.5) / (RESAMPLES + 1)); /* never 0 or 1 */
+}
+
+/* sum d^3 / (6 (sum d^2)^1.5) over the jackknife's deviations, which for a mean are proportional to x_i - mean. */
+static double acceleration(const double *x, int n, double mean) {
+    double squares = 0, cubes = 0;
+    for (int i = 0; i < n; i++) {
+        double d = x[i] - mean;
+        squares += d * d;
+        cubes += d * d * d;
+    }
+    return squares > 0 ? cubes / (6 * squares * sqrt(squares)) : 0;
+}
+
+/* Efron 1987: the quantile to read is Phi(z0 + (z0 + z) / (1 - a (z0 + z))). */
+static double bca_end(const double means[RESAMPLES], double z0, double a, double z) {
+    double shifted = z0 + z, p;
+    if (1 - a * shifted > 0)
+        p = stats_normal(z0 + shifted / (1 - a * shifted));
+    else
+        p = shifted > 0;
+    double place = p * (RESAMPLES - 1);
+    int below = (int)place;
+    if (below + 1 >= RESAMPLES) return means[RESAMPLES - 1];
+    return means[below] + (place - below) * (means[below + 1] - means[below]);
+}
+
+struct interval stats_bca_interval(const double *x, int n, double level) {
+    double means[RESAMPLES];
+    if (n < 2) return no_interval(level);
+    double low = x[0], high = x[0];
+    for (int i = 1; i < n; i++) {
+        low = fmin(low, x[i]);
+        high = fmax(high, x[i]);
+    }
+    if (low < high) { /* else rounding of the sums would make a width out of nothing */
+        double mean = stats_mean(x, n);
+        resample_means(x, n, means);
+        double z0 = bias_correction(means, mean), a = acceleration(x, n, mean);
+        double z = stats_normal_quantile(0.5 + 0.5 * level);
+        low = bca_end(means, z0, a, -z);
+        high = bca_end(means, z0, a, z);
+    }
+    return (struct interval){low, high, level, INTERVAL_BCA};
+}
+
+struct interval stats_interval(const double *x, int n, double level, double minimum, double maximum) {
+    if (n < 5) return no_interval(level);
+    struct interval i = n < 10 ? stats_t_interval(x, n, level) : stats_bca_interval(x, n, level);
+    i.low = fmin(fmax(i.low, minimum), maximum);
+    i.high = fmin(fmax(i.high, minimum), maximum);
+    return i;
+}
+
+/* The ends solve P(X >= k | low) = P(X <= k | high) = (1 - level) / 2; binomial tails are incomplete beta functions. */
+struct interval stats_rate_interval(int k, int n, double level) {
+    if (n < 1 || k < 0 || k > n) return no_interval(level);
+    double tail = 0.5 * (1 - level);
+    double low = k == 0 ? 0 : stats_beta_quantile(k, n - k + 1, tail);
+    double high = k == n ? 1 : stats_beta_quantile(k + 1, n - k, 1 - tail);
+    return (struct interval){low, high, level, INTERVAL_EXACT};
+}
+
+/* The k-th smallest and k-th largest (k = 1, 2...) leave the median out when fewer than k values lie on one side of it:
+ * twice P(Binomial(n, 1/2) <= k - 1). */
+struct interval stats_median_interval(const double *x, int n, double level) {
+    if (n < 2) return no_interval(level);
+    int chosen = 1;
+    double coverage = 1 - 2 * stats_beta(n, 1, 0.5);
+    for (int k = 2; 2 * k <= n; k++) {
+        double inner = 1 - 2 * stats_beta(n - k + 1, k, 0.5);
+        if (inner < level) break;
+        chosen = k;
+        coverage = inner;
+    }
+    return (struct interval){order_statistic(x, n, chosen - 1), order_statistic(x, n, n - chosen), coverage,
+                             INTERVAL_ORDER};
+}
+
+struct interval stats_paired_interval(const double *a, const double *b, int n, double level) {
+    double difference[STATS_MAX_PAIRS];
+    if (n > STATS_MAX_PAIRS) return no_interval(level);
+    for (int i = 0; i < n; i++) difference[i] = a[i] - b[i];
+    return stats_interval(difference, n, level, -1, 1);
+}

@@ -1,0 +1,84 @@
+/* stats.h - honest numbers out of few seeds: location, spread, intervals (spec/harness.md section 1).
+ *
+ * Every function is pure and allocates nothing. Samples are finite numbers in any order; they are not changed. */
+#ifndef LRNN_HARNESS_STATS_H
+#define LRNN_HARNESS_STATS_H
+
+enum interval_kind {
+    INTERVAL_NONE,  /* too few values: low and high are nan; print the values themselves */
+    INTERVAL_T,     /* Student's t */
+    INTERVAL_BCA,   /* bias-corrected and accelerated bootstrap */
+    INTERVAL_EXACT, /* Clopper-Pearson */
+    INTERVAL_ORDER  /* order statistics */
+};
+
+struct interval {
+    double low, high;
+    double level; /* coverage aimed at; of INTERVAL_ORDER the coverage reached */
+    enum interval_kind kind;
+};
+
+/* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order". */
+const char *interval_kind_name(enum interval_kind kind);
+
+/* --- location and spread. n >= 1, or the result is nan ---------------------------------------------------------- */
+
+double stats_mean(const double *x, int n);
+
+/* Sample standard deviation, divisor n - 1; nan for n < 2. */
+double stats_sd(const double *x, int n);
+
+/* p-quantile, linear between order statistics (Hyndman and Fan 1996, type 7); p in [0, 1]. */
+double stats_quantile(const double *x, int n, double p);
+
+double stats_median(const double *x, int n);
+
+/* Interquartile mean: the mean without the floor(n/4) smallest and largest (Agarwal et al. 2021, rliable). */
+double stats_iqm(const double *x, int n);
+
+/* --- intervals --------------------------------------------------------------------------------------------------- */
+
+/* The interval rule for a mean: none for n < 5, t for n = 5..9, BCa from 10 on; clipped to [minimum, maximum], which is
+ * [0, 1] for accuracies and [-1, 1] for their differences. `level` is 0.95, 0.90... */
+struct interval stats_interval(const double *x, int n, double level, double minimum, double maximum);
+
+/* mean +- t sd / sqrt(n). INTERVAL_NONE for n < 2. */
+struct interval stats_t_interval(const double *x, int n, double level);
+
+/* BCa bootstrap of the mean (Efron 1987), 10 000 resamples at a fixed seed: the same sample always gives the same
+ * interval. When all values are equal it is that value, which says that the resamples agree and no more: read the
+ * interval of the solve rate then. INTERVAL_NONE for n < 2. */
+struct interval stats_bca_interval(const double *x, int n, double level);
+
+/* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
+struct interval stats_rate_interval(int k, int n, double level);
+
+/* Interval of the median: the innermost pair of order statistics, the same number from either end, that covers it with
+ * at least `level`; the outermost pair where n is too small for that. `level` of the result is the exact coverage
+ * (5 values: [min, max], 93.75 %). INTERVAL_NONE for n < 2. */
+struct interval stats_median_interval(const double *x, int n, double level);
+
+/* The interval rule for the mean of a[i] - b[i] (same seed, two models), both in [0, 1]. n is at most STATS_MAX_PAIRS,
+ * or INTERVAL_NONE. */
+#define STATS_MAX_PAIRS 1000
+struct interval stats_paired_interval(const double *a, const double *b, int n, double level);
+
+/* --- distributions ----------------------------------------------------------------------------------------------- */
+
+/* Regularised incomplete beta function I_x(a, b), a, b > 0, and the x at which it reaches p. */
+double stats_beta(double a, double b, double x);
+double stats_beta_quantile(double a, double b, double p);
+
+/* Standard normal distribution and its quantile, p in (0, 1). */
+double stats_normal(double z);
+double stats_normal_quantile(double p);
+
+/* Quantile of Student's t with `df` > 0 degrees of freedom, p in (0, 1). */
+double stats_t_quantile(double p, double df);
+
+/* The largest of n standard normal draws: its mean (n = 15: 1.74, n = 25: 1.97) and its p-quantile. For the note beside
+ * a best-of-grid figure. */
+double stats_normal_max_mean(int n);
+double stats_normal_max_quantile(int n, double p);
+
+#endif

@@ -1,0 +1,175 @@
+/* trainer.c - graphs, data and optimiser of one run; see train.h. */
+#include <math.h>
+#include <string.h>
+
+#include "harness/train.h"
+#include "kernels/kernel.h"
+
+static struct graph_options graph_options_of(const struct setup *s, bool training) {
+    return (struct graph_options){.training = training, .device = DEVICE_CPU, .kernel = s->config.kernel,
+                                  .kernels = kernel_list()};
+}
+
+static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
+    const struct setup *s = t->setup;
+    const struct task_shape *shape = &s->task.shape;
+    struct graph_options options = graph_options_of(s, training);
+    struct net_shape net_shape = {s->config.batch, shape->T, shape->vocab_in, shape->vocab_out};
+    struct model_choice choice = s->model;
+    TRY(graph_create(g, &options, &t->params, e));
+    return net_build(net, g, &s->config.net, &choice, &net_shape, e);
+}
+
+/* Runs of neighbouring parameters with the same decay; padding between them is harmless zeros. */
+static enum status decay_segments(struct trainer *t, struct adamw_attr *attr, struct error *e) {
+    struct adamw_segment *list = arena_alloc(&t->host, (size_t)(t->params.n + 1) * sizeof *list);
+    if (!list) return fail(e, ST_FAIL, "no memory for the optimiser's table");
+    int n = 0;
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.list[i];
+        if (p->spec.group == PARAM_CONST) continue;
+        double decay = p->spec.group == PARAM_DECAY ? t->setup->config.decay : 0;
+        bool joins = n && list[n - 1].decay == decay && i && t->params.list[i - 1].spec.group != PARAM_CONST;
+        if (joins) list[n - 1].count = p->offset + p->count - list[n - 1].offset;
+        else list[n++] = (struct adamw_segment){p->offset, p->count, decay};
+    }
+    attr->segments = list;
+    attr->n_segments = n;
+    return ST_OK;
+}
+
+/* An input of the update graph that lives in the parameters' block, not in the graph's memory. */
+static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
+    struct tensor *t = graph_input(g, name, 1, &n, false);
+    if (t) t->data = data;
+    return t;
+}
+
+static enum status build_update(struct trainer *t, struct error *e) {
+    struct graph_options options = {.device = DEVICE_CPU, .kernels = kernel_list()};
+    const struct config *c = &t->setup->config;
+    struct graph *g = &t->update;
+    struct params *p = &t->params;
+    struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
+    struct schedule schedule = setup_schedule(t->setup);
+    TRY(graph_create(g, &options, NULL, e));
+    TRY(decay_segments(t, &attr, e));
+    struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
+    step_begin(g, borrowed(g, "loss", tensor_real(t->train_net.loss), 1), grad, &schedule);
+    adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),
+          borrowed(g, "moment2", p->moment2, p->floats), &attr);
+    return graph_plan(g, e);
+}
+
+enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
+    *t = (struct trainer){.setup = setup, .best_step = -1};
+    t->state.seed = (uint64_t)setup->config.seed;
+    TRY(params_create(&t->params, e));
+    TRY(build_net(t, &t->train, &t->train_net, true, e));
+    TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(params_reserve(&t->params, true, e));
+    size_t best_bytes = (size_t)t->params.floats * sizeof(real);
+    size_t tables = 3 * (size_t)setup->task.shape.vocab_out * sizeof(int64_t) +
+                    (size_t)(t->params.n + 1) * sizeof(struct adamw_segment);
+    TRY(arena_reserve(&t->host, best_bytes + tables + 4096, e));
+    t->best = arena_alloc(&t->host, best_bytes);
+    TRY(metrics_create(&t->metrics, setup->task.shape.vocab_out, &t->host, e));
+    TRY(graph_plan(&t->train, e));
+    TRY(graph_plan(&t->eval, e));
+    TRY(build_update(t, e));
+    params_init(&t->params, (uint64_t)setup->config.seed);
+    return ST_OK;
+}
+
+void trainer_free(struct trainer *t) {
+    graph_free(&t->train);
+    graph_free(&t->eval);
+    graph_free(&t->update);
+    params_free(&t->params);
+    arena_free(&t->host);
+}
+
+/* --- data ------------------------------------------------------------------------------------------------------------- */
+
+/* Examples order(first..first+B) of a split into the net's inputs; rows past the end are filled with ignored targets.
+ * Returns the rows in use. */
+static int64_t fill_batch(const struct trainer *t, const struct net *net, enum split split, int64_t first, int64_t epoch) {
+    const struct setup *s = t->setup;
+    int64_t B = s->config.batch, T = s->task.shape.T, n = s->task.shape.examples[split];
+    int64_t rows = n - first < B ? n - first : B;
+    int32_t *tokens = tensor_i32(net->tokens), *targets = tensor_i32(net->targets);
+#pragma omp parallel for schedule(static) if (B * T > 16384)
+    for (int64_t b = 0; b < B; b++) {
+        struct example x = {.tokens = tokens + b * T, .targets = targets + b * T};
+        for (int64_t i = 0; i < T; i++) x.targets[i] = IGNORED;
+        if (b >= rows) {
+            memset(x.tokens, 0, (size_t)T * sizeof *x.tokens);
+            continue;
+        }
+        uint64_t index = (uint64_t)(first + b);
+        if (split == SPLIT_TRAIN) index = permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, index, (uint64_t)n);
+        s->task.task->fill(s->task.inst, split, (int64_t)index, &x);
+    }
+    return rows;
+}
+
+/* The batch of a step: epoch by epoch, each in its own order, the last partial batch kept. */
+static void fill_step(struct trainer *t, int64_t step) {
+    int64_t epoch = step / t->setup->steps_per_epoch, within = step % t->setup->steps_per_epoch;
+    fill_batch(t, &t->train_net, SPLIT_TRAIN, within * t->setup->config.batch, epoch);
+}
+
+void trainer_step(struct trainer *t) {
+    double start = time_now_s();
+    fill_step(t, t->state.step);
+    double filled = time_now_s();
+    graph_forward(&t->train, &t->state);
+    graph_backward(&t->train, &t->state);
+    graph_forward(&t->update, &t->state);
+    t->data_s += filled - start;
+    t->step_s += time_now_s() - filled;
+}
+
+void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
+    double start = time_now_s();
+    int64_t B = t->setup->config.batch, T = t->setup->task.shape.T, n = t->setup->task.shape.examples[split];
+    metrics_reset(&t->metrics);
+    for (int64_t first = 0; first < n; first += B) {
+        int64_t rows = fill_batch(t, &t->eval_net, split, first, 0);
+        graph_forward(&t->eval, &t->state);
+        metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), rows, T,
+                    (double)tensor_real(t->eval_net.loss)[0]);
+    }
+    *scores = metrics_scores(&t->metrics);
+    t->eval_s += time_now_s() - start;
+}
+
+double trainer_metric(const struct trainer *t, const struct scores *scores) {
+    return strcmp(t->setup->task.shape.metric, "macro_acc") ? scores->acc : scores->macro_acc;
+}
+
+/* --- the search for the first bad tensor -------------------------------------------------------------------------------- */
+
+static bool all_finite(const real *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
+    for (int i = 0; i < t->params.n; i++)
+        if (!all_finite(t->params.value + t->params.list[i].offset, t->params.list[i].count)) return t->params.list[i].name;
+    fill_step(t, step);
+    struct exec x = {.device = DEVICE_CPU, .training = true, .state = &t->state};
+    for (int i = 0; i < t->train.n_calls; i++) {
+        struct call *c = &t->train.calls[i];
+        c->kernel->forward(c, &x);
+        for (int j = 0; j < c->n_out; j++)
+            if (c->out[j]->dtype == DT_REAL && !all_finite(tensor_real(c->out[j]), tensor_count(c->out[j])))
+                return c->out[j]->name;
+    }
+    graph_backward(&t->train, &t->state);
+    for (int i = 0; i < t->params.n; i++)
+        if (!all_finite(t->params.grad + t->params.list[i].offset, t->params.list[i].count)) return t->params.list[i].name;
+    return NULL;
+}

@@ -1,0 +1,241 @@
+/* verify.c - a mixer against a case file; see verify.h. */
+#include "harness/verify.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/safetensors.h"
+#include "kernels/kernel.h"
+#include "models/model.h"
+
+#define TINY 1e-12 /* below this the error is absolute */
+
+/* One case on its way through: the file and the mixer built from it. */
+struct check {
+    const char *path, *kernel;
+    struct safetensors file;
+    struct model_choice choice;
+    struct dims dims;
+    struct params params;
+    struct graph graph;
+    struct tensor *x, *y;
+    struct arena values; /* one tensor in contract order */
+    FILE *out;
+    struct verify_total *total;
+};
+
+/* --- reading the case ---------------------------------------------------------------------------------------------- */
+
+static void shape_text(int rank, const int64_t *dims, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (int i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? "," : "", dims[i]);
+    if (used < size) snprintf(text + used, size - used, ")");
+}
+
+/* The tensor of that name, of exactly that shape. */
+static enum status find_tensor(const struct check *c, const char *name, int rank, const int64_t *dims,
+                               const struct st_tensor **found, struct error *e) {
+    const struct st_tensor *t = *found = safetensors_find(&c->file, name);
+    if (!t) return fail(e, ST_USAGE, "%s: tensor %s is missing", c->path, name);
+    bool same = t->rank == rank;
+    for (int i = 0; same && i < rank; i++) same = t->dims[i] == dims[i];
+    if (same && t->f64) return ST_OK;
+    if (same) return fail(e, ST_USAGE, "%s: tensor %s is F32, expected F64", c->path, name);
+    char got[128], want[128];
+    shape_text(t->rank, t->dims, got, sizeof got);
+    shape_text(rank, dims, want, sizeof want);
+    return fail(e, ST_USAGE, "%s: tensor %s is %s, expected %s", c->path, name, got, want);
+}
+
+static enum status read_metadata(struct check *c, struct error *e) {
+    const char *version = safetensors_metadata(&c->file, "lrnn_case");
+    const char *mixer = safetensors_metadata(&c->file, "mixer"), *config = safetensors_metadata(&c->file, "config");
+    if (!version || !mixer || !config)
+        return fail(e, ST_USAGE, "%s: not a case file: __metadata__ lacks %s", c->path,
+                    !version ? "lrnn_case" : !mixer ? "mixer" : "config");
+    if (strcmp(version, "1") != 0)
+        return fail(e, ST_USAGE, "%s: lrnn_case is \"%s\", expected \"1\"", c->path, version);
+    struct error inner = {ST_OK, ""};
+    char owner[128];
+    snprintf(owner, sizeof owner, "mixer %.100s", mixer);
+    enum status status = strchr(mixer, ':') ? fail(&inner, ST_USAGE, "unknown model '%s'", mixer)
+                                            : model_parse(&c->choice, mixer, &inner);
+    if (status == ST_OK)
+        status = options_parse(c->choice.model->options, c->choice.inst, owner, config, " ", &inner);
+    return status == ST_OK ? ST_OK : fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
+}
+
+static enum status read_shape(struct check *c, struct error *e) {
+    const struct st_tensor *x = safetensors_find(&c->file, "x"), *other;
+    if (!x) return fail(e, ST_USAGE, "%s: tensor x is missing", c->path);
+    if (x->rank != 3) return fail(e, ST_USAGE, "%s: tensor x has %d axes, expected 3 (B,T,D)", c->path, x->rank);
+    TRY(find_tensor(c, "x", 3, x->dims, &other, e));
+    TRY(find_tensor(c, "y", 3, x->dims, &other, e));
+    TRY(find_tensor(c, "dy", 3, x->dims, &other, e));
+    TRY(find_tensor(c, "dx", 3, x->dims, &other, e));
+    c->dims = (struct dims){x->dims[0], x->dims[1], x->dims[2]};
+    return ST_OK;
+}
+
+/* --- building ------------------------------------------------------------------------------------------------------ */
+
+static enum status build(struct check *c, struct error *e) {
+    struct graph_options options = {.training = true, .device = DEVICE_CPU, .kernel = c->kernel, .kernels = kernel_list()};
+    struct error inner = {ST_OK, ""};
+    if (c->choice.model->check(c->choice.inst, &c->dims, &inner) != ST_OK)
+        return fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
+    TRY(params_create(&c->params, e));
+    TRY(graph_create(&c->graph, &options, &c->params, e));
+    c->x = graph_input(&c->graph, "x", 3, (int64_t[]){c->dims.B, c->dims.T, c->dims.D}, true);
+    c->y = c->choice.model->build(c->choice.inst, &c->graph, c->x);
+    graph_set_root(&c->graph, c->y);
+    if (c->graph.error.status != ST_OK || !c->y) return fail(e, ST_USAGE, "%s: %.900s", c->path, c->graph.error.text);
+    return ST_OK;
+}
+
+/* Every parameter must be there with its gradient, and nothing else. */
+static enum status check_tensors(const struct check *c, struct error *e) {
+    char name[300];
+    const struct st_tensor *found;
+    for (int i = 0; i < c->params.n; i++) {
+        const struct param *p = &c->params.list[i];
+        snprintf(name, sizeof name, "p.%s", p->name);
+        TRY(find_tensor(c, name, p->spec.rank, p->spec.dims, &found, e));
+        snprintf(name, sizeof name, "g.%s", p->name);
+        TRY(find_tensor(c, name, p->spec.rank, p->spec.dims, &found, e));
+    }
+    for (int i = 0; i < c->file.n; i++) {
+        const char *t = c->file.tensors[i].name;
+        bool parameter = (t[0] == 'p' || t[0] == 'g') && t[1] == '.' && params_find(&c->params, t + 2);
+        bool own = !strcmp(t, "x") || !strcmp(t, "y") || !strcmp(t, "dy") || !strcmp(t, "dx");
+        if (!parameter && !own)
+            return fail(e, ST_USAGE, "%s: tensor %s is not one of mixer %s", c->path, t, c->choice.model->name);
+    }
+    return ST_OK;
+}
+
+/* Why the forced kernel does not apply to this mixer; NULL if it does, or none is forced. */
+static const char *skip_reason(const struct check *c) {
+    if (!c->kernel || !*c->kernel || strcmp(c->kernel, "reference") == 0) return NULL;
+    const struct kernel *k = kernel_find(c->kernel);
+    const char *why = NULL;
+    bool used = false;
+    for (int i = 0; k && i < c->graph.n_calls; i++) {
+        const struct call *call = &c->graph.calls[i];
+        if (call->op != k->op) continue;
+        used = true;
+        if (k->applicable && !k->applicable(call, &why)) return why;
+    }
+    return used ? NULL : "the mixer has no such op";
+}
+
+/* --- loading and comparing ----------------------------------------------------------------------------------------- */
+
+static double *values_of(struct check *c, int64_t count) {
+    arena_release(&c->values, 0);
+    return arena_alloc(&c->values, (size_t)count * sizeof(double));
+}
+
+static enum status load(struct check *c, struct error *e) {
+    int64_t largest = tensor_count(c->x);
+    for (int i = 0; i < c->params.n; i++)
+        if (c->params.list[i].count > largest) largest = c->params.list[i].count;
+    TRY(arena_reserve(&c->values, (size_t)largest * sizeof(double) + ARENA_ALIGN, e));
+    TRY(params_reserve(&c->params, true, e));
+    TRY(graph_plan(&c->graph, e));
+    for (int i = 0; i < c->params.n; i++) {
+        const struct param *p = &c->params.list[i];
+        char name[300];
+        snprintf(name, sizeof name, "p.%s", p->name);
+        const struct st_tensor *t = safetensors_find(&c->file, name);
+        double *value = values_of(c, p->count);
+        for (int64_t j = 0; j < p->count; j++) value[j] = st_value(t, j);
+        param_from_contract(p, value, c->params.value + p->offset);
+    }
+    const struct st_tensor *x = safetensors_find(&c->file, "x");
+    for (int64_t j = 0; j < x->count; j++) tensor_real(c->x)[j] = (real)st_value(x, j);
+    return ST_OK;
+}
+
+/* max|got-want| / max|want|, NAN where a value is not finite. */
+static double error_of(const double *got, const struct st_tensor *want) {
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < want->count; i++) {
+        double w = st_value(want, i), d = fabs(got[i] - w);
+        if (!isfinite(d)) return NAN;
+        if (d > difference) difference = d;
+        if (fabs(w) > size) size = fabs(w);
+    }
+    return size < TINY ? difference : difference / size;
+}
+
+static void compare(struct check *c, const char *name, const double *got) {
+    double error = error_of(got, safetensors_find(&c->file, name));
+    bool pass = error <= VERIFY_BOUND; /* false for NAN */
+    fprintf(c->out, "%s %s %.3e %s\n", c->path, name, error, pass ? "pass" : "FAIL");
+    c->total->tensors++;
+    c->total->failed += !pass;
+    if (isnan(error) || error > c->total->worst) c->total->worst = error;
+}
+
+static void compare_real(struct check *c, const char *name, const real *got, int64_t count) {
+    double *value = values_of(c, count);
+    for (int64_t i = 0; i < count; i++) value[i] = (double)got[i];
+    compare(c, name, value);
+}
+
+static void run_and_compare(struct check *c) {
+    struct step_state state = {0};
+    const struct st_tensor *dy = safetensors_find(&c->file, "dy");
+    graph_forward(&c->graph, &state);
+    for (int64_t i = 0; i < dy->count; i++) c->y->grad[i] = (real)st_value(dy, i);
+    graph_backward(&c->graph, &state);
+    compare_real(c, "y", tensor_real(c->y), dy->count);
+    compare_real(c, "dx", c->x->grad, dy->count);
+    for (int i = 0; i < c->params.n; i++) {
+        const struct param *p = &c->params.list[i];
+        char name[300];
+        double *value = values_of(c, p->count);
+        snprintf(name, sizeof name, "g.%s", p->name);
+        if (p->spec.group == PARAM_CONST) memset(value, 0, (size_t)p->count * sizeof *value);
+        else param_to_contract(p, c->params.grad + p->offset, value);
+        compare(c, name, value);
+    }
+    c->total->files++;
+}
+
+static void print_skipped(struct check *c, const char *why) {
+    fprintf(c->out, "%s y skipped: %s, %s\n", c->path, c->kernel, why);
+    fprintf(c->out, "%s dx skipped: %s, %s\n", c->path, c->kernel, why);
+    for (int i = 0; i < c->params.n; i++)
+        fprintf(c->out, "%s g.%s skipped: %s, %s\n", c->path, c->params.list[i].name, c->kernel, why);
+    c->total->skipped += 2 + c->params.n;
+}
+
+static enum status verify(struct check *c, struct error *e) {
+    TRY(read_metadata(c, e));
+    TRY(read_shape(c, e));
+    TRY(build(c, e));
+    TRY(check_tensors(c, e));
+    const char *why = skip_reason(c);
+    if (why) {
+        print_skipped(c, why);
+        return ST_OK;
+    }
+    TRY(load(c, e));
+    run_and_compare(c);
+    return ST_OK;
+}
+
+enum status verify_file(const char *path, const char *kernel, struct verify_total *total, FILE *out, struct error *e) {
+    struct check c = {.path = path, .kernel = kernel, .out = out, .total = total};
+    if (safetensors_read(&c.file, path, e) != ST_OK) return e->status = ST_USAGE;
+    enum status status = verify(&c, e);
+    arena_free(&c.values);
+    graph_free(&c.graph);
+    params_free(&c.params);
+    safetensors_free(&c.file);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* verify.h - a mixer against a case file: forward and every gradient, number by number (spec/mixers.md). */
+#ifndef LRNN_HARNESS_VERIFY_H
+#define LRNN_HARNESS_VERIFY_H
+
+#include <stdio.h>
+
+#include "core/real.h"
+#include "core/status.h"
+
+#define VERIFY_BOUND (REAL_IS_DOUBLE ? 1e-9 : 1e-4) /* largest error that passes */
+
+/* Sums over the files of one call; starts zeroed. */
+struct verify_total {
+    int files, tensors, failed, skipped; /* files compared; tensors compared, failed, and left out by `kernel` */
+    double worst;                        /* largest error; NAN or infinite if one was */
+};
+
+/* Builds the mixer that the file names, loads its parameters, runs forward on x and backward on dy, and prints for y,
+ * dx and each g.* one line "FILE TENSOR error pass|FAIL" to `out`. The error is max|got-want| / max|want|, or the
+ * numerator alone where max|want| < 1e-12; one that is not finite fails. `kernel` forces that kernel, or "reference"
+ * (NULL or "" = none); where it does not apply the lines say so in place of the error.
+ * Errors: ST_USAGE naming the tensor, the mixer or the key when the file is not a whole case; ST_FAIL: no memory. */
+enum status verify_file(const char *path, const char *kernel, struct verify_total *total, FILE *out, struct error *e);
+
+#endif

@@ -1,0 +1,19 @@
+/* version.h - what this binary was built from, as `lrnn --version` prints it and run records store it. */
+#ifndef LRNN_HARNESS_VERSION_H
+#define LRNN_HARNESS_VERSION_H
+
+#include <stdbool.h>
+
+struct build_info {
+    const char *version;   /* "0.1.0" */
+    const char *commit;    /* full git hash, or "unknown" outside a git checkout */
+    bool dirty;            /* tracked files differed from the commit */
+    const char *flags;     /* what decides the numbers: optimisation, instruction set, contraction, precision */
+    const char *compiler;  /* first line of the compiler's --version */
+    const char *real_name; /* "fp32" or "fp64" */
+};
+
+/* Static; never NULL, nor are its strings. */
+const struct build_info *build_info(void);
+
+#endif

@@ -1,0 +1,117 @@
+/* cross_entropy.c - mean softmax cross-entropy in nats over the rows whose target is not IGNORED, and the prediction of
+ * every row: the op and its reference, in double.
+ *
+ *   loss = (1/n) sum_r (log sum_v e^l[r][v] - l[r][t_r])     predictions[r] = least v of greatest l[r][v]
+ * Adjoint: dl[r][v] = dloss (softmax(l[r])[v] - [v = t_r]) / n, and 0 in the rows that are ignored. n = 0: loss 0. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "core/batch.h"
+#include "kernels/dense.h"
+
+struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
+                             struct tensor **predictions) {
+    struct call *c = graph_record(g, &op_cross_entropy, NULL, 0, (struct tensor *[]){logits, targets}, 2);
+    if (predictions) *predictions = c ? c->out[1] : NULL;
+    return c ? c->out[0] : NULL;
+}
+
+static void cross_entropy_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 2)) return;
+    const struct tensor *logits = c->in[0], *targets = c->in[1];
+    if (logits->dtype != DT_REAL || targets->dtype != DT_I32) {
+        graph_fail(g, ST_FAIL, "cross_entropy: expected real logits and int32 targets");
+    } else if (tensor_rows(logits) != tensor_count(targets)) {
+        graph_fail(g, ST_USAGE, "cross_entropy: logits have %" PRId64 " rows but there are %" PRId64 " targets",
+                   tensor_rows(logits), tensor_count(targets));
+    } else if (targets->limit > tensor_cols(logits)) {
+        graph_fail(g, ST_USAGE, "cross_entropy: targets go up to %" PRId32 " but logits have %" PRId64 " columns",
+                   targets->limit - 1, tensor_cols(logits));
+    } else {
+        graph_output(g, c, DT_REAL, 1, (int64_t[]){1});
+        graph_output(g, c, DT_I32, targets->rank, targets->dims);
+    }
+}
+
+/* An exponential counts 10 FLOPs. */
+static struct cost cross_entropy_cost(const struct call *c, enum pass pass) {
+    double n = (double)tensor_count(c->in[0]), rows = (double)tensor_count(c->in[1]);
+    if (pass == PASS_FORWARD) return (struct cost){13 * n, sizeof(real) * n + 2 * sizeof(int32_t) * rows};
+    return (struct cost){14 * n, sizeof(real) * 2 * n + sizeof(int32_t) * rows};
+}
+
+static bool cross_entropy_example(struct graph *g, int64_t n, int variant) {
+    static const int64_t columns[] = {6, 120, 1, 0, 33}; /* 0 = n */
+    if (variant >= (int)(sizeof columns / sizeof columns[0])) return false;
+    int64_t V = columns[variant] ? columns[variant] : n;
+    struct tensor *logits = graph_input(g, "logits", 3, (int64_t[]){3, n, V}, true);
+    struct tensor *targets = graph_input_ids(g, "targets", 2, (int64_t[]){3, n}, (int32_t)V, variant != 4);
+    struct tensor *predictions;
+    cross_entropy(g, logits, targets, &predictions);
+    return true;
+}
+
+const struct op op_cross_entropy = {
+    .name = "cross_entropy",
+    .maths = "loss = mean over scored rows of logsumexp(l[r]) - l[r][t[r]]",
+    .source = "",
+    .needs_in = 3,
+    .no_grad_in = 2,
+    .infer = cross_entropy_infer,
+    .cost = cross_entropy_cost,
+    .example = cross_entropy_example,
+};
+
+static int64_t greatest(const real *l, int64_t V) {
+    int64_t best = 0;
+    for (int64_t v = 1; v < V; v++)
+        if (l[v] > l[best]) best = v;
+    return best;
+}
+
+static double log_sum_exp(const real *l, int64_t V) {
+    double top = l[greatest(l, V)], sum = 0;
+    for (int64_t v = 0; v < V; v++) sum += exp(l[v] - top);
+    return top + log(sum);
+}
+
+static void cross_entropy_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0;
+    const int32_t *targets = tensor_i32(c->in[1]);
+    double sum = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *l = tensor_real(c->in[0]) + r * V;
+        tensor_i32(c->out[1])[r] = (int32_t)greatest(l, V);
+        if (targets[r] == IGNORED) continue;
+        sum += log_sum_exp(l, V) - l[targets[r]];
+        scored++;
+    }
+    tensor_real(c->out[0])[0] = scored ? (real)(sum / (double)scored) : 0;
+}
+
+static void cross_entropy_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0;
+    const int32_t *targets = tensor_i32(c->in[1]);
+    if (!c->din[0]) return;
+    for (int64_t r = 0; r < rows; r++) scored += targets[r] != IGNORED;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *l = tensor_real(c->in[0]) + r * V;
+        bool ignored = targets[r] == IGNORED;
+        double factor = ignored ? 0 : call_dout(c, 0)[0] / (double)scored, total = log_sum_exp(l, V);
+        for (int64_t v = 0; v < V; v++) {
+            double d = ignored ? 0 : factor * (exp(l[v] - total) - (v == targets[r]));
+            put(&c->din[0][r * V + v], call_accumulates(c, 0), (real)d);
+        }
+    }
+}
+
+const struct kernel kernel_cross_entropy_ref = {
+    .name = "cross_entropy_ref",
+    .op = &op_cross_entropy,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = cross_entropy_ref_forward,
+    .backward = cross_entropy_ref_backward,
+};

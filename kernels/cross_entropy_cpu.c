@@ -1,0 +1,115 @@
+/* cross_entropy_cpu.c - mean cross-entropy over the scored rows: fixed blocks of rows on threads, the columns of a row in
+ * vectors, block sums in double added in order. The equations are in cross_entropy.c. */
+#include <math.h>
+
+#include "core/batch.h"
+#include "core/real_math.h"
+#include "kernels/dense.h"
+#include "kernels/parallel.h"
+
+#define BLOCK_ROWS   64
+#define PARALLEL_EXP 4096 /* exponentials; below, threads cost more than they gain */
+
+struct block_sum {
+    double loss;
+    int64_t scored;
+};
+
+static int64_t block_count(int64_t rows) {
+    return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+}
+
+static struct range block_at(int64_t rows, int64_t block) {
+    struct range r = {block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS < rows ? (block + 1) * BLOCK_ROWS : rows};
+    return r;
+}
+
+static real maximum(const real *l, int64_t V) {
+    real top = l[0];
+#pragma omp simd reduction(max : top)
+    for (int64_t v = 1; v < V; v++) top = l[v] > top ? l[v] : top;
+    return top;
+}
+
+static real sum_exp(const real *l, int64_t V, real top) {
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t v = 0; v < V; v++) sum += real_exp(l[v] - top);
+    return sum;
+}
+
+static struct block_sum forward_block(const struct call *c, struct range rows) {
+    int64_t V = tensor_cols(c->in[0]);
+    const int32_t *targets = tensor_i32(c->in[1]);
+    int32_t *predictions = tensor_i32(c->out[1]);
+    struct block_sum sum = {0, 0};
+    for (int64_t r = rows.begin; r < rows.end; r++) {
+        const real *l = tensor_real(c->in[0]) + r * V;
+        real top = maximum(l, V);
+        int32_t best = 0;
+        while (best < V - 1 && l[best] != top) best++;
+        predictions[r] = best;
+        if (targets[r] == IGNORED) continue;
+        sum.loss += log((double)sum_exp(l, V, top)) + ((double)top - l[targets[r]]);
+        sum.scored++;
+    }
+    return sum;
+}
+
+static size_t cross_entropy_cpu_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? (size_t)block_count(tensor_rows(c->in[0])) * sizeof(struct block_sum) : 0;
+}
+
+static void cross_entropy_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), blocks = block_count(rows);
+    struct block_sum *sums = c->scratch[PASS_FORWARD], total = {0, 0};
+#pragma omp parallel for schedule(static) if (rows * V > PARALLEL_EXP)
+    for (int64_t b = 0; b < blocks; b++) sums[b] = forward_block(c, block_at(rows, b));
+    for (int64_t b = 0; b < blocks; b++) {
+        total.loss += sums[b].loss;
+        total.scored += sums[b].scored;
+    }
+    tensor_real(c->out[0])[0] = total.scored ? (real)(total.loss / (double)total.scored) : 0;
+}
+
+static void backward_row(const real *l, int64_t V, int32_t target, real factor, real *dl, bool accumulate) {
+    if (target == IGNORED) {
+        for (int64_t v = 0; v < V && !accumulate; v++) dl[v] = 0;
+        return;
+    }
+    real top = maximum(l, V), scaled = factor / sum_exp(l, V, top);
+#pragma omp simd
+    for (int64_t v = 0; v < V; v++) {
+        real d = scaled * real_exp(l[v] - top);
+        put(&dl[v], accumulate, v == target ? d - factor : d);
+    }
+}
+
+static void cross_entropy_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0, blocks = block_count(rows);
+    const real *logits = tensor_real(c->in[0]);
+    const int32_t *targets = tensor_i32(c->in[1]);
+    if (!c->din[0]) return;
+    for (int64_t r = 0; r < rows; r++) scored += targets[r] != IGNORED;
+    real factor = call_dout(c, 0)[0] / (real)(scored ? scored : 1);
+#pragma omp parallel for schedule(static) if (rows * V > PARALLEL_EXP)
+    for (int64_t b = 0; b < blocks; b++) {
+        struct range part = block_at(rows, b);
+        for (int64_t r = part.begin; r < part.end; r++)
+            backward_row(logits + r * V, V, targets[r], factor, c->din[0] + r * V, call_accumulates(c, 0));
+    }
+}
+
+/* Tolerance: sums of V exponentials in working precision, each good to a few units. */
+const struct kernel kernel_cross_entropy_cpu = {
+    .name = "cross_entropy_cpu",
+    .op = &op_cross_entropy,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 32,
+    .workspace = cross_entropy_cpu_workspace,
+    .forward = cross_entropy_cpu_forward,
+    .backward = cross_entropy_cpu_backward,
+};

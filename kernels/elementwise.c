@@ -1,0 +1,271 @@
+/* elementwise.c - add, sub, mul, silu_mul and activate: the ops and their references, in double.
+ *
+ *   add       y = a + b              da = dy;                      db = dy
+ *   sub       y = a - b              da = dy;                      db = -dy
+ *   mul       y = a b                da = dy b;                    db = dy a
+ *   silu_mul  y = a s(a) b           da = dy b s(a)(1 + a - a s(a));  db = dy a s(a)      s = 1 / (1 + e^-a)
+ *   activate  y = f(x)               dx = dy f'(x)
+ * GELU: Hendrycks & Gimpel 2016 (arXiv 1606.08415), exact and tanh form; SwiGLU: Shazeer 2020 (arXiv 2002.05202). */
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/dense.h"
+
+const char *const activation_names[ACT_COUNT] = {"relu",     "sigmoid", "tanh", "silu", "gelu-tanh", "gelu-erf",
+                                                 "softplus", "exp",     "neg",  "sin",  "cos"};
+
+struct tensor *add(struct graph *g, struct tensor *a, struct tensor *b) {
+    return record1(g, &op_add, NULL, 0, (struct tensor *[]){a, b}, 2);
+}
+
+struct tensor *sub(struct graph *g, struct tensor *a, struct tensor *b) {
+    return record1(g, &op_sub, NULL, 0, (struct tensor *[]){a, b}, 2);
+}
+
+struct tensor *mul(struct graph *g, struct tensor *a, struct tensor *b) {
+    return record1(g, &op_mul, NULL, 0, (struct tensor *[]){a, b}, 2);
+}
+
+struct tensor *silu_mul(struct graph *g, struct tensor *a, struct tensor *b) {
+    return record1(g, &op_silu_mul, NULL, 0, (struct tensor *[]){a, b}, 2);
+}
+
+struct tensor *activate(struct graph *g, struct tensor *x, enum activation f) {
+    struct activate_attr attr = {.f = f};
+    return record1(g, &op_activate, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+}
+
+static void binary_infer(struct graph *g, struct call *c) {
+    if (infer_present(g, c, 2) && infer_same_shape(g, c, 0, 1))
+        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
+static void activate_infer(struct graph *g, struct call *c) {
+    const struct activate_attr *a = c->attr;
+    if (!infer_present(g, c, 1)) return;
+    if ((int)a->f < 0 || a->f >= ACT_COUNT)
+        graph_fail(g, ST_FAIL, "activate: there is no activation number %d", (int)a->f);
+    else
+        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
+/* add and sub read no value in the backward pass. An exponential counts 10 FLOPs. */
+static struct cost binary_cost(const struct call *c, enum pass pass) {
+    double n = (double)tensor_count(c->out[0]);
+    double flops = c->op == &op_silu_mul ? 13 : 1;
+    if (pass == PASS_FORWARD) return (struct cost){flops * n, sizeof(real) * 3 * n};
+    bool values = c->op == &op_mul || c->op == &op_silu_mul;
+    return (struct cost){(c->op == &op_silu_mul ? 18 : 2) * n, sizeof(real) * (values ? 5 : 3) * n};
+}
+
+static struct cost activate_cost(const struct call *c, enum pass pass) {
+    double n = (double)tensor_count(c->out[0]);
+    return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, sizeof(real) * (pass == PASS_FORWARD ? 2 : 3) * n};
+}
+
+static bool binary_example(struct graph *g, int64_t n, int variant, const struct op *op) {
+    if (variant > 2) return false;
+    struct tensor *a = graph_input(g, "a", 3, (int64_t[]){2, n, 5}, variant != 1);
+    struct tensor *b = graph_input(g, "b", 3, (int64_t[]){2, n, 5}, variant != 2);
+    record1(g, op, NULL, 0, (struct tensor *[]){a, b}, 2);
+    return true;
+}
+
+static bool add_example(struct graph *g, int64_t n, int variant) {
+    return binary_example(g, n, variant, &op_add);
+}
+
+static bool sub_example(struct graph *g, int64_t n, int variant) {
+    return binary_example(g, n, variant, &op_sub);
+}
+
+static bool mul_example(struct graph *g, int64_t n, int variant) {
+    return binary_example(g, n, variant, &op_mul);
+}
+
+static bool silu_mul_example(struct graph *g, int64_t n, int variant) {
+    return binary_example(g, n, variant, &op_silu_mul);
+}
+
+static bool activate_example(struct graph *g, int64_t n, int variant) {
+    if (variant >= ACT_COUNT) return false;
+    activate(g, graph_input(g, "x", 2, (int64_t[]){n, 7}, true), (enum activation)variant);
+    return true;
+}
+
+const struct op op_add = {
+    .name = "add",
+    .maths = "y = a + b",
+    .source = "",
+    .infer = binary_infer,
+    .cost = binary_cost,
+    .example = add_example,
+};
+
+const struct op op_sub = {
+    .name = "sub",
+    .maths = "y = a - b",
+    .source = "",
+    .infer = binary_infer,
+    .cost = binary_cost,
+    .example = sub_example,
+};
+
+const struct op op_mul = {
+    .name = "mul",
+    .maths = "y = a * b",
+    .source = "",
+    .needs_in = 3,
+    .infer = binary_infer,
+    .cost = binary_cost,
+    .example = mul_example,
+};
+
+const struct op op_silu_mul = {
+    .name = "silu_mul",
+    .maths = "y = a / (1 + exp(-a)) * b",
+    .source = "Shazeer 2020, GLU Variants Improve Transformer, section 2",
+    .needs_in = 3,
+    .infer = binary_infer,
+    .cost = binary_cost,
+    .example = silu_mul_example,
+};
+
+const struct op op_activate = {
+    .name = "activate",
+    .maths = "y = f(x)",
+    .source = "",
+    .needs_in = 1,
+    .infer = activate_infer,
+    .cost = activate_cost,
+    .example = activate_example,
+};
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static void binary_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t n = tensor_count(c->out[0]);
+    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]);
+    real *y = tensor_real(c->out[0]);
+    for (int64_t i = 0; i < n; i++) {
+        if (c->op == &op_add) y[i] = a[i] + b[i];
+        if (c->op == &op_sub) y[i] = a[i] - b[i];
+        if (c->op == &op_mul) y[i] = a[i] * b[i];
+        if (c->op == &op_silu_mul) y[i] = (real)(a[i] * sigmoid(a[i]) * b[i]);
+    }
+}
+
+static void binary_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t n = tensor_count(c->out[0]);
+    bool values = c->op == &op_mul || c->op == &op_silu_mul;
+    const real *a = values ? tensor_real(c->in[0]) : NULL, *b = values ? tensor_real(c->in[1]) : NULL;
+    const real *dy = call_dout(c, 0);
+    for (int64_t i = 0; i < n; i++) {
+        double by_a = 1, by_b = c->op == &op_sub ? -1 : 1;
+        if (c->op == &op_mul) {
+            by_a = b[i];
+            by_b = a[i];
+        } else if (c->op == &op_silu_mul) {
+            double s = sigmoid(a[i]);
+            by_a = b[i] * s * (1 + a[i] * (1 - s));
+            by_b = a[i] * s;
+        }
+        if (c->din[0]) put(&c->din[0][i], call_accumulates(c, 0), (real)(dy[i] * by_a));
+        if (c->din[1]) put(&c->din[1][i], call_accumulates(c, 1), (real)(dy[i] * by_b));
+    }
+}
+
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define SQRT_HALF      0.70710678118654752440
+
+/* f(x), and f'(x) in *slope */
+static double activation(enum activation f, double x, double *slope) {
+    double s = sigmoid(x), t = tanh(x);
+    double inner = SQRT_2_OVER_PI * (x + 0.044715 * x * x * x), u = tanh(inner), normal = 0.5 * erfc(-x * SQRT_HALF);
+    switch (f) {
+    case ACT_RELU: *slope = x > 0; return x > 0 ? x : 0;
+    case ACT_SIGMOID: *slope = s * (1 - s); return s;
+    case ACT_TANH: *slope = 1 - t * t; return t;
+    case ACT_SILU: *slope = s * (1 + x * (1 - s)); return x * s;
+    case ACT_GELU_TANH:
+        *slope = 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
+        return 0.5 * x * (1 + u);
+    case ACT_GELU_ERF: *slope = normal + x * exp(-0.5 * x * x) * 0.5 * SQRT_2_OVER_PI; return x * normal;
+    case ACT_SOFTPLUS: *slope = s; return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    case ACT_EXP: return *slope = exp(x);
+    case ACT_NEG: *slope = -1; return -x;
+    case ACT_SIN: *slope = cos(x); return sin(x);
+    case ACT_COS: *slope = -sin(x); return cos(x);
+    case ACT_COUNT: break;
+    }
+    return *slope = 0;
+}
+
+static void activate_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct activate_attr *attr = c->attr;
+    const real *x = tensor_real(c->in[0]);
+    real *y = tensor_real(c->out[0]);
+    double slope;
+    for (int64_t i = 0; i < tensor_count(c->out[0]); i++) y[i] = (real)activation(attr->f, x[i], &slope);
+}
+
+static void activate_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct activate_attr *attr = c->attr;
+    const real *x = tensor_real(c->in[0]), *dy = call_dout(c, 0);
+    for (int64_t i = 0; i < tensor_count(c->out[0]) && c->din[0]; i++) {
+        double slope;
+        activation(attr->f, x[i], &slope);
+        put(&c->din[0][i], call_accumulates(c, 0), (real)(dy[i] * slope));
+    }
+}
+
+const struct kernel kernel_add_ref = {
+    .name = "add_ref",
+    .op = &op_add,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = binary_ref_forward,
+    .backward = binary_ref_backward,
+};
+
+const struct kernel kernel_sub_ref = {
+    .name = "sub_ref",
+    .op = &op_sub,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = binary_ref_forward,
+    .backward = binary_ref_backward,
+};
+
+const struct kernel kernel_mul_ref = {
+    .name = "mul_ref",
+    .op = &op_mul,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = binary_ref_forward,
+    .backward = binary_ref_backward,
+};
+
+const struct kernel kernel_silu_mul_ref = {
+    .name = "silu_mul_ref",
+    .op = &op_silu_mul,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = binary_ref_forward,
+    .backward = binary_ref_backward,
+};
+
+const struct kernel kernel_activate_ref = {
+    .name = "activate_ref",
+    .op = &op_activate,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = activate_ref_forward,
+    .backward = activate_ref_backward,
+};

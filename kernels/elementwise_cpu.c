@@ -1,0 +1,265 @@
+/* elementwise_cpu.c - add, sub, mul, silu_mul and activate: spans of elements on threads, vectors inside. The equations
+ * are in elementwise.c. */
+#include "core/real_math.h"
+#include "kernels/dense.h"
+#include "kernels/parallel.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* --- two inputs ------------------------------------------------------------------------------------------------- */
+
+static void binary_span(const struct op *op, struct range span, const real *restrict a, const real *restrict b,
+                        real *restrict y) {
+    if (op == &op_add) {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) y[i] = a[i] + b[i];
+    } else if (op == &op_sub) {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) y[i] = a[i] - b[i];
+    } else if (op == &op_mul) {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) y[i] = a[i] * b[i];
+    } else {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) y[i] = a[i] * real_sigmoid(a[i]) * b[i];
+    }
+}
+
+static void binary_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t n = tensor_count(c->out[0]);
+    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]);
+    real *y = tensor_real(c->out[0]);
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t s = 0; s < span_count(n); s++) binary_span(c->op, span_at(n, s), a, b, y);
+}
+
+/* d (+)= sign * dy */
+static void copy_span(struct range span, const real *restrict dy, real sign, real *restrict d, bool accumulate) {
+#pragma omp simd
+    for (int64_t i = span.begin; i < span.end; i++) put(&d[i], accumulate, sign * dy[i]);
+}
+
+/* d (+)= dy * other */
+static void product_span(struct range span, const real *restrict dy, const real *restrict other, real *restrict d,
+                         bool accumulate) {
+#pragma omp simd
+    for (int64_t i = span.begin; i < span.end; i++) put(&d[i], accumulate, dy[i] * other[i]);
+}
+
+static void silu_mul_span(const struct call *c, struct range span, const real *restrict dy) {
+    const real *restrict a = tensor_real(c->in[0]), *restrict b = tensor_real(c->in[1]);
+    real *restrict da = c->din[0], *restrict db = c->din[1];
+    bool add_a = call_accumulates(c, 0), add_b = call_accumulates(c, 1);
+    if (da && db) {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) {
+            real s = real_sigmoid(a[i]), as = a[i] * s;
+            put(&da[i], add_a, dy[i] * b[i] * real_fma(as, 1 - s, s));
+            put(&db[i], add_b, dy[i] * as);
+        }
+    } else if (da) {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) {
+            real s = real_sigmoid(a[i]);
+            put(&da[i], add_a, dy[i] * b[i] * real_fma(a[i] * s, 1 - s, s));
+        }
+    } else if (db) {
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) put(&db[i], add_b, dy[i] * (a[i] * real_sigmoid(a[i])));
+    }
+}
+
+static void binary_backward_span(const struct call *c, struct range span, const real *dy) {
+    if (c->op == &op_silu_mul) {
+        silu_mul_span(c, span, dy);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!c->din[i]) continue;
+        if (c->op == &op_mul)
+            product_span(span, dy, tensor_real(c->in[1 - i]), c->din[i], call_accumulates(c, i));
+        else
+            copy_span(span, dy, c->op == &op_sub && i == 1 ? -1 : 1, c->din[i], call_accumulates(c, i));
+    }
+}
+
+static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t n = tensor_count(c->out[0]);
+    const real *dy = call_dout(c, 0);
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t s = 0; s < span_count(n); s++) binary_backward_span(c, span_at(n, s), dy);
+}
+
+/* --- one input ---------------------------------------------------------------------------------------------------- */
+
+#define SQRT_2_OVER_PI ((real)0.79788456080286535588)
+#define SQRT_HALF      ((real)0.70710678118654752440)
+#define GELU_CUBIC     ((real)0.044715)
+
+#if REAL_IS_DOUBLE
+#define real_sin  sin
+#define real_cos  cos
+#define real_erfc erfc
+#else
+#define real_sin  sinf
+#define real_cos  cosf
+#define real_erfc erfcf
+#endif
+
+/* f is a constant wherever these two are inlined, so the switch is gone before the loop becomes vectors. */
+ALWAYS_INLINE real value_of(enum activation f, real x) {
+    switch (f) {
+    case ACT_RELU: return x > 0 ? x : 0;
+    case ACT_SIGMOID: return real_sigmoid(x);
+    case ACT_TANH: return real_tanh(x);
+    case ACT_SILU: return x * real_sigmoid(x);
+    case ACT_GELU_TANH: /* (1 + tanh u) / 2 = sigmoid(2 u) */
+        return x * real_sigmoid(2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1));
+    case ACT_GELU_ERF: return (real)0.5 * x * real_erfc(-x * SQRT_HALF);
+    case ACT_SOFTPLUS: return real_softplus(x);
+    case ACT_EXP: return real_exp(x);
+    case ACT_NEG: return -x;
+    case ACT_SIN: return real_sin(x);
+    case ACT_COS: return real_cos(x);
+    case ACT_COUNT: break;
+    }
+    return x;
+}
+
+ALWAYS_INLINE real slope_of(enum activation f, real x) {
+    real s = real_sigmoid(f == ACT_GELU_TANH ? 2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1) : x);
+    switch (f) {
+    case ACT_RELU: return x > 0 ? 1 : 0;
+    case ACT_SIGMOID: return s * (1 - s);
+    case ACT_TANH: {
+        real t = real_tanh(x);
+        return real_fma(-t, t, 1);
+    }
+    case ACT_SILU: return real_fma(x * s, 1 - s, s);
+    case ACT_GELU_TANH:
+        return real_fma(x * s * (1 - s), 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1), s);
+    case ACT_GELU_ERF:
+        return (real)0.5 * (real_erfc(-x * SQRT_HALF) + SQRT_2_OVER_PI * x * real_exp((real)-0.5 * x * x));
+    case ACT_SOFTPLUS: return s;
+    case ACT_EXP: return real_exp(x);
+    case ACT_NEG: return -1;
+    case ACT_SIN: return real_cos(x);
+    case ACT_COS: return -real_sin(x);
+    case ACT_COUNT: break;
+    }
+    return 1;
+}
+
+ALWAYS_INLINE void value_loop(enum activation f, struct range span, const real *restrict x, real *restrict y) {
+#pragma omp simd
+    for (int64_t i = span.begin; i < span.end; i++) y[i] = value_of(f, x[i]);
+}
+
+ALWAYS_INLINE void slope_loop(enum activation f, struct range span, const real *restrict x, const real *restrict dy,
+                              real *restrict dx, bool accumulate) {
+#pragma omp simd
+    for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], accumulate, dy[i] * slope_of(f, x[i]));
+}
+
+static void value_span(enum activation f, struct range span, const real *x, real *y) {
+    switch (f) {
+    case ACT_RELU: value_loop(ACT_RELU, span, x, y); break;
+    case ACT_SIGMOID: value_loop(ACT_SIGMOID, span, x, y); break;
+    case ACT_TANH: value_loop(ACT_TANH, span, x, y); break;
+    case ACT_SILU: value_loop(ACT_SILU, span, x, y); break;
+    case ACT_GELU_TANH: value_loop(ACT_GELU_TANH, span, x, y); break;
+    case ACT_GELU_ERF: value_loop(ACT_GELU_ERF, span, x, y); break;
+    case ACT_SOFTPLUS: value_loop(ACT_SOFTPLUS, span, x, y); break;
+    case ACT_EXP: value_loop(ACT_EXP, span, x, y); break;
+    case ACT_NEG: value_loop(ACT_NEG, span, x, y); break;
+    case ACT_SIN: value_loop(ACT_SIN, span, x, y); break;
+    case ACT_COS: value_loop(ACT_COS, span, x, y); break;
+    case ACT_COUNT: break;
+    }
+}
+
+static void slope_span(enum activation f, struct range span, const real *x, const real *dy, real *dx, bool add_to) {
+    switch (f) {
+    case ACT_RELU: slope_loop(ACT_RELU, span, x, dy, dx, add_to); break;
+    case ACT_SIGMOID: slope_loop(ACT_SIGMOID, span, x, dy, dx, add_to); break;
+    case ACT_TANH: slope_loop(ACT_TANH, span, x, dy, dx, add_to); break;
+    case ACT_SILU: slope_loop(ACT_SILU, span, x, dy, dx, add_to); break;
+    case ACT_GELU_TANH: slope_loop(ACT_GELU_TANH, span, x, dy, dx, add_to); break;
+    case ACT_GELU_ERF: slope_loop(ACT_GELU_ERF, span, x, dy, dx, add_to); break;
+    case ACT_SOFTPLUS: slope_loop(ACT_SOFTPLUS, span, x, dy, dx, add_to); break;
+    case ACT_EXP: slope_loop(ACT_EXP, span, x, dy, dx, add_to); break;
+    case ACT_NEG: slope_loop(ACT_NEG, span, x, dy, dx, add_to); break;
+    case ACT_SIN: slope_loop(ACT_SIN, span, x, dy, dx, add_to); break;
+    case ACT_COS: slope_loop(ACT_COS, span, x, dy, dx, add_to); break;
+    case ACT_COUNT: break;
+    }
+}
+
+static void activate_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct activate_attr *attr = c->attr;
+    int64_t n = tensor_count(c->out[0]);
+    const real *x = tensor_real(c->in[0]);
+    real *y = tensor_real(c->out[0]);
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t s = 0; s < span_count(n); s++) value_span(attr->f, span_at(n, s), x, y);
+}
+
+static void activate_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct activate_attr *attr = c->attr;
+    int64_t n = tensor_count(c->out[0]);
+    const real *x = tensor_real(c->in[0]), *dy = call_dout(c, 0);
+    if (!c->din[0]) return;
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t s = 0; s < span_count(n); s++)
+        slope_span(attr->f, span_at(n, s), x, dy, c->din[0], call_accumulates(c, 0));
+}
+
+const struct kernel kernel_add_cpu = {
+    .name = "add_cpu",
+    .op = &op_add,
+    .device = DEVICE_CPU,
+    .forward = binary_cpu_forward,
+    .backward = binary_cpu_backward,
+};
+
+const struct kernel kernel_sub_cpu = {
+    .name = "sub_cpu",
+    .op = &op_sub,
+    .device = DEVICE_CPU,
+    .forward = binary_cpu_forward,
+    .backward = binary_cpu_backward,
+};
+
+const struct kernel kernel_mul_cpu = {
+    .name = "mul_cpu",
+    .op = &op_mul,
+    .device = DEVICE_CPU,
+    .forward = binary_cpu_forward,
+    .backward = binary_cpu_backward,
+};
+
+/* Tolerance: an exponential good to a few units in the last place, then five roundings. */
+const struct kernel kernel_silu_mul_cpu = {
+    .name = "silu_mul_cpu",
+    .op = &op_silu_mul,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 16,
+    .forward = binary_cpu_forward,
+    .backward = binary_cpu_backward,
+};
+
+/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s. */
+const struct kernel kernel_activate_cpu = {
+    .name = "activate_cpu",
+    .op = &op_activate,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 16,
+    .forward = activate_cpu_forward,
+    .backward = activate_cpu_backward,
+};

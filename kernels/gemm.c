@@ -1,0 +1,63 @@
+/* gemm.c - OpenBLAS on one thread, with kernels that suit the CPU. See gemm.h. */
+#include "kernels/gemm.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_ARGS 4096
+
+const char *gemm_core(void) {
+    return openblas_get_corename();
+}
+
+/* OpenBLAS picks its kernels from a table of CPU model numbers while the library is being loaded; a model younger than
+ * the library gets "Prescott", which knows nothing wider than SSE. Feature bits say what such a CPU really runs. */
+static const char *better_core(void) {
+#if defined(__x86_64__)
+    if (getenv("OPENBLAS_CORETYPE") || strcmp(gemm_core(), "Prescott") != 0) return NULL;
+    __builtin_cpu_init();
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    if (avx512) return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+    return NULL;
+}
+
+/* Replaces the process by the same program with the same arguments; comes back only if that is impossible. */
+static void start_again(void) {
+    static char program[4096], line[1 << 18];
+    static char *args[MAX_ARGS + 1];
+    FILE *file = fopen("/proc/self/cmdline", "rb");
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (!file || length < 0) {
+        if (file) fclose(file);
+        return;
+    }
+    size_t size = fread(line, 1, sizeof line - 1, file);
+    bool whole = size < sizeof line - 1;
+    fclose(file);
+    int n = 0;
+    for (size_t at = 0; at < size && n < MAX_ARGS; at += strlen(line + at) + 1) args[n++] = line + at;
+    if (whole && n > 0 && n < MAX_ARGS) execv(program, args);
+}
+
+void gemm_init(void) {
+    const char *core = better_core();
+    if (core && setenv("OPENBLAS_CORETYPE", core, 0) == 0) start_again();
+    openblas_set_num_threads(1);
+}
+
+void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
+               int64_t lda, const real *B, int64_t ldb, real beta, real *C, int64_t ldc) {
+    if (M <= 0 || N <= 0) return;
+    CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans, tb = transpose_b ? CblasTrans : CblasNoTrans;
+#if REAL_IS_DOUBLE
+    cblas_dgemm(CblasRowMajor, ta, tb, (int)M, (int)N, (int)K, alpha, A, (int)lda, B, (int)ldb, beta, C, (int)ldc);
+#else
+    cblas_sgemm(CblasRowMajor, ta, tb, (int)M, (int)N, (int)K, alpha, A, (int)lda, B, (int)ldb, beta, C, (int)ldc);
+#endif
+}

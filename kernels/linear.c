@@ -1,0 +1,110 @@
+/* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double.
+ *
+ * Adjoint: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
+#include "kernels/dense.h"
+
+#include <inttypes.h>
+
+struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
+    return record1(g, &op_linear, NULL, 0, (struct tensor *[]){x, w, b}, 3);
+}
+
+static void linear_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 2)) return;
+    const struct tensor *x = c->in[0], *w = c->in[1], *b = c->in[2];
+    if (w->rank != 2) {
+        graph_fail(g, ST_USAGE, "linear: w has rank %d, expected 2 (outputs, inputs)", w->rank);
+    } else if (tensor_cols(x) != w->dims[1]) {
+        graph_fail(g, ST_USAGE, "linear: x has %" PRId64 " columns but w has %" PRId64 "; they must agree",
+                   tensor_cols(x), w->dims[1]);
+    } else if (b && (b->rank != 1 || b->dims[0] != w->dims[0])) {
+        graph_fail(g, ST_USAGE, "linear: w has %" PRId64 " rows but the bias has %" PRId64 " elements; they must agree",
+                   w->dims[0], tensor_count(b));
+    } else {
+        int64_t dims[TENSOR_MAX_RANK];
+        for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
+        dims[x->rank - 1] = w->dims[0];
+        graph_output(g, c, DT_REAL, x->rank, dims);
+    }
+}
+
+/* Backward counts the products that are wanted. */
+static struct cost linear_cost(const struct call *c, enum pass pass) {
+    double x = (double)tensor_count(c->in[0]), w = (double)tensor_count(c->in[1]), y = (double)tensor_count(c->out[0]);
+    double product = 2 * x * (double)c->in[1]->dims[0], bias = c->in[2] ? y : 0;
+    if (pass == PASS_FORWARD) return (struct cost){product + bias, sizeof(real) * (x + w + y)};
+    bool dx = c->in[0]->needs_grad, dw = c->in[1]->needs_grad;
+    return (struct cost){product * (dx + dw) + bias, sizeof(real) * (y + (x + w) * (dx + dw))};
+}
+
+static bool linear_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t I, O; /* 0 = n */
+        bool bias, x_grad, w_grad;
+    } cases[] = {
+        {5, 7, true, true, true},   {64, 6, true, true, true},   {0, 3, false, true, true},  {3, 0, true, true, true},
+        {0, 0, false, true, true},  {9, 16, true, false, true},  {9, 16, true, true, false}, {1, 1, true, true, true},
+    };
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t I = cases[variant].I ? cases[variant].I : n, O = cases[variant].O ? cases[variant].O : n;
+    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, n, I}, cases[variant].x_grad);
+    struct tensor *w = graph_input(g, "w", 2, (int64_t[]){O, I}, cases[variant].w_grad);
+    struct tensor *b = cases[variant].bias ? graph_input(g, "b", 1, (int64_t[]){O}, cases[variant].w_grad) : NULL;
+    linear(g, x, w, b);
+    return true;
+}
+
+const struct op op_linear = {
+    .name = "linear",
+    .maths = "y = x W^T + b",
+    .source = "",
+    .needs_in = 3,
+    .infer = linear_infer,
+    .cost = linear_cost,
+    .example = linear_example,
+};
+
+static void linear_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
+    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
+    real *y = tensor_real(c->out[0]);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t o = 0; o < O; o++) {
+            double sum = b ? b[o] : 0;
+            for (int64_t i = 0; i < I; i++) sum += (double)x[r * I + i] * w[o * I + i];
+            y[r * O + o] = (real)sum;
+        }
+}
+
+static void linear_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
+    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);
+    for (int64_t r = 0; r < rows && c->din[0]; r++)
+        for (int64_t i = 0; i < I; i++) {
+            double sum = 0;
+            for (int64_t o = 0; o < O; o++) sum += (double)dy[r * O + o] * w[o * I + i];
+            put(&c->din[0][r * I + i], call_accumulates(c, 0), (real)sum);
+        }
+    for (int64_t o = 0; o < O && c->din[1]; o++)
+        for (int64_t i = 0; i < I; i++) {
+            double sum = 0;
+            for (int64_t r = 0; r < rows; r++) sum += (double)dy[r * O + o] * x[r * I + i];
+            put(&c->din[1][o * I + i], call_accumulates(c, 1), (real)sum);
+        }
+    for (int64_t o = 0; o < O && c->din[2]; o++) {
+        double sum = 0;
+        for (int64_t r = 0; r < rows; r++) sum += dy[r * O + o];
+        put(&c->din[2][o], call_accumulates(c, 2), (real)sum);
+    }
+}
+
+const struct kernel kernel_linear_ref = {
+    .name = "linear_ref",
+    .op = &op_linear,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = linear_ref_forward,
+    .backward = linear_ref_backward,
+};

@@ -1,0 +1,89 @@
+/* linear_cpu.c - y = x W^T + b on OpenBLAS.
+ *
+ * All three products are cut along the rows (tokens) into at most 8 tiles; a tile of the weight gradient is a partial
+ * sum over its tokens, and partial sums are added in order. OpenBLAS packs the weights anew for each tile, so tiles are
+ * large: of (rows 2048; inputs, outputs 64..256, 64..1920) four tiles of 512 lose at most 5 % to a single call on one
+ * thread, tiles of 256 lose 4 to 10 %, cutting outputs instead of rows 10 to 50 %. */
+#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+
+#define MAX_TILES 8
+#define FLOPS_MIN 500000 /* of a product; below, threads cost more than they gain */
+
+/* Tiles of 512 rows, or of 256 while that gives no more than four. */
+static int64_t tile_count(int64_t rows) {
+    int64_t n = rows / 256 < 4 ? rows / 256 : 4;
+    if (rows / 512 > n) n = rows / 512;
+    return n < 1 ? 1 : n > MAX_TILES ? MAX_TILES : n;
+}
+
+static bool worth_threads(int64_t rows, int64_t I, int64_t O) {
+    return 2.0 * (double)rows * (double)I * (double)O > FLOPS_MIN;
+}
+
+/* The bias goes into the tile first: OpenBLAS would otherwise write zeros there, so it is free. */
+static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], tiles = tile_count(rows);
+    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
+    real *y = tensor_real(c->out[0]);
+#pragma omp parallel for schedule(dynamic, 1) if (worth_threads(rows, I, O))
+    for (int64_t t = 0; t < tiles; t++) {
+        struct range tile = part_at(rows, tiles, t);
+        for (int64_t r = tile.begin; r < tile.end && b; r++) memcpy(y + r * O, b, (size_t)O * sizeof *y);
+        real_gemm(false, true, tile.end - tile.begin, O, I, 1, x + tile.begin * I, I, w, I, b ? 1 : 0,
+                  y + tile.begin * O, O);
+    }
+}
+
+/* Partial weight gradients of tiles 1.. (tile 0 writes the gradient itself), then partial bias gradients of all tiles. */
+static int64_t bias_partials_at(const struct call *c) {
+    return (tile_count(tensor_rows(c->in[0])) - 1) * ((tensor_count(c->in[1]) + 15) / 16 * 16);
+}
+
+static size_t linear_cpu_workspace(const struct call *c, enum pass pass) {
+    if (pass == PASS_FORWARD) return 0;
+    int64_t bias = c->in[2] ? tile_count(tensor_rows(c->in[0])) * c->in[1]->dims[0] : 0;
+    return (size_t)(bias_partials_at(c) + bias) * sizeof(real);
+}
+
+static void backward_tile(const struct call *c, struct range tile, real *dw, bool add_dw, real *db) {
+    int64_t I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], rows = tile.end - tile.begin;
+    const real *x = tensor_real(c->in[0]) + tile.begin * I, *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);
+    const real *dy_tile = dy + tile.begin * O;
+    if (c->din[1]) real_gemm(true, false, O, I, rows, 1, dy_tile, O, x, I, add_dw ? 1 : 0, dw, I);
+    if (c->din[0])
+        real_gemm(false, false, rows, I, O, 1, dy_tile, O, w, I, call_accumulates(c, 0) ? 1 : 0,
+                  c->din[0] + tile.begin * I, I);
+    if (c->din[2]) chunk_sums(tile, O, dy, NULL, db);
+}
+
+static void linear_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], tiles = tile_count(rows);
+    int64_t stride = (O * I + 15) / 16 * 16;
+    real *partial_dw = c->scratch[PASS_BACKWARD], *partial_db = partial_dw ? partial_dw + bias_partials_at(c) : NULL;
+#pragma omp parallel for schedule(dynamic, 1) if (worth_threads(rows, I, O))
+    for (int64_t t = 0; t < tiles; t++) {
+        real *dw = t == 0 ? c->din[1] : partial_dw + (t - 1) * stride;
+        real *db = c->din[2] ? partial_db + t * O : NULL;
+        backward_tile(c, part_at(rows, tiles, t), dw, t == 0 && call_accumulates(c, 1), db);
+    }
+    if (c->din[1] && tiles > 1) sum_partials(O * I, tiles - 1, partial_dw, stride, c->din[1], true);
+    if (c->din[2]) sum_partials(O, tiles, partial_db, O, c->din[2], call_accumulates(c, 2));
+}
+
+/* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units of its own size. */
+const struct kernel kernel_linear_cpu = {
+    .name = "linear_cpu",
+    .op = &op_linear,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = linear_cpu_workspace,
+    .forward = linear_cpu_forward,
+    .backward = linear_cpu_backward,
+};

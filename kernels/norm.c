@@ -1,0 +1,159 @@
+/* norm.c - RMSNorm and LayerNorm over the last axis, D wide: the ops and their references, in double.
+ *
+ *   rmsnorm    q = (mean(x^2) + eps)^-1/2              n = x q         y = n w        (Zhang & Sennrich 2019)
+ *   layernorm  q = (mean((x - mean x)^2) + eps)^-1/2   n = (x - mean x) q   y = n w + b    (Ba et al. 2016)
+ * Adjoint, e = dy w:  rmsnorm dx = q (e - n mean(e n));  layernorm dx = q (e - mean(e) - n mean(e n));
+ * dw = sum over rows of dy n;  db = sum over rows of dy. The statistics are computed again from x. */
+#include <math.h>
+
+#include "kernels/dense.h"
+
+struct tensor *rmsnorm(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
+    struct norm_attr attr = {.eps = eps};
+    return record1(g, &op_rmsnorm, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
+}
+
+struct tensor *layernorm(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b, double eps) {
+    struct norm_attr attr = {.eps = eps};
+    return record1(g, &op_layernorm, &attr, sizeof attr, (struct tensor *[]){x, w, b}, 3);
+}
+
+static void norm_infer(struct graph *g, struct call *c) {
+    const struct norm_attr *a = c->attr;
+    if (!infer_present(g, c, c->n_in) || !infer_vector(g, c, c->in[0], c->in[1], "the weight")) return;
+    if (c->n_in == 3 && !infer_vector(g, c, c->in[0], c->in[2], "the bias")) return;
+    if (!(a->eps >= 0))
+        graph_fail(g, ST_USAGE, "%s: eps is %g, expected a number that is not negative", c->op->name, a->eps);
+    else
+        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
+static struct cost norm_cost(const struct call *c, enum pass pass) {
+    double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
+    double vectors = D * (c->n_in - 1);
+    if (pass == PASS_FORWARD) return (struct cost){4 * n, sizeof(real) * (2 * n + vectors)};
+    return (struct cost){12 * n, sizeof(real) * (3 * n + 2 * vectors)};
+}
+
+static bool norm_example(struct graph *g, int64_t n, int variant, bool layer) {
+    if (variant > 3) return false;
+    int64_t D = variant == 0 ? 6 : variant == 1 ? n + 1 : 17;
+    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, variant == 1 ? 3 : n, D}, variant != 2);
+    struct tensor *w = graph_input(g, "w", 1, (int64_t[]){D}, variant != 3);
+    double eps = variant == 0 ? 0.1 : 1e-5;
+    if (layer)
+        layernorm(g, x, w, graph_input(g, "b", 1, (int64_t[]){D}, variant != 3), eps);
+    else
+        rmsnorm(g, x, w, eps);
+    return true;
+}
+
+static bool rmsnorm_example(struct graph *g, int64_t n, int variant) {
+    return norm_example(g, n, variant, false);
+}
+
+static bool layernorm_example(struct graph *g, int64_t n, int variant) {
+    return norm_example(g, n, variant, true);
+}
+
+const struct op op_rmsnorm = {
+    .name = "rmsnorm",
+    .maths = "y = x * rsqrt(mean(x^2) + eps) * w",
+    .source = "Zhang & Sennrich 2019, arXiv 1910.07467, Eq. 4",
+    .needs_in = 3,
+    .infer = norm_infer,
+    .cost = norm_cost,
+    .example = rmsnorm_example,
+};
+
+const struct op op_layernorm = {
+    .name = "layernorm",
+    .maths = "y = (x - mean(x)) * rsqrt(var(x) + eps) * w + b",
+    .source = "Ba, Kiros & Hinton 2016, arXiv 1607.06450, Eq. 4",
+    .needs_in = 3,
+    .infer = norm_infer,
+    .cost = norm_cost,
+    .example = layernorm_example,
+};
+
+/* Mean (0 for rmsnorm) and q of one row. */
+static void statistics(const struct call *c, const real *x, double *mean, double *q) {
+    const struct norm_attr *attr = c->attr;
+    int64_t D = tensor_cols(c->in[0]);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < D; i++) sum += x[i];
+    *mean = c->op == &op_layernorm ? sum / (double)D : 0;
+    for (int64_t i = 0; i < D; i++) squares += (x[i] - *mean) * (x[i] - *mean);
+    *q = 1 / sqrt(squares / (double)D + attr->eps);
+}
+
+static void norm_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
+    const real *w = tensor_real(c->in[1]), *b = c->n_in == 3 ? tensor_real(c->in[2]) : NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *x = tensor_real(c->in[0]) + r * D;
+        real *y = tensor_real(c->out[0]) + r * D;
+        double mean, q;
+        statistics(c, x, &mean, &q);
+        for (int64_t i = 0; i < D; i++) y[i] = (real)((x[i] - mean) * q * w[i] + (b ? b[i] : 0));
+    }
+}
+
+static void norm_ref_dx(const struct call *c, const real *x, const real *dy, real *dx) {
+    int64_t D = tensor_cols(c->in[0]);
+    const real *w = tensor_real(c->in[1]);
+    double mean, q, mean_e = 0, mean_en = 0;
+    statistics(c, x, &mean, &q);
+    for (int64_t i = 0; i < D; i++) {
+        mean_e += (double)dy[i] * w[i] / (double)D;
+        mean_en += (double)dy[i] * w[i] * (x[i] - mean) * q / (double)D;
+    }
+    if (c->op == &op_rmsnorm) mean_e = 0;
+    for (int64_t i = 0; i < D; i++)
+        put(&dx[i], call_accumulates(c, 0), (real)(q * ((double)dy[i] * w[i] - mean_e - (x[i] - mean) * q * mean_en)));
+}
+
+static size_t norm_ref_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+}
+
+static void norm_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
+    double *dw = c->scratch[PASS_BACKWARD], *db = dw + D;
+    for (int64_t i = 0; i < 2 * D; i++) dw[i] = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
+        double mean, q;
+        statistics(c, x, &mean, &q);
+        for (int64_t i = 0; i < D; i++) {
+            dw[i] += dy[i] * (x[i] - mean) * q;
+            db[i] += dy[i];
+        }
+        if (c->din[0]) norm_ref_dx(c, x, dy, c->din[0] + r * D);
+    }
+    for (int64_t i = 0; i < D && c->din[1]; i++) put(&c->din[1][i], call_accumulates(c, 1), (real)dw[i]);
+    for (int64_t i = 0; i < D && c->n_in == 3 && c->din[2]; i++)
+        put(&c->din[2][i], call_accumulates(c, 2), (real)db[i]);
+}
+
+const struct kernel kernel_rmsnorm_ref = {
+    .name = "rmsnorm_ref",
+    .op = &op_rmsnorm,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = norm_ref_workspace,
+    .forward = norm_ref_forward,
+    .backward = norm_ref_backward,
+};
+
+const struct kernel kernel_layernorm_ref = {
+    .name = "layernorm_ref",
+    .op = &op_layernorm,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = norm_ref_workspace,
+    .forward = norm_ref_forward,
+    .backward = norm_ref_backward,
+};

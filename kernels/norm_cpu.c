@@ -1,0 +1,128 @@
+/* norm_cpu.c - RMSNorm and LayerNorm: chunks of rows on threads, the columns of a row in vectors; parameter gradients as
+ * one partial sum a chunk, added in order. The equations are in norm.c. */
+#include <string.h>
+
+#include "core/real_math.h"
+#include "kernels/dense.h"
+#include "kernels/parallel.h"
+
+struct statistics {
+    real mean, q;
+};
+
+static struct statistics row_statistics(int64_t D, const real *x, bool layer, real eps) {
+    struct statistics s = {0, 0};
+    real sum = 0, squares = 0;
+    if (layer) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < D; i++) sum += x[i];
+        s.mean = sum / (real)D;
+    }
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < D; i++) {
+        real d = x[i] - s.mean;
+        squares = real_fma(d, d, squares);
+    }
+    s.q = 1 / real_sqrt(squares / (real)D + eps);
+    return s;
+}
+
+static void norm_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct norm_attr *attr = c->attr;
+    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
+    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *b = c->n_in == 3 ? tensor_real(c->in[2]) : NULL;
+    real *y = tensor_real(c->out[0]);
+#pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
+    for (int64_t k = 0; k < chunks; k++) {
+        struct range part = part_at(rows, chunks, k);
+        for (int64_t r = part.begin; r < part.end; r++) {
+            const real *xr = x + r * D;
+            real *yr = y + r * D;
+            struct statistics s = row_statistics(D, xr, b != NULL, (real)attr->eps);
+            if (b) {
+#pragma omp simd
+                for (int64_t i = 0; i < D; i++) yr[i] = real_fma((xr[i] - s.mean) * s.q, w[i], b[i]);
+            } else {
+#pragma omp simd
+                for (int64_t i = 0; i < D; i++) yr[i] = xr[i] * s.q * w[i];
+            }
+        }
+    }
+}
+
+/* dx of one row; mean_e is left out for rmsnorm. */
+static void row_dx(int64_t D, const real *x, const real *w, const real *dy, struct statistics s, bool layer, real *dx,
+                   bool accumulate) {
+    real mean_e = 0, mean_en = 0;
+#pragma omp simd reduction(+ : mean_e, mean_en)
+    for (int64_t i = 0; i < D; i++) {
+        real e = dy[i] * w[i];
+        mean_e += e;
+        mean_en = real_fma(e, (x[i] - s.mean) * s.q, mean_en);
+    }
+    mean_e = layer ? mean_e / (real)D : 0;
+    mean_en /= (real)D;
+#pragma omp simd
+    for (int64_t i = 0; i < D; i++)
+        put(&dx[i], accumulate, s.q * (real_fma(dy[i], w[i], -mean_e) - (x[i] - s.mean) * s.q * mean_en));
+}
+
+static size_t norm_cpu_workspace(const struct call *c, enum pass pass) {
+    if (pass == PASS_FORWARD) return 0;
+    return (size_t)(row_chunks(tensor_rows(c->in[0])) * tensor_cols(c->in[0]) * (c->n_in - 1)) * sizeof(real);
+}
+
+/* One chunk of rows: dx, and the chunk's sums of dy n into dw. */
+static void backward_chunk(const struct call *c, struct range part, real *dw) {
+    const struct norm_attr *attr = c->attr;
+    int64_t D = tensor_cols(c->in[0]);
+    bool layer = c->n_in == 3;
+    memset(dw, 0, (size_t)D * sizeof *dw);
+    for (int64_t r = part.begin; r < part.end; r++) {
+        const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
+        struct statistics s = row_statistics(D, x, layer, (real)attr->eps);
+#pragma omp simd
+        for (int64_t i = 0; i < D; i++) dw[i] = real_fma(dy[i], (x[i] - s.mean) * s.q, dw[i]);
+        if (c->din[0])
+            row_dx(D, x, tensor_real(c->in[1]), dy, s, layer, c->din[0] + r * D, call_accumulates(c, 0));
+    }
+}
+
+static void norm_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
+    real *dw = c->scratch[PASS_BACKWARD], *db = c->n_in == 3 && c->din[2] ? dw + chunks * D : NULL;
+#pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
+    for (int64_t k = 0; k < chunks; k++) {
+        struct range part = part_at(rows, chunks, k);
+        backward_chunk(c, part, dw + k * D);
+        if (db) chunk_sums(part, D, call_dout(c, 0), NULL, db + k * D);
+    }
+    if (c->din[1]) sum_partials(D, chunks, dw, D, c->din[1], call_accumulates(c, 1));
+    if (db) sum_partials(D, chunks, db, D, c->din[2], call_accumulates(c, 2));
+}
+
+/* Tolerance: sums over the D columns and R rows in working precision err by about sqrt(D) and sqrt(R) units, and the two
+ * means of dx cancel against e. */
+const struct kernel kernel_rmsnorm_cpu = {
+    .name = "rmsnorm_cpu",
+    .op = &op_rmsnorm,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = norm_cpu_workspace,
+    .forward = norm_cpu_forward,
+    .backward = norm_cpu_backward,
+};
+
+const struct kernel kernel_layernorm_cpu = {
+    .name = "layernorm_cpu",
+    .op = &op_layernorm,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = norm_cpu_workspace,
+    .forward = norm_cpu_forward,
+    .backward = norm_cpu_backward,
+};

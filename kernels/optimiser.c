@@ -1,0 +1,174 @@
+/* optimiser.c - step_begin and adamw, the update of all parameters at once over one flat block: the ops and their
+ * references, in double. AdamW: Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2.
+ *
+ *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss or norm that is not finite
+ *   adamw       g = grad min(1, clip / grad_norm);  m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
+ *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
+ * These ops have no gradient; they change their inputs and the step state in place. */
+#include "kernels/optimiser.h"
+
+#include <inttypes.h>
+
+#include "kernels/dense.h"
+
+void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule) {
+    struct step_attr attr = {.schedule = *schedule};
+    graph_record(g, &op_step_begin, &attr, sizeof attr, (struct tensor *[]){loss, grad}, 2);
+}
+
+void adamw(struct graph *g, struct tensor *value, struct tensor *grad, struct tensor *moment1, struct tensor *moment2,
+           const struct adamw_attr *attr) {
+    graph_record(g, &op_adamw, attr, sizeof *attr, (struct tensor *[]){value, grad, moment1, moment2}, 4);
+}
+
+static void step_begin_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 2)) return;
+    if (tensor_count(c->in[0]) != 1)
+        graph_fail(g, ST_FAIL, "step_begin: the loss has %" PRId64 " elements, expected 1", tensor_count(c->in[0]));
+}
+
+static void adamw_infer(struct graph *g, struct call *c) {
+    const struct adamw_attr *a = c->attr;
+    if (!infer_present(g, c, 4)) return;
+    for (int i = 1; i < 4; i++)
+        if (!infer_same_shape(g, c, 0, i)) return;
+    int64_t end = 0;
+    for (int s = 0; s < a->n_segments; s++) {
+        const struct adamw_segment *segment = &a->segments[s];
+        if (segment->offset < end || segment->count < 0 || segment->offset + segment->count > tensor_count(c->in[0])) {
+            graph_fail(g, ST_FAIL, "adamw: segment %d (offset %" PRId64 ", count %" PRId64
+                       ") is out of order or beyond the block of %" PRId64, s, segment->offset, segment->count,
+                       tensor_count(c->in[0]));
+            return;
+        }
+        end = segment->offset + segment->count;
+    }
+}
+
+static struct cost step_begin_cost(const struct call *c, enum pass pass) {
+    double n = pass == PASS_FORWARD ? (double)tensor_count(c->in[1]) : 0;
+    return (struct cost){2 * n, sizeof(real) * n};
+}
+
+/* Bytes: four streams read, three written. */
+static struct cost adamw_cost(const struct call *c, enum pass pass) {
+    const struct adamw_attr *a = c->attr;
+    double n = 0;
+    for (int s = 0; s < a->n_segments && pass == PASS_FORWARD; s++) n += (double)a->segments[s].count;
+    return (struct cost){15 * n, sizeof(real) * 7 * n};
+}
+
+static bool step_begin_example(struct graph *g, int64_t n, int variant) {
+    static const struct schedule schedules[] = {
+        {.kind = SCHEDULE_CONSTANT, .lr = 1e-3},
+        {.kind = SCHEDULE_COSINE, .lr = 1e-3, .lr_min = 1e-5, .warmup = 2, .total = 10},
+        {.kind = SCHEDULE_COSINE_EPOCH, .lr = 1e-3, .lr_min = 1e-5, .total = 10, .steps_per_epoch = 3},
+    };
+    if (variant >= (int)(sizeof schedules / sizeof schedules[0])) return false;
+    struct tensor *loss = graph_input(g, "loss", 1, (int64_t[]){1}, false);
+    int64_t count = variant == 1 ? NORM_CHUNK + n : n;
+    step_begin(g, loss, graph_input(g, "grad", 1, &count, false), &schedules[variant]);
+    return true;
+}
+
+/* Two segments with a hole before, between and behind them. */
+static bool adamw_example(struct graph *g, int64_t n, int variant) {
+    if (variant > 2) return false;
+    int64_t count = 3 * n + 9, more = variant == 2 ? UPDATE_CHUNK : 0;
+    struct adamw_segment segments[] = {{2, n, 0.1}, {n + 5, 2 * n + more, 0}};
+    struct adamw_segment *kept = arena_alloc(&g->host, sizeof segments);
+    if (!kept) return false;
+    for (int i = 0; i < 2; i++) kept[i] = segments[i];
+    struct adamw_attr attr = {.beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = variant == 1 ? 0.5 : 0, .n_segments = 2,
+                              .segments = kept};
+    count += more;
+    struct tensor *in[4];
+    static const char *const names[] = {"value", "grad", "moment1", "moment2"};
+    for (int i = 0; i < 4; i++) in[i] = graph_input(g, names[i], 1, &count, false);
+    adamw(g, in[0], in[1], in[2], in[3], &attr);
+    return true;
+}
+
+const struct op op_step_begin = {
+    .name = "step_begin",
+    .maths = "grad_norm = sqrt(sum grad^2); lr = schedule(step)",
+    .source = "",
+    .no_grad_in = 3,
+    .infer = step_begin_infer,
+    .cost = step_begin_cost,
+    .example = step_begin_example,
+};
+
+const struct op op_adamw = {
+    .name = "adamw",
+    .maths = "w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps)",
+    .source = "Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2",
+    .no_grad_in = 15,
+    .mutates = 1u | 4u | 8u,
+    .infer = adamw_infer,
+    .cost = adamw_cost,
+    .example = adamw_example,
+};
+
+void begin_step(struct step_state *state, const struct step_attr *attr, double loss, double sum_of_squares) {
+    state->loss = loss;
+    state->loss_sum += loss;
+    state->loss_steps++;
+    state->grad_norm = sqrt(sum_of_squares);
+    state->lr = schedule_rate(&attr->schedule, state->step);
+    if (state->frozen || (isfinite(loss) && isfinite(sum_of_squares))) return;
+    state->frozen = 1;
+    state->frozen_step = state->step;
+}
+
+struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state) {
+    double t = (double)state->step + 1, norm = state->grad_norm;
+    return (struct adamw_scalars){
+        .gradient = attr->clip > 0 && norm > attr->clip ? attr->clip / norm : 1,
+        .rate = state->lr / (1 - pow(attr->beta1, t)),
+        .root = 1 / sqrt(1 - pow(attr->beta2, t)),
+    };
+}
+
+static void step_begin_ref_forward(const struct call *c, const struct exec *exec) {
+    const real *grad = tensor_real(c->in[1]);
+    double sum = 0;
+    for (int64_t i = 0; i < tensor_count(c->in[1]); i++) sum += (double)grad[i] * grad[i];
+    begin_step(exec->state, c->attr, tensor_real(c->in[0])[0], sum);
+}
+
+static void adamw_ref_forward(const struct call *c, const struct exec *exec) {
+    const struct adamw_attr *a = c->attr;
+    struct step_state *state = exec->state;
+    struct adamw_scalars k = adamw_scalars(a, state);
+    real *w = tensor_real(c->in[0]), *m1 = tensor_real(c->in[2]), *m2 = tensor_real(c->in[3]);
+    const real *grad = tensor_real(c->in[1]);
+    for (int s = 0; s < a->n_segments && !state->frozen; s++) {
+        const struct adamw_segment *segment = &a->segments[s];
+        for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
+            double g = grad[i] * k.gradient;
+            double first = a->beta1 * m1[i] + (1 - a->beta1) * g, second = a->beta2 * m2[i] + (1 - a->beta2) * g * g;
+            double value = w[i] - state->lr * segment->decay * w[i];
+            w[i] = (real)(value - k.rate * first / (sqrt(second) * k.root + a->eps));
+            m1[i] = (real)first;
+            m2[i] = (real)second;
+        }
+    }
+    state->step++;
+}
+
+const struct kernel kernel_step_begin_ref = {
+    .name = "step_begin_ref",
+    .op = &op_step_begin,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = step_begin_ref_forward,
+};
+
+const struct kernel kernel_adamw_ref = {
+    .name = "adamw_ref",
+    .op = &op_adamw,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = adamw_ref_forward,
+};

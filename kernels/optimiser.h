@@ -1,0 +1,29 @@
+/* optimiser.h - the scalars of an update, shared by the twins of step_begin and adamw: always in double. */
+#ifndef LRNN_KERNELS_OPTIMISER_H
+#define LRNN_KERNELS_OPTIMISER_H
+
+#include <math.h>
+
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NORM_CHUNK   16384 /* floats of one partial sum of squares */
+#define UPDATE_CHUNK 16384 /* floats one thread updates at a time: 7 streams of 64 KB */
+
+/* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. */
+void begin_step(struct step_state *state, const struct step_attr *attr, double loss, double sum_of_squares);
+
+struct adamw_scalars {
+    double gradient; /* min(1, clip / grad_norm) */
+    double rate;     /* lr / (1 - b1^t) */
+    double root;     /* 1 / sqrt(1 - b2^t) */
+};
+struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

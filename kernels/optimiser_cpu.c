@@ -1,0 +1,85 @@
+/* optimiser_cpu.c - step_begin and adamw: fixed chunks of the flat block on threads, one pass over memory each. The
+ * equations are in optimiser.c. */
+#include "kernels/optimiser.h"
+
+#include "core/real_math.h"
+#include "kernels/parallel.h"
+
+static int64_t chunk_count(int64_t n, int64_t size) {
+    return (n + size - 1) / size;
+}
+
+static size_t step_begin_cpu_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? (size_t)chunk_count(tensor_count(c->in[1]), NORM_CHUNK) * sizeof(double) : 0;
+}
+
+static void step_begin_cpu_forward(const struct call *c, const struct exec *exec) {
+    int64_t n = tensor_count(c->in[1]), chunks = chunk_count(n, NORM_CHUNK);
+    const real *grad = tensor_real(c->in[1]);
+    double *sums = c->scratch[PASS_FORWARD], total = 0;
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t k = 0; k < chunks; k++) {
+        int64_t end = (k + 1) * NORM_CHUNK < n ? (k + 1) * NORM_CHUNK : n;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = k * NORM_CHUNK; i < end; i++) sum += (double)grad[i] * (double)grad[i];
+        sums[k] = sum;
+    }
+    for (int64_t k = 0; k < chunks; k++) total += sums[k];
+    begin_step(exec->state, c->attr, tensor_real(c->in[0])[0], total);
+}
+
+/* Elements [begin, end) of one segment. */
+static void update(const struct call *c, int64_t begin, int64_t end, struct adamw_scalars k, double shrink) {
+    const struct adamw_attr *a = c->attr;
+    real *restrict w = tensor_real(c->in[0]), *restrict m1 = tensor_real(c->in[2]), *restrict m2 = tensor_real(c->in[3]);
+    const real *restrict grad = tensor_real(c->in[1]);
+    real scale_g = (real)k.gradient, rate = (real)k.rate, root = (real)k.root, eps = (real)a->eps, keep = (real)shrink;
+    real b1 = (real)a->beta1, b2 = (real)a->beta2, rest1 = (real)(1 - a->beta1), rest2 = (real)(1 - a->beta2);
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++) {
+        real g = grad[i] * scale_g;
+        real first = real_fma(b1, m1[i], rest1 * g), second = real_fma(b2, m2[i], rest2 * g * g);
+        m1[i] = first;
+        m2[i] = second;
+        w[i] = w[i] * keep - rate * first / real_fma(real_sqrt(second), root, eps);
+    }
+}
+
+static void adamw_cpu_forward(const struct call *c, const struct exec *exec) {
+    const struct adamw_attr *a = c->attr;
+    struct step_state *state = exec->state;
+    struct adamw_scalars k = adamw_scalars(a, state);
+    double lr = state->lr;
+    int64_t n = tensor_count(c->in[0]), chunks = state->frozen ? 0 : chunk_count(n, UPDATE_CHUNK);
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+        int64_t from = chunk * UPDATE_CHUNK, to = from + UPDATE_CHUNK;
+        for (int s = 0; s < a->n_segments; s++) {
+            int64_t begin = a->segments[s].offset, end = begin + a->segments[s].count;
+            update(c, begin > from ? begin : from, end < to ? end : to, k, 1 - lr * a->segments[s].decay);
+        }
+    }
+    state->step++;
+}
+
+/* Tolerance: the sum of squares is in double in both twins and differs only in its order. */
+const struct kernel kernel_step_begin_cpu = {
+    .name = "step_begin_cpu",
+    .op = &op_step_begin,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 4,
+    .workspace = step_begin_cpu_workspace,
+    .forward = step_begin_cpu_forward,
+};
+
+/* Tolerance: a dozen roundings, none of them cancelling more than w against its small update. */
+const struct kernel kernel_adamw_cpu = {
+    .name = "adamw_cpu",
+    .op = &op_adamw,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 16,
+    .forward = adamw_cpu_forward,
+};

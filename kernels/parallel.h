@@ -1,0 +1,61 @@
+/* parallel.h - how CPU kernels cut their work among threads.
+ *
+ * Always as a function of the sizes alone: spans of elements, chunks of rows, each computed by one thread; what is
+ * summed over chunks is summed in their order. So no result depends on the number of threads. */
+#ifndef LRNN_KERNELS_PARALLEL_H
+#define LRNN_KERNELS_PARALLEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/real.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PARALLEL_MIN 32768 /* elements; below, starting the threads (1 to 4 us) costs more than it gains */
+#define SPAN 8192          /* elements of one unit of elementwise work: 32 KB a stream */
+#define ROW_CHUNK 128      /* least rows of a chunk */
+#define MAX_ROW_CHUNKS 16
+
+struct range {
+    int64_t begin, end;
+};
+
+LRNN_INLINE int64_t span_count(int64_t n) {
+    return (n + SPAN - 1) / SPAN;
+}
+
+LRNN_INLINE struct range span_at(int64_t n, int64_t i) {
+    struct range r = {i * SPAN, (i + 1) * SPAN < n ? (i + 1) * SPAN : n};
+    return r;
+}
+
+/* Chunks that `rows` rows are cut into, 1..MAX_ROW_CHUNKS. */
+LRNN_INLINE int64_t row_chunks(int64_t rows) {
+    int64_t n = rows / ROW_CHUNK;
+    return n < 1 ? 1 : n > MAX_ROW_CHUNKS ? MAX_ROW_CHUNKS : n;
+}
+
+/* Part i of n things cut into `parts` nearly equal parts. */
+LRNN_INLINE struct range part_at(int64_t n, int64_t parts, int64_t i) {
+    struct range r = {n * i / parts, n * (i + 1) / parts};
+    return r;
+}
+
+/* out[c] (+)= sum over k, in order, of partial[k * stride + c], c < n. */
+void sum_partials(int64_t n, int64_t parts, const real *partial, int64_t stride, real *out, bool accumulate);
+
+/* out[c] (+)= sum over rows of a[r][c] * b[r][c], or of a[r][c] when b is NULL: rows x C, in row chunks.
+ * scratch: column_sums_bytes(rows, C). */
+size_t column_sums_bytes(int64_t rows, int64_t C);
+void column_sums(int64_t rows, int64_t C, const real *a, const real *b, real *out, bool accumulate, real *scratch);
+
+/* sum[c] = sum of a[r][c] (times b[r][c]) over the rows r of one chunk, on the calling thread. */
+void chunk_sums(struct range rows, int64_t C, const real *a, const real *b, real *sum);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

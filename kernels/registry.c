@@ -1,0 +1,56 @@
+/* registry.c - the ops and kernels of list.def as tables. */
+#include <string.h>
+
+#include "kernels/kernel.h"
+
+static const struct op *const ops[] = {
+#define OP(name)          &op_##name,
+#define KERNEL(name)
+#define KERNEL_CUDA(name)
+#include "kernels/list.def"
+#undef OP
+#undef KERNEL
+#undef KERNEL_CUDA
+    NULL,
+};
+
+static const struct kernel *const kernels[] = {
+#define OP(name)
+#define KERNEL(name) &kernel_##name,
+#ifdef LRNN_CUDA
+#define KERNEL_CUDA(name) &kernel_##name,
+#else
+#define KERNEL_CUDA(name)
+#endif
+#include "kernels/list.def"
+#undef OP
+#undef KERNEL
+#undef KERNEL_CUDA
+    NULL,
+};
+
+const struct op *const *op_list(void) {
+    return ops;
+}
+
+const struct kernel *const *kernel_list(void) {
+    return kernels;
+}
+
+const struct op *op_find(const char *name) {
+    for (const struct op *const *op = ops; *op; op++)
+        if (strcmp((*op)->name, name) == 0) return *op;
+    return NULL;
+}
+
+const struct kernel *kernel_find(const char *name) {
+    for (const struct kernel *const *kernel = kernels; *kernel; kernel++)
+        if (strcmp((*kernel)->name, name) == 0) return *kernel;
+    return NULL;
+}
+
+const struct kernel *kernel_reference(const struct op *op) {
+    for (const struct kernel *const *kernel = kernels; *kernel; kernel++)
+        if ((*kernel)->op == op && (*kernel)->reference) return *kernel;
+    return NULL;
+}

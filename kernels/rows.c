@@ -1,0 +1,169 @@
+/* rows.c - one vector against all rows: bias, scale, repeat_rows; the ops and their references.
+ *
+ *   bias         y[r][c] = x[r][c] + b[c]     dx = dy;      db[c] = sum_r dy[r][c]
+ *   scale        y[r][c] = x[r][c] * s[c]     dx = dy * s;  ds[c] = sum_r dy[r][c] * x[r][c]
+ *   repeat_rows  y[r][c] = p[c]               dp[c] = sum_r dy[r][c] */
+#include "kernels/dense.h"
+
+#include <inttypes.h>
+
+struct tensor *bias(struct graph *g, struct tensor *x, struct tensor *b) {
+    return record1(g, &op_bias, NULL, 0, (struct tensor *[]){x, b}, 2);
+}
+
+struct tensor *scale(struct graph *g, struct tensor *x, struct tensor *s) {
+    return record1(g, &op_scale, NULL, 0, (struct tensor *[]){x, s}, 2);
+}
+
+struct tensor *repeat_rows(struct graph *g, struct tensor *p, int64_t B, int64_t T) {
+    struct repeat_rows_attr attr = {.B = B, .T = T};
+    return record1(g, &op_repeat_rows, &attr, sizeof attr, (struct tensor *[]){p}, 1);
+}
+
+static void vector_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 2)) return;
+    if (!infer_vector(g, c, c->in[0], c->in[1], c->op == &op_bias ? "the bias" : "the scale")) return;
+    graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
+static void repeat_rows_infer(struct graph *g, struct call *c) {
+    const struct repeat_rows_attr *a = c->attr;
+    if (!infer_present(g, c, 1)) return;
+    if (c->in[0]->rank != 1)
+        graph_fail(g, ST_USAGE, "repeat_rows: p has rank %d, expected 1", c->in[0]->rank);
+    else if (a->B < 1 || a->T < 1)
+        graph_fail(g, ST_USAGE, "repeat_rows: batch %" PRId64 " and length %" PRId64 " must both be at least 1", a->B, a->T);
+    else
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){a->B, a->T, c->in[0]->dims[0]});
+}
+
+/* bias: dy in, dx out. scale: dy and x in, dx out. repeat_rows: dy in. */
+static struct cost vector_cost(const struct call *c, enum pass pass) {
+    double y = (double)tensor_count(c->out[0]), v = (double)tensor_count(c->in[c->n_in - 1]);
+    if (c->op == &op_repeat_rows) return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (y + v)};
+    if (pass == PASS_FORWARD) return (struct cost){y, sizeof(real) * (2 * y + v)};
+    double x_read = c->op == &op_scale ? y : 0;
+    return (struct cost){c->op == &op_scale ? 3 * y : y, sizeof(real) * (2 * y + x_read + 2 * v)};
+}
+
+static bool vector_example(struct graph *g, int64_t n, int variant, bool is_bias) {
+    if (variant > 3) return false;
+    int64_t C = variant == 0 ? 5 : n, rows = variant == 1 ? 3 : n;
+    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, rows, C}, variant != 2);
+    struct tensor *v = graph_input(g, "v", 1, (int64_t[]){C}, variant != 3);
+    if (is_bias)
+        bias(g, x, v);
+    else
+        scale(g, x, v);
+    return true;
+}
+
+static bool bias_example(struct graph *g, int64_t n, int variant) {
+    return vector_example(g, n, variant, true);
+}
+
+static bool scale_example(struct graph *g, int64_t n, int variant) {
+    return vector_example(g, n, variant, false);
+}
+
+static bool repeat_rows_example(struct graph *g, int64_t n, int variant) {
+    if (variant > 1) return false;
+    struct tensor *p = graph_input(g, "p", 1, (int64_t[]){variant == 0 ? 5 : n}, true);
+    repeat_rows(g, p, 2, n);
+    return true;
+}
+
+const struct op op_bias = {
+    .name = "bias",
+    .maths = "y[r][c] = x[r][c] + b[c]",
+    .source = "",
+    .infer = vector_infer,
+    .cost = vector_cost,
+    .example = bias_example,
+};
+
+const struct op op_scale = {
+    .name = "scale",
+    .maths = "y[r][c] = x[r][c] * s[c]",
+    .source = "",
+    .needs_in = 3,
+    .infer = vector_infer,
+    .cost = vector_cost,
+    .example = scale_example,
+};
+
+const struct op op_repeat_rows = {
+    .name = "repeat_rows",
+    .maths = "y[b][t][c] = p[c]",
+    .source = "",
+    .infer = repeat_rows_infer,
+    .cost = vector_cost,
+    .example = repeat_rows_example,
+};
+
+static void bias_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->out[0]), C = tensor_cols(c->out[0]);
+    const real *x = tensor_real(c->in[0]), *b = tensor_real(c->in[1]);
+    real *y = tensor_real(c->out[0]);
+    for (int64_t i = 0; i < rows * C; i++) y[i] = x[i] + b[i % C];
+}
+
+static void scale_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->out[0]), C = tensor_cols(c->out[0]);
+    const real *x = tensor_real(c->in[0]), *s = tensor_real(c->in[1]);
+    real *y = tensor_real(c->out[0]);
+    for (int64_t i = 0; i < rows * C; i++) y[i] = x[i] * s[i % C];
+}
+
+static void repeat_rows_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->out[0]), C = tensor_cols(c->out[0]);
+    const real *p = tensor_real(c->in[0]);
+    real *y = tensor_real(c->out[0]);
+    for (int64_t i = 0; i < rows * C; i++) y[i] = p[i % C];
+}
+
+/* Input `vector` gets the column sums of dy, times x for scale; input 0 of bias and scale gets dy, times s for scale. */
+static void rows_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t rows = tensor_rows(c->out[0]), C = tensor_cols(c->out[0]);
+    int vector = c->n_in - 1;
+    const real *x = c->op == &op_scale ? tensor_real(c->in[0]) : NULL, *dy = call_dout(c, 0);
+    const real *s = c->op == &op_scale ? tensor_real(c->in[1]) : NULL;
+    for (int64_t col = 0; col < C && c->din[vector]; col++) {
+        double sum = 0;
+        for (int64_t r = 0; r < rows; r++) sum += (double)dy[r * C + col] * (x ? x[r * C + col] : 1);
+        put(&c->din[vector][col], call_accumulates(c, vector), (real)sum);
+    }
+    for (int64_t i = 0; i < rows * C && vector == 1 && c->din[0]; i++)
+        put(&c->din[0][i], call_accumulates(c, 0), s ? dy[i] * s[i % C] : dy[i]);
+}
+
+const struct kernel kernel_bias_ref = {
+    .name = "bias_ref",
+    .op = &op_bias,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = bias_ref_forward,
+    .backward = rows_ref_backward,
+};
+
+const struct kernel kernel_scale_ref = {
+    .name = "scale_ref",
+    .op = &op_scale,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = scale_ref_forward,
+    .backward = rows_ref_backward,
+};
+
+const struct kernel kernel_repeat_rows_ref = {
+    .name = "repeat_rows_ref",
+    .op = &op_repeat_rows,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = repeat_rows_ref_forward,
+    .backward = rows_ref_backward,
+};

@@ -1,0 +1,179 @@
+/* scan_block.c - BD-LRU, the block-diagonal gated recurrence: the op and its reference.
+ *
+ *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries a row; kernels/gate.h)
+ *   h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i],   h_{-1} = 0
+ * Adjoint, o_t the incoming gradient of h_t (spec/lru-slice-baselines.md sections 1, 3, 4):
+ *   G_t = o_t + A_{t+1}^T G_{t+1};  da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i];  dv_t[i] = a_t[i][m] G_t[i]
+ * Layouts as in kernel.h: gate-major, the block index k fastest. */
+#include "kernels/scan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/gate.h"
+
+const char *const gate_names = "softmax sigmoid relu none";
+
+struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
+    struct scan_block_attr attr = {.N = N, .m = m, .gate = gate};
+    struct call *c = graph_record(g, &op_scan_block, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
+    return c ? c->out[0] : NULL;
+}
+
+static void scan_block_infer(struct graph *g, struct call *c) {
+    const struct scan_block_attr *a = c->attr;
+    const struct tensor *z = c->in[0], *v = c->in[1];
+    if (!z || !v) return;
+    int64_t gates = a->m * (a->m + 1) * a->N, states = a->m * a->N;
+    if (a->N < 1 || a->m < 1)
+        graph_fail(g, ST_USAGE, "scan_block: blocks=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N, a->m);
+    else if (z->rank != 3 || v->rank != 3)
+        graph_fail(g, ST_USAGE, "scan_block: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank, v->rank);
+    else if (z->dims[0] != v->dims[0] || z->dims[1] != v->dims[1])
+        graph_fail(g, ST_USAGE, "scan_block: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
+                   ") in batch and length; they must agree", z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
+    else if (z->dims[2] != gates)
+        graph_fail(g, ST_USAGE, "scan_block: z is %" PRId64 " wide, expected m*(m+1)*blocks = %" PRId64, z->dims[2],
+                   gates);
+    else if (v->dims[2] != states)
+        graph_fail(g, ST_USAGE, "scan_block: v is %" PRId64 " wide, expected m*blocks = %" PRId64, v->dims[2], states);
+    else
+        graph_output(g, c, DT_REAL, 3, v->dims);
+}
+
+/* FLOPs per row entry: exp counts 10, normalising 3, the recurrence 2; backward recomputes and adds 6. */
+static struct cost scan_block_cost(const struct call *c, enum pass pass) {
+    double gates = (double)tensor_count(c->in[0]), states = (double)tensor_count(c->in[1]);
+    if (pass == PASS_FORWARD) return (struct cost){15 * gates, sizeof(real) * (gates + 2 * states)};
+    return (struct cost){19 * gates, sizeof(real) * (2 * gates + 4 * states)};
+}
+
+/* Lengths grow with n only where rows are normalised: with gate none the state may grow exponentially. */
+static bool scan_block_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, N, m; /* 0 = n */
+        enum gate gate;
+    } cases[] = {
+        {2, 0, 3, 1, GATE_SOFTMAX}, {2, 3, 0, 2, GATE_SOFTMAX}, {1, 0, 17, 3, GATE_SOFTMAX}, {3, 2, 0, 5, GATE_SOFTMAX},
+        {2, 0, 2, 5, GATE_SOFTMAX}, {1, 2, 0, 8, GATE_SOFTMAX}, {2, 3, 5, 9, GATE_SOFTMAX},  {2, 0, 3, 2, GATE_SIGMOID},
+        {2, 3, 0, 3, GATE_SIGMOID}, {2, 0, 3, 5, GATE_RELU},    {2, 3, 0, 1, GATE_RELU},     {2, 4, 0, 2, GATE_NONE},
+        {1, 3, 0, 5, GATE_NONE},
+    };
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
+    if (T == 0) T = n;
+    if (N == 0) N = n;
+    struct tensor *z = graph_input(g, "z", 3, (int64_t[]){B, T, m * (m + 1) * N}, true);
+    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, T, m * N}, true);
+    scan_block(g, z, v, N, m, cases[variant].gate);
+    return true;
+}
+
+const struct op op_scan_block = {
+    .name = "scan_block",
+    .maths = "a = normalise(z); h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]",
+    .source = "BD-LRU, spec/lru-slice-baselines.md section 3",
+    .needs_in = 3,
+    .needs_out = 1,
+    .infer = scan_block_infer,
+    .cost = scan_block_cost,
+    .example = scan_block_example,
+};
+
+/* --- reference: one block after the other, any size ------------------------------------------------------------- */
+
+/* One row of gates and its slopes, and for backward the adjoints G_t and A_{t+1}^T G_{t+1} of one block. */
+struct row {
+    real *z, *a, *w, *G;
+    double *carry;
+};
+
+static size_t scan_block_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    const struct scan_block_attr *a = c->attr;
+    return (size_t)a->m * sizeof(double) + (size_t)(4 * a->m + 3) * sizeof(real);
+}
+
+static struct row ref_row(const struct call *c, enum pass pass) {
+    const struct scan_block_attr *a = c->attr;
+    double *carry = c->scratch[pass];
+    real *rest = (real *)(carry + a->m);
+    return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), rest + 3 * (a->m + 1), carry};
+}
+
+static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scan_block_attr *at = c->attr;
+    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
+    struct row r = ref_row(c, PASS_FORWARD);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t k = 0; k < N; k++) {
+                const real *z = tensor_real(c->in[0]) + (b * T + t) * m * (m + 1) * N + k;
+                const real *v = tensor_real(c->in[1]) + (b * T + t) * m * N + k;
+                real *h = tensor_real(c->out[0]) + (b * T + t) * m * N + k;
+                for (int64_t i = 0; i < m; i++) {
+                    for (int64_t j = 0; j <= m; j++) r.z[j] = z[(i * (m + 1) + j) * N];
+                    gate_row(at->gate, (int)m + 1, r.z, r.a);
+                    double sum = (double)r.a[m] * v[i * N];
+                    for (int64_t j = 0; j < m && t > 0; j++) sum += (double)r.a[j] * h[(j - m) * N];
+                    h[i * N] = (real)sum;
+                }
+            }
+}
+
+static void put(real *d, real value, bool accumulate) {
+    *d = accumulate ? *d + value : value;
+}
+
+/* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). */
+static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k) {
+    const struct scan_block_attr *at = c->attr;
+    int64_t N = at->N, m = at->m;
+    const real *z = tensor_real(c->in[0]) + token * m * (m + 1) * N + k;
+    const real *v = tensor_real(c->in[1]) + token * m * N + k;
+    const real *h_prev = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
+    for (int64_t j = 0; j < m; j++) r->carry[j] = 0;
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j <= m; j++) r->z[j] = z[(i * (m + 1) + j) * N];
+        gate_row_slope(at->gate, (int)m + 1, r->z, r->a, r->w);
+        double mean = (double)r->a[m] * v[i * N]; /* sum_l a_l da_l / G_t[i] */
+        for (int64_t j = 0; j < m && t > 0; j++) mean += (double)r->a[j] * h_prev[j * N];
+        if (!gate_divides(at->gate)) mean = 0;
+        for (int64_t j = 0; j <= m; j++) {
+            double value = j == m ? v[i * N] : t > 0 ? h_prev[j * N] : 0;
+            double dz = r->w[j] * (r->G[i] * (value - mean));
+            if (c->din[0])
+                put(c->din[0] + (token * m * (m + 1) + i * (m + 1) + j) * N + k, (real)dz, call_accumulates(c, 0));
+            if (j < m) r->carry[j] += (double)r->a[j] * r->G[i];
+        }
+        if (c->din[1]) put(c->din[1] + (token * m + i) * N + k, r->a[m] * r->G[i], call_accumulates(c, 1));
+    }
+}
+
+static void scan_block_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scan_block_attr *at = c->attr;
+    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
+    const real *dh = call_dout(c, 0);
+    struct row r = ref_row(c, PASS_BACKWARD);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t k = 0; k < N; k++) {
+            for (int64_t i = 0; i < m; i++) r.carry[i] = 0;
+            for (int64_t t = T - 1; t >= 0; t--) {
+                int64_t token = b * T + t;
+                for (int64_t i = 0; i < m; i++) r.G[i] = (real)(dh[(token * m + i) * N + k] + r.carry[i]);
+                ref_backward_step(c, &r, token, t, k);
+            }
+        }
+}
+
+const struct kernel kernel_scan_block_ref = {
+    .name = "scan_block_ref",
+    .op = &op_scan_block,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_block_ref_workspace,
+    .forward = scan_block_ref_forward,
+    .backward = scan_block_ref_backward,
+};

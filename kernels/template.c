@@ -1,0 +1,72 @@
+/* template.c - a working op to copy: y = x, with its reference kernel. To make a copy your own:
+ *
+ *  1. cp kernels/template.c kernels/NAME.c, replace "template" by NAME everywhere, and append the line
+ *     OP(NAME) KERNEL(NAME_ref) to kernels/list.def. Build and run `make test`: the copy passes as it stands.
+ *  2. Write this banner: the equation, its adjoint (the gradient of every input) and the paper with equation number.
+ *  3. Make the recording function public: drop `static`, declare it in kernels/kernel.h with the shapes of all tensors.
+ *     Attributes (sizes, choices) go into a struct that is handed to graph_record, which copies it. An optional input
+ *     is a NULL tensor.
+ *  4. infer: check every shape and attribute, in sentences that name both numbers; create the outputs.
+ *  5. needs_in, needs_out: whose VALUES your gradient reads; memory of all others is reused before it runs.
+ *  6. cost: FLOPs and the fewest bytes that can be moved; `lrnn perf op NAME` divides by them.
+ *  7. example: one variant for every optional input and attribute value; the tests walk them all.
+ *  8. The reference kernel: plain loops, sums in double, never tuned. The gradient skips inputs whose din is NULL and
+ *     writes the others with put(), which adds where call_accumulates says so. `make test-double` compares it with
+ *     finite differences.
+ *  9. Tuned twins go into kernels/NAME_cpu.c (and NAME_cuda.cu), registered before the reference; the tests compare
+ *     them with it. Cut the work as a function of the sizes alone (kernels/parallel.h), so that the result does not
+ *     depend on the number of threads; scratch memory comes from kernel->workspace. */
+#include "kernels/dense.h"
+
+static struct tensor *template(struct graph *g, struct tensor *x) {
+    return record1(g, &op_template, NULL, 0, (struct tensor *[]){x}, 1);
+}
+
+static void template_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 1)) return;
+    graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
+/* One element read and one written, in both passes. */
+static struct cost template_cost(const struct call *c, enum pass pass) {
+    (void)pass;
+    return (struct cost){.flops = 0, .bytes = 2 * sizeof(real) * (double)tensor_count(c->in[0])};
+}
+
+static bool template_example(struct graph *g, int64_t n, int variant) {
+    if (variant > 0) return false;
+    template(g, graph_input(g, "x", 3, (int64_t[]){2, n, 5}, true));
+    return true;
+}
+
+const struct op op_template = {
+    .name = "template",
+    .maths = "y = x",
+    .source = "",
+    .infer = template_infer,
+    .cost = template_cost,
+    .example = template_example,
+};
+
+static void template_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const real *x = tensor_real(c->in[0]);
+    real *y = tensor_real(c->out[0]);
+    for (int64_t i = 0; i < tensor_count(c->in[0]); i++) y[i] = x[i];
+}
+
+static void template_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const real *dy = call_dout(c, 0);
+    for (int64_t i = 0; i < tensor_count(c->in[0]) && c->din[0]; i++)
+        put(&c->din[0][i], call_accumulates(c, 0), dy[i]);
+}
+
+const struct kernel kernel_template_ref = {
+    .name = "template_ref",
+    .op = &op_template,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = template_ref_forward,
+    .backward = template_ref_backward,
+};

@@ -1,0 +1,78 @@
+/* bdlru.c - BD-LRU(m): N blocks of m states, each mixed by a normalised m x m gate matrix that depends on the input.
+ *
+ *   v_t = W_v x_t                       z_t = W_g x_t + b_g, one row of m+1 raw gates per state
+ *   a_t[i][.] = f(z_t[i][.]) / sum f    h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]     y_t = W_o h_t
+ *
+ * H-LRU/BD-LRU paper, section 2 and appendix G, read as intended (spec/lru-slice-baselines.md 3). Inside, gates are
+ * stored gate-major with the block index fastest, so that neighbouring lanes hold neighbouring blocks. */
+#include <inttypes.h>
+
+#include "kernels/kernel.h"
+#include "models/parts.h"
+
+struct bdlru {
+    int64_t blocks, m;
+    int gate;
+    bool selective;
+    double gate_init;
+};
+
+static const struct option options[] = {
+    {"blocks", OPT_INT, offsetof(struct bdlru, blocks), "64", 1, 1 << 20, NULL, "number of blocks N", 0},
+    {"m", OPT_INT, offsetof(struct bdlru, m), "5", 1, 64, NULL, "block size", 0},
+    {"gate", OPT_CHOICE, offsetof(struct bdlru, gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser f", 0},
+    {"selective", OPT_BOOL, offsetof(struct bdlru, selective), "yes", 0, 0, NULL, "gates depend on the input", 0},
+    {"gate-init", OPT_REAL, offsetof(struct bdlru, gate_init), "1", 0, 1000, NULL, "factor on the initial gates.weight", 0},
+    {0}};
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    const struct bdlru *o = inst;
+    double floats = (double)o->blocks * (double)(o->m * (o->m + 1)) * (double)d->B * (double)d->T;
+    if (floats * sizeof(real) > (double)machine_memory_bytes())
+        return fail(e, ST_USAGE,
+                    "bdlru: blocks=%" PRId64 " m=%" PRId64 " at batch %" PRId64 " length %" PRId64
+                    " needs %.0f MB for the gates alone but the machine has %zu MB",
+                    o->blocks, o->m, d->B, d->T, floats * sizeof(real) / 1048576, machine_memory_bytes() >> 20);
+    return ST_OK;
+}
+
+/* Raw gates of every token: z = W_g x + b_g, or the constant b_g. */
+static struct tensor *gates(const struct bdlru *o, struct graph *g, struct tensor *x) {
+    int64_t N = o->blocks, m = o->m, D = x->dims[2], rows = N * m * (m + 1);
+    struct layout vector_layout = {3, {N, m, m + 1}, {1, 2, 0}};
+    if (!o->selective) {
+        struct init small = {.kind = INIT_NORMAL, .b = 0.02};
+        return repeat_rows(g, vector(g, "gates.bias", rows, small, vector_layout), x->dims[0], x->dims[1]);
+    }
+    struct layout matrix_layout = {4, {N, m, m + 1, D}, {1, 2, 0, 3}};
+    struct tensor *w = weight(g, "gates.weight", rows, D, o->gate_init, matrix_layout);
+    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){INIT_ZERO}, vector_layout));
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    const struct bdlru *o = inst;
+    int64_t N = o->blocks, m = o->m, D = x->dims[2];
+    struct tensor *z = gates(o, g, x);
+    struct tensor *v = linear(g, x, weight(g, "v.weight", N * m, D, 1, (struct layout){3, {N, m, D}, {1, 0, 2}}), NULL);
+    struct tensor *h = scan_block(g, z, v, N, m, (enum gate)o->gate);
+    return linear(g, h, weight(g, "out.weight", D, N * m, 1, (struct layout){3, {D, N, m}, {0, 2, 1}}), NULL);
+}
+
+static int64_t state_floats(const void *inst, const struct dims *d) {
+    (void)d;
+    const struct bdlru *o = inst;
+    return o->blocks * o->m;
+}
+
+const struct model model_bdlru = {
+    .name = "bdlru",
+    .summary = "block-diagonal linear recurrence, selective normalised m x m gates (H-LRU/BD-LRU paper)",
+    .equation = "h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i];  a_t = normalise(W_g x_t + b_g);  y_t = W_o h_t",
+    .options = options,
+    .inst_bytes = sizeof(struct bdlru),
+    .causal = true,
+    .check = check,
+    .build = build,
+    .state_floats = state_floats,
+};

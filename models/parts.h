@@ -1,0 +1,30 @@
+/* parts.h - what several mixers declare alike. Private to models/. */
+#ifndef LRNN_MODELS_PARTS_H
+#define LRNN_MODELS_PARTS_H
+
+#include <math.h>
+
+#include "models/model.h"
+
+/* The framework default of a linear map: U[-1/sqrt(fan_in), 1/sqrt(fan_in)), times `gain`. */
+static inline struct init init_linear(int64_t fan_in, double gain) {
+    double bound = gain / sqrt((double)fan_in);
+    return (struct init){.kind = INIT_UNIFORM, .a = -bound, .b = bound};
+}
+
+/* Weight [out][in] of that initialisation, decayed, stored by `layout`. */
+static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
+                                    struct layout layout) {
+    return graph_param(g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .layout = layout,
+                                               .init = init_linear(in, gain)});
+}
+
+/* Vector [n], decayed like the weights (MAD decays every parameter). */
+static inline struct tensor *vector(struct graph *g, const char *name, int64_t n, struct init init,
+                                    struct layout layout) {
+    return graph_param(g, &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .layout = layout, .init = init});
+}
+
+#define AS_CONTRACT ((struct layout){0})
+
+#endif

@@ -1,0 +1,44 @@
+/* registry.c - the list of mixers and the reading of "bdlru:m=5,blocks=32". */
+#include <string.h>
+
+#include "models/model.h"
+
+#define MODEL(name) extern const struct model model_##name;
+#include "models/list.def"
+#undef MODEL
+
+#define MODEL(name) &model_##name,
+static const struct model *const list[] = {
+#include "models/list.def"
+    NULL};
+#undef MODEL
+
+const struct model *const *model_list(void) {
+    return list;
+}
+
+const struct model *model_find(const char *name) {
+    for (const struct model *const *m = list; *m; m++)
+        if (!strcmp((*m)->name, name)) return *m;
+    return NULL;
+}
+
+static const char *name_of(const void *models, int i) {
+    return ((const struct model *const *)models)[i]->name;
+}
+
+enum status model_parse(struct model_choice *choice, const char *text, struct error *e) {
+    size_t n = strcspn(text, ":");
+    char name[64], owner[80];
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    choice->model = model_find(name);
+    if (!choice->model) {
+        const char *near = nearest_name(name, (int)(sizeof list / sizeof *list) - 1, name_of, list);
+        if (near) return fail(e, ST_USAGE, "unknown model '%s'; did you mean '%s'?", name, near);
+        return fail(e, ST_USAGE, "unknown model '%s'; `lrnn list models` names them", name);
+    }
+    snprintf(owner, sizeof owner, "model %s", name);
+    memset(choice->inst, 0, sizeof choice->inst);
+    TRY(options_default(choice->model->options, choice->inst, e));
+    return options_parse(choice->model->options, choice->inst, owner, text[n] ? text + n + 1 : "", ",", e);
+}

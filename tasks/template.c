@@ -1,0 +1,78 @@
+/* template.c - a task to copy. Each example is one random token, repeated; the target at every position is that token.
+ *
+ *   y_t = x_t = c,  c uniform over the vocabulary
+ *
+ * To make a new task, keeping `make test` green at every step:
+ *   1. Copy this file to tasks/NAME.c; replace `template` by NAME in struct, functions and `task_template`, set .name,
+ *      .summary (ends with the source's short cite) and .suite, and take .hidden away.
+ *   2. Add the line TASK(NAME) to tasks/list.def. Command line, tests and tables walk that list.
+ *   3. Write the equation of the target into this banner and delete these steps.
+ *   4. Options: one field in the struct and one row in the table each. Flag difficulty axes with OPT_AXIS.
+ *   5. open: check options against each other (ST_USAGE names the numbers) and make tables on the host arena.
+ *   6. shape: sizes, whether a target depends on the past alone, and the three marks: chance, floor, solved.
+ *   7. fill: one example out of (options, seed, split, index) and nothing else: no state, no allocation, any thread,
+ *      any order. Test and validation must not depend on the seed. Targets arrive IGNORED: write the scored ones.
+ *   8. tests/check_tasks.c covers it already; what is special about the task goes to tests/check_NAME.c.
+ *   9. Published configurations become rows of an alias table: see word_problem.c. */
+#include "tasks/task.h"
+
+#include "core/philox.h"
+
+struct template {
+    int64_t length, vocab, n_train, n_val, n_test;
+    uint64_t seed;
+};
+
+static const struct option options[] = {
+    {"length", OPT_INT, offsetof(struct template, length), "8", 1, 4096, NULL, "tokens of a sequence", OPT_AXIS},
+    {"vocab", OPT_INT, offsetof(struct template, vocab), "16", 1, 65536, NULL, "token ids", OPT_AXIS},
+    {"n_train", OPT_INT, offsetof(struct template, n_train), "1000", 1, 1e9, NULL, "training sequences", 0},
+    {"n_val", OPT_INT, offsetof(struct template, n_val), "100", 1, 1e9, NULL, "validation sequences", 0},
+    {"n_test", OPT_INT, offsetof(struct template, n_test), "100", 1, 1e9, NULL, "test sequences", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+static enum status template_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    struct template *task = inst;
+    (void)host; /* tables would go here */
+    (void)e;
+    task->seed = seed;
+    return ST_OK;
+}
+
+static void template_shape(const void *inst, struct task_shape *out) {
+    const struct template *task = inst;
+    out->T = task->length;
+    out->vocab_in = out->vocab_out = task->vocab;
+    out->needs_causal = true;
+    out->examples[SPLIT_TRAIN] = task->n_train;
+    out->examples[SPLIT_VAL] = task->n_val;
+    out->examples[SPLIT_TEST] = task->n_test;
+    out->chance = out->floor = 1.0 / (double)task->vocab;
+    out->solved = 0.99;
+    out->metric = "acc";
+}
+
+static void template_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct template *task = inst;
+    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
+    struct rng r = rng_at(split == SPLIT_TRAIN ? task->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    int32_t token = (int32_t)rng_below(&r, (uint64_t)task->vocab);
+    for (int64_t t = 0; t < task->length; t++) x->tokens[t] = x->targets[t] = token;
+    x->length = (int32_t)task->length;
+}
+
+_Static_assert(sizeof(struct template) <= TASK_INST_BYTES, "the instance must fit its slot");
+
+const struct task task_template = {
+    .name = "template",
+    .summary = "one random token, repeated; a file to copy",
+    .suite = "template",
+    .hidden = true,
+    .version = 1,
+    .options = options,
+    .inst_bytes = sizeof(struct template),
+    .open = template_open,
+    .shape = template_shape,
+    .fill = template_fill,
+};

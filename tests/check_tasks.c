@@ -1,0 +1,193 @@
+/* check_tasks.c - every task of the registry and every alias; names, labels and options. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/task_examples.h"
+
+/* --- every task --------------------------------------------------------------------------------------------------- */
+
+static void for_each_name(void (*check)(const char *name)) {
+    for (const struct task *const *t = task_list(); *t; t++) {
+        check((*t)->name);
+        for (const struct task_alias *a = (*t)->aliases; a && a->name; a++) check(a->name);
+    }
+}
+
+static void check_declaration(const char *name) {
+    struct task_choice c;
+    open_task(&c, name, 1);
+    ck_assert_uint_le(c.task->inst_bytes, TASK_INST_BYTES);
+    ck_assert_int_ge(c.task->version, 1);
+    ck_assert(c.task->summary[0] && c.task->suite[0]);
+    const struct task_shape *s = &c.shape;
+    ck_assert(s->T >= 1 && s->vocab_out >= 1 && (s->vocab_in >= 1 || s->channels >= 1));
+    for (int split = 0; split < SPLIT_COUNT; split++) ck_assert_int_ge(s->examples[split], 1);
+    ck_assert(0 <= s->chance && s->chance <= s->floor && s->floor < s->solved && s->solved <= 1);
+    ck_assert(strcmp(s->metric, "acc") == 0 || strcmp(s->metric, "macro_acc") == 0);
+    for (const struct option *o = c.task->options; o->name; o++) ck_assert(o->help && o->help[0]);
+}
+
+START_TEST(declarations_are_complete) {
+    for_each_name(check_declaration);
+}
+END_TEST
+
+static int times_listed;
+static const char *wanted_name;
+
+static void count_name(const char *name) {
+    times_listed += strcmp(name, wanted_name) == 0;
+}
+
+static void check_unique(const char *name) {
+    times_listed = 0;
+    wanted_name = name;
+    for_each_name(count_name);
+    ck_assert_msg(times_listed == 1, "the name %s is taken %d times", name, times_listed);
+}
+
+START_TEST(names_are_unique) {
+    for_each_name(check_unique);
+}
+END_TEST
+
+static void check_ranges(const char *name) {
+    struct task_choice c;
+    open_task(&c, name, 1);
+    const struct task_shape *s = &c.shape;
+    struct example x = new_example(s);
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        for (int k = 0; k < 200; k++) {
+            fill_example(&c, (enum split)split, spread(s, (enum split)split, k, 200), -7, &x);
+            ck_assert(1 <= x.length && x.length <= s->T);
+            int scored = 0;
+            for (int64_t t = 0; x.tokens && t < s->T; t++)
+                ck_assert_msg(0 <= x.tokens[t] && x.tokens[t] < s->vocab_in, "%s: input %d", name, x.tokens[t]);
+            for (int64_t t = 0; x.values && t < s->T * s->channels; t++) ck_assert(isfinite((double)x.values[t]));
+            for (int64_t t = 0; t < (s->per_sequence ? 1 : s->T); t++) {
+                int32_t y = x.targets[t];
+                ck_assert_msg(y == IGNORED || (0 <= y && y < s->vocab_out), "%s: target %d", name, y);
+                ck_assert_msg(y == IGNORED || s->per_sequence || t < x.length, "%s scores padding", name);
+                scored += y != IGNORED;
+            }
+            ck_assert_msg(scored > 0, "%s: nothing to score", name);
+        }
+    free_example(&x);
+}
+
+START_TEST(inputs_and_targets_are_in_range) {
+    for_each_name(check_ranges);
+}
+END_TEST
+
+static void check_pure(const char *name) {
+    struct task_choice c, other;
+    open_task(&c, name, 42);
+    struct example a = new_example(&c.shape), b = new_example(&c.shape);
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        for (int k = 0; k < 50; k++) {
+            int64_t index = spread(&c.shape, (enum split)split, k, 50);
+            fill_example(&c, (enum split)split, index, -7, &a);
+            fill_example(&c, (enum split)split, spread(&c.shape, (enum split)split, 49 - k, 50), -9,
+                         &b); /* another one between */
+            fill_example(&c, (enum split)split, index, -9, &b);
+            ck_assert_msg(same_example(&c.shape, &a, &b), "%s: split %d, example %lld", name, split, (long long)index);
+            open_task(&other, name, 42);
+            fill_example(&other, (enum split)split, index, -9, &b);
+            ck_assert_msg(same_example(&c.shape, &a, &b), "%s: split %d, example %lld", name, split, (long long)index);
+        }
+    free_example(&a);
+    free_example(&b);
+}
+
+START_TEST(an_example_is_a_pure_function_of_seed_split_and_index) {
+    for_each_name(check_pure);
+}
+END_TEST
+
+static void check_seeds(const char *name) {
+    struct task_choice c, other;
+    open_task(&c, name, 1);
+    struct example a = new_example(&c.shape), b = new_example(&c.shape);
+    const uint64_t seeds[] = {2, 1 + (UINT64_C(1) << 32)};
+    for (int seed = 0; seed < 2; seed++) {
+        open_task(&other, name, seeds[seed]);
+        int same[SPLIT_COUNT] = {0};
+        for (int split = 0; split < SPLIT_COUNT; split++)
+            for (int k = 0; k < 100; k++) {
+                fill_example(&c, (enum split)split, spread(&c.shape, (enum split)split, k, 100), -7, &a);
+                fill_example(&other, (enum split)split, spread(&c.shape, (enum split)split, k, 100), -7, &b);
+                same[split] += same_example(&c.shape, &a, &b);
+            }
+        ck_assert_msg(same[SPLIT_TRAIN] < 50, "%s: %d of 100 training examples do not depend on the seed", name,
+                      same[SPLIT_TRAIN]);
+        ck_assert_msg(same[SPLIT_VAL] == 100 && same[SPLIT_TEST] == 100, "%s: held-out examples depend on the seed",
+                      name);
+    }
+    free_example(&a);
+    free_example(&b);
+}
+
+START_TEST(the_seed_changes_training_and_nothing_else) {
+    for_each_name(check_seeds);
+}
+END_TEST
+
+/* --- names and options ------------------------------------------------------------------------------------------- */
+
+static void check_label(const char *text, const char *label) {
+    struct task_choice c;
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(task_parse(&c, text, &e) == ST_OK, "%s: %s", text, e.text);
+    ck_assert_str_eq(c.name, label);
+    ck_assert_ptr_eq(c.name, c.label);
+    struct task_choice again;
+    ck_assert_int_eq(task_parse(&again, label, &e), ST_OK);
+    ck_assert_msg(memcmp(c.inst, again.inst, c.task->inst_bytes) == 0, "%s does not read back as %s", label, text);
+}
+
+START_TEST(labels_are_alias_names_or_what_differs) {
+    check_label("s5", "s5");
+    check_label("s5:length=8", "s5:length=8");
+    check_label("s5:length=16", "s5");
+    check_label("s5:n_train=3k,group=s4", "s4-3k");
+    check_label("s3:n_train=250", "s3-250");
+    check_label("word-problem:group=s5,length=16,n_train=100000", "s5");
+    check_label("word-problem:n_train=100k,group=s5", "s5");
+    check_label("word-problem:split=80-20,group=z60", "word-problem:group=z60,split=80-20");
+    check_label("word-problem", "s3");
+    check_label("a5:n_test=10,length=20", "a5:length=20,n_test=10");
+    check_label("template:vocab=3", "template:vocab=3");
+    check_label("template", "template");
+}
+END_TEST
+
+START_TEST(unknown_names_are_answered_with_the_nearest) {
+    check_task_refused("sg5", "unknown task 'sg5'; did you mean 's5'?|lrnn list tasks");
+    check_task_refused("word-problm:group=s5", "did you mean 'word-problem'?");
+    check_task_refused("s4-3K", "did you mean 's4-3k'?");
+    check_task_refused("xylophone-recital", "unknown task 'xylophone-recital'|lrnn list tasks");
+    check_task_refused("", "unknown task ''");
+    check_task_refused("templat", "unknown task 'templat'"); /* hidden: not offered */
+    check_task_refused("s5:lenght=8", "s5|lenght|did you mean 'length'?");
+    check_task_refused("s5:length=0", "length");
+    check_task_refused("s5:length=5000", "length|4096");
+    check_task_refused("s5:length=8x", "length=8x");
+    check_task_refused("s5:split=70-30", "split");
+}
+END_TEST
+
+Suite *check_tasks(void) {
+    Suite *suite = suite_create("tasks");
+    TCase *tests = tcase_create("tasks");
+    tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
+    tcase_add_test(tests, declarations_are_complete);
+    tcase_add_test(tests, names_are_unique);
+    tcase_add_test(tests, inputs_and_targets_are_in_range);
+    tcase_add_test(tests, an_example_is_a_pure_function_of_seed_split_and_index);
+    tcase_add_test(tests, the_seed_changes_training_and_nothing_else);
+    tcase_add_test(tests, labels_are_alias_names_or_what_differs);
+    tcase_add_test(tests, unknown_names_are_answered_with_the_nearest);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

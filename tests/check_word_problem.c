@@ -1,0 +1,351 @@
+/* check_word_problem.c - groups, distinct sequences, splits and distribution of word problems (spec/tasks.md section
+ * 11, item 5). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/chi_square.h"
+#include "tests/task_examples.h"
+
+/* --- refusals ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(impossible_groups_are_refused) {
+    static const char *const names[] = {"s6",  "s0",  "a6", "z0",  "z1001", "q8", "s",
+                                        "s05", "s5x", "S5", "z-3", "z1e2",  ""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[64], words[128];
+        snprintf(text, sizeof text, "word-problem:group=%s", names[i]);
+        snprintf(words, sizeof words, "unknown group '%s'|s1..s5, a1..a5 or z1..z1000", names[i]);
+        check_task_refused(text, words);
+    }
+}
+END_TEST
+
+START_TEST(too_few_sequences_are_refused_with_the_numbers) {
+    check_task_refused("s3:length=2",
+                       "word-problem: group s3 at length 2 has only 36 sequences, but n_train=10000 n_val=2000 "
+                       "n_test=2000 ask for 14000; lower them or raise length");
+    check_task_refused("s3:length=4,n_train=1295,n_val=1,n_test=1", "only 1296 sequences|ask for 1297");
+    check_task_refused("s3:length=4,n_train=1296,n_val=1,split=80-20",
+                       "only 1296 sequences|n_train=1296 n_val=1 (80-20)|1297");
+    check_task_refused("word-problem:group=z1,n_train=1,n_val=1,n_test=1", "only 1 sequence,|ask for 3");
+    check_task_refused("s3:n_train=4,split=80-20", "at least 5, got 4");
+    check_task_refused("s3:n_train=1G,n_val=1G,n_test=1G,length=11", "only 362797056 sequences|ask for 3000000000");
+}
+END_TEST
+
+START_TEST(a_full_arena_is_an_error_and_not_a_crash) {
+    struct task_choice c;
+    struct error e;
+    ck_assert_int_eq(task_parse(&c, "s5", &e), ST_OK);
+    task_host.fail_after = 1;
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_FAIL);
+    ck_assert_ptr_nonnull(strstr(e.text, "28800 bytes"));
+}
+END_TEST
+
+/* --- groups --------------------------------------------------------------------------------------- */
+
+START_TEST(s3_has_the_multiplication_table_of_the_specification) {
+    static const char *const rows[6] = {"012345", "104523", "230154", "325401", "451032", "543210"};
+    struct task_choice c;
+    open_task(&c, "s3", 1);
+    struct example x = new_example(&c.shape);
+    int seen[6][6] = {{0}};
+    for (int64_t i = 0; i < 200; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        ck_assert_int_eq(x.length, 16);
+        ck_assert_int_eq(x.targets[0], x.tokens[0]);
+        for (int t = 1; t < 16; t++) {
+            ck_assert_int_eq(x.targets[t], rows[x.targets[t - 1]][x.tokens[t]] - '0');
+            seen[x.targets[t - 1]][x.tokens[t]] = 1;
+        }
+    }
+    for (int a = 0; a < 6; a++)
+        for (int b = 0; b < 6; b++) ck_assert_int_eq(seen[a][b], 1);
+    free_example(&x);
+}
+END_TEST
+
+/* One-line tuples of S_n or A_n as decimal numbers, in ascending order: all numbers are tried. */
+static int tuples(int degree, bool even_only, int list[120]) {
+    int n = 0, limit = 1;
+    for (int i = 0; i < degree; i++) limit *= 10;
+    for (int number = 0; number < limit; number++) {
+        int digit[5], used = 0, inversions = 0;
+        for (int i = degree - 1, rest = number; i >= 0; i--, rest /= 10) digit[i] = rest % 10;
+        for (int i = 0; i < degree; i++) {
+            if (digit[i] < degree) used |= 1 << digit[i];
+            for (int j = 0; j < i; j++) inversions += digit[j] > digit[i];
+        }
+        if (used == (1 << degree) - 1 && (!even_only || inversions % 2 == 0)) list[n++] = number;
+    }
+    return n;
+}
+
+/* (a b)(i) = a(b(i)) on tuples written as numbers. */
+static int compose(int a, int b, int degree) {
+    int place[5], result = 0;
+    for (int i = degree - 1; i >= 0; i--, a /= 10) place[i] = a % 10;
+    for (int i = degree - 1, unit = 1; i >= 0; i--, b /= 10, unit *= 10) result += unit * place[b % 10];
+    return result;
+}
+
+static void check_permutation_group(const char *group, int degree, bool even_only) {
+    int list[120], n = tuples(degree, even_only, list), wrong_order = 0, steps = 0;
+    char text[64];
+    struct task_choice c;
+    snprintf(text, sizeof text, "word-problem:group=%s,length=20,n_train=300,n_val=1,n_test=1", group);
+    open_task(&c, text, 1);
+    ck_assert_int_eq(c.shape.vocab_in, n);
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < 300; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        int y = list[0];
+        for (int t = 0; t < 20; t++) {
+            int newest_last = compose(list[x.tokens[t]], y, degree);
+            y = compose(y, list[x.tokens[t]], degree);
+            ck_assert_msg(list[x.targets[t]] == y, "%s: position %d", group, t);
+            wrong_order += newest_last != y;
+            steps++;
+        }
+    }
+    if (n > 3)
+        ck_assert_msg(wrong_order > steps / 4, "%s: the order of composition does not show", group);
+    else
+        ck_assert_int_eq(wrong_order, 0); /* commutative */
+    free_example(&x);
+}
+
+START_TEST(permutation_groups_compose_tuples) {
+    check_permutation_group("s2", 2, false);
+    check_permutation_group("s3", 3, false);
+    check_permutation_group("s4", 4, false);
+    check_permutation_group("s5", 5, false);
+    check_permutation_group("a3", 3, true);
+    check_permutation_group("a4", 4, true);
+    check_permutation_group("a5", 5, true);
+}
+END_TEST
+
+START_TEST(a5_has_sixty_elements_in_the_order_of_the_specification) {
+    static const int first[4] = {1234, 1342, 1423, 2143}; /* 01234, 01342, 01423, 02143 */
+    int list[120];
+    ck_assert_int_eq(tuples(5, true, list), 60);
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(list[i], first[i]);
+    struct task_choice c;
+    open_task(&c, "a5", 1);
+    ck_assert_int_eq(c.shape.vocab_in, 60);
+    ck_assert_int_eq(c.shape.vocab_out, 60);
+}
+END_TEST
+
+START_TEST(cyclic_groups_add_residues) {
+    static const int sizes[] = {2, 7, 60, 1000};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        char text[64];
+        struct task_choice c;
+        snprintf(text, sizeof text, "word-problem:group=z%d,length=33", sizes[s]);
+        open_task(&c, text, 1);
+        ck_assert_int_eq(c.shape.vocab_in, sizes[s]);
+        struct example x = new_example(&c.shape);
+        for (int64_t i = 0; i < 100; i++) {
+            int sum = 0;
+            fill_example(&c, SPLIT_VAL, i, -7, &x);
+            for (int t = 0; t < 33; t++) ck_assert_int_eq(x.targets[t], sum = (sum + x.tokens[t]) % sizes[s]);
+        }
+        free_example(&x);
+    }
+}
+END_TEST
+
+/* --- sequences ------------------------------------------------------------------------------------ */
+
+static int64_t sequence_length; /* of compare_sequences */
+
+static int compare_sequences(const void *a, const void *b) {
+    return memcmp(a, b, (size_t)sequence_length * sizeof(int32_t));
+}
+
+/* Takes `per_split` examples, spread, of each split (all of them if negative); asserts that no two are equal. */
+static int64_t check_distinct(const char *text, uint64_t seed, int64_t per_split) {
+    struct task_choice c;
+    open_task(&c, text, seed);
+    const struct task_shape *s = &c.shape;
+    struct example x = new_example(s);
+    int64_t n = 0, room = 0;
+    for (int split = 0; split < SPLIT_COUNT; split++) room += per_split < 0 ? s->examples[split] : per_split;
+    int32_t *all = malloc((size_t)(room * s->T) * sizeof *all);
+    for (int split = 0; split < SPLIT_COUNT; split++) {
+        int64_t count = per_split < 0 ? s->examples[split] : per_split;
+        for (int64_t k = 0; k < count; k++) {
+            int64_t index = count == s->examples[split] ? k : spread(s, (enum split)split, (int)k, (int)count);
+            fill_example(&c, (enum split)split, index, -7, &x);
+            memcpy(all + n++ * s->T, x.tokens, (size_t)s->T * sizeof *all);
+        }
+    }
+    sequence_length = s->T;
+    qsort(all, (size_t)n, (size_t)s->T * sizeof *all, compare_sequences);
+    for (int64_t k = 1; k < n; k++)
+        ck_assert_msg(compare_sequences(all + (k - 1) * s->T, all + k * s->T) != 0, "%s has a sequence twice", text);
+    free(all);
+    free_example(&x);
+    return n;
+}
+
+START_TEST(splits_are_disjoint_and_sequences_distinct) {
+    for (const struct task_alias *a = task_find("word-problem")->aliases; a->name; a++)
+        for (uint64_t seed = 0; seed < 3; seed++) check_distinct(a->name, seed, strcmp(a->name, "s3-250") ? 1000 : 250);
+    check_distinct("s3", 1, -1);
+    check_distinct("s5:split=80-20", 1, 1000);
+    check_distinct("s5:length=4096", 1, 100);
+}
+END_TEST
+
+/* Small spaces used up to the last sequence, lengths even, odd, 1 and 2. */
+START_TEST(a_whole_space_has_each_sequence_once) {
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        ck_assert_int_eq(check_distinct("s3:length=4,n_train=1000,n_val=196,n_test=100", seed, -1), 1296);
+        ck_assert_int_eq(check_distinct("s3:length=4,n_train=1000,n_val=296,split=80-20", seed, -1), 1296);
+        ck_assert_int_eq(check_distinct("word-problem:group=s2,length=10,n_train=1000,n_val=12,n_test=12", seed, -1),
+                         1024);
+        ck_assert_int_eq(check_distinct("word-problem:group=z11,length=3,n_train=1,n_val=330,n_test=1000", seed, -1),
+                         1331);
+        ck_assert_int_eq(check_distinct("word-problem:group=z30,length=2,n_train=898,n_val=1,n_test=1", seed, -1), 900);
+        ck_assert_int_eq(check_distinct("word-problem:group=z1000,length=1,n_train=800,n_val=99,n_test=101", seed, -1),
+                         1000);
+        ck_assert_int_eq(check_distinct("word-problem:group=z2,length=2,n_train=2,n_val=1,n_test=1", seed, -1), 4);
+        ck_assert_int_eq(check_distinct("word-problem:group=a3,length=1,n_train=1,n_val=1,n_test=1", seed, -1), 3);
+    }
+}
+END_TEST
+
+/* Whether the first `count` examples of a split are the same in both tasks. */
+static bool same_sequences(const char *a, uint64_t seed_a, enum split split_a, const char *b, uint64_t seed_b,
+                           enum split split_b, int count) {
+    struct task_choice first, second;
+    open_task(&first, a, seed_a);
+    open_task(&second, b, seed_b);
+    struct example x = new_example(&first.shape), y = new_example(&second.shape);
+    bool same = true;
+    for (int i = 0; i < count && same; i++) {
+        fill_example(&first, split_a, i, -7, &x);
+        fill_example(&second, split_b, i, -7, &y);
+        same = same_example(&first.shape, &x, &y);
+    }
+    free_example(&x);
+    free_example(&y);
+    return same;
+}
+
+START_TEST(the_test_set_depends_on_group_and_length_alone) {
+    ck_assert(same_sequences("s3", 1, SPLIT_TEST, "s3-250:n_val=7", 99, SPLIT_TEST, 2000));
+    ck_assert(same_sequences("s3", 1, SPLIT_VAL, "s3-250", 99, SPLIT_VAL, 2000));
+    ck_assert(same_sequences("s4", 1, SPLIT_TEST, "s4:n_test=50", 2, SPLIT_TEST, 50));
+    ck_assert(same_sequences("s4", 1, SPLIT_TEST, "s4:split=80-20", 2, SPLIT_TEST, 2000));
+    ck_assert(
+        !same_sequences("s4", 1, SPLIT_VAL, "s4:n_test=50", 1, SPLIT_VAL, 50)); /* validation follows the test set */
+    ck_assert(!same_sequences("s3", 1, SPLIT_TEST, "s3", 1, SPLIT_VAL, 10));
+    /* Groups of the same order do not share sequences. */
+    ck_assert(!same_sequences("word-problem:group=s3", 1, SPLIT_TEST, "word-problem:group=z6", 1, SPLIT_TEST, 10));
+}
+END_TEST
+
+START_TEST(an_80_20_split_cuts_n_train) {
+    struct task_choice c;
+    open_task(&c, "s5:split=80-20,n_val=500", 1);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 80000);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TEST], 20000);
+    ck_assert_int_eq(c.shape.examples[SPLIT_VAL], 500);
+    open_task(&c, "s3:split=80-20,n_train=9", 1);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 8);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TEST], 1);
+}
+END_TEST
+
+START_TEST(shape_states_the_floors_of_the_specification) {
+    static const struct {
+        const char *name;
+        int64_t order, train;
+        double floor, chance;
+    } rows[] = {{"s3", 6, 10000, .219, .167},   {"s4", 24, 50000, .102, .042},  {"s5", 120, 100000, .070, .008},
+                {"a5", 60, 100000, .078, .017}, {"s3-250", 6, 250, .219, .167}, {"s4-3k", 24, 3000, .102, .042}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct task_choice c;
+        open_task(&c, rows[i].name, 1);
+        ck_assert(c.shape.T == 16 && c.shape.vocab_in == rows[i].order && c.shape.vocab_out == rows[i].order);
+        ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], rows[i].train);
+        ck_assert_int_eq(c.shape.examples[SPLIT_VAL], 2000);
+        ck_assert_int_eq(c.shape.examples[SPLIT_TEST], 2000);
+        ck_assert_double_eq_tol(c.shape.floor, rows[i].floor, 5e-4);
+        ck_assert_double_eq_tol(c.shape.chance, rows[i].chance, 5e-4);
+        ck_assert(c.shape.needs_causal && !c.shape.per_sequence && c.shape.solved == 0.99);
+    }
+}
+END_TEST
+
+/* Inputs uniform at every position and independent between positions, products uniform: within 3 sigma. */
+static void check_uniform(const char *text, enum split split, int64_t sequences) {
+    struct task_choice c;
+    open_task(&c, text, 5);
+    int g = (int)c.shape.vocab_in, T = (int)c.shape.T, half = T / 2;
+    int64_t *single = calloc((size_t)(T * g), sizeof *single), *last = calloc((size_t)g, sizeof *last);
+    int64_t *pairs = calloc((size_t)(3 * g * g), sizeof *pairs);
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < sequences; i++) {
+        fill_example(&c, split, i, -7, &x);
+        for (int t = 0; t < T; t++) single[t * g + x.tokens[t]]++;
+        pairs[x.tokens[0] * g + x.tokens[1]]++;
+        pairs[g * g + x.tokens[half - 1] * g + x.tokens[half]]++; /* either side of the Feistel halves */
+        pairs[2 * g * g + x.tokens[0] * g + x.tokens[T - 1]]++;
+        last[x.targets[T - 1]]++;
+    }
+    double pooled = 0;
+    for (int t = 0; t < T; t++) {
+        double z = chi_square_z(single + t * g, g, sequences);
+        ck_assert_msg(fabs(z) < 4, "%s: position %d is %.1f sigma from uniform", text, t, z); /* the worst of T */
+        pooled += z / sqrt(T);
+    }
+    ck_assert_msg(fabs(pooled) < 3, "%s: inputs are %.1f sigma from uniform", text, pooled);
+    for (int p = 0; p < 3; p++) {
+        double z = chi_square_z(pairs + p * g * g, g * g, sequences);
+        ck_assert_msg(fabs(z) < 3, "%s: pair %d is %.1f sigma from independent", text, p, z);
+    }
+    double z = chi_square_z(last, g, sequences);
+    ck_assert_msg(fabs(z) < 3, "%s: last product is %.1f sigma from uniform", text, z);
+    free(single);
+    free(last);
+    free(pairs);
+    free_example(&x);
+}
+
+START_TEST(sequences_are_uniform) {
+    check_uniform("s3", SPLIT_TRAIN, 10000);
+    check_uniform("s3:n_test=20000", SPLIT_TEST, 20000); /* consecutive numbers, upper digits all zero */
+    check_uniform("s5", SPLIT_TRAIN, 100000);
+    check_uniform("a5:n_val=50000", SPLIT_VAL, 50000);
+    check_uniform("word-problem:group=z2,length=40,n_train=20000", SPLIT_TRAIN, 20000);
+    check_uniform("word-problem:group=z10,length=7,n_train=50000", SPLIT_TRAIN, 50000);
+}
+END_TEST
+
+Suite *check_word_problem(void) {
+    Suite *suite = suite_create("word_problem");
+    TCase *tests = tcase_create("word_problem");
+    tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
+    tcase_add_test(tests, impossible_groups_are_refused);
+    tcase_add_test(tests, too_few_sequences_are_refused_with_the_numbers);
+    tcase_add_test(tests, a_full_arena_is_an_error_and_not_a_crash);
+    tcase_add_test(tests, s3_has_the_multiplication_table_of_the_specification);
+    tcase_add_test(tests, permutation_groups_compose_tuples);
+    tcase_add_test(tests, a5_has_sixty_elements_in_the_order_of_the_specification);
+    tcase_add_test(tests, cyclic_groups_add_residues);
+    tcase_add_test(tests, splits_are_disjoint_and_sequences_distinct);
+    tcase_add_test(tests, a_whole_space_has_each_sequence_once);
+    tcase_add_test(tests, the_test_set_depends_on_group_and_length_alone);
+    tcase_add_test(tests, an_80_20_split_cuts_n_train);
+    tcase_add_test(tests, shape_states_the_floors_of_the_specification);
+    tcase_add_test(tests, sequences_are_uniform);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

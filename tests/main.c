@@ -1,0 +1,76 @@
+/* main.c - runs the test suites: all of suites.def, or those named on the command line.
+ *
+ * Each test runs in a process of its own (libcheck forks), so a crash or a hang is one failed test. A forked OpenMP
+ * run-time can hang: nothing here may start threads, and suites do their work inside tests and checked fixtures.
+ *
+ *   check [--list] [SUITE...]      exit status: 0 all passed, 1 something failed, 2 no such suite */
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    const char *name;
+    Suite *(*make)(void);
+};
+
+#define CHECK(name) Suite *check_##name(void);
+#include "tests/suites.def"
+#undef CHECK
+
+static const struct entry suites[] = {
+#define CHECK(name) {#name, check_##name},
+#include "tests/suites.def"
+#undef CHECK
+};
+
+#define N_SUITES     (sizeof suites / sizeof suites[0])
+#define TEST_TIMEOUT "120" /* seconds for one test; libcheck's own default of 4 is too short on a busy machine */
+
+static bool is_wanted(const char *name, int n, char **names) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return n == 0;
+}
+
+static bool all_known(int n, char **names) {
+    bool known = true;
+    for (int i = 0; i < n; i++) {
+        bool found = false;
+        for (size_t s = 0; s < N_SUITES && !found; s++) found = strcmp(suites[s].name, names[i]) == 0;
+        if (!found) fprintf(stderr, "check: there is no suite \"%s\"; check --list names them\n", names[i]);
+        known = known && found;
+    }
+    return known;
+}
+
+/* Runs one suite, prints its line, adds to the totals. A suite without a test counts as a failure: it proves nothing. */
+static void run(const struct entry *suite, int *passed, int *failed) {
+    SRunner *runner = srunner_create(suite->make());
+    srunner_run_all(runner, CK_SILENT);
+    int bad = srunner_ntests_failed(runner), good = srunner_ntests_run(runner) - bad;
+    if (good + bad == 0) bad = 1;
+    if (srunner_ntests_failed(runner) > 0) srunner_print(runner, CK_NORMAL);
+    printf("  %-20s %5d passed %5d failed%s\n", suite->name, good, bad,
+           srunner_ntests_run(runner) == 0 ? " (no test ran)" : "");
+    fflush(stdout);
+    srunner_free(runner);
+    *passed += good;
+    *failed += bad;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (size_t s = 0; s < N_SUITES; s++) puts(suites[s].name);
+        return 0;
+    }
+    if (!all_known(argc - 1, argv + 1)) return 2;
+    setenv("CK_DEFAULT_TIMEOUT", TEST_TIMEOUT, 0);
+    int passed = 0, failed = 0;
+    for (size_t s = 0; s < N_SUITES; s++)
+        if (is_wanted(suites[s].name, argc - 1, argv + 1)) run(&suites[s], &passed, &failed);
+    printf("CUDA: not built; 0 cases run\n");
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}

@@ -1,0 +1,246 @@
+/* support.c - see support.h. */
+#include "tests/support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/batch.h"
+#include "core/philox.h"
+#include "kernels/gemm.h"
+
+void start_kernels(void) {
+    gemm_init();
+}
+
+/* --- dot ---------------------------------------------------------------------------------------------------------- */
+
+static void dot_infer(struct graph *g, struct call *c) {
+    if (!c->in[0] || !c->in[1]) return;
+    if (tensor_count(c->in[0]) != tensor_count(c->in[1]))
+        graph_fail(g, ST_FAIL, "dot: %s and %s differ in size", c->in[0]->name, c->in[1]->name);
+    else
+        graph_output(g, c, DT_REAL, 1, (int64_t[]){1});
+}
+
+static struct cost dot_cost(const struct call *c, enum pass pass) {
+    (void)pass;
+    double n = (double)tensor_count(c->in[0]);
+    return (struct cost){2 * n, 2 * n * sizeof(real)};
+}
+
+static const struct op op_dot = {
+    .name = "dot",
+    .maths = "y = before + sum_i x_i w_i",
+    .source = "",
+    .needs_in = 2,
+    .no_grad_in = 2,
+    .infer = dot_infer,
+    .cost = dot_cost,
+};
+
+static void dot_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const real *a = tensor_real(c->in[0]), *w = tensor_real(c->in[1]);
+    double sum = c->in[2] ? tensor_real(c->in[2])[0] : 0;
+    for (int64_t i = 0; i < tensor_count(c->in[0]); i++) sum += (double)a[i] * w[i];
+    tensor_real(c->out[0])[0] = (real)sum;
+}
+
+static void dot_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const real *w = tensor_real(c->in[1]);
+    real dy = call_dout(c, 0)[0];
+    for (int64_t i = 0; c->din[0] && i < tensor_count(c->in[0]); i++)
+        c->din[0][i] = (call_accumulates(c, 0) ? c->din[0][i] : 0) + dy * w[i];
+    if (c->din[2]) c->din[2][0] = (call_accumulates(c, 2) ? c->din[2][0] : 0) + dy;
+}
+
+static const struct kernel kernel_dot = {
+    .name = "dot_ref",
+    .op = &op_dot,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = dot_forward,
+    .backward = dot_backward,
+};
+
+struct tensor *dot(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *before) {
+    struct call *c = graph_record(g, &op_dot, NULL, 0, (struct tensor *[]){x, w, before}, 3);
+    return c ? c->out[0] : NULL;
+}
+
+const struct kernel *const *test_kernels(void) {
+    static const struct kernel *list[256];
+    int n = 0;
+    for (const struct kernel *const *k = kernel_list(); *k; k++) list[n++] = *k;
+    list[n] = &kernel_dot;
+    return list;
+}
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+void open_graph(struct graph *g, struct params *p, bool training, bool guards, const char *kernel) {
+    struct error e = {0};
+    struct graph_options options = {.training = training, .guards = guards, .kernel = kernel, .kernels = test_kernels()};
+    ck_assert_msg(graph_create(g, &options, p, &e) == ST_OK, "%s", e.text);
+}
+
+void plan_graph(struct graph *g) {
+    struct error e = {0};
+    ck_assert_msg(graph_plan(g, &e) == ST_OK, "%s", e.text);
+}
+
+struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, int64_t c, bool needs_grad) {
+    return graph_input(g, name, b == 0 ? 1 : c == 0 ? 2 : 3, (int64_t[]){a, b, c}, needs_grad);
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------- */
+
+double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t i) {
+    struct rng r = rng_at((uint64_t)t->id, STREAM_TEST, (uint64_t)i);
+    uint32_t word = rng_u32(&r);
+    double uniform = rng_u32(&r) * 0x1p-32;
+    if (t->dtype == DT_I32) return t->ignorable && word % 4 == 0 ? IGNORED : (double)rng_below(&r, (uint64_t)t->limit);
+    double sign = positive || (word & 1) ? 1 : -1;
+    if (fill == FILL_WHOLE) return (double)(word % 3) * sign + 0.0; /* not -0 */
+    return sign * (0.1 + (fill == FILL_WIDE ? 29.9 : 0.8) * uniform);
+}
+
+void fill_tensor(struct tensor *t, enum fill fill, bool positive) {
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        double v = fill_value(t, fill, positive, i);
+        if (t->dtype == DT_I32) tensor_i32(t)[i] = (int32_t)v;
+        else tensor_real(t)[i] = (real)v;
+    }
+}
+
+void fill_inputs(struct graph *g, enum fill fill, bool positive) {
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        if (t->producer < 0 && !t->base && !t->param) fill_tensor(t, fill, positive);
+    }
+}
+
+double value_at(const struct tensor *t, int64_t i) {
+    return t->dtype == DT_I32 ? tensor_i32(t)[i] : tensor_real(t)[i];
+}
+
+struct step_state first_state(void) {
+    return (struct step_state){.seed = 12345, .lr = 1e-3};
+}
+
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
+
+struct difference compare_reals(const real *got, const real *want, int64_t n) {
+    struct difference d = {.at = 0, .got = got[0], .want = want[0], .error = -1};
+    for (int64_t i = 0; i < n; i++) {
+        double error = fabs((double)got[i] - (double)want[i]);
+        if (!isfinite(error)) error = INFINITY;
+        if (fabs((double)want[i]) > d.scale) d.scale = fabs((double)want[i]);
+        if (error > d.error) {
+            d.at = i;
+            d.got = got[i];
+            d.want = want[i];
+            d.error = error;
+        }
+    }
+    return d;
+}
+
+void expect_close(const real *got, const real *want, int64_t n, double bound, const char *what) {
+    struct difference d = compare_reals(got, want, n);
+    double allowed = bound * fmax(1, d.scale);
+    ck_assert_msg(d.error <= allowed, "%s: element %lld is %.9g, want %.9g, off by %.3g, allowed %.3g", what,
+                  (long long)d.at, d.got, d.want, d.error, allowed);
+}
+
+void expect_same_bits(const void *got, const void *want, int64_t n, const char *what) {
+    const real *a = got, *b = want;
+    if (!memcmp(a, b, (size_t)n * sizeof *a)) return;
+    int64_t i = 0;
+    while (!memcmp(a + i, b + i, sizeof *a)) i++;
+    ck_abort_msg("%s: the bits differ, first at element %lld of %lld: %.17g and %.17g", what, (long long)i,
+                 (long long)n, (double)a[i], (double)b[i]);
+}
+
+/* --- nets --------------------------------------------------------------------------------------------------------- */
+
+const char *const small_models[] = {
+    "bdlru:m=3,blocks=4",
+    "bdlru:m=2,blocks=5,gate=sigmoid",
+    "bdlru:m=1,blocks=7,gate=relu",
+    "bdlru:m=2,blocks=3,gate=none,gate-init=0.2",
+    "bdlru:m=3,blocks=4,selective=no",
+    "hlru:m=3,channels=6",
+    "hlru:m=2,channels=7,layout=observer",
+    "hlru:m=2,channels=6,selective=no",
+    "lru:state=9",
+    "lstm",
+    "lstm:hidden=10",
+    "template",
+    NULL,
+};
+
+/* The optimiser's inputs are memory that exists already: the loss of the net, the flat blocks of the parameters. */
+static struct tensor *external(struct graph *g, const char *name, int64_t n, real *data) {
+    struct tensor *t = graph_input(g, name, 1, (int64_t[]){n}, false);
+    ck_assert_ptr_nonnull(t);
+    t->data = data;
+    return t;
+}
+
+static void record_update(struct trial *t, const char *kernel) {
+    struct params *p = &t->params;
+    struct error e = {0};
+    struct schedule schedule = {.kind = SCHEDULE_CONSTANT, .lr = 1e-2};
+    t->segments[0] = (struct adamw_segment){0, p->floats, 0.1};
+    struct adamw_attr attr = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip = 1, .n_segments = 1, .segments = t->segments};
+    struct graph_options options = {.kernel = kernel, .kernels = test_kernels()};
+    ck_assert_msg(graph_create(&t->update, &options, NULL, &e) == ST_OK, "%s", e.text);
+    struct tensor *grad = external(&t->update, "grad", p->floats, p->grad);
+    step_begin(&t->update, external(&t->update, "loss", 1, t->net.loss->data), grad, &schedule);
+    adamw(&t->update, external(&t->update, "value", p->floats, p->value), grad,
+          external(&t->update, "moment1", p->floats, p->moment1), external(&t->update, "moment2", p->floats, p->moment2),
+          &attr);
+    plan_graph(&t->update);
+}
+
+void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
+    struct error e = {0};
+    struct model_choice choice;
+    struct backbone b = {.dim = s->D, .layers = s->layers, .mlp = s->mlp, .norm = s->norm, .dropout = s->dropout};
+    struct net_shape shape = {s->B, s->T, s->V, s->V};
+    *t = (struct trial){.state = {.seed = seed}};
+    ck_assert_msg(params_create(&t->params, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(model_parse(&choice, s->model, &e) == ST_OK, "%s: %s", s->model, e.text);
+    open_graph(&t->graph, &t->params, !s->evaluation, s->guards, s->kernel ? s->kernel : "");
+    ck_assert_msg(net_build(&t->net, &t->graph, &b, &choice, &shape, &e) == ST_OK, "%s: %s", s->model, e.text);
+    graph_keep(&t->graph, t->net.logits);
+    ck_assert_msg(params_reserve(&t->params, true, &e) == ST_OK, "%s", e.text);
+    params_init(&t->params, seed);
+    plan_graph(&t->graph);
+    record_update(t, s->kernel && !strcmp(s->kernel, "reference") ? "reference" : "");
+    trial_fill(t, seed, 0);
+}
+
+void trial_fill(struct trial *t, uint64_t seed, int64_t step) {
+    struct rng r = rng_at(seed, STREAM_DATA, (uint64_t)step);
+    for (int64_t i = 0; i < tensor_count(t->net.tokens); i++) {
+        tensor_i32(t->net.tokens)[i] = (int32_t)rng_below(&r, (uint64_t)t->net.tokens->limit);
+        int32_t target = (int32_t)rng_below(&r, (uint64_t)t->net.targets->limit);
+        tensor_i32(t->net.targets)[i] = rng_below(&r, 8) ? target : IGNORED;
+    }
+}
+
+void trial_step(struct trial *t, uint64_t seed) {
+    trial_fill(t, seed, t->state.step);
+    graph_forward(&t->graph, &t->state);
+    graph_backward(&t->graph, &t->state);
+    graph_forward(&t->update, &t->state);
+}
+
+void trial_close(struct trial *t) {
+    graph_free(&t->update);
+    graph_free(&t->graph);
+    params_free(&t->params);
+}

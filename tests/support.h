@@ -1,0 +1,105 @@
+/* support.h - what several suites share: a test-only op that makes any tensors a loss, filling, comparing, and small
+ * trainings. Everything aborts the running test with a message when it cannot do its work. */
+#ifndef LRNN_TESTS_SUPPORT_H
+#define LRNN_TESTS_SUPPORT_H
+
+#include "kernels/kernel.h"
+#include "models/model.h"
+#include "tests/testing.h"
+
+/* Machine epsilon of `real`: 2^-23 or 2^-52. */
+#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23)
+
+/* For tcase_add_checked_fixture: what main() does for the program. */
+void start_kernels(void);
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+/* y[0] = before[0] + sum_i x_i w_i; before may be NULL. Gradients flow to x and before, none to w. With it any set of
+ * tensors becomes one scalar root, and a tensor gets a second consumer. */
+struct tensor *dot(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *before);
+
+/* kernel_list() and behind it the kernel of dot; NULL-terminated. */
+const struct kernel *const *test_kernels(void);
+
+/* An empty graph over test_kernels(); kernel "" = first applicable. Ends the test on an error. */
+void open_graph(struct graph *g, struct params *p, bool training, bool guards, const char *kernel);
+
+/* graph_plan, ending the test on an error. */
+void plan_graph(struct graph *g);
+
+/* Real input of up to three axes; a size of 0 ends them. */
+struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, int64_t c, bool needs_grad);
+
+/* --- values ------------------------------------------------------------------------------------------------------- */
+
+enum fill {
+    FILL_SMALL,  /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
+    FILL_WIDE,   /* the same up to 30: gates and activations saturate */
+    FILL_WHOLE   /* whole numbers -2..2: sums of products are exact in any order */
+};
+
+/* Element i of the input with that id: a pure function, so that two graphs hold the same and nobody keeps a copy. Ids
+ * lie below the tensor's limit, every fourth one or so is IGNORED where that is allowed. `positive`: magnitudes only. */
+double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t i);
+
+/* Fills one tensor, or all inputs of a planned graph. */
+void fill_tensor(struct tensor *t, enum fill fill, bool positive);
+void fill_inputs(struct graph *g, enum fill fill, bool positive);
+
+/* Element i of values, real or id. */
+double value_at(const struct tensor *t, int64_t i);
+
+/* A step state as the first step of a run has it. */
+struct step_state first_state(void);
+
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
+
+struct difference {
+    int64_t at;                     /* where |got - want| is largest; a value that is not finite beats all others */
+    double got, want, error, scale; /* scale: largest |want| */
+};
+
+struct difference compare_reals(const real *got, const real *want, int64_t n);
+
+/* Fails the test unless every |got - want| <= bound * max(1, largest |want|). `what` names the tensor. */
+void expect_close(const real *got, const real *want, int64_t n, double bound, const char *what);
+
+/* Fails the test unless the bits agree. */
+void expect_same_bits(const void *got, const void *want, int64_t n, const char *what);
+
+/* --- nets --------------------------------------------------------------------------------------------------------- */
+
+/* Every mixer with options that cover its variants, at sizes of a few thousand parameters; ends with NULL. */
+extern const char *const small_models[];
+
+/* A net, its parameters, and an optimiser step over them. */
+struct trial {
+    struct params params;
+    struct graph graph, update;
+    struct net net;
+    struct step_state state;
+    struct adamw_segment segments[1];
+};
+
+struct trial_shape {
+    const char *model;   /* "bdlru:m=2,blocks=4" */
+    int64_t B, T, V, D, layers;
+    int mlp, norm;
+    double dropout;
+    const char *kernel;  /* "" or "reference" */
+    bool guards, evaluation;
+};
+
+/* Records, plans and initialises (parameters and tokens from `seed`). */
+void trial_open(struct trial *t, const struct trial_shape *shape, uint64_t seed);
+
+/* New tokens and targets, a function of (seed, step); one target in eight is IGNORED. */
+void trial_fill(struct trial *t, uint64_t seed, int64_t step);
+
+/* forward, backward, update. */
+void trial_step(struct trial *t, uint64_t seed);
+
+void trial_close(struct trial *t);
+
+#endif

@@ -1,0 +1,84 @@
+/* task_examples.c - see task_examples.h. */
+#include "tests/task_examples.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD 0x5a5a5a /* exact in a float too */
+
+struct arena task_host;
+
+void reserve_task_host(void) {
+    struct error e;
+    ck_assert_int_eq(arena_reserve(&task_host, (size_t)64 << 20, &e), ST_OK);
+}
+
+void free_task_host(void) {
+    arena_free(&task_host);
+}
+
+void open_task(struct task_choice *choice, const char *text, uint64_t seed) {
+    struct error e = {ST_OK, ""};
+    enum status status = task_parse(choice, text, &e);
+    if (status == ST_OK) status = task_open(choice, seed, &task_host, &e);
+    ck_assert_msg(status == ST_OK, "%s: %s", text, e.text);
+}
+
+struct example new_example(const struct task_shape *s) {
+    struct example x = {NULL, NULL, NULL, 0};
+    int64_t targets = s->per_sequence ? 1 : s->T;
+    if (s->vocab_in > 0)
+        x.tokens = malloc((size_t)(s->T + 1) * sizeof *x.tokens);
+    else
+        x.values = malloc((size_t)(s->T * s->channels + 1) * sizeof *x.values);
+    x.targets = malloc((size_t)(targets + 1) * sizeof *x.targets);
+    ck_assert(x.targets && (x.tokens || x.values));
+    return x;
+}
+
+void free_example(struct example *x) {
+    free(x->tokens);
+    free(x->values);
+    free(x->targets);
+}
+
+void fill_example(const struct task_choice *c, enum split split, int64_t index, int32_t dirt, struct example *x) {
+    const struct task_shape *s = &c->shape;
+    int64_t targets = s->per_sequence ? 1 : s->T, values = s->T * s->channels;
+    for (int64_t t = 0; x->tokens && t < s->T; t++) x->tokens[t] = dirt;
+    for (int64_t t = 0; x->values && t < values; t++) x->values[t] = (real)dirt;
+    for (int64_t t = 0; t < targets; t++) x->targets[t] = IGNORED;
+    if (x->tokens) x->tokens[s->T] = GUARD;
+    if (x->values) x->values[values] = GUARD;
+    x->targets[targets] = GUARD;
+    x->length = -1;
+    c->task->fill(c->inst, split, index, x);
+    ck_assert_msg((!x->tokens || x->tokens[s->T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
+                      x->targets[targets] == GUARD,
+                  "%s writes behind its rows", c->name);
+}
+
+bool same_example(const struct task_shape *s, const struct example *a, const struct example *b) {
+    size_t targets = (size_t)(s->per_sequence ? 1 : s->T);
+    if (a->length != b->length || memcmp(a->targets, b->targets, targets * sizeof *a->targets) != 0) return false;
+    if (a->tokens) return memcmp(a->tokens, b->tokens, (size_t)s->T * sizeof *a->tokens) == 0;
+    return memcmp(a->values, b->values, (size_t)(s->T * s->channels) * sizeof *a->values) == 0;
+}
+
+int64_t spread(const struct task_shape *s, enum split split, int k, int count) {
+    return (s->examples[split] - 1) * k / (count - 1);
+}
+
+void check_task_refused(const char *text, const char *words) {
+    struct task_choice c;
+    struct error e = {ST_OK, ""};
+    enum status status = task_parse(&c, text, &e);
+    if (status == ST_OK) status = task_open(&c, 1, &task_host, &e);
+    ck_assert_msg(status == ST_USAGE && e.status == ST_USAGE, "%s: status %d", text, status);
+    ck_assert(!strchr(e.text, '\n'));
+    char copy[512];
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok(copy, "|"); word; word = strtok(NULL, "|"))
+        ck_assert_msg(strstr(e.text, word) != NULL, "%s: no \"%s\" in \"%s\"", text, word, e.text);
+}
