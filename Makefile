@@ -153,6 +153,9 @@ bench: all
 
 install: all
 	install -D -m 755 $(LRNN) $(DESTDIR)$(PREFIX)/bin/lrnn$(f64)
+	install -d $(DESTDIR)$(PREFIX)/share/lrnn/plots $(DESTDIR)$(PREFIX)/share/lrnn/results
+	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/lrnn/plots
+	install -m 644 results/published.csv $(DESTDIR)$(PREFIX)/share/lrnn/results
 
 clean:
 	rm -rf $(BUILD) ./lrnn ./lrnn-f64

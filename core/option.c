@@ -35,6 +35,7 @@ bool parse_double(const char *text, double *value) {
 int format_double(double value, char *buffer, size_t size) {
     if (isnan(value)) return snprintf(buffer, size, "nan");
     if (isinf(value)) return snprintf(buffer, size, value < 0 ? "-inf" : "inf");
+    if (fabs(value) < 1e15 && value == floor(value)) return snprintf(buffer, size, "%.0f", value);
     char text[40];
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);

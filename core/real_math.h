@@ -60,14 +60,15 @@ LRNN_INLINE real real_of_bits(uint32_t u) {
     return x;
 }
 
-/* e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. The clamp bounds lie just beyond overflow and underflow, so
- * exp(89) is inf and exp(-104) is 0. 2^k is applied in two factors because k alone may leave the exponent's range; the
- * second multiplication rounds once into the denormals. */
+/* e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. `magic` is 1.5 * 2^23 + 126: adding it to x / ln 2 rounds and
+ * leaves k + 126, the exponent field of 2^(k-1), in the low bits; the other factor 2 goes into the polynomial's last
+ * step. The lower clamp makes that field 0, so results below 1.66e-38 (1.4 times the smallest normal) are 0; the upper
+ * one lies beyond overflow, so e^89 is inf. */
 LRNN_INLINE real real_exp(real x) {
-    const real magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, held in the low bits */
-    real y = x < -104.0f ? -104.0f : x;
-    y = y > 89.0f ? 89.0f : y;
+    const real magic = 12582912.0f + 126.0f;
+    real y = x < -87.3f ? -87.3f : x;
     real shifted = real_fma(y, 1.44269504088896341f, magic);
+    shifted = shifted > magic + 128.0f ? magic + 128.0f : shifted;
     real k = shifted - magic;
     real r = real_fma(k, -0.693359375f, y); /* ln 2 in two parts; k times the first part is exact */
     r = real_fma(k, 2.12194440e-4f, r);
@@ -76,10 +77,8 @@ LRNN_INLINE real real_exp(real x) {
     p = real_fma(p, r, 4.1665795894e-2f);
     p = real_fma(p, r, 1.6666665459e-1f);
     p = real_fma(p, r, 5.0000001201e-1f);
-    p = real_fma(p, r * r, r) + 1.0f;
-    uint32_t ki = real_bits(shifted) - real_bits(magic) + 512; /* k + 512 >= 0, so that halving is a plain shift */
-    uint32_t low = ki >> 1, high = ki - low;
-    return p * real_of_bits((low - 256 + 127) << 23) * real_of_bits((high - 256 + 127) << 23);
+    p = real_fma(p, r * r, r);
+    return real_fma(p, 2.0f, 2.0f) * real_of_bits(real_bits(shifted) << 23);
 }
 
 /* log(f + 1) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus e ln 2. */

@@ -9,6 +9,7 @@
 #include "harness/bench.h"
 #include "harness/report.h"
 #include "kernels/gemm.h"
+#include "kernels/kernel.h"
 
 extern const struct command command_bench;
 

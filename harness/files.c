@@ -31,18 +31,23 @@ void path_folder(const char *path, char *folder, size_t size) {
     else snprintf(folder, size, "%.*s", (int)(slash - path), path);
 }
 
+/* One folder, its entry made durable. */
+static enum status make_one(const char *path, struct error *e) {
+    if (mkdir(path, 0777) == 0) return folder_sync(path, e);
+    if (errno == EEXIST) return ST_OK;
+    return fail(e, ST_FAIL, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
 enum status make_folder(const char *path, struct error *e) {
     char partial[PATH_BYTES];
     TRY(path_format(partial, sizeof partial, e, "%s", path));
-    for (char *p = partial + 1; *p; p++) {
+    for (char *p = partial + (*partial != 0); *p; p++) {
         if (*p != '/') continue;
         *p = 0;
-        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-            return fail(e, ST_FAIL, "cannot make the folder %s: %s", partial, strerror(errno));
+        TRY(make_one(partial, e));
         *p = '/';
     }
-    if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-        return fail(e, ST_FAIL, "cannot make the folder %s: %s", partial, strerror(errno));
+    TRY(make_one(partial, e));
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return fail(e, ST_FAIL, "cannot make the folder %s: a file of that name is there", path);

@@ -280,6 +280,7 @@ static enum status verify(json_t *root, const char *path, const char *run_id, st
 
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e) {
+    if (size == 0 || text[size - 1] != '\n') return fail(e, ST_DATA, "%s is cut off after %zu bytes", path, size);
     json_error_t reason;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
     if (!root && json_error_code(&reason) == json_error_out_of_memory)

@@ -126,7 +126,7 @@ static const char *skip_reason(const struct check *c) {
         const struct call *call = &c->graph.calls[i];
         if (call->op != k->op) continue;
         used = true;
-        if (k->applicable && !k->applicable(call, &why)) return why;
+        if (k->applicable && !k->applicable(call, &why)) return why ? why : "it does not apply";
     }
     return used ? NULL : "the mixer has no such op";
 }

@@ -108,7 +108,7 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 #define real_erfc erfcf
 #endif
 
-/* f is a constant wherever these two are inlined, so the switch is gone before the loop becomes vectors. */
+/* f is a constant where these two are inlined into a vector loop, so the switch is gone before vectors are made. */
 ALWAYS_INLINE real value_of(enum activation f, real x) {
     switch (f) {
     case ACT_RELU: return x > 0 ? x : 0;
@@ -152,14 +152,19 @@ ALWAYS_INLINE real slope_of(enum activation f, real x) {
     return 1;
 }
 
+/* In double, libm is called an element at a time and there is nothing to make vectors of. */
 ALWAYS_INLINE void value_loop(enum activation f, struct range span, const real *restrict x, real *restrict y) {
+#if !REAL_IS_DOUBLE
 #pragma omp simd
+#endif
     for (int64_t i = span.begin; i < span.end; i++) y[i] = value_of(f, x[i]);
 }
 
 ALWAYS_INLINE void slope_loop(enum activation f, struct range span, const real *restrict x, const real *restrict dy,
                               real *restrict dx, bool accumulate) {
+#if !REAL_IS_DOUBLE
 #pragma omp simd
+#endif
     for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], accumulate, dy[i] * slope_of(f, x[i]));
 }
 
@@ -170,13 +175,11 @@ static void value_span(enum activation f, struct range span, const real *x, real
     case ACT_TANH: value_loop(ACT_TANH, span, x, y); break;
     case ACT_SILU: value_loop(ACT_SILU, span, x, y); break;
     case ACT_GELU_TANH: value_loop(ACT_GELU_TANH, span, x, y); break;
-    case ACT_GELU_ERF: value_loop(ACT_GELU_ERF, span, x, y); break;
     case ACT_SOFTPLUS: value_loop(ACT_SOFTPLUS, span, x, y); break;
     case ACT_EXP: value_loop(ACT_EXP, span, x, y); break;
     case ACT_NEG: value_loop(ACT_NEG, span, x, y); break;
-    case ACT_SIN: value_loop(ACT_SIN, span, x, y); break;
-    case ACT_COS: value_loop(ACT_COS, span, x, y); break;
-    case ACT_COUNT: break;
+    default: /* those that call libm */
+        for (int64_t i = span.begin; i < span.end; i++) y[i] = value_of(f, x[i]);
     }
 }
 
@@ -187,13 +190,11 @@ static void slope_span(enum activation f, struct range span, const real *x, cons
     case ACT_TANH: slope_loop(ACT_TANH, span, x, dy, dx, add_to); break;
     case ACT_SILU: slope_loop(ACT_SILU, span, x, dy, dx, add_to); break;
     case ACT_GELU_TANH: slope_loop(ACT_GELU_TANH, span, x, dy, dx, add_to); break;
-    case ACT_GELU_ERF: slope_loop(ACT_GELU_ERF, span, x, dy, dx, add_to); break;
     case ACT_SOFTPLUS: slope_loop(ACT_SOFTPLUS, span, x, dy, dx, add_to); break;
     case ACT_EXP: slope_loop(ACT_EXP, span, x, dy, dx, add_to); break;
     case ACT_NEG: slope_loop(ACT_NEG, span, x, dy, dx, add_to); break;
-    case ACT_SIN: slope_loop(ACT_SIN, span, x, dy, dx, add_to); break;
-    case ACT_COS: slope_loop(ACT_COS, span, x, dy, dx, add_to); break;
-    case ACT_COUNT: break;
+    default: /* those that call libm */
+        for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], add_to, dy[i] * slope_of(f, x[i]));
     }
 }
 

@@ -39,7 +39,7 @@ static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Partial weight gradients of tiles 1.. (tile 0 writes the gradient itself), then partial bias gradients of all tiles. */
+/* Partial weight gradients of tiles 1.. (tile 0 writes the gradient itself), then partial bias gradients of all. */
 static int64_t bias_partials_at(const struct call *c) {
     return (tile_count(tensor_rows(c->in[0])) - 1) * ((tensor_count(c->in[1]) + 15) / 16 * 16);
 }
@@ -76,7 +76,7 @@ static void linear_cpu_backward(const struct call *c, const struct exec *exec) {
     if (c->din[2]) sum_partials(O, tiles, partial_db, O, c->din[2], call_accumulates(c, 2));
 }
 
-/* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units of its own size. */
+/* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units. */
 const struct kernel kernel_linear_cpu = {
     .name = "linear_cpu",
     .op = &op_linear,

@@ -1,5 +1,5 @@
-/* norm_cpu.c - RMSNorm and LayerNorm: chunks of rows on threads, the columns of a row in vectors; parameter gradients as
- * one partial sum a chunk, added in order. The equations are in norm.c. */
+/* norm_cpu.c - RMSNorm and LayerNorm: chunks of rows on threads, the columns of a row in vectors; parameter gradients
+ * as one partial sum a chunk, added in order. The equations are in norm.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -21,7 +21,7 @@ static struct statistics row_statistics(int64_t D, const real *x, bool layer, re
 #pragma omp simd reduction(+ : squares)
     for (int64_t i = 0; i < D; i++) {
         real d = x[i] - s.mean;
-        squares = real_fma(d, d, squares);
+        squares += d * d;
     }
     s.q = 1 / real_sqrt(squares / (real)D + eps);
     return s;
@@ -59,7 +59,7 @@ static void row_dx(int64_t D, const real *x, const real *w, const real *dy, stru
     for (int64_t i = 0; i < D; i++) {
         real e = dy[i] * w[i];
         mean_e += e;
-        mean_en = real_fma(e, (x[i] - s.mean) * s.q, mean_en);
+        mean_en += e * ((x[i] - s.mean) * s.q);
     }
     mean_e = layer ? mean_e / (real)D : 0;
     mean_en /= (real)D;
@@ -103,8 +103,8 @@ static void norm_cpu_backward(const struct call *c, const struct exec *exec) {
     if (db) sum_partials(D, chunks, db, D, c->din[2], call_accumulates(c, 2));
 }
 
-/* Tolerance: sums over the D columns and R rows in working precision err by about sqrt(D) and sqrt(R) units, and the two
- * means of dx cancel against e. */
+/* Tolerance: sums over the D columns and R rows in working precision err by about sqrt(D) and sqrt(R) units, and the
+ * two means of dx cancel against e. */
 const struct kernel kernel_rmsnorm_cpu = {
     .name = "rmsnorm_cpu",
     .op = &op_rmsnorm,

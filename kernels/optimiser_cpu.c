@@ -32,8 +32,9 @@ static void step_begin_cpu_forward(const struct call *c, const struct exec *exec
 /* Elements [begin, end) of one segment. */
 static void update(const struct call *c, int64_t begin, int64_t end, struct adamw_scalars k, double shrink) {
     const struct adamw_attr *a = c->attr;
-    real *restrict w = tensor_real(c->in[0]), *restrict m1 = tensor_real(c->in[2]), *restrict m2 = tensor_real(c->in[3]);
+    real *restrict w = tensor_real(c->in[0]);
     const real *restrict grad = tensor_real(c->in[1]);
+    real *restrict m1 = tensor_real(c->in[2]), *restrict m2 = tensor_real(c->in[3]);
     real scale_g = (real)k.gradient, rate = (real)k.rate, root = (real)k.root, eps = (real)a->eps, keep = (real)shrink;
     real b1 = (real)a->beta1, b2 = (real)a->beta2, rest1 = (real)(1 - a->beta1), rest2 = (real)(1 - a->beta2);
 #pragma omp simd

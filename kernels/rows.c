@@ -32,7 +32,8 @@ static void repeat_rows_infer(struct graph *g, struct call *c) {
     if (c->in[0]->rank != 1)
         graph_fail(g, ST_USAGE, "repeat_rows: p has rank %d, expected 1", c->in[0]->rank);
     else if (a->B < 1 || a->T < 1)
-        graph_fail(g, ST_USAGE, "repeat_rows: batch %" PRId64 " and length %" PRId64 " must both be at least 1", a->B, a->T);
+        graph_fail(g, ST_USAGE, "repeat_rows: batch %" PRId64 " and length %" PRId64 " must both be at least 1", a->B,
+                   a->T);
     else
         graph_output(g, c, DT_REAL, 3, (int64_t[]){a->B, a->T, c->in[0]->dims[0]});
 }
@@ -125,7 +126,7 @@ static void repeat_rows_ref_forward(const struct call *c, const struct exec *exe
     for (int64_t i = 0; i < rows * C; i++) y[i] = p[i % C];
 }
 
-/* Input `vector` gets the column sums of dy, times x for scale; input 0 of bias and scale gets dy, times s for scale. */
+/* The vector gets the column sums of dy, times x for scale; input 0 of bias and scale gets dy, times s for scale. */
 static void rows_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->out[0]), C = tensor_cols(c->out[0]);

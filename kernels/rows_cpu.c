@@ -1,4 +1,4 @@
-/* rows_cpu.c - bias, scale and repeat_rows: chunks of rows on threads, columns in vectors. The equations are in rows.c. */
+/* rows_cpu.c - bias, scale and repeat_rows: chunks of rows on threads, columns in vectors. Equations: rows.c. */
 #include <string.h>
 
 #include "kernels/dense.h"
@@ -65,7 +65,7 @@ static void rows_cpu_backward(const struct call *c, const struct exec *exec) {
         copy_gradient(rows * C, dy, c->din[0], call_accumulates(c, 0));
 }
 
-/* Tolerance of all three: the forward is exact; column sums over R rows in working precision err by about sqrt(R) units. */
+/* Tolerance of all three: forward is exact; sums over R rows in working precision err by about sqrt(R) units. */
 const struct kernel kernel_bias_cpu = {
     .name = "bias_cpu",
     .op = &op_bias,

@@ -11,6 +11,7 @@
 #include "kernels/scan.h"
 
 #define ROW_MAX (SCAN_ORDER_MAX + 1)
+#define PREFETCH_BYTES 2048 /* distance; more evicts, less comes late */
 
 /* One task: element 0 of batch b and of its strip; width blocks. dz and dv may be NULL. */
 struct task {
@@ -56,22 +57,16 @@ GATE_INLINE real row_forward(enum gate gate, int m, int64_t N, const real *z, re
     return sum;
 }
 
-#ifndef AHEAD
-#define AHEAD 4096
-#endif
-#ifndef PFW
-#define PFW 1
-#endif
 /* How many rows of gates ahead of use to prefetch. */
 static int64_t rows_ahead(const struct task *s, int m) {
-    return AHEAD / ((m + 1) * s->width * (int64_t)sizeof(real)) + 1;
+    return PREFETCH_BYTES / ((m + 1) * s->width * (int64_t)sizeof(real)) + 1;
 }
 
 /* Row r of the task's T*m rows of gates: the hardware does not follow m + 1 short runs on its own. */
-static void prefetch_row(const struct task *s, const real *z, int m, int64_t r) {
+static void prefetch_row(const struct task *s, int m, int64_t r) {
     if (r < 0 || r >= s->T * m) return;
     for (int j = 0; j <= m; j++)
-        for (int64_t k = 0; k < s->width; k += SCAN_VECTOR) __builtin_prefetch(z + (r * (m + 1) + j) * s->N + k);
+        for (int64_t k = 0; k < s->width; k += SCAN_VECTOR) __builtin_prefetch(s->z + (r * (m + 1) + j) * s->N + k);
 }
 
 GATE_INLINE void walk_forward(enum gate gate, int m, const struct task *s) {
@@ -83,7 +78,7 @@ GATE_INLINE void walk_forward(enum gate gate, int m, const struct task *s) {
         const real *h_prev = t ? h - m * N : zeros;
         int64_t prev = t ? N : 0;
         for (int i = 0; i < m; i++) {
-            prefetch_row(s, s->z, m, t * m + i + ahead);
+            prefetch_row(s, m, t * m + i + ahead);
 #pragma omp simd
             for (int64_t k = 0; k < s->width; k++)
                 h[i * N + k] = row_forward(gate, m, N, z + i * (m + 1) * N + k, v[i * N + k], h_prev + k, prev);
@@ -132,8 +127,7 @@ GATE_INLINE void walk_backward(enum gate gate, int m, const struct task *s) {
         const real *h_prev = t ? h - m * N : zeros;
         int64_t prev = t ? N : 0;
         for (int i = m - 1; i >= 0; i--) {
-            prefetch_row(s, s->z, m, t * m + i - ahead);
-            if (PFW && dz_direct) prefetch_row(s, s->dz, m, t * m + i - ahead);
+            prefetch_row(s, m, t * m + i - ahead);
             const real *z_row = z + i * (m + 1) * N;
             real *dz_out = s->dz ? s->dz + (t * m + i) * (m + 1) * N : NULL, *dz = dz_direct ? dz_out : dz_row;
             real *dv_out = s->dv ? s->dv + (t * m + i) * N : NULL, *dv = dv_direct ? dv_out : dv_row;

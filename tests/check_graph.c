@@ -362,6 +362,7 @@ END_TEST
 
 /* y = x, with one element too many written: forward if spill_forward, else by the gradient. */
 static bool spill_forward;
+#define SPILL_SIZE 16 /* fills whole units of the plan, so the guard lies right behind */
 
 static void spill_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
@@ -404,14 +405,14 @@ START_TEST(guards_name_the_call_that_writes_too_far) {
         spill_forward = forward;
         struct graph_options options = {.training = true, .guards = true, .kernels = kernels};
         ck_assert_int_eq(graph_create(&g, &options, NULL, &e), ST_OK);
-        struct tensor *x = input3(&g, "x", _i, 0, 0, true);
+        struct tensor *x = input3(&g, "x", SPILL_SIZE, 0, 0, true);
         struct tensor *y = activate(&g, x, ACT_TANH);
         struct call *c = graph_record(&g, &op_spill, NULL, 0, &y, 1);
         ck_assert_int_eq(c->index, 1);
         graph_set_root(&g, activate(&g, c->out[0], ACT_TANH));
         plan_graph(&g);
         fill_inputs(&g, FILL_SMALL, false);
-        for (int i = 0; i < _i; i++) g.root->grad[i] = 1;
+        for (int i = 0; i < SPILL_SIZE; i++) g.root->grad[i] = 1;
         ck_assert_int_eq(g.first_guard_failure, -1);
         graph_forward(&g, &state);
         ck_assert_int_eq(g.first_guard_failure, forward ? 1 : -1);
@@ -440,7 +441,7 @@ Suite *check_graph(void) {
     tcase_add_test(tests, gradients_of_a_fan_out_add_up);
     tcase_add_test(tests, root_in_the_middle_leaves_the_rest_without_gradient);
     tcase_add_loop_test(tests, walks_repeat_bit_for_bit, 0, models);
-    tcase_add_loop_test(tests, guards_name_the_call_that_writes_too_far, 16, 17);
+    tcase_add_test(tests, guards_name_the_call_that_writes_too_far);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,0 +1,249 @@
+/* cmd_info.c - `lrnn info`: all about one model, task, op or kernel. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/cli.h"
+#include "harness/config.h"
+#include "kernels/kernel.h"
+#include "models/model.h"
+#include "tasks/task.h"
+
+/* The sizes a model is described for: the defaults of a run, and a task's length and vocabulary. */
+struct info_flags {
+    struct config config;
+    int64_t length, vocab;
+};
+
+#define AT(field) offsetof(struct info_flags, field)
+
+static const struct option flags[] = {
+    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
+    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
+    {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+/* A titled paragraph: each line of the text indented. */
+static void print_block(const char *title, const char *text) {
+    printf("%s\n", title);
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        printf("  %.*s\n", (int)n, text);
+    }
+}
+
+/* The option table, and the values in `object` where they are not the defaults. */
+static void print_options(const char *name, const struct option *table, const void *object) {
+    if (!table->name) return;
+    printf("options (%s:name=value,...)\n", name);
+    options_print_help(table, "", stdout);
+    const char *separator = "as asked: ";
+    for (const struct option *o = table; o->name; o++) {
+        char value[OPTION_TEXT + 1];
+        option_format_value(o, object, value, sizeof value);
+        if (strcmp(value, o->value) == 0) continue;
+        printf("%s%s=%s", separator, o->name, value);
+        separator = ",";
+    }
+    if (separator[0] == ',') printf("\n");
+}
+
+/* --- models -------------------------------------------------------------------------------------------------------- */
+
+/* What a net costs at the sizes asked for; nothing is allocated for it. */
+struct measure {
+    struct params params;
+    struct graph graph;
+    struct net net;
+    struct cost forward, backward;
+    size_t planned;
+};
+
+static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
+                               struct error *e) {
+    struct graph_options options = {.training = true, .device = DEVICE_CPU, .kernels = kernel_list()};
+    struct net_shape shape = {f->config.batch, f->length, f->vocab, f->vocab};
+    TRY(params_create(&m->params, e));
+    TRY(graph_create(&m->graph, &options, &m->params, e));
+    TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &shape, e));
+    TRY(graph_measure(&m->graph, &m->planned, e));
+    m->forward = graph_cost(&m->graph, PASS_FORWARD);
+    m->backward = graph_cost(&m->graph, PASS_BACKWARD);
+    return ST_OK;
+}
+
+static void print_sizes(const struct info_flags *f) {
+    static const char *const names[] = {"lr", "decay", "schedule", "epochs"};
+    char text[512];
+    options_format(backbone_options, &f->config, " ", 0, text, sizeof text);
+    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 "\n", text, f->config.batch, f->length, f->vocab);
+    printf("trained by default with");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct option *o = option_find(config_options, names[i]);
+        if (!o) continue;
+        option_format_value(o, &f->config, text, sizeof text);
+        printf(" %s=%s", o->name, text);
+    }
+    printf("\n");
+}
+
+static void print_measure(const struct info_flags *f, const struct model_choice *choice, const struct measure *m) {
+    struct dims dims = {f->config.batch, f->length, f->config.net.dim};
+    double tokens = (double)(f->config.batch * f->length);
+    double state = (double)m->params.floats * sizeof(real) * 4;
+    const struct param *table = params_find(&m->params, "embedding");
+    int64_t trained = params_trained(&m->params);
+    print_sizes(f);
+    printf("  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
+           trained - (table ? table->count : 0));
+    printf("  state             %" PRId64 " floats a sequence\n",
+           choice->model->state_floats(choice->inst, &dims) * f->config.net.layers);
+    printf("  FLOPs a token     forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
+    printf("  a training step   %.2f GFLOP, at least %.1f MB of memory traffic\n",
+           (m->forward.flops + m->backward.flops) / 1e9, (m->forward.bytes + m->backward.bytes) / 1e6);
+    printf("  planned memory    %.1f MB for activations and gradients of a training step, %.1f MB for parameters,\n"
+           "                    their gradients and moments\n", (double)m->planned / 1e6, state / 1e6);
+}
+
+static void print_params(const struct measure *m) {
+    printf("parameters of the first mixer\n");
+    for (int i = 0; i < m->params.n; i++) {
+        const struct param *p = &m->params.list[i];
+        static const char prefix[] = "layers.0.mixer.";
+        if (strncmp(p->name, prefix, sizeof prefix - 1) != 0) continue;
+        printf("  %-18s ", p->name + sizeof prefix - 1);
+        for (int a = 0; a < p->spec.rank; a++) printf("[%" PRId64 "]", p->spec.dims[a]);
+        printf("\n");
+    }
+}
+
+static enum status info_model(const char *text, const struct info_flags *f, struct error *e) {
+    struct model_choice choice;
+    struct measure m = {0};
+    TRY(model_parse(&choice, text, e));
+    enum status status = measure_net(&m, f, &choice, e);
+    if (status == ST_OK) {
+        const struct model *model = choice.model;
+        printf("%s: %s\n", model->name, model->summary);
+        print_block("equation", model->equation);
+        printf("causal: %s\n", model->causal ? "yes" : "no");
+        print_options(model->name, model->options, choice.inst);
+        print_params(&m);
+        print_measure(f, &choice, &m);
+    }
+    graph_free(&m.graph);
+    params_free(&m.params);
+    return status;
+}
+
+/* --- tasks, ops, kernels ------------------------------------------------------------------------------------------- */
+
+static enum status info_task(const char *text, const struct info_flags *f, struct error *e) {
+    (void)f;
+    struct task_choice choice;
+    struct arena host = {0};
+    TRY(task_parse(&choice, text, e));
+    TRY(arena_reserve(&host, (size_t)256 << 20, e));
+    enum status status = task_open(&choice, 1, &host, e);
+    if (status == ST_OK) {
+        const struct task *task = choice.task;
+        const struct task_shape *s = &choice.shape;
+        printf("%s: %s\n", choice.name, task->summary);
+        printf("suite %s, version %d\n", task->suite, task->version);
+        print_options(task->name, task->options, choice.inst);
+        printf("shape\n");
+        if (s->vocab_in) printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
+        else printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
+        printf("  target     one of %" PRId64 " labels %s\n", s->vocab_out, s->per_sequence ? "a sequence" : "a position");
+        printf("  examples   %" PRId64 " train, %" PRId64 " val, %" PRId64 " test\n", s->examples[SPLIT_TRAIN],
+               s->examples[SPLIT_VAL], s->examples[SPLIT_TEST]);
+        printf("  causal     %s\n", s->needs_causal ? "a target must not depend on later inputs" : "not needed");
+        printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", s->metric, s->chance, s->floor,
+               s->solved);
+        for (const struct task_alias *a = task->aliases; a && a->name; a++)
+            printf("%s  %-10s %s (%s)\n", a == task->aliases ? "short names\n" : "", a->name, a->summary, a->options);
+    }
+    arena_free(&host);
+    return status;
+}
+
+static void print_kernel(const struct kernel *k) {
+    printf("  %-26s %s, %s", k->name, k->device == DEVICE_CPU ? "CPU" : "GPU", k->reference ? "reference" : "tuned");
+    if (!k->reference && k->inexact) printf(", within %g epsilon of the reference", k->tolerance);
+    if (!k->reference && !k->inexact) printf(", equal to the reference bit for bit");
+    printf("\n");
+}
+
+static enum status info_op(const char *text, const struct info_flags *f, struct error *e) {
+    (void)f, (void)e;
+    const struct op *op = op_find(text);
+    printf("%s: an op\n", op->name);
+    print_block("maths", op->maths);
+    if (op->source[0]) printf("source: %s\n", op->source);
+    printf("kernels, the first that applies is taken\n");
+    for (const struct kernel *const *k = kernel_list(); *k; k++)
+        if ((*k)->op == op) print_kernel(*k);
+    return ST_OK;
+}
+
+static enum status info_kernel(const char *text, const struct info_flags *f, struct error *e) {
+    (void)f, (void)e;
+    const struct kernel *k = kernel_find(text);
+    printf("%s: a kernel of %s\n", k->name, k->op->name);
+    print_block("maths", k->op->maths);
+    print_kernel(k);
+    printf("%s\n", k->applicable ? "applies to some sizes only" : "applies to every size");
+    return ST_OK;
+}
+
+/* --- the name ------------------------------------------------------------------------------------------------------ */
+
+/* Everything that has a name, in one row: models, tasks with their short names, ops, kernels. The i-th name, and what
+ * describes it; NULL past the end. */
+struct named {
+    const char *name;
+    enum status (*describe)(const char *text, const struct info_flags *f, struct error *e);
+};
+
+static struct named thing_at(int i) {
+    for (const struct model *const *m = model_list(); *m; m++)
+        if (i-- == 0) return (struct named){(*m)->name, info_model};
+    for (const struct task *const *t = task_list(); *t; t++) {
+        if (i-- == 0) return (struct named){(*t)->name, info_task};
+        for (const struct task_alias *a = (*t)->aliases; a && a->name; a++)
+            if (i-- == 0) return (struct named){a->name, info_task};
+    }
+    for (const struct op *const *o = op_list(); *o; o++)
+        if (i-- == 0) return (struct named){(*o)->name, info_op};
+    for (const struct kernel *const *k = kernel_list(); *k; k++)
+        if (i-- == 0) return (struct named){(*k)->name, info_kernel};
+    return (struct named){NULL, NULL};
+}
+
+static const char *thing_name(const void *list, int i) {
+    (void)list;
+    return thing_at(i).name;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    struct info_flags f;
+    const char *name[1];
+    struct flag_set sets[] = {{backbone_options, &f.config.net}, {flags, &f}};
+    struct cli cli = {.command = &command_info, .sets = sets, .n_sets = 2, .positional = name, .max_positional = 1};
+    TRY(config_default(&f.config, e));
+    TRY(options_default(flags, &f, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "info: say what; `lrnn list` names what there is");
+    int n = 0, index;
+    while (thing_at(n).name) n++;
+    TRY(name_choose("name", name[0], n, thing_name, NULL, &index, e));
+    return thing_at(index).describe(name[0], &f, e);
+}
+
+const struct command command_info = {
+    .name = "info",
+    .usage = "info NAME[:name=value,...] [flags]",
+    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel",
+    .run = run,
+};

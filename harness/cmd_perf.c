@@ -1,0 +1,128 @@
+/* cmd_perf.c - `lrnn perf`: the flags of the speed measurements. */
+#include <string.h>
+
+#include "harness/cli.h"
+#include "harness/perf.h"
+
+static enum status run_op(int argc, char **argv, struct error *e);
+static enum status run_step(int argc, char **argv, struct error *e);
+static enum status run_data(int argc, char **argv, struct error *e);
+
+static const struct command subs[] = {
+    {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op},
+    {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step},
+    {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data},
+    {NULL, NULL, NULL, NULL},
+};
+
+/* Reads one positional and the flags of the sets. */
+static enum status read_words(const struct command *command, const struct flag_set *sets, int n_sets, int argc,
+                              char **argv, const char **word, struct error *e) {
+    struct cli cli = {.command = command, .sets = sets, .n_sets = n_sets, .positional = word, .max_positional = 1};
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "%s: a name is missing; usage: lrnn %s", command->name, command->usage);
+    return ST_OK;
+}
+
+/* --- op ------------------------------------------------------------------------------------------------------------ */
+
+struct op_flags {
+    struct perf_op_request request;
+    int64_t threads;
+};
+
+#define AT(field) offsetof(struct op_flags, field)
+static const struct option op_flags[] = {
+    {"kernel", OPT_TEXT_FIELD, AT(request.kernel), "", 0, 0, NULL, "only this kernel, or 'reference'", 0},
+    {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"seconds", OPT_TIME, AT(request.seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
+    {"json", OPT_BOOL, AT(request.json), "no", 0, 0, NULL, "one JSON object a line", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+static const char *op_name(const void *list, int i) {
+    return ((const struct op *const *)list)[i]->name;
+}
+
+static enum status run_op(int argc, char **argv, struct error *e) {
+    struct op_flags f;
+    const struct flag_set sets[] = {{perf_shape_options, &f.request.shape}, {op_flags, &f}};
+    const struct op *const *ops = op_list();
+    const char *name;
+    int n = 0, index;
+    TRY(options_default(perf_shape_options, &f.request.shape, e));
+    TRY(options_default(op_flags, &f, e));
+    TRY(read_words(&subs[0], sets, 2, argc, argv, &name, e));
+    while (ops[n]) n++;
+    TRY(name_choose("op", name, n, op_name, ops, &index, e));
+    f.request.threads = cli_threads(f.threads);
+    return perf_op(ops[index], &f.request, e);
+}
+
+/* --- step ---------------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct perf_step_request, field)
+static const struct option step_flags[] = {
+    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
+    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
+    {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
+    {"steps", OPT_INT, AT(count), "30", 1, 1e6, NULL, "steps measured", 0},
+    {"threads", OPT_INT, AT(config.threads), "auto", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"device", OPT_TEXT_FIELD, AT(config.device), "cpu", 0, 0, NULL, "cpu", 0},
+    {"kernel", OPT_TEXT_FIELD, AT(config.kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
+    {"json", OPT_BOOL, AT(config.json), "no", 0, 0, NULL, "one JSON object", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+static enum status run_step(int argc, char **argv, struct error *e) {
+    struct perf_step_request q;
+    const struct flag_set sets[] = {{backbone_options, &q.config.net}, {step_flags, &q}};
+    const char *model;
+    TRY(config_default(&q.config, e));
+    TRY(options_default(step_flags, &q, e));
+    TRY(read_words(&subs[1], sets, 2, argc, argv, &model, e));
+    TRY(device_check(q.config.device, e));
+    q.threads = cli_threads(q.config.threads);
+    return perf_step(model, &q, e);
+}
+
+/* --- data ---------------------------------------------------------------------------------------------------------- */
+
+struct data_flags {
+    int split;
+    double seconds;
+    int64_t seed;
+    bool json;
+};
+
+#define AT(field) offsetof(struct data_flags, field)
+static const struct option data_flags[] = {
+    {"split", OPT_CHOICE, AT(split), "train", 0, 0, "train val test", "which examples", 0},
+    {"seconds", OPT_TIME, AT(seconds), "1s", 0.01, 3600, NULL, "time to spend", 0},
+    {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+static enum status run_data(int argc, char **argv, struct error *e) {
+    struct data_flags f;
+    const struct flag_set set = {data_flags, &f};
+    const char *task;
+    TRY(options_default(data_flags, &f, e));
+    TRY(read_words(&subs[2], &set, 1, argc, argv, &task, e));
+    return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, e);
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    return command_group(&command_perf, subs, argc, argv, e);
+}
+
+const struct command command_perf = {
+    .name = "perf",
+    .usage = "perf op|step|data NAME [flags]",
+    .summary = "speed beside what the machine can do",
+    .run = run,
+};

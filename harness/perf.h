@@ -1,0 +1,98 @@
+/* perf.h - speed beside what the machine can do: samples, the rates of copying, multiplying and adding that are measured
+ * in the same run at the same threads, and the measurements of `lrnn perf`. */
+#ifndef LRNN_HARNESS_PERF_H
+#define LRNN_HARNESS_PERF_H
+
+#include <stdio.h>
+
+#include "core/arena.h"
+#include "core/option.h"
+#include "harness/config.h"
+#include "kernels/kernel.h"
+
+/* --- samples: seconds of repeated measurements of one thing ------------------------------------------------------- */
+
+#define PERF_SAMPLES 2048 /* kept; later ones are dropped */
+
+struct samples {
+    int n;
+    double seconds[PERF_SAMPLES];
+};
+
+void samples_add(struct samples *s, double seconds);
+double samples_best(const struct samples *s);   /* NAN for no sample; so the others */
+double samples_median(const struct samples *s);
+double samples_mad(const struct samples *s);    /* median absolute deviation from the median */
+
+/* --- the machine's rates; all with OpenMP's current number of threads --------------------------------------------- */
+
+/* Copying `bytes` from one buffer to another. Traffic counts what is read and what is written: 2 x bytes. */
+struct copy_bench {
+    struct arena arena; /* owns the buffers */
+    char *from, *to;
+    size_t bytes;
+};
+enum status copy_create(struct copy_bench *c, size_t bytes, struct error *e);
+void copy_free(struct copy_bench *c);
+double copy_run(struct copy_bench *c); /* seconds of one copy */
+
+/* FLOP/s of fused multiply-adds on registers in a burst of less than a millisecond. */
+double fma_run(void);
+
+/* C = A B of n x n matrices, by tiles of rows on our threads and by OpenBLAS's own threads. */
+struct gemm_bench {
+    struct arena arena; /* owns a, b, c */
+    real *a, *b, *c;
+    int64_t n;
+};
+enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e);
+void gemm_free(struct gemm_bench *g);
+double gemm_run(struct gemm_bench *g); /* seconds of the faster way */
+
+/* Share of all cores' time that other processes used between the two calls, 0..1; NAN if the system does not say. */
+struct noise {
+    double busy, all, own; /* seconds */
+};
+void noise_begin(struct noise *n);
+double noise_end(const struct noise *n);
+
+/* Largest resident memory of this process so far, bytes; 0 if the system does not say. */
+size_t peak_resident_bytes(void);
+
+/* --- shapes for single ops ----------------------------------------------------------------------------------------- */
+
+struct perf_shape {
+    int64_t batch, length, blocks, m, dim, out, vocab; /* out 0 = dim */
+    int gate;
+    int64_t variant; /* of op->example, for ops that have no sizes of their own here */
+};
+extern const struct option perf_shape_options[];
+
+/* Records inputs and the op with these sizes, and writes them to `text` ("batch=128 length=16"). Ops without sizes of
+ * their own record example number `variant` with characteristic length `length`. ST_USAGE: no such variant, or sizes
+ * that do not fit. */
+enum status perf_record(struct graph *g, const struct op *op, const struct perf_shape *shape, char *text, size_t size,
+                        struct error *e);
+
+/* --- the measurements; they print to stdout ------------------------------------------------------------------------ */
+
+struct perf_op_request {
+    struct perf_shape shape;
+    char kernel[OPTION_TEXT]; /* only this one; "" = all that apply */
+    double seconds;           /* for each kernel */
+    int threads;
+    bool json;
+};
+enum status perf_op(const struct op *op, const struct perf_op_request *request, struct error *e);
+
+struct perf_step_request {
+    struct config config;
+    int64_t length, vocab, count; /* count: steps measured */
+    int threads;
+};
+enum status perf_step(const char *model, const struct perf_step_request *request, struct error *e);
+
+/* Examples generated for `seconds` on one core. */
+enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);
+
+#endif

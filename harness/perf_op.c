@@ -1,0 +1,178 @@
+/* perf_op.c - one op, every kernel of it, beside the larger of its byte floor and its FLOP floor.
+ *
+ * Floors: bytes of the op / the rate of a copy that moves as many bytes; FLOPs of the op / the rate of multiply-adds on
+ * registers. Both rates are measured between the samples, so that they see the same machine. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/philox.h"
+#include "harness/perf.h"
+
+#define MIN_SAMPLES 5
+#define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers stay in the caches next to the core */
+#define MAX_COPY    ((size_t)256 << 20)
+
+/* One kernel at one shape. */
+struct kernel_run {
+    struct graph graph;
+    struct call *call;
+    struct step_state state;
+    struct cost cost[3]; /* forward, backward, both */
+    struct samples time[3], copy;
+    double fma; /* best FLOP/s */
+    size_t copy_bytes;
+    char shape[256];
+};
+
+enum { BOTH = 2 };
+static const char *const pass_names[3] = {"forward", "backward", "both"};
+
+/* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
+static void fill_inputs(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        if (t->producer >= 0 || t->base || t->param) continue;
+        struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
+        for (int64_t j = 0; j < tensor_count(t); j++) {
+            if (t->dtype == DT_I32) tensor_i32(t)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
+            else tensor_real(t)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
+        }
+    }
+}
+
+static void fill_gradient(struct graph *g) {
+    struct rng r = rng_at(2, STREAM_TEST, 0);
+    for (int64_t j = 0; j < tensor_count(g->root); j++) g->root->grad[j] = (real)(2 * rng_uniform(&r) - 1);
+}
+
+/* Records and plans; *why is set when the kernel does not apply. */
+static enum status prepare(struct kernel_run *r, const struct kernel *kernel, const struct perf_shape *shape,
+                           const char **why, struct error *e) {
+    struct graph_options options = {
+        .training = true, .device = kernel->device, .kernel = kernel->name, .kernels = kernel_list()};
+    *why = NULL;
+    TRY(graph_create(&r->graph, &options, NULL, e));
+    TRY(perf_record(&r->graph, kernel->op, shape, r->shape, sizeof r->shape, e));
+    for (int i = 0; i < r->graph.n_calls; i++)
+        if (r->graph.calls[i].op == kernel->op) r->call = &r->graph.calls[i];
+    if (!r->call) return fail(e, ST_USAGE, "%s records nothing at these sizes", kernel->op->name);
+    if (kernel->applicable && !kernel->applicable(r->call, why)) {
+        if (!*why) *why = "it does not apply";
+        return ST_OK;
+    }
+    bool backward = kernel->backward && r->call->n_out > 0 && r->call->out[0]->needs_grad;
+    if (backward) graph_set_root(&r->graph, r->call->out[0]);
+    TRY(graph_plan(&r->graph, e));
+    fill_inputs(&r->graph);
+    if (backward) fill_gradient(&r->graph);
+    r->cost[PASS_FORWARD] = graph_cost(&r->graph, PASS_FORWARD);
+    if (backward) r->cost[PASS_BACKWARD] = graph_cost(&r->graph, PASS_BACKWARD);
+    r->cost[BOTH].flops = r->cost[PASS_FORWARD].flops + r->cost[PASS_BACKWARD].flops;
+    r->cost[BOTH].bytes = r->cost[PASS_FORWARD].bytes + r->cost[PASS_BACKWARD].bytes;
+    return ST_OK;
+}
+
+static void sample(struct kernel_run *r, struct copy_bench *copy) {
+    double start = time_now_s();
+    graph_forward(&r->graph, &r->state);
+    double middle = time_now_s();
+    samples_add(&r->time[PASS_FORWARD], middle - start);
+    if (r->graph.root) {
+        graph_backward(&r->graph, &r->state);
+        double end = time_now_s();
+        samples_add(&r->time[PASS_BACKWARD], end - middle);
+        samples_add(&r->time[BOTH], end - start);
+    }
+    samples_add(&r->copy, copy_run(copy));
+    double rate = fma_run();
+    if (rate > r->fma) r->fma = rate;
+}
+
+/* Warms up once, then samples for about `seconds`. */
+static enum status measure(struct kernel_run *r, double seconds, struct error *e) {
+    struct copy_bench copy;
+    size_t bytes = (size_t)(r->cost[BOTH].bytes / 2);
+    r->copy_bytes = bytes < MIN_COPY ? MIN_COPY : bytes > MAX_COPY ? MAX_COPY : bytes;
+    TRY(copy_create(&copy, r->copy_bytes, e));
+    sample(r, &copy);
+    for (int i = 0; i < 3; i++) r->time[i].n = 0;
+    r->copy.n = 0;
+    double start = time_now_s();
+    for (int i = 0; i < PERF_SAMPLES && (i < MIN_SAMPLES || time_now_s() - start < seconds); i++) sample(r, &copy);
+    copy_free(&copy);
+    return ST_OK;
+}
+
+/* Seconds that the cost needs at least; *bytes_bound says which floor is the larger. */
+static double floor_of(const struct kernel_run *r, struct cost cost, bool *bytes_bound) {
+    double by_bytes = cost.bytes / (2 * (double)r->copy_bytes / samples_best(&r->copy)), by_flops = cost.flops / r->fma;
+    *bytes_bound = by_bytes >= by_flops;
+    return *bytes_bound ? by_bytes : by_flops;
+}
+
+/* --- printing ------------------------------------------------------------------------------------------------------ */
+
+static void print_head(const struct kernel_run *r, const struct op *op, const struct perf_op_request *q) {
+    printf("%s %s, %d thread%s, " REAL_NAME "\n", op->name, r->shape, q->threads, q->threads == 1 ? "" : "s");
+    printf("%-26s %-8s %9s %9s %8s %8s %8s %9s %-5s %6s %8s\n", "kernel", "pass", "best ms", "median", "mad", "GFLOP/s",
+           "GB/s", "floor ms", "by", "ratio", "fraction");
+}
+
+static void print_pass(const struct kernel_run *r, const struct kernel *k, int pass, bool json) {
+    const struct samples *t = &r->time[pass];
+    bool bytes_bound;
+    double best = samples_best(t), floor = floor_of(r, r->cost[pass], &bytes_bound);
+    const char *by = bytes_bound ? "bytes" : "flops";
+    double gflops = r->cost[pass].flops / best / 1e9, gbytes = r->cost[pass].bytes / best / 1e9;
+    if (json)
+        printf("{\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%d,\"best_ms\":%.6g,\"median_ms\":%.6g,"
+               "\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,\"floor_ms\":%.6g,\"bound\":\"%s\",\"ratio\":%.6g}\n",
+               k->name, pass_names[pass], r->shape, t->n, best * 1e3, samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops,
+               gbytes, floor * 1e3, by, best / floor);
+    else
+        printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass], best * 1e3,
+               samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops, gbytes, floor * 1e3, by, best / floor, floor / best);
+}
+
+static void print_run(const struct kernel_run *r, const struct kernel *k, bool json) {
+    int last = r->graph.root ? BOTH : PASS_FORWARD;
+    for (int pass = PASS_FORWARD; pass <= last; pass++) print_pass(r, k, pass, json);
+    if (json) return;
+    bool bytes_bound;
+    double best = samples_best(&r->time[last]), floor = floor_of(r, r->cost[last], &bytes_bound);
+    printf("  %s: time %.4f ms, floor %.4f ms, ratio %.2f\n", k->name, best * 1e3, floor * 1e3, best / floor);
+    printf("  floor: %.1f MB at %.2f GB/s (copy, read and written both counted), %.1f MFLOP at %.1f GFLOP/s\n",
+           r->cost[last].bytes / 1e6, 2e-9 * (double)r->copy_bytes / samples_best(&r->copy), r->cost[last].flops / 1e6,
+           r->fma / 1e9);
+}
+
+static enum status run_kernel(const struct kernel *k, const struct perf_op_request *q, bool *head, struct error *e) {
+    struct kernel_run *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    const char *why = NULL;
+    enum status status = prepare(r, k, &q->shape, &why, e);
+    if (status == ST_OK && !*head && !q->json) print_head(r, k->op, q);
+    *head = true;
+    if (status == ST_OK && why && q->json) printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);
+    else if (status == ST_OK && why) printf("%-26s skipped: %s\n", k->name, why);
+    else if (status == ST_OK) status = measure(r, q->seconds, e);
+    if (status == ST_OK && !why) print_run(r, k, q->json);
+    fflush(stdout);
+    graph_free(&r->graph);
+    free(r);
+    return status;
+}
+
+enum status perf_op(const struct op *op, const struct perf_op_request *q, struct error *e) {
+    bool head = false, found = false;
+    for (const struct kernel *const *k = kernel_list(); *k; k++) {
+        bool named = !q->kernel[0] || !strcmp(q->kernel, (*k)->name) || (!strcmp(q->kernel, "reference") && (*k)->reference);
+        if ((*k)->op != op || (*k)->device != DEVICE_CPU || !named) continue;
+        TRY(run_kernel(*k, q, &head, e));
+        found = true;
+    }
+    if (found) return ST_OK;
+    return fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel, op->name);
+}

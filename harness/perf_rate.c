@@ -1,0 +1,209 @@
+/* perf_rate.c - samples, and what the machine can do; see perf.h. */
+#include "harness/perf.h"
+
+#include <cblas.h>
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "harness/stats.h"
+#include "kernels/gemm.h"
+
+/* --- samples ------------------------------------------------------------------------------------------------------- */
+
+void samples_add(struct samples *s, double seconds) {
+    if (s->n < PERF_SAMPLES) s->seconds[s->n++] = seconds;
+}
+
+double samples_best(const struct samples *s) {
+    double best = s->n ? s->seconds[0] : NAN;
+    for (int i = 1; i < s->n; i++)
+        if (s->seconds[i] < best) best = s->seconds[i];
+    return best;
+}
+
+double samples_median(const struct samples *s) {
+    return stats_median(s->seconds, s->n);
+}
+
+double samples_mad(const struct samples *s) {
+    double median = samples_median(s), deviation[PERF_SAMPLES];
+    for (int i = 0; i < s->n; i++) deviation[i] = fabs(s->seconds[i] - median);
+    return stats_median(deviation, s->n);
+}
+
+/* --- copying ------------------------------------------------------------------------------------------------------- */
+
+enum status copy_create(struct copy_bench *c, size_t bytes, struct error *e) {
+    *c = (struct copy_bench){.bytes = bytes};
+    TRY(arena_reserve(&c->arena, 2 * (bytes + ARENA_ALIGN), e));
+    c->from = arena_alloc(&c->arena, bytes);
+    c->to = arena_alloc(&c->arena, bytes);
+    memset(c->from, 1, bytes); /* pages must exist */
+    memset(c->to, 2, bytes);
+    return ST_OK;
+}
+
+void copy_free(struct copy_bench *c) {
+    arena_free(&c->arena);
+}
+
+double copy_run(struct copy_bench *c) {
+    double start = time_now_s();
+    int parts = omp_get_max_threads();
+#pragma omp parallel for schedule(static)
+    for (int i = 0; i < parts; i++) {
+        size_t begin = c->bytes / (size_t)parts * (size_t)i;
+        size_t end = i == parts - 1 ? c->bytes : c->bytes / (size_t)parts * (size_t)(i + 1);
+        memcpy(c->to + begin, c->from + begin, end - begin);
+    }
+    return time_now_s() - start;
+}
+
+/* --- multiplying and adding ---------------------------------------------------------------------------------------- */
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define LANES  (VECTOR_BYTES / (int)sizeof(real))
+#define CHAINS 12 /* independent sums: latency x units of current cores is 8 to 10, and 16 registers hold them */
+#define ROUNDS 100000
+
+typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
+
+static inline vector vector_fma(vector a, vector b, vector c) {
+#ifdef __FMA__
+    vector r;
+    for (int i = 0; i < LANES; i++) r[i] = real_fma(a[i], b[i], c[i]);
+    return r;
+#else
+    return a * b + c;
+#endif
+}
+
+/* x <- x * 0.5 + 1 in CHAINS x LANES registers, ROUNDS times. Not inlined, so that it is not moved past the clock. */
+static __attribute__((noinline)) real fma_chains(real half, real one) {
+    vector x[CHAINS], a, b;
+    for (int i = 0; i < LANES; i++) {
+        a[i] = half;
+        b[i] = one;
+    }
+    for (int c = 0; c < CHAINS; c++) x[c] = b * (real)c;
+    for (int round = 0; round < ROUNDS; round++)
+#pragma GCC unroll 12
+        for (int c = 0; c < CHAINS; c++) x[c] = vector_fma(x[c], a, b);
+    real sum = 0;
+    for (int c = 0; c < CHAINS; c++)
+        for (int i = 0; i < LANES; i++) sum += x[c][i];
+    return sum;
+}
+
+double fma_run(void) {
+    static volatile real sink;
+    int threads = omp_get_max_threads();
+    double start = time_now_s(), sum = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (int i = 0; i < threads; i++) sum += (double)fma_chains((real)0.5, (real)1);
+    double seconds = time_now_s() - start;
+    sink = (real)sum;
+    (void)sink;
+    return 2.0 * ROUNDS * CHAINS * LANES * threads / seconds;
+}
+
+/* --- matrix products ----------------------------------------------------------------------------------------------- */
+
+enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e) {
+    *g = (struct gemm_bench){.n = n};
+    size_t bytes = (size_t)(n * n) * sizeof(real);
+    TRY(arena_reserve(&g->arena, 3 * (bytes + ARENA_ALIGN), e));
+    g->a = arena_alloc(&g->arena, bytes);
+    g->b = arena_alloc(&g->arena, bytes);
+    g->c = arena_alloc(&g->arena, bytes);
+    for (int64_t i = 0; i < n * n; i++) {
+        g->a[i] = (real)((i * 7 + 3) % 17) / 17;
+        g->b[i] = (real)((i * 5 + 1) % 13) / 13;
+        g->c[i] = 0;
+    }
+    return ST_OK;
+}
+
+void gemm_free(struct gemm_bench *g) {
+    arena_free(&g->arena);
+}
+
+static double gemm_by_tiles(struct gemm_bench *g) {
+    int tiles = omp_get_max_threads();
+    int64_t n = g->n;
+    double start = time_now_s();
+#pragma omp parallel for schedule(static)
+    for (int i = 0; i < tiles; i++) {
+        int64_t begin = n * i / tiles, end = n * (i + 1) / tiles;
+        real_gemm(false, false, end - begin, n, n, 1, g->a + begin * n, n, g->b, n, 0, g->c + begin * n, n);
+    }
+    return time_now_s() - start;
+}
+
+static double gemm_by_openblas(struct gemm_bench *g) {
+    openblas_set_num_threads(omp_get_max_threads());
+    double start = time_now_s();
+    real_gemm(false, false, g->n, g->n, g->n, 1, g->a, g->n, g->b, g->n, 0, g->c, g->n);
+    double seconds = time_now_s() - start;
+    gemm_init(); /* back to one thread */
+    return seconds;
+}
+
+double gemm_run(struct gemm_bench *g) {
+    double tiles = gemm_by_tiles(g);
+    if (omp_get_max_threads() == 1) return tiles;
+    double openblas = gemm_by_openblas(g);
+    return tiles < openblas ? tiles : openblas;
+}
+
+/* --- the rest of the machine --------------------------------------------------------------------------------------- */
+
+/* First line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks of all cores together. */
+static bool read_stat(struct noise *n) {
+    int64_t t[8] = {0};
+    FILE *f = fopen("/proc/stat", "re");
+    if (!f) return false;
+    int got = fscanf(f, "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+                     &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
+    fclose(f);
+    double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    n->busy = tick * (double)(t[0] + t[1] + t[2] + t[5] + t[6] + t[7]);
+    n->all = n->busy + tick * (double)(t[3] + t[4]);
+    return got == 8;
+}
+
+void noise_begin(struct noise *n) {
+    struct rusage usage;
+    if (!read_stat(n)) n->all = NAN;
+    getrusage(RUSAGE_SELF, &usage);
+    n->own = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+             1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+double noise_end(const struct noise *n) {
+    struct noise now;
+    noise_begin(&now);
+    double others = (now.busy - n->busy) - (now.own - n->own), all = now.all - n->all;
+    if (!(all > 0)) return NAN;
+    return others < 0 ? 0 : others / all;
+}
+
+size_t peak_resident_bytes(void) {
+    char line[256];
+    int64_t kb = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %" SCNd64, &kb) == 1) break;
+    if (f) fclose(f);
+    return (size_t)kb << 10;
+}

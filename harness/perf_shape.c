@@ -1,0 +1,176 @@
+/* perf_shape.c - single ops at sizes that matter; see perf.h. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "harness/perf.h"
+
+#define AT(field) offsetof(struct perf_shape, field)
+
+const struct option perf_shape_options[] = {
+    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences B", 0},
+    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens of a sequence T", 0},
+    {"blocks", OPT_INT, AT(blocks), "64", 1, 1 << 24, NULL, "blocks or channels N of a scan", 0},
+    {"m", OPT_INT, AT(m), "5", 1, 64, NULL, "block size or order of a scan", 0},
+    {"gate", OPT_CHOICE, AT(gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser of a scan", 0},
+    {"dim", OPT_INT, AT(dim), "128", 1, 1 << 20, NULL, "width D, or the hidden size of scan_lstm", 0},
+    {"out", OPT_INT, AT(out), "auto", 0, 1 << 20, NULL, "output width of linear; auto = dim", OPT_AUTO},
+    {"vocab", OPT_INT, AT(vocab), "120", 1, 1 << 24, NULL, "token ids", 0},
+    {"variant", OPT_INT, AT(variant), "0", 0, 1000, NULL, "number of the op's own example, for ops without sizes", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+/* --- inputs -------------------------------------------------------------------------------------------------------- */
+
+static struct tensor *tokens(struct graph *g, const struct perf_shape *s, const char *name, int64_t width) {
+    return graph_input(g, name, 3, (int64_t[]){s->batch, s->length, width}, true);
+}
+
+static struct tensor *matrix(struct graph *g, const char *name, int64_t rows, int64_t columns) {
+    return graph_input(g, name, 2, (int64_t[]){rows, columns}, true);
+}
+
+static struct tensor *vector(struct graph *g, const char *name, int64_t n) {
+    return graph_input(g, name, 1, &n, true);
+}
+
+static struct tensor *ids(struct graph *g, const struct perf_shape *s, const char *name) {
+    return graph_input_ids(g, name, 2, (int64_t[]){s->batch, s->length}, (int32_t)s->vocab, false);
+}
+
+/* --- ops ----------------------------------------------------------------------------------------------------------- */
+
+static void record_linear(struct graph *g, const struct perf_shape *s) {
+    int64_t out = s->out ? s->out : s->dim;
+    linear(g, tokens(g, s, "x", s->dim), matrix(g, "w", out, s->dim), vector(g, "b", out));
+}
+
+static void record_bias(struct graph *g, const struct perf_shape *s) {
+    bias(g, tokens(g, s, "x", s->dim), vector(g, "b", s->dim));
+}
+
+static void record_scale(struct graph *g, const struct perf_shape *s) {
+    scale(g, tokens(g, s, "x", s->dim), vector(g, "s", s->dim));
+}
+
+static void record_repeat_rows(struct graph *g, const struct perf_shape *s) {
+    repeat_rows(g, vector(g, "p", s->dim), s->batch, s->length);
+}
+
+static void record_add(struct graph *g, const struct perf_shape *s) {
+    add(g, tokens(g, s, "a", s->dim), tokens(g, s, "b", s->dim));
+}
+
+static void record_sub(struct graph *g, const struct perf_shape *s) {
+    sub(g, tokens(g, s, "a", s->dim), tokens(g, s, "b", s->dim));
+}
+
+static void record_mul(struct graph *g, const struct perf_shape *s) {
+    mul(g, tokens(g, s, "a", s->dim), tokens(g, s, "b", s->dim));
+}
+
+static void record_silu_mul(struct graph *g, const struct perf_shape *s) {
+    silu_mul(g, tokens(g, s, "a", s->dim), tokens(g, s, "b", s->dim));
+}
+
+static void record_activate(struct graph *g, const struct perf_shape *s) {
+    activate(g, tokens(g, s, "x", s->dim), ACT_SILU);
+}
+
+static void record_rmsnorm(struct graph *g, const struct perf_shape *s) {
+    rmsnorm(g, tokens(g, s, "x", s->dim), vector(g, "w", s->dim), 1e-5);
+}
+
+static void record_layernorm(struct graph *g, const struct perf_shape *s) {
+    layernorm(g, tokens(g, s, "x", s->dim), vector(g, "w", s->dim), vector(g, "b", s->dim), 1e-5);
+}
+
+static void record_embedding(struct graph *g, const struct perf_shape *s) {
+    embedding(g, ids(g, s, "ids"), matrix(g, "table", s->vocab, s->dim));
+}
+
+static void record_dropout(struct graph *g, const struct perf_shape *s) {
+    dropout(g, tokens(g, s, "x", s->dim), 0.1);
+}
+
+static void record_cross_entropy(struct graph *g, const struct perf_shape *s) {
+    cross_entropy(g, tokens(g, s, "logits", s->vocab), ids(g, s, "targets"), NULL);
+}
+
+static void record_scan_block(struct graph *g, const struct perf_shape *s) {
+    int64_t N = s->blocks, m = s->m;
+    scan_block(g, tokens(g, s, "z", m * (m + 1) * N), tokens(g, s, "v", m * N), N, m, (enum gate)s->gate);
+}
+
+static void record_scan_companion(struct graph *g, const struct perf_shape *s) {
+    int64_t N = s->blocks, m = s->m;
+    scan_companion(g, tokens(g, s, "z", (m + 1) * N), tokens(g, s, "v", N), N, m, (enum gate)s->gate, LAYOUT_COMPANION);
+}
+
+static void record_scan_diag(struct graph *g, const struct perf_shape *s) {
+    scan_diag(g, tokens(g, s, "a", s->blocks), tokens(g, s, "x", s->blocks));
+}
+
+static void record_scan_diag_complex(struct graph *g, const struct perf_shape *s) {
+    struct tensor *h_im;
+    scan_diag_complex(g, tokens(g, s, "a_re", s->blocks), tokens(g, s, "a_im", s->blocks),
+                      tokens(g, s, "x_re", s->blocks), tokens(g, s, "x_im", s->blocks), &h_im);
+}
+
+static void record_scan_lstm(struct graph *g, const struct perf_shape *s) {
+    int64_t H = s->dim;
+    scan_lstm(g, tokens(g, s, "u", 4 * H), matrix(g, "wh", 4 * H, H), vector(g, "bh", 4 * H));
+}
+
+static const struct {
+    const struct op *op;
+    void (*record)(struct graph *g, const struct perf_shape *s);
+    const char *sizes; /* the options it reads */
+} ops[] = {
+    {&op_linear, record_linear, "batch length dim out"},
+    {&op_bias, record_bias, "batch length dim"},
+    {&op_scale, record_scale, "batch length dim"},
+    {&op_repeat_rows, record_repeat_rows, "batch length dim"},
+    {&op_add, record_add, "batch length dim"},
+    {&op_sub, record_sub, "batch length dim"},
+    {&op_mul, record_mul, "batch length dim"},
+    {&op_activate, record_activate, "batch length dim"},
+    {&op_silu_mul, record_silu_mul, "batch length dim"},
+    {&op_rmsnorm, record_rmsnorm, "batch length dim"},
+    {&op_layernorm, record_layernorm, "batch length dim"},
+    {&op_embedding, record_embedding, "batch length dim vocab"},
+    {&op_dropout, record_dropout, "batch length dim"},
+    {&op_cross_entropy, record_cross_entropy, "batch length vocab"},
+    {&op_scan_block, record_scan_block, "batch length blocks m gate"},
+    {&op_scan_companion, record_scan_companion, "batch length blocks m gate"},
+    {&op_scan_diag, record_scan_diag, "batch length blocks"},
+    {&op_scan_diag_complex, record_scan_diag_complex, "batch length blocks"},
+    {&op_scan_lstm, record_scan_lstm, "batch length dim"},
+};
+
+/* "batch=128 length=16" for the named options. */
+static void describe(const char *sizes, const struct perf_shape *shape, char *text, size_t size) {
+    char name[32], value[64];
+    size_t used = 0;
+    text[0] = 0;
+    for (const char *at = sizes; *at;) {
+        size_t n = strcspn(at, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        at += n + strspn(at + n, " ");
+        option_format_value(option_find(perf_shape_options, name), shape, value, sizeof value);
+        if (used < size) used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? " " : "", name, value);
+    }
+}
+
+enum status perf_record(struct graph *g, const struct op *op, const struct perf_shape *shape, char *text, size_t size,
+                        struct error *e) {
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        if (ops[i].op != op) continue;
+        describe(ops[i].sizes, shape, text, size);
+        ops[i].record(g, shape);
+        return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
+    }
+    describe("length variant", shape, text, size);
+    if (!op->example(g, shape->length, (int)shape->variant))
+        return fail(e, ST_USAGE, "%s has no example variant %" PRId64, op->name, shape->variant);
+    return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
+}

@@ -1,0 +1,253 @@
+/* perf_step.c - a whole training step beside the matrix products it cannot do without, and the generation of data.
+ *
+ * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP (two
+ * for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product that is
+ * measured between blocks of steps at the same number of threads. */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/philox.h"
+#include "harness/perf.h"
+#include "harness/train.h"
+
+#define WARM_UP    3    /* steps not counted */
+#define BLOCK      5    /* steps between two products */
+#define GEMM_SIZE  2048
+#define MANY       ((int64_t)1 << 30) /* examples; never reached */
+#define HOST_BYTES ((size_t)256 << 20)
+
+/* --- random tokens as a task --------------------------------------------------------------------------------------- */
+
+struct uniform {
+    int64_t length, vocab;
+};
+
+static const struct option uniform_options[] = {
+    {"length", OPT_INT, offsetof(struct uniform, length), "16", 1, 1e9, NULL, "tokens", 0},
+    {"vocab", OPT_INT, offsetof(struct uniform, vocab), "120", 1, 1e9, NULL, "ids", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+static enum status uniform_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    (void)inst, (void)seed, (void)host, (void)e;
+    return ST_OK;
+}
+
+static void uniform_shape(const void *inst, struct task_shape *out) {
+    const struct uniform *u = inst;
+    *out = (struct task_shape){.T = u->length, .vocab_in = u->vocab, .vocab_out = u->vocab,
+                               .examples = {MANY, MANY, MANY}, .solved = 1, .metric = "acc"};
+}
+
+static void uniform_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct uniform *u = inst;
+    struct rng r = rng_at((uint64_t)split, STREAM_TEST, (uint64_t)index);
+    for (int64_t t = 0; t < u->length; t++) {
+        x->tokens[t] = (int32_t)rng_below(&r, (uint64_t)u->vocab);
+        x->targets[t] = (int32_t)rng_below(&r, (uint64_t)u->vocab);
+    }
+    x->length = (int32_t)u->length;
+}
+
+static const struct task uniform_task = {
+    .name = "uniform",
+    .summary = "random tokens and targets, for timing",
+    .suite = "perf",
+    .hidden = true,
+    .version = 1,
+    .options = uniform_options,
+    .inst_bytes = sizeof(struct uniform),
+    .open = uniform_open,
+    .shape = uniform_shape,
+    .fill = uniform_fill,
+};
+
+/* --- one model ----------------------------------------------------------------------------------------------------- */
+
+struct step_run {
+    struct setup setup;
+    struct trainer trainer;
+    struct gemm_bench gemm;
+    struct samples step, product;
+    double noise;
+    size_t resident; /* before the product's matrices exist */
+};
+
+/* Parameters that a token meets in a matrix product: all of rank 2 but the embedding, which is looked up. */
+static int64_t matmul_parameters(const struct params *p) {
+    int64_t n = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct param *q = &p->list[i];
+        if (q->spec.rank == 2 && q->spec.group != PARAM_CONST && strcmp(q->name, "embedding") != 0) n += q->count;
+    }
+    return n;
+}
+
+static enum status prepare(struct step_run *r, const char *model, const struct perf_step_request *q, struct error *e) {
+    struct setup *s = &r->setup;
+    s->config = q->config;
+    s->task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
+    *(struct uniform *)s->task.inst = (struct uniform){q->length, q->vocab};
+    TRY(model_parse(&s->model, model, e));
+    TRY(setup_resolve(s, e));
+    return trainer_create(&r->trainer, s, e);
+}
+
+static enum status measure(struct step_run *r, const struct perf_step_request *q, struct error *e) {
+    struct noise noise;
+    for (int i = 0; i < WARM_UP; i++) trainer_step(&r->trainer);
+    r->resident = peak_resident_bytes();
+    TRY(gemm_create(&r->gemm, GEMM_SIZE, e));
+    gemm_run(&r->gemm);
+    noise_begin(&noise);
+    for (int64_t i = 0; i < q->count; i++) {
+        if (i % BLOCK == 0) {
+            samples_add(&r->product, gemm_run(&r->gemm));
+            trainer_step(&r->trainer); /* brings the caches back */
+        }
+        double start = time_now_s();
+        trainer_step(&r->trainer);
+        samples_add(&r->step, time_now_s() - start);
+    }
+    samples_add(&r->product, gemm_run(&r->gemm));
+    r->noise = noise_end(&noise);
+    return ST_OK;
+}
+
+struct step_result {
+    int64_t params, matmul, tokens;
+    double best, median, mad;          /* seconds */
+    double flops;                      /* of a step, as the ops declare them */
+    double rate_best, rate_median;     /* FLOP/s of the product */
+    double floor_best, floor_median;   /* seconds */
+    double planned, blocks, resident;  /* bytes */
+};
+
+static struct step_result evaluate(const struct step_run *r) {
+    const struct trainer *t = &r->trainer;
+    const double product = 2.0 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE;
+    struct step_result s = {.params = params_trained(&t->params), .matmul = matmul_parameters(&t->params)};
+    s.tokens = r->setup.config.batch * r->setup.task.shape.T;
+    s.best = samples_best(&r->step);
+    s.median = samples_median(&r->step);
+    s.mad = samples_mad(&r->step);
+    s.flops = graph_cost(&t->train, PASS_FORWARD).flops + graph_cost(&t->train, PASS_BACKWARD).flops +
+              graph_cost(&t->update, PASS_FORWARD).flops;
+    s.rate_best = product / samples_best(&r->product);
+    s.rate_median = product / samples_median(&r->product);
+    double needed = 6 * (double)s.matmul * (double)s.tokens;
+    s.floor_best = needed / s.rate_best;
+    s.floor_median = needed / s.rate_median;
+    s.planned = (double)t->train.planned_bytes;
+    s.blocks = 4 * (double)t->params.floats * sizeof(real);
+    s.resident = (double)r->resident;
+    return s;
+}
+
+static void print_text(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
+    char net[512];
+    options_format(backbone_options, &q->config, " ", 0, net, sizeof net);
+    printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %d thread%s, " REAL_NAME ", %d steps\n",
+           r->setup.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
+           r->step.n);
+    printf("  parameters  %" PRId64 ", in matrix products %" PRId64 "\n", s->params, s->matmul);
+    printf("  step        %.3f ms median, mad %.3f, best %.3f\n", s->median * 1e3, s->mad * 1e3, s->best * 1e3);
+    printf("  tokens/s    %.0f median, best %.0f\n", (double)s->tokens / s->median, (double)s->tokens / s->best);
+    printf("  GFLOP/s     %.1f median, best %.1f (%.2f GFLOP a step, all ops)\n", s->flops / s->median / 1e9,
+           s->flops / s->best / 1e9, s->flops / 1e9);
+    printf("  memory      %.1f MB: planned %.1f MB, parameters with gradients and moments %.1f MB; largest resident\n"
+           "              size of the process %.1f MB\n", (s->planned + s->blocks) / 1e6, s->planned / 1e6, s->blocks / 1e6,
+           s->resident / 1e6);
+    printf("  product     %d^3 at %.1f GFLOP/s best, median %.1f, between the steps\n", GEMM_SIZE, s->rate_best / 1e9,
+           s->rate_median / 1e9);
+    printf("  floor       %.3f ms best, median %.3f (6 x %" PRId64 " x %" PRId64 " tokens at that rate)\n",
+           s->floor_best * 1e3, s->floor_median * 1e3, s->matmul, s->tokens);
+    printf("  ratio       %.2f best, median %.2f\n", s->best / s->floor_best, s->median / s->floor_median);
+    if (isfinite(r->noise)) printf("  noise       other processes used %.0f %% of the cores\n", r->noise * 100);
+}
+
+static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
+    printf("{\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
+           ",\"vocab\":%" PRId64 ",\"threads\":%d,\"dtype\":\"" REAL_NAME "\",\"steps\":%d,\"params\":%" PRId64
+           ",\"matmul_params\":%" PRId64 ",", r->setup.model_label, q->config.net.dim, q->config.net.layers,
+           q->config.batch, q->length, q->vocab, q->threads, r->step.n, s->params, s->matmul);
+    printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
+           "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,", s->median * 1e3, s->mad * 1e3,
+           s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9, s->planned, s->blocks, s->resident);
+    printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g}\n",
+           s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
+           isfinite(r->noise) ? r->noise : -1);
+}
+
+enum status perf_step(const char *model, const struct perf_step_request *q, struct error *e) {
+    struct step_run *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    enum status status = prepare(r, model, q, e);
+    if (status == ST_OK) status = measure(r, q, e);
+    if (status == ST_OK) {
+        struct step_result s = evaluate(r);
+        (q->config.json ? print_json : print_text)(r, &s, q);
+    }
+    gemm_free(&r->gemm);
+    trainer_free(&r->trainer);
+    setup_free(&r->setup);
+    free(r);
+    return status;
+}
+
+/* --- data ---------------------------------------------------------------------------------------------------------- */
+
+#define DATA_BLOCK 64 /* examples between two looks at the clock */
+
+struct data_run {
+    struct task_choice task;
+    struct arena host;
+    struct example example;
+    struct samples block;
+    int64_t tokens; /* of a block, mean */
+};
+
+static enum status data_measure(struct data_run *r, int split, double seconds, struct error *e) {
+    const struct task_shape *s = &r->task.shape;
+    struct example *x = &r->example;
+    x->targets = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
+    if (s->vocab_in) x->tokens = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
+    else x->values = arena_alloc(&r->host, (size_t)(s->T * s->channels) * sizeof(real));
+    if (!x->targets || (!x->tokens && !x->values))
+        return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
+    int64_t index = 0, tokens = 0, blocks = 0;
+    for (double begin = time_now_s(); time_now_s() - begin < seconds; blocks++) {
+        double start = time_now_s();
+        for (int i = 0; i < DATA_BLOCK; i++) {
+            for (int64_t t = 0; t < s->T; t++) x->targets[t] = IGNORED;
+            r->task.task->fill(r->task.inst, (enum split)split, index++ % s->examples[split], x);
+            tokens += x->length;
+        }
+        samples_add(&r->block, time_now_s() - start);
+    }
+    r->tokens = blocks ? tokens / blocks : 0;
+    return ST_OK;
+}
+
+static void data_print(const struct data_run *r, bool json) {
+    double best = (double)r->tokens / samples_best(&r->block), median = (double)r->tokens / samples_median(&r->block);
+    if (json)
+        printf("{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g}\n", r->task.name, median, best);
+    else printf("%s, one core: %.0f tokens/s median, best %.0f\n", r->task.name, median, best);
+}
+
+enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e) {
+    struct data_run *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    enum status status = task_parse(&r->task, task, e);
+    if (status == ST_OK) status = arena_reserve(&r->host, HOST_BYTES, e);
+    if (status == ST_OK) status = task_open(&r->task, seed, &r->host, e);
+    if (status == ST_OK) status = data_measure(r, split, seconds, e);
+    if (status == ST_OK) data_print(r, json);
+    arena_free(&r->host);
+    free(r);
+    return status;
+}

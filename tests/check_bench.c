@@ -1,0 +1,212 @@
+/* check_bench.c - the bench as a process: what survives kills, corrupt records, full disks and Ctrl-C. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/philox.h"
+#include "harness/record.h"
+#include "tests/scratch.h"
+#include "tests/testing.h"
+
+#define MODELS "bdlru:m=1,blocks=4 lru:state=4"
+#define RUNS 20 /* two models, ten seeds */
+
+static char folder[SCRATCH_BYTES], log_path[SCRATCH_BYTES + 8];
+static const char *last_flag; /* one more flag for the next bench, or NULL */
+
+static void set_up(void) {
+    scratch_make(folder);
+    snprintf(log_path, sizeof log_path, "%s/log", folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+static const char *program(void) {
+    const char *path = getenv("LRNN");
+    return path ? path : "./lrnn";
+}
+
+static void sleep_ms(long ms) {
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    while (nanosleep(&t, &t) != 0 && errno == EINTR) continue;
+}
+
+/* Starts `lrnn bench s3` over the 20 runs, in a process group of its own. file_limit: largest file it may write, 0 = any. */
+static pid_t start_bench(const char *out, rlim_t file_limit) {
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    setpgid(0, 0);
+    int fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    if (file_limit) {
+        struct rlimit limit = {file_limit, file_limit};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models", MODELS,
+          "--seeds", "10", "--jobs", "2", "--epochs", "6", "--checkpoint-every", "0.05s", "--no-plots", "--out", out, last_flag,
+          NULL);
+    _exit(127);
+}
+
+static int wait_for(pid_t pid) {
+    int status;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The log's text, cut to fit. */
+static const char *log_text(void) {
+    static char text[4096];
+    FILE *f = fopen(log_path, "r");
+    size_t n = 0;
+    if (f) {
+        fseek(f, 0, SEEK_END);
+        long size = ftell(f);
+        fseek(f, size > 4000 ? size - 4000 : 0, SEEK_SET);
+        n = fread(text, 1, sizeof text - 1, f);
+        fclose(f);
+    }
+    text[n] = 0;
+    return text;
+}
+
+/* Names and contents hash of all records present: finished work that must survive. */
+static int valid_records(void) {
+    struct record_set set;
+    struct error e;
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    int n = set.n;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) ck_assert_str_ne(set.list[i].run.run_id, set.list[j].run.run_id);
+    records_free(&set);
+    return n;
+}
+
+START_TEST(kill_at_any_moment_loses_no_finished_run) {
+    struct rng r = rng_at(7, STREAM_TEST, 0);
+    int done = 0, kills = 0;
+    for (; kills < 12 && done < RUNS; kills++) {
+        pid_t pid = start_bench(folder, 0);
+        sleep_ms(60 + (long)rng_below(&r, 500));
+        kill(-pid, SIGKILL); /* parent and workers at once */
+        wait_for(pid);
+        int now = valid_records();
+        ck_assert_msg(now >= done, "%d records after kill %d, %d before", now, kills, done);
+        done = now;
+    }
+    ck_assert_int_eq(scratch_count(folder, ".corrupt"), 0);
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_int_eq(scratch_count(folder, ".ckpt"), 0);
+}
+END_TEST
+
+START_TEST(a_killed_worker_becomes_a_row_and_retry_does_it_again) {
+    pid_t pid = start_bench(folder, 0);
+    char command[64];
+    snprintf(command, sizeof command, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    pid_t worker = 0;
+    for (int i = 0; i < 400 && !worker; i++) {
+        FILE *f = fopen(command, "r");
+        int found = 0;
+        if (f && fscanf(f, "%d", &found) == 1) worker = found;
+        if (f) fclose(f);
+        sleep_ms(1);
+    }
+    ck_assert_int_gt(worker, 0);
+    kill(worker, SIGKILL);
+    int status = wait_for(pid);
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_msg(strstr(log_text(), "signal 9") != NULL, "%s", log_text());
+    last_flag = "--retry-failed";
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_int_eq(scratch_count(folder, ".retried"), 1);
+    ck_assert_int_eq(valid_records(), RUNS);
+}
+END_TEST
+
+START_TEST(a_second_bench_runs_nothing) {
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_msg(strstr(log_text(), "20 of 20 runs are on record") != NULL, "%s", log_text());
+}
+END_TEST
+
+START_TEST(a_corrupt_record_is_set_aside_and_done_again) {
+    glob_t found;
+    char pattern[256];
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    snprintf(pattern, sizeof pattern, "%s/runs/*/*.json", folder);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
+    ck_assert_int_eq((int)found.gl_pathc, RUNS);
+    ck_assert_int_eq(truncate(found.gl_pathv[3], 100), 0);
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_msg(strstr(log_text(), found.gl_pathv[3]) != NULL, "%s", log_text());
+    ck_assert_int_eq(scratch_count(folder, ".json.corrupt"), 1);
+    ck_assert_int_eq(valid_records(), RUNS);
+    globfree(&found);
+}
+END_TEST
+
+START_TEST(a_full_disk_is_an_error_and_earlier_results_stay) {
+    ck_assert_int_eq(wait_for(start_bench(folder, 4096)), ST_FAIL);
+    ck_assert_int_eq(valid_records(), 0);
+    ck_assert_int_eq(scratch_count(folder, ".json"), 0);
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    int before = valid_records();
+    ck_assert_int_eq(before, RUNS);
+    ck_assert_int_eq(wait_for(start_bench(folder, 4096)), ST_FAIL); /* the exports do not fit */
+    ck_assert_int_eq(valid_records(), before);
+}
+END_TEST
+
+START_TEST(an_unwritable_output_is_said_before_training) {
+    char out[SCRATCH_BYTES + 16];
+    snprintf(out, sizeof out, "%s/file", folder);
+    FILE *f = fopen(out, "w"); /* a file where a folder is wanted: refused to root as well */
+    ck_assert(f != NULL);
+    fclose(f);
+    ck_assert_int_eq(wait_for(start_bench(out, 0)), ST_FAIL);
+    ck_assert_msg(strstr(log_text(), out) != NULL, "%s", log_text());
+}
+END_TEST
+
+START_TEST(ctrl_c_saves_and_the_same_command_goes_on) {
+    pid_t pid = start_bench(folder, 0);
+    sleep_ms(400);
+    kill(-pid, SIGINT);
+    int status = wait_for(pid);
+    ck_assert_msg(status == 130 || status == 0, "exit %d: %s", status, log_text());
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_int_eq(valid_records(), RUNS);
+}
+END_TEST
+
+Suite *check_bench(void) {
+    Suite *suite = suite_create("bench");
+    TCase *c = tcase_create("bench");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_test(c, kill_at_any_moment_loses_no_finished_run);
+    tcase_add_test(c, a_killed_worker_becomes_a_row_and_retry_does_it_again);
+    tcase_add_test(c, a_second_bench_runs_nothing);
+    tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);
+    tcase_add_test(c, a_full_disk_is_an_error_and_earlier_results_stay);
+    tcase_add_test(c, an_unwritable_output_is_said_before_training);
+    tcase_add_test(c, ctrl_c_saves_and_the_same_command_goes_on);
+    suite_add_tcase(suite, c);
+    return suite;
+}

@@ -1,0 +1,282 @@
+/* check_train.c - the trainer: resuming, stopping, divergence, what is selected on, and that a step allocates nothing. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/args.h"
+#include "harness/train.h"
+#include "tests/alloc_count.h"
+#include "tests/scratch.h"
+#include "tests/support.h"
+
+#define TASK "s3:n_train=300,n_val=50,n_test=60,length=8"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+/* A small run: 3 steps an epoch (the last of 44 rows), 30 steps, validation every 5. */
+static struct setup *small_run(const char *model, const char *flag, const char *value) {
+    struct config c;
+    struct error e;
+    static const char *const flags[][2] = {{"dim", "16"}, {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
+                                           {"threads", "1"}, {"lr", "0.01"}, {"stop-at", "2"}};
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
+    if (flag) ck_assert_int_eq(config_set(&c, flag, value, &e), ST_OK);
+    struct setup *s = setup_make(&c, TASK, model, &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    return s;
+}
+
+static void drop(struct setup *s) {
+    setup_free(s);
+    free(s);
+}
+
+static void open_trainer(struct trainer *t, const struct setup *s) {
+    struct error e;
+    ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s", e.text);
+}
+
+static void expect_same_trainers(const struct trainer *a, const struct trainer *b) {
+    int64_t n = a->params.floats;
+    expect_same_bits(a->params.value, b->params.value, n, "values");
+    expect_same_bits(a->params.moment1, b->params.moment1, n, "first moments");
+    expect_same_bits(a->params.moment2, b->params.moment2, n, "second moments");
+    ck_assert_int_eq(a->state.step, b->state.step);
+    ck_assert(a->state.loss == b->state.loss && a->state.loss_sum == b->state.loss_sum);
+}
+
+static const char *const resumed_models[] = {"bdlru:m=3,blocks=5", "hlru:m=2,channels=7,layout=observer", "lru:state=6", "lstm"};
+
+START_TEST(resumed_equals_uninterrupted) {
+    static const int cuts[] = {1, 4, 5, 6};
+    struct setup *s = small_run(resumed_models[_i], "dropout", "0.1");
+    struct trainer whole;
+    struct error e;
+    open_trainer(&whole, s);
+    for (int i = 0; i < 12; i++) trainer_step(&whole);
+    for (int c = 0; c < 4; c++) {
+        struct trainer first, second;
+        struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .n_curve = 1, .solved_step = -1};
+        p.curve[0].step = 77;
+        open_trainer(&first, s);
+        open_trainer(&second, s);
+        for (int i = 0; i < cuts[c]; i++) trainer_step(&first);
+        ck_assert_msg(checkpoint_write(&first, &p, &e) == ST_OK, "%s", e.text);
+        p.n_curve = 0;
+        p.curve[0].step = 0;
+        bool found;
+        ck_assert_int_eq(checkpoint_read(&second, &p, &found, &e), ST_OK);
+        ck_assert(found && p.n_curve == 1 && p.curve[0].step == 77 && p.resumed == 1);
+        expect_same_trainers(&first, &second);
+        for (int i = cuts[c]; i < 12; i++) trainer_step(&second);
+        expect_same_trainers(&whole, &second);
+        trainer_free(&first);
+        trainer_free(&second);
+        free(p.curve);
+    }
+    trainer_free(&whole);
+    drop(s);
+}
+END_TEST
+
+START_TEST(every_damaged_checkpoint_is_set_aside) {
+    struct setup *s = small_run("bdlru:m=2,blocks=3", NULL, NULL);
+    struct trainer t;
+    struct error e;
+    char path[512];
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", folder, s->run_id);
+    open_trainer(&t, s);
+    trainer_step(&t);
+    for (int damage = 0; damage < 40; damage++) {
+        struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64};
+        ck_assert_int_eq(checkpoint_write(&t, &p, &e), ST_OK);
+        FILE *f = fopen(path, "r+b");
+        ck_assert(f != NULL && fseek(f, 0, SEEK_END) == 0);
+        long size = ftell(f), at = (long)(((uint64_t)damage * 2654435761u) % (uint64_t)size);
+        if (damage % 2) ck_assert_int_eq(ftruncate(fileno(f), at), 0);
+        else {
+            fseek(f, at, SEEK_SET);
+            int byte = fgetc(f);
+            fseek(f, at, SEEK_SET);
+            fputc(byte ^ (1 << (damage / 2 % 8)), f);
+        }
+        fclose(f);
+        bool found = true;
+        ck_assert_int_eq(checkpoint_read(&t, &p, &found, &e), ST_OK);
+        ck_assert_msg(!found, "damage %d at byte %ld of %ld went unseen", damage, at, size);
+        ck_assert_int_eq(access(path, F_OK), -1);
+        free(p.curve);
+    }
+    ck_assert_int_ge(scratch_count(folder, ".ckpt.corrupt"), 1);
+    trainer_free(&t);
+    drop(s);
+}
+END_TEST
+
+static struct run run_it(struct setup *s) {
+    struct run row;
+    struct error e;
+    ck_assert_msg(train_run(s, NULL, &row, &e) == ST_OK, "%s", e.text);
+    return row;
+}
+
+START_TEST(validation_selects_and_test_reports) {
+    struct setup *s = small_run("bdlru:m=3,blocks=8", NULL, NULL);
+    struct run row = run_it(s);
+    struct run_record *record = calloc(1, sizeof *record);
+    struct arena arena = {0};
+    struct error e;
+    char path[512];
+    ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
+    record_path(folder, s->run_id, path, sizeof path);
+    ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(record->n_curve, 12); /* six validations, a training and a validation point each */
+    double best = -1;
+    int64_t best_step = -1;
+    for (int64_t i = 0; i < record->n_curve; i++)
+        if (record->curve[i].split == SPLIT_VAL && record->curve[i].acc > best) {
+            best = record->curve[i].acc;
+            best_step = record->curve[i].step;
+        }
+    ck_assert(row.val_acc == best && row.best_step == best_step);
+    ck_assert_int_eq(row.status, RUN_OK);
+    ck_assert_str_eq(row.stop_reason, "steps");
+    ck_assert_int_eq(row.steps, 30);
+
+    struct trainer t; /* the test figure belongs to the parameters of the best validation, not to the last ones */
+    struct scores test;
+    open_trainer(&t, s);
+    while (t.state.step < best_step) trainer_step(&t);
+    trainer_evaluate(&t, SPLIT_TEST, &test);
+    ck_assert(test.acc == row.test_acc && test.seq_acc == row.test_seq_acc && test.last_acc == row.test_last_acc);
+    trainer_free(&t);
+    arena_free(&arena);
+    free(record);
+    drop(s);
+}
+END_TEST
+
+START_TEST(a_run_stops_for_the_reason_it_records) {
+    static const char *const cases[][3] = {{"stop-at", "0", "target"}, {"budget", "0.000001s", "budget"}, {"patience", "1", "patience"}};
+    for (size_t i = 0; i < 3; i++) {
+        struct setup *s = small_run("lstm", cases[i][0], cases[i][1]);
+        if (i == 2) s->config.lr = 0; /* nothing learnt: the second validation is no better */
+        struct run row = run_it(s);
+        ck_assert_str_eq(row.stop_reason, cases[i][2]);
+        ck_assert_int_lt(row.steps, 30);
+        ck_assert_int_eq(row.status, RUN_OK);
+        ck_assert(isfinite(row.test_acc));
+        drop(s);
+    }
+}
+END_TEST
+
+START_TEST(divergence_is_a_row_that_names_step_and_tensor) {
+    struct setup *s = small_run("bdlru:m=2,blocks=4,gate=none", "lr", "1000000");
+    struct run row = run_it(s);
+    ck_assert_msg(row.status == RUN_NAN || row.status == RUN_DIVERGED, "status %" PRId64, row.status);
+    ck_assert_msg(strstr(row.status_detail, "step ") && strstr(row.status_detail, " in "), "%s", row.status_detail);
+    ck_assert(isnan(row.test_acc));
+    ck_assert_int_eq(row.solved, 0);
+    ck_assert_int_eq(scratch_count(folder, row.run_id), 1); /* the record; no checkpoint is left */
+    drop(s);
+}
+END_TEST
+
+START_TEST(a_planted_nan_is_found_by_name) {
+    struct setup *s = small_run("lstm", NULL, NULL);
+    struct trainer t;
+    open_trainer(&t, s);
+    trainer_step(&t);
+    struct param *wh = params_find(&t.params, "layers.0.mixer.wh");
+    t.params.value[wh->offset + 3] = (real)NAN;
+    trainer_step(&t);
+    ck_assert_int_eq(t.state.frozen, 1);
+    ck_assert_int_eq(t.state.frozen_step, 1);
+    ck_assert_int_eq(t.state.step, 1);
+    ck_assert_str_eq(trainer_find_nonfinite(&t, t.state.frozen_step), "layers.0.mixer.wh");
+    trainer_free(&t);
+    drop(s);
+}
+END_TEST
+
+START_TEST(a_finished_run_is_not_done_again) {
+    struct setup *s = small_run("lru:state=4", NULL, NULL);
+    struct run first = run_it(s), untouched;
+    memset(&untouched, 0x5a, sizeof untouched);
+    struct run second = untouched;
+    struct error e;
+    ck_assert_int_eq(train_run(s, NULL, &second, &e), ST_OK);
+    ck_assert_mem_eq(&second, &untouched, sizeof second); /* nothing ran */
+    ck_assert_int_eq(scratch_count(folder, first.run_id), 1);
+    drop(s);
+}
+END_TEST
+
+START_TEST(identity_ignores_what_cannot_change_a_result) {
+    struct setup *a = small_run("bdlru:m=2,blocks=4", NULL, NULL);
+    struct setup *threads = small_run("bdlru:m=2,blocks=4", "threads", "2");
+    struct setup *rate = small_run("bdlru:m=2,blocks=4", "lr", "0.02");
+    struct setup *seed = small_run("bdlru:m=2,blocks=4", "seed", "2");
+    struct setup *gate = small_run("bdlru:m=2,blocks=4,gate=relu", NULL, NULL);
+    ck_assert_str_eq(a->run_id, threads->run_id);
+    ck_assert_str_ne(a->run_id, rate->run_id);
+    ck_assert_str_ne(a->run_id, gate->run_id);
+    ck_assert_str_ne(a->run_id, seed->run_id);
+    ck_assert_str_eq(a->cell_id, seed->cell_id);
+    ck_assert_str_ne(a->cell_id, rate->cell_id);
+    drop(a);
+    drop(threads);
+    drop(rate);
+    drop(seed);
+    drop(gate);
+}
+END_TEST
+
+START_TEST(a_step_allocates_nothing) {
+    struct setup *s = small_run(resumed_models[_i], NULL, NULL);
+    struct trainer t;
+    struct scores scores;
+    open_trainer(&t, s);
+    trainer_step(&t);
+    trainer_evaluate(&t, SPLIT_VAL, &scores);
+    uint64_t before = allocations();
+    for (int i = 0; i < 5; i++) trainer_step(&t);
+    trainer_evaluate(&t, SPLIT_VAL, &scores);
+    uint64_t made = allocations() - before;
+    ck_assert_uint_eq(made, 0);
+    trainer_free(&t);
+    drop(s);
+}
+END_TEST
+
+Suite *check_train(void) {
+    Suite *suite = suite_create("train");
+    TCase *c = tcase_create("train");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_loop_test(c, resumed_equals_uninterrupted, 0, 4);
+    tcase_add_test(c, every_damaged_checkpoint_is_set_aside);
+    tcase_add_test(c, validation_selects_and_test_reports);
+    tcase_add_test(c, a_run_stops_for_the_reason_it_records);
+    tcase_add_test(c, divergence_is_a_row_that_names_step_and_tensor);
+    tcase_add_test(c, a_planted_nan_is_found_by_name);
+    tcase_add_test(c, a_finished_run_is_not_done_again);
+    tcase_add_test(c, identity_ignores_what_cannot_change_a_result);
+    tcase_add_loop_test(c, a_step_allocates_nothing, 0, 4);
+    suite_add_tcase(suite, c);
+    return suite;
+}

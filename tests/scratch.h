@@ -1,0 +1,16 @@
+/* scratch.h - a temporary folder of a test's own. */
+#ifndef LRNN_TESTS_SCRATCH_H
+#define LRNN_TESTS_SCRATCH_H
+
+#define SCRATCH_BYTES 64
+
+/* Makes a new folder under /tmp and writes its path; ends the test on an error. */
+void scratch_make(char path[SCRATCH_BYTES]);
+
+/* Removes a folder and all it holds; follows no links. */
+void scratch_remove(const char *path);
+
+/* Files below `folder` whose name holds `part` ("" = all). */
+int scratch_count(const char *folder, const char *part);
+
+#endif
