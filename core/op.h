@@ -79,6 +79,7 @@ struct op {
     const char *name;      /* "scan_block" */
     const char *maths;     /* the equation, one ASCII line */
     const char *source;    /* paper and equation number, or "" */
+    bool hidden;           /* the template: tested like the others, not shown by `lrnn list` */
     uint32_t needs_in;     /* bit i: the gradient reads the VALUE of input i */
     uint32_t needs_out;    /* bit j: the gradient reads the VALUE of output j */
     uint32_t no_grad_in;   /* bit i: input i never has a gradient (tokens, targets) */

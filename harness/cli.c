@@ -89,13 +89,8 @@ enum status cli_main(int argc, char **argv, struct error *e) {
 
 /* --- groups -------------------------------------------------------------------------------------------------------- */
 
-static const char *last_word(const char *name) {
-    const char *blank = strrchr(name, ' ');
-    return blank ? blank + 1 : name;
-}
-
 static const char *sub_name(const void *list, int i) {
-    return last_word(((const struct command *)list)[i].name);
+    return ((const struct command *)list)[i].name;
 }
 
 static void print_group(const struct command *group, const struct command *subs) {
@@ -113,10 +108,10 @@ enum status command_group(const struct command *group, const struct command *sub
         return ST_OK;
     }
     if (argc < 2) return fail(e, ST_USAGE, "%s: say what; usage: lrnn %s", group->name, group->usage);
-    char kind[64];
+    char name[128];
     int index;
-    snprintf(kind, sizeof kind, "'%s' command", group->name);
-    TRY(name_choose(kind, argv[1], n, sub_name, subs, &index, e));
+    snprintf(name, sizeof name, "%s %s", group->name, argv[1]);
+    TRY(name_choose("command", name, n, sub_name, subs, &index, e));
     return subs[index].run(argc - 1, argv + 1, e);
 }
 
@@ -153,15 +148,17 @@ static enum status unknown_flag(const struct cli *cli, const char *text, const c
     const char *near = nearest_name(name, n, flag_name, cli);
     const char *command = cli->command->name;
     if (near)
-        return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '%s%s'?", command, text, near[1] ? "--" : "-", near);
+        return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '--%s'?", command, text, near);
     return fail(e, ST_USAGE, "%s: unknown flag '%s'; `lrnn %s --help` lists the flags", command, text, command);
 }
 
 static void print_flags(const struct cli *cli) {
     for (int i = 0; flag_at(cli, i); i++) {
         if (i == 0) printf("\nflags\n");
-        struct option one[2] = {*flag_at(cli, i), {.name = NULL}};
-        options_print_help(one, one->name[1] ? "--" : "-", stdout);
+        const struct option *o = flag_at(cli, i);
+        struct option line[2] = {*o, {.name = NULL}};
+        bool short_flag = cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o;
+        options_print_help(line, short_flag ? "-" : "--", stdout);
     }
 }
 
@@ -214,13 +211,12 @@ static enum status flag_value(struct reading *r, const struct option *o, const c
 static enum status read_flag(struct reading *r, struct error *e) {
     struct cli *cli = r->cli;
     char word[128];
-    const char *text = r->argv[r->at], *equals = strchr(text, '='), *value;
+    const char *text = r->argv[r->at], *equals = strchr(text, '='), *value = NULL;
     size_t length = equals ? (size_t)(equals - text) : strlen(text);
     snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, text);
     const char *name = word + (word[1] == '-' ? 2 : 1);
-    bool one_letter = name[0] && !name[1];
     void *object;
-    bool right_dashes = one_letter == (word[1] != '-'); /* neither -steps nor --c */
+    bool right_dashes = word[1] == '-' || strlen(name) == 1; /* not -steps */
     const struct option *o = right_dashes ? find_flag(cli, name, &object) : NULL;
     if (!o) return unknown_flag(cli, word, name, e);
     TRY(note_given(r, o, word, e));
@@ -279,5 +275,5 @@ enum status name_choose(const char *kind, const char *name, int count, const cha
         if (strcmp(name_of(list, *index), plain) == 0) return ST_OK;
     const char *near = nearest_name(plain, count, name_of, list);
     if (near) return fail(e, ST_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, plain, near);
-    return fail(e, ST_USAGE, "unknown %s '%s'", kind, plain);
+    return fail(e, ST_USAGE, "unknown %s '%s'; `lrnn list` and `lrnn --help` name what there is", kind, plain);
 }

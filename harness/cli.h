@@ -41,7 +41,8 @@ struct flag_set {
  * given once. Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
  * --help prints usage, summary and every flag of the sets with default and range to stdout and exits 0.
  * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
- * lists). A flag whose name is one letter is written with one dash. "--" ends the flags. */
+ * lists). A flag of one letter may be
+ * written with one dash. "--" ends the flags. */
 struct cli {
     const struct command *command;
     const struct flag_set *sets;

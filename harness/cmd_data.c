@@ -202,7 +202,7 @@ static void print_stats(const struct view *v, const struct summary *s) {
     printf("  majority   %.4f  always answers label %" PRId64 "\n", share(s->label_count[top], s->scored), top);
     printf("  labels     %" PRId64 ", count of each:\n", shape->vocab_out);
     for (int64_t i = 0; i < shape->vocab_out; i++)
-        printf("%s%5" PRId64 ":%-8" PRId64 "%s", i % 8 == 0 ? "  " : "", i, s->label_count[i],
+        printf("%s%5" PRId64 ":%8" PRId64 "%s", i % 8 == 0 ? "  " : "", i, s->label_count[i],
                i % 8 == 7 || i == shape->vocab_out - 1 ? "\n" : "");
 }
 

@@ -1,8 +1,8 @@
 /* cmd_doctor.c - `lrnn doctor`: what the program was built with, what the machine has, and what to do about it. */
 #include <cblas.h>
 #include <errno.h>
-#include <math.h>
 #include <omp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "harness/version.h"
 #include "kernels/gemm.h"
 
-#define LEAST_DISK   ((double)100e6) /* bytes */
-#define LEAST_MEMORY 0.5             /* GiB */
+#define LEAST_DISK_MB    100.0
+#define LEAST_MEMORY_GIB 0.5
 
 struct doctor_flags {
     char out[OPTION_TEXT];
@@ -28,8 +28,175 @@ static const struct option flags[] = {
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
-/* One line: ok, note (works without it) or BAD (does not), what, and how it is. */
+/* Fine; works without it; does not work. */
 enum verdict { GOOD, NOTE, BAD };
-static int n_bad;
 
-static void say(enum verdict verdict, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+struct doctor {
+    int bad; /* findings that stop the program from working */
+};
+
+static void say(struct doctor *d, enum verdict verdict, const char *what, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void say(struct doctor *d, enum verdict verdict, const char *what, const char *format, ...) {
+    static const char *const marks[] = {"ok", "note", "BAD"};
+    va_list args;
+    va_start(args, format);
+    printf("%-5s %-12s ", marks[verdict], what);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+    d->bad += verdict == BAD;
+}
+
+/* --- the program --------------------------------------------------------------------------------------------------- */
+
+/* Instruction sets that the compiler was allowed to use and whether this processor has them; "" where all are there. */
+static const char *missing_instructions(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#ifdef __AVX512F__
+    if (!__builtin_cpu_supports("avx512f")) return "AVX-512";
+#endif
+#ifdef __AVX2__
+    if (!__builtin_cpu_supports("avx2")) return "AVX2";
+#endif
+#ifdef __FMA__
+    if (!__builtin_cpu_supports("fma")) return "FMA";
+#endif
+#ifdef __SSE4_2__
+    if (!__builtin_cpu_supports("sse4.2")) return "SSE4.2";
+#endif
+#endif
+    return "";
+}
+
+static const char *vector_width(void) {
+#if defined(__AVX512F__)
+    return "AVX-512";
+#elif defined(__AVX2__) && defined(__FMA__)
+    return "AVX2 and FMA";
+#elif defined(__x86_64__)
+    return "SSE, no fused multiply-add (PORTABLE=1?)";
+#else
+    return "the compiler's default";
+#endif
+}
+
+static void check_program(struct doctor *d) {
+    const struct build_info *b = build_info();
+    say(d, GOOD, "program", "lrnn %s, commit %.12s%s, %s", b->version, b->commit, b->dirty ? " with local changes" : "",
+        b->real_name);
+    say(d, GOOD, "compiler", "%s", b->compiler);
+    say(d, GOOD, "flags", "%s", b->flags);
+    const char *missing = missing_instructions();
+    if (*missing) say(d, BAD, "processor", "lacks %s, which this binary uses; build it here, or with PORTABLE=1", missing);
+    else say(d, GOOD, "vectors", "built for %s; the processor has them", vector_width());
+}
+
+/* --- the machine --------------------------------------------------------------------------------------------------- */
+
+static void check_machine(struct doctor *d) {
+    struct machine m;
+    machine_read(&m);
+    say(d, GOOD, "machine", "%s, %lld cores, %s, %s", m.cpu, (long long)m.cores, m.os, m.kernel);
+    if (m.governor[0])
+        say(d, strcmp(m.governor, "powersave") == 0 ? NOTE : GOOD, "governor", "%s", m.governor);
+    say(d, GOOD, "threads", "%d by default; --threads N and OMP_NUM_THREADS change it", omp_get_max_threads());
+    if (m.ram_gib > 0 && m.ram_gib < LEAST_MEMORY_GIB)
+        say(d, BAD, "memory", "%.1f GiB; at least %.1f GiB is needed", m.ram_gib, LEAST_MEMORY_GIB);
+    else say(d, GOOD, "memory", "%.0f GiB", m.ram_gib);
+    real a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8}, c[4];
+    real_gemm(false, false, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2);
+    bool right = c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
+    say(d, right ? GOOD : BAD, "OpenBLAS", "%s, %d thread of its own%s", openblas_get_config(), openblas_get_num_threads(),
+        right ? "" : "; a 2 x 2 product came out wrong, install another libopenblas");
+    say(d, NOTE, "CUDA", "not in this build; everything runs on the CPU");
+}
+
+/* --- files --------------------------------------------------------------------------------------------------------- */
+
+static bool in_path(const char *program) {
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : ""; *at;) {
+        char file[PATH_BYTES];
+        size_t n = strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/%s", (int)n, at, program);
+        if (n && access(file, X_OK) == 0) return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+/* Whether a file can be made in the folder, by making one. */
+static bool can_write(const char *folder) {
+    char name[PATH_BYTES];
+    snprintf(name, sizeof name, "%.4000s/.doctor-XXXXXX", folder);
+    int fd = mkstemp(name);
+    if (fd < 0) return false;
+    bool written = write(fd, "x", 1) == 1;
+    int reason = errno;
+    close(fd);
+    unlink(name);
+    errno = reason;
+    return written;
+}
+
+/* The folder itself, or the nearest one above it that exists. */
+static void existing_folder(const char *folder, char *found, size_t size) {
+    struct stat s;
+    char above[PATH_BYTES];
+    snprintf(found, size, "%s", folder);
+    while (stat(found, &s) != 0 && errno == ENOENT && strcmp(found, ".") != 0 && strcmp(found, "/") != 0) {
+        path_folder(found, above, sizeof above);
+        snprintf(found, size, "%s", above);
+    }
+}
+
+static void check_results(struct doctor *d, const char *out) {
+    char folder[PATH_BYTES];
+    struct statvfs disk;
+    existing_folder(out, folder, sizeof folder);
+    const char *new = strcmp(folder, out) == 0 ? "" : " (not there yet; the folder above it was tried)";
+    if (can_write(folder)) say(d, GOOD, "results", "%s can be written%s", out, new);
+    else say(d, BAD, "results", "%s cannot be written: %s; use --out with another folder", folder, strerror(errno));
+    if (statvfs(folder, &disk) != 0) {
+        say(d, NOTE, "disk", "free space under %s is unknown: %s", folder, strerror(errno));
+        return;
+    }
+    double free_mb = (double)disk.f_bavail * (double)disk.f_frsize / 1e6;
+    if (free_mb < LEAST_DISK_MB) say(d, BAD, "disk", "%.0f MB free; at least %.0f MB are needed", free_mb, LEAST_DISK_MB);
+    else say(d, GOOD, "disk", "%.1f GB free", free_mb / 1e3);
+}
+
+static void check_files(struct doctor *d, const char *out) {
+    char path[PATH_BYTES];
+    if (in_path("gnuplot")) say(d, GOOD, "gnuplot", "found");
+    else say(d, NOTE, "gnuplot", "not found: no plots; apt-get install gnuplot-nox, or ./bootstrap.sh");
+    if (shipped_file_find("results/published.csv", path, sizeof path, NULL) == ST_OK)
+        say(d, GOOD, "published", "%s", path);
+    else say(d, NOTE, "published", "results/published.csv not found: tables lack the papers' numbers");
+    check_results(d, out);
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    struct doctor_flags f;
+    struct doctor d = {0};
+    struct flag_set set = {flags, &f};
+    struct cli cli = {.command = &command_doctor, .sets = &set, .n_sets = 1};
+    TRY(options_default(flags, &f, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    check_program(&d);
+    check_machine(&d);
+    check_files(&d, f.out);
+    if (d.bad) return fail(e, ST_FAIL, "%d finding%s above must be mended first", d.bad, d.bad == 1 ? "" : "s");
+    printf("this machine is ready\n");
+    return ST_OK;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .usage = "doctor [flags]",
+    .summary = "whether this machine has what is needed",
+    .run = run,
+};

@@ -37,13 +37,15 @@ static enum status list_tasks(struct error *e) {
 
 static enum status list_ops(struct error *e) {
     (void)e;
-    for (const struct op *const *o = op_list(); *o; o++) print_line((*o)->name, (*o)->maths);
+    for (const struct op *const *o = op_list(); *o; o++)
+        if (!(*o)->hidden) print_line((*o)->name, (*o)->maths);
     return ST_OK;
 }
 
 static enum status list_kernels(struct error *e) {
     (void)e;
     for (const struct kernel *const *k = kernel_list(); *k; k++) {
+        if ((*k)->op->hidden) continue;
         char text[256];
         snprintf(text, sizeof text, "%s of %s on the %s", (*k)->reference ? "reference" : "tuned kernel", (*k)->op->name,
                  (*k)->device == DEVICE_CPU ? "CPU" : "GPU");
@@ -92,7 +94,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &command_list, .positional = what, .max_positional = 1};
     int only = -1;
     TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional) TRY(name_choose("list", what[0], N_KINDS, kind_name, NULL, &only, e));
+    if (cli.n_positional) TRY(name_choose("kind", what[0], N_KINDS, kind_name, NULL, &only, e));
     bool headings = isatty(STDOUT_FILENO);
     for (int i = 0; i < N_KINDS; i++) {
         if (only >= 0 && i != only) continue;

@@ -85,15 +85,16 @@ static enum status split(struct csv_table *t, const char *path, int *n, struct e
     while (*p) {
         char *cell;
         char separator = take_cell(&p, &cell, &line);
-        if (separator == '"') return fail(e, ST_DATA, "%s, line %d: a quoted cell does not end properly", path, row_line);
+        if (separator == '"')
+            return fail(e, ST_DATA, "%s, line %d: a quoted cell does not end properly", path, row_line);
         if (separator == 0) break; /* no line feed: the row was not finished */
         if (!push_cell(t, n, &capacity, cell)) return fail(e, ST_FAIL, "no memory to read %s", path);
         in_row++;
         if (separator == ',') continue;
         if (t->columns == 0) t->columns = in_row;
         if (in_row != t->columns)
-            return fail(e, ST_DATA, "%s, line %d: expected %d cells as in the header, got %d", path, row_line, t->columns,
-                        in_row);
+            return fail(e, ST_DATA, "%s, line %d: expected %d cells as in the header, got %d", path, row_line,
+                        t->columns, in_row);
         in_row = 0;
         row_line = ++line;
     }

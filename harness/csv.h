@@ -13,8 +13,8 @@
 
 /* One cell each; the caller writes the commas and the line feed. */
 void csv_text(FILE *f, const char *text);
-void csv_int(FILE *f, int64_t value);   /* empty if -1 */
-void csv_real(FILE *f, double value);   /* empty if NAN; inf, -inf; else the shortest text that reads back the same */
+void csv_int(FILE *f, int64_t value); /* empty if -1 */
+void csv_real(FILE *f, double value); /* empty if NAN; inf, -inf; else the shortest text that reads back the same */
 
 /* A whole file in memory: row 0 is the header. */
 struct csv_table {
@@ -29,8 +29,8 @@ struct csv_table {
 enum status csv_read(struct csv_table *t, const char *path, struct error *e);
 void csv_free(struct csv_table *t);
 
-int csv_column(const struct csv_table *t, const char *name);                     /* -1 if there is none */
-const char *csv_cell(const struct csv_table *t, int row, const char *column);    /* "" if there is no such column */
-const char *csv_text_plain(const char *cell);                                    /* without the ' of csv_text */
+int csv_column(const struct csv_table *t, const char *name);                  /* -1 if there is none */
+const char *csv_cell(const struct csv_table *t, int row, const char *column); /* "" if there is no such column */
+const char *csv_text_plain(const char *cell);                                 /* without the ' of csv_text */
 
 #endif

@@ -26,9 +26,12 @@ enum status path_format(char *path, size_t size, struct error *e, const char *fo
 
 void path_folder(const char *path, char *folder, size_t size) {
     const char *slash = strrchr(path, '/');
-    if (!slash) snprintf(folder, size, ".");
-    else if (slash == path) snprintf(folder, size, "/");
-    else snprintf(folder, size, "%.*s", (int)(slash - path), path);
+    if (!slash)
+        snprintf(folder, size, ".");
+    else if (slash == path)
+        snprintf(folder, size, "/");
+    else
+        snprintf(folder, size, "%.*s", (int)(slash - path), path);
 }
 
 /* One folder, its entry made durable. */
@@ -107,7 +110,8 @@ enum status folder_sync(const char *path, struct error *e) {
     int result = fsync(fd), reason = errno;
     close(fd);
     /* EINVAL: the file system has no such notion for folders, so there is nothing to wait for. */
-    if (result != 0 && reason != EINVAL) return fail(e, ST_FAIL, "cannot sync the folder %s: %s", folder, strerror(reason));
+    if (result != 0 && reason != EINVAL)
+        return fail(e, ST_FAIL, "cannot sync the folder %s: %s", folder, strerror(reason));
     return ST_OK;
 }
 

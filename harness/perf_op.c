@@ -20,10 +20,14 @@ struct kernel_run {
     struct call *call;
     struct step_state state;
     struct cost cost[3]; /* forward, backward, both */
-    struct samples time[3], copy;
-    double fma; /* best FLOP/s */
-    size_t copy_bytes;
+    struct samples time[3];
     char shape[256];
+};
+
+/* The best rates seen so far; shared by the kernels of the op. */
+struct rates {
+    struct copy_bench copy; /* made for the first kernel: all move the same bytes */
+    double bytes, flops;    /* a second */
 };
 
 enum { BOTH = 2 };
@@ -62,6 +66,7 @@ static enum status prepare(struct kernel_run *r, const struct kernel *kernel, co
         if (!*why) *why = "it does not apply";
         return ST_OK;
     }
+    *why = NULL;
     bool backward = kernel->backward && r->call->n_out > 0 && r->call->out[0]->needs_grad;
     if (backward) graph_set_root(&r->graph, r->call->out[0]);
     TRY(graph_plan(&r->graph, e));
@@ -74,7 +79,7 @@ static enum status prepare(struct kernel_run *r, const struct kernel *kernel, co
     return ST_OK;
 }
 
-static void sample(struct kernel_run *r, struct copy_bench *copy) {
+static void sample(struct kernel_run *r, struct rates *rates) {
     double start = time_now_s();
     graph_forward(&r->graph, &r->state);
     double middle = time_now_s();
@@ -85,29 +90,27 @@ static void sample(struct kernel_run *r, struct copy_bench *copy) {
         samples_add(&r->time[PASS_BACKWARD], end - middle);
         samples_add(&r->time[BOTH], end - start);
     }
-    samples_add(&r->copy, copy_run(copy));
-    double rate = fma_run();
-    if (rate > r->fma) r->fma = rate;
+    double bytes = 2 * (double)rates->copy.bytes / copy_run(&rates->copy), flops = fma_run();
+    if (bytes > rates->bytes) rates->bytes = bytes;
+    if (flops > rates->flops) rates->flops = flops;
 }
 
 /* Warms up once, then samples for about `seconds`. */
-static enum status measure(struct kernel_run *r, double seconds, struct error *e) {
-    struct copy_bench copy;
+static enum status measure(struct kernel_run *r, struct rates *rates, double seconds, struct error *e) {
     size_t bytes = (size_t)(r->cost[BOTH].bytes / 2);
-    r->copy_bytes = bytes < MIN_COPY ? MIN_COPY : bytes > MAX_COPY ? MAX_COPY : bytes;
-    TRY(copy_create(&copy, r->copy_bytes, e));
-    sample(r, &copy);
+    if (bytes < MIN_COPY) bytes = MIN_COPY;
+    if (bytes > MAX_COPY) bytes = MAX_COPY;
+    if (!rates->copy.bytes) TRY(copy_create(&rates->copy, bytes, e));
+    sample(r, rates);
     for (int i = 0; i < 3; i++) r->time[i].n = 0;
-    r->copy.n = 0;
     double start = time_now_s();
-    for (int i = 0; i < PERF_SAMPLES && (i < MIN_SAMPLES || time_now_s() - start < seconds); i++) sample(r, &copy);
-    copy_free(&copy);
+    for (int i = 0; i < PERF_SAMPLES && (i < MIN_SAMPLES || time_now_s() - start < seconds); i++) sample(r, rates);
     return ST_OK;
 }
 
 /* Seconds that the cost needs at least; *bytes_bound says which floor is the larger. */
-static double floor_of(const struct kernel_run *r, struct cost cost, bool *bytes_bound) {
-    double by_bytes = cost.bytes / (2 * (double)r->copy_bytes / samples_best(&r->copy)), by_flops = cost.flops / r->fma;
+static double floor_of(const struct rates *rates, struct cost cost, bool *bytes_bound) {
+    double by_bytes = cost.bytes / rates->bytes, by_flops = cost.flops / rates->flops;
     *bytes_bound = by_bytes >= by_flops;
     return *bytes_bound ? by_bytes : by_flops;
 }
@@ -120,10 +123,10 @@ static void print_head(const struct kernel_run *r, const struct op *op, const st
            "GB/s", "floor ms", "by", "ratio", "fraction");
 }
 
-static void print_pass(const struct kernel_run *r, const struct kernel *k, int pass, bool json) {
+static void print_pass(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, int pass, bool json) {
     const struct samples *t = &r->time[pass];
     bool bytes_bound;
-    double best = samples_best(t), floor = floor_of(r, r->cost[pass], &bytes_bound);
+    double best = samples_best(t), floor = floor_of(rates, r->cost[pass], &bytes_bound);
     const char *by = bytes_bound ? "bytes" : "flops";
     double gflops = r->cost[pass].flops / best / 1e9, gbytes = r->cost[pass].bytes / best / 1e9;
     if (json)
@@ -136,29 +139,28 @@ static void print_pass(const struct kernel_run *r, const struct kernel *k, int p
                samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops, gbytes, floor * 1e3, by, best / floor, floor / best);
 }
 
-static void print_run(const struct kernel_run *r, const struct kernel *k, bool json) {
+static void print_run(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, bool json) {
     int last = r->graph.root ? BOTH : PASS_FORWARD;
-    for (int pass = PASS_FORWARD; pass <= last; pass++) print_pass(r, k, pass, json);
+    for (int pass = PASS_FORWARD; pass <= last; pass++) print_pass(r, rates, k, pass, json);
     if (json) return;
     bool bytes_bound;
-    double best = samples_best(&r->time[last]), floor = floor_of(r, r->cost[last], &bytes_bound);
+    double best = samples_best(&r->time[last]), floor = floor_of(rates, r->cost[last], &bytes_bound);
     printf("  %s: time %.4f ms, floor %.4f ms, ratio %.2f\n", k->name, best * 1e3, floor * 1e3, best / floor);
     printf("  floor: %.1f MB at %.2f GB/s (copy, read and written both counted), %.1f MFLOP at %.1f GFLOP/s\n",
-           r->cost[last].bytes / 1e6, 2e-9 * (double)r->copy_bytes / samples_best(&r->copy), r->cost[last].flops / 1e6,
-           r->fma / 1e9);
+           r->cost[last].bytes / 1e6, rates->bytes / 1e9, r->cost[last].flops / 1e6, rates->flops / 1e9);
 }
 
-static enum status run_kernel(const struct kernel *k, const struct perf_op_request *q, bool *head, struct error *e) {
+static enum status run_kernel(const struct kernel *k, const struct perf_op_request *q, struct rates *rates, bool head,
+                              struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_FAIL, "no memory for the samples");
     const char *why = NULL;
     enum status status = prepare(r, k, &q->shape, &why, e);
-    if (status == ST_OK && !*head && !q->json) print_head(r, k->op, q);
-    *head = true;
+    if (status == ST_OK && head && !q->json) print_head(r, k->op, q);
     if (status == ST_OK && why && q->json) printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);
     else if (status == ST_OK && why) printf("%-26s skipped: %s\n", k->name, why);
-    else if (status == ST_OK) status = measure(r, q->seconds, e);
-    if (status == ST_OK && !why) print_run(r, k, q->json);
+    else if (status == ST_OK) status = measure(r, rates, q->seconds, e);
+    if (status == ST_OK && !why) print_run(r, rates, k, q->json);
     fflush(stdout);
     graph_free(&r->graph);
     free(r);
@@ -166,13 +168,14 @@ static enum status run_kernel(const struct kernel *k, const struct perf_op_reque
 }
 
 enum status perf_op(const struct op *op, const struct perf_op_request *q, struct error *e) {
-    bool head = false, found = false;
-    for (const struct kernel *const *k = kernel_list(); *k; k++) {
+    struct rates rates = {0};
+    enum status status = ST_OK;
+    int n = 0;
+    for (const struct kernel *const *k = kernel_list(); *k && status == ST_OK; k++) {
         bool named = !q->kernel[0] || !strcmp(q->kernel, (*k)->name) || (!strcmp(q->kernel, "reference") && (*k)->reference);
-        if ((*k)->op != op || (*k)->device != DEVICE_CPU || !named) continue;
-        TRY(run_kernel(*k, q, &head, e));
-        found = true;
+        if ((*k)->op == op && (*k)->device == DEVICE_CPU && named) status = run_kernel(*k, q, &rates, n++ == 0, e);
     }
-    if (found) return ST_OK;
+    copy_free(&rates.copy);
+    if (n || status != ST_OK) return status;
     return fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel, op->name);
 }

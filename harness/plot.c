@@ -38,8 +38,10 @@ static void print_setting(FILE *f, const char *name, const char *text) {
 }
 
 static void print_number(FILE *f, double value, const char *end) {
-    if (isfinite(value)) fprintf(f, "%.9g%s", value, end);
-    else fprintf(f, "NaN%s", end);
+    if (isfinite(value))
+        fprintf(f, "%.9g%s", value, end);
+    else
+        fprintf(f, "NaN%s", end);
 }
 
 static const char *metric_name(const struct report_table *t) {
@@ -214,7 +216,7 @@ static void make_stem(const struct report_tables *tables, int i, const char *kin
     if (*stem == '.') *stem = '-';
 }
 
-/* The files of one plot while it is made: all in OUT, each a temporary name; `*_name` is what gnuplot, run in OUT, sees. */
+/* The files of one plot while it is made, all in OUT. gnuplot runs there and sees their last part only. */
 struct drawing {
     char data[PATH_BYTES], script[PATH_BYTES], log[PATH_BYTES + 8], svg[PATH_BYTES + 8], png[PATH_BYTES + 8];
 };
@@ -224,7 +226,8 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static enum status write_script(struct drawing *d, const char *out, const char *kind, const char *settings, struct error *e) {
+static enum status write_script(struct drawing *d, const char *out, const char *kind, const char *settings,
+                                struct error *e) {
     char shipped[PATH_BYTES], name[64], target[PATH_BYTES], *body, *text = NULL;
     size_t size;
     snprintf(name, sizeof name, "plots/%s.gp", kind);
@@ -262,7 +265,8 @@ static enum status draw(struct drawing *d, const char *out, const char *stem, co
     char reason[512];
     int code = run_gnuplot(out, base_name(d->script), base_name(d->log));
     if (code == GNUPLOT_MISSING)
-        return fail(e, ST_FAIL, "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
+        return fail(e, ST_FAIL,
+                    "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
     last_words(d->log, reason, sizeof reason);
     if (code != 0) return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %s", out, stem, code, reason);
     return finish(d, out, stem, e);
@@ -286,7 +290,8 @@ static enum status plot_streams(const char *out, const char *stem, const char *k
     return status;
 }
 
-static enum status plot_one(const struct report_tables *tables, int i, const char *kind, const char *out, struct error *e) {
+static enum status plot_one(const struct report_tables *tables, int i, const char *kind, const char *out,
+                            struct error *e) {
     char stem[256], *settings = NULL, *numbers = NULL;
     size_t settings_size, numbers_size;
     make_stem(tables, i, kind, stem, sizeof stem);
@@ -295,7 +300,8 @@ static enum status plot_one(const struct report_tables *tables, int i, const cha
     bool whole = script && data;
     if (script) whole = fclose(script) == 0 && whole;
     if (data) whole = fclose(data) == 0 && whole;
-    enum status status = whole ? plot_streams(out, stem, kind, settings, numbers, e) : fail(e, ST_FAIL, "no memory to plot");
+    enum status status =
+        whole ? plot_streams(out, stem, kind, settings, numbers, e) : fail(e, ST_FAIL, "no memory to plot");
     free(settings);
     free(numbers);
     return status;

@@ -63,10 +63,14 @@ static void set_aside(const char *path, const char *reason) {
         result = link(path, target);
         if (result != 0 && errno != EEXIST) break;
     }
-    if (result == 0) unlink(path);
-    else if (errno == ENOENT) return; /* another process was faster, and has told */
-    if (result == 0) fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, reason);
-    else fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), reason);
+    if (result == 0)
+        unlink(path);
+    else if (errno == ENOENT)
+        return; /* another process was faster, and has told */
+    if (result == 0)
+        fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, reason);
+    else
+        fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), reason);
 }
 
 enum record_state record_check(const char *out, const char *run_id) {
@@ -89,7 +93,8 @@ enum record_state record_check(const char *out, const char *run_id) {
 /* --- writing -------------------------------------------------------------------------------------------------------- */
 
 /* Links the finished temporary file into place. An earlier whole record wins; a damaged one is set aside first. */
-static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id, struct error *e) {
+static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id,
+                           struct error *e) {
     for (int attempt = 0; attempt < 3; attempt++) {
         if (link(temporary, path) == 0) return ST_OK;
         if (errno != EEXIST) break;
@@ -97,7 +102,8 @@ static enum status publish(const char *temporary, const char *path, const char *
         errno = EEXIST;
     }
     if (errno == EPERM || errno == EOPNOTSUPP)
-        return fail(e, ST_FAIL, "cannot write %s: its file system has no hard links; choose another output folder", path);
+        return fail(e, ST_FAIL, "cannot write %s: its file system has no hard links; choose another output folder",
+                    path);
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
 }
 
@@ -217,10 +223,14 @@ static enum status load_paths(struct record_set *set, const struct path_list *li
     for (int i = 0; i < list->n; i++) {
         struct error why;
         enum status status = read_one(list->paths[i], &set->list[set->n], &set->arena, &why);
-        if (status == ST_OK) set->n++;
-        else if (status == ST_DATA && access(list->paths[i], F_OK) == 0) set_aside(list->paths[i], why.text);
-        else if (status == ST_FAIL) return fail(e, ST_FAIL, "%s", why.text);
-        else if (status == ST_USAGE) fprintf(stderr, "lrnn: a run record is left out: %s\n", why.text);
+        if (status == ST_OK)
+            set->n++;
+        else if (status == ST_DATA && access(list->paths[i], F_OK) == 0)
+            set_aside(list->paths[i], why.text);
+        else if (status == ST_FAIL)
+            return fail(e, ST_FAIL, "%s", why.text);
+        else if (status == ST_USAGE)
+            fprintf(stderr, "lrnn: a run record is left out: %s\n", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
     return ST_OK;

@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #define RECORD_SCHEMA 1
-#define RECORD_TEXT 512  /* bytes of a text field, terminator included */
-#define RUN_ID_HEX 33    /* 32 hex digits and terminator */
+#define RECORD_TEXT   512 /* bytes of a text field, terminator included */
+#define RUN_ID_HEX    33  /* 32 hex digits and terminator */
 
 enum run_status { RUN_OK, RUN_DIVERGED, RUN_NAN, RUN_OOM, RUN_TIMEOUT, RUN_KILLED, RUN_ERROR, RUN_STATUS_COUNT };
 extern const char *const run_status_names[RUN_STATUS_COUNT]; /* ok diverged nan oom timeout killed error */
@@ -67,7 +67,7 @@ struct run {
 struct curve_point {
     int64_t step, tokens;
     double wall_s;
-    int split;      /* enum split: train, val, test */
+    int split; /* enum split: train, val, test */
     double loss, acc, macro_acc, seq_acc, last_acc, lr, grad_norm, tok_per_s;
     char event[12]; /* eval, ckpt, resume, nan, stop */
 };
@@ -83,11 +83,11 @@ struct eval_point {
 
 struct run_record {
     struct run run;
-    char config[4096];            /* the full resolved configuration, as a config file (key=value lines) */
-    char identity[4096];          /* the text whose hash is run_id */
-    struct curve_point *curve;    /* borrowed */
+    char config[4096];         /* the full resolved configuration, as a config file (key=value lines) */
+    char identity[4096];       /* the text whose hash is run_id */
+    struct curve_point *curve; /* borrowed */
     int64_t n_curve;
-    struct eval_point *evals;     /* borrowed */
+    struct eval_point *evals; /* borrowed */
     int64_t n_evals;
 };
 
@@ -104,9 +104,9 @@ void record_path(const char *out, const char *run_id, char *path, size_t size);
  * (unwritable, disk full); nothing half-written is left visible. */
 enum status record_write(const char *out, const struct run_record *r, struct error *e);
 
-/* Reads one record; texts and arrays live on `arena`. ST_DATA: not a whole, unaltered record of that id (its checksum,
- * the XXH3-128 of the canonical dump of everything else, is compared), or one of a later schema; ST_FAIL: it cannot be
- * read. With path and reason. */
+/* Reads one record; texts and arrays live on `arena`. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes
+ * behind it), of another run than its name says, or of a later schema; ST_FAIL: it cannot be read. Both with path and
+ * reason. */
 enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
 
 enum record_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
@@ -141,11 +141,11 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
 
 struct perf_row {
     char sitting[32], bench[64], shape[256], dtype[16], pass[8];
-    int64_t samples;              /* steps measured */
+    int64_t samples; /* steps measured */
     double time_ns_med, time_ns_mad, time_ns_p95, tok_per_s;
     int64_t threads;
     char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];
-    char cell_id[RUN_ID_HEX];     /* joins the table's row; empty if none */
+    char cell_id[RUN_ID_HEX]; /* joins the table's row; empty if none */
 };
 
 /* Appends one row to OUT/perf.csv (header written first), flushed and fsynced. */
@@ -157,7 +157,7 @@ bool perf_latest(const char *out, const char *cell_id, struct perf_row *row);
 /* --- the machine ---------------------------------------------------------------------------------------------------- */
 
 struct machine {
-    char id[17];        /* hash of the stable facts: CPU model, cores, RAM in GiB */
+    char id[17]; /* hash of the stable facts: CPU model, cores, RAM in GiB */
     char cpu[128];
     int64_t cores;
     double ram_gib;

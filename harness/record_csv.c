@@ -53,7 +53,8 @@ static enum status export_one(const struct record_set *set, const char *out, con
     print(f, set);
     bool whole = !ferror(f);
     whole = fclose(f) == 0 && whole;
-    enum status status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
+    enum status status =
+        whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
     free(text);
     return status;
 }
@@ -74,7 +75,8 @@ static bool is_torn(int fd, off_t size) {
 }
 
 /* Appends one row under a lock, in one write; what could not be written whole is taken back. */
-static enum status append_locked(int fd, const char *path, const struct table *table, const void *object, struct error *e) {
+static enum status append_locked(int fd, const char *path, const struct table *table, const void *object,
+                                 struct error *e) {
     struct stat info;
     if (flock(fd, LOCK_EX) != 0 || fstat(fd, &info) != 0)
         return fail(e, ST_FAIL, "cannot lock %s: %s", path, strerror(errno));
@@ -166,7 +168,8 @@ enum status machines_export(const char *out, const struct machine *m, struct err
     TRY(path_format(path, sizeof path, e, "%s/machines.csv", out));
     if (csv_read(&t, path, NULL) == ST_OK) {
         for (int i = 0; i < t.rows && !known; i++)
-            known = strcmp(csv_cell(&t, i, "machine_id"), m->id) == 0 && strcmp(csv_cell(&t, i, "env_epoch"), m->env_epoch) == 0;
+            known = strcmp(csv_cell(&t, i, "machine_id"), m->id) == 0 &&
+                    strcmp(csv_cell(&t, i, "env_epoch"), m->env_epoch) == 0;
         csv_free(&t);
     }
     if (known) return ST_OK;

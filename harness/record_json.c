@@ -1,5 +1,5 @@
-/* record_json.c - a run record as text, and back: JSON with a checksum over the canonical dump of everything else
- * (keys sorted, no blanks, 17 digits), so that layout is free and any altered value is found. */
+/* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes behind it, so
+ * that one altered bit is found, without memory and before anything is parsed. */
 #include "harness/record_json.h"
 
 #include <jansson.h>
@@ -10,12 +10,16 @@
 #include "core/batch.h"
 #include "harness/record_table.h"
 
-#define CANONICAL (JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17))
+#define BEFORE_SUM        "{\"checksum\": \""
+#define BEHIND_SUM        "\",\n"
+#define SUM_AT            (sizeof BEFORE_SUM - 1)
+#define SUM_DIGITS        (RUN_ID_HEX - 1)
+#define BODY_AT           (SUM_AT + SUM_DIGITS + sizeof BEHIND_SUM - 1)
 #define POINT_LEAST_BYTES 24 /* {"step":1,"split":"val"} : both are required of every point */
 
 size_t record_arena_bytes(size_t size) {
-    size_t larger = sizeof(struct curve_point) > sizeof(struct eval_point) ? sizeof(struct curve_point)
-                                                                           : sizeof(struct eval_point);
+    size_t larger =
+        sizeof(struct curve_point) > sizeof(struct eval_point) ? sizeof(struct curve_point) : sizeof(struct eval_point);
     return size / POINT_LEAST_BYTES * larger + 4 * ARENA_ALIGN;
 }
 
@@ -55,13 +59,20 @@ static json_t *json_from_name(const char *const *names, int64_t count, int64_t i
 static json_t *json_from_field(const struct field *field, const void *object) {
     const void *value = (const char *)object + field->offset;
     switch (field->type) {
-    case FIELD_INT: return *(const int64_t *)value == -1 ? json_null() : json_integer(*(const int64_t *)value);
-    case FIELD_U64: return json_from_u64(*(const uint64_t *)value);
-    case FIELD_REAL: return json_from_real(*(const double *)value);
-    case FIELD_TEXT: return json_from_text(value);
-    case FIELD_STATUS: return json_from_name(run_status_names, RUN_STATUS_COUNT, *(const int64_t *)value);
-    case FIELD_SPLIT: return json_from_name(split_names, SPLIT_COUNT, *(const int *)value);
-    default: return NULL;
+    case FIELD_INT:
+        return *(const int64_t *)value == -1 ? json_null() : json_integer(*(const int64_t *)value);
+    case FIELD_U64:
+        return json_from_u64(*(const uint64_t *)value);
+    case FIELD_REAL:
+        return json_from_real(*(const double *)value);
+    case FIELD_TEXT:
+        return json_from_text(value);
+    case FIELD_STATUS:
+        return json_from_name(run_status_names, RUN_STATUS_COUNT, *(const int64_t *)value);
+    case FIELD_SPLIT:
+        return json_from_name(split_names, SPLIT_COUNT, *(const int *)value);
+    default:
+        return NULL;
     }
 }
 
@@ -101,23 +112,15 @@ static json_t *json_from_record(const struct run_record *r) {
     return NULL;
 }
 
-/* False without memory. */
-static bool checksum(const json_t *root_without_checksum, char hex[RUN_ID_HEX]) {
-    char *canonical = json_dumps(root_without_checksum, CANONICAL);
-    if (!canonical) return false;
-    record_hash(canonical, hex);
-    free(canonical);
-    return true;
-}
-
-/* One line a field of the run, one line a point: a record is read by people and by diff, too. */
-static void print_record(FILE *f, json_t *root, const char *sum) {
-    fprintf(f, "{\n\"checksum\": \"%s\",\n\"run\": ", sum);
-    json_dumpf(json_object_get(root, "run"), f, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+/* One line a field of the run, one line a point: a record is read by people and by diff, too. False without memory. */
+static bool print_record(FILE *f, json_t *root) {
+    int bad = 0;
+    fprintf(f, BEFORE_SUM "%0*d" BEHIND_SUM "\"run\": ", (int)SUM_DIGITS, 0);
+    bad |= json_dumpf(json_object_get(root, "run"), f, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     for (int i = 0; i < 2; i++) {
         const char *name = i == 0 ? "config" : "identity";
         fprintf(f, ",\n\"%s\": ", name);
-        json_dumpf(json_object_get(root, name), f, JSON_ENCODE_ANY);
+        bad |= json_dumpf(json_object_get(root, name), f, JSON_ENCODE_ANY);
     }
     for (int i = 0; i < 2; i++) {
         const char *name = i == 0 ? "curve" : "evals";
@@ -126,11 +129,12 @@ static void print_record(FILE *f, json_t *root, const char *sum) {
         fprintf(f, ",\n\"%s\": [", name);
         json_array_foreach(list, at, point) {
             fputs(at == 0 ? "\n" : ",\n", f);
-            json_dumpf(point, f, JSON_COMPACT | JSON_REAL_PRECISION(17));
+            bad |= json_dumpf(point, f, JSON_COMPACT | JSON_REAL_PRECISION(17));
         }
         fputs("]", f);
     }
     fputs("\n}\n", f);
+    return bad == 0 && !ferror(f);
 }
 
 enum status record_format(const struct run_record *r, char **text, size_t *size, struct error *e) {
@@ -140,18 +144,19 @@ enum status record_format(const struct run_record *r, char **text, size_t *size,
         return fail(e, ST_FAIL, "run %s has status %lld, expected 0..%d", r->run.run_id, (long long)r->run.status,
                     RUN_STATUS_COUNT - 1);
     json_t *root = json_from_record(r);
-    bool good = root && checksum(root, sum);
-    FILE *f = good ? open_memstream(text, size) : NULL;
-    if (f) {
-        print_record(f, root, sum);
-        good = !ferror(f);
-        good = fclose(f) == 0 && good;
-    }
+    FILE *f = root ? open_memstream(text, size) : NULL;
+    bool good = f && print_record(f, root);
+    if (f) good = fclose(f) == 0 && good;
     json_decref(root);
-    if (good && f) return ST_OK;
-    free(*text);
-    *text = NULL;
-    return fail(e, ST_FAIL, "no memory to write the record of run %s (or a curve point of an unknown split)", r->run.run_id);
+    if (!good) {
+        free(*text);
+        *text = NULL;
+        return fail(e, ST_FAIL, "no memory to write the record of run %s (or a curve point of an unknown split)",
+                    r->run.run_id);
+    }
+    record_hash(*text + BODY_AT, sum);
+    memcpy(*text + SUM_AT, sum, SUM_DIGITS);
+    return ST_OK;
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------------- */
@@ -165,19 +170,26 @@ static bool name_to_index(const json_t *value, const char *const *names, int cou
 
 static bool real_from_json(const json_t *value, double *out) {
     const char *text = json_string_value(value);
-    if (json_is_number(value)) *out = json_number_value(value);
-    else if (json_is_null(value)) *out = NAN;
-    else if (text && strcmp(text, "inf") == 0) *out = INFINITY;
-    else if (text && strcmp(text, "-inf") == 0) *out = -INFINITY;
-    else return false;
+    if (json_is_number(value))
+        *out = json_number_value(value);
+    else if (json_is_null(value))
+        *out = NAN;
+    else if (text && strcmp(text, "inf") == 0)
+        *out = INFINITY;
+    else if (text && strcmp(text, "-inf") == 0)
+        *out = -INFINITY;
+    else
+        return false;
     return true;
 }
 
 static bool u64_from_json(const json_t *value, uint64_t *out) {
     const char *text = json_string_value(value);
     char *end = NULL;
-    if (json_is_integer(value)) *out = (uint64_t)json_integer_value(value);
-    else if (text) *out = strtoull(text, &end, 10);
+    if (json_is_integer(value))
+        *out = (uint64_t)json_integer_value(value);
+    else if (text)
+        *out = strtoull(text, &end, 10);
     return json_is_integer(value) || (text && *text && *end == 0);
 }
 
@@ -188,8 +200,10 @@ static bool field_from_json(const struct field *field, const json_t *value, void
     case FIELD_INT:
         *(int64_t *)out = json_is_null(value) ? -1 : json_integer_value(value);
         return json_is_null(value) || json_is_integer(value);
-    case FIELD_U64: return u64_from_json(value, out);
-    case FIELD_REAL: return real_from_json(value, out);
+    case FIELD_U64:
+        return u64_from_json(value, out);
+    case FIELD_REAL:
+        return real_from_json(value, out);
     case FIELD_TEXT:
         if (!json_is_string(value) || json_string_length(value) >= field->size) return false;
         memcpy(out, json_string_value(value), json_string_length(value) + 1);
@@ -202,7 +216,8 @@ static bool field_from_json(const struct field *field, const json_t *value, void
         if (!name_to_index(value, split_names, SPLIT_COUNT, &i)) return false;
         *(int *)out = i;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -251,42 +266,50 @@ static enum status record_from_json(const json_t *root, const char *path, struct
     TRY(object_from_json(&runs_table, json_object_get(root, "run"), &r->run, sizeof r->run, path, e));
     TRY(text_from_json(json_object_get(root, "config"), r->config, sizeof r->config, path, e));
     TRY(text_from_json(json_object_get(root, "identity"), r->identity, sizeof r->identity, path, e));
-    TRY(list_from_json(&curves_table, json_object_get(root, "curve"), &curve, &r->n_curve, sizeof *r->curve, arena, path, e));
-    TRY(list_from_json(&evals_table, json_object_get(root, "evals"), &evals, &r->n_evals, sizeof *r->evals, arena, path, e));
+    TRY(list_from_json(&curves_table, json_object_get(root, "curve"), &curve, &r->n_curve, sizeof *r->curve, arena,
+                       path, e));
+    TRY(list_from_json(&evals_table, json_object_get(root, "evals"), &evals, &r->n_evals, sizeof *r->evals, arena, path,
+                       e));
     r->curve = curve;
     r->evals = evals;
     return ST_OK;
 }
 
-/* Takes the checksum out of the tree and compares it with that of the rest; then the id and the schema. */
-static enum status verify(json_t *root, const char *path, const char *run_id, struct error *e) {
-    char stored[RUN_ID_HEX], computed[RUN_ID_HEX];
-    const char *sum = json_string_value(json_object_get(root, "checksum"));
-    if (!sum || strlen(sum) != RUN_ID_HEX - 1) return fail(e, ST_DATA, "%s has no checksum", path);
-    memcpy(stored, sum, RUN_ID_HEX);
-    json_object_del(root, "checksum");
-    if (!checksum(root, computed)) return fail(e, ST_FAIL, "%s: no memory to verify it", path);
-    if (strcmp(stored, computed) != 0)
-        return fail(e, ST_DATA, "%s is altered: its checksum is %s, expected %s", path, computed, stored);
+/* The bytes are those that were written. */
+static enum status verify_bytes(const char *text, size_t size, const char *path, struct error *e) {
+    char sum[RUN_ID_HEX];
+    if (size <= BODY_AT || memcmp(text, BEFORE_SUM, SUM_AT) != 0 ||
+        memcmp(text + SUM_AT + SUM_DIGITS, BEHIND_SUM, sizeof BEHIND_SUM - 1) != 0)
+        return fail(e, ST_DATA, "%s, %zu bytes, does not begin as a run record does", path, size);
+    if (memchr(text, 0, size)) return fail(e, ST_DATA, "%s is altered: it holds a zero byte", path);
+    record_hash(text + BODY_AT, sum);
+    if (memcmp(sum, text + SUM_AT, SUM_DIGITS) == 0) return ST_OK;
+    return fail(e, ST_DATA, "%s, %zu bytes, is cut off or altered: its checksum is %s, expected %.*s", path, size, sum,
+                (int)SUM_DIGITS, text + SUM_AT);
+}
+
+/* It is the record of that run, in a schema this program knows. */
+static enum status verify_identity(const json_t *root, const char *path, const char *run_id, struct error *e) {
     const json_t *run = json_object_get(root, "run");
     const char *id = json_string_value(json_object_get(run, "run_id"));
     if (run_id && (!id || strcmp(id, run_id) != 0))
         return fail(e, ST_DATA, "%s holds the record of run %s", path, id ? id : "(none)");
     json_int_t schema = json_integer_value(json_object_get(run, "schema"));
     if (schema < 1 || schema > RECORD_SCHEMA)
-        return fail(e, ST_USAGE, "%s is of schema %lld; this program reads up to %d", path, (long long)schema, RECORD_SCHEMA);
+        return fail(e, ST_USAGE, "%s is of schema %lld; this program reads up to %d", path, (long long)schema,
+                    RECORD_SCHEMA);
     return ST_OK;
 }
 
+/* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax error,
+ * or something else than this program made them. Neither is damage. */
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e) {
-    if (size == 0 || text[size - 1] != '\n') return fail(e, ST_DATA, "%s is cut off after %zu bytes", path, size);
-    json_error_t reason;
+    TRY(verify_bytes(text, size, path, e));
+    json_error_t reason = {0};
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
-    if (!root && json_error_code(&reason) == json_error_out_of_memory)
-        return fail(e, ST_FAIL, "%s: no memory to read it", path);
-    if (!root) return fail(e, ST_DATA, "%s is not a whole record: byte %d: %s", path, reason.position, reason.text);
-    enum status status = verify(root, path, run_id, e);
+    if (!root) return fail(e, ST_FAIL, "cannot read %s: no memory, or not a record: %s", path, reason.text);
+    enum status status = verify_identity(root, path, run_id, e);
     if (status == ST_OK && r) status = record_from_json(root, path, r, arena, e);
     json_decref(root);
     return status;

@@ -11,11 +11,12 @@ const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan",
 const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};
 
 #define FIELD(object, member, type, unit, meaning)                                                                     \
-    {#member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning}
-#define END {NULL, FIELD_NONE, 0, 0, NULL, NULL}
+    { #member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning }
+#define END                                                                                                            \
+    { NULL, FIELD_NONE, 0, 0, NULL, NULL }
 
-#define INT(member, unit, meaning) FIELD(struct run, member, FIELD_INT, unit, meaning)
-#define U64(member, unit, meaning) FIELD(struct run, member, FIELD_U64, unit, meaning)
+#define INT(member, unit, meaning)  FIELD(struct run, member, FIELD_INT, unit, meaning)
+#define U64(member, unit, meaning)  FIELD(struct run, member, FIELD_U64, unit, meaning)
 #define REAL(member, unit, meaning) FIELD(struct run, member, FIELD_REAL, unit, meaning)
 #define TEXT(member, unit, meaning) FIELD(struct run, member, FIELD_TEXT, unit, meaning)
 
@@ -122,7 +123,10 @@ const struct table runs_table = {"runs", run_fields};
 #undef REAL
 #undef TEXT
 #define POINT(member, type, unit, meaning)                                                                             \
-    {#member, type, offsetof(struct curve_row, point.member), sizeof(((struct curve_point *)0)->member), unit, meaning}
+    {                                                                                                                  \
+#member, type, offsetof(struct curve_row, point.member), sizeof(((struct curve_point *)0)->member), unit,      \
+            meaning                                                                                                    \
+    }
 
 static const struct field curve_fields[] = {
     FIELD(struct curve_row, schema, FIELD_INT, "1", "version of this list of columns"),
@@ -149,7 +153,7 @@ const struct table curves_table = {"curves", curve_fields};
 
 #undef POINT
 #define POINT(member, type, unit, meaning)                                                                             \
-    {#member, type, offsetof(struct eval_row, point.member), sizeof(((struct eval_point *)0)->member), unit, meaning}
+    { #member, type, offsetof(struct eval_row, point.member), sizeof(((struct eval_point *)0)->member), unit, meaning }
 
 static const struct field eval_fields[] = {
     FIELD(struct eval_row, schema, FIELD_INT, "1", "version of this list of columns"),
@@ -169,7 +173,7 @@ static const struct field eval_fields[] = {
 const struct table evals_table = {"evals", eval_fields};
 
 #define PERF(column, member, type, unit, meaning)                                                                      \
-    {column, type, offsetof(struct perf_line, row.member), sizeof(((struct perf_row *)0)->member), unit, meaning}
+    { column, type, offsetof(struct perf_line, row.member), sizeof(((struct perf_row *)0)->member), unit, meaning }
 
 static const struct field perf_fields[] = {
     FIELD(struct perf_line, schema, FIELD_INT, "1", "version of this list of columns"),
@@ -200,7 +204,7 @@ static const struct field perf_fields[] = {
 const struct table perf_table = {"perf", perf_fields};
 
 #define MACHINE(column, member, type, unit, meaning)                                                                   \
-    {column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit, meaning}
+    { column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit, meaning }
 
 static const struct field machine_fields[] = {
     MACHINE("machine_id", id, FIELD_TEXT, "hex16", "hash of processor, cores and memory"),
@@ -242,13 +246,26 @@ void table_csv_header(const struct table *table, FILE *f) {
 void field_print(const struct field *field, const void *object, FILE *f) {
     const void *value = (const char *)object + field->offset;
     switch (field->type) {
-    case FIELD_INT: csv_int(f, *(const int64_t *)value); break;
-    case FIELD_U64: fprintf(f, "%llu", (unsigned long long)*(const uint64_t *)value); break;
-    case FIELD_REAL: csv_real(f, *(const double *)value); break;
-    case FIELD_TEXT: csv_text(f, value); break;
-    case FIELD_STATUS: fputs(run_status_names[*(const int64_t *)value], f); break;
-    case FIELD_SPLIT: fputs(split_names[*(const int *)value], f); break;
-    case FIELD_NONE: break;
+    case FIELD_INT:
+        csv_int(f, *(const int64_t *)value);
+        break;
+    case FIELD_U64:
+        fprintf(f, "%llu", (unsigned long long)*(const uint64_t *)value);
+        break;
+    case FIELD_REAL:
+        csv_real(f, *(const double *)value);
+        break;
+    case FIELD_TEXT:
+        csv_text(f, value);
+        break;
+    case FIELD_STATUS:
+        fputs(run_status_names[*(const int64_t *)value], f);
+        break;
+    case FIELD_SPLIT:
+        fputs(split_names[*(const int *)value], f);
+        break;
+    case FIELD_NONE:
+        break;
     }
 }
 
@@ -262,12 +279,17 @@ void table_csv_row(const struct table *table, const void *object, FILE *f) {
 
 static const char *type_name(enum field_type type) {
     switch (type) {
-    case FIELD_INT: return "int";
-    case FIELD_U64: return "u64";
-    case FIELD_REAL: return "f64";
+    case FIELD_INT:
+        return "int";
+    case FIELD_U64:
+        return "u64";
+    case FIELD_REAL:
+        return "f64";
     case FIELD_STATUS:
-    case FIELD_SPLIT: return "enum";
-    default: return "text";
+    case FIELD_SPLIT:
+        return "enum";
+    default:
+        return "text";
     }
 }
 

@@ -17,8 +17,8 @@ const char *const report_format_names = "term md latex csv";
 
 enum column { MODEL, PARAMS, STATE, LR, ACC, INTERVAL, SOLVED, SEQ_ACC, SPEED, BEST, PUBLISHED, DIFF, COLUMNS };
 
-static const char *const headings[COLUMNS] = {"model",    "params",  "state",   "lr",      "acc",       "95% CI or values",
-                                              "solved",   "seq acc", "tok/s",   "best of", "published", "diff"};
+static const char *const headings[COLUMNS] = {"model",  "params",  "state", "lr",      "acc",       "95% CI or values",
+                                              "solved", "seq acc", "tok/s", "best of", "published", "diff"};
 
 #define CELL_BYTES (2 * RECORD_TEXT + 16)
 
@@ -36,11 +36,16 @@ static void put(char *cell, const char *format, ...) {
 
 /* 950, 12.3k, 1.38M; "-" if it does not apply. */
 static void put_count(char *cell, double value) {
-    if (!isfinite(value) || value < 0) put(cell, "-");
-    else if (value < 1e4) put(cell, "%.0f", value);
-    else if (value < 1e5) put(cell, "%.1fk", value / 1e3);
-    else if (value < 999.5e3) put(cell, "%.0fk", value / 1e3);
-    else put(cell, "%.2fM", value / 1e6);
+    if (!isfinite(value) || value < 0)
+        put(cell, "-");
+    else if (value < 1e4)
+        put(cell, "%.0f", value);
+    else if (value < 1e5)
+        put(cell, "%.1fk", value / 1e3);
+    else if (value < 999.5e3)
+        put(cell, "%.0fk", value / 1e3);
+    else
+        put(cell, "%.2fM", value / 1e6);
 }
 
 static void put_real(char *cell, const char *format, double value) {
@@ -118,29 +123,26 @@ static void note_failures(const struct notes *n, const struct report_table *t) {
 }
 
 static void note_protocol(const struct notes *n, const struct report_table *t, bool has_published) {
-    int least = t->rows[0].n, most_grid = 1, least_grid = t->rows[0].n_all;
+    int least = t->rows[0].n, most_grid = 1;
     bool uneven = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
         most_grid = row->n_all > most_grid ? row->n_all : most_grid;
-        least_grid = row->n_all < least_grid ? row->n_all : least_grid;
         uneven = uneven || row->n_all != row->n_rates * row->n;
     }
-    note(n, "acc: val-mean: the learning rate with the best mean validation accuracy over seeds; mean test %s at that rate.",
+    note(n,
+         "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean validation accuracy.",
          strcmp(t->rows[0].run->metric, "macro_acc") == 0 ? "macro accuracy" : "token accuracy");
     if (least < 5) note(n, "Fewer than 5 seeds: the seeds' values instead of an interval.");
-    note(n, "solved: runs that reached the task's threshold, with the exact 95%% interval of the rate. "
-            "seq acc: whole sequences right, mean over seeds.");
-    if (most_grid == 1)
-        note(n, "best of (grid): largest test value of all rates x seeds, here of one run; diff = best - published.");
-    else if (most_grid == least_grid)
-        note(n, "best of (grid): largest test value of all rates x seeds, as the papers report it; the largest of %d equal "
-                "normal draws lies %.2f sd above their mean. diff = best - published.",
+    note(n, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole sequences "
+            "right.");
+    note(n, "best of (n): the largest test value of all n runs, every rate and seed, as the papers report it. diff = "
+            "best - "
+            "published.");
+    if (most_grid > 1)
+        note(n, "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",
              most_grid, stats_normal_max_mean(most_grid));
-    else
-        note(n, "best of (grid): largest test value of all rates x seeds, as the papers report it; the larger the grid, the "
-                "larger by luck. diff = best - published.");
     if (uneven) note(n, "The grid is not complete: the rates have different numbers of seeds.");
     bool speed_missing = false;
     for (int k = 0; k < t->n_rows; k++) speed_missing = speed_missing || !isfinite(t->rows[k].tok_per_s);
@@ -168,20 +170,26 @@ static void print_md(FILE *f, const char *text) {
 
 static void print_latex(FILE *f, const char *text) {
     for (const char *p = text; *p; p++) {
-        if (strchr("&%$#_{}", *p)) fprintf(f, "\\%c", *p);
-        else if (*p == '\\') fputs("\\textbackslash{}", f);
-        else if (*p == '~') fputs("\\textasciitilde{}", f);
-        else if (*p == '^') fputs("\\textasciicircum{}", f);
-        else if (*p == '<' || *p == '>' || *p == '|') fprintf(f, "$%c$", *p);
-        else fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
+        if (strchr("&%$#_{}", *p))
+            fprintf(f, "\\%c", *p);
+        else if (*p == '\\')
+            fputs("\\textbackslash{}", f);
+        else if (*p == '~')
+            fputs("\\textasciitilde{}", f);
+        else if (*p == '^')
+            fputs("\\textasciicircum{}", f);
+        else if (*p == '<' || *p == '>' || *p == '|')
+            fprintf(f, "$%c$", *p);
+        else
+            fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
     }
 }
 
 static void make_title(const struct report_table *t, char *text, size_t size) {
     const struct run *run = t->rows[0].run;
-    snprintf(text, size, "%s, profile %s: %d model%s, %d run%s, %lld training sequences of length %lld", t->task, t->profile,
-             t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s", (long long)run->n_train,
-             (long long)run->len_train);
+    snprintf(text, size, "%s, profile %s: %d model%s, %d run%s, %lld training sequences of length %lld", t->task,
+             t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
+             (long long)run->n_train, (long long)run->len_train);
 }
 
 /* Width on a terminal: UTF-8 continuation bytes take no column. */
@@ -263,8 +271,10 @@ static void print_tex(FILE *f, const struct report_table *t, const struct cells 
             const char *text = cells[k].text[c];
             bool sign = c == DIFF && (*text == '-' || *text == '+') && text[1];
             fputs(c ? " & " : "", f);
-            if (sign) fprintf(f, "$%s$", text);
-            else print_latex(f, text);
+            if (sign)
+                fprintf(f, "$%s$", text);
+            else
+                print_latex(f, text);
         }
         fputs(" \\\\\n", f);
     }
@@ -295,7 +305,8 @@ static void print_summary_header(FILE *f) {
     fputs("schema,cell_id,model", f);
     for (int i = 0; report_row_keys[i]; i++) fprintf(f, ",%s", report_row_keys[i]);
     fputs(",protocol,n,n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,solve_hi,lr_chosen,"
-          "published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s\n", f);
+          "published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s\n",
+          f);
 }
 
 static void print_summary_row(FILE *f, const struct report_row *row) {
@@ -349,7 +360,8 @@ enum status report_summary(const struct record_set *set, const char *out, struct
     report_tables_free(&tables);
     bool whole = f && !ferror(f);
     whole = f && fclose(f) == 0 && whole;
-    enum status status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
+    enum status status =
+        whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
     free(text);
     return status;
 }
@@ -365,9 +377,12 @@ static enum status print_table(const struct report_table *t, enum report_format 
         make_cells(&cells[k], &t->rows[k], number);
         number += t->rows[k].n_failed_all;
     }
-    if (format == REPORT_TERM) print_term(f, t, cells, has_published);
-    else if (format == REPORT_MD) print_markdown(f, t, cells, has_published);
-    else print_tex(f, t, cells, has_published);
+    if (format == REPORT_TERM)
+        print_term(f, t, cells, has_published);
+    else if (format == REPORT_MD)
+        print_markdown(f, t, cells, has_published);
+    else
+        print_tex(f, t, cells, has_published);
     free(cells);
     return ST_OK;
 }

@@ -10,8 +10,8 @@ enum report_format { REPORT_TERM, REPORT_MD, REPORT_LATEX, REPORT_CSV, REPORT_FO
 extern const char *const report_format_names; /* "term md latex csv" */
 
 struct report_filter {
-    const char *task;     /* label ("s5"), or NULL = every task in turn */
-    const char *profile;  /* or NULL = any */
+    const char *task;         /* label ("s5"), or NULL = every task in turn */
+    const char *profile;      /* or NULL = any */
     const char *const *cells; /* only these cell ids, in this order; or NULL = all, ordered by model list then params */
     int n_cells;
 };

@@ -10,10 +10,11 @@
 #include "harness/record_table.h"
 #include "models/model.h"
 
-const char *const report_row_keys[] = {
-    "task",      "task_version", "profile",    "layers",       "d_model",      "n_layers", "backbone", "mlp",
-    "norm",      "n_train",      "len_train",  "len_test",     "optimizer",    "schedule", "warmup_steps", "weight_decay",
-    "beta1",     "beta2",        "grad_clip",  "batch",        "max_steps",    "dtype",    "backend",  "numerics", NULL};
+const char *const report_row_keys[] = {"task",         "task_version", "profile",   "layers",    "d_model",
+                                       "n_layers",     "backbone",     "mlp",       "norm",      "n_train",
+                                       "len_train",    "len_test",     "optimizer", "schedule",  "warmup_steps",
+                                       "weight_decay", "beta1",        "beta2",     "grad_clip", "batch",
+                                       "max_steps",    "dtype",        "backend",   "numerics",  NULL};
 
 bool run_failed(const struct run *run) {
     bool macro = strcmp(run->metric, "macro_acc") == 0;
@@ -274,12 +275,13 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     const struct run_record **slots = arena_alloc(&tables->arena, n * sizeof *slots);
     int *row_of = arena_alloc(&tables->arena, n * sizeof *row_of);
     tables->list = arena_alloc(&tables->arena, n * sizeof *tables->list);
-    if (!rows || !slots || !row_of || !tables->list) return fail(e, ST_FAIL, "no memory for a report of %d runs", set->n);
+    if (!rows || !slots || !row_of || !tables->list)
+        return fail(e, ST_FAIL, "no memory for a report of %d runs", set->n);
     int n_rows = gather(rows, slots, row_of, set, filter);
     if (n_rows == 0)
-        return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some", filter->task ? " of task " : "",
-                    filter->task ? filter->task : "", filter->profile ? " with profile " : "",
-                    filter->profile ? filter->profile : "", out);
+        return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some",
+                    filter->task ? " of task " : "", filter->task ? filter->task : "",
+                    filter->profile ? " with profile " : "", filter->profile ? filter->profile : "", out);
     struct published published;
     struct error why;
     tables->has_published = published_read(&published, out, &why) == ST_OK;

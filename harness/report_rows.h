@@ -13,21 +13,21 @@
 #define REPORT_LEVEL 0.95 /* coverage of all intervals */
 
 struct report_row {
-    char label[2 * RECORD_TEXT];       /* mixer and the options that are not at their default */
-    const struct run *run;             /* the first one: what the row's runs share */
-    const struct run_record **all;     /* the grid, by rate, then seed */
+    char label[2 * RECORD_TEXT];   /* mixer and the options that are not at their default */
+    const struct run *run;         /* the first one: what the row's runs share */
+    const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
     int n_rates;
-    const struct run_record **chosen;  /* the runs at the chosen rate: a part of `all` */
+    const struct run_record **chosen; /* the runs at the chosen rate: a part of `all` */
     int n, n_failed;
-    double *value;                     /* [n] their test metric */
+    double *value; /* [n] their test metric */
     double lr, mean, median, iqm, seq_acc;
-    struct interval interval;          /* of the mean */
+    struct interval interval; /* of the mean */
     int solved;
     struct interval solve_rate;
-    double best;                       /* best-of-grid */
-    double published, delta;           /* NAN if there is none; best - published */
-    double tok_per_s;                  /* NAN if not measured */
+    double best;             /* best-of-grid */
+    double published, delta; /* NAN if there is none; best - published */
+    double tok_per_s;        /* NAN if not measured */
 };
 
 struct report_table {

@@ -81,17 +81,25 @@ static void cross_entropy_cpu_forward(const struct call *c, const struct exec *e
     tensor_real(c->out[0])[0] = total.scored ? (real)(total.loss / (double)total.scored) : 0;
 }
 
+/* dl (+)= factor softmax(l); inlined for each value of `accumulate`, which must be a constant for the loop to become
+ * vectors. */
+static inline __attribute__((always_inline)) void softmax_row(const real *restrict l, int64_t V, real factor,
+                                                              real *restrict dl, bool accumulate) {
+    real top = maximum(l, V), scaled = factor / sum_exp(l, V, top);
+#pragma omp simd
+    for (int64_t v = 0; v < V; v++) put(&dl[v], accumulate, scaled * real_exp(l[v] - top));
+}
+
 static void backward_row(const real *l, int64_t V, int32_t target, real factor, real *dl, bool accumulate) {
     if (target == IGNORED) {
         for (int64_t v = 0; v < V && !accumulate; v++) dl[v] = 0;
         return;
     }
-    real top = maximum(l, V), scaled = factor / sum_exp(l, V, top);
-#pragma omp simd
-    for (int64_t v = 0; v < V; v++) {
-        real d = scaled * real_exp(l[v] - top);
-        put(&dl[v], accumulate, v == target ? d - factor : d);
-    }
+    if (accumulate)
+        softmax_row(l, V, factor, dl, true);
+    else
+        softmax_row(l, V, factor, dl, false);
+    dl[target] -= factor;
 }
 
 static void cross_entropy_cpu_backward(const struct call *c, const struct exec *exec) {

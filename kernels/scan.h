@@ -1,39 +1,112 @@
-/* scan.h - what the twins of the gated scans share: attributes, and how a CPU kernel cuts its work. */
+/* scan.h - what the twins of the gated scans (scan_block, scan_companion) share: attributes, and how a CPU kernel cuts
+ * its work. A task is one batch element times one strip of neighbouring channels; tasks do not depend on each other. */
 #ifndef LRNN_KERNELS_SCAN_H
 #define LRNN_KERNELS_SCAN_H
 
-#include "kernels/kernel.h"
+#include "kernels/gate.h"
 
-struct scan_block_attr {
+struct scan_attr {
     int64_t N, m;
     enum gate gate;
+    enum companion_layout layout; /* scan_companion alone */
 };
 
-struct scan_companion_attr {
-    int64_t N, m;
-    enum gate gate;
-    enum companion_layout layout;
-};
+#define SCAN_STATE_MAX 2048      /* reals of state of a strip, m * width: a stack buffer that stays in L1 */
+#define SCAN_ORDER_MAX 8         /* largest m the CPU kernels are compiled for; beyond, the reference computes */
+#define SCAN_ROW_MAX (SCAN_ORDER_MAX + 1)
+#define SCAN_VECTOR 16           /* strips are multiples of this many channels, but for the last */
+#define SCAN_PREFETCH_BYTES 2048 /* how far ahead of use gates are asked for; more evicts, less comes late */
 
-/* Scans are independent over batch and channels. A task is one batch element times one strip of neighbouring channels,
- * whose m states a channel fit a stack buffer in L1. */
-#define SCAN_STATE_MAX 2048 /* m * width of a strip */
-#define SCAN_ORDER_MAX 8    /* largest m the CPU kernels are compiled for; beyond, the reference computes */
-#define SCAN_VECTOR 16      /* strip widths are multiples of this many channels, but for the last */
+/* Helpers that 64 specialised walks call: inlined into each they would double its size. */
+#define SCAN_CALLED static __attribute__((noinline, unused))
 
 struct scan_strips {
     int64_t width, count, tasks; /* tasks = B * count */
 };
 
-/* Whole rows when there is batch enough to share out, else strips to make at least 16 tasks. Sizes alone decide. */
+/* Whole rows when there is batch enough to share out, else strips to make about 16 tasks. Sizes alone decide. */
 LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N, int64_t m) {
-    int64_t least = B < 16 ? (16 + B - 1) / B : 1;
-    int64_t width = (N + least - 1) / least, most = SCAN_STATE_MAX / m;
+    int64_t parts = B < 16 ? (16 + B - 1) / B : 1;
+    int64_t width = ((N + parts - 1) / parts + SCAN_VECTOR - 1) / SCAN_VECTOR * SCAN_VECTOR;
+    int64_t most = SCAN_STATE_MAX / m / SCAN_VECTOR * SCAN_VECTOR;
     if (width > most) width = most;
-    width = (width + SCAN_VECTOR - 1) / SCAN_VECTOR * SCAN_VECTOR;
-    if (width > most) width -= SCAN_VECTOR;
     int64_t count = (N + width - 1) / width;
     return (struct scan_strips){width, count, B * count};
+}
+
+/* The pointers stand at element 0 of the task's strip at t = 0; dz, dv, dh are NULL where there is none. A time step is
+ * gate_rows * (m + 1) rows of N gates, m rows of N states and value_rows rows of N values. */
+struct scan_task {
+    const real *z, *v, *dh;
+    real *h, *dz, *dv;
+    bool add_dz, add_dv; /* add to the gradient instead of overwriting it */
+    int64_t T, N, width;
+    int m;
+};
+
+LRNN_INLINE struct scan_task scan_task_of(const struct call *c, struct scan_strips strips, int64_t index,
+                                          int64_t gate_rows, int64_t value_rows) {
+    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    int64_t T = c->in[1]->dims[1], b = index / strips.count, k = index % strips.count * strips.width;
+    int64_t gates = b * T * gate_rows * (a->m + 1) * a->N + k, states = b * T * a->m * a->N + k;
+    int64_t values = b * T * value_rows * a->N + k;
+    struct scan_task s;
+    s.z = tensor_real(c->in[0]) + gates;
+    s.v = tensor_real(c->in[1]) + values;
+    s.h = tensor_real(c->out[0]) + states;
+    s.dh = call_dout(c, 0) ? call_dout(c, 0) + states : NULL;
+    s.dz = c->din[0] ? c->din[0] + gates : NULL;
+    s.dv = c->din[1] ? c->din[1] + values : NULL;
+    s.add_dz = call_accumulates(c, 0);
+    s.add_dv = call_accumulates(c, 1);
+    s.T = T;
+    s.N = a->N;
+    s.width = a->N - k < strips.width ? a->N - k : strips.width;
+    s.m = (int)a->m;
+    return s;
+}
+
+/* How many gate rows of m + 1 ahead of use to prefetch. */
+LRNN_INLINE int64_t scan_rows_ahead(const struct scan_task *s) {
+    return SCAN_PREFETCH_BYTES / ((s->m + 1) * s->width * (int64_t)sizeof(real)) + 1;
+}
+
+/* Asks for gate row `row` of `rows`: the hardware does not follow m + 1 short runs by itself. Nothing outside them. */
+SCAN_CALLED void scan_prefetch(const struct scan_task *s, int64_t row, int64_t rows) {
+    if (row < 0 || row >= rows) return;
+    for (int j = 0; j <= s->m; j++)
+        for (int64_t k = 0; k < s->width; k += SCAN_VECTOR)
+            __builtin_prefetch(s->z + (row * (s->m + 1) + j) * s->N + k);
+}
+
+SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
+#pragma omp simd
+    for (int64_t k = 0; k < n; k++) d[k] += x[k];
+}
+
+/* walk(m, gate, layout, s) with m and gate as constants, without which the loops over channels would stay scalar. */
+#define SCAN_EACH_M(walk, gate, layout, s)                                                                             \
+    switch ((s)->m) {                                                                                                  \
+    case 1: walk(1, gate, layout, s); break;                                                                           \
+    case 2: walk(2, gate, layout, s); break;                                                                           \
+    case 3: walk(3, gate, layout, s); break;                                                                           \
+    case 4: walk(4, gate, layout, s); break;                                                                           \
+    case 5: walk(5, gate, layout, s); break;                                                                           \
+    case 6: walk(6, gate, layout, s); break;                                                                           \
+    case 7: walk(7, gate, layout, s); break;                                                                           \
+    case 8: walk(8, gate, layout, s); break;                                                                           \
+    }
+#define SCAN_EACH(name, walk, layout)                                                                                  \
+    static void name##_softmax(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_SOFTMAX, layout, s) }               \
+    static void name##_sigmoid(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_SIGMOID, layout, s) }               \
+    static void name##_relu(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_RELU, layout, s) }                     \
+    static void name##_none(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_NONE, layout, s) }                     \
+    static void (*const name[GATE_COUNT])(const struct scan_task *s) = {name##_softmax, name##_sigmoid, name##_relu,   \
+                                                                        name##_none};
+
+LRNN_INLINE bool scan_cpu_applicable(const struct call *c, const char **why) {
+    *why = "m is larger than 8";
+    return ((const struct scan_attr *)c->attr)->m <= SCAN_ORDER_MAX;
 }
 
 #endif

@@ -10,18 +10,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/gate.h"
 
 const char *const gate_names = "softmax sigmoid relu none";
 
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
-    struct scan_block_attr attr = {.N = N, .m = m, .gate = gate};
+    struct scan_attr attr = {.N = N, .m = m, .gate = gate};
     struct call *c = graph_record(g, &op_scan_block, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
     return c ? c->out[0] : NULL;
 }
 
 static void scan_block_infer(struct graph *g, struct call *c) {
-    const struct scan_block_attr *a = c->attr;
+    const struct scan_attr *a = c->attr;
     const struct tensor *z = c->in[0], *v = c->in[1];
     if (!z || !v) return;
     int64_t gates = a->m * (a->m + 1) * a->N, states = a->m * a->N;
@@ -90,12 +89,12 @@ struct row {
 
 static size_t scan_block_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    const struct scan_block_attr *a = c->attr;
+    const struct scan_attr *a = c->attr;
     return (size_t)a->m * sizeof(double) + (size_t)(4 * a->m + 3) * sizeof(real);
 }
 
 static struct row ref_row(const struct call *c, enum pass pass) {
-    const struct scan_block_attr *a = c->attr;
+    const struct scan_attr *a = c->attr;
     double *carry = c->scratch[pass];
     real *rest = (real *)(carry + a->m);
     return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), rest + 3 * (a->m + 1), carry};
@@ -103,7 +102,7 @@ static struct row ref_row(const struct call *c, enum pass pass) {
 
 static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scan_block_attr *at = c->attr;
+    const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     struct row r = ref_row(c, PASS_FORWARD);
     for (int64_t b = 0; b < B; b++)
@@ -128,7 +127,7 @@ static void put(real *d, real value, bool accumulate) {
 
 /* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). */
 static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k) {
-    const struct scan_block_attr *at = c->attr;
+    const struct scan_attr *at = c->attr;
     int64_t N = at->N, m = at->m;
     const real *z = tensor_real(c->in[0]) + token * m * (m + 1) * N + k;
     const real *v = tensor_real(c->in[1]) + token * m * N + k;
@@ -153,7 +152,7 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
 
 static void scan_block_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scan_block_attr *at = c->attr;
+    const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *dh = call_dout(c, 0);
     struct row r = ref_row(c, PASS_BACKWARD);

@@ -41,6 +41,7 @@ static bool template_example(struct graph *g, int64_t n, int variant) {
 
 const struct op op_template = {
     .name = "template",
+    .hidden = true,
     .maths = "y = x",
     .source = "",
     .infer = template_infer,

@@ -10,7 +10,9 @@ set datafile missing "NaN"
 array colour[7] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000']
 paint(i) = colour[(i - 1) % 7 + 1]
 dashes(i) = 1 + (i - 1) / 7
-set title heading."\n".subheading noenhanced left at graph 0, graph 1.03
+set tmargin 5
+set label 1 heading at graph 0, graph 1.09 left noenhanced font ',17'
+set label 2 subheading at graph 0, graph 1.04 left noenhanced textcolor rgb '#555555'
 set xlabel 'training steps'
 set ylabel metric noenhanced
 set yrange [-0.02:1.02]
@@ -18,7 +20,8 @@ set ytics 0.1
 set xtics nomirror
 set format x '%.0f'
 set xrange [0:*]
-set grid ytics lc rgb '#dddddd' lw 1
+set grid ytics lt 1 lc rgb '#dddddd' lw 1
+set format y '%.1f'
 set border 3 lc rgb '#444444'
 set tics nomirror
 set key outside right top Left reverse noenhanced samplen 2.5 spacing 1.15

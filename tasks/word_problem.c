@@ -117,7 +117,8 @@ static void fill_permutation_table(uint16_t *product, const struct permutation *
 /* Splits "s5" into family and number; false if there is no such group. */
 static bool parse_group(const char *text, char *family, int *number) {
     int64_t value;
-    if (text[0] == '\0' || text[1] < '1' || text[1] > '9' || !parse_int64(text + 1, &value)) return false;
+    if (text[0] == '\0' || text[1] == '0' || text[1 + strspn(text + 1, "0123456789")] != '\0') return false;
+    if (!parse_int64(text + 1, &value)) return false;
     *family = text[0];
     if (*family != 's' && *family != 'a' && *family != 'z') return false;
     if (value > (*family == 'z' ? MAX_CYCLIC : MAX_DEGREE)) return false;

@@ -168,12 +168,20 @@ START_TEST(unknown_names_are_answered_with_the_nearest) {
     check_task_refused("s4-3K", "did you mean 's4-3k'?");
     check_task_refused("xylophone-recital", "unknown task 'xylophone-recital'|lrnn list tasks");
     check_task_refused("", "unknown task ''");
-    check_task_refused("templat", "unknown task 'templat'"); /* hidden: not offered */
     check_task_refused("s5:lenght=8", "s5|lenght|did you mean 'length'?");
     check_task_refused("s5:length=0", "length");
     check_task_refused("s5:length=5000", "length|4096");
     check_task_refused("s5:length=8x", "length=8x");
     check_task_refused("s5:split=70-30", "split");
+}
+END_TEST
+
+START_TEST(hidden_tasks_are_found_and_not_offered) {
+    struct task_choice c;
+    struct error e;
+    ck_assert_int_eq(task_parse(&c, "template", &e), ST_OK);
+    ck_assert_int_eq(task_parse(&c, "templat", &e), ST_USAGE);
+    ck_assert_ptr_null(strstr(e.text, "'template'"));
 }
 END_TEST
 
@@ -188,6 +196,7 @@ Suite *check_tasks(void) {
     tcase_add_test(tests, the_seed_changes_training_and_nothing_else);
     tcase_add_test(tests, labels_are_alias_names_or_what_differs);
     tcase_add_test(tests, unknown_names_are_answered_with_the_nearest);
+    tcase_add_test(tests, hidden_tasks_are_found_and_not_offered);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -37,8 +37,10 @@ void scratch_remove(const char *folder) {
     bool is_folder;
     DIR *d = opendir(folder);
     while (d && next_entry(d, folder, path, &name, &is_folder)) {
-        if (is_folder) scratch_remove(path);
-        else unlink(path);
+        if (is_folder)
+            scratch_remove(path);
+        else
+            unlink(path);
     }
     if (d) closedir(d);
     rmdir(folder);
@@ -54,4 +56,27 @@ int scratch_count(const char *folder, const char *part) {
         n += is_folder ? scratch_count(path, part) : strstr(name, part) != NULL;
     if (d) closedir(d);
     return n;
+}
+
+char *slurp(const char *path, size_t *size) {
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "cannot open %s", path);
+    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+    long end = ftell(f);
+    ck_assert_int_ge(end, 0);
+    rewind(f);
+    char *bytes = malloc((size_t)end + 1);
+    ck_assert_ptr_nonnull(bytes);
+    *size = fread(bytes, 1, (size_t)end, f);
+    ck_assert_uint_eq(*size, (size_t)end);
+    bytes[end] = 0;
+    fclose(f);
+    return bytes;
+}
+
+void spill(const char *path, const void *bytes, size_t size) {
+    FILE *f = fopen(path, "w");
+    ck_assert_msg(f != NULL, "cannot write %s", path);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
+    ck_assert_int_eq(fclose(f), 0);
 }

@@ -2,6 +2,8 @@
 #ifndef LRNN_TESTS_SCRATCH_H
 #define LRNN_TESTS_SCRATCH_H
 
+#include <stddef.h>
+
 #define SCRATCH_BYTES 64
 
 /* Makes a new folder under /tmp and writes its path; ends the test on an error. */
@@ -12,5 +14,9 @@ void scratch_remove(const char *path);
 
 /* Files below `folder` whose name holds `part` ("" = all). */
 int scratch_count(const char *folder, const char *part);
+
+/* A whole file, a terminator behind it; the caller frees it. And the reverse. Both end the test on an error. */
+char *slurp(const char *path, size_t *size);
+void spill(const char *path, const void *bytes, size_t size);
 
 #endif

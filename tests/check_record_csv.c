@@ -1,0 +1,332 @@
+/* check_record_csv.c - what is exported from run records, and the tables that grow by a row: golden headers and rows,
+ * quoting, concurrent writers. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/csv.h"
+#include "harness/files.h"
+#include "harness/record.h"
+#include "harness/record_table.h"
+#include "tests/record_samples.h"
+#include "tests/scratch.h"
+#include "tests/testing.h"
+
+static char out[SCRATCH_BYTES];
+static struct error problem;
+
+static void make_out(void) {
+    scratch_make(out);
+}
+
+static void remove_out(void) {
+    scratch_remove(out);
+}
+
+static void ck_ok(enum status status) {
+    ck_assert_msg(status == ST_OK, "status %d: %s", status, problem.text);
+}
+
+/* The store holds the second sample alone; it is loaded and exported. */
+static void export_sample(struct record_set *set) {
+    struct run_record r;
+    struct curve_point curve[2];
+    struct eval_point evals[1];
+    sample_fill(&r, curve, evals, 2);
+    ck_ok(record_write(out, &r, &problem));
+    ck_ok(records_load(set, out, &problem));
+    ck_ok(records_export_csv(set, out, &problem));
+}
+
+#define RUNS_HEADER                                                                                                    \
+    "schema,run_id,cell_id,sweep,suite,task,task_version,model,layers,seed,data_seed,split_hash,n_train,n_val,n_test," \
+    "vocab,len_train,len_test,d_model,n_layers,block,rank,order,params,params_nonemb,state_floats,optimizer,lr,"       \
+    "schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_steps,dtype,status,status_detail,stop_reason," \
+    "steps,tokens,best_step,solved_step,train_loss,val_loss,test_loss,train_acc,val_acc,test_acc,test_macro_acc,"      \
+    "test_seq_acc,test_last_acc,profile,backbone,mlp,norm,metric,metric_value,solved,wall_s,train_s,eval_s,data_s,"    \
+    "step_ms_med,step_ms_mad,step_ms_p95,tok_per_s,flop_step,tflops,peak_dev_bytes,peak_host_bytes,energy_j,backend,"  \
+    "device,machine_id,threads,deterministic,version,numerics,git_commit,git_dirty,build_id,compiler,cuda,driver,"     \
+    "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3\n"
+#define CURVES_HEADER                                                                                                  \
+    "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,update_ratio,tok_per_s,dev_bytes,event," \
+    "macro_acc,last_acc\n"
+#define EVALS_HEADER "schema,run_id,step,split,length,difficulty,n,loss,acc,seq_acc,macro_acc,last_acc\n"
+#define PERF_HEADER                                                                                                    \
+    "schema,sitting,bench,shape,dtype,pass,arm,pair,order,time_ns,sm_mhz,temp_c,throttled,commit,build_id,machine_id," \
+    "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id\n"
+
+static void ck_file_starts(const char *name, const char *start) {
+    char path[PATH_BYTES];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", out, name);
+    char *text = slurp(path, &size);
+    ck_assert_msg(strncmp(text, start, strlen(start)) == 0, "%s: expected\n%s got\n%.2000s", name, start, text);
+    free(text);
+}
+
+START_TEST(headers_are_golden) {
+    struct record_set set;
+    struct perf_row row = {.tok_per_s = NAN};
+    ck_ok(records_load(&set, out, &problem));
+    ck_ok(records_export_csv(&set, out, &problem));
+    ck_ok(perf_append(out, &row, &problem));
+    ck_file_starts("runs.csv", RUNS_HEADER);
+    ck_file_starts("curves.csv", CURVES_HEADER);
+    ck_file_starts("evals.csv", EVALS_HEADER);
+    ck_file_starts("perf.csv", PERF_HEADER);
+    records_free(&set);
+}
+END_TEST
+
+START_TEST(curve_and_evaluation_rows_are_golden) {
+    struct record_set set;
+    char id[RUN_ID_HEX], want[1024];
+    export_sample(&set);
+    sample_id(2, id);
+    snprintf(want, sizeof want,
+             CURVES_HEADER "1,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,,,eval,,0.7\n"
+                           "1,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,,1000000,,stop,1,1\n",
+             id, id);
+    char path[PATH_BYTES];
+    size_t size;
+    snprintf(path, sizeof path, "%s/curves.csv", out);
+    char *text = slurp(path, &size);
+    ck_assert_str_eq(text, want);
+    free(text);
+    snprintf(want, sizeof want, EVALS_HEADER "1,%s,20,test,32,length,2000,0.25,0.5,0.125,0.5,0.75\n", id);
+    snprintf(path, sizeof path, "%s/evals.csv", out);
+    text = slurp(path, &size);
+    ck_assert_str_eq(text, want);
+    free(text);
+    records_free(&set);
+}
+END_TEST
+
+START_TEST(cells_of_runs_csv_come_back) {
+    struct record_set set;
+    struct csv_table t;
+    char path[PATH_BYTES];
+    export_sample(&set);
+    snprintf(path, sizeof path, "%s/runs.csv", out);
+    ck_ok(csv_read(&t, path, &problem));
+    ck_assert_int_eq(t.rows, 1);
+    const struct run *run = &set.list[0].run;
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        const void *value = (const char *)run + field->offset;
+        const char *cell = csv_cell(&t, 0, field->name);
+        if (field->type == FIELD_TEXT) ck_assert_str_eq(csv_text_plain(cell), value);
+        if (field->type == FIELD_U64) ck_assert_uint_eq(strtoull(cell, NULL, 10), *(const uint64_t *)value);
+        if (field->type == FIELD_REAL && *cell) ck_assert_double_eq(strtod(cell, NULL), *(const double *)value);
+        if (field->type == FIELD_REAL && !*cell) ck_assert_double_nan(*(const double *)value);
+        if (field->type == FIELD_INT) ck_assert_int_eq(*cell ? strtoll(cell, NULL, 10) : -1, *(const int64_t *)value);
+    }
+    ck_assert_str_eq(csv_cell(&t, 0, "status"), "timeout");
+    ck_assert_str_eq(csv_cell(&t, 0, "n_val"), "");
+    ck_assert_str_eq(csv_cell(&t, 0, "train_loss"), "inf");
+    ck_assert_str_eq(csv_cell(&t, 0, "val_loss"), "-inf");
+    csv_free(&t);
+    records_free(&set);
+}
+END_TEST
+
+START_TEST(text_cells_are_quoted_and_never_formulas) {
+    static const char *const texts[][2] = {
+        {"plain", "plain"},
+        {"a,b", "\"a,b\""},
+        {"a\"b", "\"a\"\"b\""},
+        {"two\nlines", "\"two\nlines\""},
+        {"=1+1", "'=1+1"},
+        {"+1", "'+1"},
+        {"-x", "'-x"},
+        {"@SUM(A1)", "'@SUM(A1)"},
+        {"'quoted", "''quoted"},
+        {"\ttab", "'\ttab"},
+        {"\rcr", "\"'\rcr\""},
+        {"", ""},
+        {"=\"a\",b", "\"'=\"\"a\"\",b\""},
+        {"a=b", "a=b"},
+        {" =1", " =1"},
+    };
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/cells.csv", out);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        size_t size;
+        struct csv_table t;
+        FILE *f = fopen(path, "w");
+        fputs("a,b\n", f);
+        csv_text(f, texts[i][0]);
+        fputs(",end\n", f);
+        fclose(f);
+        char *text = slurp(path, &size), want[64];
+        snprintf(want, sizeof want, "a,b\n%s,end\n", texts[i][1]);
+        ck_assert_str_eq(text, want);
+        free(text);
+        ck_ok(csv_read(&t, path, &problem));
+        ck_assert_int_eq(t.rows, 1);
+        ck_assert_str_eq(csv_text_plain(csv_cell(&t, 0, "a")), texts[i][0]);
+        ck_assert_str_eq(csv_cell(&t, 0, "b"), "end");
+        csv_free(&t);
+    }
+}
+END_TEST
+
+START_TEST(csv_files_that_are_none_are_refused_with_the_line) {
+    static const char *const bad[][2] = {
+        {"", "header"},    {"a,b\n1\n", "line 2"},          {"a\n\"open\n", "line 2"}, {"a\n\"x\"y\n", "line 2"},
+        {"a,b", "header"}, {"a\n\"x\ny\"\n1,2\n", "line 4"}};
+    char path[PATH_BYTES];
+    struct csv_table t;
+    snprintf(path, sizeof path, "%s/bad.csv", out);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        spill(path, bad[i][0], strlen(bad[i][0]));
+        ck_assert_int_eq(csv_read(&t, path, &problem), ST_DATA);
+        ck_assert_msg(strstr(problem.text, bad[i][1]), "case %zu: %s", i, problem.text);
+    }
+    const char *elsewhere = "a,b\r\n1,\"2\"\r\n3,4"; /* CR LF; a torn last row */
+    spill(path, elsewhere, strlen(elsewhere));
+    ck_ok(csv_read(&t, path, &problem));
+    ck_assert_int_eq(t.rows, 1);
+    ck_assert_str_eq(csv_cell(&t, 0, "b"), "2");
+    ck_assert_str_eq(csv_cell(&t, 0, "none"), "");
+    csv_free(&t);
+}
+END_TEST
+
+START_TEST(schema_lists_every_column_with_unit_and_meaning) {
+    static const char *const tables[][2] = {
+        {"runs", RUNS_HEADER}, {"curves", CURVES_HEADER}, {"evals", EVALS_HEADER}, {"perf", PERF_HEADER}};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        char *text = NULL, name[32], columns[4096] = "";
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+        ck_ok(schema_print(tables[i][0], f, &problem));
+        fclose(f);
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+            ck_assert_int_eq(sscanf(line, "%31s", name), 1);
+            ck_assert_uint_gt(strlen(line), 48); /* name, type, unit and something behind them */
+            strcat(strcat(columns, *columns ? "," : ""), name);
+        }
+        ck_assert_str_eq(strcat(columns, "\n"), tables[i][1]);
+        free(text);
+    }
+    ck_assert_int_eq(schema_print("walks", stdout, &problem), ST_USAGE);
+}
+END_TEST
+
+/* --- perf.csv and machines.csv -------------------------------------------------------------------------------------- */
+
+START_TEST(the_latest_speed_of_a_cell_is_found) {
+    struct perf_row row = {.sitting = "s",
+                           .bench = "step bdlru:m=5,blocks=64",
+                           .shape = "B=128,T=16",
+                           .dtype = "fp32",
+                           .pass = "step",
+                           .samples = 30,
+                           .time_ns_med = 1.5e7,
+                           .time_ns_mad = 1e5,
+                           .time_ns_p95 = 2e7,
+                           .tok_per_s = 136533.3,
+                           .threads = 2,
+                           .commit = "abc",
+                           .build_id = "=-O3, \"x\"",
+                           .machine_id = "0123456789abcdef",
+                           .started = "2024-01-01T00:00:00Z",
+                           .cell_id = "c1"};
+    struct perf_row got;
+    ck_assert(!perf_latest(out, "c1", &got));
+    ck_ok(perf_append(out, &row, &problem));
+    strcpy(row.cell_id, "c2");
+    ck_ok(perf_append(out, &row, &problem));
+    strcpy(row.cell_id, "c1");
+    row.tok_per_s = 140000;
+    ck_ok(perf_append(out, &row, &problem));
+    ck_assert(perf_latest(out, "c1", &got));
+    ck_assert_double_eq(got.tok_per_s, 140000);
+    ck_assert_double_eq(got.time_ns_med, 1.5e7);
+    ck_assert_double_eq(got.time_ns_mad, 1e5);
+    ck_assert_double_eq(got.time_ns_p95, 2e7);
+    ck_assert_int_eq(got.samples, 30);
+    ck_assert_int_eq(got.threads, 2);
+    ck_assert_str_eq(got.bench, row.bench);
+    ck_assert_str_eq(got.shape, row.shape);
+    ck_assert_str_eq(got.build_id, row.build_id);
+    ck_assert_str_eq(got.started, row.started);
+    ck_assert(perf_latest(out, "c2", &got));
+    ck_assert_double_eq(got.tok_per_s, 136533.3);
+    ck_assert(!perf_latest(out, "c3", &got));
+}
+END_TEST
+
+START_TEST(eight_writers_of_perf_csv_lose_no_row) {
+    for (int p = 0; p < 8; p++)
+        if (fork() == 0) {
+            for (int i = 0; i < 25; i++) {
+                struct perf_row row = {.tok_per_s = 1};
+                snprintf(row.cell_id, sizeof row.cell_id, "cell-%d-%d", p, i);
+                if (perf_append(out, &row, NULL) != ST_OK) _exit(1);
+            }
+            _exit(0);
+        }
+    for (int p = 0, state; p < 8; p++) {
+        ck_assert_int_gt(wait(&state), 0);
+        ck_assert_int_eq(state, 0);
+    }
+    char path[PATH_BYTES];
+    struct csv_table t;
+    struct perf_row got;
+    snprintf(path, sizeof path, "%s/perf.csv", out);
+    ck_ok(csv_read(&t, path, &problem));
+    ck_assert_int_eq(t.rows, 200);
+    csv_free(&t);
+    ck_assert(perf_latest(out, "cell-7-24", &got));
+}
+END_TEST
+
+START_TEST(the_machine_is_the_same_every_time_and_listed_once) {
+    struct machine m, again;
+    struct csv_table t;
+    char path[PATH_BYTES];
+    machine_read(&m);
+    machine_read(&again);
+    ck_assert_str_eq(m.id, again.id);
+    ck_assert_str_eq(m.env_epoch, again.env_epoch);
+    ck_assert_uint_eq(strspn(m.id, "0123456789abcdef"), 16);
+    ck_assert_uint_eq(strspn(m.env_epoch, "0123456789abcdef"), 16);
+    ck_assert_int_ge(m.cores, 1);
+    ck_assert_uint_gt(strlen(m.cpu), 0);
+    ck_assert_uint_gt(strlen(m.kernel), 0);
+    ck_ok(machines_export(out, &m, &problem));
+    ck_ok(machines_export(out, &m, &problem));
+    strcpy(again.env_epoch, "0000000000000000"); /* the same machine, another kernel */
+    ck_ok(machines_export(out, &again, &problem));
+    snprintf(path, sizeof path, "%s/machines.csv", out);
+    ck_ok(csv_read(&t, path, &problem));
+    ck_assert_int_eq(t.rows, 2);
+    ck_assert_str_eq(csv_cell(&t, 0, "machine_id"), m.id);
+    ck_assert_str_eq(csv_text_plain(csv_cell(&t, 0, "cpu")), m.cpu);
+    csv_free(&t);
+}
+END_TEST
+
+Suite *check_record_csv(void) {
+    const TTest *const tests[] = {
+        headers_are_golden,
+        curve_and_evaluation_rows_are_golden,
+        cells_of_runs_csv_come_back,
+        text_cells_are_quoted_and_never_formulas,
+        csv_files_that_are_none_are_refused_with_the_line,
+        schema_lists_every_column_with_unit_and_meaning,
+        the_latest_speed_of_a_cell_is_found,
+        eight_writers_of_perf_csv_lose_no_row,
+        the_machine_is_the_same_every_time_and_listed_once,
+    };
+    Suite *s = suite_create("record_csv");
+    TCase *c = tcase_create("record_csv");
+    tcase_add_checked_fixture(c, make_out, remove_out);
+    tcase_set_timeout(c, 120);
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) tcase_add_test(c, tests[i]);
+    suite_add_tcase(s, c);
+    return s;
+}
