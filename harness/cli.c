@@ -9,7 +9,7 @@
 
 #define MAX_FLAGS 128 /* given on one command line */
 
-/* --- commands ------------------------------------------------------------------------------------------------------ */
+/* --- commands ----------------------------------------------------------------------------------------------------- */
 
 static const struct command *const commands[] = {
 #define COMMAND(name) &command_##name,
@@ -61,10 +61,11 @@ static void print_first_steps(void) {
 static void print_commands(void) {
     printf("usage: lrnn COMMAND ...\n\n");
     for (const struct command *const *c = commands; *c; c++) printf("  %-10s%s\n", (*c)->name, (*c)->summary);
-    printf("\n  --version what this binary was built from\n"
-           "  --help    this list; `lrnn COMMAND --help` describes one command\n\n"
-           "Exit status: 0 ok, 1 failure, 2 usage or impossible sizes, 3 regression, 4 inconclusive, 5 data missing or\n"
-           "corrupt, 6 device missing, 130 and 143 stopped.\n");
+    printf(
+        "\n  --version what this binary was built from\n"
+        "  --help    this list; `lrnn COMMAND --help` describes one command\n\n"
+        "Exit status: 0 ok, 1 failure, 2 usage or impossible sizes, 3 regression, 4 inconclusive, 5 data missing or\n"
+        "corrupt, 6 device missing, 130 and 143 stopped.\n");
 }
 
 enum status cli_main(int argc, char **argv, struct error *e) {
@@ -87,7 +88,7 @@ enum status cli_main(int argc, char **argv, struct error *e) {
     return name_choose("command", argv[1], n, command_name, commands, &index, e);
 }
 
-/* --- groups -------------------------------------------------------------------------------------------------------- */
+/* --- groups ------------------------------------------------------------------------------------------------------- */
 
 static const char *sub_name(const void *list, int i) {
     return ((const struct command *)list)[i].name;
@@ -115,7 +116,7 @@ enum status command_group(const struct command *group, const struct command *sub
     return subs[index].run(argc - 1, argv + 1, e);
 }
 
-/* --- flags --------------------------------------------------------------------------------------------------------- */
+/* --- flags -------------------------------------------------------------------------------------------------------- */
 
 /* The entry of that name and the object it belongs to; NULL if no table has it. An entry of `extra` has no object. */
 static const struct option *find_flag(const struct cli *cli, const char *name, void **object) {
@@ -147,8 +148,7 @@ static enum status unknown_flag(const struct cli *cli, const char *text, const c
     while (flag_at(cli, n)) n++;
     const char *near = nearest_name(name, n, flag_name, cli);
     const char *command = cli->command->name;
-    if (near)
-        return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '--%s'?", command, text, near);
+    if (near) return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '--%s'?", command, text, near);
     return fail(e, ST_USAGE, "%s: unknown flag '%s'; `lrnn %s --help` lists the flags", command, text, command);
 }
 
@@ -252,7 +252,7 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
     return ST_OK;
 }
 
-/* --- what commands share ------------------------------------------------------------------------------------------- */
+/* --- what commands share ------------------------------------------------------------------------------------------ */
 
 int cli_threads(int64_t wanted) {
     if (wanted > 0) omp_set_num_threads((int)wanted);

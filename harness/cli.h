@@ -1,22 +1,22 @@
 /* cli.h - the command line: subcommands in one table, flags read from option tables.
  *
- * Grammar: lrnn COMMAND POSITIONAL... --flag value | --flag=value; a yes/no flag needs no value ("--json"); -c FILE reads
- * key=value lines (harness/config.h). Data goes to stdout, talk to stderr. */
+ * Grammar: lrnn COMMAND POSITIONAL... --flag value | --flag=value; a yes/no flag needs no value ("--json"); -c FILE
+ * reads key=value lines (harness/config.h). Data goes to stdout, talk to stderr. */
 #ifndef LRNN_HARNESS_CLI_H
 #define LRNN_HARNESS_CLI_H
 
 #include "core/option.h"
 
 struct command {
-    const char *name;      /* "train" */
-    const char *usage;     /* "train TASK MODEL [flags]" */
-    const char *summary;   /* one line */
+    const char *name;    /* "train" */
+    const char *usage;   /* "train TASK MODEL [flags]" */
+    const char *summary; /* one line */
     /* argv[0] = the command's name. The status is the process's exit code; an error with an empty text has already been
      * told on stderr. */
     enum status (*run)(int argc, char **argv, struct error *e);
 };
 
-/* One file a command: harness/cmd_NAME.c defines `const struct command command_NAME`, listed in harness/commands.def. */
+/* One file a command: harness/cmd_NAME.c defines `const struct command command_NAME`, listed in commands.def. */
 #define COMMAND(name) extern const struct command command_##name;
 #include "harness/commands.def"
 #undef COMMAND
@@ -37,12 +37,12 @@ struct flag_set {
     void *object;
 };
 
-/* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at most max_positional). A flag may be
- * given once. Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
+/* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at
+ * most max_positional). A flag may be given once; one of one letter may be written with one dash; "--" ends the flags.
+ * Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
  * --help prints usage, summary and every flag of the sets with default and range to stdout and exits 0.
  * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
- * lists). A flag of one letter may be
- * written with one dash. "--" ends the flags. */
+ * lists). */
 struct cli {
     const struct command *command;
     const struct flag_set *sets;
@@ -61,8 +61,8 @@ int cli_threads(int64_t wanted);
 /* ST_USAGE: not the name of a device; ST_DEVICE: one that this build does not have. */
 enum status device_check(const char *device, struct error *e);
 
-/* Finds `name`, its options (":...") cut off, among `count` names and stores its *index. ST_USAGE: "unknown KIND 'NAME';
- * did you mean 'NEAREST'?" */
+/* Finds `name`, its options (":...") cut off, among `count` names and stores its *index. ST_USAGE: "unknown KIND
+ * 'NAME'; did you mean 'NEAREST'?" */
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
                         const void *list, int *index, struct error *e);
 

@@ -28,17 +28,17 @@ struct data_flags {
 
 #define AT(field) offsetof(struct data_flags, field)
 #define SPLIT_FLAG                                                                                                     \
-    {"split", OPT_CHOICE, AT(split), "train", 0, 0, SPLIT_NAMES, "training shows the targets of the loss", 0}
-#define FIRST_FLAG {"first", OPT_INT, AT(first), "0", 0, 1e18, NULL, "index of the first example", 0}
-#define SEED_FLAG  {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0}
-#define NO_FLAG    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0}
+    { "split", OPT_CHOICE, AT(split), "train", 0, 0, SPLIT_NAMES, "training shows the targets of the loss", 0 }
+#define FIRST_FLAG                                                                                                     \
+    { "first", OPT_INT, AT(first), "0", 0, 1e18, NULL, "index of the first example", 0 }
+#define SEED_FLAG                                                                                                      \
+    { "seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0 }
+#define NO_FLAG                                                                                                        \
+    { NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0 }
 
 static const struct option show_flags[] = {
-    SPLIT_FLAG,
-    FIRST_FLAG,
-    {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
-    SEED_FLAG,
-    NO_FLAG,
+    SPLIT_FLAG, FIRST_FLAG, {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
+    SEED_FLAG,  NO_FLAG,
 };
 
 static const struct option stats_flags[] = {
@@ -68,8 +68,10 @@ static enum status make_room(struct view *v, struct error *e) {
     const struct task_shape *s = &v->task.shape;
     v->targets = s->per_sequence ? 1 : s->T;
     v->example = (struct example){.targets = arena_alloc(&v->host, (size_t)v->targets * sizeof(int32_t))};
-    if (s->vocab_in) v->example.tokens = arena_alloc(&v->host, (size_t)s->T * sizeof(int32_t));
-    else v->example.values = arena_alloc(&v->host, (size_t)(s->T * s->channels) * sizeof(real));
+    if (s->vocab_in)
+        v->example.tokens = arena_alloc(&v->host, (size_t)s->T * sizeof(int32_t));
+    else
+        v->example.values = arena_alloc(&v->host, (size_t)(s->T * s->channels) * sizeof(real));
     if (!v->example.targets || (!v->example.tokens && !v->example.values))
         return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, v->task.name, s->T);
     return ST_OK;
@@ -83,16 +85,19 @@ static enum status view_open(struct view *v, const struct command *command, cons
     struct cli cli = {.command = command, .sets = &set, .n_sets = 1, .positional = task, .max_positional = 1};
     TRY(options_default(table, &v->flags, e));
     TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional == 0) return fail(e, ST_USAGE, "%s: say which task; `lrnn list tasks` names them", command->name);
+    if (cli.n_positional == 0)
+        return fail(e, ST_USAGE, "%s: say which task; `lrnn list tasks` names them", command->name);
     TRY(task_parse(&v->task, task[0], e));
     TRY(arena_reserve(&v->host, HOST_BYTES, e));
     TRY(task_open(&v->task, (uint64_t)v->flags.seed, &v->host, e));
     int64_t n = v->task.shape.examples[v->flags.split], left = n - v->flags.first;
     if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < STATS_EXAMPLES ? left : STATS_EXAMPLES;
     if (v->flags.count > left)
-        return fail(e, ST_USAGE, "%s: %s has %" PRId64 " %s examples, numbered from 0, but --first %" PRId64
-                    " --count %" PRId64 " asks for more", command->name, v->task.name, n,
-                    split_name((enum split)v->flags.split), v->flags.first, v->flags.count);
+        return fail(e, ST_USAGE,
+                    "%s: %s has %" PRId64 " %s examples, numbered from 0, but --first %" PRId64 " --count %" PRId64
+                    " asks for more",
+                    command->name, v->task.name, n, split_name((enum split)v->flags.split), v->flags.first,
+                    v->flags.count);
     return make_room(v, e);
 }
 
@@ -103,7 +108,7 @@ static void view_fill(struct view *v, int64_t index) {
     v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
 }
 
-/* --- show ---------------------------------------------------------------------------------------------------------- */
+/* --- show --------------------------------------------------------------------------------------------------------- */
 
 static void print_ints(const int32_t *x, int64_t n) {
     putchar('[');
@@ -128,11 +133,15 @@ static void print_values(const real *x, int64_t n, int64_t channels) {
 static void print_example(const struct view *v, int64_t index) {
     const struct example *x = &v->example;
     printf("{\"index\":%" PRId64 ",\"input\":", v->flags.first + index);
-    if (x->tokens) print_ints(x->tokens, x->length);
-    else print_values(x->values, x->length, v->task.shape.channels);
+    if (x->tokens)
+        print_ints(x->tokens, x->length);
+    else
+        print_values(x->values, x->length, v->task.shape.channels);
     printf(",\"target\":");
-    if (v->task.shape.per_sequence) printf("%" PRId32, x->targets[0]);
-    else print_ints(x->targets, x->length);
+    if (v->task.shape.per_sequence)
+        printf("%" PRId32, x->targets[0]);
+    else
+        print_ints(x->targets, x->length);
     printf("}\n");
 }
 
@@ -147,17 +156,18 @@ static enum status show(int argc, char **argv, struct error *e) {
     return status;
 }
 
-/* --- stats --------------------------------------------------------------------------------------------------------- */
+/* --- stats -------------------------------------------------------------------------------------------------------- */
 
 struct summary {
-    int64_t *label_count; /* (vocab_out) scored targets of each label */
+    int64_t *label_count;                               /* (vocab_out) scored targets of each label */
     int64_t scored, tokens, shortest, longest, outside; /* outside: targets that are no label; a fault of the task */
 };
 
 static enum status summarise(struct view *v, struct summary *s, struct error *e) {
     int64_t labels = v->task.shape.vocab_out;
     s->label_count = arena_alloc(&v->host, (size_t)labels * sizeof(int64_t));
-    if (!s->label_count) return fail(e, ST_FAIL, "%s: no memory for the counts of %" PRId64 " labels", v->task.name, labels);
+    if (!s->label_count)
+        return fail(e, ST_FAIL, "%s: no memory for the counts of %" PRId64 " labels", v->task.name, labels);
     s->shortest = INT64_MAX;
     for (int64_t i = 0; i < v->flags.count; i++) {
         view_fill(v, i);
@@ -166,15 +176,18 @@ static enum status summarise(struct view *v, struct summary *s, struct error *e)
             int32_t label = x->targets[t];
             if (label == IGNORED) continue;
             s->scored++;
-            if (label >= 0 && label < labels) s->label_count[label]++;
-            else s->outside++;
+            if (label >= 0 && label < labels)
+                s->label_count[label]++;
+            else
+                s->outside++;
         }
         s->tokens += x->length;
         if (x->length < s->shortest) s->shortest = x->length;
         if (x->length > s->longest) s->longest = x->length;
     }
     if (s->outside)
-        return fail(e, ST_DATA, "%s: %" PRId64 " targets lie outside [0, %" PRId64 ")", v->task.name, s->outside, labels);
+        return fail(e, ST_DATA, "%s: %" PRId64 " targets lie outside [0, %" PRId64 ")", v->task.name, s->outside,
+                    labels);
     return ST_OK;
 }
 
@@ -195,7 +208,8 @@ static void print_stats(const struct view *v, const struct summary *s) {
     printf("%s, %s examples %" PRId64 " to %" PRId64 " of %" PRId64 "\n", v->task.name,
            split_name((enum split)v->flags.split), v->flags.first, v->flags.first + v->flags.count - 1,
            shape->examples[v->flags.split]);
-    printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest, share(s->tokens, v->flags.count));
+    printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest,
+           share(s->tokens, v->flags.count));
     printf("  scored     %" PRId64 " positions, %.1f a sequence\n", s->scored, share(s->scored, v->flags.count));
     printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, shape->metric);
     printf("  floor      %.4f  best trivial answer\n", shape->floor);
@@ -212,9 +226,9 @@ static void print_stats_json(const struct view *v, const struct summary *s) {
     printf("{\"task\":\"%s\",\"split\":\"%s\",\"first\":%" PRId64 ",\"count\":%" PRId64 ",\"length_min\":%" PRId64
            ",\"length_max\":%" PRId64 ",\"length_mean\":%.6g,\"scored\":%" PRId64
            ",\"chance\":%.6g,\"floor\":%.6g,\"majority\":%.6g,\"majority_label\":%" PRId64 ",\"labels\":[",
-           v->task.name, split_name((enum split)v->flags.split), v->flags.first, v->flags.count, s->shortest, s->longest,
-           share(s->tokens, v->flags.count), s->scored, shape->chance, shape->floor, share(s->label_count[top], s->scored),
-           top);
+           v->task.name, split_name((enum split)v->flags.split), v->flags.first, v->flags.count, s->shortest,
+           s->longest, share(s->tokens, v->flags.count), s->scored, shape->chance, shape->floor,
+           share(s->label_count[top], s->scored), top);
     for (int64_t i = 0; i < shape->vocab_out; i++) printf("%s%" PRId64, i ? "," : "", s->label_count[i]);
     printf("]}\n");
 }

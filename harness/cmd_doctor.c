@@ -24,7 +24,8 @@ struct doctor_flags {
 };
 
 static const struct option flags[] = {
-    {"out", OPT_TEXT_FIELD, offsetof(struct doctor_flags, out), "results", 0, 0, NULL, "folder of results to look at", 0},
+    {"out", OPT_TEXT_FIELD, offsetof(struct doctor_flags, out), "results", 0, 0, NULL, "folder of results to look at",
+     0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -49,7 +50,7 @@ static void say(struct doctor *d, enum verdict verdict, const char *what, const 
     d->bad += verdict == BAD;
 }
 
-/* --- the program --------------------------------------------------------------------------------------------------- */
+/* --- the program -------------------------------------------------------------------------------------------------- */
 
 /* Instruction sets that the compiler was allowed to use and whether this processor has them; "" where all are there. */
 static const char *missing_instructions(void) {
@@ -90,31 +91,33 @@ static void check_program(struct doctor *d) {
     say(d, GOOD, "compiler", "%s", b->compiler);
     say(d, GOOD, "flags", "%s", b->flags);
     const char *missing = missing_instructions();
-    if (*missing) say(d, BAD, "processor", "lacks %s, which this binary uses; build it here, or with PORTABLE=1", missing);
-    else say(d, GOOD, "vectors", "built for %s; the processor has them", vector_width());
+    if (*missing)
+        say(d, BAD, "processor", "lacks %s, which this binary uses; build it here, or with PORTABLE=1", missing);
+    else
+        say(d, GOOD, "vectors", "built for %s; the processor has them", vector_width());
 }
 
-/* --- the machine --------------------------------------------------------------------------------------------------- */
+/* --- the machine -------------------------------------------------------------------------------------------------- */
 
 static void check_machine(struct doctor *d) {
     struct machine m;
     machine_read(&m);
     say(d, GOOD, "machine", "%s, %lld cores, %s, %s", m.cpu, (long long)m.cores, m.os, m.kernel);
-    if (m.governor[0])
-        say(d, strcmp(m.governor, "powersave") == 0 ? NOTE : GOOD, "governor", "%s", m.governor);
+    if (m.governor[0]) say(d, strcmp(m.governor, "powersave") == 0 ? NOTE : GOOD, "governor", "%s", m.governor);
     say(d, GOOD, "threads", "%d by default; --threads N and OMP_NUM_THREADS change it", omp_get_max_threads());
     if (m.ram_gib > 0 && m.ram_gib < LEAST_MEMORY_GIB)
         say(d, BAD, "memory", "%.1f GiB; at least %.1f GiB is needed", m.ram_gib, LEAST_MEMORY_GIB);
-    else say(d, GOOD, "memory", "%.0f GiB", m.ram_gib);
+    else
+        say(d, GOOD, "memory", "%.0f GiB", m.ram_gib);
     real a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8}, c[4];
     real_gemm(false, false, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2);
     bool right = c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
-    say(d, right ? GOOD : BAD, "OpenBLAS", "%s, %d thread of its own%s", openblas_get_config(), openblas_get_num_threads(),
-        right ? "" : "; a 2 x 2 product came out wrong, install another libopenblas");
+    say(d, right ? GOOD : BAD, "OpenBLAS", "%s, %d thread of its own%s", openblas_get_config(),
+        openblas_get_num_threads(), right ? "" : "; a 2 x 2 product came out wrong, install another libopenblas");
     say(d, NOTE, "CUDA", "not in this build; everything runs on the CPU");
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------------------------------- */
 
 static bool in_path(const char *program) {
     const char *path = getenv("PATH");
@@ -158,24 +161,31 @@ static void check_results(struct doctor *d, const char *out) {
     struct statvfs disk;
     existing_folder(out, folder, sizeof folder);
     const char *new = strcmp(folder, out) == 0 ? "" : " (not there yet; the folder above it was tried)";
-    if (can_write(folder)) say(d, GOOD, "results", "%s can be written%s", out, new);
-    else say(d, BAD, "results", "%s cannot be written: %s; use --out with another folder", folder, strerror(errno));
+    if (can_write(folder))
+        say(d, GOOD, "results", "%s can be written%s", out, new);
+    else
+        say(d, BAD, "results", "%s cannot be written: %s; use --out with another folder", folder, strerror(errno));
     if (statvfs(folder, &disk) != 0) {
         say(d, NOTE, "disk", "free space under %s is unknown: %s", folder, strerror(errno));
         return;
     }
     double free_mb = (double)disk.f_bavail * (double)disk.f_frsize / 1e6;
-    if (free_mb < LEAST_DISK_MB) say(d, BAD, "disk", "%.0f MB free; at least %.0f MB are needed", free_mb, LEAST_DISK_MB);
-    else say(d, GOOD, "disk", "%.1f GB free", free_mb / 1e3);
+    if (free_mb < LEAST_DISK_MB)
+        say(d, BAD, "disk", "%.0f MB free; at least %.0f MB are needed", free_mb, LEAST_DISK_MB);
+    else
+        say(d, GOOD, "disk", "%.1f GB free", free_mb / 1e3);
 }
 
 static void check_files(struct doctor *d, const char *out) {
     char path[PATH_BYTES];
-    if (in_path("gnuplot")) say(d, GOOD, "gnuplot", "found");
-    else say(d, NOTE, "gnuplot", "not found: no plots; apt-get install gnuplot-nox, or ./bootstrap.sh");
+    if (in_path("gnuplot"))
+        say(d, GOOD, "gnuplot", "found");
+    else
+        say(d, NOTE, "gnuplot", "not found: no plots; apt-get install gnuplot-nox, or ./bootstrap.sh");
     if (shipped_file_find("results/published.csv", path, sizeof path, NULL) == ST_OK)
         say(d, GOOD, "published", "%s", path);
-    else say(d, NOTE, "published", "results/published.csv not found: tables lack the papers' numbers");
+    else
+        say(d, NOTE, "published", "results/published.csv not found: tables lack the papers' numbers");
     check_results(d, out);
 }
 

@@ -38,7 +38,7 @@ static void print_options(const char *name, const struct option *table, const vo
     if (!table->name) return;
     printf("options (%s:name=value,...)\n", name);
     options_print_help(table, "", stdout);
-    const char *separator = "as asked: ";
+    const char *separator = "here: ";
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
         option_format_value(o, object, value, sizeof value);
@@ -49,7 +49,7 @@ static void print_options(const char *name, const struct option *table, const vo
     if (separator[0] == ',') printf("\n");
 }
 
-/* --- models -------------------------------------------------------------------------------------------------------- */
+/* --- models ------------------------------------------------------------------------------------------------------- */
 
 /* What a net costs at the sizes asked for; nothing is allocated for it. */
 struct measure {
@@ -77,7 +77,8 @@ static void print_sizes(const struct info_flags *f) {
     static const char *const names[] = {"lr", "decay", "schedule", "epochs"};
     char text[512];
     options_format(backbone_options, &f->config, " ", 0, text, sizeof text);
-    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 "\n", text, f->config.batch, f->length, f->vocab);
+    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 "\n", text, f->config.batch, f->length,
+           f->vocab);
     printf("trained by default with");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct option *o = option_find(config_options, names[i]);
@@ -103,7 +104,8 @@ static void print_measure(const struct info_flags *f, const struct model_choice 
     printf("  a training step   %.2f GFLOP, at least %.1f MB of memory traffic\n",
            (m->forward.flops + m->backward.flops) / 1e9, (m->forward.bytes + m->backward.bytes) / 1e6);
     printf("  planned memory    %.1f MB for activations and gradients of a training step, %.1f MB for parameters,\n"
-           "                    their gradients and moments\n", (double)m->planned / 1e6, state / 1e6);
+           "                    their gradients and moments\n",
+           (double)m->planned / 1e6, state / 1e6);
 }
 
 static void print_params(const struct measure *m) {
@@ -137,7 +139,7 @@ static enum status info_model(const char *text, const struct info_flags *f, stru
     return status;
 }
 
-/* --- tasks, ops, kernels ------------------------------------------------------------------------------------------- */
+/* --- tasks, ops, kernels ------------------------------------------------------------------------------------------ */
 
 static enum status info_task(const char *text, const struct info_flags *f, struct error *e) {
     (void)f;
@@ -153,14 +155,17 @@ static enum status info_task(const char *text, const struct info_flags *f, struc
         printf("suite %s, version %d\n", task->suite, task->version);
         print_options(task->name, task->options, choice.inst);
         printf("shape\n");
-        if (s->vocab_in) printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
-        else printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
-        printf("  target     one of %" PRId64 " labels %s\n", s->vocab_out, s->per_sequence ? "a sequence" : "a position");
+        if (s->vocab_in)
+            printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
+        else
+            printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
+        printf("  target     one of %" PRId64 " labels %s\n", s->vocab_out,
+               s->per_sequence ? "a sequence" : "a position");
         printf("  examples   %" PRId64 " train, %" PRId64 " val, %" PRId64 " test\n", s->examples[SPLIT_TRAIN],
                s->examples[SPLIT_VAL], s->examples[SPLIT_TEST]);
         printf("  causal     %s\n", s->needs_causal ? "a target must not depend on later inputs" : "not needed");
-        printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", s->metric, s->chance, s->floor,
-               s->solved);
+        printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", s->metric, s->chance,
+               s->floor, s->solved);
         for (const struct task_alias *a = task->aliases; a && a->name; a++)
             printf("%s  %-10s %s (%s)\n", a == task->aliases ? "short names\n" : "", a->name, a->summary, a->options);
     }
@@ -197,7 +202,7 @@ static enum status info_kernel(const char *text, const struct info_flags *f, str
     return ST_OK;
 }
 
-/* --- the name ------------------------------------------------------------------------------------------------------ */
+/* --- the name ----------------------------------------------------------------------------------------------------- */
 
 /* Everything that has a name, in one row: models, tasks with their short names, ops, kernels. The i-th name, and what
  * describes it; NULL past the end. */
@@ -238,7 +243,8 @@ static enum status run(int argc, char **argv, struct error *e) {
     int n = 0, index;
     while (thing_at(n).name) n++;
     TRY(name_choose("name", name[0], n, thing_name, NULL, &index, e));
-    return thing_at(index).describe(name[0], &f, e);
+    struct named thing = thing_at(index);
+    return thing.describe ? thing.describe(name[0], &f, e) : ST_OK;
 }
 
 const struct command command_info = {

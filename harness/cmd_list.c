@@ -47,8 +47,8 @@ static enum status list_kernels(struct error *e) {
     for (const struct kernel *const *k = kernel_list(); *k; k++) {
         if ((*k)->op->hidden) continue;
         char text[256];
-        snprintf(text, sizeof text, "%s of %s on the %s", (*k)->reference ? "reference" : "tuned kernel", (*k)->op->name,
-                 (*k)->device == DEVICE_CPU ? "CPU" : "GPU");
+        snprintf(text, sizeof text, "%s of %s on the %s", (*k)->reference ? "reference" : "tuned kernel",
+                 (*k)->op->name, (*k)->device == DEVICE_CPU ? "CPU" : "GPU");
         print_line((*k)->name, text);
     }
     return ST_OK;

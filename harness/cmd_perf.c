@@ -20,11 +20,12 @@ static enum status read_words(const struct command *command, const struct flag_s
                               char **argv, const char **word, struct error *e) {
     struct cli cli = {.command = command, .sets = sets, .n_sets = n_sets, .positional = word, .max_positional = 1};
     TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional == 0) return fail(e, ST_USAGE, "%s: a name is missing; usage: lrnn %s", command->name, command->usage);
+    if (cli.n_positional == 0)
+        return fail(e, ST_USAGE, "%s: a name is missing; usage: lrnn %s", command->name, command->usage);
     return ST_OK;
 }
 
-/* --- op ------------------------------------------------------------------------------------------------------------ */
+/* --- op ----------------------------------------------------------------------------------------------------------- */
 
 struct op_flags {
     struct perf_op_request request;
@@ -60,7 +61,7 @@ static enum status run_op(int argc, char **argv, struct error *e) {
     return perf_op(ops[index], &f.request, e);
 }
 
-/* --- step ---------------------------------------------------------------------------------------------------------- */
+/* --- step --------------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct perf_step_request, field)
 static const struct option step_flags[] = {
@@ -88,7 +89,7 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     return perf_step(model, &q, e);
 }
 
-/* --- data ---------------------------------------------------------------------------------------------------------- */
+/* --- data --------------------------------------------------------------------------------------------------------- */
 
 struct data_flags {
     int split;

@@ -8,7 +8,8 @@ static enum status run(int argc, char **argv, struct error *e) {
     const char *what[1];
     struct cli cli = {.command = &command_schema, .positional = what, .max_positional = 1};
     TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional == 0) return fail(e, ST_USAGE, "schema: say which table; usage: lrnn %s", command_schema.usage);
+    if (cli.n_positional == 0)
+        return fail(e, ST_USAGE, "schema: say which table; usage: lrnn %s", command_schema.usage);
     return schema_print(what[0], stdout, e);
 }
 

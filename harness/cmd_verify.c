@@ -47,12 +47,14 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct verify_flags f;
     const char *files[argc];
     struct flag_set set = {flags, &f};
-    struct cli cli = {.command = &command_verify, .sets = &set, .n_sets = 1, .positional = files, .max_positional = argc};
+    struct cli cli = {
+        .command = &command_verify, .sets = &set, .n_sets = 1, .positional = files, .max_positional = argc};
     TRY(options_default(flags, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     TRY(device_check(f.device, e));
     TRY(check_kernel(f.kernel, e));
-    if (cli.n_positional == 0) return fail(e, ST_USAGE, "verify: say which case files; usage: lrnn %s", command_verify.usage);
+    if (cli.n_positional == 0)
+        return fail(e, ST_USAGE, "verify: say which case files; usage: lrnn %s", command_verify.usage);
     return verify_all(files, cli.n_positional, f.kernel, e);
 }
 

@@ -1,5 +1,5 @@
-/* perf.h - speed beside what the machine can do: samples, the rates of copying, multiplying and adding that are measured
- * in the same run at the same threads, and the measurements of `lrnn perf`. */
+/* perf.h - speed beside what the machine can do: samples, the rates of copying, multiplying and adding that are
+ * measured in the same run at the same threads, and the measurements of `lrnn perf`. */
 #ifndef LRNN_HARNESS_PERF_H
 #define LRNN_HARNESS_PERF_H
 
@@ -20,9 +20,9 @@ struct samples {
 };
 
 void samples_add(struct samples *s, double seconds);
-double samples_best(const struct samples *s);   /* NAN for no sample; so the others */
+double samples_best(const struct samples *s); /* NAN for no sample; so the others */
 double samples_median(const struct samples *s);
-double samples_mad(const struct samples *s);    /* median absolute deviation from the median */
+double samples_mad(const struct samples *s); /* median absolute deviation from the median */
 
 /* --- the machine's rates; all with OpenMP's current number of threads --------------------------------------------- */
 
@@ -39,7 +39,7 @@ double copy_run(struct copy_bench *c); /* seconds of one copy */
 /* FLOP/s of fused multiply-adds on registers in a burst of less than a millisecond. */
 double fma_run(void);
 
-/* C = A B of n x n matrices, by tiles of rows on our threads and by OpenBLAS's own threads. */
+/* C = A B of n x n matrices. */
 struct gemm_bench {
     struct arena arena; /* owns a, b, c */
     real *a, *b, *c;
@@ -47,7 +47,8 @@ struct gemm_bench {
 };
 enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e);
 void gemm_free(struct gemm_bench *g);
-double gemm_run(struct gemm_bench *g); /* seconds of the faster way */
+double gemm_run(struct gemm_bench *g);          /* seconds, by tiles of rows on our threads */
+double gemm_run_openblas(struct gemm_bench *g); /* on OpenBLAS's own threads, which go on spinning for a while */
 
 /* Share of all cores' time that other processes used between the two calls, 0..1; NAN if the system does not say. */
 struct noise {
@@ -59,7 +60,7 @@ double noise_end(const struct noise *n);
 /* Largest resident memory of this process so far, bytes; 0 if the system does not say. */
 size_t peak_resident_bytes(void);
 
-/* --- shapes for single ops ----------------------------------------------------------------------------------------- */
+/* --- shapes for single ops ---------------------------------------------------------------------------------------- */
 
 struct perf_shape {
     int64_t batch, length, blocks, m, dim, out, vocab; /* out 0 = dim */
@@ -74,7 +75,7 @@ extern const struct option perf_shape_options[];
 enum status perf_record(struct graph *g, const struct op *op, const struct perf_shape *shape, char *text, size_t size,
                         struct error *e);
 
-/* --- the measurements; they print to stdout ------------------------------------------------------------------------ */
+/* --- the measurements; they print to stdout ----------------------------------------------------------------------- */
 
 struct perf_op_request {
     struct perf_shape shape;

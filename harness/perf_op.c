@@ -40,8 +40,10 @@ static void fill_inputs(struct graph *g) {
         if (t->producer >= 0 || t->base || t->param) continue;
         struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
         for (int64_t j = 0; j < tensor_count(t); j++) {
-            if (t->dtype == DT_I32) tensor_i32(t)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
-            else tensor_real(t)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
+            if (t->dtype == DT_I32)
+                tensor_i32(t)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
+            else
+                tensor_real(t)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
         }
     }
 }
@@ -115,7 +117,7 @@ static double floor_of(const struct rates *rates, struct cost cost, bool *bytes_
     return *bytes_bound ? by_bytes : by_flops;
 }
 
-/* --- printing ------------------------------------------------------------------------------------------------------ */
+/* --- printing ----------------------------------------------------------------------------------------------------- */
 
 static void print_head(const struct kernel_run *r, const struct op *op, const struct perf_op_request *q) {
     printf("%s %s, %d thread%s, " REAL_NAME "\n", op->name, r->shape, q->threads, q->threads == 1 ? "" : "s");
@@ -123,7 +125,8 @@ static void print_head(const struct kernel_run *r, const struct op *op, const st
            "GB/s", "floor ms", "by", "ratio", "fraction");
 }
 
-static void print_pass(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, int pass, bool json) {
+static void print_pass(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, int pass,
+                       bool json) {
     const struct samples *t = &r->time[pass];
     bool bytes_bound;
     double best = samples_best(t), floor = floor_of(rates, r->cost[pass], &bytes_bound);
@@ -131,12 +134,14 @@ static void print_pass(const struct kernel_run *r, const struct rates *rates, co
     double gflops = r->cost[pass].flops / best / 1e9, gbytes = r->cost[pass].bytes / best / 1e9;
     if (json)
         printf("{\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%d,\"best_ms\":%.6g,\"median_ms\":%.6g,"
-               "\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,\"floor_ms\":%.6g,\"bound\":\"%s\",\"ratio\":%.6g}\n",
-               k->name, pass_names[pass], r->shape, t->n, best * 1e3, samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops,
-               gbytes, floor * 1e3, by, best / floor);
+               "\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,\"floor_ms\":%.6g,\"bound\":\"%s\",\"ratio\":%."
+               "6g}\n",
+               k->name, pass_names[pass], r->shape, t->n, best * 1e3, samples_median(t) * 1e3, samples_mad(t) * 1e3,
+               gflops, gbytes, floor * 1e3, by, best / floor);
     else
-        printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass], best * 1e3,
-               samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops, gbytes, floor * 1e3, by, best / floor, floor / best);
+        printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass],
+               best * 1e3, samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops, gbytes, floor * 1e3, by, best / floor,
+               floor / best);
 }
 
 static void print_run(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, bool json) {
@@ -157,9 +162,12 @@ static enum status run_kernel(const struct kernel *k, const struct perf_op_reque
     const char *why = NULL;
     enum status status = prepare(r, k, &q->shape, &why, e);
     if (status == ST_OK && head && !q->json) print_head(r, k->op, q);
-    if (status == ST_OK && why && q->json) printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);
-    else if (status == ST_OK && why) printf("%-26s skipped: %s\n", k->name, why);
-    else if (status == ST_OK) status = measure(r, rates, q->seconds, e);
+    if (status == ST_OK && why && q->json)
+        printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);
+    else if (status == ST_OK && why)
+        printf("%-26s skipped: %s\n", k->name, why);
+    else if (status == ST_OK)
+        status = measure(r, rates, q->seconds, e);
     if (status == ST_OK && !why) print_run(r, rates, k, q->json);
     fflush(stdout);
     graph_free(&r->graph);
@@ -172,10 +180,12 @@ enum status perf_op(const struct op *op, const struct perf_op_request *q, struct
     enum status status = ST_OK;
     int n = 0;
     for (const struct kernel *const *k = kernel_list(); *k && status == ST_OK; k++) {
-        bool named = !q->kernel[0] || !strcmp(q->kernel, (*k)->name) || (!strcmp(q->kernel, "reference") && (*k)->reference);
+        bool named =
+            !q->kernel[0] || !strcmp(q->kernel, (*k)->name) || (!strcmp(q->kernel, "reference") && (*k)->reference);
         if ((*k)->op == op && (*k)->device == DEVICE_CPU && named) status = run_kernel(*k, q, &rates, n++ == 0, e);
     }
     copy_free(&rates.copy);
     if (n || status != ST_OK) return status;
-    return fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel, op->name);
+    return fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel,
+                op->name);
 }

@@ -12,7 +12,7 @@
 #include "harness/stats.h"
 #include "kernels/gemm.h"
 
-/* --- samples ------------------------------------------------------------------------------------------------------- */
+/* --- samples ------------------------------------------------------------------------------------------------------ */
 
 void samples_add(struct samples *s, double seconds) {
     if (s->n < PERF_SAMPLES) s->seconds[s->n++] = seconds;
@@ -35,7 +35,7 @@ double samples_mad(const struct samples *s) {
     return stats_median(deviation, s->n);
 }
 
-/* --- copying ------------------------------------------------------------------------------------------------------- */
+/* --- copying ------------------------------------------------------------------------------------------------------ */
 
 enum status copy_create(struct copy_bench *c, size_t bytes, struct error *e) {
     *c = (struct copy_bench){.bytes = bytes};
@@ -63,7 +63,7 @@ double copy_run(struct copy_bench *c) {
     return time_now_s() - start;
 }
 
-/* --- multiplying and adding ---------------------------------------------------------------------------------------- */
+/* --- multiplying and adding --------------------------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
@@ -72,15 +72,15 @@ double copy_run(struct copy_bench *c) {
 #else
 #define VECTOR_BYTES 16
 #endif
-#define LANES  (VECTOR_BYTES / (int)sizeof(real))
 #define CHAINS 12 /* independent sums: latency x units of current cores is 8 to 10, and 16 registers hold them */
 #define ROUNDS 100000
 
+enum { LANES = VECTOR_BYTES / sizeof(real) };
 typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
 
 static inline vector vector_fma(vector a, vector b, vector c) {
 #ifdef __FMA__
-    vector r;
+    vector r = a;
     for (int i = 0; i < LANES; i++) r[i] = real_fma(a[i], b[i], c[i]);
     return r;
 #else
@@ -90,7 +90,7 @@ static inline vector vector_fma(vector a, vector b, vector c) {
 
 /* x <- x * 0.5 + 1 in CHAINS x LANES registers, ROUNDS times. Not inlined, so that it is not moved past the clock. */
 static __attribute__((noinline)) real fma_chains(real half, real one) {
-    vector x[CHAINS], a, b;
+    vector x[CHAINS], a = {0}, b = {0};
     for (int i = 0; i < LANES; i++) {
         a[i] = half;
         b[i] = one;
@@ -117,7 +117,7 @@ double fma_run(void) {
     return 2.0 * ROUNDS * CHAINS * LANES * threads / seconds;
 }
 
-/* --- matrix products ----------------------------------------------------------------------------------------------- */
+/* --- matrix products ---------------------------------------------------------------------------------------------- */
 
 enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e) {
     *g = (struct gemm_bench){.n = n};
@@ -138,7 +138,7 @@ void gemm_free(struct gemm_bench *g) {
     arena_free(&g->arena);
 }
 
-static double gemm_by_tiles(struct gemm_bench *g) {
+double gemm_run(struct gemm_bench *g) {
     int tiles = omp_get_max_threads();
     int64_t n = g->n;
     double start = time_now_s();
@@ -150,7 +150,7 @@ static double gemm_by_tiles(struct gemm_bench *g) {
     return time_now_s() - start;
 }
 
-static double gemm_by_openblas(struct gemm_bench *g) {
+double gemm_run_openblas(struct gemm_bench *g) {
     openblas_set_num_threads(omp_get_max_threads());
     double start = time_now_s();
     real_gemm(false, false, g->n, g->n, g->n, 1, g->a, g->n, g->b, g->n, 0, g->c, g->n);
@@ -159,22 +159,16 @@ static double gemm_by_openblas(struct gemm_bench *g) {
     return seconds;
 }
 
-double gemm_run(struct gemm_bench *g) {
-    double tiles = gemm_by_tiles(g);
-    if (omp_get_max_threads() == 1) return tiles;
-    double openblas = gemm_by_openblas(g);
-    return tiles < openblas ? tiles : openblas;
-}
-
-/* --- the rest of the machine --------------------------------------------------------------------------------------- */
+/* --- the rest of the machine -------------------------------------------------------------------------------------- */
 
 /* First line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks of all cores together. */
 static bool read_stat(struct noise *n) {
     int64_t t[8] = {0};
     FILE *f = fopen("/proc/stat", "re");
     if (!f) return false;
-    int got = fscanf(f, "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
-                     &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
+    int got =
+        fscanf(f, "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+               &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
     fclose(f);
     double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
     n->busy = tick * (double)(t[0] + t[1] + t[2] + t[5] + t[6] + t[7]);
@@ -184,7 +178,7 @@ static bool read_stat(struct noise *n) {
 
 void noise_begin(struct noise *n) {
     struct rusage usage;
-    if (!read_stat(n)) n->all = NAN;
+    if (!read_stat(n)) n->busy = n->all = NAN;
     getrusage(RUSAGE_SELF, &usage);
     n->own = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
              1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);

@@ -19,7 +19,7 @@ const struct option perf_shape_options[] = {
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
-/* --- inputs -------------------------------------------------------------------------------------------------------- */
+/* --- inputs ------------------------------------------------------------------------------------------------------- */
 
 static struct tensor *tokens(struct graph *g, const struct perf_shape *s, const char *name, int64_t width) {
     return graph_input(g, name, 3, (int64_t[]){s->batch, s->length, width}, true);
@@ -37,7 +37,7 @@ static struct tensor *ids(struct graph *g, const struct perf_shape *s, const cha
     return graph_input_ids(g, name, 2, (int64_t[]){s->batch, s->length}, (int32_t)s->vocab, false);
 }
 
-/* --- ops ----------------------------------------------------------------------------------------------------------- */
+/* --- ops ---------------------------------------------------------------------------------------------------------- */
 
 static void record_linear(struct graph *g, const struct perf_shape *s) {
     int64_t out = s->out ? s->out : s->dim;

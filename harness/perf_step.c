@@ -1,8 +1,8 @@
-/* perf_step.c - a whole training step beside the matrix products it cannot do without, and the generation of data.
+/* perf_step.c - a whole training step beside the matrix products it cannot do without; and the generation of data.
  *
- * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP (two
- * for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product that is
- * measured between blocks of steps at the same number of threads. */
+ * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP
+ * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product
+ * that is measured between blocks of steps at the same number of threads. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -13,13 +13,14 @@
 #include "harness/perf.h"
 #include "harness/train.h"
 
-#define WARM_UP    3    /* steps not counted */
-#define BLOCK      5    /* steps between two products */
+#define WARM_UP    3 /* steps not counted */
+#define BLOCK      5 /* steps between two products */
 #define GEMM_SIZE  2048
+#define OPENBLAS   3                  /* products on OpenBLAS's own threads, at the end; the faster way counts */
 #define MANY       ((int64_t)1 << 30) /* examples; never reached */
 #define HOST_BYTES ((size_t)256 << 20)
 
-/* --- random tokens as a task --------------------------------------------------------------------------------------- */
+/* --- random tokens as a task -------------------------------------------------------------------------------------- */
 
 struct uniform {
     int64_t length, vocab;
@@ -38,8 +39,12 @@ static enum status uniform_open(void *inst, uint64_t seed, struct arena *host, s
 
 static void uniform_shape(const void *inst, struct task_shape *out) {
     const struct uniform *u = inst;
-    *out = (struct task_shape){.T = u->length, .vocab_in = u->vocab, .vocab_out = u->vocab,
-                               .examples = {MANY, MANY, MANY}, .solved = 1, .metric = "acc"};
+    *out = (struct task_shape){.T = u->length,
+                               .vocab_in = u->vocab,
+                               .vocab_out = u->vocab,
+                               .examples = {MANY, MANY, MANY},
+                               .solved = 1,
+                               .metric = "acc"};
 }
 
 static void uniform_fill(const void *inst, enum split split, int64_t index, struct example *x) {
@@ -65,7 +70,7 @@ static const struct task uniform_task = {
     .fill = uniform_fill,
 };
 
-/* --- one model ----------------------------------------------------------------------------------------------------- */
+/* --- one model ---------------------------------------------------------------------------------------------------- */
 
 struct step_run {
     struct setup setup;
@@ -112,18 +117,18 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
         trainer_step(&r->trainer);
         samples_add(&r->step, time_now_s() - start);
     }
-    samples_add(&r->product, gemm_run(&r->gemm));
     r->noise = noise_end(&noise);
+    for (int i = 0; i < OPENBLAS && q->threads > 1; i++) samples_add(&r->product, gemm_run_openblas(&r->gemm));
     return ST_OK;
 }
 
 struct step_result {
     int64_t params, matmul, tokens;
-    double best, median, mad;          /* seconds */
-    double flops;                      /* of a step, as the ops declare them */
-    double rate_best, rate_median;     /* FLOP/s of the product */
-    double floor_best, floor_median;   /* seconds */
-    double planned, blocks, resident;  /* bytes */
+    double best, median, mad;         /* seconds */
+    double flops;                     /* of a step, as the ops declare them */
+    double rate_best, rate_median;    /* FLOP/s of the product */
+    double floor_best, floor_median;  /* seconds */
+    double planned, blocks, resident; /* bytes */
 };
 
 static struct step_result evaluate(const struct step_run *r) {
@@ -159,8 +164,8 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     printf("  GFLOP/s     %.1f median, best %.1f (%.2f GFLOP a step, all ops)\n", s->flops / s->median / 1e9,
            s->flops / s->best / 1e9, s->flops / 1e9);
     printf("  memory      %.1f MB: planned %.1f MB, parameters with gradients and moments %.1f MB; largest resident\n"
-           "              size of the process %.1f MB\n", (s->planned + s->blocks) / 1e6, s->planned / 1e6, s->blocks / 1e6,
-           s->resident / 1e6);
+           "              size of the process %.1f MB\n",
+           (s->planned + s->blocks) / 1e6, s->planned / 1e6, s->blocks / 1e6, s->resident / 1e6);
     printf("  product     %d^3 at %.1f GFLOP/s best, median %.1f, between the steps\n", GEMM_SIZE, s->rate_best / 1e9,
            s->rate_median / 1e9);
     printf("  floor       %.3f ms best, median %.3f (6 x %" PRId64 " x %" PRId64 " tokens at that rate)\n",
@@ -172,11 +177,13 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
     printf("{\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
            ",\"vocab\":%" PRId64 ",\"threads\":%d,\"dtype\":\"" REAL_NAME "\",\"steps\":%d,\"params\":%" PRId64
-           ",\"matmul_params\":%" PRId64 ",", r->setup.model_label, q->config.net.dim, q->config.net.layers,
-           q->config.batch, q->length, q->vocab, q->threads, r->step.n, s->params, s->matmul);
+           ",\"matmul_params\":%" PRId64 ",",
+           r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length, q->vocab,
+           q->threads, r->step.n, s->params, s->matmul);
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
-           "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,", s->median * 1e3, s->mad * 1e3,
-           s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9, s->planned, s->blocks, s->resident);
+           "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,",
+           s->median * 1e3, s->mad * 1e3, s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9,
+           s->planned, s->blocks, s->resident);
     printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g}\n",
            s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
            isfinite(r->noise) ? r->noise : -1);
@@ -198,7 +205,7 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
     return status;
 }
 
-/* --- data ---------------------------------------------------------------------------------------------------------- */
+/* --- data --------------------------------------------------------------------------------------------------------- */
 
 #define DATA_BLOCK 64 /* examples between two looks at the clock */
 
@@ -214,8 +221,10 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
     const struct task_shape *s = &r->task.shape;
     struct example *x = &r->example;
     x->targets = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
-    if (s->vocab_in) x->tokens = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
-    else x->values = arena_alloc(&r->host, (size_t)(s->T * s->channels) * sizeof(real));
+    if (s->vocab_in)
+        x->tokens = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
+    else
+        x->values = arena_alloc(&r->host, (size_t)(s->T * s->channels) * sizeof(real));
     if (!x->targets || (!x->tokens && !x->values))
         return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
     int64_t index = 0, tokens = 0, blocks = 0;
@@ -235,8 +244,10 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
 static void data_print(const struct data_run *r, bool json) {
     double best = (double)r->tokens / samples_best(&r->block), median = (double)r->tokens / samples_median(&r->block);
     if (json)
-        printf("{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g}\n", r->task.name, median, best);
-    else printf("%s, one core: %.0f tokens/s median, best %.0f\n", r->task.name, median, best);
+        printf("{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g}\n", r->task.name, median,
+               best);
+    else
+        printf("%s, one core: %.0f tokens/s median, best %.0f\n", r->task.name, median, best);
 }
 
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e) {

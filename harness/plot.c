@@ -205,15 +205,29 @@ static void last_words(const char *path, char *text, size_t size) {
     free(bytes);
 }
 
-/* A file name out of a task's label: letters, digits and . _ = , + : stay, all else becomes '-'. */
-static void make_stem(const struct report_tables *tables, int i, const char *kind, char *stem, size_t size) {
-    const struct report_table *t = &tables->list[i];
-    bool alone = true;
-    for (int k = 0; k < tables->n; k++) alone = alone && (k == i || strcmp(tables->list[k].task, t->task) != 0);
-    snprintf(stem, size, "%.150s%s%s-%s", t->task, alone ? "" : "-", alone ? "" : t->profile, kind);
+/* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
+static void name_files(const struct report_table *t, int k, char *stem, size_t size) {
+    int name = (int)(k & 2 ? strlen(t->task) : strcspn(t->task, ":"));
+    snprintf(stem, size, "%.*s%s%s", name < 150 ? name : 150, t->task, k & 1 ? "-" : "", k & 1 ? t->profile : "");
     for (char *p = stem; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("._=,+:", *p)) *p = '-';
+        if (!isalnum((unsigned char)*p) && !strchr("._=,+", *p)) *p = '-';
     if (*stem == '.') *stem = '-';
+}
+
+/* The shortest of these names that no other table has. */
+static void make_stem(const struct report_tables *tables, int i, const char *kind, char *stem, size_t size) {
+    bool alone = false;
+    char other[256];
+    for (int k = 0; k < 4 && !alone; k++) {
+        alone = true;
+        name_files(&tables->list[i], k, stem, size);
+        for (int j = 0; j < tables->n; j++) {
+            name_files(&tables->list[j], k, other, sizeof other);
+            alone = alone && (i == j || strcmp(stem, other) != 0);
+        }
+    }
+    size_t used = strlen(stem);
+    snprintf(stem + used, size - used, "-%s", kind);
 }
 
 /* The files of one plot while it is made, all in OUT. gnuplot runs there and sees their last part only. */

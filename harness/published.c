@@ -35,15 +35,6 @@ bool layers_option(const char *layers, const char *option, char *value, size_t s
     return false;
 }
 
-/* The run's value of an option. m is the block size or the order in the run's own columns if the text leaves it out. */
-static bool run_option(const struct run *run, const char *option, char *value, size_t size) {
-    if (layers_option(run->layers, option, value, size)) return true;
-    int64_t m = run->block > 0 ? run->block : run->order;
-    if (strcmp(option, "m") != 0 || m <= 0) return false;
-    snprintf(value, size, "%lld", (long long)m);
-    return true;
-}
-
 /* Whether the run is of the published model "name:a=1,b=2". */
 static bool model_matches(const char *model, const struct run *run) {
     char option[64], wanted[64], got[OPTION_TEXT];
@@ -52,7 +43,7 @@ static bool model_matches(const char *model, const struct run *run) {
     for (const char *at = model + name; *at; at += strcspn(at, ",")) {
         at++;
         if (sscanf(at, "%63[^=]=%63[^,]", option, wanted) != 2) return false;
-        if (!run_option(run, option, got, sizeof got) || strcmp(got, wanted) != 0) return false;
+        if (!layers_option(run->layers, option, got, sizeof got) || strcmp(got, wanted) != 0) return false;
     }
     return true;
 }

@@ -242,6 +242,7 @@ static int gather(struct report_row *rows, const struct run_record **slots, int 
         int k = 0;
         while (k < n_rows && !same_row(rows[k].run, run)) k++;
         if (k == n_rows) rows[n_rows++].run = run;
+        if (run_failed(rows[k].run)) rows[k].run = run; /* a failed run may lack its number of parameters */
         row_of[i] = k;
     }
     for (int k = 0; k < n_rows; k++) {
@@ -254,17 +255,17 @@ static int gather(struct report_row *rows, const struct run_record **slots, int 
     return n_rows;
 }
 
-/* Cuts the sorted rows into tables. */
-static void cut(struct report_tables *tables, struct report_row *rows, int n_rows) {
+/* Cuts the sorted rows into tables; returns their number. */
+static int cut(struct report_table *list, struct report_row *rows, int n_rows) {
+    int n = 0;
     for (int i = 0; i < n_rows; i++) {
-        struct report_table *t = tables->n ? &tables->list[tables->n - 1] : NULL;
-        if (!t || strcmp(t->task, rows[i].run->task) != 0 || strcmp(t->profile, rows[i].run->profile) != 0) {
-            t = &tables->list[tables->n++];
-            *t = (struct report_table){.task = rows[i].run->task, .profile = rows[i].run->profile, .rows = &rows[i]};
-        }
-        t->n_rows++;
-        t->n_runs += rows[i].n_all;
+        const struct run *run = rows[i].run;
+        if (n == 0 || strcmp(list[n - 1].task, run->task) != 0 || strcmp(list[n - 1].profile, run->profile) != 0)
+            list[n++] = (struct report_table){.task = run->task, .profile = run->profile, .rows = &rows[i]};
+        list[n - 1].n_rows++;
+        list[n - 1].n_runs += rows[i].n_all;
     }
+    return n;
 }
 
 static enum status fill_tables(struct report_tables *tables, const struct record_set *set,
@@ -292,7 +293,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     TRY(status);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
     if (filter->cells) sort_as_asked(rows, n_rows, filter);
-    cut(tables, rows, n_rows);
+    tables->n = cut(tables->list, rows, n_rows);
     for (int i = 0; i < tables->n; i++) tell_apart(&tables->list[i], &tables->arena);
     return ST_OK;
 }

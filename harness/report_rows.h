@@ -14,7 +14,7 @@
 
 struct report_row {
     char label[2 * RECORD_TEXT];   /* mixer and the options that are not at their default */
-    const struct run *run;         /* the first one: what the row's runs share */
+    const struct run *run;         /* one of its runs, for what they share; one that ended well if any did */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
     int n_rates;

@@ -25,7 +25,7 @@ struct check {
     struct verify_total *total;
 };
 
-/* --- reading the case ---------------------------------------------------------------------------------------------- */
+/* --- reading the case --------------------------------------------------------------------------------------------- */
 
 static void shape_text(int rank, const int64_t *dims, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "(");
@@ -54,7 +54,9 @@ static enum status read_metadata(struct check *c, struct error *e) {
     const char *mixer = safetensors_metadata(&c->file, "mixer"), *config = safetensors_metadata(&c->file, "config");
     if (!version || !mixer || !config)
         return fail(e, ST_USAGE, "%s: not a case file: __metadata__ lacks %s", c->path,
-                    !version ? "lrnn_case" : !mixer ? "mixer" : "config");
+                    !version ? "lrnn_case"
+                    : !mixer ? "mixer"
+                             : "config");
     if (strcmp(version, "1") != 0)
         return fail(e, ST_USAGE, "%s: lrnn_case is \"%s\", expected \"1\"", c->path, version);
     struct error inner = {ST_OK, ""};
@@ -62,8 +64,7 @@ static enum status read_metadata(struct check *c, struct error *e) {
     snprintf(owner, sizeof owner, "mixer %.100s", mixer);
     enum status status = strchr(mixer, ':') ? fail(&inner, ST_USAGE, "unknown model '%s'", mixer)
                                             : model_parse(&c->choice, mixer, &inner);
-    if (status == ST_OK)
-        status = options_parse(c->choice.model->options, c->choice.inst, owner, config, " ", &inner);
+    if (status == ST_OK) status = options_parse(c->choice.model->options, c->choice.inst, owner, config, " ", &inner);
     return status == ST_OK ? ST_OK : fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
 }
 
@@ -79,10 +80,11 @@ static enum status read_shape(struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* --- building ------------------------------------------------------------------------------------------------------ */
+/* --- building ----------------------------------------------------------------------------------------------------- */
 
 static enum status build(struct check *c, struct error *e) {
-    struct graph_options options = {.training = true, .device = DEVICE_CPU, .kernel = c->kernel, .kernels = kernel_list()};
+    struct graph_options options = {
+        .training = true, .device = DEVICE_CPU, .kernel = c->kernel, .kernels = kernel_list()};
     struct error inner = {ST_OK, ""};
     if (c->choice.model->check(c->choice.inst, &c->dims, &inner) != ST_OK)
         return fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
@@ -131,7 +133,7 @@ static const char *skip_reason(const struct check *c) {
     return used ? NULL : "the mixer has no such op";
 }
 
-/* --- loading and comparing ----------------------------------------------------------------------------------------- */
+/* --- loading and comparing ---------------------------------------------------------------------------------------- */
 
 static double *values_of(struct check *c, int64_t count) {
     arena_release(&c->values, 0);
@@ -199,8 +201,10 @@ static void run_and_compare(struct check *c) {
         char name[300];
         double *value = values_of(c, p->count);
         snprintf(name, sizeof name, "g.%s", p->name);
-        if (p->spec.group == PARAM_CONST) memset(value, 0, (size_t)p->count * sizeof *value);
-        else param_to_contract(p, c->params.grad + p->offset, value);
+        if (p->spec.group == PARAM_CONST)
+            memset(value, 0, (size_t)p->count * sizeof *value);
+        else
+            param_to_contract(p, c->params.grad + p->offset, value);
         compare(c, name, value);
     }
     c->total->files++;

@@ -70,8 +70,8 @@ static int64_t greatest(const real *l, int64_t V) {
 }
 
 static double log_sum_exp(const real *l, int64_t V) {
-    double top = l[greatest(l, V)], sum = 0;
-    for (int64_t v = 0; v < V; v++) sum += exp(l[v] - top);
+    double top = l[greatest(l, V)], sum = exp(l[0] - top);
+    for (int64_t v = 1; v < V; v++) sum += exp(l[v] - top);
     return top + log(sum);
 }
 

@@ -1,37 +1,33 @@
-/* dropout_cpu.c - inverted dropout, bit-equal to dropout.c: spans on threads, 16 Philox blocks at a time in vectors. */
+/* dropout_cpu.c - inverted dropout, bit-equal to dropout.c: spans on threads. */
 #include "kernels/dense.h"
 #include "kernels/parallel.h"
 
-#define LANES 16 /* Philox blocks drawn together */
+#define BLOCKS 16 /* Philox blocks drawn together */
+_Static_assert(SPAN % (4 * BLOCKS) == 0, "a span begins at a whole block");
 
-/* Words of LANES consecutive blocks, in element order. */
+/* Words of BLOCKS consecutive blocks, in element order. Scalar: the 64-bit products of the cipher gain nothing from
+ * vectors of 32-bit words. */
 static void draw(const struct call *c, const struct step_state *state, int64_t first_block, uint32_t *words) {
-    uint32_t by_word[4][LANES];
-#pragma omp simd
-    for (int64_t lane = 0; lane < LANES; lane++) {
-        struct philox_block block = dropout_words(c, state, first_block + lane);
-        by_word[0][lane] = block.word[0];
-        by_word[1][lane] = block.word[1];
-        by_word[2][lane] = block.word[2];
-        by_word[3][lane] = block.word[3];
+    for (int64_t b = 0; b < BLOCKS; b++) {
+        struct philox_block block = dropout_words(c, state, first_block + b);
+        for (int k = 0; k < 4; k++) words[4 * b + k] = block.word[k];
     }
-    for (int64_t i = 0; i < 4 * LANES; i++) words[i] = by_word[i % 4][i / 4];
 }
 
 static void drop_span(const struct call *c, const struct step_state *state, struct range span, const real *from,
                       real *to, bool accumulate) {
     const struct dropout_attr *attr = c->attr;
-    uint32_t threshold = dropout_threshold(attr->p), words[4 * LANES];
+    uint32_t threshold = dropout_threshold(attr->p), words[4 * BLOCKS];
     real factor = (real)(1 / (1 - attr->p));
-    for (int64_t i = span.begin; i < span.end; i += 4 * LANES) {
-        int64_t n = span.end - i < 4 * LANES ? span.end - i : 4 * LANES;
+    for (int64_t i = span.begin; i < span.end; i += 4 * BLOCKS) {
+        int64_t n = span.end - i < 4 * BLOCKS ? span.end - i : 4 * BLOCKS;
         draw(c, state, i / 4, words);
 #pragma omp simd
         for (int64_t j = 0; j < n; j++) put(&to[i + j], accumulate, words[j] >= threshold ? from[i + j] * factor : 0);
     }
 }
 
-/* to[i] (+)= from[i] keep[i] / (1 - p). A Philox block costs as much as some fifteen elements of plain work. */
+/* to[i] (+)= from[i] keep[i] / (1 - p). Drawing takes several times as long as moving the element. */
 static void drop(const struct call *c, const struct exec *exec, const real *from, real *to, bool accumulate) {
     int64_t n = tensor_count(c->out[0]);
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN / 2)

@@ -187,20 +187,40 @@ static double activation(enum activation f, double x, double *slope) {
     double s = sigmoid(x), t = tanh(x);
     double inner = SQRT_2_OVER_PI * (x + 0.044715 * x * x * x), u = tanh(inner), normal = 0.5 * erfc(-x * SQRT_HALF);
     switch (f) {
-    case ACT_RELU: *slope = x > 0; return x > 0 ? x : 0;
-    case ACT_SIGMOID: *slope = s * (1 - s); return s;
-    case ACT_TANH: *slope = 1 - t * t; return t;
-    case ACT_SILU: *slope = s * (1 + x * (1 - s)); return x * s;
+    case ACT_RELU:
+        *slope = x > 0;
+        return x > 0 ? x : 0;
+    case ACT_SIGMOID:
+        *slope = s * (1 - s);
+        return s;
+    case ACT_TANH:
+        *slope = 1 - t * t;
+        return t;
+    case ACT_SILU:
+        *slope = s * (1 + x * (1 - s));
+        return x * s;
     case ACT_GELU_TANH:
         *slope = 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
         return 0.5 * x * (1 + u);
-    case ACT_GELU_ERF: *slope = normal + x * exp(-0.5 * x * x) * 0.5 * SQRT_2_OVER_PI; return x * normal;
-    case ACT_SOFTPLUS: *slope = s; return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
-    case ACT_EXP: return *slope = exp(x);
-    case ACT_NEG: *slope = -1; return -x;
-    case ACT_SIN: *slope = cos(x); return sin(x);
-    case ACT_COS: *slope = -sin(x); return cos(x);
-    case ACT_COUNT: break;
+    case ACT_GELU_ERF:
+        *slope = normal + x * exp(-0.5 * x * x) * 0.5 * SQRT_2_OVER_PI;
+        return x * normal;
+    case ACT_SOFTPLUS:
+        *slope = s;
+        return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+    case ACT_EXP:
+        return *slope = exp(x);
+    case ACT_NEG:
+        *slope = -1;
+        return -x;
+    case ACT_SIN:
+        *slope = cos(x);
+        return sin(x);
+    case ACT_COS:
+        *slope = -sin(x);
+        return cos(x);
+    case ACT_COUNT:
+        break;
     }
     return *slope = 0;
 }

@@ -124,11 +124,16 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 /* 1 - erf(x) = t exp(-x^2 + P(t)), t = 1 / (1 + x/2), x >= 0; relative error below 1.2e-7 before rounding (the Chebyshev
  * fit of Numerical Recipes, section 6.2, erfcc). */
 static inline real real_erfc(real x) {
-    static const real p[] = {1.00002368f, 0.37409196f,  0.09678418f, -0.18628806f, 0.27886807f,
-                             -1.13520398f, 1.48851587f, -0.82215223f, 0.17087277f};
-    real a = real_abs(x), t = 1 / real_fma(0.5f, a, 1), sum = p[8];
-    for (int k = 7; k >= 0; k--) sum = real_fma(sum, t, p[k]);
-    real y = t * real_exp(real_fma(sum, t, real_fma(-a, a, -1.26551223f)));
+    real a = real_abs(x), t = 1 / real_fma(0.5f, a, 1);
+    real p = real_fma(0.17087277f, t, -0.82215223f);
+    p = real_fma(p, t, 1.48851587f);
+    p = real_fma(p, t, -1.13520398f);
+    p = real_fma(p, t, 0.27886807f);
+    p = real_fma(p, t, -0.18628806f);
+    p = real_fma(p, t, 0.09678418f);
+    p = real_fma(p, t, 0.37409196f);
+    p = real_fma(p, t, 1.00002368f);
+    real y = t * real_exp(real_fma(p, t, real_fma(-a, a, -1.26551223f)));
     return x < 0 ? 2 - y : y;
 }
 #endif
@@ -136,19 +141,30 @@ static inline real real_erfc(real x) {
 /* f is a constant where these two are inlined into a vector loop, so the switch is gone before vectors are made. */
 ALWAYS_INLINE real value_of(enum activation f, real x) {
     switch (f) {
-    case ACT_RELU: return x > 0 ? x : 0;
-    case ACT_SIGMOID: return real_sigmoid(x);
-    case ACT_TANH: return real_tanh(x);
-    case ACT_SILU: return x * real_sigmoid(x);
+    case ACT_RELU:
+        return x > 0 ? x : 0;
+    case ACT_SIGMOID:
+        return real_sigmoid(x);
+    case ACT_TANH:
+        return real_tanh(x);
+    case ACT_SILU:
+        return x * real_sigmoid(x);
     case ACT_GELU_TANH: /* (1 + tanh u) / 2 = sigmoid(2 u) */
         return x * real_sigmoid(2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1));
-    case ACT_GELU_ERF: return (real)0.5 * x * real_erfc(-x * SQRT_HALF);
-    case ACT_SOFTPLUS: return real_softplus(x);
-    case ACT_EXP: return real_exp(x);
-    case ACT_NEG: return -x;
-    case ACT_SIN: return real_sin(x);
-    case ACT_COS: return real_cos(x);
-    case ACT_COUNT: break;
+    case ACT_GELU_ERF:
+        return (real)0.5 * x * real_erfc(-x * SQRT_HALF);
+    case ACT_SOFTPLUS:
+        return real_softplus(x);
+    case ACT_EXP:
+        return real_exp(x);
+    case ACT_NEG:
+        return -x;
+    case ACT_SIN:
+        return real_sin(x);
+    case ACT_COS:
+        return real_cos(x);
+    case ACT_COUNT:
+        break;
     }
     return x;
 }
@@ -156,23 +172,32 @@ ALWAYS_INLINE real value_of(enum activation f, real x) {
 ALWAYS_INLINE real slope_of(enum activation f, real x) {
     real s = real_sigmoid(f == ACT_GELU_TANH ? 2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1) : x);
     switch (f) {
-    case ACT_RELU: return x > 0 ? 1 : 0;
-    case ACT_SIGMOID: return s * (1 - s);
+    case ACT_RELU:
+        return x > 0 ? 1 : 0;
+    case ACT_SIGMOID:
+        return s * (1 - s);
     case ACT_TANH: {
         real t = real_tanh(x);
         return real_fma(-t, t, 1);
     }
-    case ACT_SILU: return real_fma(x * s, 1 - s, s);
+    case ACT_SILU:
+        return real_fma(x * s, 1 - s, s);
     case ACT_GELU_TANH:
         return real_fma(x * s * (1 - s), 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1), s);
     case ACT_GELU_ERF:
         return (real)0.5 * (real_erfc(-x * SQRT_HALF) + SQRT_2_OVER_PI * x * real_exp((real)-0.5 * x * x));
-    case ACT_SOFTPLUS: return s;
-    case ACT_EXP: return real_exp(x);
-    case ACT_NEG: return -1;
-    case ACT_SIN: return real_cos(x);
-    case ACT_COS: return -real_sin(x);
-    case ACT_COUNT: break;
+    case ACT_SOFTPLUS:
+        return s;
+    case ACT_EXP:
+        return real_exp(x);
+    case ACT_NEG:
+        return -1;
+    case ACT_SIN:
+        return real_cos(x);
+    case ACT_COS:
+        return -real_sin(x);
+    case ACT_COUNT:
+        break;
     }
     return 1;
 }
@@ -203,15 +228,33 @@ ALWAYS_INLINE void slope_loops(enum activation f, struct range span, const real 
 
 static void value_span(enum activation f, struct range span, const real *x, real *y) {
     switch (f) {
-    case ACT_RELU: value_loop(ACT_RELU, span, x, y); break;
-    case ACT_SIGMOID: value_loop(ACT_SIGMOID, span, x, y); break;
-    case ACT_TANH: value_loop(ACT_TANH, span, x, y); break;
-    case ACT_SILU: value_loop(ACT_SILU, span, x, y); break;
-    case ACT_GELU_TANH: value_loop(ACT_GELU_TANH, span, x, y); break;
-    case ACT_GELU_ERF: value_loop(ACT_GELU_ERF, span, x, y); break;
-    case ACT_SOFTPLUS: value_loop(ACT_SOFTPLUS, span, x, y); break;
-    case ACT_EXP: value_loop(ACT_EXP, span, x, y); break;
-    case ACT_NEG: value_loop(ACT_NEG, span, x, y); break;
+    case ACT_RELU:
+        value_loop(ACT_RELU, span, x, y);
+        break;
+    case ACT_SIGMOID:
+        value_loop(ACT_SIGMOID, span, x, y);
+        break;
+    case ACT_TANH:
+        value_loop(ACT_TANH, span, x, y);
+        break;
+    case ACT_SILU:
+        value_loop(ACT_SILU, span, x, y);
+        break;
+    case ACT_GELU_TANH:
+        value_loop(ACT_GELU_TANH, span, x, y);
+        break;
+    case ACT_GELU_ERF:
+        value_loop(ACT_GELU_ERF, span, x, y);
+        break;
+    case ACT_SOFTPLUS:
+        value_loop(ACT_SOFTPLUS, span, x, y);
+        break;
+    case ACT_EXP:
+        value_loop(ACT_EXP, span, x, y);
+        break;
+    case ACT_NEG:
+        value_loop(ACT_NEG, span, x, y);
+        break;
     default: /* sine and cosine call libm */
         for (int64_t i = span.begin; i < span.end; i++) y[i] = value_of(f, x[i]);
     }
@@ -219,15 +262,33 @@ static void value_span(enum activation f, struct range span, const real *x, real
 
 static void slope_span(enum activation f, struct range span, const real *x, const real *dy, real *dx, bool add_to) {
     switch (f) {
-    case ACT_RELU: slope_loops(ACT_RELU, span, x, dy, dx, add_to); break;
-    case ACT_SIGMOID: slope_loops(ACT_SIGMOID, span, x, dy, dx, add_to); break;
-    case ACT_TANH: slope_loops(ACT_TANH, span, x, dy, dx, add_to); break;
-    case ACT_SILU: slope_loops(ACT_SILU, span, x, dy, dx, add_to); break;
-    case ACT_GELU_TANH: slope_loops(ACT_GELU_TANH, span, x, dy, dx, add_to); break;
-    case ACT_GELU_ERF: slope_loops(ACT_GELU_ERF, span, x, dy, dx, add_to); break;
-    case ACT_SOFTPLUS: slope_loops(ACT_SOFTPLUS, span, x, dy, dx, add_to); break;
-    case ACT_EXP: slope_loops(ACT_EXP, span, x, dy, dx, add_to); break;
-    case ACT_NEG: slope_loops(ACT_NEG, span, x, dy, dx, add_to); break;
+    case ACT_RELU:
+        slope_loops(ACT_RELU, span, x, dy, dx, add_to);
+        break;
+    case ACT_SIGMOID:
+        slope_loops(ACT_SIGMOID, span, x, dy, dx, add_to);
+        break;
+    case ACT_TANH:
+        slope_loops(ACT_TANH, span, x, dy, dx, add_to);
+        break;
+    case ACT_SILU:
+        slope_loops(ACT_SILU, span, x, dy, dx, add_to);
+        break;
+    case ACT_GELU_TANH:
+        slope_loops(ACT_GELU_TANH, span, x, dy, dx, add_to);
+        break;
+    case ACT_GELU_ERF:
+        slope_loops(ACT_GELU_ERF, span, x, dy, dx, add_to);
+        break;
+    case ACT_SOFTPLUS:
+        slope_loops(ACT_SOFTPLUS, span, x, dy, dx, add_to);
+        break;
+    case ACT_EXP:
+        slope_loops(ACT_EXP, span, x, dy, dx, add_to);
+        break;
+    case ACT_NEG:
+        slope_loops(ACT_NEG, span, x, dy, dx, add_to);
+        break;
     default: /* sine and cosine call libm */
         for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], add_to, dy[i] * slope_of(f, x[i]));
     }

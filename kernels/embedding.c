@@ -14,7 +14,8 @@ static void embedding_infer(struct graph *g, struct call *c) {
     if (!infer_present(g, c, 2)) return;
     const struct tensor *ids = c->in[0], *table = c->in[1];
     if (ids->dtype != DT_I32 || table->rank != 2 || ids->rank == TENSOR_MAX_RANK) {
-        graph_fail(g, ST_FAIL, "embedding: expected int32 ids of rank 1 to %d and a table of rank 2, got ranks %d and %d",
+        graph_fail(g, ST_FAIL,
+                   "embedding: expected int32 ids of rank 1 to %d and a table of rank 2, got ranks %d and %d",
                    TENSOR_MAX_RANK - 1, ids->rank, table->rank);
     } else if (ids->limit > table->dims[0]) {
         graph_fail(g, ST_USAGE, "embedding: ids go up to %" PRId32 " but the table has %" PRId64 " rows",

@@ -42,8 +42,8 @@ static bool linear_example(struct graph *g, int64_t n, int variant) {
         int64_t I, O; /* 0 = n */
         bool bias, x_grad, w_grad;
     } cases[] = {
-        {5, 7, true, true, true},   {64, 6, true, true, true},   {0, 3, false, true, true},  {3, 0, true, true, true},
-        {0, 0, false, true, true},  {9, 16, true, false, true},  {9, 16, true, true, false}, {1, 1, true, true, true},
+        {5, 7, true, true, true},  {64, 6, true, true, true},  {0, 3, false, true, true},  {3, 0, true, true, true},
+        {0, 0, false, true, true}, {9, 16, true, false, true}, {9, 16, true, true, false}, {1, 1, true, true, true},
     };
     if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
     int64_t I = cases[variant].I ? cases[variant].I : n, O = cases[variant].O ? cases[variant].O : n;

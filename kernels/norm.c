@@ -37,7 +37,9 @@ static struct cost norm_cost(const struct call *c, enum pass pass) {
 
 static bool norm_example(struct graph *g, int64_t n, int variant, bool layer) {
     if (variant > 3) return false;
-    int64_t D = variant == 0 ? 6 : variant == 1 ? n + 3 : 17; /* two columns normalise to +-1: nothing left to compare */
+    int64_t D = variant == 0   ? 6
+                : variant == 1 ? n + 3
+                               : 17; /* two columns normalise to +-1: nothing left to compare */
     struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, variant == 1 ? 3 : n, D}, variant != 2);
     struct tensor *w = graph_input(g, "w", 1, (int64_t[]){D}, variant != 3);
     double eps = variant == 0 ? 0.1 : 1e-5;

@@ -84,8 +84,7 @@ static void backward_chunk(const struct call *c, struct range part, real *dw) {
         struct statistics s = row_statistics(D, x, layer, (real)attr->eps);
 #pragma omp simd
         for (int64_t i = 0; i < D; i++) dw[i] = real_fma(dy[i], (x[i] - s.mean) * s.q, dw[i]);
-        if (c->din[0])
-            row_dx(D, x, tensor_real(c->in[1]), dy, s, layer, c->din[0] + r * D, call_accumulates(c, 0));
+        if (c->din[0]) row_dx(D, x, tensor_real(c->in[1]), dy, s, layer, c->din[0] + r * D, call_accumulates(c, 0));
     }
 }
 

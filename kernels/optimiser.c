@@ -36,9 +36,10 @@ static void adamw_infer(struct graph *g, struct call *c) {
     for (int s = 0; s < a->n_segments; s++) {
         const struct adamw_segment *segment = &a->segments[s];
         if (segment->offset < end || segment->count < 0 || segment->offset + segment->count > tensor_count(c->in[0])) {
-            graph_fail(g, ST_FAIL, "adamw: segment %d (offset %" PRId64 ", count %" PRId64
-                       ") is out of order or beyond the block of %" PRId64, s, segment->offset, segment->count,
-                       tensor_count(c->in[0]));
+            graph_fail(g, ST_FAIL,
+                       "adamw: segment %d (offset %" PRId64 ", count %" PRId64
+                       ") is out of order or beyond the block of %" PRId64,
+                       s, segment->offset, segment->count, tensor_count(c->in[0]));
             return;
         }
         end = segment->offset + segment->count;
@@ -79,8 +80,8 @@ static bool adamw_example(struct graph *g, int64_t n, int variant) {
     struct adamw_segment *kept = arena_alloc(&g->host, sizeof segments);
     if (!kept) return false;
     for (int i = 0; i < 2; i++) kept[i] = segments[i];
-    struct adamw_attr attr = {.beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = variant == 1 ? 0.5 : 0, .n_segments = 2,
-                              .segments = kept};
+    struct adamw_attr attr = {
+        .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = variant == 1 ? 0.5 : 0, .n_segments = 2, .segments = kept};
     count += more;
     struct tensor *in[4];
     static const char *const names[] = {"value", "grad", "moment1", "moment2"};

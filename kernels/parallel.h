@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-#define PARALLEL_MIN 32768 /* elements; below, starting the threads (1 to 4 us) costs more than it gains */
-#define SPAN 8192          /* elements of one unit of elementwise work: 32 KB a stream */
-#define ROW_CHUNK 128      /* least rows of a chunk */
+#define PARALLEL_MIN   32768 /* elements; below, starting the threads (1 to 4 us) costs more than it gains */
+#define SPAN           8192  /* elements of one unit of elementwise work: 32 KB a stream */
+#define ROW_CHUNK      128   /* least rows of a chunk */
 #define MAX_ROW_CHUNKS 16
 
 struct range {

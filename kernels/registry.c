@@ -4,7 +4,7 @@
 #include "kernels/kernel.h"
 
 static const struct op *const ops[] = {
-#define OP(name)          &op_##name,
+#define OP(name) &op_##name,
 #define KERNEL(name)
 #define KERNEL_CUDA(name)
 #include "kernels/list.def"

@@ -5,10 +5,10 @@
  * Adjoint, o_t the incoming gradient of h_t (spec/lru-slice-baselines.md sections 1, 3, 4):
  *   G_t = o_t + A_{t+1}^T G_{t+1};  da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i];  dv_t[i] = a_t[i][m] G_t[i]
  * Layouts as in kernel.h: gate-major, the block index k fastest. */
-#include "kernels/scan.h"
-
 #include <inttypes.h>
-#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/scan.h"
 
 
 const char *const gate_names = "softmax sigmoid relu none";
@@ -121,10 +121,6 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
             }
 }
 
-static void put(real *d, real value, bool accumulate) {
-    *d = accumulate ? *d + value : value;
-}
-
 /* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). */
 static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k) {
     const struct scan_attr *at = c->attr;
@@ -143,10 +139,10 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
             double value = j == m ? v[i * N] : t > 0 ? h_prev[j * N] : 0;
             double dz = r->w[j] * (r->G[i] * (value - mean));
             if (c->din[0])
-                put(c->din[0] + (token * m * (m + 1) + i * (m + 1) + j) * N + k, (real)dz, call_accumulates(c, 0));
+                put(c->din[0] + (token * m * (m + 1) + i * (m + 1) + j) * N + k, call_accumulates(c, 0), (real)dz);
             if (j < m) r->carry[j] += (double)r->a[j] * r->G[i];
         }
-        if (c->din[1]) put(c->din[1] + (token * m + i) * N + k, r->a[m] * r->G[i], call_accumulates(c, 1));
+        if (c->din[1]) put(c->din[1] + (token * m + i) * N + k, call_accumulates(c, 1), r->a[m] * r->G[i]);
     }
 }
 

@@ -7,6 +7,7 @@
  * Bits do not depend on the cut into strips: every lane does the same arithmetic (real_fma, real_exp). */
 #include <string.h>
 
+#include "kernels/parallel.h"
 #include "kernels/scan.h"
 
 /* One row of one block: sum_j a_j h_prev[j*prev] + a_m v. (A function of its own because arrays declared in the body of
@@ -98,7 +99,7 @@ SCAN_EACH(backward, walk_backward, 0)
 static void run(const struct call *c, void (*walk)(const struct scan_task *s)) {
     const struct scan_attr *a = c->attr;
     struct scan_strips strips = scan_strips(c->in[1]->dims[0], a->N, a->m);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < strips.tasks; i++) {
         struct scan_task s = scan_task_of(c, strips, i, a->m, a->m);
         walk(&s);

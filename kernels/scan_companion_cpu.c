@@ -2,6 +2,7 @@
  * of gates a channel. */
 #include <string.h>
 
+#include "kernels/parallel.h"
 #include "kernels/scan.h"
 
 /* One channel at one step: s[i*N] from s_prev[i*prev]. */
@@ -109,7 +110,7 @@ SCAN_EACH(backward_observer, walk_backward, LAYOUT_OBSERVER)
 static void run(const struct call *c, void (*walk)(const struct scan_task *s)) {
     const struct scan_attr *a = c->attr;
     struct scan_strips strips = scan_strips(c->in[1]->dims[0], a->N, a->m);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < strips.tasks; i++) {
         struct scan_task s = scan_task_of(c, strips, i, 1, 1);
         walk(&s);

@@ -59,8 +59,7 @@ static void template_ref_forward(const struct call *c, const struct exec *exec) 
 static void template_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     const real *dy = call_dout(c, 0);
-    for (int64_t i = 0; i < tensor_count(c->in[0]) && c->din[0]; i++)
-        put(&c->din[0][i], call_accumulates(c, 0), dy[i]);
+    for (int64_t i = 0; i < tensor_count(c->in[0]) && c->din[0]; i++) put(&c->din[0][i], call_accumulates(c, 0), dy[i]);
 }
 
 const struct kernel kernel_template_ref = {

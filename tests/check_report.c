@@ -89,7 +89,8 @@ static void add_grid(void) {
         add_run("bdlru:m=5,blocks=64;swiglu", i < 3 ? 1e-3 : 3e-3, (uint64_t)(i % 3), val[i], test[i]);
 }
 
-static char *render(enum report_format format, const struct report_filter *filter) {
+/* Not inlined: gcc 12 takes a pointer into the stream's text for one to the variable that holds it. */
+__attribute__((noinline)) static char *render(enum report_format format, const struct report_filter *filter) {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
@@ -153,13 +154,15 @@ END_TEST
 START_TEST(a_failed_run_counts_as_chance) {
     struct report_tables tables;
     for (uint64_t seed = 0; seed < 5; seed++) add_run("hlru:m=2;swiglu", 1e-3, seed, 0.3, 0.3);
-    spoil(&records[4].run, RUN_NAN, "layers.0.mixer.gates.weight");
+    spoil(&records[0].run, RUN_NAN, "layers.0.mixer.gates.weight");
+    records[0].run.params = -1;
     const struct report_row *row = only_row(&tables);
     ck_assert_int_eq(row->n, 5);
     ck_assert_int_eq(row->n_failed, 1);
     ck_assert_double_eq_tol(row->mean, (4 * 0.3 + 1.0 / 120) / 5, 1e-12);
     ck_assert_double_eq_tol(row->seq_acc, 4 * 0.15 / 5, 1e-12); /* (1/120)^16 is nothing */
     ck_assert_double_eq(row->best, 0.3);
+    ck_assert_int_eq(row->run->params, 123456); /* which a failed run may not have got to know */
     ck_assert_double_eq_tol(row->delta, 0.3 - 0.26, 1e-12);
     ck_assert_int_eq(row->interval.kind, INTERVAL_T);
     /* mean -+ t(.975, 4) sd / sqrt 5 = 0.2416667 -+ 2.7764451 * 0.1304373 / 2.2360680 */
@@ -308,7 +311,7 @@ END_TEST
 /* --- published numbers ---------------------------------------------------------------------------------------------- */
 
 static double published_of(const struct published *p, const char *task, const char *metric, const char *layers) {
-    struct run run = {.block = -1, .order = -1};
+    struct run run = {0};
     strcpy(run.task, task);
     strcpy(run.metric, metric);
     strcpy(run.layers, layers);
@@ -332,10 +335,7 @@ START_TEST(published_numbers_are_found_by_mixer_and_m) {
     ck_assert_double_nan(published_of(&p, "s5", "macro_acc", "lstm"));
     ck_assert_double_nan(published_of(&p, "a5", "acc", "lstm"));
     ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:m=50"));      /* not the row of m=5 */
-    ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:blocks=64")); /* m unknown */
-    struct run run = {
-        .task = "s5", .metric = "acc", .layers = "bdlru:blocks=64", .model = "bdlru", .block = 2, .order = -1};
-    ck_assert_double_eq(published_value(&p, &run), 0.34);
+    ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:blocks=64")); /* no m */
     published_free(&p);
 }
 END_TEST
@@ -513,7 +513,7 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
 }
 END_TEST
 
-START_TEST(profiles_of_one_task_have_plots_of_their_own) {
+START_TEST(tables_of_one_task_have_plots_of_their_own) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
     ck_ok(report_plot(&set, NULL, "table", out, &problem));
@@ -521,6 +521,11 @@ START_TEST(profiles_of_one_task_have_plots_of_their_own) {
     ck_is_image("s5-smoke-table.png");
     ck_ok(report_plot(&set, &(struct report_filter){.profile = "quick"}, "table", out, &problem));
     ck_is_image("s5-table.png");
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s5:length=8");
+    ck_ok(report_plot(&set, NULL, "table", out, &problem));
+    ck_is_image("s5-length=8-table.png");
+    ck_ok(report_plot(&set, &(struct report_filter){.task = "s5:length=8"}, "accuracy", out, &problem));
+    ck_is_image("s5-accuracy.png");
     ck_assert_int_eq(report_plot(&set, NULL, "pie", out, &problem), ST_USAGE);
 }
 END_TEST
@@ -556,7 +561,7 @@ Suite *check_report(void) {
         summary_csv_has_the_rows_numbers,
         plots_are_drawn_and_nothing_else_is_left,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
-        profiles_of_one_task_have_plots_of_their_own,
+        tables_of_one_task_have_plots_of_their_own,
         without_gnuplot_the_sentence_says_what_to_install,
     };
     Suite *s = suite_create("report");

@@ -2,6 +2,7 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/batch.h"
@@ -9,6 +10,7 @@
 #include "kernels/gemm.h"
 
 void start_kernels(void) {
+    setenv("OPENBLAS_CORETYPE", gemm_core(), 0); /* else gemm_init may replace the process, which is a test */
     gemm_init();
 }
 

@@ -1,0 +1,184 @@
+/* scan_companion.c - H-LRU, the higher-order gated recurrence, in both layouts: the op and its reference.
+ *
+ *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/gate.h)
+ *   companion (P1 Eq. 3):        s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
+ *   observer (App. G listing):   s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i = 0)
+ * Adjoint, o_t the incoming gradient (spec/lru-slice-baselines.md sections 1, 2, 4): G_t = o_t + A_{t+1}^T G_{t+1};
+ *   companion: da_t[i] = G_t[0] s_{t-1}[i];  observer: da_t[i] = G_t[i] s_{t-1}[0];  both: da_t[m] = G_t[0] v_t,
+ *   dv_t = a_t[m] G_t[0]
+ * Layouts of memory as in kernel.h: gate-major, the channel index k fastest. */
+#include <inttypes.h>
+
+#include "kernels/dense.h"
+#include "kernels/scan.h"
+
+struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
+                              enum companion_layout layout) {
+    struct scan_attr attr = {.N = N, .m = m, .gate = gate, .layout = layout};
+    struct call *c = graph_record(g, &op_scan_companion, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
+    return c ? c->out[0] : NULL;
+}
+
+static void scan_companion_infer(struct graph *g, struct call *c) {
+    const struct scan_attr *a = c->attr;
+    const struct tensor *z = c->in[0], *v = c->in[1];
+    if (!z || !v) return;
+    if (a->N < 1 || a->m < 1)
+        graph_fail(g, ST_USAGE, "scan_companion: channels=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N,
+                   a->m);
+    else if (z->rank != 3 || v->rank != 3)
+        graph_fail(g, ST_USAGE, "scan_companion: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank, v->rank);
+    else if (z->dims[0] != v->dims[0] || z->dims[1] != v->dims[1])
+        graph_fail(g, ST_USAGE, "scan_companion: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
+                   ") in batch and length; they must agree", z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
+    else if (z->dims[2] != (a->m + 1) * a->N)
+        graph_fail(g, ST_USAGE, "scan_companion: z is %" PRId64 " wide, expected (m+1)*channels = %" PRId64, z->dims[2],
+                   (a->m + 1) * a->N);
+    else if (v->dims[2] != a->N)
+        graph_fail(g, ST_USAGE, "scan_companion: v is %" PRId64 " wide, expected channels = %" PRId64, v->dims[2], a->N);
+    else
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){v->dims[0], v->dims[1], a->m * a->N});
+}
+
+/* FLOPs as scan_block; the output repeats the last m values, which is what it has to write. */
+static struct cost scan_companion_cost(const struct call *c, enum pass pass) {
+    double gates = (double)tensor_count(c->in[0]), values = (double)tensor_count(c->in[1]);
+    double states = (double)tensor_count(c->out[0]);
+    if (pass == PASS_FORWARD) return (struct cost){15 * gates, sizeof(real) * (gates + values + states)};
+    return (struct cost){19 * gates, sizeof(real) * (2 * gates + 2 * values + 2 * states)};
+}
+
+/* Lengths grow with n only where rows are normalised: with gate none the state may grow exponentially. */
+static bool scan_companion_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, N, m; /* 0 = n */
+        enum gate gate;
+    } cases[] = {
+        {2, 0, 3, 1, GATE_SOFTMAX}, {2, 3, 0, 2, GATE_SOFTMAX}, {1, 0, 17, 3, GATE_SOFTMAX}, {3, 7, 0, 5, GATE_SOFTMAX},
+        {1, 9, 0, 8, GATE_SOFTMAX}, {2, 11, 5, 9, GATE_SOFTMAX}, {2, 0, 3, 2, GATE_SIGMOID}, {2, 3, 0, 5, GATE_SIGMOID},
+        {2, 0, 3, 5, GATE_RELU},    {2, 3, 0, 1, GATE_RELU},     {2, 4, 0, 2, GATE_NONE},    {1, 5, 0, 3, GATE_NONE},
+    };
+    const int n_cases = (int)(sizeof cases / sizeof cases[0]);
+    if (variant >= 2 * n_cases) return false;
+    enum companion_layout layout = variant < n_cases ? LAYOUT_COMPANION : LAYOUT_OBSERVER;
+    variant %= n_cases;
+    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
+    if (T == 0) T = n;
+    if (N == 0) N = n;
+    struct tensor *z = graph_input(g, "z", 3, (int64_t[]){B, T, (m + 1) * N}, true);
+    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, T, N}, true);
+    scan_companion(g, z, v, N, m, cases[variant].gate, layout);
+    return true;
+}
+
+const struct op op_scan_companion = {
+    .name = "scan_companion",
+    .maths = "a = normalise(z); s_t = A(a_t) s_{t-1} + a_t[m] v_t e_0, A the companion matrix of a or its transpose",
+    .source = "H-LRU, Eq. 3 and App. G, spec/lru-slice-baselines.md section 2",
+    .needs_in = 3,
+    .needs_out = 1,
+    .infer = scan_companion_infer,
+    .cost = scan_companion_cost,
+    .example = scan_companion_example,
+};
+
+/* --- reference: one channel after the other, any size ----------------------------------------------------------- */
+
+/* One row of gates and its slopes; for backward the state adjoint G_t and its product A_t^T G_t. */
+struct row {
+    real *z, *a, *w;
+    double *G, *carry;
+};
+
+static size_t scan_companion_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    const struct scan_attr *a = c->attr;
+    return 2 * (size_t)a->m * sizeof(double) + 3 * (size_t)(a->m + 1) * sizeof(real);
+}
+
+static struct row ref_row(const struct call *c, enum pass pass) {
+    const struct scan_attr *a = c->attr;
+    double *G = c->scratch[pass];
+    real *rest = (real *)(G + 2 * a->m);
+    return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), G, G + a->m};
+}
+
+static void scan_companion_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scan_attr *at = c->attr;
+    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
+    struct row r = ref_row(c, PASS_FORWARD);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t k = 0; k < N; k++) {
+                const real *z = tensor_real(c->in[0]) + (b * T + t) * (m + 1) * N + k;
+                real *s = tensor_real(c->out[0]) + (b * T + t) * m * N + k, *before = s - m * N; /* read if t > 0 */
+                for (int64_t j = 0; j <= m; j++) r.z[j] = z[j * N];
+                gate_row(at->gate, (int)m + 1, r.z, r.a);
+                double first = (double)r.a[m] * tensor_real(c->in[1])[(b * T + t) * N + k];
+                for (int64_t i = 0; i < m; i++) {
+                    double sum = i == 0 ? first : 0;
+                    if (t > 0 && at->layout == LAYOUT_COMPANION) {
+                        for (int64_t j = 0; j < m && i == 0; j++) sum += (double)r.a[j] * before[j * N];
+                        if (i > 0) sum = before[(i - 1) * N];
+                    } else if (t > 0) {
+                        sum += (double)r.a[i] * before[0] + (i + 1 < m ? before[(i + 1) * N] : 0);
+                    }
+                    s[i * N] = (real)sum;
+                }
+            }
+}
+
+/* One channel at one step: reads r->G, leaves A_t^T G_t in r->carry. */
+static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k) {
+    const struct scan_attr *at = c->attr;
+    int64_t N = at->N, m = at->m;
+    bool companion = at->layout == LAYOUT_COMPANION;
+    const real *before = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
+    double v = tensor_real(c->in[1])[token * N + k];
+    for (int64_t j = 0; j <= m; j++) r->z[j] = tensor_real(c->in[0])[(token * (m + 1) + j) * N + k];
+    gate_row_slope(at->gate, (int)m + 1, r->z, r->a, r->w);
+    double mean = 0; /* sum_l a_l da_l, subtracted from each da_j by the normaliser */
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t j = 0; j <= m; j++) {
+            double G = companion || j == m ? r->G[0] : r->G[j];
+            double value = j == m ? v : t == 0 ? 0 : companion ? before[j * N] : before[0];
+            double da = G * value;
+            if (pass == 0 && gate_divides(at->gate)) mean += r->a[j] * da;
+            if (pass == 1 && c->din[0])
+                put(c->din[0] + (token * (m + 1) + j) * N + k, call_accumulates(c, 0), (real)(r->w[j] * (da - mean)));
+        }
+    if (c->din[1]) put(c->din[1] + token * N + k, call_accumulates(c, 1), (real)(r->a[m] * r->G[0]));
+    for (int64_t j = 0; j < m; j++) {
+        if (companion) r->carry[j] = r->a[j] * r->G[0] + (j + 1 < m ? r->G[j + 1] : 0);
+        if (!companion) r->carry[j] = j > 0 ? r->G[j - 1] : 0;
+        for (int64_t i = 0; i < m && !companion && j == 0; i++) r->carry[0] += r->a[i] * r->G[i];
+    }
+}
+
+static void scan_companion_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scan_attr *at = c->attr;
+    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
+    const real *ds = call_dout(c, 0);
+    struct row r = ref_row(c, PASS_BACKWARD);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t k = 0; k < N; k++) {
+            for (int64_t i = 0; i < m; i++) r.carry[i] = 0;
+            for (int64_t t = T - 1; t >= 0; t--) {
+                int64_t token = b * T + t;
+                for (int64_t i = 0; i < m; i++) r.G[i] = ds[(token * m + i) * N + k] + r.carry[i];
+                ref_backward_step(c, &r, token, t, k);
+            }
+        }
+}
+
+const struct kernel kernel_scan_companion_ref = {
+    .name = "scan_companion_ref",
+    .op = &op_scan_companion,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_companion_ref_workspace,
+    .forward = scan_companion_ref_forward,
+    .backward = scan_companion_ref_backward,
+};

@@ -1,0 +1,219 @@
+/* scan_diag_cpu.c - the diagonal recurrence on the CPU, real and complex: time outer, channels inner in vector lanes.
+ *
+ * The state of the step before is read from h itself. The gradient of a constant a is summed over time for each batch
+ * element, then over batch elements in order. */
+#include <string.h>
+
+#include "kernels/parallel.h"
+#include "kernels/scan.h"
+
+static const real zeros[SCAN_STATE_MAX]; /* h_{-1} */
+
+/* One batch element and one strip of its channels. */
+struct piece {
+    int64_t b, k, width;
+};
+
+static struct piece piece_at(struct scan_strips strips, int64_t N, int64_t task) {
+    int64_t k = task % strips.count * strips.width;
+    return (struct piece){task / strips.count, k, N - k < strips.width ? N - k : strips.width};
+}
+
+/* Where a row of a gradient is written: in place, or in a buffer if it is to be added or is not wanted. */
+static real *row_of(const struct call *c, int input, int64_t offset, real *buffer) {
+    return c->din[input] && !call_accumulates(c, input) ? c->din[input] + offset : buffer;
+}
+
+static void add_row(const struct call *c, int input, int64_t offset, const real *buffer, int64_t width) {
+    if (c->din[input] && call_accumulates(c, input)) scan_add(c->din[input] + offset, buffer, width);
+}
+
+/* --- real --------------------------------------------------------------------------------------------------------- */
+
+static void scan_diag_cpu_forward(const struct call *c, const struct exec *e) {
+    (void)e;
+    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
+    bool constant = c->in[0]->rank == 1;
+    struct scan_strips strips = scan_strips(B, N, 1);
+#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
+    for (int64_t task = 0; task < strips.tasks; task++) {
+        struct piece p = piece_at(strips, N, task);
+        for (int64_t t = 0; t < T; t++) {
+            int64_t i = (p.b * T + t) * N + p.k;
+            const real *a = tensor_real(c->in[0]) + (constant ? p.k : i), *x = tensor_real(c->in[1]) + i;
+            real *h = tensor_real(c->out[0]) + i;
+            const real *before = t ? h - N : zeros;
+#pragma omp simd
+            for (int64_t k = 0; k < p.width; k++) h[k] = real_fma(a[k], before[k], x[k]);
+        }
+    }
+}
+
+/* One row: da (added up if sum), dx, and the carried a_{t} G_t. */
+GATE_INLINE void diag_row(bool sum, int64_t width, const real *a, const real *before, const real *dh, real *carry,
+                          real *da, real *dx) {
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real G = dh[k] + carry[k];
+        da[k] = sum ? real_fma(G, before[k], da[k]) : G * before[k];
+        carry[k] = a[k] * G;
+        dx[k] = G;
+    }
+}
+
+static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
+    if (pass == PASS_FORWARD || c->in[0]->rank != 1) return 0;
+    return (size_t)(c->in[1]->dims[0] * c->in[1]->dims[2]) * sizeof(real); /* da of each batch element */
+}
+
+static void scan_diag_backward_piece(const struct call *c, struct piece p) {
+    real carry[SCAN_STATE_MAX], da_row[SCAN_STATE_MAX], dx_row[SCAN_STATE_MAX];
+    int64_t T = c->in[1]->dims[1], N = c->in[1]->dims[2];
+    real *da_sum = c->in[0]->rank == 1 ? (real *)c->scratch[PASS_BACKWARD] + p.b * N + p.k : NULL;
+    memset(carry, 0, (size_t)p.width * sizeof *carry);
+    if (da_sum) memset(da_sum, 0, (size_t)p.width * sizeof *da_sum);
+    for (int64_t t = T - 1; t >= 0; t--) {
+        int64_t i = (p.b * T + t) * N + p.k;
+        const real *before = t ? tensor_real(c->out[0]) + i - N : zeros, *dh = call_dout(c, 0) + i;
+        real *dx = row_of(c, 1, i, dx_row);
+        if (da_sum) {
+            diag_row(true, p.width, tensor_real(c->in[0]) + p.k, before, dh, carry, da_sum, dx);
+        } else {
+            diag_row(false, p.width, tensor_real(c->in[0]) + i, before, dh, carry, row_of(c, 0, i, da_row), dx);
+            add_row(c, 0, i, da_row, p.width);
+        }
+        add_row(c, 1, i, dx_row, p.width);
+    }
+}
+
+static void scan_diag_cpu_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
+    struct scan_strips strips = scan_strips(B, N, 1);
+#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
+    for (int64_t task = 0; task < strips.tasks; task++) scan_diag_backward_piece(c, piece_at(strips, N, task));
+    if (c->din[0] && c->in[0]->rank == 1)
+        sum_partials(N, B, c->scratch[PASS_BACKWARD], N, c->din[0], call_accumulates(c, 0));
+}
+
+/* --- complex ------------------------------------------------------------------------------------------------------ */
+
+GATE_INLINE void complex_step(int64_t width, const real *a_re, const real *a_im, const real *x_re, const real *x_im,
+                              const real *before_re, const real *before_im, real *h_re, real *h_im) {
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real re = before_re[k], im = before_im[k];
+        h_re[k] = real_fma(a_re[k], re, real_fma(-a_im[k], im, x_re[k]));
+        h_im[k] = real_fma(a_re[k], im, real_fma(a_im[k], re, x_im[k]));
+    }
+}
+
+static void scan_diag_complex_cpu_forward(const struct call *c, const struct exec *e) {
+    (void)e;
+    int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    bool constant = c->in[0]->rank == 1;
+    struct scan_strips strips = scan_strips(B, N, 1);
+#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
+    for (int64_t task = 0; task < strips.tasks; task++) {
+        struct piece p = piece_at(strips, N, task);
+        for (int64_t t = 0; t < T; t++) {
+            int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
+            real *h_re = tensor_real(c->out[0]) + i, *h_im = tensor_real(c->out[1]) + i;
+            complex_step(p.width, tensor_real(c->in[0]) + j, tensor_real(c->in[1]) + j, tensor_real(c->in[2]) + i,
+                         tensor_real(c->in[3]) + i, t ? h_re - N : zeros, t ? h_im - N : zeros, h_re, h_im);
+        }
+    }
+}
+
+/* Planes of one row. */
+struct planes {
+    const real *a_re, *a_im, *h_re, *h_im, *dh_re, *dh_im;
+    real *carry_re, *carry_im, *da_re, *da_im, *dx_re, *dx_im;
+};
+
+GATE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real G_re = p.dh_re[k] + p.carry_re[k], G_im = p.dh_im[k] + p.carry_im[k];
+        real h_re = p.h_re[k], h_im = p.h_im[k], a_re = p.a_re[k], a_im = p.a_im[k];
+        p.da_re[k] = real_fma(h_im, G_im, real_fma(h_re, G_re, sum ? p.da_re[k] : 0));
+        p.da_im[k] = real_fma(-h_im, G_re, real_fma(h_re, G_im, sum ? p.da_im[k] : 0));
+        p.carry_re[k] = real_fma(a_im, G_im, a_re * G_re);
+        p.carry_im[k] = real_fma(-a_im, G_re, a_re * G_im);
+        p.dx_re[k] = G_re;
+        p.dx_im[k] = G_im;
+    }
+}
+
+static size_t scan_diag_complex_cpu_workspace(const struct call *c, enum pass pass) {
+    if (pass == PASS_FORWARD || c->in[0]->rank != 1) return 0;
+    return 2 * (size_t)(c->in[2]->dims[0] * c->in[2]->dims[2]) * sizeof(real);
+}
+
+static void complex_backward_piece(const struct call *c, struct piece p) {
+    real carry[2][SCAN_STATE_MAX], rows[4][SCAN_STATE_MAX];
+    int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    bool constant = c->in[0]->rank == 1;
+    real *sum_re = constant ? (real *)c->scratch[PASS_BACKWARD] + p.b * N + p.k : NULL;
+    real *sum_im = constant ? sum_re + B * N : NULL;
+    for (int64_t k = 0; k < p.width; k++) {
+        carry[0][k] = carry[1][k] = 0;
+        if (constant) sum_re[k] = sum_im[k] = 0;
+    }
+    for (int64_t t = T - 1; t >= 0; t--) {
+        int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
+        struct planes r = {
+            .a_re = tensor_real(c->in[0]) + j,
+            .a_im = tensor_real(c->in[1]) + j,
+            .h_re = t ? tensor_real(c->out[0]) + i - N : zeros,
+            .h_im = t ? tensor_real(c->out[1]) + i - N : zeros,
+            .dh_re = call_dout(c, 0) + i,
+            .dh_im = call_dout(c, 1) ? call_dout(c, 1) + i : zeros,
+            .carry_re = carry[0],
+            .carry_im = carry[1],
+            .da_re = constant ? sum_re : row_of(c, 0, i, rows[0]),
+            .da_im = constant ? sum_im : row_of(c, 1, i, rows[1]),
+            .dx_re = row_of(c, 2, i, rows[2]),
+            .dx_im = row_of(c, 3, i, rows[3]),
+        };
+        if (constant) complex_row(true, p.width, r);
+        if (!constant) complex_row(false, p.width, r);
+        for (int input = constant ? 2 : 0; input < 4; input++) add_row(c, input, i, rows[input], p.width);
+    }
+}
+
+static void scan_diag_complex_cpu_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    struct scan_strips strips = scan_strips(B, N, 1);
+#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
+    for (int64_t task = 0; task < strips.tasks; task++) complex_backward_piece(c, piece_at(strips, N, task));
+    const real *sums = c->scratch[PASS_BACKWARD];
+    for (int plane = 0; plane < 2; plane++)
+        if (c->din[plane] && c->in[0]->rank == 1)
+            sum_partials(N, B, sums + plane * B * N, N, c->din[plane], call_accumulates(c, plane));
+}
+
+/* The reference keeps the state in double; here each step rounds, as does each of the B * T terms of a constant a's
+ * gradient. With |a| <= 1 errors grow like the square root of their number, with |a| > 1 along with the state. */
+const struct kernel kernel_scan_diag_cpu = {
+    .name = "scan_diag_cpu",
+    .op = &op_scan_diag,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = scan_diag_cpu_workspace,
+    .forward = scan_diag_cpu_forward,
+    .backward = scan_diag_cpu_backward,
+};
+
+const struct kernel kernel_scan_diag_complex_cpu = {
+    .name = "scan_diag_complex_cpu",
+    .op = &op_scan_diag_complex,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = scan_diag_complex_cpu_workspace,
+    .forward = scan_diag_complex_cpu_forward,
+    .backward = scan_diag_complex_cpu_backward,
+};

@@ -1,0 +1,168 @@
+/* scan_lstm.c - the LSTM recurrence (PyTorch gate order i, f, g, o): the op and its reference.
+ *
+ *   p_t = u_t + wh h_{t-1} + bh;   i, f, o = sigmoid, g = tanh of the quarters of p_t
+ *   c_t = f c_{t-1} + i g;   h_t = o tanh(c_t);   h_{-1} = c_{-1} = 0
+ * Backward (spec/lru-slice-baselines.md 10.1), dh_t from the output and from t + 1, dc_t from t + 1:
+ *   dc_t += dh_t o (1 - tanh(c_t)^2);   dp = (dc g i(1-i), dc c_{t-1} f(1-f), dc i (1-g^2), dh tanh(c) o(1-o))
+ *   dc_{t-1} = dc_t f;   dh_{t-1} = wh^T dp_t;   du_t = dp_t;   dwh = sum dp_t h_{t-1}^T;   dbh = sum dp_t
+ * Outputs 1 and 2 keep the activated gates (B,T,4H) and c (B,T,H) for the gradient; nothing flows back into them. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/dense.h"
+
+struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh) {
+    struct call *c = graph_record(g, &op_scan_lstm, NULL, 0, (struct tensor *[]){u, wh, bh}, 3);
+    return c ? c->out[0] : NULL;
+}
+
+static void scan_lstm_infer(struct graph *g, struct call *c) {
+    const struct tensor *u = c->in[0], *wh = c->in[1], *bh = c->in[2];
+    if (!u || !wh || !bh) return;
+    int64_t H = tensor_cols(wh);
+    if (u->rank != 3 || wh->rank != 2 || bh->rank != 1) {
+        graph_fail(g, ST_USAGE, "scan_lstm: u, wh, bh have rank %d, %d, %d, expected 3, 2, 1", u->rank, wh->rank,
+                   bh->rank);
+    } else if (wh->dims[0] != 4 * H) {
+        graph_fail(g, ST_USAGE, "scan_lstm: wh is %" PRId64 " x %" PRId64 ", expected 4H x H = %" PRId64 " x %" PRId64,
+                   wh->dims[0], H, 4 * H, H);
+    } else if (u->dims[2] != 4 * H) {
+        graph_fail(g, ST_USAGE, "scan_lstm: u is %" PRId64 " wide, expected 4H = %" PRId64, u->dims[2], 4 * H);
+    } else if (bh->dims[0] != 4 * H) {
+        graph_fail(g, ST_USAGE, "scan_lstm: bh has %" PRId64 " elements, expected 4H = %" PRId64, bh->dims[0], 4 * H);
+    } else {
+        int64_t B = u->dims[0], T = u->dims[1];
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, H});
+        struct tensor *gates = graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, 4 * H});
+        struct tensor *cell = graph_output(g, c, DT_REAL, 3, (int64_t[]){B, T, H});
+        if (gates) gates->needs_grad = false;
+        if (cell) cell->needs_grad = false;
+    }
+}
+
+/* 8H^2 + 25H a token forward; backward two products of that size and about 35H. The weights are read once a step. */
+static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
+    double H = (double)tensor_cols(c->in[1]), tokens = (double)tensor_rows(c->in[0]);
+    if (pass == PASS_FORWARD)
+        return (struct cost){tokens * (8 * H * H + 25 * H), sizeof(real) * (tokens * 10 * H + 4 * H * H)};
+    return (struct cost){tokens * (16 * H * H + 35 * H), sizeof(real) * (tokens * 11 * H + 8 * H * H)};
+}
+
+static bool scan_lstm_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, H; /* 0 = n */
+    } cases[] = {{2, 0, 3}, {2, 3, 0}, {0, 2, 4}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t B = cases[variant].B, T = cases[variant].T, H = cases[variant].H;
+    if (B == 0) B = n;
+    if (T == 0) T = n;
+    if (H == 0) H = n;
+    struct tensor *u = graph_input(g, "u", 3, (int64_t[]){B, T, 4 * H}, true);
+    struct tensor *wh = graph_input(g, "wh", 2, (int64_t[]){4 * H, H}, true);
+    scan_lstm(g, u, wh, graph_input(g, "bh", 1, (int64_t[]){4 * H}, true));
+    return true;
+}
+
+const struct op op_scan_lstm = {
+    .name = "scan_lstm",
+    .maths = "i,f,g,o = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i) tanh(g); h_t = sig(o) tanh(c_t)",
+    .source = "Hochreiter & Schmidhuber 1997; gates as PyTorch",
+    .needs_in = 2,
+    .needs_out = 7,
+    .infer = scan_lstm_infer,
+    .cost = scan_lstm_cost,
+    .example = scan_lstm_example,
+};
+
+/* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static void scan_lstm_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
+    const real *wh = tensor_real(c->in[1]), *bh = tensor_real(c->in[2]);
+    for (int64_t token = 0; token < B * T; token++) {
+        bool first = token % T == 0;
+        const real *u = tensor_real(c->in[0]) + token * 4 * H;
+        real *h = tensor_real(c->out[0]) + token * H, *gates = tensor_real(c->out[1]) + token * 4 * H;
+        real *cell = tensor_real(c->out[2]) + token * H;
+        for (int64_t r = 0; r < 4 * H; r++) {
+            double p = (double)u[r] + bh[r];
+            for (int64_t j = 0; j < H && !first; j++) p += (double)wh[r * H + j] * h[j - H];
+            gates[r] = (real)(r / H == 2 ? tanh(p) : sigmoid(p));
+        }
+        for (int64_t j = 0; j < H; j++) {
+            double before = first ? 0 : cell[j - H];
+            cell[j] = (real)(gates[H + j] * before + (double)gates[j] * gates[2 * H + j]);
+            h[j] = (real)(gates[3 * H + j] * tanh(cell[j]));
+        }
+    }
+}
+
+/* Scratch of the gradient: dwh, dbh, dp of one token, and dh, dc on their way to the step before. */
+struct sums {
+    double *dwh, *dbh, *dp, *dh, *dc;
+};
+
+static size_t scan_lstm_ref_workspace(const struct call *c, enum pass pass) {
+    size_t H = (size_t)tensor_cols(c->in[1]);
+    return pass == PASS_FORWARD ? 0 : (4 * H * H + 10 * H) * sizeof(double);
+}
+
+static struct sums ref_sums(const struct call *c) {
+    int64_t H = tensor_cols(c->in[1]);
+    double *s = c->scratch[PASS_BACKWARD];
+    return (struct sums){s, s + 4 * H * H, s + 4 * H * H + 4 * H, s + 4 * H * H + 8 * H, s + 4 * H * H + 9 * H};
+}
+
+static void ref_backward_token(const struct call *c, struct sums s, int64_t token, bool first) {
+    int64_t H = tensor_cols(c->in[1]);
+    const real *wh = tensor_real(c->in[1]), *h_before = tensor_real(c->out[0]) + (token - 1) * H;
+    const real *gates = tensor_real(c->out[1]) + token * 4 * H, *cell = tensor_real(c->out[2]) + token * H;
+    for (int64_t j = 0; j < H; j++) {
+        double i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
+        double dh = call_dout(c, 0)[token * H + j] + s.dh[j], tanh_c = tanh(cell[j]);
+        double dc = s.dc[j] + dh * o * (1 - tanh_c * tanh_c);
+        s.dp[j] = dc * g * i * (1 - i);
+        s.dp[H + j] = first ? 0 : dc * cell[j - H] * f * (1 - f);
+        s.dp[2 * H + j] = dc * i * (1 - g * g);
+        s.dp[3 * H + j] = dh * tanh_c * o * (1 - o);
+        s.dc[j] = dc * f;
+    }
+    memset(s.dh, 0, (size_t)H * sizeof *s.dh);
+    for (int64_t r = 0; r < 4 * H; r++) {
+        for (int64_t j = 0; j < H && !first; j++) {
+            s.dh[j] += s.dp[r] * wh[r * H + j];
+            s.dwh[r * H + j] += s.dp[r] * h_before[j];
+        }
+        s.dbh[r] += s.dp[r];
+        if (c->din[0]) put(c->din[0] + token * 4 * H + r, call_accumulates(c, 0), (real)s.dp[r]);
+    }
+}
+
+static void scan_lstm_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
+    struct sums s = ref_sums(c);
+    memset(s.dwh, 0, (size_t)(4 * H * H + 4 * H) * sizeof *s.dwh); /* dwh and dbh */
+    for (int64_t b = 0; b < B; b++) {
+        memset(s.dh, 0, 2 * (size_t)H * sizeof *s.dh); /* dh and dc */
+        for (int64_t t = T - 1; t >= 0; t--) ref_backward_token(c, s, b * T + t, t == 0);
+    }
+    for (int64_t i = 0; c->din[1] && i < 4 * H * H; i++) put(c->din[1] + i, call_accumulates(c, 1), (real)s.dwh[i]);
+    for (int64_t r = 0; c->din[2] && r < 4 * H; r++) put(c->din[2] + r, call_accumulates(c, 2), (real)s.dbh[r]);
+}
+
+const struct kernel kernel_scan_lstm_ref = {
+    .name = "scan_lstm_ref",
+    .op = &op_scan_lstm,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_lstm_ref_workspace,
+    .forward = scan_lstm_ref_forward,
+    .backward = scan_lstm_ref_backward,
+};

@@ -1,0 +1,170 @@
+/* scan_lstm_cpu.c - the LSTM recurrence on the CPU.
+ *
+ * The batch is cut into at most 8 tiles that walk time on their own, each step one product of the tile's rows with wh.
+ * Backward leaves dp of all tokens in du (or in scratch), then dwh is one product over tokens, cut into token tiles whose
+ * partial sums are added in order. */
+#include <string.h>
+
+#include "core/real_math.h"
+#include "kernels/gemm.h"
+#include "kernels/kernel.h"
+#include "kernels/parallel.h"
+
+#define MAX_TILES 8
+#define BATCH_TILE 32   /* least rows of a batch tile: OpenBLAS packs wh anew in each product */
+#define TOKEN_TILE 1024 /* least rows of a token tile */
+
+static int64_t tiles_of(int64_t n, int64_t least) {
+    int64_t tiles = n / least;
+    return tiles < 1 ? 1 : tiles > MAX_TILES ? MAX_TILES : tiles;
+}
+
+#define STEP static inline __attribute__((always_inline)) /* so that `first` is a constant in the loops over units */
+
+/* One sequence at one step: p becomes the activated gates. before is c_{t-1}, not read at the first step. */
+STEP void step_forward(bool first, int64_t H, real *p, const real *before, real *cell, real *h) {
+#pragma omp simd
+    for (int64_t j = 0; j < H; j++) {
+        real i = real_sigmoid(p[j]), f = real_sigmoid(p[H + j]), g = real_tanh(p[2 * H + j]);
+        real o = real_sigmoid(p[3 * H + j]), c = i * g;
+        if (!first) c = real_fma(f, before[j], c);
+        p[j] = i;
+        p[H + j] = f;
+        p[2 * H + j] = g;
+        p[3 * H + j] = o;
+        cell[j] = c;
+        h[j] = o * real_tanh(c);
+    }
+}
+
+static void add_bias(int64_t n, const real *u, const real *bh, real *p) {
+#pragma omp simd
+    for (int64_t r = 0; r < n; r++) p[r] = u[r] + bh[r];
+}
+
+static void forward_tile(const struct call *c, struct range rows) {
+    int64_t T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
+    const real *u = tensor_real(c->in[0]), *wh = tensor_real(c->in[1]), *bh = tensor_real(c->in[2]);
+    real *h = tensor_real(c->out[0]), *gates = tensor_real(c->out[1]), *cell = tensor_real(c->out[2]);
+    for (int64_t t = 0; t < T; t++) {
+        int64_t first = rows.begin * T + t;
+        for (int64_t b = rows.begin; b < rows.end; b++)
+            add_bias(4 * H, u + (b * T + t) * 4 * H, bh, gates + (b * T + t) * 4 * H);
+        if (t > 0)
+            real_gemm(false, true, rows.end - rows.begin, 4 * H, H, 1, h + (first - 1) * H, T * H, wh, H, 1,
+                      gates + first * 4 * H, T * 4 * H);
+        for (int64_t b = rows.begin; b < rows.end; b++) {
+            real *p = gates + (b * T + t) * 4 * H, *now = cell + (b * T + t) * H, *out = h + (b * T + t) * H;
+            if (t == 0) step_forward(true, H, p, NULL, now, out);
+            if (t > 0) step_forward(false, H, p, now - H, now, out);
+        }
+    }
+}
+
+static void scan_lstm_cpu_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t B = c->in[0]->dims[0], tiles = tiles_of(B, BATCH_TILE);
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
+    for (int64_t i = 0; i < tiles; i++) forward_tile(c, part_at(B, tiles, i));
+}
+
+/* Scratch of the gradient: dp (B,T,4H), h one step late (B,T,H), dh and dc (B,H) on their way back, partial dwh, and
+ * what column_sums needs. */
+struct scratch {
+    real *dp, *late, *dh, *dc, *dwh, *sums;
+    size_t bytes;
+};
+
+static struct scratch scratch_of(const struct call *c, real *base) {
+    int64_t B = c->in[0]->dims[0], tokens = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
+    int64_t counts[5] = {tokens * 4 * H, tokens * H, B * H, B * H, (tiles_of(tokens, TOKEN_TILE) - 1) * 4 * H * H};
+    int64_t at[6] = {0};
+    for (int i = 0; i < 5; i++) at[i + 1] = at[i] + (counts[i] + 15) / 16 * 16;
+    size_t bytes = (size_t)at[5] * sizeof(real) + column_sums_bytes(tokens, 4 * H);
+    if (!base) return (struct scratch){.bytes = bytes};
+    real *dp = c->din[0] && !call_accumulates(c, 0) ? c->din[0] : base;
+    return (struct scratch){dp, base + at[1], base + at[2], base + at[3], base + at[4], base + at[5], bytes};
+}
+
+static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : scratch_of(c, NULL).bytes;
+}
+
+/* One sequence at one step. dh holds wh^T dp_{t+1}, dc the cell's gradient from t + 1; before is c_{t-1}, not read at the first
+ * step. */
+STEP void step_backward(bool first, int64_t H, const real *gates, const real *cell, const real *before,
+                        const real *dout, const real *dh, real *dc, real *dp) {
+#pragma omp simd
+    for (int64_t j = 0; j < H; j++) {
+        real i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
+        real tanh_c = real_tanh(cell[j]), dh_j = dout[j] + dh[j];
+        real dc_j = real_fma(dh_j * o, 1 - tanh_c * tanh_c, dc[j]);
+        dp[j] = dc_j * g * (i * (1 - i));
+        dp[H + j] = first ? 0 : dc_j * before[j] * (f * (1 - f));
+        dp[2 * H + j] = dc_j * i * (1 - g * g);
+        dp[3 * H + j] = dh_j * tanh_c * (o * (1 - o));
+        dc[j] = dc_j * f;
+    }
+}
+
+static void backward_tile(const struct call *c, struct scratch s, struct range rows) {
+    int64_t T = c->in[0]->dims[1], H = tensor_cols(c->in[1]), n = rows.end - rows.begin;
+    const real *wh = tensor_real(c->in[1]), *h = tensor_real(c->out[0]);
+    const real *gates = tensor_real(c->out[1]), *cell = tensor_real(c->out[2]);
+    memset(s.dh + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
+    memset(s.dc + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
+    for (int64_t t = T - 1; t >= 0; t--) {
+        int64_t first = rows.begin * T + t;
+        if (t + 1 < T)
+            real_gemm(false, false, n, H, 4 * H, 1, s.dp + (first + 1) * 4 * H, T * 4 * H, wh, H, 0,
+                      s.dh + rows.begin * H, H);
+        for (int64_t b = rows.begin; b < rows.end; b++) {
+            int64_t token = b * T + t;
+            const real *p = gates + token * 4 * H, *now = cell + token * H, *dout = call_dout(c, 0) + token * H;
+            real *dh = s.dh + b * H, *dc = s.dc + b * H, *dp = s.dp + token * 4 * H, *late = s.late + token * H;
+            if (t == 0) {
+                step_backward(true, H, p, now, NULL, dout, dh, dc, dp);
+                memset(late, 0, (size_t)H * sizeof(real));
+            } else {
+                step_backward(false, H, p, now, now - H, dout, dh, dc, dp);
+                memcpy(late, h + (token - 1) * H, (size_t)H * sizeof(real));
+            }
+        }
+    }
+}
+
+static void weight_gradient(const struct call *c, struct scratch s) {
+    int64_t H = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]), tiles = tiles_of(tokens, TOKEN_TILE);
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
+    for (int64_t i = 0; i < tiles; i++) {
+        struct range rows = part_at(tokens, tiles, i);
+        real *dwh = i == 0 ? c->din[1] : s.dwh + (i - 1) * 4 * H * H;
+        real_gemm(true, false, 4 * H, H, rows.end - rows.begin, 1, s.dp + rows.begin * 4 * H, 4 * H,
+                  s.late + rows.begin * H, H, i == 0 && call_accumulates(c, 1) ? 1 : 0, dwh, H);
+    }
+    if (tiles > 1) sum_partials(4 * H * H, tiles - 1, s.dwh, 4 * H * H, c->din[1], true);
+}
+
+static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t B = c->in[0]->dims[0], H = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]);
+    int64_t tiles = tiles_of(B, BATCH_TILE);
+    struct scratch s = scratch_of(c, c->scratch[PASS_BACKWARD]);
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
+    for (int64_t i = 0; i < tiles; i++) backward_tile(c, s, part_at(B, tiles, i));
+    if (c->din[1]) weight_gradient(c, s);
+    if (c->din[2]) column_sums(tokens, 4 * H, s.dp, NULL, c->din[2], call_accumulates(c, 2), s.sums);
+    if (c->din[0] && call_accumulates(c, 0)) sum_partials(tokens * 4 * H, 1, s.dp, 0, c->din[0], true);
+}
+
+/* Pre-activations sum H products in working precision, gradients of weights B * T; gates damp what recurs. */
+const struct kernel kernel_scan_lstm_cpu = {
+    .name = "scan_lstm_cpu",
+    .op = &op_scan_lstm,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 128,
+    .workspace = scan_lstm_cpu_workspace,
+    .forward = scan_lstm_cpu_forward,
+    .backward = scan_lstm_cpu_backward,
+};

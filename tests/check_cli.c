@@ -1,0 +1,576 @@
+/* check_cli.c - the command line as its users meet it: exit codes, messages, help, data, verify, perf.
+ *
+ * Runs the program that LRNN names (and LRNN_F64), from the root of the repository. */
+#include <glob.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "core/safetensors.h"
+#include "harness/cli.h"
+#include "kernels/kernel.h"
+#include "models/model.h"
+#include "tests/scratch.h"
+#include "tests/testing.h"
+
+#define CASE "tests/cases/00-bdlru-blocks3-m4.safetensors"
+
+static char folder[SCRATCH_BYTES];
+
+/* What the last run of the program printed; freed by the fixture. */
+static char *out, *err;
+
+static void set_up(void) {
+    scratch_make(folder);
+    out = err = NULL;
+}
+
+static void tear_down(void) {
+    free(out);
+    free(err);
+    scratch_remove(folder);
+}
+
+static char *read_output(const char *name) {
+    char path[SCRATCH_BYTES + 16];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return slurp(path, &size);
+}
+
+/* Exit status of `program arguments`, with out and err read back. */
+static int run_program(const char *program, const char *arguments) {
+    char command[4096];
+    int n = snprintf(command, sizeof command, "%s %s >%s/out 2>%s/err </dev/null", program, arguments, folder, folder);
+    ck_assert_int_lt(n, (int)sizeof command);
+    int status = system(command);
+    free(out);
+    free(err);
+    out = read_output("out");
+    err = read_output("err");
+    ck_assert_msg(WIFEXITED(status), "%s: ended by a signal\n%s", command, err);
+    return WEXITSTATUS(status);
+}
+
+static const char *named_program(const char *variable, const char *fallback) {
+    const char *path = getenv(variable);
+    return path ? path : fallback;
+}
+
+static int run(const char *arguments) {
+    return run_program(named_program("LRNN", "./lrnn"), arguments);
+}
+
+static void expect_status(int got, int want, const char *arguments) {
+    ck_assert_msg(got == want, "lrnn %s: exit status %d, expected %d\n%.1500s%.1500s", arguments, got, want, out, err);
+}
+
+static void expect_text(const char *text, const char *wanted, const char *arguments) {
+    ck_assert_msg(strstr(text, wanted) != NULL, "lrnn %s: expected \"%s\" in\n%.2000s", arguments, wanted, text);
+}
+
+/* --- exit codes and messages -------------------------------------------------------------------------------------- */
+
+/* A success prints nothing on stderr, an error nothing on stdout but one line "lrnn: ..." on stderr. */
+static const struct {
+    const char *arguments;
+    int status;
+    const char *text; /* in what it prints */
+} calls[] = {
+    {"", 0, "lrnn doctor"},
+    {"--help", 0, "usage: lrnn COMMAND"},
+    {"--version", 0, "precision fp32"},
+    {"trian", 2, "lrnn: unknown command 'trian'; did you mean 'train'?"},
+    {"xyzzyx", 2, "unknown command 'xyzzyx'"},
+    {"--verbose", 2, "unknown flag '--verbose'"},
+    {"list", 0, "bdlru "},
+    {"list modles", 2, "unknown kind 'modles'; did you mean 'models'?"},
+    {"list models tasks", 2, "'tasks' is one word too many"},
+    {"list tasks", 0, "s5 "},
+    {"list papers", 0, "2602.12021 "},
+    {"info", 2, "info: say what"},
+    {"info bdlru", 0, "gates.weight       [1920][128]"},
+    {"info bdlur", 2, "unknown name 'bdlur'; did you mean 'bdlru'?"},
+    {"info bdlru:blocs=3", 2, "has no option 'blocs'; did you mean 'blocks'?"},
+    {"info bdlru:m=0", 2, "m=0 is not a whole number from 1 to"},
+    {"info bdlru:m=five", 2, "m=five is not a whole number"},
+    {"info bdlru --dim 12x", 2, "info: dim=12x is not a whole number from 1 to"},
+    {"info bdlru --dmi 12", 2, "info: unknown flag '--dmi'; did you mean '--dim'?"},
+    {"info bdlru -dim 12", 2, "info: unknown flag '-dim'; did you mean '--dim'?"},
+    {"info bdlru --dim", 2, "info: flag '--dim' needs a value"},
+    {"info bdlru --dim --layers 2", 2, "info: flag '--dim' needs a value"},
+    {"info bdlru --dim 64 --dim=32", 2, "info: flag '--dim' is given twice"},
+    {"info --dim=64 --layers 3 bdlru", 0, "dim=64 layers=3"},
+    {"info bdlru --length 100000000", 2, "length 100000000"},
+    {"info s3", 0, "chance 0.1667"},
+    {"info s3:length=8", 0, "8 tokens out of 6"},
+    {"info scan_block", 0, "scan_block_ref"},
+    {"info scan_block_cpu", 0, "a kernel of scan_block"},
+    {"data", 2, "data: say what"},
+    {"data shwo s3", 2, "unknown command 'data shwo'; did you mean 'data show'?"},
+    {"data show", 2, "data show: say which task"},
+    {"data show s33", 2, "unknown task 's33'; did you mean 's3'?"},
+    {"data show s3 --split valid", 2, "split=valid is not one of: train val test"},
+    {"data show s3 --first -1", 2, "first=-1 is not a whole number"},
+    {"data show s3 --count 0", 2, "count=0 is not a whole number"},
+    {"data show s3 --split test --first 1999 --count 2", 2, "has 2000 test examples"},
+    {"data show s3 --first 10000", 2, "has 10000 train examples"},
+    {"data show s3:length=2", 2, "has only 36 sequences"},
+    {"data stats s3 --count 600", 0, "chance     0.1667"},
+    {"verify", 2, "verify: say which case files"},
+    {"verify --kernel scan_blok_cpu x", 2, "unknown kernel 'scan_blok_cpu'; did you mean 'scan_block_cpu'?"},
+    {"verify --device gpu " CASE, 2, "unknown device 'gpu'"},
+    {"verify --device cuda:1 " CASE, 6, "this build has no CUDA"},
+    {"perf", 2, "perf: say what"},
+    {"perf op", 2, "a name is missing"},
+    {"perf op scan_blok", 2, "unknown op 'scan_blok'; did you mean 'scan_block'?"},
+    {"perf op linear --kernel linera_cpu", 2, "linear has no kernel 'linera_cpu'"},
+    {"perf op scan_block --m 65", 2, "m=65 is not a whole number from 1 to 64"},
+    {"perf step bdlur", 2, "unknown model 'bdlur'"},
+    {"perf step bdlru --length 1000000000", 2, "length 1000000000"},
+    {"schema", 2, "schema: say which table"},
+    {"schema runs", 0, "run_id"},
+    {"schema rnus", 2, "rnus"},
+};
+
+START_TEST(exit_codes_and_messages) {
+    const char *arguments = calls[_i].arguments;
+    expect_status(run(arguments), calls[_i].status, arguments);
+    bool good = calls[_i].status == 0;
+    expect_text(good ? out : err, calls[_i].text, arguments);
+    ck_assert_str_eq(good ? err : out, "");
+    if (good) return;
+    ck_assert_msg(strncmp(err, "lrnn: ", 6) == 0, "lrnn %s: %s", arguments, err);
+    ck_assert_msg(strchr(err, '\n') == err + strlen(err) - 1, "lrnn %s: more than one line:\n%s", arguments, err);
+}
+END_TEST
+
+START_TEST(every_command_has_help) {
+    for (const struct command *const *c = cli_commands(); *c; c++) {
+        char arguments[128], usage[160];
+        snprintf(arguments, sizeof arguments, "%s --help", (*c)->name);
+        snprintf(usage, sizeof usage, "usage: lrnn %s", (*c)->usage);
+        expect_status(run(arguments), 0, arguments);
+        expect_text(out, usage, arguments);
+        expect_status(run("--help"), 0, "--help");
+        expect_text(out, (*c)->summary, "--help");
+    }
+}
+END_TEST
+
+START_TEST(full_output_is_an_error) {
+    char command[512];
+    snprintf(command, sizeof command, "%s list >/dev/full 2>%s/err", named_program("LRNN", "./lrnn"), folder);
+    int status = system(command);
+    err = read_output("err");
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    expect_text(err, "cannot write to standard output", "list");
+}
+END_TEST
+
+START_TEST(models_listed_can_be_described) {
+    expect_status(run("list models"), 0, "list models");
+    char *list = strdup(out), *state = NULL;
+    int n = 0;
+    for (char *line = strtok_r(list, "\n", &state); line; line = strtok_r(NULL, "\n", &state), n++) {
+        char arguments[128];
+        line[strcspn(line, " ")] = 0; /* the name comes first, without a heading */
+        snprintf(arguments, sizeof arguments, "info %s", line);
+        expect_status(run(arguments), 0, arguments);
+        expect_text(out, "equation", arguments);
+    }
+    free(list);
+    int shown = 0;
+    for (const struct model *const *m = model_list(); *m; m++) shown += !(*m)->hidden;
+    ck_assert_int_eq(n, shown);
+}
+END_TEST
+
+START_TEST(doctor_looks_at_the_folder) {
+    char arguments[128];
+    snprintf(arguments, sizeof arguments, "doctor --out %s/new/results", folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "this machine is ready", arguments);
+    ck_assert_int_eq(scratch_count(folder, "doctor"), 0);
+    expect_status(run("doctor --out /proc/results"), 1, "doctor --out /proc/results");
+    expect_text(out, "BAD   results", "doctor --out /proc/results");
+}
+END_TEST
+
+/* --- data --------------------------------------------------------------------------------------------------------- */
+
+/* The line as JSON; the caller releases it. */
+static json_t *parse_line(const char *line) {
+    json_error_t e;
+    json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &e);
+    ck_assert_msg(json_is_object(object), "%s: %s", e.text, line);
+    return object;
+}
+
+static int64_t whole(const json_t *object, const char *key) {
+    json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_integer(value), "no whole number '%s'", key);
+    return json_integer_value(value);
+}
+
+static double number(const json_t *object, const char *key) {
+    json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_number(value), "no number '%s'", key);
+    return json_number_value(value);
+}
+
+START_TEST(data_show_prints_json_lines) {
+    const char *arguments = "data show word-problem:group=z6,length=5,n_train=100 --split val --first 7 --count 3";
+    expect_status(run(arguments), 0, arguments);
+    char *text = strdup(out), *state = NULL;
+    int n = 0;
+    for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state), n++) {
+        json_t *object = parse_line(line), *input = json_object_get(object, "input"),
+               *target = json_object_get(object, "target");
+        ck_assert_int_eq(whole(object, "index"), 7 + n);
+        ck_assert_uint_eq(json_object_size(object), 3);
+        ck_assert_uint_eq(json_array_size(input), 5);
+        ck_assert_uint_eq(json_array_size(target), 5);
+        int64_t sum = 0; /* residues add up */
+        for (size_t t = 0; t < 5; t++) {
+            sum = (sum + json_integer_value(json_array_get(input, t))) % 6;
+            ck_assert_int_eq(json_integer_value(json_array_get(target, t)), sum);
+        }
+        json_decref(object);
+    }
+    ck_assert_int_eq(n, 3);
+    free(text);
+}
+END_TEST
+
+START_TEST(data_stats_counts_every_target) {
+    const char *arguments = "data stats s3 --split test --count 100 --json";
+    expect_status(run(arguments), 0, arguments);
+    json_t *object = parse_line(out), *labels = json_object_get(object, "labels");
+    int64_t sum = 0, most = 0;
+    for (size_t i = 0; i < json_array_size(labels); i++) {
+        int64_t count = json_integer_value(json_array_get(labels, i));
+        sum += count;
+        if (count > most) most = count;
+    }
+    ck_assert_uint_eq(json_array_size(labels), 6);
+    ck_assert_int_eq(sum, 1600);
+    ck_assert_int_eq(whole(object, "scored"), 1600);
+    ck_assert_double_eq_tol(number(object, "majority"), (double)most / 1600, 1e-6);
+    ck_assert_double_eq_tol(number(object, "floor"), (1 + 15.0 / 6) / 16, 1e-6);
+    json_decref(object);
+}
+END_TEST
+
+/* --- verify ------------------------------------------------------------------------------------------------------- */
+
+/* The case files of the mixers that are listed: "NN-MIXER-...". The caller frees the glob. */
+static void find_cases(glob_t *found) {
+    int flags = 0;
+    for (const struct model *const *m = model_list(); *m; m++) {
+        char pattern[128];
+        snprintf(pattern, sizeof pattern, "tests/cases/[0-9][0-9]-%s-*.safetensors", (*m)->name);
+        if (glob(pattern, flags, NULL, found) == 0) flags = GLOB_APPEND;
+    }
+    ck_assert_msg(flags == GLOB_APPEND, "no case files under tests/cases");
+}
+
+static void verify_everything(const char *program, const char *flags, double bound) {
+    glob_t found;
+    char arguments[3500];
+    find_cases(&found);
+    for (size_t first = 0; first < found.gl_pathc; first += 20) {
+        size_t n = found.gl_pathc - first < 20 ? found.gl_pathc - first : 20;
+        int used = snprintf(arguments, sizeof arguments, "verify%s", flags);
+        for (size_t i = 0; i < n; i++)
+            used += snprintf(arguments + used, sizeof arguments - (size_t)used, " %s", found.gl_pathv[first + i]);
+        expect_status(run_program(program, arguments), 0, arguments);
+        int files, tensors;
+        double worst;
+        const char *last = strstr(out, "\nverified ");
+        ck_assert_msg(last && sscanf(last, "\nverified %d files, %d tensors, worst %lf", &files, &tensors, &worst) == 3,
+                      "%s", out);
+        ck_assert_int_eq(files, (int)n);
+        ck_assert_int_ge(tensors, 4 * files);
+        ck_assert(worst > 0 && worst <= bound);
+    }
+    globfree(&found);
+}
+
+START_TEST(verify_passes_all_cases) {
+    verify_everything(named_program("LRNN", "./lrnn"), "", 1e-4);
+    verify_everything(named_program("LRNN", "./lrnn"), " --kernel reference", 1e-4);
+}
+END_TEST
+
+START_TEST(verify_passes_all_cases_in_double) {
+    verify_everything(named_program("LRNN_F64", "./lrnn-f64"), "", 1e-9);
+    verify_everything(named_program("LRNN_F64", "./lrnn-f64"), " --kernel reference", 1e-9);
+}
+END_TEST
+
+#define MAX_TENSORS 16
+
+/* A case taken apart, to be changed and written again. */
+struct doctored {
+    struct safetensors file;
+    struct st_source sources[MAX_TENSORS + 1];
+    struct st_pair pairs[8];
+    double *values[MAX_TENSORS + 1];
+    int n, n_pairs;
+    char path[SCRATCH_BYTES + 32];
+};
+
+static void take_apart(struct doctored *d) {
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(safetensors_read(&d->file, CASE, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_le(d->file.n, MAX_TENSORS);
+    ck_assert_int_le(d->file.n_metadata, 8);
+    d->n = d->file.n;
+    d->n_pairs = d->file.n_metadata;
+    for (int i = 0; i < d->n_pairs; i++) d->pairs[i] = d->file.metadata[i];
+    for (int i = 0; i < d->n; i++) {
+        const struct st_tensor *t = &d->file.tensors[i];
+        d->values[i] = malloc((size_t)t->count * sizeof(double));
+        for (int64_t j = 0; j < t->count; j++) d->values[i][j] = st_value(t, j);
+        d->sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .f64 = true, .values = d->values[i]};
+        memcpy(d->sources[i].dims, t->dims, sizeof t->dims);
+    }
+    snprintf(d->path, sizeof d->path, "%s/case.safetensors", folder);
+}
+
+static int find_source(const struct doctored *d, const char *name) {
+    for (int i = 0; i < d->n; i++)
+        if (strcmp(d->sources[i].name, name) == 0) return i;
+    ck_abort_msg("the case has no tensor %s", name);
+    return -1;
+}
+
+static void set_pair(struct doctored *d, const char *key, const char *value) {
+    for (int i = 0; i < d->n_pairs; i++)
+        if (strcmp(d->pairs[i].key, key) == 0) d->pairs[i].value = value;
+}
+
+static void expect_verify(struct doctored *d, int status, const char *in_out, const char *in_err) {
+    struct error e = {ST_OK, ""};
+    char arguments[256];
+    enum status written = safetensors_write(d->path, d->sources, d->n, d->pairs, d->n_pairs, &e);
+    ck_assert_msg(written == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "verify %s %s", d->path, CASE);
+    expect_status(run(arguments), status, arguments);
+    if (in_out) expect_text(out, in_out, arguments);
+    if (in_err) expect_text(err, in_err, arguments);
+    expect_text(out, CASE " y ", arguments); /* the other file is processed all the same */
+    for (int i = 0; i < d->file.n; i++) free(d->values[i]);
+    safetensors_free(&d->file);
+}
+
+START_TEST(verify_accepts_a_copy) {
+    struct doctored d;
+    take_apart(&d);
+    expect_verify(&d, 0, "verified 2 files, 12 tensors", NULL);
+}
+END_TEST
+
+START_TEST(verify_finds_a_wrong_gradient) {
+    struct doctored d;
+    take_apart(&d);
+    d.values[find_source(&d, "g.v.weight")][3] += 1;
+    expect_verify(&d, 1, "g.v.weight ", "1 of 12 tensors");
+    expect_text(out, "FAIL", "verify");
+}
+END_TEST
+
+START_TEST(verify_fails_what_is_not_finite) {
+    struct doctored d;
+    take_apart(&d);
+    d.values[find_source(&d, "y")][0] = NAN;
+    expect_verify(&d, 1, " y nan FAIL", "1 of 12 tensors");
+    expect_text(out, "worst nan", "verify");
+}
+END_TEST
+
+START_TEST(verify_names_a_missing_tensor) {
+    struct doctored d;
+    take_apart(&d);
+    d.sources[find_source(&d, "p.gates.bias")] = d.sources[d.n - 1];
+    d.n--;
+    expect_verify(&d, 2, NULL, "p.gates.bias is missing");
+}
+END_TEST
+
+START_TEST(verify_names_an_extra_tensor) {
+    struct doctored d;
+    take_apart(&d);
+    d.sources[d.n] = d.sources[find_source(&d, "x")];
+    d.sources[d.n++].name = "p.other";
+    expect_verify(&d, 2, NULL, "p.other is not one of mixer bdlru");
+}
+END_TEST
+
+START_TEST(verify_names_a_misshapen_tensor) {
+    struct doctored d;
+    take_apart(&d);
+    struct st_source *s = &d.sources[find_source(&d, "p.gates.weight")];
+    int64_t rows = s->dims[0];
+    s->dims[0] = s->dims[1];
+    s->dims[1] = rows;
+    ck_assert_int_ne(s->dims[0], s->dims[1]);
+    expect_verify(&d, 2, NULL, "tensor p.gates.weight is (");
+}
+END_TEST
+
+START_TEST(verify_names_an_unknown_mixer) {
+    struct doctored d;
+    take_apart(&d);
+    set_pair(&d, "mixer", "bdlur");
+    expect_verify(&d, 2, NULL, "unknown model 'bdlur'");
+}
+END_TEST
+
+START_TEST(verify_names_an_unknown_key) {
+    struct doctored d;
+    take_apart(&d);
+    set_pair(&d, "config", "blocks=3 n=4");
+    expect_verify(&d, 2, NULL, "has no option 'n'");
+}
+END_TEST
+
+START_TEST(verify_names_what_does_not_fit_the_config) {
+    struct doctored d;
+    take_apart(&d);
+    set_pair(&d, "config", "blocks=3 m=5");
+    expect_verify(&d, 2, NULL, "expected (");
+}
+END_TEST
+
+START_TEST(verify_rejects_a_torn_file) {
+    char path[SCRATCH_BYTES + 32], arguments[256];
+    size_t size;
+    char *bytes = slurp(CASE, &size);
+    snprintf(path, sizeof path, "%s/torn.safetensors", folder);
+    spill(path, bytes, size - 8);
+    free(bytes);
+    snprintf(arguments, sizeof arguments, "verify %s %s/absent %s", path, folder, CASE);
+    expect_status(run(arguments), 2, arguments);
+    expect_text(out, "verified 1 files, 6 tensors", arguments);
+    expect_text(err, "2 of 3 files could not be verified", arguments);
+}
+END_TEST
+
+START_TEST(verify_skips_where_a_kernel_does_not_apply) {
+    const char *arguments = "verify --kernel scan_lstm_ref " CASE;
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "y skipped: scan_lstm_ref", arguments);
+    expect_text(out, "verified 0 files, 0 tensors", arguments);
+}
+END_TEST
+
+/* --- perf --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(perf_op_prints_time_floor_and_ratio) {
+    const char *arguments = "perf op scan_block --batch 4 --length 8 --blocks 16 --m 3 --threads 1 --seconds 0.02";
+    expect_status(run(arguments), 0, arguments);
+    double time, floor, ratio;
+    const char *line = strstr(out, "scan_block_cpu: time ");
+    ck_assert_msg(line &&
+                      sscanf(line, "scan_block_cpu: time %lf ms, floor %lf ms, ratio %lf", &time, &floor, &ratio) == 3,
+                  "%s", out);
+    ck_assert(time > 0 && floor > 0);
+    ck_assert_double_eq_tol(ratio, time / floor, 0.1 * ratio); /* few digits are printed of so short a time */
+}
+END_TEST
+
+/* Every op can be measured at small sizes, each kernel of it in each pass. */
+START_TEST(perf_op_knows_every_op) {
+    for (const struct op *const *o = op_list(); *o; o++) {
+        char arguments[256];
+        snprintf(
+            arguments, sizeof arguments,
+            "perf op %s --batch 2 --length 3 --blocks 4 --m 2 --dim 8 --vocab 5 --threads 1 --seconds 0.001 --json",
+            (*o)->name);
+        expect_status(run(arguments), 0, arguments);
+        char *text = strdup(out), *state = NULL;
+        int n = 0;
+        for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+            json_t *object = parse_line(line);
+            if (!json_object_get(object, "skipped")) {
+                ck_assert(number(object, "best_ms") > 0 && number(object, "floor_ms") >= 0);
+                ck_assert(number(object, "best_ms") <= number(object, "median_ms"));
+                n++;
+            }
+            json_decref(object);
+        }
+        free(text);
+        ck_assert_msg(n > 0, "lrnn %s measured nothing", arguments);
+    }
+}
+END_TEST
+
+START_TEST(perf_step_counts_matmul_parameters) {
+    const char *arguments = "perf step bdlru:m=2,blocks=4 --dim 8 --layers 2 --mlp none --batch 4 --length 5 --vocab 6 "
+                            "--threads 1 --steps 2 --json";
+    expect_status(run(arguments), 0, arguments);
+    json_t *object = parse_line(out);
+    int64_t layer = 4 * 2 * 3 * 8 + 4 * 2 * 8 + 8 * 4 * 2; /* gates, v, out */
+    ck_assert_int_eq(whole(object, "matmul_params"), 2 * layer + 6 * 8);
+    ck_assert_int_eq(whole(object, "params"), 2 * (layer + 4 * 2 * 3 + 8) + 8 + 6 * 8 + (6 * 8 + 6));
+    ck_assert(number(object, "step_ms_best") > 0 && number(object, "step_ms_best") <= number(object, "step_ms_med"));
+    ck_assert(number(object, "planned_bytes") > 0 && number(object, "gemm_gflop_per_s") > 0);
+    double floor_ms = 6.0 * (double)(2 * layer + 6 * 8) * 20 / number(object, "gemm_gflop_per_s") / 1e6;
+    ck_assert_double_eq_tol(number(object, "floor_ms"), floor_ms, 1e-3 * floor_ms);
+    json_decref(object);
+}
+END_TEST
+
+START_TEST(perf_data_prints_a_rate) {
+    const char *arguments = "perf data s3 --seconds 0.05 --json";
+    expect_status(run(arguments), 0, arguments);
+    json_t *object = parse_line(out);
+    ck_assert(number(object, "tok_per_s_med") > 0 &&
+              number(object, "tok_per_s_best") >= number(object, "tok_per_s_med"));
+    json_decref(object);
+}
+END_TEST
+
+static TCase *new_case(Suite *s, const char *name) {
+    TCase *t = tcase_create(name);
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    suite_add_tcase(s, t);
+    return t;
+}
+
+Suite *check_cli(void) {
+    Suite *s = suite_create("cli");
+    TCase *t = new_case(s, "messages");
+    tcase_add_loop_test(t, exit_codes_and_messages, 0, (int)(sizeof calls / sizeof calls[0]));
+    tcase_add_test(t, every_command_has_help);
+    tcase_add_test(t, full_output_is_an_error);
+    tcase_add_test(t, models_listed_can_be_described);
+    tcase_add_test(t, doctor_looks_at_the_folder);
+    t = new_case(s, "data");
+    tcase_add_test(t, data_show_prints_json_lines);
+    tcase_add_test(t, data_stats_counts_every_target);
+    t = new_case(s, "verify");
+    tcase_add_test(t, verify_passes_all_cases);
+    tcase_add_test(t, verify_passes_all_cases_in_double);
+    tcase_add_test(t, verify_accepts_a_copy);
+    tcase_add_test(t, verify_finds_a_wrong_gradient);
+    tcase_add_test(t, verify_fails_what_is_not_finite);
+    tcase_add_test(t, verify_names_a_missing_tensor);
+    tcase_add_test(t, verify_names_an_extra_tensor);
+    tcase_add_test(t, verify_names_a_misshapen_tensor);
+    tcase_add_test(t, verify_names_an_unknown_mixer);
+    tcase_add_test(t, verify_names_an_unknown_key);
+    tcase_add_test(t, verify_names_what_does_not_fit_the_config);
+    tcase_add_test(t, verify_rejects_a_torn_file);
+    tcase_add_test(t, verify_skips_where_a_kernel_does_not_apply);
+    t = new_case(s, "perf");
+    tcase_add_test(t, perf_op_prints_time_floor_and_ratio);
+    tcase_add_test(t, perf_op_knows_every_op);
+    tcase_add_test(t, perf_step_counts_matmul_parameters);
+    tcase_add_test(t, perf_data_prints_a_rate);
+    return s;
+}
