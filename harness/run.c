@@ -214,6 +214,15 @@ static int64_t model_size(const struct setup *s, const char *name, const char *o
     return o && o->type == OPT_INT ? *(const int64_t *)(s->model.inst + o->offset) : -1;
 }
 
+/* Names the examples of all splits: task, its options and version, data seed. */
+static void hash_split(const struct setup *s, char hex[RUN_ID_HEX]) {
+    char text[CONFIG_TEXT], options[CONFIG_TEXT - 256];
+    options_format(s->task.task->options, s->task.inst, ",", 0, options, sizeof options);
+    snprintf(text, sizeof text, "%s:%s;version=%d;seed=%" PRId64, s->task.task->name, options, s->task.task->version,
+             s->config.seed);
+    record_hash(text, hex);
+}
+
 static void fill_setup(const struct setup *s, struct run *row) {
     const struct config *c = &s->config;
     const struct task_shape *shape = &s->task.shape;
@@ -226,6 +235,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     snprintf(row->layers, sizeof row->layers, "%s", s->model_label);
     row->task_version = s->task.task->version;
     row->seed = row->data_seed = (uint64_t)c->seed;
+    hash_split(s, row->split_hash);
     row->n_train = shape->examples[SPLIT_TRAIN];
     row->n_val = shape->examples[SPLIT_VAL];
     row->n_test = shape->examples[SPLIT_TEST];
@@ -289,6 +299,7 @@ static void fill_environment(struct run *row) {
     snprintf(row->backend, sizeof row->backend, "cpu");
     snprintf(row->device, sizeof row->device, "%s", m.cpu);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
+    snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();
     row->deterministic = 1;
     snprintf(row->version, sizeof row->version, "%s", b->version);

@@ -105,7 +105,7 @@ double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t
     if (t->dtype == DT_I32) return t->ignorable && word % 4 == 0 ? IGNORED : (double)rng_below(&r, (uint64_t)t->limit);
     double sign = positive || (word & 1) ? 1 : -1;
     if (fill == FILL_WHOLE) return (double)(word % 3) * sign + 0.0; /* not -0 */
-    return sign * (0.1 + (fill == FILL_WIDE ? 29.9 : 0.8) * uniform);
+    return sign * (0.1 + (fill == FILL_WIDE && t->rank == 3 ? 29.9 : 0.8) * uniform);
 }
 
 void fill_tensor(struct tensor *t, enum fill fill, bool positive) {

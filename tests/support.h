@@ -35,7 +35,7 @@ struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, i
 
 enum fill {
     FILL_SMALL,  /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
-    FILL_WIDE,   /* the same up to 30: gates and activations saturate */
+    FILL_WIDE,   /* the same, but up to 30 in tensors of rank 3 (not in weights): gates and activations saturate */
     FILL_WHOLE   /* whole numbers -2..2: sums of products are exact in any order */
 };
 
