@@ -11,7 +11,6 @@
 #include "kernels/gemm.h"
 #include "kernels/kernel.h"
 
-extern const struct command command_bench;
 
 #define MAX_RATES 16
 

@@ -5,7 +5,6 @@
 #include "harness/cli.h"
 #include "harness/report.h"
 
-extern const struct command command_report, command_plot;
 
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT];

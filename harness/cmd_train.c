@@ -10,7 +10,6 @@
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 
-extern const struct command command_train;
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},

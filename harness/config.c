@@ -186,12 +186,15 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     if (shape->needs_causal && !s->model.model->causal && !c->allow_non_causal)
         return fail(e, ST_USAGE, "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
                     s->task.name, s->model.model->name);
-    double activations = (double)c->batch * (double)shape->T * (double)(c->net.dim > shape->vocab_out ? c->net.dim : shape->vocab_out);
-    if (activations * sizeof(real) > (double)machine_memory_bytes())
+    bool vocabulary = shape->vocab_out > c->net.dim;
+    int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
+    double bytes = (double)c->batch * (double)shape->T * (double)width * sizeof(real);
+    if (bytes > (double)machine_memory_bytes())
         return fail(e, ST_USAGE,
-                    "batch %" PRId64 " x length %" PRId64 " x width %" PRId64
-                    " needs %.0f MB for one activation but the machine has %zu MB",
-                    c->batch, shape->T, c->net.dim, activations * sizeof(real) / 1048576, machine_memory_bytes() >> 20);
+                    "batch %" PRId64 " x length %" PRId64 " x %s %" PRId64
+                    " needs %.0f MB for one activation but the machine has %zu MB; lower one of them",
+                    c->batch, shape->T, vocabulary ? "vocabulary" : "width", width, bytes / 1048576,
+                    machine_memory_bytes() >> 20);
     return ST_OK;
 }
 
