@@ -9,6 +9,7 @@
 
 #include "harness/train.h"
 #include "harness/version.h"
+#include "kernels/gemm.h"
 
 #define STEP_SAMPLES 512    /* latest step times kept for the medians */
 #define PROGRESS_EVERY 0.2  /* seconds */
@@ -262,7 +263,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     option_format_value(option_find(backbone_options, "mlp"), c, row->mlp, sizeof row->mlp);
     option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
     snprintf(row->metric, sizeof row->metric, "%s", shape->metric);
-    snprintf(row->kernel, sizeof row->kernel, "%.500s", *c->kernel ? c->kernel : "default");
+    snprintf(row->kernel, sizeof row->kernel, "%.400s, OpenBLAS %s", *c->kernel ? c->kernel : "default", gemm_core());
 }
 
 static void fill_results(const struct running *r, struct run *row) {

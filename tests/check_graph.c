@@ -280,12 +280,6 @@ END_TEST
 
 /* --- the walks ---------------------------------------------------------------------------------------------------- */
 
-static real *copy_of(const real *x, int64_t n) {
-    real *copy = malloc((size_t)n * sizeof *copy);
-    ck_assert_ptr_nonnull(copy);
-    return memcpy(copy, x, (size_t)n * sizeof *copy);
-}
-
 /* L = <x a + x b + tanh x, w>: dx = w (a + b + 1 - tanh^2 x). Three readers of x, one of them through a view. */
 START_TEST(gradients_of_a_fan_out_add_up) {
     struct graph g;
@@ -362,7 +356,7 @@ START_TEST(walks_repeat_bit_for_bit) {
     trial_open(&t, &s, 9);
     graph_forward(&t.graph, &t.state);
     graph_backward(&t.graph, &t.state);
-    real *first = copy_of(t.params.grad, t.params.floats);
+    real *first = copy_reals(t.params.grad, t.params.floats);
     graph_forward(&t.graph, &t.state);
     graph_backward(&t.graph, &t.state);
     expect_same_bits(t.params.grad, first, t.params.floats, "gradients of the second walk");

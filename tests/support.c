@@ -127,6 +127,12 @@ double value_at(const struct tensor *t, int64_t i) {
     return t->dtype == DT_I32 ? tensor_i32(t)[i] : tensor_real(t)[i];
 }
 
+real *copy_reals(const real *x, int64_t n) {
+    real *copy = malloc((size_t)n * sizeof *copy);
+    ck_assert_ptr_nonnull(copy);
+    return memcpy(copy, x, (size_t)n * sizeof *copy);
+}
+
 struct step_state first_state(void) {
     return (struct step_state){.seed = 12345, .lr = 1e-3};
 }

@@ -50,6 +50,9 @@ void fill_inputs(struct graph *g, enum fill fill, bool positive);
 /* Element i of values, real or id. */
 double value_at(const struct tensor *t, int64_t i);
 
+/* A copy to be freed by the caller. */
+real *copy_reals(const real *x, int64_t n);
+
 /* A step state as the first step of a run has it. */
 struct step_state first_state(void);
 
