@@ -82,6 +82,10 @@ START_TEST(scopes_name_parameters) {
     open_graph(&g, &p, true, false, "");
     struct param_spec spec = {.name = "w", .rank = 1, .dims = {3}};
     graph_scope_push(&g, "layers.0");
+    graph_scope_pop(&g);
+    struct tensor *outer = graph_param(&g, &spec);
+    ck_assert_str_eq(outer->name, "w"); /* a part with a dot in it is taken off whole */
+    graph_scope_push(&g, "layers.0");
     graph_scope_push(&g, "mixer");
     struct tensor *w = graph_param(&g, &spec);
     ck_assert_str_eq(w->name, "layers.0.mixer.w");

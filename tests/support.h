@@ -3,6 +3,7 @@
 #ifndef LRNN_TESTS_SUPPORT_H
 #define LRNN_TESTS_SUPPORT_H
 
+#include "core/philox.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tests/testing.h"
