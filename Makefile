@@ -134,7 +134,8 @@ format:
 	clang-format -i $(CODE)
 
 format-check:
-	@clang-format --dry-run -Werror $(CODE)
+	@status=0; for f in $(CODE); do clang-format $$f | cmp -s - $$f || { echo "$$f is not formatted"; status=1; }; done; \
+	  [ $$status = 0 ] || { echo "make format would format them" >&2; exit 1; }
 
 # cppcheck takes char * arithmetic for a change of type, and does not see loops that fill an array (the compilers and
 # sanitizers watch for those). The checks of clang-tidy are in .clang-tidy.

@@ -169,6 +169,10 @@ static enum status set_value(const struct option *o, void *object, const char *o
         return ST_OK;
     case OPT_REAL:
     case OPT_TIME:
+        if ((o->flags & OPT_AUTO) && !strcmp(value, "auto")) {
+            *(double *)field = 0;
+            return ST_OK;
+        }
         if (!(o->type == OPT_TIME ? parse_time : parse_double)(value, &number)) break;
         if (number < o->min || number > o->max) break;
         *(double *)field = number;
@@ -239,7 +243,9 @@ int option_format_value(const struct option *o, const void *object, char *buffer
         if ((o->flags & OPT_AUTO) && *(const int64_t *)field == 0) return snprintf(buffer, size, "auto");
         return snprintf(buffer, size, "%" PRId64, *(const int64_t *)field);
     case OPT_REAL:
-    case OPT_TIME: return format_double(*(const double *)field, buffer, size);
+    case OPT_TIME:
+        if ((o->flags & OPT_AUTO) && *(const double *)field == 0) return snprintf(buffer, size, "auto");
+        return format_double(*(const double *)field, buffer, size);
     case OPT_BOOL: return snprintf(buffer, size, "%s", *(const bool *)field ? "yes" : "no");
     case OPT_CHOICE: {
         char name[64];

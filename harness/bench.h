@@ -12,6 +12,7 @@ struct plan {
 
 struct runner_options {
     int jobs;          /* runs at a time, each in its own process */
+    double limit_s;    /* after this time running runs end as by a budget and no further one starts; 0 = none */
     double timeout_s;  /* a run longer than this is killed and becomes a row; 0 = none */
     bool quiet;
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
@@ -19,8 +20,9 @@ struct runner_options {
 
 /* Does all runs that have no record yet, longest first. A run that dies becomes a row (killed, oom, timeout, error) and
  * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could not
- * write its record. *failed counts rows that are not ok among those done now. */
-enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e);
+ * write its record. *failed counts rows that are not ok among those done now, *left runs that the limit kept from starting. */
+enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, int *left,
+                      struct error *e);
 
 /* Training throughput of each cell of the plan, measured alone with `threads` threads: at least 30 steps after a
  * warm-up; one row each into OUT/perf.csv. */

@@ -24,7 +24,7 @@ struct header {
     struct step_state state;
     int64_t best_step;
     struct scores best_val;
-    double wall_s, data_s, step_s, eval_s, train_loss;
+    double wall_s, data_s, step_s, eval_s, train_loss, gained;
     int64_t resumed, solved_step, stale;
     char started[32];
 };
@@ -57,7 +57,8 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     struct header h = {.real_bytes = sizeof(real), .curve_point_bytes = sizeof(struct curve_point), .floats = t->params.floats,
                        .n_curve = p->n_curve, .state = t->state, .best_step = t->best_step, .best_val = t->best_val,
                        .wall_s = p->wall_s, .data_s = t->data_s, .step_s = t->step_s, .eval_s = t->eval_s,
-                       .train_loss = p->train_loss, .resumed = p->resumed, .solved_step = p->solved_step, .stale = p->stale};
+                       .train_loss = p->train_loss, .resumed = p->resumed, .solved_step = p->solved_step, .stale = p->stale,
+                       .gained = p->gained};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
     memcpy(h.started, p->started, sizeof h.started);
@@ -108,6 +109,7 @@ static void restore(struct trainer *t, struct run_progress *p, const struct head
     p->resumed = h->resumed + 1;
     p->solved_step = h->solved_step;
     p->stale = h->stale;
+    p->gained = h->gained;
     p->train_loss = h->train_loss;
     memcpy(p->started, h->started, sizeof p->started);
 }

@@ -17,7 +17,7 @@
 struct bench_flags {
     char models[OPTION_TEXT * 4], rates[OPTION_TEXT];
     int64_t seeds, jobs;
-    double timeout;
+    double timeout, limit;
     bool retry_failed, dry_run, no_plots;
 };
 
@@ -26,6 +26,8 @@ struct bench_flags {
 static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
     {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core", OPT_AUTO},
+    {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
+     "end training after this time: running runs are tested as they stand, the rest waits; auto = the profile's", OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never", 0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "list the runs and stop", 0},
@@ -224,8 +226,9 @@ static enum status publish(struct bench *b, struct error *e) {
 }
 
 static enum status run_plan(struct bench *b, struct error *e) {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0;
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, left = 0;
     struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : cores, .timeout_s = b->flags.timeout,
+                                     .limit_s = b->flags.limit > 0 ? b->flags.limit : b->profile->limit_s,
                                      .quiet = b->args.config.quiet, .retry_failed = b->flags.retry_failed};
     if (b->flags.dry_run) {
         for (int i = 0; i < b->plan.n; i++) {
@@ -238,7 +241,10 @@ static enum status run_plan(struct bench *b, struct error *e) {
     signals_install();
     TRY(make_folder(b->args.config.out, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);
-    TRY(runner_do(&b->plan, &options, &failed, e));
+    TRY(runner_do(&b->plan, &options, &failed, &left, e));
+    if (left > 0)
+        fprintf(stderr, "%d of %d runs did not start within the limit of %.0f s; the same command does them\n", left,
+                b->plan.n, options.limit_s);
     TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet, e));
     if (signal_received()) return fail(e, (enum status)(128 + signal_received()), "stopped; all runs are on record");
     return publish(b, e);

@@ -17,7 +17,7 @@
 struct config {
     struct backbone net; /* first, so that backbone_options apply to a struct config too */
     int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
-    double lr, lr_min, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
+    double lr, lr_min, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
     int schedule, precision;
     bool allow_non_causal, quiet, json, no_color;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];

@@ -15,6 +15,7 @@ struct profile {
     const char *flags;          /* "epochs=12 lr=0.002": defaults under the command line's */
     const char *rates;          /* learning rates of the grid, comma-separated */
     int seeds;                  /* 1 .. seeds */
+    double limit_s;             /* of the training of the whole bench; 0 = none */
     const char *note;           /* one sentence for the table's foot */
 };
 

@@ -18,6 +18,13 @@
 
 static volatile sig_atomic_t received;
 
+static volatile sig_atomic_t time_is_up;
+
+static void on_time_up(int signal_number) {
+    (void)signal_number;
+    time_is_up = 1;
+}
+
 static void on_signal(int signal_number) {
     if (received) _exit(128 + signal_number);
     received = signal_number;
@@ -28,6 +35,8 @@ void signals_install(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_time_up;
+    sigaction(SIGUSR1, &action, NULL);
 }
 
 void signals_raise_stop(void) {
@@ -84,12 +93,13 @@ static double validate(struct running *r) {
     add_point(r, SPLIT_VAL, &s, "eval");
     double metric = trainer_metric(t, &s);
     if (r->progress.solved_step < 0 && metric >= t->setup->task.shape.solved) r->progress.solved_step = t->state.step;
-    r->progress.stale++;
+    bool gain = metric > r->progress.gained + t->setup->config.min_gain;
+    r->progress.stale = gain ? 0 : r->progress.stale + 1;
+    if (gain) r->progress.gained = metric;
     if (t->best_step < 0 || metric > trainer_metric(t, &t->best_val)) {
         memcpy(t->best, t->params.value, (size_t)t->params.floats * sizeof(real));
         t->best_step = t->state.step;
         t->best_val = s;
-        r->progress.stale = 0;
     }
     return metric;
 }
@@ -129,7 +139,7 @@ static const char *reason_to_stop(struct running *r, bool validated, double metr
     const struct config *c = &r->trainer.setup->config;
     if (validated && metric >= c->stop_at) return "target";
     if (validated && c->patience && r->progress.stale >= c->patience) return "patience";
-    if (c->budget > 0 && wall(r) >= c->budget) return "budget";
+    if (time_is_up || (c->budget > 0 && wall(r) >= c->budget)) return "budget";
     return NULL;
 }
 
@@ -366,6 +376,7 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
     p->curve_capacity = 2 * (setup->steps / setup->eval_every) + 64;
     p->curve = calloc((size_t)p->curve_capacity, sizeof *p->curve);
     p->solved_step = -1;
+    p->gained = -1;
     p->train_loss = NAN;
     if (!p->curve) return fail(e, ST_FAIL, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
     time_now_text(p->started, sizeof p->started);

@@ -41,7 +41,7 @@ struct runner {
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
     int done, total, failed;
-    bool write_failed, stopping, terminal;
+    bool write_failed, stopping, limited, terminal;
     double began, last_line;
     double work_total, work_done; /* planned FLOPs, for the ETA */
     struct error first_error;
@@ -218,6 +218,14 @@ static void stop_jobs(struct runner *r) {
         if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGTERM);
 }
 
+/* The time of the whole bench is over: what runs is tested and recorded as it stands. */
+static void limit_jobs(struct runner *r) {
+    if (r->limited || r->options->limit_s <= 0 || time_now_s() - r->began < r->options->limit_s) return;
+    r->limited = true;
+    for (int i = 0; i < r->options->jobs; i++)
+        if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGUSR1);
+}
+
 static int wait_for_news(struct runner *r) {
     struct pollfd fds[MAX_JOBS];
     struct job *of[MAX_JOBS];
@@ -276,20 +284,23 @@ static int select_waiting(struct runner *r, struct setup **waiting) {
     return n;
 }
 
-static void run_waiting(struct runner *r, struct setup **waiting, int n) {
+/* Returns the number of runs that never started. */
+static int run_waiting(struct runner *r, struct setup **waiting, int n) {
     int next = 0, busy = 1;
-    while ((busy || next < n) && !(r->stopping && !busy)) {
-        for (int i = 0; i < r->options->jobs && next < n && !r->stopping && !r->write_failed; i++)
+    while ((busy || next < n) && !((r->stopping || r->limited || r->write_failed) && !busy)) {
+        for (int i = 0; i < r->options->jobs && next < n && !r->stopping && !r->limited && !r->write_failed; i++)
             if (!r->jobs[i].setup && !start_job(r, &r->jobs[i], waiting[next++])) r->write_failed = true;
         busy = wait_for_news(r);
         if (signal_received()) stop_jobs(r);
-        if (r->write_failed) next = n;
+        limit_jobs(r);
         show_line(r);
     }
     if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
+    return n - next;
 }
 
-enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e) {
+enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, int *left,
+                      struct error *e) {
     struct runner_options bounded = *options;
     if (bounded.jobs > MAX_JOBS) bounded.jobs = MAX_JOBS;
     struct runner *r = calloc(1, sizeof *r);
@@ -302,7 +313,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
     r->total = select_waiting(r, waiting);
     if (r->total < plan->n) say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
-    run_waiting(r, waiting, r->total);
+    *left = run_waiting(r, waiting, r->total);
     *failed = r->failed;
     enum status status = ST_OK;
     if (signal_received())

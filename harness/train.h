@@ -63,7 +63,8 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
 enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
                            struct error *e);
 
-/* First SIGINT or SIGTERM asks to save and stop; the second ends the process at once. */
+/* SIGUSR1 ends training as if its budget were used up: the best parameters are tested and the record is written.
+ * First SIGINT or SIGTERM asks to save and stop; the second ends the process at once. */
 void signals_install(void);
 void signals_raise_stop(void); /* as if SIGTERM had come */
 int signal_received(void); /* 0, SIGINT or SIGTERM */
@@ -76,7 +77,8 @@ struct run_progress {
     double wall_s;         /* of earlier sittings */
     int64_t resumed;       /* times */
     int64_t solved_step;   /* first validation at or above the task's solved threshold; -1 */
-    int64_t stale;         /* validations without a new best */
+    int64_t stale;         /* validations in a row without a gain */
+    double gained;         /* metric at the latest gain; -1 before the first */
     double train_loss;     /* mean over the last validation interval */
     char started[32];
 };

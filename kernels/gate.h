@@ -1,14 +1,11 @@
-/* gate.h - gate normalisers, forward and gradient, for one row of n = m + 1 raw gates z held in registers.
+/* gate.h - gate normalisers of one row of n = m + 1 raw gates z, forward and gradient.
  *
  *   p_j = f(z_j),  S = sum_j p_j,  a_j = p_j / S        (P1 Eq. 6; spec/lru-slice-baselines.md section 4)
  *   softmax: f = exp, the row's maximum subtracted first     sigmoid: f = 1 / (1 + e^-z)
  *   relu: f = max(0, z), and a = 0 with zero gradient where S < 1e-12     none: a = z
  *
  * The gradient of all of them has the form dz_j = w_j (da_j - sum_l a_l da_l), the sum absent for `none`:
- *   softmax w = a;  sigmoid w = p (1 - p) / S;  relu w = [z > 0] / S;  none w = 1.
- *
- * The functions are always inlined and their loops unrolled, so that with constant gate and n a loop over blocks around
- * them vectorises. */
+ *   softmax w = a;  sigmoid w = p (1 - p) / S;  relu w = [z > 0] / S;  none w = 1. */
 #ifndef LRNN_KERNELS_GATE_H
 #define LRNN_KERNELS_GATE_H
 
@@ -16,75 +13,80 @@
 #include "kernels/kernel.h"
 
 #define GATE_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define GATE_UNROLL /* clang unrolls by itself before it vectorises; the pragma would defer it */
-#else
-#define GATE_UNROLL _Pragma("GCC unroll 16")
-#endif
-#define GATE_RELU_MIN_SUM ((real)1e-12)
+#define GATE_MIN_SUM ((real)1e-12) /* of relu gates */
 
-/* Whether the gradient subtracts the weighted mean of da: whether the row is divided by its sum. */
+/* Whether the gradient subtracts sum_l a_l da_l: whether the row is divided by its sum. */
 GATE_INLINE bool gate_divides(enum gate gate) {
     return gate != GATE_NONE;
 }
 
-GATE_INLINE real gate_sum(int n, const real *p) {
-    real sum = p[0];
-    GATE_UNROLL
-    for (int j = 1; j < n; j++) sum += p[j];
-    return sum;
-}
-
-/* p_j = f(z_j). The sigmoid takes a loop of its own to keep each within what compilers unroll. */
-GATE_INLINE void gate_apply(enum gate gate, int n, const real *z, real *p) {
-    real top = 0;
-    if (gate == GATE_SOFTMAX) {
-        top = z[0];
-        GATE_UNROLL
-        for (int j = 0; j < n; j++) top = z[j] > top ? z[j] : top;
-    }
-    GATE_UNROLL
-    for (int j = 0; j < n; j++) {
-        if (gate == GATE_SOFTMAX) p[j] = real_exp(z[j] - top);
-        if (gate == GATE_SIGMOID) p[j] = real_exp(-z[j]);
-        if (gate == GATE_RELU) p[j] = z[j] < 0 ? 0 : z[j]; /* NaN comes through */
-        if (gate == GATE_NONE) p[j] = z[j];
-    }
-    if (gate != GATE_SIGMOID) return;
-    GATE_UNROLL
-    for (int j = 0; j < n; j++) p[j] = 1 / (1 + p[j]);
+GATE_INLINE real gate_value(enum gate gate, real z, real top) {
+    if (gate == GATE_SOFTMAX) return real_exp(z - top);
+    if (gate == GATE_SIGMOID) return real_sigmoid(z);
+    if (gate == GATE_RELU) return z < 0 ? 0 : z; /* NaN comes through */
+    return z;
 }
 
 /* 1 / S; 1 where nothing is divided, 0 where a relu row is dead. */
-GATE_INLINE real gate_scale(enum gate gate, int n, const real *p) {
+GATE_INLINE real gate_scale(enum gate gate, real sum) {
     if (!gate_divides(gate)) return 1;
-    real sum = gate_sum(n, p);
     real scale = 1 / sum;
-    if (gate == GATE_RELU) scale = sum < GATE_RELU_MIN_SUM ? 0 : scale;
-    return scale;
+    return gate == GATE_RELU && sum < GATE_MIN_SUM ? 0 : scale;
 }
 
-/* a[n] from z[n]. */
-GATE_INLINE void gate_row(enum gate gate, int n, const real *z, real *a) {
-    gate_apply(gate, n, z, a);
-    real scale = gate_scale(gate, n, a);
-    GATE_UNROLL
-    for (int j = 0; j < n; j++) a[j] *= scale;
+GATE_INLINE real gate_slope(enum gate gate, real p, real scale) {
+    if (gate == GATE_SOFTMAX) return p * scale;
+    if (gate == GATE_SIGMOID) return p * (1 - p) * scale;
+    if (gate == GATE_RELU) return p > 0 ? scale : 0;
+    return 1;
 }
 
-/* a[n] and w[n] from z[n]. */
-GATE_INLINE void gate_row_slope(enum gate gate, int n, const real *z, real *a, real *w) {
-    gate_apply(gate, n, z, a);
-    real scale = gate_scale(gate, n, a);
-    GATE_UNROLL
-    for (int j = 0; j < n; j++) {
-        real p = a[j];
-        a[j] = p * scale;
-        if (gate == GATE_SOFTMAX) w[j] = a[j];
-        if (gate == GATE_SIGMOID) w[j] = p * (1 - p) * scale;
-        if (gate == GATE_RELU) w[j] = z[j] > 0 ? scale : 0;
-        if (gate == GATE_NONE) w[j] = 1;
+/* For references, any n: a[n] and w[n] of the row z[j * stride]. */
+LRNN_INLINE void gate_row(enum gate gate, int64_t n, const real *z, int64_t stride, real *a, real *w) {
+    real top = z[0], sum = 0;
+    for (int64_t j = 1; j < n; j++) top = z[j * stride] > top ? z[j * stride] : top;
+    for (int64_t j = 0; j < n; j++) sum += a[j] = gate_value(gate, z[j * stride], top);
+    real scale = gate_scale(gate, sum);
+    for (int64_t j = 0; j < n; j++) {
+        w[j] = gate_slope(gate, a[j], scale);
+        a[j] *= scale;
     }
+}
+
+/* For CPU kernels: rows in registers, inside loops over channels that compilers make vectors of. There a row is a local
+ * array of GATE_MAX of a function that is inlined into the loop, and every index is a literal, so that it never is
+ * memory (which an `omp simd` loop would share between lanes) whatever is unrolled when; gate and n are constants. */
+#define GATE_MAX 9
+
+/* The statement for j = 0 .. n - 1, j a literal in each copy. */
+#define GATE_EACH(n, statement)                                                                                        \
+    do {                                                                                                               \
+        GATE_COPY(0, n, statement)                                                                                     \
+        GATE_COPY(1, n, statement)                                                                                     \
+        GATE_COPY(2, n, statement)                                                                                     \
+        GATE_COPY(3, n, statement)                                                                                     \
+        GATE_COPY(4, n, statement)                                                                                     \
+        GATE_COPY(5, n, statement)                                                                                     \
+        GATE_COPY(6, n, statement)                                                                                     \
+        GATE_COPY(7, n, statement)                                                                                     \
+        GATE_COPY(8, n, statement)                                                                                     \
+    } while (0)
+#define GATE_COPY(literal, n, statement)                                                                               \
+    {                                                                                                                  \
+        enum { j = literal };                                                                                          \
+        if (j < (n)) {                                                                                                 \
+            statement;                                                                                                 \
+        }                                                                                                              \
+    }
+
+/* p[n] = f(z[n]) of the row z[j * stride]; returns 1 / S. */
+GATE_INLINE real gate_lane(enum gate gate, int n, const real *z, int64_t stride, real *p) {
+    real top = z[0], sum = 0;
+    GATE_EACH(n, p[j] = z[j * stride]);
+    if (gate == GATE_SOFTMAX) GATE_EACH(n, top = p[j] > top ? p[j] : top);
+    GATE_EACH(n, p[j] = gate_value(gate, p[j], top));
+    GATE_EACH(n, sum += p[j]);
+    return gate_scale(gate, sum);
 }
 
 #endif

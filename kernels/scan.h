@@ -11,10 +11,12 @@ struct scan_attr {
     enum companion_layout layout; /* scan_companion alone */
 };
 
-#define SCAN_STATE_MAX 2048      /* reals of state of a strip, m * width: a stack buffer that stays in L1 */
 #define SCAN_ORDER_MAX 8         /* largest m the CPU kernels are compiled for; beyond, the reference computes */
-#define SCAN_ROW_MAX (SCAN_ORDER_MAX + 1)
 #define SCAN_VECTOR 16           /* strips are multiples of this many channels, but for the last */
+#define SCAN_WIDTH 256           /* most channels of a strip, so that a time step stays in L1 */
+#define SCAN_STRIDE 272          /* of rows of channels in stack buffers; constant, and no power of two for L1's sets */
+#define SCAN_STATES (SCAN_ORDER_MAX * SCAN_STRIDE)      /* m rows */
+#define SCAN_GATES ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
 #define SCAN_PREFETCH_BYTES 2048 /* how far ahead of use gates are asked for; more evicts, less comes late */
 
 /* Helpers that 64 specialised walks call: inlined into each they would double its size. */
@@ -25,11 +27,10 @@ struct scan_strips {
 };
 
 /* Whole rows when there is batch enough to share out, else strips to make about 16 tasks. Sizes alone decide. */
-LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N, int64_t m) {
-    int64_t parts = B < 16 ? (16 + B - 1) / B : 1;
+LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N) {
+    int64_t parts = (N + SCAN_WIDTH - 1) / SCAN_WIDTH, wanted = (16 + B - 1) / B;
+    if (parts < wanted) parts = wanted;
     int64_t width = ((N + parts - 1) / parts + SCAN_VECTOR - 1) / SCAN_VECTOR * SCAN_VECTOR;
-    int64_t most = SCAN_STATE_MAX / m / SCAN_VECTOR * SCAN_VECTOR;
-    if (width > most) width = most;
     int64_t count = (N + width - 1) / width;
     return (struct scan_strips){width, count, B * count};
 }
@@ -84,25 +85,25 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
     for (int64_t k = 0; k < n; k++) d[k] += x[k];
 }
 
-/* walk(m, gate, layout, s) with m and gate as constants, without which the loops over channels would stay scalar. */
-#define SCAN_EACH_M(walk, gate, layout, s)                                                                             \
-    switch ((s)->m) {                                                                                                  \
-    case 1: walk(1, gate, layout, s); break;                                                                           \
-    case 2: walk(2, gate, layout, s); break;                                                                           \
-    case 3: walk(3, gate, layout, s); break;                                                                           \
-    case 4: walk(4, gate, layout, s); break;                                                                           \
-    case 5: walk(5, gate, layout, s); break;                                                                           \
-    case 6: walk(6, gate, layout, s); break;                                                                           \
-    case 7: walk(7, gate, layout, s); break;                                                                           \
-    case 8: walk(8, gate, layout, s); break;                                                                           \
-    }
-#define SCAN_EACH(name, walk, layout)                                                                                  \
-    static void name##_softmax(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_SOFTMAX, layout, s) }               \
-    static void name##_sigmoid(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_SIGMOID, layout, s) }               \
-    static void name##_relu(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_RELU, layout, s) }                     \
-    static void name##_none(const struct scan_task *s) { SCAN_EACH_M(walk, GATE_NONE, layout, s) }                     \
-    static void (*const name[GATE_COUNT])(const struct scan_task *s) = {name##_softmax, name##_sigmoid, name##_relu,   \
-                                                                        name##_none};
+/* Defines the table name[gate][m - 1] of functions that call walk(m, gate, layout, s) with m, gate and layout as
+ * constants, without which the loops over channels would stay scalar. */
+#define SCAN_TABLE(name, walk, layout)                                                                                 \
+    SCAN_GATE(name, walk, softmax, GATE_SOFTMAX, layout)                                                               \
+    SCAN_GATE(name, walk, sigmoid, GATE_SIGMOID, layout)                                                               \
+    SCAN_GATE(name, walk, relu, GATE_RELU, layout)                                                                     \
+    SCAN_GATE(name, walk, none, GATE_NONE, layout)                                                                     \
+    static void (*const name[GATE_COUNT][SCAN_ORDER_MAX])(const struct scan_task *s) = {                               \
+        SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), SCAN_ROW(name##_relu), SCAN_ROW(name##_none)};
+#define SCAN_ROW(f) {f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8}
+#define SCAN_GATE(name, walk, suffix, gate, layout)                                                                    \
+    static void name##_##suffix##1(const struct scan_task *s) { walk(1, gate, layout, s); }                            \
+    static void name##_##suffix##2(const struct scan_task *s) { walk(2, gate, layout, s); }                            \
+    static void name##_##suffix##3(const struct scan_task *s) { walk(3, gate, layout, s); }                            \
+    static void name##_##suffix##4(const struct scan_task *s) { walk(4, gate, layout, s); }                            \
+    static void name##_##suffix##5(const struct scan_task *s) { walk(5, gate, layout, s); }                            \
+    static void name##_##suffix##6(const struct scan_task *s) { walk(6, gate, layout, s); }                            \
+    static void name##_##suffix##7(const struct scan_task *s) { walk(7, gate, layout, s); }                            \
+    static void name##_##suffix##8(const struct scan_task *s) { walk(8, gate, layout, s); }
 
 LRNN_INLINE bool scan_cpu_applicable(const struct call *c, const char **why) {
     *why = "m is larger than 8";

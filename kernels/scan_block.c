@@ -83,21 +83,21 @@ const struct op op_scan_block = {
 
 /* One row of gates and its slopes, and for backward the adjoints G_t and A_{t+1}^T G_{t+1} of one block. */
 struct row {
-    real *z, *a, *w, *G;
+    real *a, *w, *G;
     double *carry;
 };
 
 static size_t scan_block_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
     const struct scan_attr *a = c->attr;
-    return (size_t)a->m * sizeof(double) + (size_t)(4 * a->m + 3) * sizeof(real);
+    return (size_t)a->m * sizeof(double) + (size_t)(3 * a->m + 2) * sizeof(real);
 }
 
 static struct row ref_row(const struct call *c, enum pass pass) {
     const struct scan_attr *a = c->attr;
     double *carry = c->scratch[pass];
     real *rest = (real *)(carry + a->m);
-    return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), rest + 3 * (a->m + 1), carry};
+    return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), carry};
 }
 
 static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
@@ -112,8 +112,7 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
                 const real *v = tensor_real(c->in[1]) + (b * T + t) * m * N + k;
                 real *h = tensor_real(c->out[0]) + (b * T + t) * m * N + k;
                 for (int64_t i = 0; i < m; i++) {
-                    for (int64_t j = 0; j <= m; j++) r.z[j] = z[(i * (m + 1) + j) * N];
-                    gate_row(at->gate, (int)m + 1, r.z, r.a);
+                    gate_row(at->gate, m + 1, z + i * (m + 1) * N, N, r.a, r.w);
                     double sum = (double)r.a[m] * v[i * N];
                     for (int64_t j = 0; j < m && t > 0; j++) sum += (double)r.a[j] * h[(j - m) * N];
                     h[i * N] = (real)sum;
@@ -130,8 +129,7 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
     const real *h_prev = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
     for (int64_t j = 0; j < m; j++) r->carry[j] = 0;
     for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j <= m; j++) r->z[j] = z[(i * (m + 1) + j) * N];
-        gate_row_slope(at->gate, (int)m + 1, r->z, r->a, r->w);
+        gate_row(at->gate, m + 1, z + i * (m + 1) * N, N, r->a, r->w);
         double mean = (double)r->a[m] * v[i * N]; /* sum_l a_l da_l / G_t[i] */
         for (int64_t j = 0; j < m && t > 0; j++) mean += (double)r->a[j] * h_prev[j * N];
         if (!gate_divides(at->gate)) mean = 0;

@@ -86,21 +86,21 @@ const struct op op_scan_companion = {
 
 /* One row of gates and its slopes; for backward the state adjoint G_t and its product A_t^T G_t. */
 struct row {
-    real *z, *a, *w;
+    real *a, *w;
     double *G, *carry;
 };
 
 static size_t scan_companion_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
     const struct scan_attr *a = c->attr;
-    return 2 * (size_t)a->m * sizeof(double) + 3 * (size_t)(a->m + 1) * sizeof(real);
+    return 2 * (size_t)a->m * sizeof(double) + 2 * (size_t)(a->m + 1) * sizeof(real);
 }
 
 static struct row ref_row(const struct call *c, enum pass pass) {
     const struct scan_attr *a = c->attr;
     double *G = c->scratch[pass];
     real *rest = (real *)(G + 2 * a->m);
-    return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), G, G + a->m};
+    return (struct row){rest, rest + (a->m + 1), G, G + a->m};
 }
 
 static void scan_companion_ref_forward(const struct call *c, const struct exec *x) {
@@ -113,8 +113,7 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
             for (int64_t k = 0; k < N; k++) {
                 const real *z = tensor_real(c->in[0]) + (b * T + t) * (m + 1) * N + k;
                 real *s = tensor_real(c->out[0]) + (b * T + t) * m * N + k, *before = s - m * N; /* read if t > 0 */
-                for (int64_t j = 0; j <= m; j++) r.z[j] = z[j * N];
-                gate_row(at->gate, (int)m + 1, r.z, r.a);
+                gate_row(at->gate, m + 1, z, N, r.a, r.w);
                 double first = (double)r.a[m] * tensor_real(c->in[1])[(b * T + t) * N + k];
                 for (int64_t i = 0; i < m; i++) {
                     double sum = i == 0 ? first : 0;
@@ -136,8 +135,7 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
     bool companion = at->layout == LAYOUT_COMPANION;
     const real *before = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
     double v = tensor_real(c->in[1])[token * N + k];
-    for (int64_t j = 0; j <= m; j++) r->z[j] = tensor_real(c->in[0])[(token * (m + 1) + j) * N + k];
-    gate_row_slope(at->gate, (int)m + 1, r->z, r->a, r->w);
+    gate_row(at->gate, m + 1, tensor_real(c->in[0]) + token * (m + 1) * N + k, N, r->a, r->w);
     double mean = 0; /* sum_l a_l da_l, subtracted from each da_j by the normaliser */
     for (int pass = 0; pass < 2; pass++)
         for (int64_t j = 0; j <= m; j++) {

@@ -7,7 +7,7 @@
 #include "kernels/parallel.h"
 #include "kernels/scan.h"
 
-static const real zeros[SCAN_STATE_MAX]; /* h_{-1} */
+static const real zeros[SCAN_WIDTH]; /* h_{-1} */
 
 /* One batch element and one strip of its channels. */
 struct piece {
@@ -34,7 +34,7 @@ static void scan_diag_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
     bool constant = c->in[0]->rank == 1;
-    struct scan_strips strips = scan_strips(B, N, 1);
+    struct scan_strips strips = scan_strips(B, N);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
     for (int64_t task = 0; task < strips.tasks; task++) {
         struct piece p = piece_at(strips, N, task);
@@ -67,7 +67,7 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
 }
 
 static void scan_diag_backward_piece(const struct call *c, struct piece p) {
-    real carry[SCAN_STATE_MAX], da_row[SCAN_STATE_MAX], dx_row[SCAN_STATE_MAX];
+    real carry[SCAN_WIDTH], da_row[SCAN_WIDTH], dx_row[SCAN_WIDTH];
     int64_t T = c->in[1]->dims[1], N = c->in[1]->dims[2];
     real *da_sum = c->in[0]->rank == 1 ? (real *)c->scratch[PASS_BACKWARD] + p.b * N + p.k : NULL;
     memset(carry, 0, (size_t)p.width * sizeof *carry);
@@ -89,7 +89,7 @@ static void scan_diag_backward_piece(const struct call *c, struct piece p) {
 static void scan_diag_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
-    struct scan_strips strips = scan_strips(B, N, 1);
+    struct scan_strips strips = scan_strips(B, N);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
     for (int64_t task = 0; task < strips.tasks; task++) scan_diag_backward_piece(c, piece_at(strips, N, task));
     if (c->din[0] && c->in[0]->rank == 1)
@@ -112,7 +112,7 @@ static void scan_diag_complex_cpu_forward(const struct call *c, const struct exe
     (void)e;
     int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
     bool constant = c->in[0]->rank == 1;
-    struct scan_strips strips = scan_strips(B, N, 1);
+    struct scan_strips strips = scan_strips(B, N);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
     for (int64_t task = 0; task < strips.tasks; task++) {
         struct piece p = piece_at(strips, N, task);
@@ -151,7 +151,7 @@ static size_t scan_diag_complex_cpu_workspace(const struct call *c, enum pass pa
 }
 
 static void complex_backward_piece(const struct call *c, struct piece p) {
-    real carry[2][SCAN_STATE_MAX], rows[4][SCAN_STATE_MAX];
+    real carry[2][SCAN_WIDTH], rows[4][SCAN_WIDTH];
     int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
     bool constant = c->in[0]->rank == 1;
     real *sum_re = constant ? (real *)c->scratch[PASS_BACKWARD] + p.b * N + p.k : NULL;
@@ -185,7 +185,7 @@ static void complex_backward_piece(const struct call *c, struct piece p) {
 static void scan_diag_complex_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
     int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
-    struct scan_strips strips = scan_strips(B, N, 1);
+    struct scan_strips strips = scan_strips(B, N);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
     for (int64_t task = 0; task < strips.tasks; task++) complex_backward_piece(c, piece_at(strips, N, task));
     const real *sums = c->scratch[PASS_BACKWARD];

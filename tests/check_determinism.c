@@ -73,7 +73,7 @@ END_TEST
 START_TEST(threads_do_not_change_a_wide_net) {
     struct trial_shape s = {.model = nth_text(_i), .B = 32, .T = 8, .V = 120, .D = 128, .layers = 1, .mlp = _i % 3,
                             .norm = _i % 2, .dropout = 0.1};
-    expect_thread_invariance(&s, STEPS);
+    expect_thread_invariance(&s, STEPS / 3);
 }
 END_TEST
 
@@ -118,7 +118,7 @@ END_TEST
  * gradient next to zero moves a weight by 2 lr = 2e-2; a few such weights of thousands show in the fourth digit. The
  * first loss, before any update, differs by rounding alone. */
 START_TEST(tuned_kernels_train_as_the_reference) {
-    struct trial_shape s = {.model = nth_text(_i), .B = 16, .T = 12, .V = 24, .D = 32, .layers = 2, .mlp = MLP_SWIGLU};
+    struct trial_shape s = {.model = nth_text(_i), .B = 8, .T = 12, .V = 12, .D = 24, .layers = 1, .mlp = MLP_SWIGLU};
     int64_t n;
     double tuned[10], reference[10];
     free(train(&s, 3, 10, 2, &n, tuned));

@@ -2,6 +2,7 @@
 #include "tests/support.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 void start_kernels(void) {
     setenv("OPENBLAS_CORETYPE", gemm_core(), 0); /* else gemm_init may replace the process, which is a test */
     gemm_init();
+    omp_set_num_threads(1); /* threads that wait for each other on a busy machine cost minutes */
 }
 
 /* --- dot ---------------------------------------------------------------------------------------------------------- */
