@@ -95,13 +95,16 @@ struct tensor *graph_param(struct graph *g, const struct param_spec *spec) {
 
 void graph_scope_push(struct graph *g, const char *name) {
     size_t n = strlen(g->scope);
+    if (g->scope_depth == (int)(sizeof g->scope_ends / sizeof *g->scope_ends) || n + strlen(name) + 2 > sizeof g->scope) {
+        graph_fail(g, ST_FAIL, "parameter names nest too deep or are too long at %s%s", g->scope, name);
+        return;
+    }
+    g->scope_ends[g->scope_depth++] = n;
     snprintf(g->scope + n, sizeof g->scope - n, "%s.", name);
 }
 
 void graph_scope_pop(struct graph *g) {
-    size_t n = strlen(g->scope);
-    if (n) g->scope[--n] = 0; /* the trailing dot */
-    while (n && g->scope[n - 1] != '.') g->scope[--n] = 0;
+    if (g->scope_depth) g->scope[g->scope_ends[--g->scope_depth]] = 0;
 }
 
 /* Gradients are written per input, so two inputs of one call must not share one. */

@@ -43,6 +43,8 @@ struct graph {
     int n_tensors, tensors_capacity;
     struct tensor *root;        /* where the backward walk starts */
     char scope[128];            /* prefix of parameter names being declared */
+    size_t scope_ends[16];      /* its length before each push */
+    int scope_depth;
     struct plan_buffer *buffers;
     int n_buffers;
     size_t planned_bytes;       /* size of the block */
@@ -67,7 +69,7 @@ struct tensor *graph_input_ids(struct graph *g, const char *name, int rank, cons
 /* The parameter scope + spec->name: declared in the graph's params, shown as a tensor of the contract's dims. */
 struct tensor *graph_param(struct graph *g, const struct param_spec *spec);
 
-/* Appends "name." to the scope; graph_scope_pop takes the last part off. */
+/* Appends "name." to the scope; graph_scope_pop undoes the last push, dots within the name or not. */
 void graph_scope_push(struct graph *g, const char *name);
 void graph_scope_pop(struct graph *g);
 

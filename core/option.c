@@ -15,9 +15,10 @@ bool parse_int64(const char *text, int64_t *value) {
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
+    if (end == text) return false;
     int64_t factor = *end == 'k' ? 1000 : *end == 'M' ? 1000000 : *end == 'G' ? 1000000000 : 1;
     if (factor > 1) end++;
-    if (errno || end == text || *end || v > INT64_MAX / factor || v < INT64_MIN / factor) return false;
+    if (errno || *end || v > INT64_MAX / factor || v < INT64_MIN / factor) return false;
     *value = (int64_t)v * factor;
     return true;
 }

@@ -176,8 +176,8 @@ START_TEST(diagonal_scans_follow_their_equations) {
                     im = complex ? a * im + bi * re + at(c->in[3], T, b, t, k) : 0;
                     re = next;
                     double bound = 32 * REAL_EPSILON * (1 + fabs(re) + fabs(im));
-                    ck_assert_double_eq_tol(at(r.out[0], T, b, t, k), re, bound);
-                    if (complex) ck_assert_double_eq_tol(at(r.out[1], T, b, t, k), im, bound);
+                    expect_near(at(r.out[0], T, b, t, k), re, bound, "real part");
+                    if (complex) expect_near(at(r.out[1], T, b, t, k), im, bound, "imaginary part");
                 }
             }
         graph_free(&r.g);
@@ -231,8 +231,8 @@ START_TEST(lstm_follows_its_equations) {
                 c[k] = sigmoid(p[N + k]) * c[k] + sigmoid(p[k]) * tanh(p[2 * N + k]);
                 h[k] = sigmoid(p[3 * N + k]) * tanh(c[k]);
                 /* weights of up to 0.9 let a rounding grow several-fold a step */
-                ck_assert_double_eq_tol(at(r.out[0], T, b, t, k), h[k], 2000 * REAL_EPSILON);
-                ck_assert_double_lt(fabs(at(r.out[0], T, b, t, k)), 1);
+                expect_near(at(r.out[0], T, b, t, k), h[k], 2000 * REAL_EPSILON, "h");
+                expect_at_most(fabs(at(r.out[0], T, b, t, k)), 1, "|h|");
             }
         }
     }

@@ -398,8 +398,8 @@ START_TEST(init_follows_its_distribution) {
     drawn("c", constant, NULL, constant, 1, "c", c);
     double mean_u = 0, mean_z = 0, square_z = 0;
     for (int i = 0; i < COUNT; i++) {
-        ck_assert(u[i] >= -2 && u[i] <= 4); /* the upper end can be reached by rounding to float */
-        ck_assert_double_eq(c[i], 0.5);
+        expect_near(u[i], 1, 3, "an element of U[-2,4)"); /* the upper end can be reached by rounding to float */
+        expect_near(c[i], 0.5, 0, "a constant element");
         mean_u += u[i] / COUNT;
         mean_z += z[i] / COUNT;
         square_z += (z[i] - 1) * (z[i] - 1) / COUNT;

@@ -118,8 +118,9 @@ static void expect_owned(struct replay *r, const void *data, size_t bytes, const
     const char *base = r->g->memory.base, *at = data;
     if (!data || at < base || at >= base + r->g->planned_bytes) return;
     for (size_t u = (size_t)(at - base) / ARENA_ALIGN; u * ARENA_ALIGN < (size_t)(at - base) + bytes; u++)
-        ck_assert_msg(r->owner[u] == who, "call %d (%s) reads %s, but that memory was written by another since", call,
-                      r->g->calls[call].op->name, what);
+        if (r->owner[u] != who)
+            ck_abort_msg("call %d (%s) reads %s, but that memory was written by another since", call,
+                         r->g->calls[call].op->name, what);
 }
 
 /* A value is known by its data pointer's tensor, a gradient by the address of the field. */

@@ -120,12 +120,12 @@ START_TEST(normalised_gates_are_shares_of_one) {
                         normalise((enum gate)gate, z, m + 1, want);
                         for (int64_t j = 0; j <= m; j++) {
                             double a = column[j][i * N + k];
-                            ck_assert_double_ge(a, 0);
-                            ck_assert_double_eq_tol(a, want[j], 8 * REAL_EPSILON);
+                            expect_at_most(-a, 0, "a gate below 0");
+                            expect_near(a, want[j], 8 * REAL_EPSILON, "gate");
                             sum += a;
                         }
                         bool dead = gate == GATE_RELU && want[0] + want[m] == 0 && sum == 0;
-                        if (!dead) ck_assert_double_eq_tol(sum, 1, 8 * REAL_EPSILON);
+                        if (!dead) expect_near(sum, 1, 8 * REAL_EPSILON, "sum of the gates of a row");
                     }
                 scan_close(&s);
             }
@@ -188,10 +188,10 @@ START_TEST(constant_input_fills_the_state_from_below) {
                         for (int64_t i = 0; i < m; i++) {
                             double h = state_at(&s, t, i, k);
                             least = fmin(least, h);
-                            ck_assert_double_le(h, 1 + slack);
-                            if (constant && t) ck_assert_double_ge(h, (double)state_at(&s, t - 1, i, k) - slack);
+                            expect_at_most(h, 1 + slack, "state");
+                            if (constant && t) expect_at_most(state_at(&s, t - 1, i, k), h + slack, "state a step before");
                         }
-                        ck_assert_double_ge(least, smallest - slack);
+                        expect_at_most(smallest, least + slack, "smallest component a step before");
                         smallest = least;
                     }
                     ck_assert_double_gt(smallest, 0.5);
@@ -240,7 +240,7 @@ START_TEST(observer_layout_keeps_its_1_norm_bound) {
                 for (int64_t j = 0; j <= m; j++) z[j] = *gate_at(&s, t, 0, j, k);
                 normalise((enum gate)gate, z, m + 1, a);
                 double bound = before + a[m] * fabs((double)*value_in(&s, t, 0, k));
-                ck_assert_double_le(norm, bound + 16 * REAL_EPSILON * (1 + bound));
+                expect_at_most(norm, bound + 16 * REAL_EPSILON * (1 + bound), "1-norm");
                 before = norm;
             }
         }
@@ -268,7 +268,7 @@ START_TEST(layouts_agree_in_component_0_when_gates_are_constant) {
     graph_forward(&b.g, &b.state);
     for (int64_t t = 0; t < T; t++)
         for (int64_t k = 0; k < N; k++)
-            ck_assert_double_eq_tol(state_at(&a, t, 0, k), state_at(&b, t, 0, k), 32 * REAL_EPSILON);
+            expect_near(state_at(&a, t, 0, k), state_at(&b, t, 0, k), 32 * REAL_EPSILON, "component 0");
     scan_close(&a);
     scan_close(&b);
 }
@@ -333,11 +333,11 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
             double scale = compare_reals(chain.z->grad, chain.z->grad, tensor_count(chain.z)).scale;
             for (int64_t t = 0; t < T; t++)
                 for (int64_t k = 0; k < N; k++) {
-                    ck_assert_double_eq_tol(chain.v->grad[t * N + k], block.v->grad[t * m * N + k], 64 * REAL_EPSILON * scale);
+                    expect_near(chain.v->grad[t * N + k], block.v->grad[t * m * N + k], 64 * REAL_EPSILON * scale, "dv");
                     for (int64_t j = 0; j <= m; j++) {
                         int64_t row = form == COMPANION || j == m ? 0 : j, column = form == COMPANION || j == m ? j : 0;
                         double want = block.z->grad[t * block.gates + (row * (m + 1) + column) * N + k];
-                        ck_assert_double_eq_tol(chain.z->grad[t * chain.gates + j * N + k], want, 64 * REAL_EPSILON * scale);
+                        expect_near(chain.z->grad[t * chain.gates + j * N + k], want, 64 * REAL_EPSILON * scale, "dz");
                     }
                 }
             scan_close(&chain);

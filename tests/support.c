@@ -164,6 +164,14 @@ void expect_close(const real *got, const real *want, int64_t n, double bound, co
                   (long long)d.at, d.got, d.want, d.error, allowed);
 }
 
+void expect_near(double got, double want, double bound, const char *what) {
+    if (!(fabs(got - want) <= bound)) ck_abort_msg("%s: %.9g, want %.9g within %.3g", what, got, want, bound);
+}
+
+void expect_at_most(double value, double bound, const char *what) {
+    if (!(value <= bound)) ck_abort_msg("%s: %.9g is more than %.9g", what, value, bound);
+}
+
 void expect_same_bits(const void *got, const void *want, int64_t n, const char *what) {
     const real *a = got, *b = want;
     if (!memcmp(a, b, (size_t)n * sizeof *a)) return;

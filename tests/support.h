@@ -69,6 +69,11 @@ struct difference compare_reals(const real *got, const real *want, int64_t n);
 /* Fails the test unless every |got - want| <= bound * max(1, largest |want|). `what` names the tensor. */
 void expect_close(const real *got, const real *want, int64_t n, double bound, const char *what);
 
+/* Single values, and the likes of ck_assert for loops over elements: libcheck writes a message for every ck_assert that
+ * it passes, which there takes longer than the work. NaN fails. */
+void expect_near(double got, double want, double bound, const char *what);
+void expect_at_most(double value, double bound, const char *what);
+
 /* Fails the test unless the bits agree. */
 void expect_same_bits(const void *got, const void *want, int64_t n, const char *what);
 
