@@ -98,12 +98,33 @@ static void with_defaults(const char *text, const char *defaults, const struct o
     }
 }
 
+/* FLOPs of a whole run, from a recorded graph. */
+static double run_flops(const struct setup *s) {
+    struct params params;
+    struct graph graph;
+    struct net net;
+    struct model_choice choice = s->model;
+    struct error e;
+    struct graph_options options = {.training = true, .kernels = kernel_list()};
+    struct net_shape shape = {s->config.batch, s->task.shape.T, s->task.shape.vocab_in, s->task.shape.vocab_out};
+    double flops = 0;
+    size_t bytes;
+    if (params_create(&params, &e) != ST_OK) return 0;
+    if (graph_create(&graph, &options, &params, &e) == ST_OK &&
+        net_build(&net, &graph, &s->config.net, &choice, &shape, &e) == ST_OK && graph_measure(&graph, &bytes, &e) == ST_OK)
+        flops = graph_cost(&graph, PASS_FORWARD).flops + graph_cost(&graph, PASS_BACKWARD).flops;
+    graph_free(&graph);
+    params_free(&params);
+    return flops * (double)s->steps;
+}
+
 static enum status add_run(struct bench *b, const char *task, const char *model, double rate, int64_t seed, struct error *e) {
     struct config config = b->args.config;
     config.lr = rate;
     config.seed = seed;
     struct setup *s = setup_make(&config, task, model, e);
     if (!s) return e->status;
+    s->flops = run_flops(s);
     b->plan.setups[b->plan.n++] = s;
     return ST_OK;
 }
@@ -164,29 +185,9 @@ static double gemm_rate(void) {
     return 2e-9 * N * N * N / best;
 }
 
-/* FLOPs of a whole run, from a recorded graph. */
-static double run_flops(const struct setup *s) {
-    struct params params;
-    struct graph graph;
-    struct net net;
-    struct model_choice choice = s->model;
-    struct error e;
-    struct graph_options options = {.training = true, .kernels = kernel_list()};
-    struct net_shape shape = {s->config.batch, s->task.shape.T, s->task.shape.vocab_in, s->task.shape.vocab_out};
-    double flops = 0;
-    size_t bytes;
-    if (params_create(&params, &e) != ST_OK) return 0;
-    if (graph_create(&graph, &options, &params, &e) == ST_OK &&
-        net_build(&net, &graph, &s->config.net, &choice, &shape, &e) == ST_OK && graph_measure(&graph, &bytes, &e) == ST_OK)
-        flops = graph_cost(&graph, PASS_FORWARD).flops + graph_cost(&graph, PASS_BACKWARD).flops;
-    graph_free(&graph);
-    params_free(&params);
-    return flops * (double)s->steps;
-}
-
 static void announce(const struct bench *b, int jobs) {
     double flops = 0, rate = 0.6 * gemm_rate(); /* a step reaches about this share of the GEMM rate */
-    for (int i = 0; i < b->plan.n; i++) flops += run_flops(b->plan.setups[i]);
+    for (int i = 0; i < b->plan.n; i++) flops += b->plan.setups[i]->flops;
     double seconds = flops / (rate * 1e9) / jobs;
     const char *unit = seconds < 90 ? "seconds" : seconds < 5400 ? "minutes" : seconds < 129600 ? "hours" : "days";
     double per = seconds < 90 ? 1 : seconds < 5400 ? 60 : seconds < 129600 ? 3600 : 86400;

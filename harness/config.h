@@ -31,6 +31,7 @@ struct setup {
     struct task_choice task;
     struct model_choice model;
     struct arena host;          /* the task's tables */
+    double flops;               /* of the whole run, where somebody has counted (bench); else 0 */
     int64_t steps_per_epoch, steps, eval_every; /* resolved */
     char identity[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX];

@@ -70,19 +70,6 @@ static _Noreturn void run_child(struct setup *setup, int fd) {
 
 /* --- display --------------------------------------------------------------------------------------------------------------- */
 
-/* Rough cost of a run, to start long ones first and to guess the time left: 6 FLOPs a parameter and token would need the
- * net; sizes alone are enough for an order. */
-static double work_of(const struct setup *s) {
-    struct dims dims = {s->config.batch, s->task.shape.T, s->config.net.dim};
-    double state = (double)s->model.model->state_floats(s->model.inst, &dims), D = (double)s->config.net.dim;
-    const struct option *m = option_find(s->model.model->options, "m");
-    double order = m ? (double)*(const int64_t *)(s->model.inst + m->offset) : 3;
-    double mlp = s->config.net.mlp == MLP_NONE ? 0 : 8 * D * D;
-    double layer = mlp + D * state * (order + 3);
-    double net = (double)s->config.net.layers * layer + D * (double)s->task.shape.vocab_out;
-    return 6 * net * (double)(s->config.batch * s->task.shape.T) * (double)s->steps;
-}
-
 static void format_time(double s, char *text, size_t size) {
     if (s < 90) snprintf(text, size, "%.0fs", s);
     else if (s < 5400) snprintf(text, size, "%.0fm%02.0fs", floor(s / 60), fmod(s, 60));
@@ -94,7 +81,7 @@ static double time_left(const struct runner *r) {
     for (int i = 0; i < r->options->jobs; i++) {
         const struct job *j = &r->jobs[i];
         if (j->setup && j->last.progress.steps)
-            done += work_of(j->setup) * (double)j->last.progress.step / (double)j->last.progress.steps;
+            done += j->setup->flops * (double)j->last.progress.step / (double)j->last.progress.steps;
     }
     double elapsed = time_now_s() - r->began;
     return done > 0 ? elapsed * (r->work_total - done) / done : NAN;
@@ -179,7 +166,7 @@ static void finish_job(struct runner *r, struct job *j) {
     struct setup *s = j->setup;
     j->setup = NULL;
     if (r->stopping) return;
-    r->work_done += work_of(s);
+    r->work_done += s->flops;
     r->done++;
     if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
         say(r, "[%d/%d] %s lr %g seed %" PRId64 " done in %.0f s, validation %.4f", r->done, r->total, s->model_label,
@@ -249,8 +236,7 @@ static int wait_for_news(struct runner *r) {
 
 static int longest_first(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
-    double wx = work_of(*x), wy = work_of(*y);
-    if (wx != wy) return wx < wy ? 1 : -1;
+    if ((*x)->flops != (*y)->flops) return (*x)->flops < (*y)->flops ? 1 : -1;
     return strcmp((*x)->run_id, (*y)->run_id);
 }
 
@@ -278,7 +264,7 @@ static int select_waiting(struct runner *r, struct setup **waiting) {
         if (r->options->retry_failed) set_aside_failure(s);
         if (record_check(s->config.out, s->run_id) == RECORD_DONE) continue;
         waiting[n++] = s;
-        r->work_total += work_of(s);
+        r->work_total += s->flops;
     }
     qsort(waiting, (size_t)n, sizeof *waiting, longest_first);
     return n;
