@@ -44,7 +44,7 @@ FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapp
          $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(LDFLAGS)
-LIBS   := -lopenblas -ljansson -lxxhash -lz -lm
+LIBS   := -lopenblas -ljansson -lxxhash -lm
 
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define GUARD_BYTE 0xA5
-#define HUGE_PAGE (2u << 20)
+#define HUGE_PAGE  (2u << 20)
 
 /* With guards on, each allocation is [header: bytes of payload][payload][guard]; the header is one ARENA_ALIGN. */
 
@@ -20,8 +20,7 @@ enum status arena_reserve(struct arena *a, size_t bytes, struct error *e) {
     size_t size = round_up(bytes ? bytes : 1, (size_t)sysconf(_SC_PAGESIZE));
     if (size < bytes) return fail(e, ST_FAIL, "cannot reserve %zu bytes of memory: the size overflows", bytes);
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
-        return fail(e, ST_FAIL, "cannot reserve %zu MB of memory: %s", size >> 20, strerror(errno));
+    if (base == MAP_FAILED) return fail(e, ST_FAIL, "cannot reserve %zu MB of memory: %s", size >> 20, strerror(errno));
     if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* advice: a refusal changes speed only */
     a->base = base;
     a->size = size;

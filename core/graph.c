@@ -8,8 +8,8 @@
 
 #include "core/graph_plan.h"
 
-#define HOST_BYTES ((size_t)64 << 20) /* address space for calls, tensors and names; committed as used */
-#define MAX_CALLS 8192
+#define HOST_BYTES  ((size_t)64 << 20) /* address space for calls, tensors and names; committed as used */
+#define MAX_CALLS   8192
 #define MAX_TENSORS 32768
 
 enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e) {
@@ -95,7 +95,8 @@ struct tensor *graph_param(struct graph *g, const struct param_spec *spec) {
 
 void graph_scope_push(struct graph *g, const char *name) {
     size_t n = strlen(g->scope);
-    if (g->scope_depth == (int)(sizeof g->scope_ends / sizeof *g->scope_ends) || n + strlen(name) + 2 > sizeof g->scope) {
+    if (g->scope_depth == (int)(sizeof g->scope_ends / sizeof *g->scope_ends) ||
+        n + strlen(name) + 2 > sizeof g->scope) {
         graph_fail(g, ST_FAIL, "parameter names nest too deep or are too long at %s%s", g->scope, name);
         return;
     }
@@ -143,7 +144,8 @@ struct tensor *graph_output(struct graph *g, struct call *c, enum dtype dtype, i
     if (!t) return NULL;
     t->producer = c->index;
     for (int i = 0; i < c->n_in; i++)
-        if (dtype == DT_REAL && c->in[i] && c->in[i]->needs_grad && !((c->op->no_grad_in >> i) & 1u)) t->needs_grad = true;
+        if (dtype == DT_REAL && c->in[i] && c->in[i]->needs_grad && !((c->op->no_grad_in >> i) & 1u))
+            t->needs_grad = true;
     c->out[c->n_out++] = t;
     return t;
 }

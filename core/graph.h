@@ -18,11 +18,11 @@ extern "C" {
 #endif
 
 struct graph_options {
-    bool training;                        /* plan a backward walk; dropout acts */
-    bool guards;                          /* tests: a guard zone behind each planned buffer */
+    bool training; /* plan a backward walk; dropout acts */
+    bool guards;   /* tests: a guard zone behind each planned buffer */
     enum device device;
-    const char *kernel;                   /* force this kernel (or "reference") where it applies; NULL or "" = first applicable */
-    const struct kernel *const *kernels;  /* NULL-terminated list in order of preference: kernel_list() */
+    const char *kernel; /* force this kernel (or "reference") where it applies; NULL or "" = first applicable */
+    const struct kernel *const *kernels; /* NULL-terminated list in order of preference: kernel_list() */
 };
 
 /* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. */
@@ -33,23 +33,23 @@ struct plan_buffer {
 
 struct graph {
     struct graph_options options;
-    struct params *params;      /* shared, not owned */
-    struct error error;         /* first recording error */
-    struct arena host;          /* owns calls, tensors, attributes, names */
-    struct arena memory;        /* one block: activations, gradients, workspace */
+    struct params *params; /* shared, not owned */
+    struct error error;    /* first recording error */
+    struct arena host;     /* owns calls, tensors, attributes, names */
+    struct arena memory;   /* one block: activations, gradients, workspace */
     struct call *calls;
     int n_calls, calls_capacity;
     struct tensor **tensors;
     int n_tensors, tensors_capacity;
-    struct tensor *root;        /* where the backward walk starts */
-    char scope[128];            /* prefix of parameter names being declared */
-    size_t scope_ends[16];      /* its length before each push */
+    struct tensor *root;   /* where the backward walk starts */
+    char scope[128];       /* prefix of parameter names being declared */
+    size_t scope_ends[16]; /* its length before each push */
     int scope_depth;
     struct plan_buffer *buffers;
     int n_buffers;
-    size_t planned_bytes;       /* size of the block */
-    size_t sum_bytes;           /* what it would be without reuse */
-    int first_guard_failure;    /* index of the call after which a guard was found broken; -1 = none */
+    size_t planned_bytes;    /* size of the block */
+    size_t sum_bytes;        /* what it would be without reuse */
+    int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
 };
 
 /* params may be NULL for graphs without parameters; it is shared, and outlives the graph. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUARD_BYTE 0xA5
+#define GUARD_BYTE  0xA5
 #define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
 
 static int backward_time(const struct graph *g, int call) {
@@ -62,7 +62,8 @@ static enum status choose_kernels(struct graph *g, struct error *e) {
 
 static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, int last) {
     struct plan_buffer *b = &g->buffers[g->n_buffers++];
-    *b = (struct plan_buffer){.bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, .first = first, .last = last};
+    *b = (struct plan_buffer){
+        .bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, .first = first, .last = last};
     return b;
 }
 
@@ -94,7 +95,8 @@ static void extend(struct tensor *t, int time) {
 /* The last moment each value is read. */
 static void value_lifetimes(struct graph *g) {
     int end = 2 * g->n_calls;
-    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->value_last = g->tensors[i]->keep ? end : g->tensors[i]->producer;
+    for (int i = 0; i < g->n_tensors; i++)
+        g->tensors[i]->value_last = g->tensors[i]->keep ? end : g->tensors[i]->producer;
     for (int i = 0; i < g->n_calls; i++) {
         const struct call *c = &g->calls[i];
         for (int j = 0; j < c->n_in; j++) {
@@ -271,7 +273,8 @@ enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     size_t machine = machine_memory_bytes();
     if (machine && g->planned_bytes > machine)
-        return fail(e, ST_USAGE, "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
+        return fail(e, ST_USAGE,
+                    "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
                     g->planned_bytes >> 20, machine >> 20);
     TRY(arena_reserve(&g->memory, g->planned_bytes, e));
     bind_tensors(g);

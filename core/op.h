@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define OP_MAX_IN 8
+#define OP_MAX_IN  8
 #define OP_MAX_OUT 4
 
 enum device { DEVICE_CPU, DEVICE_CUDA, DEVICE_COUNT };
@@ -25,12 +25,12 @@ struct kernel;
 /* What changes from step to step. Lives in device memory and is changed only by ops, so that a step can be captured
  * once and replayed. */
 struct step_state {
-    uint64_t seed;       /* of the run; dropout masks */
-    int64_t step;        /* completed optimiser steps */
-    double lr;           /* of the current update */
-    double grad_norm;    /* global L2 norm before clipping, of the current update */
-    double loss;         /* of the current step */
-    double loss_sum;     /* since the host last reset it */
+    uint64_t seed;    /* of the run; dropout masks */
+    int64_t step;     /* completed optimiser steps */
+    double lr;        /* of the current update */
+    double grad_norm; /* global L2 norm before clipping, of the current update */
+    double loss;      /* of the current step */
+    double loss_sum;  /* since the host last reset it */
     int64_t loss_steps;
     int32_t frozen;      /* 1 after a non-finite loss or gradient norm: updates are skipped from then on */
     int64_t frozen_step; /* the step that froze it */
@@ -39,26 +39,26 @@ struct step_state {
 /* Where and how a walk runs. */
 struct exec {
     enum device device;
-    bool training;             /* dropout acts; false in evaluation graphs */
-    struct step_state *state;  /* device memory; NULL where no op reads it */
-    void *stream;              /* CUDA stream; unused on the CPU */
+    bool training;            /* dropout acts; false in evaluation graphs */
+    struct step_state *state; /* device memory; NULL where no op reads it */
+    void *stream;             /* CUDA stream; unused on the CPU */
 };
 
 /* One recorded op with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
 struct call {
     const struct op *op;
     const struct kernel *kernel;
-    const void *attr;               /* the op's own attribute struct, or NULL */
+    const void *attr; /* the op's own attribute struct, or NULL */
     int n_in, n_out;
-    struct tensor *in[OP_MAX_IN];   /* NULL where an optional input is absent */
+    struct tensor *in[OP_MAX_IN]; /* NULL where an optional input is absent */
     struct tensor *out[OP_MAX_OUT];
-    real *din[OP_MAX_IN];           /* where the gradient of input i goes; NULL = not wanted */
-    uint32_t accumulate;            /* bit i: add to din[i] instead of overwriting it */
-    void *scratch[2];               /* by pass: bytes as kernel->workspace says, contents undefined; NULL if 0 bytes */
-    int index;                      /* position in the graph; the dropout sub-stream */
-    bool active;                    /* the plan's: its gradient is part of the backward walk */
-    bool zero_dout;                 /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
-    int workspace_buffer[2];        /* the plan's */
+    real *din[OP_MAX_IN];    /* where the gradient of input i goes; NULL = not wanted */
+    uint32_t accumulate;     /* bit i: add to din[i] instead of overwriting it */
+    void *scratch[2];        /* by pass: bytes as kernel->workspace says, contents undefined; NULL if 0 bytes */
+    int index;               /* position in the graph; the dropout sub-stream */
+    bool active;             /* the plan's: its gradient is part of the backward walk */
+    bool zero_dout;          /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
+    int workspace_buffer[2]; /* the plan's */
 };
 
 /* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward call. */
@@ -76,14 +76,14 @@ struct cost {
 };
 
 struct op {
-    const char *name;      /* "scan_block" */
-    const char *maths;     /* the equation, one ASCII line */
-    const char *source;    /* paper and equation number, or "" */
-    bool hidden;           /* the template: tested like the others, not shown by `lrnn list` */
-    uint32_t needs_in;     /* bit i: the gradient reads the VALUE of input i */
-    uint32_t needs_out;    /* bit j: the gradient reads the VALUE of output j */
-    uint32_t no_grad_in;   /* bit i: input i never has a gradient (tokens, targets) */
-    uint32_t mutates;      /* bit i: forward writes input i in place (optimiser); such ops have no gradient */
+    const char *name;    /* "scan_block" */
+    const char *maths;   /* the equation, one ASCII line */
+    const char *source;  /* paper and equation number, or "" */
+    bool hidden;         /* the template: tested like the others, not shown by `lrnn list` */
+    uint32_t needs_in;   /* bit i: the gradient reads the VALUE of input i */
+    uint32_t needs_out;  /* bit j: the gradient reads the VALUE of output j */
+    uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
+    uint32_t mutates;    /* bit i: forward writes input i in place (optimiser); such ops have no gradient */
 
     /* Checks shapes and attributes of the recorded inputs and creates the outputs with graph_output(g, c, ...).
      * On a misfit: graph_fail(g, ST_USAGE, ...) naming both numbers; returns nothing else. */
@@ -98,12 +98,12 @@ struct op {
 };
 
 struct kernel {
-    const char *name;      /* "scan_block_cpu"; stored in run records, forced by --kernel */
+    const char *name; /* "scan_block_cpu"; stored in run records, forced by --kernel */
     const struct op *op;
     enum device device;
-    bool reference;        /* plain C, CPU, any size, never tuned; one per op */
-    bool inexact;          /* result may differ from the reference in rounding; false = bit-equal */
-    double tolerance;      /* against the reference, relative to the largest magnitude, in units of machine epsilon of
+    bool reference;   /* plain C, CPU, any size, never tuned; one per op */
+    bool inexact;     /* result may differ from the reference in rounding; false = bit-equal */
+    double tolerance; /* against the reference, relative to the largest magnitude, in units of machine epsilon of
                               `real`; the kernel's file says why */
 
     /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */

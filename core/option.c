@@ -104,7 +104,8 @@ static int edit_distance(const char *a, const char *b) {
     return row[n];
 }
 
-const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i), const void *list) {
+const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i),
+                         const void *list) {
     const char *best = NULL;
     int best_distance = 1000;
     for (int i = 0; i < count; i++) {
@@ -148,9 +149,12 @@ static enum status bad_value(const struct option *o, const char *owner, const ch
         return fail(e, ST_USAGE, "%s: %s=%s is not a number from %s to %s", owner, o->name, value, low, high);
     case OPT_TIME:
         return fail(e, ST_USAGE, "%s: %s=%s is not a time such as 90s, 30m or 2h", owner, o->name, value);
-    case OPT_BOOL: return fail(e, ST_USAGE, "%s: %s=%s is neither yes nor no", owner, o->name, value);
-    case OPT_CHOICE: return fail(e, ST_USAGE, "%s: %s=%s is not one of: %s", owner, o->name, value, o->choices);
-    default: return fail(e, ST_USAGE, "%s: %s is longer than %d bytes", owner, o->name, OPTION_TEXT - 1);
+    case OPT_BOOL:
+        return fail(e, ST_USAGE, "%s: %s=%s is neither yes nor no", owner, o->name, value);
+    case OPT_CHOICE:
+        return fail(e, ST_USAGE, "%s: %s=%s is not one of: %s", owner, o->name, value, o->choices);
+    default:
+        return fail(e, ST_USAGE, "%s: %s is longer than %d bytes", owner, o->name, OPTION_TEXT - 1);
     }
 }
 
@@ -205,11 +209,10 @@ enum status options_default(const struct option *table, void *object, struct err
     return ST_OK;
 }
 
-static enum status parse_pair(const struct option *table, void *object, const char *owner, char *pair,
-                              uint64_t *given, struct error *e) {
+static enum status parse_pair(const struct option *table, void *object, const char *owner, char *pair, uint64_t *given,
+                              struct error *e) {
     char *equals = strchr(pair, '=');
-    if (!equals)
-        return fail(e, ST_USAGE, "%s: '%s' is not of the form name=value", owner, pair);
+    if (!equals) return fail(e, ST_USAGE, "%s: '%s' is not of the form name=value", owner, pair);
     *equals = 0;
     const struct option *o = option_find(table, pair);
     if (!o) return unknown_option(table, owner, pair, e);
@@ -247,13 +250,15 @@ int option_format_value(const struct option *o, const void *object, char *buffer
     case OPT_TIME:
         if ((o->flags & OPT_AUTO) && *(const double *)field == 0) return snprintf(buffer, size, "auto");
         return format_double(*(const double *)field, buffer, size);
-    case OPT_BOOL: return snprintf(buffer, size, "%s", *(const bool *)field ? "yes" : "no");
+    case OPT_BOOL:
+        return snprintf(buffer, size, "%s", *(const bool *)field ? "yes" : "no");
     case OPT_CHOICE: {
         char name[64];
         choice_name(o->choices, *(const int *)field, name, sizeof name);
         return snprintf(buffer, size, "%s", name);
     }
-    case OPT_TEXT_FIELD: return snprintf(buffer, size, "%s", field);
+    case OPT_TEXT_FIELD:
+        return snprintf(buffer, size, "%s", field);
     }
     return 0;
 }

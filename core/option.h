@@ -17,22 +17,22 @@ extern "C" {
 #define OPTION_TEXT 256 /* bytes of an OPT_TEXT field, terminator included */
 
 enum option_type {
-    OPT_INT,    /* int64_t; accepts k, M and G as 1e3, 1e6, 1e9 ("100k") */
-    OPT_REAL,   /* double */
-    OPT_BOOL,   /* bool; yes or no */
-    OPT_CHOICE, /* int; index into the blank-separated `choices` */
+    OPT_INT,        /* int64_t; accepts k, M and G as 1e3, 1e6, 1e9 ("100k") */
+    OPT_REAL,       /* double */
+    OPT_BOOL,       /* bool; yes or no */
+    OPT_CHOICE,     /* int; index into the blank-separated `choices` */
     OPT_TEXT_FIELD, /* char[OPTION_TEXT] */
-    OPT_TIME    /* double seconds; accepts s, m and h ("30m") */
+    OPT_TIME        /* double seconds; accepts s, m and h ("30m") */
 };
 
 enum option_flag {
-    OPT_AXIS = 1,     /* a difficulty axis of a task: profiles and sweeps may vary it */
-    OPT_AUTO = 2,     /* 0 stands for "derived from the sizes"; printed as auto */
-    OPT_RUNTIME = 4   /* does not change results (threads, output folder): left out of the run's identity */
+    OPT_AXIS = 1,   /* a difficulty axis of a task: profiles and sweeps may vary it */
+    OPT_AUTO = 2,   /* 0 stands for "derived from the sizes"; printed as auto */
+    OPT_RUNTIME = 4 /* does not change results (threads, output folder): left out of the run's identity */
 };
 
 struct option {
-    const char *name;    /* with hyphens; the table ends with name == NULL */
+    const char *name; /* with hyphens; the table ends with name == NULL */
     enum option_type type;
     size_t offset;       /* of the field in the object */
     const char *value;   /* default, as text */
@@ -67,7 +67,8 @@ int option_format_value(const struct option *option, const void *object, char *b
 const struct option *option_find(const struct option *table, const char *name);
 
 /* Of `count` names (name_of(list, i)), the one nearest to `name` by edit distance; NULL if none is near. */
-const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i), const void *list);
+const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i),
+                         const void *list);
 
 /* Prints one line an option: name, default, range or choices, help. `prefix` is "--" for flags, "" for keys. */
 void options_print_help(const struct option *table, const char *prefix, FILE *out);

@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #define NAMES_BYTES ((size_t)4 << 20) /* address space for names and records; committed as used */
-#define MAX_PARAMS 4096
+#define MAX_PARAMS  4096
 #define BLOCK_ALIGN 16 /* floats: one cache line */
 
 enum status params_create(struct params *p, struct error *e) {
@@ -52,7 +52,7 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
     for (int i = 0; i < spec->layout.rank; i++) viewed *= spec->layout.dims[i];
     if (p->value || p->n == p->capacity || (spec->layout.rank && viewed != count)) {
         fail(e, ST_FAIL, "parameter '%s' of %" PRId64 " elements cannot be declared: %s", name, count,
-             p->value             ? "memory is already reserved"
+             p->value              ? "memory is already reserved"
              : p->n == p->capacity ? "there are too many parameters"
                                    : "its layout has another number of elements");
         return NULL;
@@ -110,11 +110,16 @@ void param_from_contract(const struct param *param, const double *contract, real
 
 static double draw(const struct init *init, struct rng *r, int64_t element) {
     switch (init->kind) {
-    case INIT_CONST: return init->a;
-    case INIT_UNIFORM: return init->a + (init->b - init->a) * rng_uniform(r);
-    case INIT_NORMAL: return init->a + init->b * rng_normal(r);
-    case INIT_CUSTOM: return init->draw(r, element, init->a, init->b);
-    default: return 0;
+    case INIT_CONST:
+        return init->a;
+    case INIT_UNIFORM:
+        return init->a + (init->b - init->a) * rng_uniform(r);
+    case INIT_NORMAL:
+        return init->a + init->b * rng_normal(r);
+    case INIT_CUSTOM:
+        return init->draw(r, element, init->a, init->b);
+    default:
+        return 0;
     }
 }
 

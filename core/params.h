@@ -36,7 +36,8 @@ struct init {
     enum init_kind kind;
     double a, b;
     double (*draw)(struct rng *r, int64_t element, double a, double b);
-    const char *draws_as; /* share the random numbers of this parameter of the same scope (LRU: gamma follows nu); or NULL */
+    const char
+        *draws_as; /* share the random numbers of this parameter of the same scope (LRU: gamma follows nu); or NULL */
 };
 
 enum param_group {
@@ -57,18 +58,18 @@ struct param_spec {
 struct param {
     const char *name; /* full name, scope included */
     struct param_spec spec;
-    int64_t count;    /* elements */
-    int64_t offset;   /* of its first element in the flat block; a multiple of 16 */
+    int64_t count;  /* elements */
+    int64_t offset; /* of its first element in the flat block; a multiple of 16 */
 };
 
 struct params {
     struct param *list;
     int n, capacity;
-    int64_t floats;       /* length of the flat block, padding included */
-    real *value, *grad;   /* NULL until params_reserve */
+    int64_t floats;     /* length of the flat block, padding included */
+    real *value, *grad; /* NULL until params_reserve */
     real *moment1, *moment2;
-    struct arena names;   /* owns list and strings */
-    struct arena block;   /* owns value, grad, moments */
+    struct arena names; /* owns list and strings */
+    struct arena block; /* owns value, grad, moments */
 };
 
 enum status params_create(struct params *p, struct error *e);

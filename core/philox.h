@@ -15,12 +15,12 @@ extern "C" {
 
 /* Disjoint uses of one seed. Values are part of the numerics version: append, never renumber. */
 enum rng_stream {
-    STREAM_INIT = 1,    /* initial parameters; index = parameter's name hash, position = element */
-    STREAM_DATA = 2,    /* examples of a task; index = example */
-    STREAM_SHUFFLE = 3, /* order of the training examples; index = epoch */
-    STREAM_DROPOUT = 4, /* index = step, one sub-stream an op */
-    STREAM_TABLE = 5,   /* tables a task draws once */
-    STREAM_TEST = 6,    /* inputs of tests */
+    STREAM_INIT = 1,     /* initial parameters; index = parameter's name hash, position = element */
+    STREAM_DATA = 2,     /* examples of a task; index = example */
+    STREAM_SHUFFLE = 3,  /* order of the training examples; index = epoch */
+    STREAM_DROPOUT = 4,  /* index = step, one sub-stream an op */
+    STREAM_TABLE = 5,    /* tables a task draws once */
+    STREAM_TEST = 6,     /* inputs of tests */
     STREAM_BOOTSTRAP = 7 /* resampling of statistics */
 };
 

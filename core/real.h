@@ -10,11 +10,11 @@
 #ifdef LRNN_DOUBLE
 typedef double real;
 #define REAL_IS_DOUBLE 1
-#define REAL_NAME "fp64"
+#define REAL_NAME      "fp64"
 #else
 typedef float real;
 #define REAL_IS_DOUBLE 0
-#define REAL_NAME "fp32"
+#define REAL_NAME      "fp32"
 #endif
 
 #if defined(__CUDACC__)

@@ -12,11 +12,11 @@
 
 struct st_tensor {
     const char *name;
-    bool f64;                          /* stored as F64, else F32 */
+    bool f64; /* stored as F64, else F32 */
     int rank;
     int64_t dims[TENSOR_MAX_RANK];
     int64_t count;
-    const unsigned char *bytes;        /* in the file's image */
+    const unsigned char *bytes; /* in the file's image */
 };
 
 struct st_pair {
@@ -35,7 +35,8 @@ struct safetensors {
 enum status safetensors_read(struct safetensors *st, const char *path, struct error *e);
 
 /* The same from memory; `name` stands for the path in messages. The bytes are copied. */
-enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name, struct error *e);
+enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name,
+                              struct error *e);
 
 void safetensors_free(struct safetensors *st);
 

@@ -8,15 +8,15 @@
 
 enum schedule_kind {
     SCHEDULE_CONSTANT,
-    SCHEDULE_COSINE,       /* per step, to lr_min at `total` */
-    SCHEDULE_COSINE_EPOCH  /* the same, held constant within an epoch (MAD: stepped per epoch) */
+    SCHEDULE_COSINE,      /* per step, to lr_min at `total` */
+    SCHEDULE_COSINE_EPOCH /* the same, held constant within an epoch (MAD: stepped per epoch) */
 };
 
 struct schedule {
     enum schedule_kind kind;
-    double lr, lr_min;       /* peak and floor */
-    int64_t warmup;          /* steps of linear warm-up from 0; 0 = none */
-    int64_t total;           /* steps of the whole run, warm-up included */
+    double lr, lr_min; /* peak and floor */
+    int64_t warmup;    /* steps of linear warm-up from 0; 0 = none */
+    int64_t total;     /* steps of the whole run, warm-up included */
     int64_t steps_per_epoch;
 };
 

@@ -10,7 +10,7 @@
 /* The command line of a run, read but not yet resolved: flags given there stand over a config file's and a profile's. */
 struct args {
     struct config config;
-    char task[CONFIG_TEXT], model[CONFIG_TEXT];      /* texts, possibly empty */
+    char task[CONFIG_TEXT], model[CONFIG_TEXT]; /* texts, possibly empty */
     char config_file[OPTION_TEXT];
     char given_name[ARGS_MAX_GIVEN][32], given_value[ARGS_MAX_GIVEN][OPTION_TEXT]; /* flags of the command line */
     int n_given;

@@ -11,9 +11,9 @@ struct plan {
 };
 
 struct runner_options {
-    int jobs;          /* runs at a time, each in its own process */
-    double limit_s;    /* after this time running runs end as by a budget and no further one starts; 0 = none */
-    double timeout_s;  /* a run longer than this is killed and becomes a row; 0 = none */
+    int jobs;         /* runs at a time, each in its own process */
+    double limit_s;   /* after this time running runs end as by a budget and no further one starts; 0 = none */
+    double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none */
     bool quiet;
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };

@@ -34,8 +34,8 @@ static void checkpoint_path(const struct setup *s, char *path, size_t size) {
 }
 
 static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
-    return sizeof(struct header) + 4 * (size_t)t->params.floats * sizeof(real) + (size_t)n_curve * sizeof(struct curve_point) +
-           sizeof(XXH128_hash_t);
+    return sizeof(struct header) + 4 * (size_t)t->params.floats * sizeof(real) +
+           (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
 }
 
 /* The four blocks of reals in file order. */
@@ -54,10 +54,21 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     size_t size = file_bytes(t, p->n_curve), block = (size_t)t->params.floats * sizeof(real);
     char *bytes = calloc(1, size), *at = bytes;
     if (!bytes) return fail(e, ST_FAIL, "no memory for a checkpoint of %zu MB", size >> 20);
-    struct header h = {.real_bytes = sizeof(real), .curve_point_bytes = sizeof(struct curve_point), .floats = t->params.floats,
-                       .n_curve = p->n_curve, .state = t->state, .best_step = t->best_step, .best_val = t->best_val,
-                       .wall_s = p->wall_s, .data_s = t->data_s, .step_s = t->step_s, .eval_s = t->eval_s,
-                       .train_loss = p->train_loss, .resumed = p->resumed, .solved_step = p->solved_step, .stale = p->stale,
+    struct header h = {.real_bytes = sizeof(real),
+                       .curve_point_bytes = sizeof(struct curve_point),
+                       .floats = t->params.floats,
+                       .n_curve = p->n_curve,
+                       .state = t->state,
+                       .best_step = t->best_step,
+                       .best_val = t->best_val,
+                       .wall_s = p->wall_s,
+                       .data_s = t->data_s,
+                       .step_s = t->step_s,
+                       .eval_s = t->eval_s,
+                       .train_loss = p->train_loss,
+                       .resumed = p->resumed,
+                       .solved_step = p->solved_step,
+                       .stale = p->stale,
                        .gained = p->gained};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
@@ -82,10 +93,11 @@ static const char *defect(const struct trainer *t, const struct run_progress *p,
     if (size < file_bytes(t, 0)) return "it is too short";
     memcpy(h, bytes, sizeof *h);
     if (memcmp(h->magic, MAGIC, sizeof h->magic)) return "it does not begin with " MAGIC;
-    if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) || h->floats != t->params.floats ||
-        strncmp(h->run_id, t->setup->run_id, sizeof h->run_id))
+    if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) ||
+        h->floats != t->params.floats || strncmp(h->run_id, t->setup->run_id, sizeof h->run_id))
         return "it belongs to another run or build";
-    if (h->n_curve < 0 || h->n_curve > p->curve_capacity || size != file_bytes(t, h->n_curve)) return "its length is wrong";
+    if (h->n_curve < 0 || h->n_curve > p->curve_capacity || size != file_bytes(t, h->n_curve))
+        return "its length is wrong";
     XXH128_hash_t sum = XXH3_128bits(bytes, size - sizeof sum), stored;
     memcpy(&stored, bytes + size - sizeof stored, sizeof stored);
     return XXH128_isEqual(sum, stored) ? NULL : "its checksum is wrong";
@@ -137,7 +149,8 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
     const char *why = defect(t, p, bytes, size, &h);
     if (why) {
         snprintf(aside, sizeof aside, "%s.corrupt", path);
-        fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why, aside);
+        fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why,
+                aside);
         if (rename(path, aside) != 0) fprintf(stderr, "lrnn: cannot rename %s: %s\n", path, strerror(errno));
     } else {
         restore(t, p, &h, bytes);

@@ -11,7 +11,6 @@
 #include "kernels/gemm.h"
 #include "kernels/kernel.h"
 
-
 #define MAX_RATES 16
 
 struct bench_flags {
@@ -27,15 +26,18 @@ static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
     {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
-     "end training after this time: running runs are tested as they stand, the rest waits; auto = the profile's", OPT_AUTO},
-    {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never", 0},
+     "end training after this time: running runs are tested as they stand, the rest waits; auto = the profile's",
+     OPT_AUTO},
+    {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
+     0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "list the runs and stop", 0},
     {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "write tables only", 0},
     {0}};
 
 static const struct option extra[] = {
-    {"models", OPT_TEXT_FIELD, 0, "the profile's", 0, 0, NULL, "blank-separated, each with its options: 'bdlru:m=5 lstm'", 0},
+    {"models", OPT_TEXT_FIELD, 0, "the profile's", 0, 0, NULL,
+     "blank-separated, each with its options: 'bdlru:m=5 lstm'", 0},
     {"profile", OPT_CHOICE, 0, "quick", 0, 0, "smoke quick paper", "sizes, grid and budget", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the profile's", 0, 0, NULL, "learning rates of the grid, comma-separated", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
@@ -53,8 +55,10 @@ struct bench {
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct bench *b = context;
-    char *into = !strcmp(name, "models") ? b->flags.models : !strcmp(name, "lr") ? b->flags.rates
-               : !strcmp(name, "profile") ? b->profile_name : NULL;
+    char *into = !strcmp(name, "models")    ? b->flags.models
+                 : !strcmp(name, "lr")      ? b->flags.rates
+                 : !strcmp(name, "profile") ? b->profile_name
+                                            : NULL;
     size_t room = !strcmp(name, "models") ? sizeof b->flags.models : OPTION_TEXT;
     if (!strcmp(name, "seed"))
         return fail(e, ST_USAGE, "bench runs seeds 1..n: use --seeds n, or `lrnn train --seed` for one run");
@@ -111,14 +115,16 @@ static double run_flops(const struct setup *s) {
     size_t bytes;
     if (params_create(&params, &e) != ST_OK) return 0;
     if (graph_create(&graph, &options, &params, &e) == ST_OK &&
-        net_build(&net, &graph, &s->config.net, &choice, &shape, &e) == ST_OK && graph_measure(&graph, &bytes, &e) == ST_OK)
+        net_build(&net, &graph, &s->config.net, &choice, &shape, &e) == ST_OK &&
+        graph_measure(&graph, &bytes, &e) == ST_OK)
         flops = graph_cost(&graph, PASS_FORWARD).flops + graph_cost(&graph, PASS_BACKWARD).flops;
     graph_free(&graph);
     params_free(&params);
     return flops * (double)s->steps;
 }
 
-static enum status add_run(struct bench *b, const char *task, const char *model, double rate, int64_t seed, struct error *e) {
+static enum status add_run(struct bench *b, const char *task, const char *model, double rate, int64_t seed,
+                           struct error *e) {
     struct config config = b->args.config;
     config.lr = rate;
     config.seed = seed;
@@ -191,7 +197,8 @@ static void announce(const struct bench *b, int jobs) {
     double seconds = flops / (rate * 1e9) / jobs;
     const char *unit = seconds < 90 ? "seconds" : seconds < 5400 ? "minutes" : seconds < 129600 ? "hours" : "days";
     double per = seconds < 90 ? 1 : seconds < 5400 ? 60 : seconds < 129600 ? 3600 : 86400;
-    fprintf(stderr, "%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping)\n",
+    fprintf(stderr,
+            "%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping)\n",
             b->plan.setups[0]->task.name, b->profile->name, b->plan.n, jobs, seconds / per, unit);
     fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", b->args.config.out);
 }
@@ -228,9 +235,11 @@ static enum status publish(struct bench *b, struct error *e) {
 
 static enum status run_plan(struct bench *b, struct error *e) {
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, left = 0;
-    struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : cores, .timeout_s = b->flags.timeout,
+    struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : cores,
+                                     .timeout_s = b->flags.timeout,
                                      .limit_s = b->flags.limit > 0 ? b->flags.limit : b->profile->limit_s,
-                                     .quiet = b->args.config.quiet, .retry_failed = b->flags.retry_failed};
+                                     .quiet = b->args.config.quiet,
+                                     .retry_failed = b->flags.retry_failed};
     if (b->flags.dry_run) {
         for (int i = 0; i < b->plan.n; i++) {
             const struct setup *s = b->plan.setups[i];
@@ -253,16 +262,23 @@ static enum status run_plan(struct bench *b, struct error *e) {
 
 static enum status read_arguments(struct bench *b, int argc, char **argv, struct error *e) {
     const char *words[1] = {NULL};
-    const struct flag_set sets[] = {{bench_options, &b->flags}, {backbone_options, &b->args.config},
-                                    {config_options, &b->args.config}};
-    struct cli cli = {.command = &command_bench, .sets = sets, .n_sets = 3, .positional = words, .max_positional = 1,
-                      .extra = extra, .on_flag = on_flag, .context = b};
+    const struct flag_set sets[] = {
+        {bench_options, &b->flags}, {backbone_options, &b->args.config}, {config_options, &b->args.config}};
+    struct cli cli = {.command = &command_bench,
+                      .sets = sets,
+                      .n_sets = 3,
+                      .positional = words,
+                      .max_positional = 1,
+                      .extra = extra,
+                      .on_flag = on_flag,
+                      .context = b};
     TRY(options_default(bench_options, &b->flags, e));
     TRY(config_default(&b->args.config, e));
     snprintf(b->profile_name, sizeof b->profile_name, "quick");
     TRY(cli_parse(&cli, argc, argv, e));
     if (words[0]) snprintf(b->args.task, sizeof b->args.task, "%s", words[0]);
-    if (!words[0]) return fail(e, ST_USAGE, "bench needs a task, for example `lrnn bench s3`; `lrnn list tasks` names them");
+    if (!words[0])
+        return fail(e, ST_USAGE, "bench needs a task, for example `lrnn bench s3`; `lrnn list tasks` names them");
     struct task_choice *task = calloc(1, sizeof *task);
     enum status status = task ? task_parse(task, b->args.task, e) : fail(e, ST_FAIL, "no memory");
     if (status == ST_OK) status = profile_find(task->task->suite, b->profile_name, &b->profile, e);
@@ -285,5 +301,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 }
 
 const struct command command_bench = {
-    .name = "bench", .usage = "bench TASK [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
-    .summary = "train the models of a profile, measure their speed, print the table, draw the plots", .run = run};
+    .name = "bench",
+    .usage = "bench TASK [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
+    .summary = "train the models of a profile, measure their speed, print the table, draw the plots",
+    .run = run};

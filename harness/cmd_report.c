@@ -5,7 +5,6 @@
 #include "harness/cli.h"
 #include "harness/report.h"
 
-
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT];
     int format;
@@ -14,13 +13,12 @@ struct report_flags {
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records", 0},                               \
-        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only this task, as the table calls it", 0},                \
-        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}
+        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only this task, as the table calls it", 0}, {              \
+        "profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0                         \
+    }
 
 static const struct option report_options[] = {
-    COMMON,
-    {"format", OPT_CHOICE, AT(format), "term", 0, 0, "term md latex csv", "of the table", 0},
-    {0}};
+    COMMON, {"format", OPT_CHOICE, AT(format), "term", 0, 0, "term md latex csv", "of the table", 0}, {0}};
 static const struct option plot_options[] = {COMMON, {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {
@@ -31,7 +29,8 @@ static struct report_filter filter_of(const struct report_flags *f) {
 static enum status load(const struct command *command, const struct option *table, struct report_flags *f, int argc,
                         char **argv, const char **word, struct record_set *set, struct error *e) {
     const struct flag_set sets[] = {{table, f}};
-    struct cli cli = {.command = command, .sets = sets, .n_sets = 1, .positional = word, .max_positional = word ? 1 : 0};
+    struct cli cli = {
+        .command = command, .sets = sets, .n_sets = 1, .positional = word, .max_positional = word ? 1 : 0};
     TRY(options_default(table, f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     TRY(records_load(set, f->out, e));
@@ -59,14 +58,19 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     struct report_filter filter = filter_of(&flags);
     enum status status = ST_OK;
     if (!kind || !strcmp(kind, "accuracy")) status = report_plot(&set, &filter, "accuracy", flags.out, e);
-    if (status == ST_OK && (!kind || !strcmp(kind, "table"))) status = report_plot(&set, &filter, "table", flags.out, e);
+    if (status == ST_OK && (!kind || !strcmp(kind, "table")))
+        status = report_plot(&set, &filter, "table", flags.out, e);
     if (kind && strcmp(kind, "accuracy") && strcmp(kind, "table"))
         status = fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
     records_free(&set);
     return status;
 }
 
-const struct command command_report = {.name = "report", .usage = "report [--format term|md|latex|csv] [flags]",
-                                       .summary = "print the table of the run records, export the CSV files", .run = run_report};
-const struct command command_plot = {.name = "plot", .usage = "plot [accuracy|table] [flags]",
-                                     .summary = "draw accuracy over steps, and the table as bars (SVG and PNG)", .run = run_plot};
+const struct command command_report = {.name = "report",
+                                       .usage = "report [--format term|md|latex|csv] [flags]",
+                                       .summary = "print the table of the run records, export the CSV files",
+                                       .run = run_report};
+const struct command command_plot = {.name = "plot",
+                                     .usage = "plot [accuracy|table] [flags]",
+                                     .summary = "draw accuracy over steps, and the table as bars (SVG and PNG)",
+                                     .run = run_plot};

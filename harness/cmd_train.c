@@ -10,7 +10,6 @@
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 
-
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
     {"print-config", OPT_BOOL, 0, "no", 0, 0, NULL, "print the resolved configuration and do nothing", 0},
@@ -61,13 +60,15 @@ static enum status print_result(const struct setup *s, struct error *e) {
         const struct run *r = &record->run;
         if (s->config.json)
             printf("{\"run_id\":\"%s\",\"task\":\"%s\",\"model\":\"%s\",\"status\":\"%s\",\"steps\":%" PRId64
-                   ",\"params\":%" PRId64 ",\"val_acc\":%.6f,\"test_acc\":%.6f,\"test_seq_acc\":%.6f,\"record\":\"%s\"}\n",
-                   r->run_id, s->task.task->name, s->model.model->name, run_status_names[r->status], r->steps, r->params,
-                   isfinite(r->val_acc) ? r->val_acc : 0, isfinite(r->test_acc) ? r->test_acc : 0,
+                   ",\"params\":%" PRId64
+                   ",\"val_acc\":%.6f,\"test_acc\":%.6f,\"test_seq_acc\":%.6f,\"record\":\"%s\"}\n",
+                   r->run_id, s->task.task->name, s->model.model->name, run_status_names[r->status], r->steps,
+                   r->params, isfinite(r->val_acc) ? r->val_acc : 0, isfinite(r->test_acc) ? r->test_acc : 0,
                    isfinite(r->test_seq_acc) ? r->test_seq_acc : 0, path);
         else
             printf("%s %s: %s after %" PRId64 " steps (%s), best at %" PRId64
-                   "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s\nrecord %s\n",
+                   "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64
+                   " parameters; %.0f s\nrecord %s\n",
                    r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,
                    r->test_seq_acc, r->test_last_acc, r->params, r->wall_s, path);
         if (*r->status_detail && !s->config.json) printf("%s\n", r->status_detail);
@@ -91,8 +92,14 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (!r) return fail(e, ST_FAIL, "no memory");
     const char *words[2] = {NULL, NULL};
     const struct flag_set sets[] = {{backbone_options, &r->args.config}, {config_options, &r->args.config}};
-    struct cli cli = {.command = &command_train, .sets = sets, .n_sets = 2, .positional = words, .max_positional = 2,
-                      .extra = extra, .on_flag = on_flag, .context = r};
+    struct cli cli = {.command = &command_train,
+                      .sets = sets,
+                      .n_sets = 2,
+                      .positional = words,
+                      .max_positional = 2,
+                      .extra = extra,
+                      .on_flag = on_flag,
+                      .context = r};
     enum status status = config_default(&r->args.config, e);
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
     if (status == ST_OK && words[0]) snprintf(r->args.task, sizeof r->args.task, "%s", words[0]);
@@ -102,14 +109,17 @@ static enum status run(int argc, char **argv, struct error *e) {
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");
     struct setup *s = status == ST_OK ? setup_make(&r->args.config, r->args.task, r->args.model, e) : NULL;
     if (status == ST_OK && !s) status = e->status;
-    if (s && r->print_config) fputs(s->config_text, stdout);
-    else if (s) status = run_setup(s, e);
+    if (s && r->print_config)
+        fputs(s->config_text, stdout);
+    else if (s)
+        status = run_setup(s, e);
     if (s) setup_free(s);
     free(s);
     free(r);
     return status;
 }
 
-const struct command command_train = {
-    .name = "train", .usage = "train TASK MODEL [flags]", .summary = "train one model on one task and write its run record",
-    .run = run};
+const struct command command_train = {.name = "train",
+                                      .usage = "train TASK MODEL [flags]",
+                                      .summary = "train one model on one task and write its run record",
+                                      .run = run};

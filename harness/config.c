@@ -10,7 +10,7 @@
 #include "harness/version.h"
 
 #define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
-#define AT(field) offsetof(struct config, field)
+#define AT(field)  offsetof(struct config, field)
 
 const struct option config_options[] = {
     {"steps", OPT_INT, AT(steps), "auto", 0, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
@@ -21,23 +21,29 @@ const struct option config_options[] = {
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
     {"beta1", OPT_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "AdamW beta1", 0},
     {"beta2", OPT_REAL, AT(beta2), "0.999", 0, 0.999999, NULL, "AdamW beta2", 0},
-    {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, "constant cosine cosine-epoch", "learning rate over steps", 0},
+    {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, "constant cosine cosine-epoch", "learning rate over steps",
+     0},
     {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up", 0},
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this; 0 = off", 0},
     {"eval-every", OPT_INT, AT(eval_every), "auto", 0, 1e12, NULL,
      "steps between validations; auto = an epoch, at most 200 a run", OPT_AUTO},
-    {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "stop when the validation metric reaches this; 2 = never", 0},
-    {"patience", OPT_INT, AT(patience), "0", 0, 1e9, NULL, "stop after so many validations in a row without a gain; 0 = never", 0},
-    {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric", 0},
+    {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "stop when the validation metric reaches this; 2 = never",
+     0},
+    {"patience", OPT_INT, AT(patience), "0", 0, 1e9, NULL,
+     "stop after so many validations in a row without a gain; 0 = never", 0},
+    {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric",
+     0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of initialisation, data and order", 0},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, REAL_NAME, "of GEMMs", 0},
-    {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task", 0},
+    {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task",
+     0},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
     {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "cpu", 0},
     {"budget", OPT_TIME, AT(budget), "0s", 0, 1e9, NULL, "stop after this time; 0 = no limit", 0},
     {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
      OPT_AUTO | OPT_RUNTIME},
-    {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none", OPT_RUNTIME},
+    {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
+     OPT_RUNTIME},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports", OPT_RUNTIME},
     {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "name noted in the record", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME},
@@ -77,10 +83,14 @@ static enum status config_line(char *line, const char *path, int number, struct 
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
     const char *value = equals + 1;
-    if (!strcmp(line, "task")) snprintf(task->name, sizeof task->name, "%s", value);
-    else if (!strcmp(line, "model")) snprintf(model->name, sizeof model->name, "%s", value);
-    else if (!strncmp(line, "task.", 5)) add_option(task, line + 5, value);
-    else if (!strncmp(line, "model.", 6)) add_option(model, line + 6, value);
+    if (!strcmp(line, "task"))
+        snprintf(task->name, sizeof task->name, "%s", value);
+    else if (!strcmp(line, "model"))
+        snprintf(model->name, sizeof model->name, "%s", value);
+    else if (!strncmp(line, "task.", 5))
+        add_option(task, line + 5, value);
+    else if (!strncmp(line, "model.", 6))
+        add_option(model, line + 6, value);
     else {
         struct error inner = {ST_OK, ""};
         if (config_set(c, line, value, &inner) != ST_OK)
@@ -90,7 +100,8 @@ static enum status config_line(char *line, const char *path, int number, struct 
 }
 
 static void join_named(const struct named *n, char text[CONFIG_TEXT]) {
-    if (*n->name || *n->options) snprintf(text, CONFIG_TEXT, "%.500s%s%.3500s", n->name, *n->options ? ":" : "", n->options);
+    if (*n->name || *n->options)
+        snprintf(text, CONFIG_TEXT, "%.500s%s%.3500s", n->name, *n->options ? ":" : "", n->options);
 }
 
 enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
@@ -103,7 +114,8 @@ enum status config_read(const char *path, struct config *c, char task[CONFIG_TEX
     for (int number = 1; status == ST_OK && fgets(line, sizeof line, file); number++) {
         if (!strchr(line, '\n') && !feof(file))
             status = fail(e, ST_USAGE, "%s line %d is longer than %zu bytes", path, number, sizeof line - 2);
-        else status = config_line(line, path, number, c, &names[0], &names[1], e);
+        else
+            status = config_line(line, path, number, c, &names[0], &names[1], e);
     }
     if (status == ST_OK && ferror(file)) status = fail(e, ST_DATA, "cannot read config file %s to its end", path);
     if (status == ST_OK) {
@@ -185,7 +197,8 @@ static enum status check_fit(const struct setup *s, struct error *e) {
         return fail(e, !strncmp(c->device, "cuda", 4) ? ST_DEVICE : ST_USAGE,
                     "device '%s' is not available in this build; use --device cpu", c->device);
     if (shape->needs_causal && !s->model.model->causal && !c->allow_non_causal)
-        return fail(e, ST_USAGE, "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
+        return fail(e, ST_USAGE,
+                    "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
                     s->task.name, s->model.model->name);
     bool vocabulary = shape->vocab_out > c->net.dim;
     int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
@@ -230,6 +243,10 @@ void setup_free(struct setup *s) {
 
 struct schedule setup_schedule(const struct setup *s) {
     const struct config *c = &s->config;
-    return (struct schedule){.kind = (enum schedule_kind)c->schedule, .lr = c->lr, .lr_min = c->lr_min, .warmup = c->warmup,
-                             .total = s->steps, .steps_per_epoch = s->steps_per_epoch};
+    return (struct schedule){.kind = (enum schedule_kind)c->schedule,
+                             .lr = c->lr,
+                             .lr_min = c->lr_min,
+                             .warmup = c->warmup,
+                             .total = s->steps,
+                             .steps_per_epoch = s->steps_per_epoch};
 }

@@ -42,8 +42,10 @@ void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predi
             m->scored++;
             m->right += last;
             m->truths[want]++;
-            if (last) m->hits[want]++;
-            else m->wrong[got]++;
+            if (last)
+                m->hits[want]++;
+            else
+                m->wrong[got]++;
         }
         m->sequences++;
         m->sequences_right += any && all;

@@ -6,12 +6,12 @@
 #include "core/batch.h"
 
 struct scores {
-    double loss;       /* mean nats over scored positions */
-    double acc;        /* micro: right / scored positions */
-    double macro_acc;  /* as MAD: mean recall of the classes that occur as truth or as a wrong answer, per batch, batches
+    double loss;      /* mean nats over scored positions */
+    double acc;       /* micro: right / scored positions */
+    double macro_acc; /* as MAD: mean recall of the classes that occur as truth or as a wrong answer, per batch, batches
                           weighted by their size (spec/tasks.md 1.2) */
-    double seq_acc;    /* sequences with every scored position right */
-    double last_acc;   /* right at the last scored position of a sequence */
+    double seq_acc;   /* sequences with every scored position right */
+    double last_acc;  /* right at the last scored position of a sequence */
     int64_t sequences, scored;
 };
 

@@ -9,18 +9,36 @@ const char *const profile_names = "smoke quick paper";
     "bdlru:m=1 bdlru:m=2 bdlru:m=3 bdlru:m=4 bdlru:m=5 hlru:m=1 hlru:m=2 hlru:m=3 hlru:m=4 hlru:m=5 lstm lru"
 
 static const struct profile profiles[] = {
-    {.suite = "word-problem", .name = "smoke",
+    {.suite = "word-problem",
+     .name = "smoke",
      .models = "bdlru:m=1,blocks=8 bdlru:m=3,blocks=8 hlru:m=2,channels=8 lstm lru:state=8",
-     .model_options = "", .task_options = "n_train=1000,n_val=100,n_test=100", .flags = "dim=16 epochs=2 batch=32",
-     .rates = "0.002", .seeds = 1,
+     .model_options = "",
+     .task_options = "n_train=1000,n_val=100,n_test=100",
+     .flags = "dim=16 epochs=2 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
      .note = "smoke: tiny sizes, two epochs; shows that everything runs, not how good a model is"},
-    {.suite = "word-problem", .name = "quick", .models = WORD_PROBLEM_MODELS, .model_options = "gate-init=5",
-     .task_options = "", .flags = "steps=9400 eval-every=782 mlp=none decay=0.1 patience=2 min-gain=0.005",
-     .rates = "0.001", .seeds = 1, .limit_s = 540,
-     .note = "quick: one seed, at most 9400 steps (12 epochs of 100k), ended early when two validations bring less than 0.005, "
-             "no MLP, decay 0.1,\ninitial gate weights scaled by 5 in every gated model (the papers: 1), training ends after 9 minutes in all"},
-    {.suite = "word-problem", .name = "paper", .models = WORD_PROBLEM_MODELS, .model_options = "", .task_options = "",
-     .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5", .rates = "0.001,0.0005,0.0001", .seeds = 5,
+    {.suite = "word-problem",
+     .name = "quick",
+     .models = WORD_PROBLEM_MODELS,
+     .model_options = "gate-init=5",
+     .task_options = "",
+     .flags = "steps=9400 eval-every=782 mlp=none decay=0.1 patience=2 min-gain=0.005",
+     .rates = "0.001",
+     .seeds = 1,
+     .limit_s = 540,
+     .note = "quick: one seed, at most 9400 steps (12 epochs of 100k), ended early when two validations bring less "
+             "than 0.005, "
+             "no MLP, decay 0.1,\ninitial gate weights scaled by 5 in every gated model (the papers: 1), training ends "
+             "after 9 minutes in all"},
+    {.suite = "word-problem",
+     .name = "paper",
+     .models = WORD_PROBLEM_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5",
+     .rates = "0.001,0.0005,0.0001",
+     .seeds = 5,
      .note = "paper: AdamW, 3 learning rates x 5 seeds, cosine to 1e-5 over 200 epochs"},
 };
 
@@ -32,6 +50,7 @@ enum status profile_find(const char *suite, const char *name, const struct profi
         *profile = &profiles[i];
         if (!strcmp(profiles[i].name, name)) return ST_OK;
     }
-    if (!suite_known) return fail(e, ST_USAGE, "no bench profile exists for tasks of the suite %s; use `lrnn train`", suite);
+    if (!suite_known)
+        return fail(e, ST_USAGE, "no bench profile exists for tasks of the suite %s; use `lrnn train`", suite);
     return fail(e, ST_USAGE, "unknown profile '%s'; there are: %s", name, profile_names);
 }

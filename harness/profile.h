@@ -7,16 +7,17 @@
 #include "core/status.h"
 
 struct profile {
-    const char *suite;          /* of the task: "word-problem" */
-    const char *name;           /* "smoke", "quick", "paper" */
-    const char *models;         /* blank-separated */
-    const char *model_options;  /* "gate-init=5": set in every model that has the option unless its text sets it; or "" */
-    const char *task_options;   /* "n_train=2000": likewise for the task; or "" */
-    const char *flags;          /* "epochs=12 lr=0.002": defaults under the command line's */
-    const char *rates;          /* learning rates of the grid, comma-separated */
-    int seeds;                  /* 1 .. seeds */
-    double limit_s;             /* of the training of the whole bench; 0 = none */
-    const char *note;           /* one sentence for the table's foot */
+    const char *suite;  /* of the task: "word-problem" */
+    const char *name;   /* "smoke", "quick", "paper" */
+    const char *models; /* blank-separated */
+    const char
+        *model_options;       /* "gate-init=5": set in every model that has the option unless its text sets it; or "" */
+    const char *task_options; /* "n_train=2000": likewise for the task; or "" */
+    const char *flags;        /* "epochs=12 lr=0.002": defaults under the command line's */
+    const char *rates;        /* learning rates of the grid, comma-separated */
+    int seeds;                /* 1 .. seeds */
+    double limit_s;           /* of the training of the whole bench; 0 = none */
+    const char *note;         /* one sentence for the table's foot */
 };
 
 /* The profile of a suite; ST_USAGE naming the known ones. */

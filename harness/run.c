@@ -11,8 +11,8 @@
 #include "harness/version.h"
 #include "kernels/gemm.h"
 
-#define STEP_SAMPLES 512    /* latest step times kept for the medians */
-#define PROGRESS_EVERY 0.2  /* seconds */
+#define STEP_SAMPLES   512 /* latest step times kept for the medians */
+#define PROGRESS_EVERY 0.2 /* seconds */
 
 /* --- signals ------------------------------------------------------------------------------------------------------------ */
 
@@ -54,7 +54,7 @@ struct running {
     struct run_progress progress;
     const struct train_hooks *hooks;
     double began, last_progress, last_checkpoint;
-    double sitting_wall_s;              /* wall time of earlier sittings, when this one began */
+    double sitting_wall_s; /* wall time of earlier sittings, when this one began */
     float step_ms[STEP_SAMPLES];
     int64_t n_steps_here;
     const char *stop_reason;
@@ -72,10 +72,18 @@ static void add_point(struct running *r, enum split split, const struct scores *
     if (p->n_curve == p->curve_capacity) return; /* cannot happen: sized for every validation */
     const struct setup *setup = r->trainer.setup;
     int64_t step = r->trainer.state.step;
-    struct curve_point point = {.step = step, .tokens = step * setup->config.batch * setup->task.shape.T, .wall_s = wall(r),
-                                .split = split, .loss = s->loss, .acc = s->acc, .macro_acc = s->macro_acc,
-                                .seq_acc = s->seq_acc, .last_acc = s->last_acc, .lr = r->trainer.state.lr,
-                                .grad_norm = r->trainer.state.grad_norm, .tok_per_s = NAN};
+    struct curve_point point = {.step = step,
+                                .tokens = step * setup->config.batch * setup->task.shape.T,
+                                .wall_s = wall(r),
+                                .split = split,
+                                .loss = s->loss,
+                                .acc = s->acc,
+                                .macro_acc = s->macro_acc,
+                                .seq_acc = s->seq_acc,
+                                .last_acc = s->last_acc,
+                                .lr = r->trainer.state.lr,
+                                .grad_norm = r->trainer.state.grad_norm,
+                                .tok_per_s = NAN};
     snprintf(point.event, sizeof point.event, "%s", event);
     p->curve[p->n_curve++] = point;
 }
@@ -111,9 +119,12 @@ static void report_progress(struct running *r, bool now) {
     const struct setup *s = t->setup;
     int64_t tokens_here = r->n_steps_here * s->config.batch * s->task.shape.T;
     const struct run_progress *p = &r->progress;
-    struct progress progress = {.step = t->state.step, .steps = s->steps, .loss = t->state.loss,
+    struct progress progress = {.step = t->state.step,
+                                .steps = s->steps,
+                                .loss = t->state.loss,
                                 .acc = p->n_curve ? p->curve[p->n_curve - 1].acc : NAN,
-                                .tok_per_s = (double)tokens_here / (time - r->began), .wall_s = wall(r)};
+                                .tok_per_s = (double)tokens_here / (time - r->began),
+                                .wall_s = wall(r)};
     r->hooks->progress(r->hooks->context, &progress);
     r->last_progress = time;
 }
@@ -165,10 +176,11 @@ static enum status train_loop(struct running *r, struct error *e) {
         if (signal_received() && !r->stop_reason && t->state.step < s->steps) {
             TRY(save(r, e));
             return fail(e, (enum status)(128 + signal_received()),
-                        "stopped at step %" PRId64 " of %" PRId64 "; the same command goes on from there", t->state.step,
-                        s->steps);
+                        "stopped at step %" PRId64 " of %" PRId64 "; the same command goes on from there",
+                        t->state.step, s->steps);
         }
-        if (s->config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->config.checkpoint_every) TRY(save(r, e));
+        if (s->config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->config.checkpoint_every)
+            TRY(save(r, e));
     }
     if (!r->stop_reason) r->stop_reason = "steps";
     return ST_OK;
@@ -204,7 +216,8 @@ static void fill_speed(struct running *r, struct run *row) {
     for (int64_t i = 0; i < n; i++) deviations[i] = fabsf(r->step_ms[i] - (float)row->step_ms_med);
     qsort(deviations, (size_t)n, sizeof *deviations, compare_floats);
     row->step_ms_mad = quantile(deviations, n, 0.5);
-    row->flop_step = graph_cost(&r->trainer.train, PASS_FORWARD).flops + graph_cost(&r->trainer.train, PASS_BACKWARD).flops;
+    row->flop_step =
+        graph_cost(&r->trainer.train, PASS_FORWARD).flops + graph_cost(&r->trainer.train, PASS_BACKWARD).flops;
     if (n) {
         row->tok_per_s = (double)(s->config.batch * s->task.shape.T) / (row->step_ms_med * 1e-3);
         row->tflops = row->flop_step / (row->step_ms_med * 1e-3) * 1e-12;
@@ -339,9 +352,15 @@ static enum status write_record(struct running *r, struct run *row, struct error
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
     record->curve = r->progress.curve;
     record->n_curve = r->progress.n_curve;
-    struct eval_point test = {.step = r->trainer.best_step, .split = SPLIT_TEST, .length = shape->T,
-                              .n = shape->examples[SPLIT_TEST], .loss = r->test.loss, .acc = r->test.acc,
-                              .macro_acc = r->test.macro_acc, .seq_acc = r->test.seq_acc, .last_acc = r->test.last_acc};
+    struct eval_point test = {.step = r->trainer.best_step,
+                              .split = SPLIT_TEST,
+                              .length = shape->T,
+                              .n = shape->examples[SPLIT_TEST],
+                              .loss = r->test.loss,
+                              .acc = r->test.acc,
+                              .macro_acc = r->test.macro_acc,
+                              .seq_acc = r->test.seq_acc,
+                              .last_acc = r->test.last_acc};
     record->evals = &test;
     record->n_evals = r->status == RUN_OK;
     enum status status = record_write(s->config.out, record, e);
@@ -401,7 +420,10 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->config.out, setup->run_id);
     TRY(make_folder(folder, e)); /* an unwritable output is said before training, not after */
-    if (record_check(setup->config.out, setup->run_id) == RECORD_DONE) return ST_OK;
+    if (record_check(setup->config.out, setup->run_id) == RECORD_DONE) {
+        checkpoint_remove(setup);
+        return ST_OK;
+    }
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_FAIL, "no memory for a run");

@@ -16,7 +16,7 @@
 
 #include "harness/bench.h"
 
-#define MAX_JOBS 256
+#define MAX_JOBS    256
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
 
 /* What a child writes; smaller than PIPE_BUF, so writes are whole. */
@@ -71,9 +71,12 @@ static _Noreturn void run_child(struct setup *setup, int fd) {
 /* --- display --------------------------------------------------------------------------------------------------------------- */
 
 static void format_time(double s, char *text, size_t size) {
-    if (s < 90) snprintf(text, size, "%.0fs", s);
-    else if (s < 5400) snprintf(text, size, "%.0fm%02.0fs", floor(s / 60), fmod(s, 60));
-    else snprintf(text, size, "%.0fh%02.0fm", floor(s / 3600), floor(fmod(s, 3600) / 60));
+    if (s < 90)
+        snprintf(text, size, "%.0fs", s);
+    else if (s < 5400)
+        snprintf(text, size, "%.0fm%02.0fs", floor(s / 60), fmod(s, 60));
+    else
+        snprintf(text, size, "%.0fh%02.0fm", floor(s / 3600), floor(fmod(s, 3600) / 60));
 }
 
 static double time_left(const struct runner *r) {
@@ -95,13 +98,16 @@ static void show_line(struct runner *r) {
     if (isfinite(left)) format_time(left, eta, sizeof eta);
     for (int i = 0; i < r->options->jobs; i++) {
         const struct job *j = &r->jobs[i];
-        if (!j->setup || (r->terminal && i != (int)(now / 2) % r->options->jobs)) continue; /* a terminal: jobs in turn */
+        if (!j->setup || (r->terminal && i != (int)(now / 2) % r->options->jobs))
+            continue; /* a terminal: jobs in turn */
         const struct progress *p = &j->last.progress;
         char acc[16] = "-";
         if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.3f", p->acc);
-        fprintf(stderr, "%s[%d/%d] %s lr %g seed %" PRId64 ": step %" PRId64 "/%" PRId64 " loss %.3f acc %s %.0fk tok/s, ETA %s%s",
-                r->terminal ? "\r\033[K" : "", r->done + 1, r->total, j->setup->model_label, j->setup->config.lr,
-                j->setup->config.seed, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3, eta, r->terminal ? "" : "\n");
+        fprintf(
+            stderr,
+            "%s[%d/%d] %s lr %g seed %" PRId64 ": step %" PRId64 "/%" PRId64 " loss %.3f acc %s %.0fk tok/s, ETA %s%s",
+            r->terminal ? "\r\033[K" : "", r->done + 1, r->total, j->setup->model_label, j->setup->config.lr,
+            j->setup->config.seed, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3, eta, r->terminal ? "" : "\n");
     }
     r->last_line = now;
     fflush(stderr);
@@ -247,10 +253,12 @@ static void set_aside_failure(const struct setup *s) {
     struct arena arena = {0};
     struct error e;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    if (record && arena_reserve(&arena, (size_t)64 << 20, &e) == ST_OK && record_read(path, record, &arena, &e) == ST_OK) {
+    if (record && arena_reserve(&arena, (size_t)64 << 20, &e) == ST_OK &&
+        record_read(path, record, &arena, &e) == ST_OK) {
         int64_t status = record->run.status;
         snprintf(aside, sizeof aside, "%s.retried", path);
-        if (status == RUN_KILLED || status == RUN_TIMEOUT || status == RUN_OOM || status == RUN_ERROR) rename(path, aside);
+        if (status == RUN_KILLED || status == RUN_TIMEOUT || status == RUN_OOM || status == RUN_ERROR)
+            rename(path, aside);
     }
     arena_free(&arena);
     free(record);
@@ -262,7 +270,10 @@ static int select_waiting(struct runner *r, struct setup **waiting) {
     for (int i = 0; i < r->plan->n; i++) {
         struct setup *s = r->plan->setups[i];
         if (r->options->retry_failed) set_aside_failure(s);
-        if (record_check(s->config.out, s->run_id) == RECORD_DONE) continue;
+        if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
+            checkpoint_remove(s); /* left when a kill fell between the record and its removal */
+            continue;
+        }
         waiting[n++] = s;
         r->work_total += s->flops;
     }
@@ -303,9 +314,10 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     *failed = r->failed;
     enum status status = ST_OK;
     if (signal_received())
-        status = fail(e, (enum status)(128 + signal_received()), "stopped with %d of %d runs done; the same command goes on",
-                      r->done, r->total);
-    else if (r->write_failed) status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
+        status = fail(e, (enum status)(128 + signal_received()),
+                      "stopped with %d of %d runs done; the same command goes on", r->done, r->total);
+    else if (r->write_failed)
+        status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
     free(waiting);
     free(r);
     return status;

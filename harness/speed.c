@@ -11,9 +11,9 @@
 #include "harness/bench.h"
 #include "harness/version.h"
 
-#define WARM_UP 5        /* steps not counted */
-#define MIN_STEPS 30     /* measured at least */
-#define MAX_STEPS 400
+#define WARM_UP        5  /* steps not counted */
+#define MIN_STEPS      30 /* measured at least */
+#define MAX_STEPS      400
 #define ENOUGH_SECONDS 1.0
 
 static int compare_doubles(const void *a, const void *b) {
@@ -45,7 +45,8 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
     row->threads = threads;
 }
 
-enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row, struct error *e) {
+enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row,
+                              struct error *e) {
     struct trainer *t = calloc(1, sizeof *t);
     if (!t) return fail(e, ST_FAIL, "no memory for a trainer");
     omp_set_num_threads(threads);

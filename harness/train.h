@@ -16,9 +16,9 @@ struct trainer {
     struct net train_net, eval_net;
     struct step_state state;
     struct metrics metrics;
-    struct arena host;            /* segments, metric tables, the best parameters so far */
-    real *best;                   /* copy of params.value at best_step */
-    int64_t best_step;            /* -1 = none yet */
+    struct arena host; /* segments, metric tables, the best parameters so far */
+    real *best;        /* copy of params.value at best_step */
+    int64_t best_step; /* -1 = none yet */
     struct scores best_val;
     double data_s, step_s, eval_s; /* seconds spent */
 };
@@ -67,19 +67,19 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
  * First SIGINT or SIGTERM asks to save and stop; the second ends the process at once. */
 void signals_install(void);
 void signals_raise_stop(void); /* as if SIGTERM had come */
-int signal_received(void); /* 0, SIGINT or SIGTERM */
+int signal_received(void);     /* 0, SIGINT or SIGTERM */
 
 /* --- checkpoints: OUT/checkpoints/<run_id>.ckpt ------------------------------------------------------------------------- */
 
 struct run_progress {
     struct curve_point *curve;
     int64_t n_curve, curve_capacity;
-    double wall_s;         /* of earlier sittings */
-    int64_t resumed;       /* times */
-    int64_t solved_step;   /* first validation at or above the task's solved threshold; -1 */
-    int64_t stale;         /* validations in a row without a gain */
-    double gained;         /* metric at the latest gain; -1 before the first */
-    double train_loss;     /* mean over the last validation interval */
+    double wall_s;       /* of earlier sittings */
+    int64_t resumed;     /* times */
+    int64_t solved_step; /* first validation at or above the task's solved threshold; -1 */
+    int64_t stale;       /* validations in a row without a gain */
+    double gained;       /* metric at the latest gain; -1 before the first */
+    double train_loss;   /* mean over the last validation interval */
     char started[32];
 };
 

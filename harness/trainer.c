@@ -6,8 +6,8 @@
 #include "kernels/kernel.h"
 
 static struct graph_options graph_options_of(const struct setup *s, bool training) {
-    return (struct graph_options){.training = training, .device = DEVICE_CPU, .kernel = s->config.kernel,
-                                  .kernels = kernel_list()};
+    return (struct graph_options){
+        .training = training, .device = DEVICE_CPU, .kernel = s->config.kernel, .kernels = kernel_list()};
 }
 
 static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
@@ -30,8 +30,10 @@ static enum status decay_segments(struct trainer *t, struct adamw_attr *attr, st
         if (p->spec.group == PARAM_CONST) continue;
         double decay = p->spec.group == PARAM_DECAY ? t->setup->config.decay : 0;
         bool joins = n && list[n - 1].decay == decay && i && t->params.list[i - 1].spec.group != PARAM_CONST;
-        if (joins) list[n - 1].count = p->offset + p->count - list[n - 1].offset;
-        else list[n++] = (struct adamw_segment){p->offset, p->count, decay};
+        if (joins)
+            list[n - 1].count = p->offset + p->count - list[n - 1].offset;
+        else
+            list[n++] = (struct adamw_segment){p->offset, p->count, decay};
     }
     attr->segments = list;
     attr->n_segments = n;
@@ -93,7 +95,8 @@ void trainer_free(struct trainer *t) {
 
 /* Examples order(first..first+B) of a split into the net's inputs; rows past the end are filled with ignored targets.
  * Returns the rows in use. */
-static int64_t fill_batch(const struct trainer *t, const struct net *net, enum split split, int64_t first, int64_t epoch) {
+static int64_t fill_batch(const struct trainer *t, const struct net *net, enum split split, int64_t first,
+                          int64_t epoch) {
     const struct setup *s = t->setup;
     int64_t B = s->config.batch, T = s->task.shape.T, n = s->task.shape.examples[split];
     int64_t rows = n - first < B ? n - first : B;
@@ -107,7 +110,8 @@ static int64_t fill_batch(const struct trainer *t, const struct net *net, enum s
             continue;
         }
         uint64_t index = (uint64_t)(first + b);
-        if (split == SPLIT_TRAIN) index = permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, index, (uint64_t)n);
+        if (split == SPLIT_TRAIN)
+            index = permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, index, (uint64_t)n);
         s->task.task->fill(s->task.inst, split, (int64_t)index, &x);
     }
     return rows;
@@ -158,7 +162,8 @@ static bool all_finite(const real *x, int64_t n) {
 
 const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
     for (int i = 0; i < t->params.n; i++)
-        if (!all_finite(t->params.value + t->params.list[i].offset, t->params.list[i].count)) return t->params.list[i].name;
+        if (!all_finite(t->params.value + t->params.list[i].offset, t->params.list[i].count))
+            return t->params.list[i].name;
     fill_step(t, step);
     struct exec x = {.device = DEVICE_CPU, .training = true, .state = &t->state};
     for (int i = 0; i < t->train.n_calls; i++) {
@@ -170,6 +175,7 @@ const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
     }
     graph_backward(&t->train, &t->state);
     for (int i = 0; i < t->params.n; i++)
-        if (!all_finite(t->params.grad + t->params.list[i].offset, t->params.list[i].count)) return t->params.list[i].name;
+        if (!all_finite(t->params.grad + t->params.list[i].offset, t->params.list[i].count))
+            return t->params.list[i].name;
     return NULL;
 }

@@ -12,7 +12,7 @@
 #include "core/real_math.h"
 #include "kernels/kernel.h"
 
-#define GATE_INLINE static inline __attribute__((always_inline))
+#define GATE_INLINE  static inline __attribute__((always_inline))
 #define GATE_MIN_SUM ((real)1e-12) /* of relu gates */
 
 /* Whether the gradient subtracts sum_l a_l da_l: whether the row is divided by its sum. */

@@ -23,8 +23,8 @@ const struct op *op_find(const char *name);
 const struct kernel *kernel_find(const char *name);
 const struct kernel *kernel_reference(const struct op *op);
 
-#define OP(name) extern const struct op op_##name;
-#define KERNEL(name) extern const struct kernel kernel_##name;
+#define OP(name)          extern const struct op op_##name;
+#define KERNEL(name)      extern const struct kernel kernel_##name;
 #define KERNEL_CUDA(name) extern const struct kernel kernel_##name;
 #include "kernels/list.def"
 #undef OP
@@ -55,8 +55,18 @@ struct tensor *sub(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *mul(struct graph *g, struct tensor *a, struct tensor *b);
 
 enum activation {
-    ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_SILU, ACT_GELU_TANH, ACT_GELU_ERF, ACT_SOFTPLUS,
-    ACT_EXP, ACT_NEG, ACT_SIN, ACT_COS, ACT_COUNT
+    ACT_RELU,
+    ACT_SIGMOID,
+    ACT_TANH,
+    ACT_SILU,
+    ACT_GELU_TANH,
+    ACT_GELU_ERF,
+    ACT_SOFTPLUS,
+    ACT_EXP,
+    ACT_NEG,
+    ACT_SIN,
+    ACT_COS,
+    ACT_COUNT
 };
 extern const char *const activation_names[ACT_COUNT]; /* "relu", "sigmoid", ... */
 

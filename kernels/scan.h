@@ -11,12 +11,12 @@ struct scan_attr {
     enum companion_layout layout; /* scan_companion alone */
 };
 
-#define SCAN_ORDER_MAX 8         /* largest m the CPU kernels are compiled for; beyond, the reference computes */
-#define SCAN_VECTOR 16           /* strips are multiples of this many channels, but for the last */
-#define SCAN_WIDTH 256           /* most channels of a strip, so that a time step stays in L1 */
-#define SCAN_STRIDE 272          /* of rows of channels in stack buffers; constant, and no power of two for L1's sets */
-#define SCAN_STATES (SCAN_ORDER_MAX * SCAN_STRIDE)      /* m rows */
-#define SCAN_GATES ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
+#define SCAN_ORDER_MAX      8   /* largest m the CPU kernels are compiled for; beyond, the reference computes */
+#define SCAN_VECTOR         16  /* strips are multiples of this many channels, but for the last */
+#define SCAN_WIDTH          256 /* most channels of a strip, so that a time step stays in L1 */
+#define SCAN_STRIDE         272 /* of rows of channels in stack buffers; constant, and no power of two for L1's sets */
+#define SCAN_STATES         (SCAN_ORDER_MAX * SCAN_STRIDE)       /* m rows */
+#define SCAN_GATES          ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
 #define SCAN_PREFETCH_BYTES 2048 /* how far ahead of use gates are asked for; more evicts, less comes late */
 
 /* Helpers that 64 specialised walks call: inlined into each they would double its size. */
@@ -94,16 +94,33 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
     SCAN_GATE(name, walk, none, GATE_NONE, layout)                                                                     \
     static void (*const name[GATE_COUNT][SCAN_ORDER_MAX])(const struct scan_task *s) = {                               \
         SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), SCAN_ROW(name##_relu), SCAN_ROW(name##_none)};
-#define SCAN_ROW(f) {f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8}
+#define SCAN_ROW(f)                                                                                                    \
+    { f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8 }
 #define SCAN_GATE(name, walk, suffix, gate, layout)                                                                    \
-    static void name##_##suffix##1(const struct scan_task *s) { walk(1, gate, layout, s); }                            \
-    static void name##_##suffix##2(const struct scan_task *s) { walk(2, gate, layout, s); }                            \
-    static void name##_##suffix##3(const struct scan_task *s) { walk(3, gate, layout, s); }                            \
-    static void name##_##suffix##4(const struct scan_task *s) { walk(4, gate, layout, s); }                            \
-    static void name##_##suffix##5(const struct scan_task *s) { walk(5, gate, layout, s); }                            \
-    static void name##_##suffix##6(const struct scan_task *s) { walk(6, gate, layout, s); }                            \
-    static void name##_##suffix##7(const struct scan_task *s) { walk(7, gate, layout, s); }                            \
-    static void name##_##suffix##8(const struct scan_task *s) { walk(8, gate, layout, s); }
+    static void name##_##suffix##1(const struct scan_task *s) {                                                        \
+        walk(1, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##2(const struct scan_task *s) {                                                        \
+        walk(2, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##3(const struct scan_task *s) {                                                        \
+        walk(3, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##4(const struct scan_task *s) {                                                        \
+        walk(4, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##5(const struct scan_task *s) {                                                        \
+        walk(5, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##6(const struct scan_task *s) {                                                        \
+        walk(6, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##7(const struct scan_task *s) {                                                        \
+        walk(7, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
+    static void name##_##suffix##8(const struct scan_task *s) {                                                        \
+        walk(8, gate, layout, s);                                                                                      \
+    }
 
 LRNN_INLINE bool scan_cpu_applicable(const struct call *c, const char **why) {
     *why = "m is larger than 8";

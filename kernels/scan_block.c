@@ -10,7 +10,6 @@
 #include "kernels/dense.h"
 #include "kernels/scan.h"
 
-
 const char *const gate_names = "softmax sigmoid relu none";
 
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
@@ -29,8 +28,10 @@ static void scan_block_infer(struct graph *g, struct call *c) {
     else if (z->rank != 3 || v->rank != 3)
         graph_fail(g, ST_USAGE, "scan_block: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank, v->rank);
     else if (z->dims[0] != v->dims[0] || z->dims[1] != v->dims[1])
-        graph_fail(g, ST_USAGE, "scan_block: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
-                   ") in batch and length; they must agree", z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
+        graph_fail(g, ST_USAGE,
+                   "scan_block: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
+                   ") in batch and length; they must agree",
+                   z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
     else if (z->dims[2] != gates)
         graph_fail(g, ST_USAGE, "scan_block: z is %" PRId64 " wide, expected m*(m+1)*blocks = %" PRId64, z->dims[2],
                    gates);

@@ -27,15 +27,19 @@ static void scan_companion_infer(struct graph *g, struct call *c) {
         graph_fail(g, ST_USAGE, "scan_companion: channels=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N,
                    a->m);
     else if (z->rank != 3 || v->rank != 3)
-        graph_fail(g, ST_USAGE, "scan_companion: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank, v->rank);
+        graph_fail(g, ST_USAGE, "scan_companion: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank,
+                   v->rank);
     else if (z->dims[0] != v->dims[0] || z->dims[1] != v->dims[1])
-        graph_fail(g, ST_USAGE, "scan_companion: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
-                   ") in batch and length; they must agree", z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
+        graph_fail(g, ST_USAGE,
+                   "scan_companion: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
+                   ") in batch and length; they must agree",
+                   z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
     else if (z->dims[2] != (a->m + 1) * a->N)
         graph_fail(g, ST_USAGE, "scan_companion: z is %" PRId64 " wide, expected (m+1)*channels = %" PRId64, z->dims[2],
                    (a->m + 1) * a->N);
     else if (v->dims[2] != a->N)
-        graph_fail(g, ST_USAGE, "scan_companion: v is %" PRId64 " wide, expected channels = %" PRId64, v->dims[2], a->N);
+        graph_fail(g, ST_USAGE, "scan_companion: v is %" PRId64 " wide, expected channels = %" PRId64, v->dims[2],
+                   a->N);
     else
         graph_output(g, c, DT_REAL, 3, (int64_t[]){v->dims[0], v->dims[1], a->m * a->N});
 }
@@ -54,9 +58,10 @@ static bool scan_companion_example(struct graph *g, int64_t n, int variant) {
         int64_t B, T, N, m; /* 0 = n */
         enum gate gate;
     } cases[] = {
-        {2, 0, 3, 1, GATE_SOFTMAX}, {2, 3, 0, 2, GATE_SOFTMAX}, {1, 0, 17, 3, GATE_SOFTMAX}, {3, 7, 0, 5, GATE_SOFTMAX},
-        {1, 9, 0, 8, GATE_SOFTMAX}, {2, 11, 5, 9, GATE_SOFTMAX}, {2, 0, 3, 2, GATE_SIGMOID}, {2, 3, 0, 5, GATE_SIGMOID},
-        {2, 0, 3, 5, GATE_RELU},    {2, 3, 0, 1, GATE_RELU},     {2, 4, 0, 2, GATE_NONE},    {1, 5, 0, 3, GATE_NONE},
+        {2, 0, 3, 1, GATE_SOFTMAX}, {2, 3, 0, 2, GATE_SOFTMAX}, {1, 0, 17, 3, GATE_SOFTMAX},
+        {3, 7, 0, 5, GATE_SOFTMAX}, {1, 9, 0, 8, GATE_SOFTMAX}, {2, 11, 5, 9, GATE_SOFTMAX},
+        {2, 0, 3, 2, GATE_SIGMOID}, {2, 3, 0, 5, GATE_SIGMOID}, {2, 0, 3, 5, GATE_RELU},
+        {2, 3, 0, 1, GATE_RELU},    {2, 4, 0, 2, GATE_NONE},    {1, 5, 0, 3, GATE_NONE},
     };
     const int n_cases = (int)(sizeof cases / sizeof cases[0]);
     if (variant >= 2 * n_cases) return false;

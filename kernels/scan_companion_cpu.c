@@ -32,8 +32,7 @@ GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct sc
         int64_t prev = t ? N : 0;
         scan_prefetch(s, t + ahead, s->T);
 #pragma omp simd
-        for (int64_t k = 0; k < s->width; k++)
-            step_forward(m, gate, layout, N, z + k, v[k], h_prev + k, prev, h + k);
+        for (int64_t k = 0; k < s->width; k++) step_forward(m, gate, layout, N, z + k, v[k], h_prev + k, prev, h + k);
     }
 }
 

@@ -30,8 +30,10 @@ static bool transition_fits(struct graph *g, const struct op *op, const struct t
         graph_fail(g, ST_USAGE, "%s: a has %" PRId64 " channels and x %" PRId64 "; they must agree", op->name,
                    tensor_cols(a), x->dims[2]);
     } else if (a->rank == 3 && (a->dims[0] != x->dims[0] || a->dims[1] != x->dims[1])) {
-        graph_fail(g, ST_USAGE, "%s: a is (%" PRId64 ",%" PRId64 ") and x (%" PRId64 ",%" PRId64
-                   ") in batch and length; they must agree", op->name, a->dims[0], a->dims[1], x->dims[0], x->dims[1]);
+        graph_fail(g, ST_USAGE,
+                   "%s: a is (%" PRId64 ",%" PRId64 ") and x (%" PRId64 ",%" PRId64
+                   ") in batch and length; they must agree",
+                   op->name, a->dims[0], a->dims[1], x->dims[0], x->dims[1]);
     } else {
         return true;
     }
@@ -54,8 +56,9 @@ static void scan_diag_complex_infer(struct graph *g, struct call *c) {
         return;
     }
     if (tensor_count(c->in[2]) != tensor_count(c->in[3]) || c->in[2]->dims[1] != c->in[3]->dims[1]) {
-        graph_fail(g, ST_USAGE, "scan_diag_complex: the planes of x hold %" PRId64 " and %" PRId64
-                   " elements; they must agree", tensor_count(c->in[2]), tensor_count(c->in[3]));
+        graph_fail(g, ST_USAGE,
+                   "scan_diag_complex: the planes of x hold %" PRId64 " and %" PRId64 " elements; they must agree",
+                   tensor_count(c->in[2]), tensor_count(c->in[3]));
         return;
     }
     graph_output(g, c, DT_REAL, 3, c->in[2]->dims);

@@ -50,9 +50,7 @@ static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
 }
 
 static bool scan_lstm_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, H; /* 0 = n */
-    } cases[] = {{2, 0, 3}, {2, 3, 0}, {0, 2, 4}};
+    static const struct { int64_t B, T, H; /* 0 = n */ } cases[] = {{2, 0, 3}, {2, 3, 0}, {0, 2, 4}};
     if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
     int64_t B = cases[variant].B, T = cases[variant].T, H = cases[variant].H;
     if (B == 0) B = n;

@@ -10,7 +10,7 @@
 #include "kernels/kernel.h"
 #include "kernels/parallel.h"
 
-#define MAX_TILES 8
+#define MAX_TILES  8
 #define BATCH_TILE 32   /* least rows of a batch tile: OpenBLAS packs wh anew in each product */
 #define TOKEN_TILE 1024 /* least rows of a token tile */
 

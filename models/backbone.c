@@ -14,8 +14,10 @@
 const struct option backbone_options[] = {
     {"dim", OPT_INT, offsetof(struct backbone, dim), "128", 1, 1 << 16, NULL, "model width D", 0},
     {"layers", OPT_INT, offsetof(struct backbone, layers), "1", 1, 256, NULL, "blocks of [mixer, MLP]", 0},
-    {"mlp", OPT_CHOICE, offsetof(struct backbone, mlp), "swiglu", 0, 0, "none swiglu gelu", "channel mixer after each mixer", 0},
-    {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm", "pre-norm of each branch", 0},
+    {"mlp", OPT_CHOICE, offsetof(struct backbone, mlp), "swiglu", 0, 0, "none swiglu gelu",
+     "channel mixer after each mixer", 0},
+    {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
+     "pre-norm of each branch", 0},
     {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0, "mad-lm", "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
     {0}};
@@ -83,7 +85,8 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *b
     int64_t rows[2] = {shape->B, shape->T}, V = shape->vocab_out;
     net->tokens = graph_input_ids(g, "tokens", 2, rows, (int32_t)shape->vocab_in, false);
     net->targets = graph_input_ids(g, "targets", 2, rows, (int32_t)V, true);
-    struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding", .rank = 2,
+    struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
+                                                               .rank = 2,
                                                                .dims = {shape->vocab_in, b->dim},
                                                                .init = {.kind = INIT_NORMAL, .b = 0.02}});
     struct tensor *x = embedding(g, net->tokens, table);

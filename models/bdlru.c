@@ -20,9 +20,11 @@ struct bdlru {
 static const struct option options[] = {
     {"blocks", OPT_INT, offsetof(struct bdlru, blocks), "64", 1, 1 << 20, NULL, "number of blocks N", 0},
     {"m", OPT_INT, offsetof(struct bdlru, m), "5", 1, 64, NULL, "block size", 0},
-    {"gate", OPT_CHOICE, offsetof(struct bdlru, gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser f", 0},
+    {"gate", OPT_CHOICE, offsetof(struct bdlru, gate), "softmax", 0, 0, "softmax sigmoid relu none",
+     "gate normaliser f", 0},
     {"selective", OPT_BOOL, offsetof(struct bdlru, selective), "yes", 0, 0, NULL, "gates depend on the input", 0},
-    {"gate-init", OPT_REAL, offsetof(struct bdlru, gate_init), "1", 0, 1000, NULL, "factor on the initial gates.weight", 0},
+    {"gate-init", OPT_REAL, offsetof(struct bdlru, gate_init), "1", 0, 1000, NULL, "factor on the initial gates.weight",
+     0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -68,7 +70,8 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 const struct model model_bdlru = {
     .name = "bdlru",
     .summary = "block-diagonal linear recurrence, selective normalised m x m gates (H-LRU/BD-LRU paper)",
-    .equation = "h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i];  a_t = normalise(W_g x_t + b_g);  y_t = W_o h_t",
+    .equation =
+        "h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i];  a_t = normalise(W_g x_t + b_g);  y_t = W_o h_t",
     .options = options,
     .inst_bytes = sizeof(struct bdlru),
     .causal = true,

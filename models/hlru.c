@@ -20,11 +20,13 @@ struct hlru {
 static const struct option options[] = {
     {"channels", OPT_INT, offsetof(struct hlru, channels), "128", 1, 1 << 20, NULL, "number of channels N", 0},
     {"m", OPT_INT, offsetof(struct hlru, m), "5", 1, 64, NULL, "order: lags looked back", 0},
-    {"gate", OPT_CHOICE, offsetof(struct hlru, gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser f", 0},
+    {"gate", OPT_CHOICE, offsetof(struct hlru, gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser f",
+     0},
     {"selective", OPT_BOOL, offsetof(struct hlru, selective), "yes", 0, 0, NULL, "gates depend on the input", 0},
     {"layout", OPT_CHOICE, offsetof(struct hlru, layout), "companion", 0, 0, "companion observer",
      "Eq. 3 or its transpose, the printed listing", 0},
-    {"gate-init", OPT_REAL, offsetof(struct hlru, gate_init), "1", 0, 1000, NULL, "factor on the initial gates.weight", 0},
+    {"gate-init", OPT_REAL, offsetof(struct hlru, gate_init), "1", 0, 1000, NULL, "factor on the initial gates.weight",
+     0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -68,7 +70,8 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 const struct model model_hlru = {
     .name = "hlru",
     .summary = "higher-order linear recurrence, selective normalised gates over m lags (H-LRU/BD-LRU paper)",
-    .equation = "h_t = sum_i a_{i,t} h_{t-i} + a_{0,t} v_t;  a_t = normalise(W_g x_t + b_g);  y_t = W_o (h_t .. h_{t-m+1})",
+    .equation =
+        "h_t = sum_i a_{i,t} h_{t-i} + a_{0,t} v_t;  a_t = normalise(W_g x_t + b_g);  y_t = W_o (h_t .. h_{t-m+1})",
     .options = options,
     .inst_bytes = sizeof(struct hlru),
     .causal = true,

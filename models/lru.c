@@ -41,13 +41,16 @@ static double draw_gamma(struct rng *r, int64_t element, double a, double b) {
 
 static struct tensor *dynamics(struct graph *g, const char *name, int64_t n,
                                double (*draw)(struct rng *, int64_t, double, double), const char *draws_as) {
-    return graph_param(g, &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_NO_DECAY,
+    return graph_param(g, &(struct param_spec){.name = name,
+                                               .rank = 1,
+                                               .dims = {n},
+                                               .group = PARAM_NO_DECAY,
                                                .init = {.kind = INIT_CUSTOM, .draw = draw, .draws_as = draws_as}});
 }
 
 static struct tensor *normal_weight(struct graph *g, const char *name, int64_t out, int64_t in, double sd) {
-    return graph_param(g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in},
-                                               .init = {.kind = INIT_NORMAL, .b = sd}});
+    return graph_param(
+        g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .init = {.kind = INIT_NORMAL, .b = sd}});
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
@@ -80,7 +83,8 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 const struct model model_lru = {
     .name = "lru",
     .summary = "linear recurrent unit: complex diagonal, not selective (Orvieto et al. 2023)",
-    .equation = "h_t = lambda h_{t-1} + exp(gamma) (B x_t);  lambda = exp(-exp(nu) + i exp(theta));  y_t = Re(C h_t) + skip x_t",
+    .equation = "h_t = lambda h_{t-1} + exp(gamma) (B x_t);  lambda = exp(-exp(nu) + i exp(theta));  y_t = Re(C h_t) + "
+                "skip x_t",
     .options = options,
     .inst_bytes = sizeof(struct lru),
     .causal = true,

@@ -12,7 +12,8 @@ struct lstm {
 };
 
 static const struct option options[] = {
-    {"hidden", OPT_INT, offsetof(struct lstm, hidden), "auto", 0, 1 << 20, NULL, "hidden width H; auto = D", OPT_AUTO}, {0}};
+    {"hidden", OPT_INT, offsetof(struct lstm, hidden), "auto", 0, 1 << 20, NULL, "hidden width H; auto = D", OPT_AUTO},
+    {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     (void)e;
@@ -26,8 +27,10 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct lstm *o = inst;
     int64_t H = o->hidden, D = x->dims[2];
     struct init uniform = init_linear(H, 1); /* everything, the biases and wx included, is drawn by H */
-    struct tensor *wx = graph_param(g, &(struct param_spec){.name = "wx", .rank = 2, .dims = {4 * H, D}, .init = uniform});
-    struct tensor *wh = graph_param(g, &(struct param_spec){.name = "wh", .rank = 2, .dims = {4 * H, H}, .init = uniform});
+    struct tensor *wx =
+        graph_param(g, &(struct param_spec){.name = "wx", .rank = 2, .dims = {4 * H, D}, .init = uniform});
+    struct tensor *wh =
+        graph_param(g, &(struct param_spec){.name = "wh", .rank = 2, .dims = {4 * H, H}, .init = uniform});
     struct tensor *bx = vector(g, "bx", 4 * H, uniform, AS_CONTRACT);
     struct tensor *bh = vector(g, "bh", 4 * H, uniform, AS_CONTRACT);
     struct tensor *h = scan_lstm(g, linear(g, x, wx, bx), wh, bh);
@@ -42,7 +45,8 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 const struct model model_lstm = {
     .name = "lstm",
     .summary = "long short-term memory, PyTorch's gates and initialisation (Hochreiter & Schmidhuber 1997)",
-    .equation = "c_t = sig(f) c_{t-1} + sig(i) tanh(g);  h_t = sig(o) tanh(c_t);  (i,f,g,o) = W_x x_t + b_x + W_h h_{t-1} + b_h",
+    .equation = "c_t = sig(f) c_{t-1} + sig(i) tanh(g);  h_t = sig(o) tanh(c_t);  (i,f,g,o) = W_x x_t + b_x + W_h "
+                "h_{t-1} + b_h",
     .options = options,
     .inst_bytes = sizeof(struct lstm),
     .causal = true,

@@ -10,13 +10,13 @@ struct dims {
 };
 
 struct model {
-    const char *name;            /* "bdlru" */
-    const char *summary;         /* one line, ends with the paper's short cite */
-    const char *equation;        /* ASCII, may have several lines */
+    const char *name;             /* "bdlru" */
+    const char *summary;          /* one line, ends with the paper's short cite */
+    const char *equation;         /* ASCII, may have several lines */
     const struct option *options; /* the config keys of spec/mixers.md; ends with name == NULL */
-    size_t inst_bytes;           /* size of the parsed options; at most MODEL_INST_BYTES */
-    bool causal;                 /* output at t depends on inputs up to t only */
-    bool hidden;                 /* the template: tested like the others, not shown by `lrnn list` */
+    size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
+    bool causal;                  /* output at t depends on inputs up to t only */
+    bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
 
     /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
@@ -48,9 +48,9 @@ enum norm_kind { NORM_RMS, NORM_LAYER };
 enum backbone_kind { BACKBONE_MAD_LM };
 
 struct backbone {
-    int64_t dim, layers;     /* D; number of [mixer, MLP] blocks */
-    int mlp, norm, kind;     /* the enums above */
-    double dropout;          /* on each residual branch; training only */
+    int64_t dim, layers; /* D; number of [mixer, MLP] blocks */
+    int mlp, norm, kind; /* the enums above */
+    double dropout;      /* on each residual branch; training only */
 };
 
 extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout */
@@ -63,11 +63,11 @@ struct net_shape {
 
 /* A recorded net: tensors of one graph. */
 struct net {
-    struct tensor *tokens;       /* (B,T) ids, filled by the caller */
-    struct tensor *targets;      /* (B,T) ids or IGNORED, filled by the caller */
-    struct tensor *logits;       /* (B,T,V) */
-    struct tensor *loss;         /* [1]; the root */
-    struct tensor *predictions;  /* (B,T) ids */
+    struct tensor *tokens;      /* (B,T) ids, filled by the caller */
+    struct tensor *targets;     /* (B,T) ids or IGNORED, filled by the caller */
+    struct tensor *logits;      /* (B,T,V) */
+    struct tensor *loss;        /* [1]; the root */
+    struct tensor *predictions; /* (B,T) ids */
 };
 
 /* Records embedding, layers, head and loss on the graph (spec/tasks.md 1.1, MAD language model: embedding N(0, 0.02),

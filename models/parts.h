@@ -15,8 +15,9 @@ static inline struct init init_linear(int64_t fan_in, double gain) {
 /* Weight [out][in] of that initialisation, decayed, stored by `layout`. */
 static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
                                     struct layout layout) {
-    return graph_param(g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .layout = layout,
-                                               .init = init_linear(in, gain)});
+    return graph_param(
+        g, &(struct param_spec){
+               .name = name, .rank = 2, .dims = {out, in}, .layout = layout, .init = init_linear(in, gain)});
 }
 
 /* Vector [n], decayed like the weights (MAD decays every parameter). */

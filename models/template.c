@@ -16,8 +16,9 @@ struct template_mixer {
     double gain;
 };
 
-static const struct option options[] = {
-    {"gain", OPT_REAL, offsetof(struct template_mixer, gain), "1", -1000, 1000, NULL, "initial gain of every channel", 0}, {0}};
+static const struct option options[] = {{"gain", OPT_REAL, offsetof(struct template_mixer, gain), "1", -1000, 1000,
+                                         NULL, "initial gain of every channel", 0},
+                                        {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     (void)inst, (void)d, (void)e;

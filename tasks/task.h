@@ -8,16 +8,16 @@
 #include "core/option.h"
 
 struct task_shape {
-    int64_t T;                       /* positions of the model's input */
-    int64_t vocab_in, vocab_out;     /* ids; vocab_in 0 = real-valued input of `channels` channels */
+    int64_t T;                   /* positions of the model's input */
+    int64_t vocab_in, vocab_out; /* ids; vocab_in 0 = real-valued input of `channels` channels */
     int64_t channels;
-    bool per_sequence;               /* one label a sequence instead of one target a position */
-    bool needs_causal;               /* a target must not depend on later inputs */
-    int64_t examples[SPLIT_COUNT];   /* in each split */
-    double chance;                   /* primary metric of uniform guessing */
-    double floor;                    /* primary metric of the best trivial answer (spec of the task says which) */
-    double solved;                   /* primary metric at or above which a run counts as solved */
-    const char *metric;              /* primary metric: "acc" (micro, scored tokens) or "macro_acc" */
+    bool per_sequence;             /* one label a sequence instead of one target a position */
+    bool needs_causal;             /* a target must not depend on later inputs */
+    int64_t examples[SPLIT_COUNT]; /* in each split */
+    double chance;                 /* primary metric of uniform guessing */
+    double floor;                  /* primary metric of the best trivial answer (spec of the task says which) */
+    double solved;                 /* primary metric at or above which a run counts as solved */
+    const char *metric;            /* primary metric: "acc" (micro, scored tokens) or "macro_acc" */
 };
 
 struct task_alias {
@@ -25,13 +25,13 @@ struct task_alias {
 };
 
 struct task {
-    const char *name, *summary;          /* summary ends with the source's short cite */
-    const char *suite;                   /* "word-problem", "mad", ... */
-    bool hidden;                         /* the template: tested like the others, not shown by `lrnn list` */
-    int version;                         /* part of a run's identity: raised when examples change */
+    const char *name, *summary; /* summary ends with the source's short cite */
+    const char *suite;          /* "word-problem", "mad", ... */
+    bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
+    int version;                /* part of a run's identity: raised when examples change */
     const struct option *options;
-    size_t inst_bytes;                   /* parsed options and tables' pointers; at most TASK_INST_BYTES */
-    const struct task_alias *aliases;    /* ends with name == NULL; or NULL */
+    size_t inst_bytes;                /* parsed options and tables' pointers; at most TASK_INST_BYTES */
+    const struct task_alias *aliases; /* ends with name == NULL; or NULL */
 
     /* Checks options against each other and makes tables on `host`. ST_USAGE names the numbers, ST_DATA the file. */
     enum status (*open)(void *inst, uint64_t seed, struct arena *host, struct error *e);
@@ -43,14 +43,14 @@ struct task {
 
 #define TASK_INST_BYTES 4096
 
-const struct task *const *task_list(void); /* NULL-terminated */
+const struct task *const *task_list(void);      /* NULL-terminated */
 const struct task *task_find(const char *name); /* by name only */
 
 /* A task with its parsed options, opened by task_open. */
 struct task_choice {
     const struct task *task;
-    const char *name;       /* as published tables call it: the alias if its options were not changed, else task:options */
-    char label[512];        /* owns `name` */
+    const char *name; /* as published tables call it: the alias if its options were not changed, else task:options */
+    char label[512];  /* owns `name` */
     struct task_shape shape;
     uint64_t seed;
     _Alignas(16) unsigned char inst[TASK_INST_BYTES];

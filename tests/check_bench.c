@@ -17,7 +17,7 @@
 #include "tests/testing.h"
 
 #define MODELS "bdlru:m=1,blocks=4 lru:state=4"
-#define RUNS 20 /* two models, ten seeds */
+#define RUNS   20 /* two models, ten seeds */
 
 static char folder[SCRATCH_BYTES], log_path[SCRATCH_BYTES + 8];
 static const char *last_flag; /* one more flag for the next bench, or NULL */
@@ -54,9 +54,9 @@ static pid_t start_bench(const char *out, rlim_t file_limit) {
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
     }
-    execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models", MODELS,
-          "--seeds", "10", "--jobs", "2", "--epochs", "6", "--checkpoint-every", "0.05s", "--no-plots", "--out", out, last_flag,
-          NULL);
+    execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models",
+          MODELS, "--seeds", "10", "--jobs", "2", "--epochs", "20", "--checkpoint-every", "0.05s", "--no-plots",
+          "--out", out, last_flag, NULL);
     _exit(127);
 }
 
@@ -174,6 +174,19 @@ START_TEST(a_full_disk_is_an_error_and_earlier_results_stay) {
 }
 END_TEST
 
+START_TEST(the_limit_records_what_runs_and_leaves_the_rest_for_next_time) {
+    last_flag = "--limit=0.4s";
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    int first = valid_records();
+    ck_assert_msg(first > 0 && first < RUNS, "%d records: %s", first, log_text());
+    ck_assert_msg(strstr(log_text(), "did not start within the limit") != NULL, "%s", log_text());
+    last_flag = NULL;
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_int_eq(valid_records(), RUNS);
+}
+END_TEST
+
 START_TEST(an_unwritable_output_is_said_before_training) {
     char out[SCRATCH_BYTES + 16];
     snprintf(out, sizeof out, "%s/file", folder);
@@ -205,6 +218,7 @@ Suite *check_bench(void) {
     tcase_add_test(c, a_second_bench_runs_nothing);
     tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);
     tcase_add_test(c, a_full_disk_is_an_error_and_earlier_results_stay);
+    tcase_add_test(c, the_limit_records_what_runs_and_leaves_the_rest_for_next_time);
     tcase_add_test(c, an_unwritable_output_is_said_before_training);
     tcase_add_test(c, ctrl_c_saves_and_the_same_command_goes_on);
     suite_add_tcase(suite, c);

@@ -61,9 +61,9 @@ static void record_lstm(struct recurrence *r) {
     r->out[0] = scan_lstm(&r->g, u, wh, input3(&r->g, "bh", 4 * N, 0, 0, true));
 }
 
-static void (*const recorders[])(struct recurrence *r) = {record_block,         record_companion, record_observer,
-                                                           record_diag,          record_diag_constant, record_complex,
-                                                           record_complex_constant, record_lstm};
+static void (*const recorders[])(struct recurrence *r) = {
+    record_block,         record_companion, record_observer,         record_diag,
+    record_diag_constant, record_complex,   record_complex_constant, record_lstm};
 #define N_RECORDERS (int)(sizeof recorders / sizeof *recorders)
 enum { DIAG = 3, DIAG_CONSTANT, COMPLEX, COMPLEX_CONSTANT, LSTM };
 
@@ -144,8 +144,9 @@ START_TEST(a_prefix_does_not_know_what_follows) {
         for (int j = 0; j < OUTPUTS && part.out[j]; j++)
             for (int b = 0; b < B; b++) {
                 int64_t width = part.out[j]->dims[2];
-                expect_same_bits(tensor_real(part.out[j]) + b * lengths[l] * width, tensor_real(whole.out[j]) + b * 67 * width,
-                                 lengths[l] * width, "outputs of the prefix");
+                expect_same_bits(tensor_real(part.out[j]) + b * lengths[l] * width,
+                                 tensor_real(whole.out[j]) + b * 67 * width, lengths[l] * width,
+                                 "outputs of the prefix");
             }
         graph_free(&part.g);
     }

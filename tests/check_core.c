@@ -149,7 +149,8 @@ END_TEST
 START_TEST(options_parse_sets_every_type) {
     struct settings s = defaults();
     struct error e = {0};
-    const char *text = "blocks=1M,width=64,learning-rate=2.5e-2,budget=2h,selective=no,gate=relu,folder=/tmp/a b,threads=512";
+    const char *text =
+        "blocks=1M,width=64,learning-rate=2.5e-2,budget=2h,selective=no,gate=relu,folder=/tmp/a b,threads=512";
     ck_assert_msg(options_parse(table, &s, "model x", text, ",", &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(s.blocks, 1000000);
     ck_assert_int_eq(s.width, 64);
@@ -173,20 +174,37 @@ START_TEST(options_reject_what_is_not_a_value) {
     static const struct {
         const char *text, *names; /* what the sentence must contain */
     } bad[] = {
-        {"blocks=0", "blocks=0"},          {"blocks=1000001", "1 to 1"},     {"blocks=", "blocks="},
-        {"blocks=5x", "5x"},               {"blocks= 5", "whole number"},   {"blocks=1.5", "1.5"},
-        {"blocks=auto", "auto"},           {"blocks=99999999999999999999", "99999999999999999999"},
-        {"blocks=10000000000G", "10000000000G"}, {"width=4097", "4096"},    {"learning-rate=nan", "nan"},
-        {"learning-rate=inf", "inf"},      {"learning-rate=1e-3x", "1e-3x"}, {"learning-rate=-1", "from 0 to 1"},
-        {"budget=3d", "30m"},              {"budget=m", "30m"},             {"selective=true", "yes nor no"},
-        {"gate=soft", "softmax sigmoid relu none"},  {"gate=", "softmax"},  {"gate=softmax sigmoid", "softmax"},
-        {"blocks", "name=value"},          {"=5", "no option ''"},          {"threads=0", "512"},
+        {"blocks=0", "blocks=0"},
+        {"blocks=1000001", "1 to 1"},
+        {"blocks=", "blocks="},
+        {"blocks=5x", "5x"},
+        {"blocks= 5", "whole number"},
+        {"blocks=1.5", "1.5"},
+        {"blocks=auto", "auto"},
+        {"blocks=99999999999999999999", "99999999999999999999"},
+        {"blocks=10000000000G", "10000000000G"},
+        {"width=4097", "4096"},
+        {"learning-rate=nan", "nan"},
+        {"learning-rate=inf", "inf"},
+        {"learning-rate=1e-3x", "1e-3x"},
+        {"learning-rate=-1", "from 0 to 1"},
+        {"budget=3d", "30m"},
+        {"budget=m", "30m"},
+        {"selective=true", "yes nor no"},
+        {"gate=soft", "softmax sigmoid relu none"},
+        {"gate=", "softmax"},
+        {"gate=softmax sigmoid", "softmax"},
+        {"blocks", "name=value"},
+        {"=5", "no option ''"},
+        {"threads=0", "512"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct settings s = defaults();
         struct error e = {0};
-        ck_assert_msg(options_parse(table, &s, "model x", bad[i].text, ",", &e) == ST_USAGE, "'%s' was taken", bad[i].text);
-        ck_assert_msg(strstr(e.text, bad[i].names) != NULL, "'%s': \"%s\" lacks \"%s\"", bad[i].text, e.text, bad[i].names);
+        ck_assert_msg(options_parse(table, &s, "model x", bad[i].text, ",", &e) == ST_USAGE, "'%s' was taken",
+                      bad[i].text);
+        ck_assert_msg(strstr(e.text, bad[i].names) != NULL, "'%s': \"%s\" lacks \"%s\"", bad[i].text, e.text,
+                      bad[i].names);
         ck_assert_msg(strstr(e.text, "model x") != NULL, "'%s': \"%s\" lacks the owner", bad[i].text, e.text);
         struct settings same = defaults();
         ck_assert_mem_eq(&s.blocks, &same.blocks, sizeof s.blocks);
@@ -203,16 +221,24 @@ END_TEST
 START_TEST(options_name_the_nearest) {
     static const struct {
         const char *given, *near; /* NULL: too far from everything to be named */
-    } names[] = {{"block", "blocks"},        {"bloks", "blocks"}, {"gates", "gate"}, {"lr", NULL},
-                 {"learning_rate", "learning-rate"}, {"learn", "learning-rate"}, {"selctive", "selective"}, {"zzzzzz", NULL}};
+    } names[] = {{"block", "blocks"},
+                 {"bloks", "blocks"},
+                 {"gates", "gate"},
+                 {"lr", NULL},
+                 {"learning_rate", "learning-rate"},
+                 {"learn", "learning-rate"},
+                 {"selctive", "selective"},
+                 {"zzzzzz", NULL}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct settings s = defaults();
         struct error e = {0};
         char want[80];
         ck_assert_int_eq(options_set(table, &s, "model x", names[i].given, "1", &e), ST_USAGE);
         snprintf(want, sizeof want, "did you mean '%s'", names[i].near ? names[i].near : "");
-        if (names[i].near) ck_assert_msg(strstr(e.text, want) != NULL, "%s: %s", names[i].given, e.text);
-        else ck_assert_msg(strstr(e.text, "did you mean") == NULL, "%s: %s", names[i].given, e.text);
+        if (names[i].near)
+            ck_assert_msg(strstr(e.text, want) != NULL, "%s: %s", names[i].given, e.text);
+        else
+            ck_assert_msg(strstr(e.text, "did you mean") == NULL, "%s: %s", names[i].given, e.text);
         ck_assert_ptr_nonnull(strstr(e.text, names[i].given));
     }
 }
@@ -230,10 +256,11 @@ START_TEST(options_format_reads_back_the_same) {
     struct settings s = defaults(), back = defaults();
     struct error e = {0};
     char text[1024], again[1024], cut[8];
-    ck_assert_int_eq(options_parse(table, &s, "x", "blocks=12,learning-rate=0.1,budget=0.3,gate=none,selective=no", ",", &e),
-                     ST_OK);
+    ck_assert_int_eq(
+        options_parse(table, &s, "x", "blocks=12,learning-rate=0.1,budget=0.3,gate=none,selective=no", ",", &e), ST_OK);
     int n = options_format(table, &s, ",", 0, text, sizeof text);
-    ck_assert_str_eq(text, "blocks=12,width=auto,learning-rate=0.1,budget=0.3,selective=no,gate=none,folder=results,threads=1");
+    ck_assert_str_eq(
+        text, "blocks=12,width=auto,learning-rate=0.1,budget=0.3,selective=no,gate=none,folder=results,threads=1");
     ck_assert_int_eq(n, (int)strlen(text));
     ck_assert_msg(options_parse(table, &back, "x", text, ",", &e) == ST_OK, "%s", e.text);
     options_format(table, &back, ",", 0, again, sizeof again);
@@ -266,7 +293,8 @@ START_TEST(numbers_format_shortest_and_read_back) {
     ck_assert(!parse_int64("9223372036854775808", &n));
     ck_assert(parse_int64("3G", &n) && n == 3000000000);
     static const char *const bad[] = {"", "k", "M", "-", "3kk", "3 ", " 3", "0x10", "1e3", "3K", "--3"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) ck_assert_msg(!parse_int64(bad[i], &n), "'%s' was taken", bad[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(!parse_int64(bad[i], &n), "'%s' was taken", bad[i]);
 }
 END_TEST
 
@@ -305,7 +333,8 @@ START_TEST(layout_stores_transposed_and_reads_back) {
         for (int i = 0; i < m; i++)
             for (int j = 0; j <= m; j++)
                 for (int d = 0; d < D; d++)
-                    ck_assert_double_eq(stored[((i * (m + 1) + j) * N + k) * D + d], ((k * m + i) * (m + 1) + j) * D + d);
+                    ck_assert_double_eq(stored[((i * (m + 1) + j) * N + k) * D + d],
+                                        ((k * m + i) * (m + 1) + j) * D + d);
     param_to_contract(w, stored, back);
     ck_assert_mem_eq(back, contract, sizeof back);
     params_free(&p);
@@ -376,7 +405,8 @@ static double draw_one(struct rng *r, int64_t element, double a, double b) {
 
 START_TEST(draws_as_shares_the_numbers_of_its_scope) {
     struct param_spec nu = {.rank = 1, .dims = {8}, .init = {.kind = INIT_CUSTOM, .b = 1, .draw = draw_one}};
-    struct param_spec gamma = {.rank = 1, .dims = {8}, .init = {.kind = INIT_CUSTOM, .b = 1, .draw = draw_one, .draws_as = "nu"}};
+    struct param_spec gamma = {
+        .rank = 1, .dims = {8}, .init = {.kind = INIT_CUSTOM, .b = 1, .draw = draw_one, .draws_as = "nu"}};
     double first[8], shared[8], elsewhere[8];
     drawn("a/nu", nu, "a/gamma", gamma, 3, "a.nu", first);
     drawn("a/nu", nu, "a/gamma", gamma, 3, "a.gamma", shared);

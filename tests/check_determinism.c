@@ -13,8 +13,9 @@ static const int threads[] = {1, 2, 3, 7, 16};
 #define N_THREADS (int)(sizeof threads / sizeof *threads)
 
 /* Sizes at which a run takes a second or two; a mixer that is not named here runs with its defaults. */
-static const char *const sized[] = {"bdlru:m=5,blocks=16",   "bdlru:m=2,blocks=37,gate=sigmoid", "hlru:m=5,channels=32",
-                                    "hlru:m=3,channels=37,layout=observer", "lru:state=48", "lstm"};
+static const char *const sized[] = {"bdlru:m=5,blocks=16",  "bdlru:m=2,blocks=37,gate=sigmoid",
+                                    "hlru:m=5,channels=32", "hlru:m=3,channels=37,layout=observer",
+                                    "lru:state=48",         "lstm"};
 
 /* Text number `index`: mixer by mixer those above, or the bare name where there is none. NULL behind the last. */
 static const char *nth_text(int index) {
@@ -56,8 +57,8 @@ static void expect_thread_invariance(const struct trial_shape *s, int steps) {
     real *one = train(s, 11, steps, 1, &n, NULL);
     for (int i = 1; i < N_THREADS; i++) {
         real *many = train(s, 11, steps, threads[i], &n, NULL);
-        snprintf(what, sizeof what, "%s V=%d D=%d B=%d: weights and moments after %d steps with %d threads", s->model, (int)s->V,
-                 (int)s->D, (int)s->B, steps, threads[i]);
+        snprintf(what, sizeof what, "%s V=%d D=%d B=%d: weights and moments after %d steps with %d threads", s->model,
+                 (int)s->V, (int)s->D, (int)s->B, steps, threads[i]);
         expect_same_bits(many, one, n, what);
         free(many);
     }
@@ -65,27 +66,37 @@ static void expect_thread_invariance(const struct trial_shape *s, int steps) {
 }
 
 START_TEST(threads_do_not_change_a_small_net) {
-    struct trial_shape s = {.model = nth_text(_i), .B = 16, .T = 8, .V = 6, .D = 64, .layers = 1, .mlp = MLP_SWIGLU, .dropout = 0.1};
+    struct trial_shape s = {
+        .model = nth_text(_i), .B = 16, .T = 8, .V = 6, .D = 64, .layers = 1, .mlp = MLP_SWIGLU, .dropout = 0.1};
     expect_thread_invariance(&s, STEPS);
 }
 END_TEST
 
 START_TEST(threads_do_not_change_a_wide_net) {
-    struct trial_shape s = {.model = nth_text(_i), .B = 32, .T = 8, .V = 120, .D = 128, .layers = 1, .mlp = _i % 3,
-                            .norm = _i % 2, .dropout = 0.1};
+    struct trial_shape s = {.model = nth_text(_i),
+                            .B = 32,
+                            .T = 8,
+                            .V = 120,
+                            .D = 128,
+                            .layers = 1,
+                            .mlp = _i % 3,
+                            .norm = _i % 2,
+                            .dropout = 0.1};
     expect_thread_invariance(&s, STEPS / 3);
 }
 END_TEST
 
 /* The default batch and length of the word problems. */
 START_TEST(threads_do_not_change_a_large_batch) {
-    struct trial_shape s = {.model = "bdlru:m=5,blocks=32", .B = 128, .T = 16, .V = 120, .D = 128, .layers = 1, .mlp = MLP_NONE};
+    struct trial_shape s = {
+        .model = "bdlru:m=5,blocks=32", .B = 128, .T = 16, .V = 120, .D = 128, .layers = 1, .mlp = MLP_NONE};
     expect_thread_invariance(&s, 6);
 }
 END_TEST
 
 START_TEST(a_seed_repeats_itself_and_no_other) {
-    struct trial_shape s = {.model = nth_text(_i), .B = 8, .T = 8, .V = 11, .D = 24, .layers = 2, .mlp = MLP_SWIGLU, .dropout = 0.2};
+    struct trial_shape s = {
+        .model = nth_text(_i), .B = 8, .T = 8, .V = 11, .D = 24, .layers = 2, .mlp = MLP_SWIGLU, .dropout = 0.2};
     int64_t n;
     double first[8], again[8], other[8];
     real *a = train(&s, 1, 8, 2, &n, first), *b = train(&s, 1, 8, 2, &n, again), *c = train(&s, 2, 8, 2, &n, other);
@@ -102,7 +113,8 @@ END_TEST
 /* Dropout draws other masks at other steps, and none at evaluation: see check_models.c. */
 START_TEST(dropout_changes_from_step_to_step) {
     struct trial t;
-    struct trial_shape s = {.model = "template", .B = 8, .T = 8, .V = 11, .D = 24, .layers = 1, .mlp = MLP_NONE, .dropout = 0.5};
+    struct trial_shape s = {
+        .model = "template", .B = 8, .T = 8, .V = 11, .D = 24, .layers = 1, .mlp = MLP_NONE, .dropout = 0.5};
     trial_open(&t, &s, 1);
     graph_forward(&t.graph, &t.state);
     real *first = copy_reals(t.net.logits->data, tensor_count(t.net.logits));

@@ -8,7 +8,8 @@
 static void expect_plan_error(struct graph *g, enum status status, const char *const *names, int n) {
     struct error e = {0};
     ck_assert_int_eq(graph_plan(g, &e), status);
-    for (int i = 0; i < n; i++) ck_assert_msg(strstr(e.text, names[i]) != NULL, "\"%s\" lacks \"%s\"", e.text, names[i]);
+    for (int i = 0; i < n; i++)
+        ck_assert_msg(strstr(e.text, names[i]) != NULL, "\"%s\" lacks \"%s\"", e.text, names[i]);
     ck_assert_ptr_null(g->memory.base); /* nothing was allocated */
     graph_free(g);
 }
@@ -111,10 +112,12 @@ static void claim(struct replay *r, const void *data, size_t bytes, const void *
     const char *base = r->g->memory.base, *at = data;
     if (!data || at < base || at >= base + r->g->planned_bytes) return; /* parameters live elsewhere */
     ck_assert_uint_le((size_t)(at - base) + bytes, r->g->planned_bytes);
-    for (size_t u = (size_t)(at - base) / ARENA_ALIGN; u * ARENA_ALIGN < (size_t)(at - base) + bytes; u++) r->owner[u] = who;
+    for (size_t u = (size_t)(at - base) / ARENA_ALIGN; u * ARENA_ALIGN < (size_t)(at - base) + bytes; u++)
+        r->owner[u] = who;
 }
 
-static void expect_owned(struct replay *r, const void *data, size_t bytes, const void *who, const char *what, int call) {
+static void expect_owned(struct replay *r, const void *data, size_t bytes, const void *who, const char *what,
+                         int call) {
     const char *base = r->g->memory.base, *at = data;
     if (!data || at < base || at >= base + r->g->planned_bytes) return;
     for (size_t u = (size_t)(at - base) / ARENA_ALIGN; u * ARENA_ALIGN < (size_t)(at - base) + bytes; u++)
@@ -173,7 +176,8 @@ static void replay_backward(struct replay *r, const struct call *c) {
     ck_assert_ptr_nonnull(c->out[0]->grad);
     for (int j = 0; j < c->n_in; j++)
         if (c->din[j] && call_accumulates(c, j))
-            expect_owned(r, c->din[j], grad_bytes(c->in[j]), gradient_of(c->in[j]), "the gradient it adds to", c->index);
+            expect_owned(r, c->din[j], grad_bytes(c->in[j]), gradient_of(c->in[j]), "the gradient it adds to",
+                         c->index);
     for (int j = 0; j < c->n_in; j++)
         if (c->din[j]) claim(r, c->din[j], grad_bytes(c->in[j]), gradient_of(c->in[j]));
     replay_workspace(r, c, PASS_BACKWARD);
@@ -228,13 +232,14 @@ START_TEST(a_deep_net_reuses_memory) {
     s.layers = 12;
     trial_open(&t, &s, 1);
     size_t training = t.graph.planned_bytes;
-    ck_assert_msg(training * 10 < t.graph.sum_bytes * 9, "%zu of %zu bytes: nothing is shared", training, t.graph.sum_bytes);
+    ck_assert_msg(training * 10 < t.graph.sum_bytes * 9, "%zu of %zu bytes: nothing is shared", training,
+                  t.graph.sum_bytes);
     replay(&t.graph);
     trial_close(&t);
     s.evaluation = true;
     trial_open(&t, &s, 1);
-    ck_assert_msg(t.graph.planned_bytes * 4 < training, "evaluation takes %zu bytes, training %zu", t.graph.planned_bytes,
-                  training);
+    ck_assert_msg(t.graph.planned_bytes * 4 < training, "evaluation takes %zu bytes, training %zu",
+                  t.graph.planned_bytes, training);
     trial_close(&t);
 }
 END_TEST
@@ -291,7 +296,8 @@ START_TEST(gradients_of_a_fan_out_add_up) {
     struct step_state state = first_state();
     open_graph(&g, NULL, true, true, "");
     struct tensor *x = input3(&g, "x", 4, 8, 0, true), *flat = graph_reshape(&g, x, 1, (int64_t[]){32});
-    struct tensor *a = input3(&g, "a", 4, 8, 0, true), *b = input3(&g, "b", 32, 0, 0, true), *w = input3(&g, "w", 4, 8, 0, false);
+    struct tensor *a = input3(&g, "a", 4, 8, 0, true), *b = input3(&g, "b", 32, 0, 0, true),
+                  *w = input3(&g, "w", 4, 8, 0, false);
     struct tensor *second = graph_reshape(&g, mul(&g, flat, b), 2, (int64_t[]){4, 8});
     graph_set_root(&g, dot(&g, add(&g, add(&g, mul(&g, x, a), second), activate(&g, x, ACT_TANH)), w, NULL));
     plan_graph(&g);
@@ -403,8 +409,11 @@ static void run_spill_backward(const struct call *c, const struct exec *x) {
     if (!spill_forward) c->din[0][n] = 1;
 }
 
-static const struct kernel kernel_spill = {.name = "spill_ref", .op = &op_spill, .reference = true,
-                                           .forward = run_spill_forward, .backward = run_spill_backward};
+static const struct kernel kernel_spill = {.name = "spill_ref",
+                                           .op = &op_spill,
+                                           .reference = true,
+                                           .forward = run_spill_forward,
+                                           .backward = run_spill_backward};
 
 START_TEST(guards_name_the_call_that_writes_too_far) {
     const struct kernel *kernels[300];

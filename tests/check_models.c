@@ -24,18 +24,30 @@ struct expected {
 };
 
 static const struct expected contract[] = {
-    {"bdlru:m=3,blocks=4", 12,
+    {"bdlru:m=3,blocks=4",
+     12,
      {{"gates.weight", 4 * 3 * 4, 12}, {"gates.bias", 48, 0}, {"v.weight", 12, 12}, {"out.weight", 12, 12}}},
-    {"bdlru:m=1,blocks=7,gate=relu", 7, {{"gates.weight", 14, 12}, {"gates.bias", 14, 0}, {"v.weight", 7, 12}, {"out.weight", 12, 7}}},
+    {"bdlru:m=1,blocks=7,gate=relu",
+     7,
+     {{"gates.weight", 14, 12}, {"gates.bias", 14, 0}, {"v.weight", 7, 12}, {"out.weight", 12, 7}}},
     {"bdlru:m=3,blocks=4,selective=no", 12, {{"gates.bias", 48, 0}, {"v.weight", 12, 12}, {"out.weight", 12, 12}}},
-    {"hlru:m=3,channels=6", 18,
+    {"hlru:m=3,channels=6",
+     18,
      {{"gates.weight", 24, 12}, {"gates.bias", 24, 0}, {"v.weight", 6, 12}, {"out.weight", 12, 18}}},
-    {"hlru:m=2,channels=7,layout=observer", 14,
+    {"hlru:m=2,channels=7,layout=observer",
+     14,
      {{"gates.weight", 21, 12}, {"gates.bias", 21, 0}, {"v.weight", 7, 12}, {"out.weight", 12, 14}}},
     {"hlru:m=2,channels=6,selective=no", 12, {{"gates.bias", 18, 0}, {"v.weight", 6, 12}, {"out.weight", 12, 12}}},
-    {"lru:state=9", 18,
-     {{"nu.log", 9, 0}, {"theta.log", 9, 0}, {"gamma.log", 9, 0}, {"B.re", 9, 12}, {"B.im", 9, 12}, {"C.re", 12, 9},
-      {"C.im", 12, 9}, {"skip", 12, 0}}},
+    {"lru:state=9",
+     18,
+     {{"nu.log", 9, 0},
+      {"theta.log", 9, 0},
+      {"gamma.log", 9, 0},
+      {"B.re", 9, 12},
+      {"B.im", 9, 12},
+      {"C.re", 12, 9},
+      {"C.im", 12, 9},
+      {"skip", 12, 0}}},
     {"lstm", 24, {{"wx", 48, 12}, {"wh", 48, 12}, {"bx", 48, 0}, {"bh", 48, 0}}},
     {"lstm:hidden=10", 20, {{"wx", 40, 12}, {"wh", 40, 10}, {"bx", 40, 0}, {"bh", 40, 0}, {"out.weight", 12, 10}}},
 };
@@ -112,7 +124,8 @@ START_TEST(parameter_counts_follow_the_formulas) {
             struct trial_shape s = {.model = model, .B = 1, .T = 2, .V = 6, .D = D, .layers = 1, .mlp = MLP_NONE};
             trial_open(&t, &s, 1);
             int64_t rest = 6 * D + 2 * D + 6 * D + 6; /* embedding, two norms, head */
-            int64_t mixer = form ? N * D + N * (m + 1) * (D + 1) + D * N * m : N * m * D + N * m * (m + 1) * (D + 1) + D * N * m;
+            int64_t mixer =
+                form ? N * D + N * (m + 1) * (D + 1) + D * N * m : N * m * D + N * m * (m + 1) * (D + 1) + D * N * m;
             ck_assert_int_eq(params_trained(&t.params), rest + mixer);
             trial_close(&t);
         }
@@ -170,8 +183,9 @@ START_TEST(gradients_of_whole_nets_match_central_differences) {
             }
             *x = before;
             double want = (loss[1] - loss[0]) / (2 * h), got = grad[param->offset + k];
-            ck_assert_msg(fabs(got - want) <= 1e-6 * scale + 1e-9, "%s: d loss / d %s[%lld] is %.9g, differences say %.9g",
-                          s.model, param->name, (long long)k, got, want);
+            ck_assert_msg(fabs(got - want) <= 1e-6 * scale + 1e-9,
+                          "%s: d loss / d %s[%lld] is %.9g, differences say %.9g", s.model, param->name, (long long)k,
+                          got, want);
         }
     }
     free(grad);
@@ -261,10 +275,17 @@ START_TEST(bad_models_are_named) {
     static const struct {
         const char *text, *names;
     } bad[] = {
-        {"bdlro", "did you mean 'bdlru'"},  {"lstmm:hidden=3", "did you mean 'lstm'"}, {"bdlru:blocks=0", "blocks=0"},
-        {"bdlru:m=0", "m=0"},               {"hlru:m=65", "m=65"},                     {"bdlru:layout=observer", "layout"},
-        {"hlru:layout=observr", "companion observer"}, {"bdlru:block=3", "did you mean 'blocks'"}, {"", "unknown model ''"},
-        {"lru:state=1,state=2", "twice"},   {"lstm:", NULL},
+        {"bdlro", "did you mean 'bdlru'"},
+        {"lstmm:hidden=3", "did you mean 'lstm'"},
+        {"bdlru:blocks=0", "blocks=0"},
+        {"bdlru:m=0", "m=0"},
+        {"hlru:m=65", "m=65"},
+        {"bdlru:layout=observer", "layout"},
+        {"hlru:layout=observr", "companion observer"},
+        {"bdlru:block=3", "did you mean 'blocks'"},
+        {"", "unknown model ''"},
+        {"lru:state=1,state=2", "twice"},
+        {"lstm:", NULL},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct model_choice choice;
@@ -329,9 +350,11 @@ START_TEST(mixers_match_the_ground_truth) {
     ck_assert_int_ge(run, 14); /* bdlru, hlru, lstm and lru alone have that many */
     ck_assert_int_eq(total.files, run);
     ck_assert_int_ge(total.tensors, 6 * run);
-    ck_assert_msg(total.failed == 0 && total.skipped == 0 && total.worst <= VERIFY_BOUND, "%d of %d tensors failed, %d skipped:\n%s",
-                  total.failed, total.tensors, total.skipped, log);
-    if (_i == 0) printf("  cases: %d verified (%d tensors, worst %.1e); %d of mixers not registered, not run\n", run, total.tensors, total.worst, n - run);
+    ck_assert_msg(total.failed == 0 && total.skipped == 0 && total.worst <= VERIFY_BOUND,
+                  "%d of %d tensors failed, %d skipped:\n%s", total.failed, total.tensors, total.skipped, log);
+    if (_i == 0)
+        printf("  cases: %d verified (%d tensors, worst %.1e); %d of mixers not registered, not run\n", run,
+               total.tensors, total.worst, n - run);
 }
 END_TEST
 

@@ -20,8 +20,8 @@ struct trial_op {
     const char *kernel; /* its name, or "reference" */
     int64_t n;
     int variant;
-    unsigned outputs;   /* bit j: output j flows into the loss */
-    bool prefilled;     /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
+    unsigned outputs; /* bit j: output j flows into the loss */
+    bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
     bool guards;
     enum fill fill;
 };
@@ -145,9 +145,10 @@ static unsigned output_bits(const struct op *op) {
 static void report(const struct run *got, const char *tensor, const struct difference *d, double bound) {
     const struct trial_op *w = &got->what;
     static const char *const fills[] = {"small", "wide", "whole"};
-    ck_abort_msg("op %s kernel %s variant %d n %lld outputs %u %s inputs: %s[%lld] want %.9g got %.9g, off by %.3g, bound %.3g",
-                 w->op->name, got->call->kernel->name, w->variant, (long long)w->n, w->outputs, fills[w->fill], tensor,
-                 (long long)d->at, d->want, d->got, d->error, bound);
+    ck_abort_msg(
+        "op %s kernel %s variant %d n %lld outputs %u %s inputs: %s[%lld] want %.9g got %.9g, off by %.3g, bound %.3g",
+        w->op->name, got->call->kernel->name, w->variant, (long long)w->n, w->outputs, fills[w->fill], tensor,
+        (long long)d->at, d->want, d->got, d->error, bound);
 }
 
 static bool all_whole(const real *x, int64_t n) {
@@ -164,8 +165,8 @@ static bool all_finite(const real *x, int64_t n) {
 
 /* `tolerance` in epsilons of the tensor's largest magnitude, or of `least` if that is larger; 0 = the same bits.
  * Whole-number results of whole-number inputs are sums of products, exact in any order: there every kernel must be equal. */
-static void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance, double least,
-                             const char *tensor) {
+static void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance,
+                             double least, const char *tensor) {
     if (got->what.fill == FILL_WIDE && !all_finite(want, n)) return; /* overflown recurrences prove nothing */
     struct difference d = compare_reals(g, want, n);
     bool exact = got->what.fill == FILL_WHOLE && all_whole(want, n);
@@ -206,8 +207,8 @@ static void expect_same_gradients(const struct run *got, const struct run *want,
         if (!input_has_grad(got->call, i) || i == except) continue;
         snprintf(name, sizeof name, "din[%d]", i);
         ck_assert_ptr_nonnull(got->call->in[i]->grad);
-        expect_agreement(got, got->call->in[i]->grad, want->call->in[i]->grad, tensor_count(got->call->in[i]), tolerance, least,
-                         name);
+        expect_agreement(got, got->call->in[i]->grad, want->call->in[i]->grad, tensor_count(got->call->in[i]),
+                         tolerance, least, name);
     }
 }
 
@@ -255,8 +256,10 @@ START_TEST(every_op_is_declared_and_covered) {
         if ((*k)->op != op) continue;
         references += (*k)->reference;
         ck_assert_msg((*k)->forward != NULL, "kernel %s has no forward", (*k)->name);
-        ck_assert_msg(!(*k)->backward == !differentiable(op), "kernel %s and the reference differ in having a gradient", (*k)->name);
-        ck_assert_msg(!(*k)->reference || (!(*k)->inexact && !(*k)->applicable), "reference %s makes exceptions", (*k)->name);
+        ck_assert_msg(!(*k)->backward == !differentiable(op), "kernel %s and the reference differ in having a gradient",
+                      (*k)->name);
+        ck_assert_msg(!(*k)->reference || (!(*k)->inexact && !(*k)->applicable), "reference %s makes exceptions",
+                      (*k)->name);
         ck_assert_msg(!(*k)->inexact || (*k)->tolerance > 0, "kernel %s states no tolerance", (*k)->name);
         ck_assert_ptr_eq(kernel_find((*k)->name), *k);
     }
@@ -273,8 +276,8 @@ START_TEST(every_op_is_declared_and_covered) {
             if (!run_open(&r, &what)) break;
             struct cost forward = op->cost(r.call, PASS_FORWARD), backward = op->cost(r.call, PASS_BACKWARD);
             ck_assert_msg(forward.bytes > 0 && forward.flops >= 0, "op %s: forward costs nothing", op->name);
-            ck_assert_msg(!differentiable(op) || (backward.bytes > 0 && backward.flops >= 0), "op %s: backward costs nothing",
-                          op->name);
+            ck_assert_msg(!differentiable(op) || (backward.bytes > 0 && backward.flops >= 0),
+                          "op %s: backward costs nothing", op->name);
             ck_assert_msg(differentiable(op) || r.call->n_out == 0, "op %s has outputs but no gradient", op->name);
             run_close(&r);
             variants++;
@@ -345,7 +348,8 @@ END_TEST
 /* --- twin against twin --------------------------------------------------------------------------------------------- */
 
 /* Calls visit for every other CPU kernel of the op, length, variant and set of outputs where it applies. */
-static void each_twin(const struct op *op, enum fill fill, void (*visit)(const struct kernel *k, const struct trial_op *what)) {
+static void each_twin(const struct op *op, enum fill fill,
+                      void (*visit)(const struct kernel *k, const struct trial_op *what)) {
     unsigned all = output_bits(op);
     for (const struct kernel *const *k = kernel_list(); *k; k++) {
         if ((*k)->op != op || (*k)->device != DEVICE_CPU) continue;
@@ -383,8 +387,10 @@ static void compare_twin(const struct kernel *k, const struct trial_op *what) {
         run_walk(&got);
         run_walk(&want);
         expect_same_outputs(&got, &want, tolerance_of(k));
-        if (differentiable(what->op)) expect_same_gradients(&got, &want, tolerance_of(k), -1);
-        else expect_same_effects(&got, &want, tolerance_of(k));
+        if (differentiable(what->op))
+            expect_same_gradients(&got, &want, tolerance_of(k), -1);
+        else
+            expect_same_effects(&got, &want, tolerance_of(k));
         expect_clean(&got);
     }
     run_close(&got);
@@ -413,7 +419,8 @@ static void compare_accumulated(const struct kernel *k, const struct trial_op *w
         double scale = 0;
         for (int64_t e = 0; e < n; e++) {
             want[e] = plain.call->in[i]->grad[e] + tensor_real(onto.weight_in[i])[e];
-            scale = fmax(scale, fabs((double)plain.call->in[i]->grad[e]) + fabs((double)tensor_real(onto.weight_in[i])[e]));
+            scale =
+                fmax(scale, fabs((double)plain.call->in[i]->grad[e]) + fabs((double)tensor_real(onto.weight_in[i])[e]));
         }
         struct difference d = compare_reals(onto.call->in[i]->grad, want, n);
         double bound = fmax(2, tolerance_of(k)) * REAL_EPSILON * scale;
@@ -477,8 +484,10 @@ START_TEST(bits_do_not_depend_on_threads) {
                 omp_set_num_threads(threads[i]);
                 run_walk(&many);
                 expect_same_outputs(&many, &one, 0);
-                if (differentiable(op)) expect_same_gradients(&many, &one, 0, -1);
-                else expect_same_effects(&many, &one, 0);
+                if (differentiable(op))
+                    expect_same_gradients(&many, &one, 0, -1);
+                else
+                    expect_same_effects(&many, &one, 0);
                 run_close(&many);
             }
             run_close(&one);

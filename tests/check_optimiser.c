@@ -25,7 +25,8 @@ static struct tensor *outside(struct optimiser *o, const char *name, real *data,
 static void optimiser_open(struct optimiser *o, const char *kernel, double clip, const struct schedule *schedule) {
     memset(o, 0, sizeof *o);
     open_graph(&o->g, NULL, false, false, kernel);
-    struct adamw_attr attr = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .clip = clip, .n_segments = 2, .segments = segments};
+    struct adamw_attr attr = {
+        .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .clip = clip, .n_segments = 2, .segments = segments};
     struct tensor *grad = outside(o, "grad", o->grad, N);
     step_begin(&o->g, outside(o, "loss", o->loss, 1), grad, schedule);
     adamw(&o->g, outside(o, "value", o->value, N), grad, outside(o, "moment1", o->moment1, N),
@@ -95,8 +96,10 @@ START_TEST(a_step_that_is_not_finite_freezes_the_rest) {
             draw_gradient(&o, step);
             if (step == 2) {
                 real bad = (real)poison[what % 3];
-                if (what < 3) o.loss[0] = bad;
-                else o.grad[N - 1] = bad;
+                if (what < 3)
+                    o.loss[0] = bad;
+                else
+                    o.grad[N - 1] = bad;
                 before = o;
             }
             graph_forward(&o.g, &o.state);
@@ -113,7 +116,8 @@ START_TEST(a_step_that_is_not_finite_freezes_the_rest) {
 END_TEST
 
 START_TEST(segments_out_of_order_are_refused) {
-    static const struct adamw_segment bad[][2] = {{{0, 20, 0}, {19, 2, 0}}, {{0, 4, 0}, {30, 11, 0}}, {{0, -1, 0}, {0, 1, 0}}};
+    static const struct adamw_segment bad[][2] = {
+        {{0, 20, 0}, {19, 2, 0}}, {{0, 4, 0}, {30, 11, 0}}, {{0, -1, 0}, {0, 1, 0}}};
     for (int i = 0; i < 3; i++) {
         struct graph g;
         struct error e = {0};

@@ -6,11 +6,21 @@
 #include "core/real_math.h"
 #include "tests/testing.h"
 
-static real exp_of(real x) { return real_exp(x); }
-static real log_of(real x) { return real_log(x); }
-static real tanh_of(real x) { return real_tanh(x); }
-static real sigmoid_of(real x) { return real_sigmoid(x); }
-static real softplus_of(real x) { return real_softplus(x); }
+static real exp_of(real x) {
+    return real_exp(x);
+}
+static real log_of(real x) {
+    return real_log(x);
+}
+static real tanh_of(real x) {
+    return real_tanh(x);
+}
+static real sigmoid_of(real x) {
+    return real_sigmoid(x);
+}
+static real softplus_of(real x) {
+    return real_softplus(x);
+}
 
 static long double sigmoid_exact(long double x) {
     return 1 / (1 + expl(-x));
@@ -68,7 +78,8 @@ END_TEST
 START_TEST(ends_are_exact) {
     ck_assert(real_exp(0) == 1 && real_exp(-INFINITY) == 0 && isinf(real_exp(INFINITY)) && isinf(real_exp(1000)));
     ck_assert(real_exp(-1000) == 0);
-    ck_assert(real_log(1) == 0 && isinf(real_log(0)) && real_log(0) < 0 && isnan(real_log(-1)) && isinf(real_log(INFINITY)));
+    ck_assert(real_log(1) == 0 && isinf(real_log(0)) && real_log(0) < 0 && isnan(real_log(-1)) &&
+              isinf(real_log(INFINITY)));
     ck_assert(real_tanh(INFINITY) == 1 && real_tanh(-INFINITY) == -1 && real_tanh(0) == 0);
     ck_assert(real_sigmoid(0) == (real)0.5 && real_sigmoid(INFINITY) == 1 && real_sigmoid(-INFINITY) == 0);
     ck_assert(real_softplus(-INFINITY) == 0 && isinf(real_softplus(INFINITY)) && real_softplus(1000) == 1000);
@@ -96,8 +107,8 @@ START_TEST(bits_do_not_depend_on_position) {
             y[i] = real_exp(x[i + shift]) + real_tanh(x[i + shift]) + real_softplus(x[i + shift]) +
                    real_sigmoid(x[i + shift]);
         for (int i = 0; i < COUNT; i++) {
-            real want = exp_of(x[i + shift]) + tanh_of(x[i + shift]) + softplus_of(x[i + shift]) +
-                        sigmoid_of(x[i + shift]);
+            real want =
+                exp_of(x[i + shift]) + tanh_of(x[i + shift]) + softplus_of(x[i + shift]) + sigmoid_of(x[i + shift]);
             ck_assert_msg(memcmp(y + i, &want, sizeof want) == 0, "element %d, shift %d: %a and %a", i, shift,
                           (double)y[i], (double)want);
         }

@@ -20,16 +20,18 @@ struct scan {
     enum form form;
 };
 
-static void scan_open(struct scan *s, const char *kernel, enum form form, enum gate gate, int64_t B, int64_t T, int64_t N,
-                      int64_t m) {
+static void scan_open(struct scan *s, const char *kernel, enum form form, enum gate gate, int64_t B, int64_t T,
+                      int64_t N, int64_t m) {
     *s = (struct scan){.B = B, .T = T, .N = N, .m = m, .states = m * N, .form = form, .state = first_state()};
     s->values = form == BLOCK ? m * N : N;
     s->gates = (form == BLOCK ? m : 1) * (m + 1) * N;
     open_graph(&s->g, NULL, true, false, kernel);
     s->z = input3(&s->g, "z", B, T, s->gates, true);
     s->v = input3(&s->g, "v", B, T, s->values, true);
-    if (form == BLOCK) s->h = scan_block(&s->g, s->z, s->v, N, m, gate);
-    else s->h = scan_companion(&s->g, s->z, s->v, N, m, gate, form == COMPANION ? LAYOUT_COMPANION : LAYOUT_OBSERVER);
+    if (form == BLOCK)
+        s->h = scan_block(&s->g, s->z, s->v, N, m, gate);
+    else
+        s->h = scan_companion(&s->g, s->z, s->v, N, m, gate, form == COMPANION ? LAYOUT_COMPANION : LAYOUT_OBSERVER);
     graph_keep(&s->g, s->h);
     s->w = input3(&s->g, "w", B, T, s->states, false);
     graph_set_root(&s->g, dot(&s->g, s->h, s->w, NULL));
@@ -152,7 +154,8 @@ START_TEST(states_stay_within_the_largest_input) {
                 adversarial_gates(&s, amplitudes[a]);
                 for (int64_t t = 0; t < T; t++)
                     for (int64_t i = 0; i < value_rows(&s); i++)
-                        for (int64_t k = 0; k < N; k++) *value_in(&s, t, i, k) = (real)((t * 7 + i * 3 + k) % 5 % 2 ? 1 + k : -1 - k);
+                        for (int64_t k = 0; k < N; k++)
+                            *value_in(&s, t, i, k) = (real)((t * 7 + i * 3 + k) % 5 % 2 ? 1 + k : -1 - k);
                 graph_forward(&s.g, &s.state);
                 for (int64_t k = 0; k < N; k++) { /* block by block: the inputs of block k have magnitude 1 + k */
                     double most = 0;
@@ -189,7 +192,8 @@ START_TEST(constant_input_fills_the_state_from_below) {
                             double h = state_at(&s, t, i, k);
                             least = fmin(least, h);
                             expect_at_most(h, 1 + slack, "state");
-                            if (constant && t) expect_at_most(state_at(&s, t - 1, i, k), h + slack, "state a step before");
+                            if (constant && t)
+                                expect_at_most(state_at(&s, t - 1, i, k), h + slack, "state a step before");
                         }
                         expect_at_most(smallest, least + slack, "smallest component a step before");
                         smallest = least;
@@ -282,7 +286,8 @@ START_TEST(order_1_is_the_diagonal_scan) {
         int64_t T = 70, N = 35;
         scan_open(&s, kernels[_i], (enum form)form, GATE_SOFTMAX, 2, T, N, 1);
         open_graph(&g, NULL, false, false, kernels[_i]);
-        struct tensor *a = input3(&g, "a", 2, T, N, false), *x = input3(&g, "x", 2, T, N, false), *h = scan_diag(&g, a, x);
+        struct tensor *a = input3(&g, "a", 2, T, N, false), *x = input3(&g, "x", 2, T, N, false),
+                      *h = scan_diag(&g, a, x);
         graph_keep(&g, h);
         plan_graph(&g);
         for (int64_t row = 0; row < 2 * T; row++)
@@ -333,7 +338,8 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
             double scale = compare_reals(chain.z->grad, chain.z->grad, tensor_count(chain.z)).scale;
             for (int64_t t = 0; t < T; t++)
                 for (int64_t k = 0; k < N; k++) {
-                    expect_near(chain.v->grad[t * N + k], block.v->grad[t * m * N + k], 64 * REAL_EPSILON * scale, "dv");
+                    expect_near(chain.v->grad[t * N + k], block.v->grad[t * m * N + k], 64 * REAL_EPSILON * scale,
+                                "dv");
                     for (int64_t j = 0; j <= m; j++) {
                         int64_t row = form == COMPANION || j == m ? 0 : j, column = form == COMPANION || j == m ? j : 0;
                         double want = block.z->grad[t * block.gates + (row * (m + 1) + column) * N + k];

@@ -29,8 +29,8 @@ static void tear_down(void) {
 static struct setup *small_run(const char *model, const char *flag, const char *value) {
     struct config c;
     struct error e;
-    static const char *const flags[][2] = {{"dim", "16"}, {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
-                                           {"threads", "1"}, {"lr", "0.01"}, {"stop-at", "2"}};
+    static const char *const flags[][2] = {{"dim", "16"},    {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
+                                           {"threads", "1"}, {"lr", "0.01"},   {"stop-at", "2"}};
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
@@ -60,7 +60,8 @@ static void expect_same_trainers(const struct trainer *a, const struct trainer *
     ck_assert(a->state.loss == b->state.loss && a->state.loss_sum == b->state.loss_sum);
 }
 
-static const char *const resumed_models[] = {"bdlru:m=3,blocks=5", "hlru:m=2,channels=7,layout=observer", "lru:state=6", "lstm"};
+static const char *const resumed_models[] = {"bdlru:m=3,blocks=5", "hlru:m=2,channels=7,layout=observer", "lru:state=6",
+                                             "lstm"};
 
 START_TEST(resumed_equals_uninterrupted) {
     static const int cuts[] = {1, 4, 5, 6};
@@ -71,7 +72,8 @@ START_TEST(resumed_equals_uninterrupted) {
     for (int i = 0; i < 12; i++) trainer_step(&whole);
     for (int c = 0; c < 4; c++) {
         struct trainer first, second;
-        struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .n_curve = 1, .solved_step = -1};
+        struct run_progress p = {
+            .curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .n_curve = 1, .solved_step = -1};
         p.curve[0].step = 77;
         open_trainer(&first, s);
         open_trainer(&second, s);
@@ -109,7 +111,8 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         FILE *f = fopen(path, "r+b");
         ck_assert(f != NULL && fseek(f, 0, SEEK_END) == 0);
         long size = ftell(f), at = (long)(((uint64_t)damage * 2654435761u) % (uint64_t)size);
-        if (damage % 2) ck_assert_int_eq(ftruncate(fileno(f), at), 0);
+        if (damage % 2)
+            ck_assert_int_eq(ftruncate(fileno(f), at), 0);
         else {
             fseek(f, at, SEEK_SET);
             int byte = fgetc(f);
@@ -173,10 +176,11 @@ START_TEST(validation_selects_and_test_reports) {
 END_TEST
 
 START_TEST(a_run_stops_for_the_reason_it_records) {
-    static const char *const cases[][3] = {{"stop-at", "0", "target"}, {"budget", "0.000001s", "budget"}, {"patience", "1", "patience"}};
+    static const char *const cases[][3] = {
+        {"stop-at", "0", "target"}, {"budget", "0.000001s", "budget"}, {"patience", "1", "patience"}};
     for (size_t i = 0; i < 3; i++) {
         struct setup *s = small_run("lstm", cases[i][0], cases[i][1]);
-        if (i == 2) s->config.lr = 0; /* nothing learnt: the second validation is no better */
+        if (i == 2) s->config.min_gain = 1; /* no gain counts: the second validation ends it, better or not */
         struct run row = run_it(s);
         ck_assert_str_eq(row.stop_reason, cases[i][2]);
         ck_assert_int_lt(row.steps, 30);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct entry {
     const char *name;
@@ -47,12 +48,16 @@ static bool all_known(int n, char **names) {
 
 /* Runs one suite, prints its line, adds to the totals. A suite without a test counts as a failure: it proves nothing. */
 static void run(const struct entry *suite, int *passed, int *failed) {
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
     SRunner *runner = srunner_create(suite->make());
     srunner_run_all(runner, CK_SILENT);
     int bad = srunner_ntests_failed(runner), good = srunner_ntests_run(runner) - bad;
     if (good + bad == 0) bad = 1;
     if (srunner_ntests_failed(runner) > 0) srunner_print(runner, CK_NORMAL);
-    printf("  %-20s %5d passed %5d failed%s\n", suite->name, good, bad,
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    printf("  %-20s %5d passed %5d failed %7.1f s%s\n", suite->name, good, bad, seconds,
            srunner_ntests_run(runner) == 0 ? " (no test ran)" : "");
     fflush(stdout);
     srunner_free(runner);

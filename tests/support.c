@@ -85,7 +85,8 @@ const struct kernel *const *test_kernels(void) {
 
 void open_graph(struct graph *g, struct params *p, bool training, bool guards, const char *kernel) {
     struct error e = {0};
-    struct graph_options options = {.training = training, .guards = guards, .kernel = kernel, .kernels = test_kernels()};
+    struct graph_options options = {
+        .training = training, .guards = guards, .kernel = kernel, .kernels = test_kernels()};
     ck_assert_msg(graph_create(g, &options, p, &e) == ST_OK, "%s", e.text);
 }
 
@@ -113,8 +114,10 @@ double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t
 void fill_tensor(struct tensor *t, enum fill fill, bool positive) {
     for (int64_t i = 0; i < tensor_count(t); i++) {
         double v = fill_value(t, fill, positive, i);
-        if (t->dtype == DT_I32) tensor_i32(t)[i] = (int32_t)v;
-        else tensor_real(t)[i] = (real)v;
+        if (t->dtype == DT_I32)
+            tensor_i32(t)[i] = (int32_t)v;
+        else
+            tensor_real(t)[i] = (real)v;
     }
 }
 
@@ -212,14 +215,15 @@ static void record_update(struct trial *t, const char *kernel) {
     struct error e = {0};
     struct schedule schedule = {.kind = SCHEDULE_CONSTANT, .lr = 1e-2};
     t->segments[0] = (struct adamw_segment){0, p->floats, 0.1};
-    struct adamw_attr attr = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip = 1, .n_segments = 1, .segments = t->segments};
+    struct adamw_attr attr = {
+        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip = 1, .n_segments = 1, .segments = t->segments};
     struct graph_options options = {.kernel = kernel, .kernels = test_kernels()};
     ck_assert_msg(graph_create(&t->update, &options, NULL, &e) == ST_OK, "%s", e.text);
     struct tensor *grad = external(&t->update, "grad", p->floats, p->grad);
     step_begin(&t->update, external(&t->update, "loss", 1, t->net.loss->data), grad, &schedule);
     adamw(&t->update, external(&t->update, "value", p->floats, p->value), grad,
-          external(&t->update, "moment1", p->floats, p->moment1), external(&t->update, "moment2", p->floats, p->moment2),
-          &attr);
+          external(&t->update, "moment1", p->floats, p->moment1),
+          external(&t->update, "moment2", p->floats, p->moment2), &attr);
     plan_graph(&t->update);
 }
 

@@ -35,9 +35,9 @@ struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, i
 /* --- values ------------------------------------------------------------------------------------------------------- */
 
 enum fill {
-    FILL_SMALL,  /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
-    FILL_WIDE,   /* the same, but up to 30 in tensors of rank 3 (not in weights): gates and activations saturate */
-    FILL_WHOLE   /* whole numbers -2..2: sums of products are exact in any order */
+    FILL_SMALL, /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
+    FILL_WIDE,  /* the same, but up to 30 in tensors of rank 3 (not in weights): gates and activations saturate */
+    FILL_WHOLE  /* whole numbers -2..2: sums of products are exact in any order */
 };
 
 /* Element i of the input with that id: a pure function, so that two graphs hold the same and nobody keeps a copy. Ids
@@ -92,11 +92,11 @@ struct trial {
 };
 
 struct trial_shape {
-    const char *model;   /* "bdlru:m=2,blocks=4" */
+    const char *model; /* "bdlru:m=2,blocks=4" */
     int64_t B, T, V, D, layers;
     int mlp, norm;
     double dropout;
-    const char *kernel;  /* "" or "reference" */
+    const char *kernel; /* "" or "reference" */
     bool guards, evaluation;
 };
 
