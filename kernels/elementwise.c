@@ -161,8 +161,7 @@ static void binary_ref_forward(const struct call *c, const struct exec *exec) {
 static void binary_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t n = tensor_count(c->out[0]);
-    bool values = c->op == &op_mul || c->op == &op_silu_mul;
-    const real *a = values ? tensor_real(c->in[0]) : NULL, *b = values ? tensor_real(c->in[1]) : NULL;
+    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]); /* read by the ops that need them alone */
     const real *dy = call_dout(c, 0);
     for (int64_t i = 0; i < n; i++) {
         double by_a = 1, by_b = c->op == &op_sub ? -1 : 1;

@@ -43,7 +43,7 @@ GATE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, con
     real p[GATE_MAX], G[GATE_MAX];
     real scale = gate_lane(gate, m + 1, z, N, p);
     GATE_EACH(m, G[j] = ds[j * N] + carry[j * SCAN_STRIDE]);
-    real dv = p[m] * (G[0] * scale);
+    real dv = p[m] * (G[0] * scale); /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult): m >= 1 sets G[0] */
     if (layout == LAYOUT_COMPANION) {
         real mean = gate_divides(gate) ? s[0] : 0, G_scale = G[0] * scale;
         GATE_EACH(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, j + 1 < m ? G[(j + 1) % GATE_MAX] : 0));

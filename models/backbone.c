@@ -25,7 +25,7 @@ const struct option backbone_options[] = {
 static struct tensor *norm(struct graph *g, const struct backbone *b, const char *name, struct tensor *x) {
     if (!x) return NULL;
     int64_t D = x->dims[x->rank - 1];
-    struct init one = {.kind = INIT_CONST, .a = 1}, zero = {INIT_ZERO};
+    struct init one = {.kind = INIT_CONST, .a = 1}, zero = {.kind = INIT_ZERO};
     graph_scope_push(g, name);
     struct tensor *w = vector(g, "weight", D, one, AS_CONTRACT);
     struct tensor *y = b->norm == NORM_RMS ? rmsnorm(g, x, w, NORM_EPS)
@@ -94,7 +94,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *b
     x = norm(g, b, "norm", x);
     graph_scope_push(g, "head");
     struct tensor *w = weight(g, "weight", V, b->dim, 1, AS_CONTRACT);
-    net->logits = linear(g, x, w, vector(g, "bias", V, (struct init){INIT_ZERO}, AS_CONTRACT));
+    net->logits = linear(g, x, w, vector(g, "bias", V, (struct init){.kind = INIT_ZERO}, AS_CONTRACT));
     graph_scope_pop(g);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);

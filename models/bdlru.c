@@ -48,7 +48,7 @@ static struct tensor *gates(const struct bdlru *o, struct graph *g, struct tenso
     }
     struct layout matrix_layout = {4, {N, m, m + 1, D}, {1, 2, 0, 3}};
     struct tensor *w = weight(g, "gates.weight", rows, D, o->gate_init, matrix_layout);
-    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){INIT_ZERO}, vector_layout));
+    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){.kind = INIT_ZERO}, vector_layout));
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {

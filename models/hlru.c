@@ -48,7 +48,7 @@ static struct tensor *gates(const struct hlru *o, struct graph *g, struct tensor
         return repeat_rows(g, vector(g, "gates.bias", rows, small, vector_layout), x->dims[0], x->dims[1]);
     }
     struct tensor *w = weight(g, "gates.weight", rows, D, o->gate_init, (struct layout){3, {N, m + 1, D}, {1, 0, 2}});
-    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){INIT_ZERO}, vector_layout));
+    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){.kind = INIT_ZERO}, vector_layout));
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {

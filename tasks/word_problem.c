@@ -206,7 +206,8 @@ static enum status word_problem_open(void *inst, uint64_t seed, struct arena *ho
                     MAX_DEGREE, MAX_DEGREE, MAX_CYCLIC);
     TRY(make_group(w, family, number, host, e));
     w->sequences = 1;
-    for (int64_t t = 0; t < w->length; t++)
+    for (int64_t t = 0; t < w->length;
+         t++) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a group has an identity */
         w->sequences = w->sequences <= INDEX_LIMIT / w->order ? w->sequences * w->order : INDEX_LIMIT;
     int64_t test = w->split == SPLIT_80_20 ? w->n_train / 5 : w->n_test;
     w->examples[SPLIT_TRAIN] = w->split == SPLIT_80_20 ? w->n_train - test : w->n_train;

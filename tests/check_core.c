@@ -470,8 +470,10 @@ START_TEST(schedules_follow_their_formulas) {
     for (int s = 10; s < 110; s++) ck_assert_double_gt(schedule_rate(&cosine, s), schedule_rate(&cosine, s + 1));
 
     struct schedule epochs = {.kind = SCHEDULE_COSINE_EPOCH, .lr = 1, .lr_min = 0, .total = 100, .steps_per_epoch = 25};
-    for (int s = 0; s < 100; s++) /* as torch's CosineAnnealingLR stepped once an epoch, T_max = 4 */
-        ck_assert_double_eq_tol(schedule_rate(&epochs, s), 0.5 * (1 + cos(acos(-1) * (s / 25) / 4)), 1e-15);
+    for (int s = 0; s < 100; s++) { /* as torch's CosineAnnealingLR stepped once an epoch, T_max = 4 */
+        int epoch = s / 25;
+        ck_assert_double_eq_tol(schedule_rate(&epochs, s), 0.5 * (1 + cos(acos(-1) * epoch / 4)), 1e-15);
+    }
 }
 END_TEST
 

@@ -1,5 +1,5 @@
-/* check_determinism.c - the same seed gives the same bits, at any number of threads; tuned kernels train as the reference
- * does. The step is the trainer's: forward, backward, step_begin and adamw on an update graph. */
+/* check_determinism.c - the same seed gives the same bits, at any number of threads; tuned kernels train as the
+ * reference does. The step is the trainer's: forward, backward, step_begin and adamw on an update graph. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -65,9 +65,10 @@ static void expect_thread_invariance(const struct trial_shape *s, int steps) {
     free(one);
 }
 
+/* Sizes with more than PARALLEL_MIN elements a tensor: smaller ones run on one thread anyway. */
 START_TEST(threads_do_not_change_a_small_net) {
     struct trial_shape s = {
-        .model = nth_text(_i), .B = 16, .T = 8, .V = 6, .D = 64, .layers = 1, .mlp = MLP_SWIGLU, .dropout = 0.1};
+        .model = nth_text(_i), .B = 64, .T = 16, .V = 6, .D = 64, .layers = 1, .mlp = MLP_SWIGLU, .dropout = 0.1};
     expect_thread_invariance(&s, STEPS);
 }
 END_TEST

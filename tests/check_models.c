@@ -1,5 +1,5 @@
-/* check_models.c - walks the registry of mixers: parameters, state, gradients of whole nets, causality, messages, and the
- * ground-truth cases of tests/cases. */
+/* check_models.c - walks the registry of mixers: parameters, state, gradients of whole nets, causality, messages, and
+ * the ground-truth cases of tests/cases. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
@@ -149,7 +149,8 @@ START_TEST(every_mixer_is_described_and_tested) {
 }
 END_TEST
 
-/* --- gradients and causality of whole nets ------------------------------------------------------------------------------ */
+/* --- gradients and causality of whole nets
+ * ------------------------------------------------------------------------------ */
 
 /* A sum in double over the logits' softmax would do no better: the loss is in double here. h = 1e-5: truncation 1e-10,
  * rounding 2e-11. The gates of relu have kinks, but none within h of these draws. */
@@ -269,7 +270,8 @@ START_TEST(ignored_targets_count_nowhere) {
 }
 END_TEST
 
-/* --- messages --------------------------------------------------------------------------------------------------------- */
+/* --- messages
+ * --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(bad_models_are_named) {
     static const struct {
@@ -310,7 +312,8 @@ START_TEST(sizes_beyond_memory_name_both_numbers) {
 }
 END_TEST
 
-/* --- ground truth -------------------------------------------------------------------------------------------------------- */
+/* --- ground truth
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Path of case file i in name order, and whether its mixer is registered. */
 static int list_cases(char paths[][300], bool *registered) {

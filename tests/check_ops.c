@@ -1,8 +1,8 @@
 /* check_ops.c - walks the registries: every op, every example of it, hard lengths.
  *
- * Each example is recorded with a loss that is linear in the op's outputs, L = sum_j <out[j], w_j>, so that L's gradient
- * is the op's own. The reference is held against central differences (double build), every other CPU kernel against the
- * reference. */
+ * Each example is recorded with a loss that is linear in the op's outputs, L = sum_j <out[j], w_j>, so that L's
+ * gradient is the op's own. The reference is held against central differences (double build), every other CPU kernel
+ * against the reference. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -163,8 +163,8 @@ static bool all_finite(const real *x, int64_t n) {
     return true;
 }
 
-/* `tolerance` in epsilons of the tensor's largest magnitude, or of `least` if that is larger; 0 = the same bits.
- * Whole-number results of whole-number inputs are sums of products, exact in any order: there every kernel must be equal. */
+/* `tolerance` in epsilons of the tensor's largest magnitude, or of `least` if that is larger; 0 = the same bits. Whole-
+ * number results of whole-number inputs are sums of products, exact in any order: there every kernel must be equal. */
 static void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance,
                              double least, const char *tensor) {
     if (got->what.fill == FILL_WIDE && !all_finite(want, n)) return; /* overflown recurrences prove nothing */

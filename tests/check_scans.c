@@ -1,5 +1,5 @@
-/* check_scans.c - properties of the recurrences, from their papers (spec/lru-slice-baselines.md section 12, 1-6), of the
- * reference and of the kernel that is taken by default. */
+/* check_scans.c - properties of the recurrences, from their papers (spec/lru-slice-baselines.md section 12, 1-6), of
+ * the reference and of the kernel that is taken by default. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +112,7 @@ START_TEST(normalised_gates_are_shares_of_one) {
             for (int64_t m = 1; m <= 5; m++) {
                 enum { N = 33 };
                 struct scan s;
-                double column[6][5 * N], z[6], want[6];
+                double column[6][5 * N] = {{0}}, z[6], want[6];
                 scan_open(&s, kernels[_i], (enum form)form, (enum gate)gate, 1, m + 1, N, m);
                 for (int64_t j = 0; j <= m; j++) read_gates(&s, j, column[j]);
                 for (int64_t i = 0; i < gate_rows(&s); i++)
@@ -134,7 +134,8 @@ START_TEST(normalised_gates_are_shares_of_one) {
 }
 END_TEST
 
-/* --- item 2: bounds ---------------------------------------------------------------------------------------------------- */
+/* --- item 2: bounds
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Raw gates: random of that amplitude; the larger, the more the gates jump between one-hot choices. */
 static void adversarial_gates(struct scan *s, double amplitude) {
@@ -205,7 +206,8 @@ START_TEST(constant_input_fills_the_state_from_below) {
 }
 END_TEST
 
-/* --- item 3: the observer layout ----------------------------------------------------------------------------------------- */
+/* --- item 3: the observer layout
+ * ----------------------------------------------------------------------------------------- */
 
 /* m = 2, v = 1, (a_1, a_2, a_0) alternating (0,0,1), (0,1,0): the observer's state grows by 1 every second step, to 50
  * after 100; the companion's stays at 1. */
@@ -253,7 +255,8 @@ START_TEST(observer_layout_keeps_its_1_norm_bound) {
 }
 END_TEST
 
-/* --- items 3, 4: equalities between forms ----------------------------------------------------------------------------- */
+/* --- items 3, 4: equalities between forms
+ * ----------------------------------------------------------------------------- */
 
 /* Copies z and v of one scan to another of the same gates. */
 static void copy_inputs(struct scan *to, const struct scan *from) {
@@ -352,7 +355,8 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
 }
 END_TEST
 
-/* --- item 6: linearity and the adjoint identity ------------------------------------------------------------------------- */
+/* --- item 6: linearity and the adjoint identity
+ * ------------------------------------------------------------------------- */
 
 /* With fixed gates h is linear in v, so <h, w> = <v, dv>. */
 START_TEST(adjoint_identity_holds) {
