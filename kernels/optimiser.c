@@ -133,9 +133,9 @@ struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct s
 
 static void step_begin_ref_forward(const struct call *c, const struct exec *exec) {
     const real *grad = tensor_real(c->in[1]);
-    double sum = 0;
-    for (int64_t i = 0; i < tensor_count(c->in[1]); i++) sum += (double)grad[i] * grad[i];
-    begin_step(exec->state, c->attr, tensor_real(c->in[0])[0], sum);
+    long double sum = 0; /* the yardstick: wider than what it is to judge, in either build */
+    for (int64_t i = 0; i < tensor_count(c->in[1]); i++) sum += (long double)grad[i] * grad[i];
+    begin_step(exec->state, c->attr, tensor_real(c->in[0])[0], (double)sum);
 }
 
 static void adamw_ref_forward(const struct call *c, const struct exec *exec) {

@@ -154,8 +154,7 @@ START_TEST(a_prefix_does_not_know_what_follows) {
 }
 END_TEST
 
-/* --- equations
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- equations --------------------------------------------------------------------------------------------------- */
 
 static double at(const struct tensor *t, int64_t T, int64_t b, int64_t time, int64_t k) {
     return t->rank == 1 ? tensor_real(t)[k] : tensor_real(t)[(b * T + time) * t->dims[2] + k];

@@ -9,7 +9,7 @@
 #include "core/schedule.h"
 #include "tests/support.h"
 
-/* --- arena -------------------------------------------------------------------------------------------------------- */
+/* --- arena ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(arena_measures_what_it_then_hands_out) {
     struct arena a = {0};
@@ -103,7 +103,7 @@ START_TEST(arena_refuses_an_impossible_size_by_name) {
 }
 END_TEST
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
+/* --- options ----------------------------------------------------------------------------------------------------- */
 
 struct settings {
     int64_t blocks, width;
@@ -298,7 +298,7 @@ START_TEST(numbers_format_shortest_and_read_back) {
 }
 END_TEST
 
-/* --- parameters --------------------------------------------------------------------------------------------------- */
+/* --- parameters -------------------------------------------------------------------------------------------------- */
 
 static struct param *declare(struct params *p, const char *name, struct param_spec spec) {
     struct error e = {0};
@@ -453,7 +453,7 @@ START_TEST(constants_are_not_counted_as_trained) {
 }
 END_TEST
 
-/* --- schedules ---------------------------------------------------------------------------------------------------- */
+/* --- schedules --------------------------------------------------------------------------------------------------- */
 
 START_TEST(schedules_follow_their_formulas) {
     struct schedule constant = {.kind = SCHEDULE_CONSTANT, .lr = 3e-3, .warmup = 4};

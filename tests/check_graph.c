@@ -14,7 +14,7 @@ static void expect_plan_error(struct graph *g, enum status status, const char *c
     graph_free(g);
 }
 
-/* --- recording ---------------------------------------------------------------------------------------------------- */
+/* --- recording --------------------------------------------------------------------------------------------------- */
 
 START_TEST(first_error_sticks_and_surfaces_in_the_plan) {
     struct graph g;
@@ -99,7 +99,7 @@ START_TEST(scopes_name_parameters) {
 }
 END_TEST
 
-/* --- the memory plan ---------------------------------------------------------------------------------------------- */
+/* --- the memory plan --------------------------------------------------------------------------------------------- */
 
 /* Replays the walks over a map of who wrote each unit of the block last, and checks every read against it. Knows
  * nothing of lifetimes: only what the calls read and write. */
@@ -288,7 +288,7 @@ START_TEST(no_result_depends_on_memory_nobody_wrote) {
 }
 END_TEST
 
-/* --- the walks ---------------------------------------------------------------------------------------------------- */
+/* --- the walks --------------------------------------------------------------------------------------------------- */
 
 /* L = <x a + x b + tanh x, w>: dx = w (a + b + 1 - tanh^2 x). Three readers of x, one of them through a view. */
 START_TEST(gradients_of_a_fan_out_add_up) {
@@ -378,7 +378,7 @@ START_TEST(walks_repeat_bit_for_bit) {
 }
 END_TEST
 
-/* --- guards ------------------------------------------------------------------------------------------------------- */
+/* --- guards ------------------------------------------------------------------------------------------------------ */
 
 /* y = x, with one element too many written: forward if spill_forward, else by the gradient. */
 static bool spill_forward;

@@ -11,7 +11,7 @@
 #include "harness/verify.h"
 #include "tests/support.h"
 
-/* --- parameters ------------------------------------------------------------------------------------------------------ */
+/* --- parameters -------------------------------------------------------------------------------------------------- */
 
 /* The contract (spec/mixers.md) at D = 12: names with shapes, and the floats of state a sequence. */
 struct expected {
@@ -149,8 +149,7 @@ START_TEST(every_mixer_is_described_and_tested) {
 }
 END_TEST
 
-/* --- gradients and causality of whole nets
- * ------------------------------------------------------------------------------ */
+/* --- gradients and causality of whole nets ----------------------------------------------------------------------- */
 
 /* A sum in double over the logits' softmax would do no better: the loss is in double here. h = 1e-5: truncation 1e-10,
  * rounding 2e-11. The gates of relu have kinks, but none within h of these draws. */
@@ -270,8 +269,7 @@ START_TEST(ignored_targets_count_nowhere) {
 }
 END_TEST
 
-/* --- messages
- * --------------------------------------------------------------------------------------------------------- */
+/* --- messages ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(bad_models_are_named) {
     static const struct {
@@ -312,8 +310,7 @@ START_TEST(sizes_beyond_memory_name_both_numbers) {
 }
 END_TEST
 
-/* --- ground truth
- * -------------------------------------------------------------------------------------------------------- */
+/* --- ground truth ------------------------------------------------------------------------------------------------ */
 
 /* Path of case file i in name order, and whether its mixer is registered. */
 static int list_cases(char paths[][300], bool *registered) {

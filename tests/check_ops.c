@@ -13,7 +13,7 @@
 static const int64_t lengths[] = {1, 2, 16, 31, 33, 64, 67}; /* 16 and 64: block edges; 31, 67: primes */
 #define N_LENGTHS (int)(sizeof lengths / sizeof *lengths)
 
-/* --- one example -------------------------------------------------------------------------------------------------- */
+/* --- one example ------------------------------------------------------------------------------------------------- */
 
 struct trial_op {
     const struct op *op;
@@ -130,7 +130,7 @@ static enum verdict kernel_verdict(const struct kernel *k, const struct trial_op
     return applies ? APPLIES : DOES_NOT_APPLY;
 }
 
-/* The sets of outputs a loss can be made of: all subsets of the returned bits but the empty one; 1 for the optimiser's. */
+/* The sets of outputs a loss can be made of: all subsets of the returned bits but the empty one. */
 static unsigned output_bits(const struct op *op) {
     struct run r;
     struct trial_op what = {op, "reference", 1, 0, 1, false, false, FILL_SMALL};
@@ -140,7 +140,7 @@ static unsigned output_bits(const struct op *op) {
     return bits;
 }
 
-/* --- comparing two runs ------------------------------------------------------------------------------------------- */
+/* --- comparing two runs ------------------------------------------------------------------------------------------ */
 
 static void report(const struct run *got, const char *tensor, const struct difference *d, double bound) {
     const struct trial_op *w = &got->what;
@@ -163,8 +163,8 @@ static bool all_finite(const real *x, int64_t n) {
     return true;
 }
 
-/* `tolerance` in epsilons of the tensor's largest magnitude, or of `least` if that is larger; 0 = the same bits. Whole-
- * number results of whole-number inputs are sums of products, exact in any order: there every kernel must be equal. */
+/* `tolerance` in epsilons of the tensor's largest magnitude, or of `least` if that is larger; 0 = the same bits.
+ * Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. */
 static void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance,
                              double least, const char *tensor) {
     if (got->what.fill == FILL_WIDE && !all_finite(want, n)) return; /* overflown recurrences prove nothing */
@@ -247,7 +247,7 @@ static void expect_clean(const struct run *r) {
                   c->op->name, c->kernel->name, r->what.variant, (long long)r->what.n, r->g.first_guard_failure);
 }
 
-/* --- coverage ----------------------------------------------------------------------------------------------------- */
+/* --- coverage ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(every_op_is_declared_and_covered) {
     const struct op *op = op_list()[_i];
@@ -286,7 +286,7 @@ START_TEST(every_op_is_declared_and_covered) {
 }
 END_TEST
 
-/* --- gradients against central differences ------------------------------------------------------------------------- */
+/* --- gradients against central differences ----------------------------------------------------------------------- */
 
 static double loss_at(struct run *r, real *x, double value) {
     *x = (real)value;
@@ -345,7 +345,7 @@ START_TEST(gradients_match_central_differences) {
 }
 END_TEST
 
-/* --- twin against twin --------------------------------------------------------------------------------------------- */
+/* --- twin against twin ------------------------------------------------------------------------------------------- */
 
 /* Calls visit for every other CPU kernel of the op, length, variant and set of outputs where it applies. */
 static void each_twin(const struct op *op, enum fill fill,
@@ -462,7 +462,7 @@ START_TEST(unwanted_gradients_are_left_out) {
 }
 END_TEST
 
-/* --- threads -------------------------------------------------------------------------------------------------------- */
+/* --- threads ----------------------------------------------------------------------------------------------------- */
 
 /* At a length where kernels do share out their work. */
 START_TEST(bits_do_not_depend_on_threads) {

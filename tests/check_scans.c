@@ -87,7 +87,7 @@ static void open_input_gate(struct scan *s, int64_t t) {
             for (int64_t k = 0; k < s->N; k++) *gate_at(s, t, i, j, k) = j == s->m ? 45 : -45;
 }
 
-/* --- item 1: gates --------------------------------------------------------------------------------------------------- */
+/* --- item 1: gates ----------------------------------------------------------------------------------------------- */
 
 /* Reads the gates of time m through the scan: m steps that copy the input put unit vector e_j into the state, the step
  * behind them, without input, yields column j of A; with a state of zero and v = 1 it yields the input gate. */
@@ -134,8 +134,7 @@ START_TEST(normalised_gates_are_shares_of_one) {
 }
 END_TEST
 
-/* --- item 2: bounds
- * ---------------------------------------------------------------------------------------------------- */
+/* --- item 2: bounds ---------------------------------------------------------------------------------------------- */
 
 /* Raw gates: random of that amplitude; the larger, the more the gates jump between one-hot choices. */
 static void adversarial_gates(struct scan *s, double amplitude) {
@@ -171,7 +170,7 @@ START_TEST(states_stay_within_the_largest_input) {
 }
 END_TEST
 
-/* v = 1: the smallest component never decreases and none exceeds 1; with gates constant in time no component decreases. */
+/* v = 1: the smallest component never decreases and none exceeds 1; with gates constant in time none decreases. */
 START_TEST(constant_input_fills_the_state_from_below) {
     for (int gate = GATE_SOFTMAX; gate <= GATE_RELU; gate++)
         for (int form = BLOCK; form <= COMPANION; form++)
@@ -206,8 +205,7 @@ START_TEST(constant_input_fills_the_state_from_below) {
 }
 END_TEST
 
-/* --- item 3: the observer layout
- * ----------------------------------------------------------------------------------------- */
+/* --- item 3: the observer layout --------------------------------------------------------------------------------- */
 
 /* m = 2, v = 1, (a_1, a_2, a_0) alternating (0,0,1), (0,1,0): the observer's state grows by 1 every second step, to 50
  * after 100; the companion's stays at 1. */
@@ -255,8 +253,7 @@ START_TEST(observer_layout_keeps_its_1_norm_bound) {
 }
 END_TEST
 
-/* --- items 3, 4: equalities between forms
- * ----------------------------------------------------------------------------- */
+/* --- items 3, 4: equalities between forms ------------------------------------------------------------------------ */
 
 /* Copies z and v of one scan to another of the same gates. */
 static void copy_inputs(struct scan *to, const struct scan *from) {
@@ -355,8 +352,7 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
 }
 END_TEST
 
-/* --- item 6: linearity and the adjoint identity
- * ------------------------------------------------------------------------- */
+/* --- item 6: linearity and the adjoint identity ------------------------------------------------------------------ */
 
 /* With fixed gates h is linear in v, so <h, w> = <v, dv>. */
 START_TEST(adjoint_identity_holds) {

@@ -16,7 +16,7 @@ void start_kernels(void) {
     omp_set_num_threads(1); /* threads that wait for each other on a busy machine cost minutes */
 }
 
-/* --- dot ---------------------------------------------------------------------------------------------------------- */
+/* --- dot --------------------------------------------------------------------------------------------------------- */
 
 static void dot_infer(struct graph *g, struct call *c) {
     if (!c->in[0] || !c->in[1]) return;
@@ -81,7 +81,7 @@ const struct kernel *const *test_kernels(void) {
     return list;
 }
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs ------------------------------------------------------------------------------------------------------ */
 
 void open_graph(struct graph *g, struct params *p, bool training, bool guards, const char *kernel) {
     struct error e = {0};
@@ -99,7 +99,7 @@ struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, i
     return graph_input(g, name, b == 0 ? 1 : c == 0 ? 2 : 3, (int64_t[]){a, b, c}, needs_grad);
 }
 
-/* --- values ------------------------------------------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------------------------------------ */
 
 double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t i) {
     struct rng r = rng_at((uint64_t)t->id, STREAM_TEST, (uint64_t)i);
@@ -142,7 +142,7 @@ struct step_state first_state(void) {
     return (struct step_state){.seed = 12345, .lr = 1e-3};
 }
 
-/* --- comparing ---------------------------------------------------------------------------------------------------- */
+/* --- comparing --------------------------------------------------------------------------------------------------- */
 
 struct difference compare_reals(const real *got, const real *want, int64_t n) {
     struct difference d = {.at = 0, .got = got[0], .want = want[0], .error = -1};
@@ -184,7 +184,7 @@ void expect_same_bits(const void *got, const void *want, int64_t n, const char *
                  (long long)n, (double)a[i], (double)b[i]);
 }
 
-/* --- nets --------------------------------------------------------------------------------------------------------- */
+/* --- nets -------------------------------------------------------------------------------------------------------- */
 
 const char *const small_models[] = {
     "bdlru:m=3,blocks=4",

@@ -14,7 +14,7 @@
 /* For tcase_add_checked_fixture: what main() does for the program, and one thread until the test asks for more. */
 void start_kernels(void);
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs ------------------------------------------------------------------------------------------------------ */
 
 /* y[0] = before[0] + sum_i x_i w_i; before may be NULL. Gradients flow to x and before, none to w. With it any set of
  * tensors becomes one scalar root, and a tensor gets a second consumer. */
@@ -32,7 +32,7 @@ void plan_graph(struct graph *g);
 /* Real input of up to three axes; a size of 0 ends them. */
 struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, int64_t c, bool needs_grad);
 
-/* --- values ------------------------------------------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------------------------------------ */
 
 enum fill {
     FILL_SMALL, /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
@@ -41,7 +41,7 @@ enum fill {
 };
 
 /* Element i of the input with that id: a pure function, so that two graphs hold the same and nobody keeps a copy. Ids
- * lie below the tensor's limit, every fourth one or so is IGNORED where that is allowed. `positive`: magnitudes only. */
+ * lie below the tensor's limit, about every fourth is IGNORED where that is allowed. `positive`: magnitudes only. */
 double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t i);
 
 /* Fills one tensor, or all inputs of a planned graph. */
@@ -57,7 +57,7 @@ real *copy_reals(const real *x, int64_t n);
 /* A step state as the first step of a run has it. */
 struct step_state first_state(void);
 
-/* --- comparing ---------------------------------------------------------------------------------------------------- */
+/* --- comparing --------------------------------------------------------------------------------------------------- */
 
 struct difference {
     int64_t at;                     /* where |got - want| is largest; a value that is not finite beats all others */
@@ -77,7 +77,7 @@ void expect_at_most(double value, double bound, const char *what);
 /* Fails the test unless the bits agree. */
 void expect_same_bits(const void *got, const void *want, int64_t n, const char *what);
 
-/* --- nets --------------------------------------------------------------------------------------------------------- */
+/* --- nets -------------------------------------------------------------------------------------------------------- */
 
 /* Every mixer with options that cover its variants, at sizes of a few thousand parameters; ends with NULL. */
 extern const char *const small_models[];
