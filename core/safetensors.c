@@ -36,7 +36,7 @@ struct image {
 /* A name from a file, fit for a one-line message: control characters replaced, long ones cut. */
 static const char *shown(const char *name, char out[SHOWN_NAME]) {
     size_t i = 0;
-    for (; name[i] && i < SHOWN_NAME - 1; i++) out[i] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
+    for (; i < SHOWN_NAME - 1 && name[i]; i++) out[i] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
     out[i] = '\0';
     return out;
 }

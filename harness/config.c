@@ -44,8 +44,9 @@ const struct option config_options[] = {
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
      OPT_RUNTIME},
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports", OPT_RUNTIME},
-    {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "name noted in the record", OPT_RUNTIME},
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
+     OPT_RUNTIME | OPT_PLACE},
+    {"profile", OPT_TEXT_FIELD, AT(profile), "train", 0, 0, NULL, "name noted in the record", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME},
@@ -161,7 +162,7 @@ static void describe(const struct setup *s, char text[CONFIG_TEXT], unsigned ski
 
 /* The identity of the run, and of its cell: the same with the seed left out. */
 static void identify(struct setup *s) {
-    describe(s, s->config_text, 0);
+    describe(s, s->config_text, OPT_PLACE);
     describe(s, s->identity, OPT_RUNTIME);
     append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=cpu\ndtype=%s\nnumerics=%s\n",
            s->task.task->version, REAL_NAME, NUMERICS_VERSION);

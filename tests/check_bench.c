@@ -110,7 +110,10 @@ START_TEST(kill_at_any_moment_loses_no_finished_run) {
     int status = wait_for(start_bench(folder, 0));
     ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
     ck_assert_int_eq(valid_records(), RUNS);
-    ck_assert_int_eq(scratch_count(folder, ".ckpt"), 0);
+    glob_t left; /* a kill can leave a hidden temporary file, but none under a checkpoint's name */
+    char pattern[256];
+    snprintf(pattern, sizeof pattern, "%s/checkpoints/*", folder);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &left), GLOB_NOMATCH);
 }
 END_TEST
 
