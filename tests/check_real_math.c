@@ -54,7 +54,7 @@ static double ulp_at(real y) {
 }
 
 START_TEST(errors_stay_within_their_bounds) {
-    for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += 20011) {
+    for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += 100003) {
         uint32_t word = (uint32_t)bits;
         float x;
         memcpy(&x, &word, sizeof x);
