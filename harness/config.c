@@ -223,7 +223,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
     TRY(check_fit(s, e));
     struct dims dims = {c->batch, s->task.shape.T, c->net.dim};
-    TRY(s->model.model->check(s->model.inst, &dims, e));
+    TRY(model_fit(&s->model, &dims, e));
     s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
     s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
     c->steps = s->steps;

@@ -54,6 +54,9 @@ struct tensor *sub(struct graph *g, struct tensor *a, struct tensor *b);
 /* y = a * b elementwise, same shape. */
 struct tensor *mul(struct graph *g, struct tensor *a, struct tensor *b);
 
+/* y = factor * x. */
+struct tensor *scale_by(struct graph *g, struct tensor *x, double factor);
+
 enum activation {
     ACT_RELU,
     ACT_SIGMOID,
@@ -85,6 +88,12 @@ struct tensor *layernorm(struct graph *g, struct tensor *x, struct tensor *w, st
 /* y[r] = table[ids[r]]: ids (B,T) in [0,V), table [V][D] -> (B,T,D). */
 struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table);
 
+/* y = x * rsqrt(sum x^2 + eps) over the last axis; a head is a row of x (...,H,dk). */
+struct tensor *l2norm(struct graph *g, struct tensor *x, double eps);
+
+/* RMSNorm of each head: x (rows,H*width), w [H][width] -> y as x. */
+struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps);
+
 /* Inverted dropout: y = x * keep/(1-p), keep regenerated from (seed, step, call index, element); the identity (x itself)
  * in evaluation graphs and for p == 0. */
 struct tensor *dropout(struct graph *g, struct tensor *x, double p);
@@ -94,6 +103,32 @@ struct tensor *dropout(struct graph *g, struct tensor *x, double p);
  * no scored position is 0. */
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions);
+
+/* --- columns -------------------------------------------------------------------------------------------------------- */
+
+/* Cuts x (rows, sum of widths) into `parts` <= OP_MAX_OUT tensors of neighbouring columns, widths[i] wide; leading axes
+ * as x. The tensors go to out[]; all NULL after an error. */
+void split(struct graph *g, struct tensor *x, int parts, const int64_t *widths, struct tensor **out);
+
+/* y[r][c] = x[r][from + c] for c < count: x (rows,C) -> y (rows,count), leading axes as x. */
+struct tensor *columns(struct graph *g, struct tensor *x, int64_t from, int64_t count);
+
+/* y[r] = (a[r], b[r]): a (rows,P), b (rows,Q), equal leading axes -> y (rows,P+Q). */
+struct tensor *join_columns(struct graph *g, struct tensor *a, struct tensor *b);
+
+/* y[r] = factor * (1, x[r]): x (rows,C) -> y (rows,C+1). The increment of a path whose first channel is time. */
+struct tensor *prepend_one(struct graph *g, struct tensor *x, double factor);
+
+/* y[c*n + i] = p[c], i < n: p [C] -> y [C*n] (one number a head, used by all its channels). */
+struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
+
+/* y[b] = (x[b], p[which]): n rows of the table p [R][D] behind the rows of x (B,T,D), which[i] = -1 for a row of zeros
+ * -> (B,T+n,D). `which` lives as long as the graph. */
+struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n);
+
+/* y (B,rows,columns*D) from x (B,N,D): y[r] = (x[a] + x[b]) / 2 for each pair (a,b) of index [rows][columns][2], side by side. The
+ * index lives as long as the graph (its host arena is a good place). */
+struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *index, int64_t rows, int64_t columns);
 
 /* --- recurrences ------------------------------------------------------------------------------------------------
  * Gate normalisers (P1 Eq. 6 of spec/lru-slice-baselines.md 4): p = f(z), a = p / sum p over the m+1 entries of a row. */
@@ -124,6 +159,146 @@ struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct te
 /* LSTM recurrence (PyTorch gates i,f,g,o): p_t = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i) tanh(g);
  * h_t = sig(o) tanh(c_t); zero start. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);
+
+/* --- convolution and attention ------------------------------------------------------------------------------------ */
+
+/* Causal depthwise convolution: y_t[c] = b[c] + sum_{j<m} w[c][j] x_{t-m+1+j}[c], zeros before the start.
+ * x (B,T,C), w [C][m] stored tap-major (element j*C + c: struct layout {2, {C, m}, {1, 0}}), b [C] or NULL -> (B,T,C). */
+struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b);
+
+/* Rotary positions (Su et al. 2021): x (B,T,C) holds `heads` heads of dk columns first, dk even; of each, the pair
+ * (i, i + dk/2) turns by t * base^(-2i/dk). Columns from heads * dk on are copied. */
+struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base);
+
+/* Causal softmax attention: qkv (B,T,3D), columns (q, k, v), each of `heads` heads of dk = D / heads columns ->
+ * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */
+struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads);
+
+/* --- homogeneous recurrences: y_t = (I + A_t) y_{t-1}, y_0 given, no input term (SLiCE) ---------------------------- */
+
+/* A_t block diagonal, N blocks of m (m = 1 diagonal, N = 1 dense): a (B,T,m*m*N), element (i*m+j)*N + k is row i,
+ * column j of block k; y0 (B, N*m) -> y (B,T, N*m), both with element k*m + i. a at t = 0 is not read. */
+struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m);
+
+/* A_t = diag(d_t) + U_t V_t^T of rank r: d (B,T,D); u, v (B,T,r*D), element q*D + i; y0 (B,D) -> y (B,T,D). */
+struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0);
+
+/* A_t = H diag(d_t), H the symmetric orthogonal Sylvester-Hadamard matrix, H[i][j] = (-1)^popcount(i & j) / sqrt(D), D a
+ * power of two: d (B,T,D), y0 (B,D) -> y (B,T,D). */
+struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0);
+
+/* --- matrix-state recurrences --------------------------------------------------------------------------------------
+ * Both recurrences keep one dk x dv matrix a head, update it with outer products and read it with q. Inputs are
+ * (B,T,...): all axes behind B and T count as one width. Heads are contiguous: element h*dk + i of q, h*dv + j of v. */
+
+/* Scalar gates a head of scan_outer, each (B,T,H). source NULL: 1. mark and direct are both given or both NULL. */
+struct outer_gates {
+    struct tensor *decay, *source, *mark, *direct;
+};
+
+/* Outer-product state with scalar decay, C_{-1} = 0, C dk x dv:
+ *   o_t = scale (mark_t C_{t-1}^T q_t + direct_t (q_t . k_t) v_t);   C_t = decay_t C_{t-1} + source_t k_t v_t^T
+ * Without mark and direct the state is read after its update, o_t = scale C_t^T q_t: the same with mark = decay and
+ * direct = source. pLSTM gives all four gates; Mamba2 gives decay exp(Delta A) and source Delta.
+ * q, k (B,T, groups*dk), each group shared by heads/groups neighbouring heads; v (B,T, heads*dv) -> o (B,T, heads*dv). */
+struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                          const struct outer_gates *gates, int64_t heads, int64_t groups, double scale);
+
+/* Delta rule, S_{-1} = 0, S dk x dv: at each token S <- decay_t S once (decay (B,T,heads), or NULL: 1), then for the steps
+ * j = 0, 1, ...:  S <- S + k_j (rate beta_j (v_j - S^T k_j))^T;  then o_t = scale S^T q_t.
+ * q (B,T, heads*dk), k (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta (B,T, steps*heads), step outermost
+ * -> o (B,T, heads*dv). steps = 1: DeltaNet, with decay Gated DeltaNet; steps > 1: DeltaProduct. */
+struct delta_attr {
+    int64_t heads, steps;
+    double scale, rate;
+};
+struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *beta,
+                          struct tensor *decay, const struct delta_attr *attr);
+
+/* --- matrix states on graphs (pLSTM) ------------------------------------------------------------------------------
+ * One recurrence on the edges of a directed acyclic graph, a state dk x dv a head (kernels/matrix_state.h). Gates come
+ * activated. H heads; q, k (B,T,H*dk), v (B,T,H*dv) -> y (B,T,H*dv), head-major. */
+
+#define SCAN_PLSTM_TRACK_MAX 16 /* most states J a head, and the largest matrices of expm_skew and sandwich */
+
+/* U = expm(A - A^T), orthogonal: a (rows,n*J*J), n matrices a row -> u as a. */
+struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J);
+
+/* T = U diag(e) W: u, w (rows,n*J*J), e (rows,n*J) -> t as u. */
+struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, struct tensor *w, int64_t J);
+
+/* pLSTM on a sequence: y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t), C_t[i] = sum_j T_t[i][j] C_{t-1}[j]
+ * + S_t[i] k_t v_t^T, C_{-1} = 0, c = scale_of_qk. source, mark (B,T,H*J); transition (B,T,H*J*J), element
+ * (h*J + i)*J + j; direct (B,T,H). */
+struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
+                          struct tensor *transition, struct tensor *mark, struct tensor *direct, int64_t H, int64_t J,
+                          double scale_of_qk);
+
+/* The eight gates of a grid node in four directions from raw ones (grid_gates.c has the formulas): grid_raw_count(form) tensors
+ * (B,N,4H), element direction*H + h -> (B,N,8*4H), plane after plane Sr, Sd, rl, ru, dl, du, Ml, Mu. */
+enum grid_form { GRID_P, GRID_P_REF, GRID_D_LEFT, GRID_D_RIGHT, GRID_FORMS };
+int grid_raw_count(enum grid_form form);
+struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_form form);
+
+/* pLSTM on a grid of X x Y = N nodes, node (r,s) at r*Y + s, four directions (bit 0 flips the first axis, bit 1 the second)
+ * summed: y = c (sum (Ml l + Mu u)^T q + D (q.k) v), Cr = rl l + ru u + Sr k v^T, Cd = dl l + du u + Sd k v^T, l the state Cr
+ * of the neighbour before on the first axis, u Cd of the one before on the second. gates as of grid_gates; direct (B,N,H). */
+struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
+                         struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk);
+
+/* y_r = t_r / (1/2 + sum of |t| over the rows of the same group): t (B,rows,H), group [rows] in [0,rows), which lives as long as
+ * the graph -> y as t. */
+struct tensor *l1_groups(struct graph *g, struct tensor *t, const int32_t *group, int64_t rows);
+
+/* A directed acyclic graph and the pairs of edges along which states flow. */
+struct dag {
+    int64_t nodes, edges, pairs;
+    const int32_t *tail, *head; /* [edges]; an edge stands behind all edges that end in its tail */
+    const int32_t *from, *to;   /* [pairs]: head of edge `from` is tail of edge `to`; ascending in `to` */
+};
+
+/* pLSTM on a graph: C_e = sum over pairs T_{e'e} C_{e'} + S_e k v^T of the tail; y_n = c (sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n)
+ * v_n). q, k, v as above with T = nodes; source, mark (B,edges,H), NULL without edges; transition (B,pairs,H), NULL without
+ * pairs; direct (B,nodes,H). The dag lives as long as the graph. */
+struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
+                        struct tensor *mark, struct tensor *transition, struct tensor *direct, const struct dag *dag,
+                        int64_t H, double scale_of_qk);
+
+/* --- trees -------------------------------------------------------------------------------------------------------
+ * Perfect k-ary trees, nodes breadth first with the leaves first: level l = 0 .. levels-1 holds k^(levels-1-l) nodes, the
+ * children of node i of level l+1 are nodes k*i .. k*i+k-1 of level l. Nodes that have no leaf below `leaves` under them
+ * are padding: cut off, u taken as 0, x = 0. */
+struct tree {
+    int64_t arity, levels;
+    int64_t leaves; /* of which real, 0 .. k^(levels-1) */
+};
+
+/* Nodes of the tree; -1 if arity or levels is below 1 or there are 2^31 or more. */
+int64_t tree_nodes(const struct tree *t);
+
+enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
+
+/* One equation a node v with parent p(v) and children ch(v), over complex numbers, one system a head
+ * (spec/plstm-myosotis.md B1, B3):
+ *   x_v + b_v x_p(v) + sum over c in ch(v) of c_c x_c = u_v;  hermitian: c = conj(b), skew: c = -conj(b), free: own c
+ * with b = beta theta / sqrt(1 + |theta|^2) (B4; beta 0 = unbounded, b = theta), theta from up, likewise c from down.
+ * up, down: real and imaginary planes, [1][P] for all nodes, [levels-1][P] a level of the child, [nodes-1][P] a child, or
+ * (B,nodes,P) a child of each sequence, the root's row unused. down only in the free form. All four NULL when levels is 1.
+ * u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, in place of tree.leaves; or NULL. */
+struct tree_system {
+    struct tree tree;
+    enum tree_form form;
+    double beta;
+    struct tensor *up_re, *up_im, *down_re, *down_im;
+    struct tensor *u_re, *u_im;
+    struct tensor *leaves;
+};
+
+/* Solves the system -> x_re (B,nodes,P); *x_im receives the imaginary plane. */
+struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im);
+
+/* y[b][v] = w[b][v] + p[row of v], the root's y = w: w (B,nodes,P), p of the shared shapes above -> (B,nodes,P). */
+struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p);
 
 /* --- optimiser: ops without gradient, recorded on the update graph ------------------------------------------------ */
 

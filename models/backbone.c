@@ -78,10 +78,19 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
     return x;
 }
 
+/* (B,nodes,D) -> (B,T,D) */
+static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t T) {
+    if (!x) return NULL;
+    int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
+    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), 0, T * D);
+    return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, T, D}) : NULL;
+}
+
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
                       const struct net_shape *shape, struct error *e) {
+    const struct model *model = choice->model;
     struct dims dims = {shape->B, shape->T, b->dim};
-    TRY(choice->model->check(choice->inst, &dims, e));
+    TRY(model_fit(choice, &dims, e));
     int64_t rows[2] = {shape->B, shape->T}, V = shape->vocab_out;
     net->tokens = graph_input_ids(g, "tokens", 2, rows, (int32_t)shape->vocab_in, false);
     net->targets = graph_input_ids(g, "targets", 2, rows, (int32_t)V, true);
@@ -90,7 +99,9 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *b
                                                                .dims = {shape->vocab_in, b->dim},
                                                                .init = {.kind = INIT_NORMAL, .b = 0.02}});
     struct tensor *x = embedding(g, net->tokens, table);
+    if (dims.T > shape->T) x = model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
+    if (dims.T > shape->T) x = first_rows(g, x, shape->T);
     x = norm(g, b, "norm", x);
     graph_scope_push(g, "head");
     struct tensor *w = weight(g, "weight", V, b->dim, 1, AS_CONTRACT);

@@ -25,6 +25,11 @@ struct model {
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
+    /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of T
+     * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` records
+     * (B,T,D) -> (B,nodes,D), the tokens first; it is called before the first layer. The head sees the tokens alone. */
+    enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
+    struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
 };
 
 #define MODEL_INST_BYTES 4096
@@ -40,6 +45,10 @@ struct model_choice {
 
 /* Parses "bdlru:m=5,blocks=32". ST_USAGE: unknown name or option, with the nearest one. */
 enum status model_parse(struct model_choice *choice, const char *text, struct error *e);
+
+/* Fits the mixer to B sequences of d->T tokens of width d->D: d->T becomes its number of nodes, options at auto are filled.
+ * ST_USAGE names the numbers that do not fit. */
+enum status model_fit(struct model_choice *choice, struct dims *d, struct error *e);
 
 /* --- the common backbone ---------------------------------------------------------------------------------------- */
 

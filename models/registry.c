@@ -42,3 +42,9 @@ enum status model_parse(struct model_choice *choice, const char *text, struct er
     TRY(options_default(choice->model->options, choice->inst, e));
     return options_parse(choice->model->options, choice->inst, owner, text[n] ? text + n + 1 : "", ",", e);
 }
+
+enum status model_fit(struct model_choice *choice, struct dims *d, struct error *e) {
+    const struct model *model = choice->model;
+    if (model->nodes) TRY(model->nodes(choice->inst, d->T, &d->T, e));
+    return model->check(choice->inst, d, e);
+}

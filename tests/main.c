@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/gemm.h"
+
 struct entry {
     const char *name;
     Suite *(*make)(void);
@@ -66,6 +68,7 @@ static void run(const struct entry *suite, int *passed, int *failed) {
 }
 
 int main(int argc, char **argv) {
+    gemm_init(); /* as lrnn does: the tests run on the OpenBLAS kernels that the program runs on */
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t s = 0; s < N_SUITES; s++) puts(suites[s].name);
         return 0;

@@ -11,7 +11,6 @@
 #include "kernels/gemm.h"
 
 void start_kernels(void) {
-    setenv("OPENBLAS_CORETYPE", gemm_core(), 0); /* else gemm_init may replace the process, which is a test */
     gemm_init();
     omp_set_num_threads(1); /* threads that wait for each other on a busy machine cost minutes */
 }
@@ -198,6 +197,33 @@ const char *const small_models[] = {
     "lru:state=9",
     "lstm",
     "lstm:hidden=10",
+    "slice:structure=diagonal",
+    "slice:structure=block,block=3",
+    "slice:structure=dense",
+    "slice:structure=dplr,rank=2",
+    "slice:structure=diagonal-dense,block=5",
+    "attention:heads=2",
+    "conv:channels=5,m=4",
+    "mamba2:state=3,headdim=8",
+    "mamba2:state=2,headdim=24,conv=2,expand=4",
+    "deltanet:heads=3",
+    "deltaproduct:heads=2,headdim=5,steps=3",
+    "deltaproduct:heads=4,steps=1,forget=yes,outgate=yes",
+    "plstm:heads=2",
+    "plstm:heads=3,gates=bias",
+    "plstm:heads=2,track=2",
+    "plstm2d:heads=2",
+    "plstm2d:heads=2,form=ref",
+    "plstm2d:heads=2,mode=D",
+    "plstm2d:heads=2,mode=D,chirality=R",
+    "plstm-graph:heads=2",
+    "plstm-graph:heads=2,mode=D,node=tail",
+    "myosotis:arity=1,heads=3",
+    "myosotis:arity=1,heads=5,form=free,share=node",
+    "myosotis:arity=1,heads=4,form=skew,selective=yes,blocks=2",
+    "myosotis:arity=1,heads=3,form=free,share=head,selective=yes",
+    "myosotis:heads=3",
+    "myosotis:arity=3,heads=2,selective=yes,share=node",
     "template",
     NULL,
 };

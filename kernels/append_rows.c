@@ -1,0 +1,111 @@
+/* append_rows.c - rows of a table behind the rows of each sequence (the virtual nodes of a tree): the op and its kernel,
+ * which moves memory and needs no other.
+ *
+ *   y[b][t] = x[b][t] for t < T;  y[b][T + i] = p[which[i]], or 0 where which[i] is -1
+ *   dx = dy in its rows;  dp[r] = sum over b and all i with which[i] = r of dy[b][T + i] */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/dense.h"
+
+struct append_rows_attr {
+    const int32_t *which;
+    int64_t n;
+};
+
+struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n) {
+    struct append_rows_attr attr = {.which = which, .n = n};
+    return record1(g, &op_append_rows, &attr, sizeof attr, (struct tensor *[]){x, p}, 2);
+}
+
+static void append_rows_infer(struct graph *g, struct call *c) {
+    const struct append_rows_attr *a = c->attr;
+    const struct tensor *x = c->in[0], *p = c->in[1];
+    if (!infer_present(g, c, 2)) return;
+    if (x->rank != 3 || p->rank != 2 || p->dims[1] != x->dims[2] || a->n < 1) {
+        graph_fail(g, ST_USAGE,
+                   "append_rows: x has rank %d and %" PRId64 " columns, the table rank %d and %" PRId64 ", for %" PRId64
+                   " rows; expected ranks 3 and 2, equal columns and at least 1 row",
+                   x->rank, tensor_cols(x), p->rank, tensor_cols(p), a->n);
+        return;
+    }
+    for (int64_t i = 0; i < a->n; i++)
+        if (a->which[i] < -1 || a->which[i] >= p->dims[0]) {
+            graph_fail(g, ST_USAGE, "append_rows: row %" PRId64 " names entry %d of a table of %" PRId64, i,
+                       (int)a->which[i], p->dims[0]);
+            return;
+        }
+    graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1] + a->n, x->dims[2]});
+}
+
+static struct cost append_rows_cost(const struct call *c, enum pass pass) {
+    double y = (double)tensor_count(c->out[0]), x = (double)tensor_count(c->in[0]);
+    double p = (double)tensor_count(c->in[1]);
+    return (struct cost){pass == PASS_FORWARD ? 0 : y - x, sizeof(real) * (y + x + p)};
+}
+
+static bool append_rows_example(struct graph *g, int64_t n, int variant) {
+    static const int32_t which[] = {2, -1, 0, 2, 2, 1, 0};
+    if (variant > 2) return false;
+    int64_t T = variant == 0 ? n : 3, C = variant == 1 ? n : 5;
+    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, T, C}, true);
+    append_rows(g, x, graph_input(g, "p", 2, (int64_t[]){4, C}, true), which, variant == 2 ? 1 : 7);
+    return true;
+}
+
+const struct op op_append_rows = {
+    .name = "append_rows",
+    .maths = "y[b] = (x[b], p[which])",
+    .source = "",
+    .infer = append_rows_infer,
+    .cost = append_rows_cost,
+    .example = append_rows_example,
+};
+
+static void append_rows_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct append_rows_attr *a = c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], C = c->in[0]->dims[2];
+    for (int64_t b = 0; b < B; b++) {
+        real *y = tensor_real(c->out[0]) + b * (T + a->n) * C;
+        memcpy(y, tensor_real(c->in[0]) + b * T * C, (size_t)(T * C) * sizeof *y);
+        for (int64_t i = 0; i < a->n; i++) {
+            real *row = y + (T + i) * C;
+            if (a->which[i] < 0)
+                memset(row, 0, (size_t)C * sizeof *row);
+            else
+                memcpy(row, tensor_real(c->in[1]) + a->which[i] * C, (size_t)C * sizeof *row);
+        }
+    }
+}
+
+static size_t append_rows_ref_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double);
+}
+
+static void append_rows_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct append_rows_attr *a = c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], C = c->in[0]->dims[2], P = tensor_count(c->in[1]);
+    const real *dy = call_dout(c, 0);
+    double *dp = c->scratch[PASS_BACKWARD];
+    for (int64_t i = 0; c->din[0] && i < B * T * C; i++)
+        put(c->din[0] + i, call_accumulates(c, 0), dy[i + i / (T * C) * a->n * C]);
+    if (!c->din[1]) return;
+    memset(dp, 0, (size_t)P * sizeof *dp);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t i = 0; i < a->n; i++)
+            for (int64_t k = 0; a->which[i] >= 0 && k < C; k++)
+                dp[a->which[i] * C + k] += dy[(b * (T + a->n) + T + i) * C + k];
+    for (int64_t i = 0; i < P; i++) put(c->din[1] + i, call_accumulates(c, 1), (real)dp[i]);
+}
+
+const struct kernel kernel_append_rows_ref = {
+    .name = "append_rows_ref",
+    .op = &op_append_rows,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = append_rows_ref_workspace,
+    .forward = append_rows_ref_forward,
+    .backward = append_rows_ref_backward,
+};

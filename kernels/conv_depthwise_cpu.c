@@ -1,0 +1,97 @@
+/* conv_depthwise_cpu.c - causal depthwise convolution: chunks of tokens on threads, channels in vectors, taps one after
+ * the other on a row that stays in L1. Gradients of w and b: one partial sum a chunk, added in order. */
+#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/parallel.h"
+
+/* y[c] (+)= w[c] x[c] */
+static void tap(int64_t C, const real *w, const real *x, real *y) {
+#pragma omp simd
+    for (int64_t c = 0; c < C; c++) y[c] = real_fma(w[c], x[c], y[c]);
+}
+
+/* Four taps at once: rows x0..x3, weights C apart. */
+static void four_taps(int64_t C, const real *w, const real *x, int64_t step, real *y) {
+#pragma omp simd
+    for (int64_t c = 0; c < C; c++) {
+        real sum = real_fma(w[c], x[c], y[c]);
+        sum = real_fma(w[C + c], x[step + c], sum);
+        sum = real_fma(w[2 * C + c], x[2 * step + c], sum);
+        y[c] = real_fma(w[3 * C + c], x[3 * step + c], sum);
+    }
+}
+
+static void conv_depthwise_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], m = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]);
+    int64_t chunks = row_chunks(tokens);
+#pragma omp parallel for schedule(static) if (tokens * C > PARALLEL_MIN)
+    for (int64_t k = 0; k < chunks; k++) {
+        struct range part = part_at(tokens, chunks, k);
+        for (int64_t r = part.begin; r < part.end; r++) {
+            const real *x = tensor_real(c->in[0]) + r * C, *w = tensor_real(c->in[1]) + (m - 1) * C;
+            real *y = tensor_real(c->out[0]) + r * C;
+            int64_t taps = r % T + 1 < m ? r % T + 1 : m, back = 0;
+            if (c->n_in == 3)
+                memcpy(y, c->in[2]->data, (size_t)C * sizeof *y);
+            else
+                memset(y, 0, (size_t)C * sizeof *y);
+            for (; back + 4 <= taps; back += 4) four_taps(C, w - (back + 3) * C, x - (back + 3) * C, C, y);
+            for (; back < taps; back++) tap(C, w - back * C, x - back * C, y);
+        }
+    }
+}
+
+/* Scratch of one chunk: a row of dx, then dw [m][C] and db [C]. */
+static size_t chunk_floats(const struct call *c) {
+    return (size_t)((tensor_cols(c->in[1]) + 2) * c->in[0]->dims[2]);
+}
+
+static size_t conv_depthwise_cpu_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : (size_t)row_chunks(tensor_rows(c->in[0])) * chunk_floats(c) * sizeof(real);
+}
+
+static void backward_chunk(const struct call *c, struct range part, real *row) {
+    int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], m = tensor_cols(c->in[1]);
+    const real *w = tensor_real(c->in[1]) + (m - 1) * C;
+    real *dw = row + C, *db = dw + m * C;
+    memset(dw, 0, (size_t)((m + 1) * C) * sizeof *dw);
+    for (int64_t r = part.begin; r < part.end; r++) {
+        const real *x = tensor_real(c->in[0]) + r * C, *dy = call_dout(c, 0) + r * C;
+        int64_t before = r % T + 1 < m ? r % T + 1 : m, after = T - r % T < m ? T - r % T : m, later = 0;
+        for (int64_t back = 0; c->din[1] && back < before; back++) tap(C, dy, x - back * C, dw + (m - 1 - back) * C);
+        for (int64_t i = 0; c->n_in == 3 && c->din[2] && i < C; i++) db[i] += dy[i];
+        if (!c->din[0]) continue;
+        real *dx = call_accumulates(c, 0) ? row : c->din[0] + r * C;
+        memset(dx, 0, (size_t)C * sizeof *dx);
+        for (; later + 4 <= after; later += 4) four_taps(C, w - (later + 3) * C, dy + (later + 3) * C, -C, dx);
+        for (; later < after; later++) tap(C, w - later * C, dy + later * C, dx);
+        for (int64_t i = 0; call_accumulates(c, 0) && i < C; i++) c->din[0][r * C + i] += row[i];
+    }
+}
+
+static void conv_depthwise_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t C = c->in[0]->dims[2], m = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]),
+            chunks = row_chunks(tokens);
+    real *scratch = c->scratch[PASS_BACKWARD];
+    int64_t floats = (int64_t)chunk_floats(c);
+#pragma omp parallel for schedule(static) if (tokens * C > PARALLEL_MIN)
+    for (int64_t k = 0; k < chunks; k++) backward_chunk(c, part_at(tokens, chunks, k), scratch + k * floats);
+    if (c->din[1]) sum_partials(m * C, chunks, scratch + C, floats, c->din[1], call_accumulates(c, 1));
+    if (c->n_in == 3 && c->din[2])
+        sum_partials(C, chunks, scratch + (m + 1) * C, floats, c->din[2], call_accumulates(c, 2));
+}
+
+/* Tolerance: sums of m products, and over R tokens in chunks of at least 128, in working precision. */
+const struct kernel kernel_conv_depthwise_cpu = {
+    .name = "conv_depthwise_cpu",
+    .op = &op_conv_depthwise,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = conv_depthwise_cpu_workspace,
+    .forward = conv_depthwise_cpu_forward,
+    .backward = conv_depthwise_cpu_backward,
+};

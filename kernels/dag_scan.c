@@ -1,0 +1,278 @@
+/* dag_scan.c - pLSTM on a directed acyclic graph: the op and its reference.
+ *
+ *   C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t = tail(e)
+ *   y_n = c ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n.k_n) v_n )
+ * Edges stand in a topological order of the line graph. pLSTM Eq. 1, 2; spec/plstm-myosotis.md A3. Adjoint, w = c dy, edges
+ * from the last to the first:
+ *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T, n = head(e)
+ *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t   dk_t += S_e E_e v_t   dv_t += S_e E_e^T k_t
+ *   dq_n += M_e C_e w_n, and the direct terms */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/dag_state.h"
+
+struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
+                        struct tensor *mark, struct tensor *transition, struct tensor *direct, const struct dag *dag,
+                        int64_t H, double scale_of_qk) {
+    struct dag_scan_attr attr = {.dag = dag, .H = H, .scale = scale_of_qk};
+    return record1(g, &op_dag_scan, &attr, sizeof attr, (struct tensor *[]){q, k, v, direct, source, mark, transition},
+                   7);
+}
+
+/* Edges join nodes of the graph; pairs join an edge to a later one that starts where it ends, in order of the later one. */
+static bool infer_dag(struct graph *g, const struct dag *d, int64_t N) {
+    for (int64_t e = 0; e < d->edges; e++)
+        if (d->tail[e] < 0 || d->tail[e] >= N || d->head[e] < 0 || d->head[e] >= N) {
+            graph_fail(g, ST_USAGE, "dag_scan: edge %d-%d, expected nodes 0 to %" PRId64, d->tail[e], d->head[e],
+                       N - 1);
+            return false;
+        }
+    for (int64_t p = 0; p < d->pairs; p++) {
+        int32_t from = d->from[p], to = d->to[p];
+        bool ordered = from >= 0 && from < to && to < d->edges && (p == 0 || d->to[p - 1] <= to);
+        if (ordered && d->head[from] == d->tail[to]) continue;
+        graph_fail(g, ST_USAGE,
+                   "dag_scan: pair %" PRId64 " leads from edge %d to edge %d, expected a later edge, of %" PRId64
+                   ", that starts where the first one ends",
+                   p, from, to, d->edges);
+        return false;
+    }
+    return true;
+}
+
+static void dag_scan_infer(struct graph *g, struct call *c) {
+    const struct dag_scan_attr *a = c->attr;
+    const struct dag *d = a->dag;
+    if (d->edges == 0)
+        c->n_in = 4; /* neither gates of edges nor of pairs */
+    else if (d->pairs == 0)
+        c->n_in = 6;
+    if (!infer_dag_state(g, c, a->H) || !infer_dag(g, d, c->in[0]->dims[1])) return;
+    if (infer_gate(g, c, 3, c->in[0]->dims[1], a->H, "the direct gate") &&
+        (d->edges == 0 || (infer_gate(g, c, 4, d->edges, a->H, "the source gate") &&
+                           infer_gate(g, c, 5, d->edges, a->H, "the mark gate"))) &&
+        (d->pairs == 0 || infer_gate(g, c, 6, d->pairs, a->H, "the transition")))
+        graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
+}
+
+/* An edge, 5 dk dv forward (source 3, mark 2) and 13 backward; a pair 2 and 6, the states once more included. */
+static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
+    const struct dag_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    double state = (double)(z.dk * z.dv) * (double)(z.B * z.H), E = (double)a->dag->edges, L = (double)a->dag->pairs;
+    double bytes = 0;
+    for (int i = 0; i < c->n_in; i++) bytes += (double)tensor_bytes(c->in[i]);
+    if (pass == PASS_FORWARD) return (struct cost){state * (5 * E + 2 * L), bytes + (double)tensor_bytes(c->out[0])};
+    return (struct cost){state * (13 * E + 6 * L), 2 * bytes + (double)tensor_bytes(c->out[0])};
+}
+
+/* N nodes in a row; each has edges to the next `reach` ones. All pairs are kept. */
+static struct dag *example_dag(struct graph *g, int64_t N, int64_t reach) {
+    int64_t edges = N * reach, pairs = edges * reach;
+    struct dag *d = arena_alloc(&g->host, sizeof *d);
+    int32_t *table = arena_alloc(&g->host, (size_t)(2 * edges + 2 * pairs + 1) * sizeof *table);
+    if (!d || !table) {
+        graph_fail(g, ST_FAIL, "the graph is too large to record: %" PRId64 " nodes", N);
+        return NULL;
+    }
+    int32_t *tail = table, *head = tail + edges, *from = head + edges, *to = from + pairs;
+    *d = (struct dag){.nodes = N, .tail = tail, .head = head, .from = from, .to = to};
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t m = n + 1; m <= n + reach && m < N; m++) {
+            for (int64_t e = 0; e < d->edges; e++) {
+                if (head[e] != n) continue;
+                from[d->pairs] = (int32_t)e;
+                to[d->pairs++] = (int32_t)d->edges;
+            }
+            tail[d->edges] = (int32_t)n;
+            head[d->edges++] = (int32_t)m;
+        }
+    return d;
+}
+
+static bool dag_scan_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, N, reach, H, dk, dv; /* 0 = n */
+    } cases[] = {
+        {2, 0, 1, 2, 3, 5},   {1, 6, 3, 0, 2, 3}, {1, 5, 2, 1, 0, 2}, {1, 4, 2, 2, 3, 0},
+        {1, 5, 2, 1, 16, 16}, {2, 0, 0, 1, 3, 2}, {2, 2, 1, 1, 3, 4},
+    };
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t size[6] = {cases[variant].B, cases[variant].N,  cases[variant].reach,
+                       cases[variant].H, cases[variant].dk, cases[variant].dv};
+    for (int i = 0; i < 6; i++)
+        if (size[i] == 0 && i != 2) size[i] = n;
+    int64_t B = size[0], N = size[1], H = size[3];
+    struct dag *d = example_dag(g, N, size[2]);
+    if (!d) return true;
+    struct tensor *q = graph_input(g, "q", 3, (int64_t[]){B, N, H * size[4]}, true);
+    struct tensor *k = graph_input(g, "k", 3, (int64_t[]){B, N, H * size[4]}, true);
+    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, N, H * size[5]}, true);
+    struct tensor *direct = graph_input(g, "direct", 3, (int64_t[]){B, N, H}, true), *S = NULL, *M = NULL, *T = NULL;
+    if (d->edges) S = graph_input(g, "source", 3, (int64_t[]){B, d->edges, H}, true);
+    if (d->edges) M = graph_input(g, "mark", 3, (int64_t[]){B, d->edges, H}, true);
+    if (d->pairs) T = graph_input(g, "transition", 3, (int64_t[]){B, d->pairs, H}, true);
+    dag_scan(g, q, k, v, S, M, T, direct, d, H, 0.5);
+    return true;
+}
+
+const struct op op_dag_scan = {
+    .name = "dag_scan",
+    .maths =
+        "C_e = sum T_{e'e} C_{e'} + S_e k_tail v_tail^T; y_n = c (sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n)",
+    .source = "pLSTM, Eq. 1 and 2, spec/plstm-myosotis.md A3",
+    .needs_in = 127,
+    .infer = dag_scan_infer,
+    .cost = dag_scan_cost,
+    .example = dag_scan_example,
+};
+
+/* --- reference: one head of one graph after the other -------------------------------------------------------------------- */
+
+static size_t state_bytes(const struct call *c) {
+    struct dag_sizes z = dag_sizes_of(c, ((const struct dag_scan_attr *)c->attr)->H);
+    return (size_t)(z.dk * z.dv) * sizeof(real);
+}
+
+/* All C, and for the gradient all E and the sums dq, dk, dv of all nodes. */
+static size_t dag_scan_ref_workspace(const struct call *c, enum pass pass) {
+    const struct dag_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    size_t states = (size_t)a->dag->edges * state_bytes(c);
+    if (pass == PASS_FORWARD) return states;
+    return 2 * states + (size_t)(z.T * (2 * z.dk + z.dv)) * sizeof(double);
+}
+
+static double gate_of(const struct call *c, int input, int64_t b, int64_t row, int64_t h) {
+    return *head_in(c, input, b * c->in[input]->dims[1] + row, h, 1);
+}
+
+static void ref_states(const struct call *c, int64_t b, int64_t h, real *C) {
+    const struct dag_scan_attr *a = c->attr;
+    const struct dag *d = a->dag;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t n = z.dk * z.dv;
+    for (int64_t e = 0, p = 0, first = 0; e < d->edges; e++, first = p) {
+        const real *k = head_in(c, 1, b * z.T + d->tail[e], h, z.dk), *v = head_in(c, 2, b * z.T + d->tail[e], h, z.dv);
+        while (p < d->pairs && d->to[p] == e) p++;
+        for (int64_t i = 0; i < n; i++) {
+            double sum = gate_of(c, 4, b, e, h) * k[i / z.dv] * v[i % z.dv];
+            for (int64_t l = first; l < p; l++) sum += gate_of(c, 6, b, l, h) * C[d->from[l] * n + i];
+            C[e * n + i] = (real)sum;
+        }
+    }
+}
+
+static double ref_dot(int64_t n, const real *a, const real *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct dag_scan_attr *a = c->attr;
+    const struct dag *d = a->dag;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    real *C = c->scratch[PASS_FORWARD];
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t h = 0; h < z.H; h++) {
+            ref_states(c, b, h, C);
+            for (int64_t node = 0; node < z.T; node++) {
+                int64_t row = b * z.T + node;
+                const real *q = head_in(c, 0, row, h, z.dk), *v = head_in(c, 2, row, h, z.dv);
+                double direct = gate_of(c, 3, b, node, h) * ref_dot(z.dk, q, head_in(c, 1, row, h, z.dk));
+                for (int64_t j = 0; j < z.dv; j++) {
+                    double sum = direct * v[j];
+                    for (int64_t e = 0; e < d->edges; e++)
+                        for (int64_t i = 0; i < z.dk && d->head[e] == node; i++)
+                            sum += gate_of(c, 5, b, e, h) * q[i] * C[(e * z.dk + i) * z.dv + j];
+                    tensor_real(c->out[0])[(row * z.H + h) * z.dv + j] = (real)(a->scale * sum);
+                }
+            }
+        }
+}
+
+/* Sums over the edges of a node, one head: dq, dk (nodes,dk) and dv (nodes,dv). */
+struct sums {
+    double *dq, *dk, *dv;
+};
+
+/* Edge e: E_e holds what its followers sent; adds its mark, then gives everything that depends on it. */
+static void ref_edge_backward(const struct call *c, int64_t b, int64_t h, int64_t e, const real *C, real *E,
+                              struct sums s) {
+    const struct dag_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t tail = a->dag->tail[e], head = a->dag->head[e], n = z.dk * z.dv;
+    const real *q = head_in(c, 0, b * z.T + head, h, z.dk), *dy = call_dout(c, 0) + ((b * z.T + head) * z.H + h) * z.dv;
+    const real *k = head_in(c, 1, b * z.T + tail, h, z.dk), *v = head_in(c, 2, b * z.T + tail, h, z.dv);
+    double S = gate_of(c, 4, b, e, h), M = gate_of(c, 5, b, e, h), dS = 0, dM = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t r = i / z.dv, j = i % z.dv;
+        double w = a->scale * dy[j], total = E[i] + M * q[r] * w;
+        E[i] = (real)total;
+        dS += k[r] * total * v[j];
+        dM += q[r] * (double)C[e * n + i] * w;
+        s.dk[tail * z.dk + r] += S * total * v[j];
+        s.dv[tail * z.dv + j] += S * total * k[r];
+        s.dq[head * z.dk + r] += M * C[e * n + i] * w;
+    }
+    put_wanted(c, 4, head_din(c, 4, b * a->dag->edges + e, h, 1), 0, (real)dS);
+    put_wanted(c, 5, head_din(c, 5, b * a->dag->edges + e, h, 1), 0, (real)dM);
+}
+
+/* The direct terms, and the sums to where they belong. */
+static void ref_node_gradients(const struct call *c, int64_t b, int64_t h, int64_t node, struct sums s) {
+    const struct dag_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t row = b * z.T + node;
+    const real *q = head_in(c, 0, row, h, z.dk), *k = head_in(c, 1, row, h, z.dk), *v = head_in(c, 2, row, h, z.dv);
+    const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
+    double D = gate_of(c, 3, b, node, h), qk = ref_dot(z.dk, q, k), vw = a->scale * ref_dot(z.dv, v, dy);
+    for (int64_t i = 0; i < z.dk; i++) {
+        put_wanted(c, 0, head_din(c, 0, row, h, z.dk), i, (real)(s.dq[node * z.dk + i] + D * vw * k[i]));
+        put_wanted(c, 1, head_din(c, 1, row, h, z.dk), i, (real)(s.dk[node * z.dk + i] + D * vw * q[i]));
+    }
+    for (int64_t j = 0; j < z.dv; j++)
+        put_wanted(c, 2, head_din(c, 2, row, h, z.dv), j, (real)(s.dv[node * z.dv + j] + D * qk * a->scale * dy[j]));
+    put_wanted(c, 3, head_din(c, 3, row, h, 1), 0, (real)(qk * vw));
+}
+
+static void dag_scan_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct dag_scan_attr *a = c->attr;
+    const struct dag *d = a->dag;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t n = z.dk * z.dv;
+    double *dq = c->scratch[PASS_BACKWARD];
+    struct sums s = {dq, dq + z.T * z.dk, dq + 2 * z.T * z.dk};
+    real *C = (real *)(s.dv + z.T * z.dv), *E = C + d->edges * n;
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t h = 0; h < z.H; h++) {
+            ref_states(c, b, h, C);
+            memset(E, 0, (size_t)d->edges * state_bytes(c));
+            memset(dq, 0, (size_t)(z.T * (2 * z.dk + z.dv)) * sizeof *dq);
+            for (int64_t e = d->edges - 1, p = d->pairs - 1; e >= 0; e--) {
+                ref_edge_backward(c, b, h, e, C, E + e * n, s);
+                for (; p >= 0 && d->to[p] == e; p--) {
+                    real *before = E + d->from[p] * n;
+                    double T = gate_of(c, 6, b, p, h);
+                    for (int64_t i = 0; i < n; i++) before[i] = (real)(before[i] + T * E[e * n + i]);
+                    put_wanted(c, 6, head_din(c, 6, b * d->pairs + p, h, 1), 0,
+                               (real)ref_dot(n, C + d->from[p] * n, E + e * n));
+                }
+            }
+            for (int64_t node = 0; node < z.T; node++) ref_node_gradients(c, b, h, node, s);
+        }
+}
+
+const struct kernel kernel_dag_scan_ref = {
+    .name = "dag_scan_ref",
+    .op = &op_dag_scan,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = dag_scan_ref_workspace,
+    .forward = dag_scan_ref_forward,
+    .backward = dag_scan_ref_backward,
+};

@@ -1,0 +1,101 @@
+/* dag_state.h - recurrences whose state is a dk x dv matrix a head: attributes, and what their twins share.
+ *
+ * All are one recurrence on the edges of a directed acyclic graph (pLSTM Eq. 1, 2; spec/plstm-myosotis.md A0, A3):
+ *   C_e = sum over in-edges e' of tail(e) of T_{e'e} C_{e'} + S_e k_tail v_tail^T
+ *   y_n = scale * ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n . k_n) v_n )
+ * scan_plstm is the path (one edge a step, J states coupled by a J x J transition), grid_scan the grid in four directions,
+ * dag_scan any graph; the path with one state is scan_outer (matrix_state.h), which Mamba2 shares. Tests hold the special
+ * ones against dag_scan.
+ * Memory: q, k (B,T,H*dk), v, y (B,T,H*dv), head-major; a state is [dk][dv], dv fastest. */
+#ifndef LRNN_KERNELS_DAG_STATE_H
+#define LRNN_KERNELS_DAG_STATE_H
+
+#include "kernels/dense.h"
+#include "kernels/parallel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct scan_plstm_attr {
+    int64_t H, J;
+    double scale;
+};
+
+struct grid_scan_attr {
+    int64_t X, Y, H;
+    double scale;
+};
+
+struct dag_scan_attr {
+    const struct dag *dag;
+    int64_t H;
+    double scale;
+};
+
+/* Sizes of one call, read off its inputs q and v. */
+struct dag_sizes {
+    int64_t B, T, H, dk, dv;
+};
+
+LRNN_INLINE struct dag_sizes dag_sizes_of(const struct call *c, int64_t H) {
+    const struct tensor *q = c->in[0], *v = c->in[2];
+    struct dag_sizes z = {q->dims[0], q->dims[1], H, q->dims[2] / H, v->dims[2] / H};
+    return z;
+}
+
+/* For op->infer: q, k, v are inputs 0 to 2, (B,T,H*dk) twice and (B,T,H*dv). Records the error if they are not. */
+bool infer_dag_state(struct graph *g, const struct call *c, int64_t H);
+
+/* Input i must be (B,rows,width); `what` names it. Records the error if it is not. */
+bool infer_gate(struct graph *g, const struct call *c, int i, int64_t rows, int64_t width, const char *what);
+
+/* Where token `row` of input i has the values of head h, each head `width` wide; the gradient likewise, NULL if unwanted. */
+LRNN_INLINE const real *head_in(const struct call *c, int i, int64_t row, int64_t h, int64_t width) {
+    return tensor_real(c->in[i]) + row * tensor_cols(c->in[i]) + h * width;
+}
+
+LRNN_INLINE real *head_din(const struct call *c, int i, int64_t row, int64_t h, int64_t width) {
+    return c->din[i] ? c->din[i] + row * tensor_cols(c->in[i]) + h * width : NULL;
+}
+
+/* put() where the gradient is wanted. */
+LRNN_INLINE void put_wanted(const struct call *c, int i, real *d, int64_t at, real v) {
+    if (d) put(d + at, call_accumulates(c, i), v);
+}
+
+/* --- CPU twins: (b, h) pairs are the tasks; they are cut into at most DAG_GROUPS groups of one scratch area each ---- */
+
+#define DAG_GROUPS 16
+
+LRNN_INLINE int64_t dag_groups(int64_t tasks) {
+    return tasks < DAG_GROUPS ? tasks : DAG_GROUPS;
+}
+
+#define STATE_INLINE static inline __attribute__((always_inline))
+
+/* sum_i a[i] b[i] */
+STATE_INLINE real dot_product(int64_t n, const real *a, const real *b) {
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum = real_fma(a[i], b[i], sum);
+    return sum;
+}
+
+/* y[i] += a x[i] */
+STATE_INLINE void add_scaled(int64_t n, real a, const real *x, real *y) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) y[i] = real_fma(a, x[i], y[i]);
+}
+
+/* d[i] = or += x[i], nowhere if d is NULL. */
+STATE_INLINE void put_row(real *d, bool accumulate, int64_t n, const real *x) {
+    if (!d) return;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) d[i] = accumulate ? d[i] + x[i] : x[i];
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

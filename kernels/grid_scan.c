@@ -1,0 +1,262 @@
+/* grid_scan.c - pLSTM on a grid of X x Y nodes in four directions: the op and its reference.
+ *
+ * In the frame of a direction (bit 0 flips the first axis, bit 1 the second), l = Cr[x-1][y], u = Cd[x][y-1], zero outside:
+ *   y_n += scale (Ml l + Mu u)^T q          reads the states before node n enters them
+ *   Cr[x][y] = rl l + ru u + Sr k v^T       Cd[x][y] = dl l + du u + Sd k v^T
+ * and once for all directions y_n += scale D (q.k) v. pLSTM Eq. 3 to 6; spec/plstm-myosotis.md A2.1, A2.4. Adjoint (A2.5) with
+ * er, ed the gradients of Cr, Cd at the node and w = scale dy:
+ *   drl = <er,l>  dru = <er,u>  ddl = <ed,l>  ddu = <ed,u>   dSr = k^T er v  dSd = k^T ed v   dMl = q^T l w  dMu = q^T u w
+ *   F = Sr er + Sd ed:  dk += F v   dv += F^T k   dq += (Ml l + Mu u) w   (and the direct terms of scan_plstm, once)
+ *   Er[x-1][y] = rl er + dl ed + Ml q w^T   Ed[x][y-1] = ru er + du ed + Mu q w^T */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/grid.h"
+
+struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
+                         struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk) {
+    struct grid_scan_attr attr = {.X = X, .Y = Y, .H = H, .scale = scale_of_qk};
+    return record1(g, &op_grid_scan, &attr, sizeof attr, (struct tensor *[]){q, k, v, gates, direct}, 5);
+}
+
+static void grid_scan_infer(struct graph *g, struct call *c) {
+    const struct grid_scan_attr *a = c->attr;
+    if (!infer_dag_state(g, c, a->H)) return;
+    int64_t N = c->in[0]->dims[1];
+    if (a->X < 1 || a->Y < 1 || a->X * a->Y != N)
+        graph_fail(g, ST_USAGE, "grid_scan: height=%" PRId64 " times width=%" PRId64 " is not the length %" PRId64,
+                   a->X, a->Y, N);
+    else if (infer_gate(g, c, 3, N, GRID_PLANES * 4 * a->H, "the gates") &&
+             infer_gate(g, c, 4, N, a->H, "the direct gate"))
+        graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
+}
+
+/* 14 dk dv forward a node, head and direction with four free transitions (A8); backward the states once more (10), 8 for the
+ * gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 to carry Er and Ed. */
+static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    double work = (double)(z.B * z.T * z.H) * (double)(z.dk * z.dv) * 4, bytes = 0;
+    for (int i = 0; i < 5; i++) bytes += (double)tensor_bytes(c->in[i]);
+    if (pass == PASS_FORWARD) return (struct cost){14 * work, bytes + (double)tensor_bytes(c->out[0])};
+    return (struct cost){40 * work, 2 * bytes + (double)tensor_bytes(c->out[0])};
+}
+
+static bool grid_scan_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, X, Y, H, dk, dv; /* 0 = n */
+    } cases[] = {
+        {2, 0, 1, 1, 3, 5}, {1, 1, 0, 2, 2, 3},   {1, 3, 2, 0, 2, 1}, {1, 2, 3, 1, 0, 4},
+        {1, 3, 3, 2, 3, 0}, {1, 4, 5, 1, 16, 16}, {1, 0, 3, 1, 2, 2},
+    };
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t size[6] = {cases[variant].B, cases[variant].X,  cases[variant].Y,
+                       cases[variant].H, cases[variant].dk, cases[variant].dv};
+    for (int i = 0; i < 6; i++)
+        if (size[i] == 0) size[i] = n;
+    int64_t B = size[0], N = size[1] * size[2], H = size[3];
+    struct tensor *q = graph_input(g, "q", 3, (int64_t[]){B, N, H * size[4]}, true);
+    struct tensor *k = graph_input(g, "k", 3, (int64_t[]){B, N, H * size[4]}, true);
+    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, N, H * size[5]}, true);
+    struct tensor *gates = graph_input(g, "gates", 3, (int64_t[]){B, N, GRID_PLANES * 4 * H}, true);
+    struct tensor *direct = graph_input(g, "direct", 3, (int64_t[]){B, N, H}, true);
+    grid_scan(g, q, k, v, gates, direct, size[1], size[2], H, 0.5);
+    return true;
+}
+
+const struct op op_grid_scan = {
+    .name = "grid_scan",
+    .maths = "y_n = c (sum over 4 directions (Ml l + Mu u)^T q + D (q.k) v); Cr = rl l + ru u + Sr k v^T; Cd = dl l + "
+             "du u + Sd k v^T",
+    .source = "pLSTM, Eq. 3 to 6, spec/plstm-myosotis.md A2.1, A2.4",
+    .needs_in = 31,
+    .infer = grid_scan_infer,
+    .cost = grid_scan_cost,
+    .example = grid_scan_example,
+};
+
+/* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------------- */
+
+/* All states of one head and direction, node after node in the frame; zero is the state outside the grid. The gradients have
+ * one place more, behind the last, where what flows out of the grid is dropped. */
+struct ref {
+    real *Cr, *Cd, *Er, *Ed, *zero;
+    double *y, *dq, *dk, *dv; /* sums over the directions */
+    int64_t n;                /* reals of a state */
+};
+
+static size_t grid_scan_ref_workspace(const struct call *c, enum pass pass) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    size_t states = (size_t)((4 * z.T + 3) * z.dk * z.dv);
+    (void)pass;
+    return (size_t)(z.T * (2 * z.dv + 2 * z.dk)) * sizeof(double) + states * sizeof(real);
+}
+
+static struct ref ref_of(const struct call *c, enum pass pass) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct ref r;
+    r.n = z.dk * z.dv;
+    r.y = c->scratch[pass];
+    r.dv = r.y + z.T * z.dv;
+    r.dq = r.dv + z.T * z.dv;
+    r.dk = r.dq + z.T * z.dk;
+    r.Cr = (real *)(r.dk + z.T * z.dk);
+    r.Cd = r.Cr + z.T * r.n;
+    r.Er = r.Cd + z.T * r.n;
+    r.Ed = r.Er + (z.T + 1) * r.n;
+    r.zero = r.Ed + (z.T + 1) * r.n;
+    memset(r.zero, 0, (size_t)r.n * sizeof(real));
+    return r;
+}
+
+/* One node of one direction and head. */
+struct node {
+    const real *q, *k, *v, *l, *u;
+    double gate[GRID_PLANES];
+    int64_t row, at, left,
+        top; /* token; place in the frame, of the left and of the top neighbour, N where there is none */
+};
+
+static struct node node_at(const struct call *c, const struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t x = at / a->Y, y = at % a->Y;
+    struct node n = {.row = b * z.T + grid_node(a, direction, x, y), .at = at};
+    n.left = x > 0 ? at - a->Y : z.T;
+    n.top = y > 0 ? at - 1 : z.T;
+    n.q = head_in(c, 0, n.row, h, z.dk);
+    n.k = head_in(c, 1, n.row, h, z.dk);
+    n.v = head_in(c, 2, n.row, h, z.dv);
+    n.l = x > 0 ? r->Cr + n.left * r->n : r->zero;
+    n.u = y > 0 ? r->Cd + n.top * r->n : r->zero;
+    const real *gates = tensor_real(c->in[3]) + grid_gate_at(a->H, n.row, direction, h);
+    for (int p = 0; p < GRID_PLANES; p++) n.gate[p] = gates[p * 4 * a->H];
+    return n;
+}
+
+static void ref_states(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction) {
+    struct dag_sizes z = dag_sizes_of(c, ((const struct grid_scan_attr *)c->attr)->H);
+    for (int64_t at = 0; at < z.T; at++) {
+        struct node n = node_at(c, r, b, h, direction, at);
+        for (int64_t i = 0; i < r->n; i++) {
+            double kv = (double)n.k[i / z.dv] * n.v[i % z.dv];
+            r->Cr[at * r->n + i] = (real)(n.gate[GRID_RL] * n.l[i] + n.gate[GRID_RU] * n.u[i] + n.gate[GRID_SR] * kv);
+            r->Cd[at * r->n + i] = (real)(n.gate[GRID_DL] * n.l[i] + n.gate[GRID_DU] * n.u[i] + n.gate[GRID_SD] * kv);
+        }
+    }
+}
+
+static double ref_dot(int64_t n, const real *a, const real *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static void grid_scan_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct ref r = ref_of(c, PASS_FORWARD);
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t h = 0; h < z.H; h++) {
+            for (int64_t i = 0; i < z.T * z.dv; i++) {
+                int64_t row = b * z.T + i / z.dv;
+                r.y[i] = *head_in(c, 4, row, h, 1) *
+                         ref_dot(z.dk, head_in(c, 0, row, h, z.dk), head_in(c, 1, row, h, z.dk)) *
+                         head_in(c, 2, row, h, z.dv)[i % z.dv];
+            }
+            for (int direction = 0; direction < 4; direction++) {
+                ref_states(c, &r, b, h, direction);
+                for (int64_t at = 0; at < z.T; at++) {
+                    struct node n = node_at(c, &r, b, h, direction, at);
+                    for (int64_t i = 0; i < r.n; i++)
+                        r.y[(n.row - b * z.T) * z.dv + i % z.dv] +=
+                            n.q[i / z.dv] * (n.gate[GRID_ML] * n.l[i] + n.gate[GRID_MU] * n.u[i]);
+                }
+            }
+            for (int64_t i = 0; i < z.T * z.dv; i++)
+                tensor_real(c->out[0])[((b * z.T + i / z.dv) * z.H + h) * z.dv + i % z.dv] = (real)(a->scale * r.y[i]);
+        }
+}
+
+/* Gradients of one node: its gates, its share of dq, dk, dv, and what flows to the left and to the top. */
+static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct node n = node_at(c, r, b, h, direction, at);
+    const real *er = r->Er + at * r->n, *ed = r->Ed + at * r->n, *dy = call_dout(c, 0) + (n.row * z.H + h) * z.dv;
+    real *left = r->Er + n.left * r->n, *top = r->Ed + n.top * r->n;
+    double d[GRID_PLANES] = {0}, *g = n.gate;
+    int64_t place = n.row - b * z.T;
+    d[GRID_RL] = ref_dot(r->n, er, n.l);
+    d[GRID_RU] = ref_dot(r->n, er, n.u);
+    d[GRID_DL] = ref_dot(r->n, ed, n.l);
+    d[GRID_DU] = ref_dot(r->n, ed, n.u);
+    for (int64_t i = 0; i < r->n; i++) {
+        double q = n.q[i / z.dv], k = n.k[i / z.dv], v = n.v[i % z.dv], w = a->scale * dy[i % z.dv];
+        double F = g[GRID_SR] * er[i] + g[GRID_SD] * ed[i];
+        d[GRID_SR] += k * er[i] * v;
+        d[GRID_SD] += k * ed[i] * v;
+        d[GRID_ML] += q * n.l[i] * w;
+        d[GRID_MU] += q * n.u[i] * w;
+        r->dk[place * z.dk + i / z.dv] += F * v;
+        r->dv[place * z.dv + i % z.dv] += F * k;
+        r->dq[place * z.dk + i / z.dv] += (g[GRID_ML] * n.l[i] + g[GRID_MU] * n.u[i]) * w;
+        left[i] = (real)(g[GRID_RL] * er[i] + g[GRID_DL] * ed[i] + g[GRID_ML] * q * w);
+        top[i] = (real)(g[GRID_RU] * er[i] + g[GRID_DU] * ed[i] + g[GRID_MU] * q * w);
+    }
+    for (int p = 0; p < GRID_PLANES && c->din[3]; p++)
+        put(c->din[3] + grid_gate_at(a->H, n.row, direction, h) + p * 4 * a->H, call_accumulates(c, 3), (real)d[p]);
+}
+
+/* Er of the last row and Ed of the last column of the frame: nothing lies behind them. Others are written by their successor. */
+static void ref_clear(const struct call *c, struct ref *r) {
+    const struct grid_scan_attr *a = c->attr;
+    size_t bytes = (size_t)r->n * sizeof(real);
+    for (int64_t y = 0; y < a->Y; y++) memset(r->Er + ((a->X - 1) * a->Y + y) * r->n, 0, bytes);
+    for (int64_t x = 0; x < a->X; x++) memset(r->Ed + (x * a->Y + a->Y - 1) * r->n, 0, bytes);
+}
+
+/* The direct terms, and the sums over the directions to where they belong. */
+static void ref_token_gradients(const struct call *c, struct ref *r, int64_t row, int64_t place, int64_t h) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    const real *q = head_in(c, 0, row, h, z.dk), *k = head_in(c, 1, row, h, z.dk), *v = head_in(c, 2, row, h, z.dv);
+    const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
+    double D = *head_in(c, 4, row, h, 1), qk = ref_dot(z.dk, q, k), vw = a->scale * ref_dot(z.dv, v, dy);
+    for (int64_t i = 0; i < z.dk; i++) {
+        put_wanted(c, 0, head_din(c, 0, row, h, z.dk), i, (real)(r->dq[place * z.dk + i] + D * vw * k[i]));
+        put_wanted(c, 1, head_din(c, 1, row, h, z.dk), i, (real)(r->dk[place * z.dk + i] + D * vw * q[i]));
+    }
+    for (int64_t i = 0; i < z.dv; i++)
+        put_wanted(c, 2, head_din(c, 2, row, h, z.dv), i, (real)(r->dv[place * z.dv + i] + D * qk * a->scale * dy[i]));
+    put_wanted(c, 4, head_din(c, 4, row, h, 1), 0, (real)(qk * vw));
+}
+
+static void grid_scan_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    struct dag_sizes z = dag_sizes_of(c, ((const struct grid_scan_attr *)c->attr)->H);
+    struct ref r = ref_of(c, PASS_BACKWARD);
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t h = 0; h < z.H; h++) {
+            memset(r.dv, 0, (size_t)(z.T * (z.dv + 2 * z.dk)) * sizeof *r.dv); /* dv, dq and dk */
+            for (int direction = 0; direction < 4; direction++) {
+                ref_states(c, &r, b, h, direction);
+                ref_clear(c, &r);
+                for (int64_t at = z.T - 1; at >= 0; at--) ref_node_backward(c, &r, b, h, direction, at);
+            }
+            for (int64_t i = 0; i < z.T; i++) ref_token_gradients(c, &r, b * z.T + i, i, h);
+        }
+}
+
+const struct kernel kernel_grid_scan_ref = {
+    .name = "grid_scan_ref",
+    .op = &op_grid_scan,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = grid_scan_ref_workspace,
+    .forward = grid_scan_ref_forward,
+    .backward = grid_scan_ref_backward,
+};

@@ -1,0 +1,71 @@
+/* matrix_state.h - what the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and how
+ * backward gets its states back.
+ *
+ * Forward leaves the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv); backward walks the
+ * chunks in reverse and computes the states inside a chunk again. Nothing flows back into output 1. */
+#ifndef LRNN_KERNELS_MATRIX_STATE_H
+#define LRNN_KERNELS_MATRIX_STATE_H
+
+#include "kernels/kernel.h"
+
+#define STATE_CHUNK 16
+
+struct outer_attr {
+    int64_t heads, groups;
+    double scale;
+};
+
+enum outer_input { OUTER_Q, OUTER_K, OUTER_V, OUTER_DECAY, OUTER_SOURCE, OUTER_MARK, OUTER_DIRECT, OUTER_INPUTS };
+enum delta_input { DELTA_Q, DELTA_K, DELTA_V, DELTA_BETA, DELTA_DECAY, DELTA_INPUTS };
+
+struct state_shape {
+    int64_t B, T, heads, groups, steps, dk, dv, chunks; /* groups: of q and k; steps: of the delta rule, else 1 */
+};
+
+/* Elements of one token: everything behind the axes B and T. */
+LRNN_INLINE int64_t token_width(const struct tensor *t) {
+    int64_t n = 1;
+    for (int i = 2; i < t->rank; i++) n *= t->dims[i];
+    return n;
+}
+
+LRNN_INLINE struct state_shape state_shape_of(const struct call *c, int64_t heads, int64_t groups, int64_t steps) {
+    struct state_shape s = {c->in[0]->dims[0], c->in[0]->dims[1], heads, groups, steps, 0, 0, 0};
+    s.dk = token_width(c->in[0]) / groups;
+    s.dv = token_width(c->in[2]) / (steps * heads);
+    s.chunks = (s.T + STATE_CHUNK - 1) / STATE_CHUNK;
+    return s;
+}
+
+LRNN_INLINE struct state_shape outer_shape(const struct call *c) {
+    const struct outer_attr *a = (const struct outer_attr *)c->attr;
+    return state_shape_of(c, a->heads, a->groups, 1);
+}
+
+LRNN_INLINE struct state_shape delta_shape(const struct call *c) {
+    const struct delta_attr *a = (const struct delta_attr *)c->attr;
+    return state_shape_of(c, a->heads, a->heads, a->steps);
+}
+
+/* Row `index` of a token, `width` wide, in input i or its gradient; NULL where there is none. */
+LRNN_INLINE const real *value_row(const struct call *c, int i, int64_t token, int64_t index, int64_t width) {
+    const struct tensor *t = c->in[i];
+    return t ? tensor_real(t) + token * token_width(t) + index * width : NULL;
+}
+
+LRNN_INLINE real *gradient_row(const struct call *c, int i, int64_t token, int64_t index, int64_t width) {
+    return c->din[i] ? c->din[i] + token * token_width(c->in[i]) + index * width : NULL;
+}
+
+/* The state kept before chunk `chunk` of head h of batch element b, dk x dv. */
+LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, int64_t b, int64_t chunk, int64_t h) {
+    return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;
+}
+
+/* For op->infer: input i is (B,T,...) as input 0 and `width` wide; else records what it should be. NULL inputs pass. */
+bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means);
+
+/* For op->infer, all inputs checked: o and the kept states. */
+void infer_state_outputs(struct graph *g, struct call *c, const struct state_shape *s);
+
+#endif

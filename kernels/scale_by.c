@@ -1,0 +1,71 @@
+/* scale_by.c - y = factor * x, a constant factor: the op and its kernel, which is as plain as it is fast enough to be tuned by
+ * the compiler alone. */
+#include <math.h>
+
+#include "kernels/dense.h"
+
+struct scale_by_attr {
+    double factor;
+};
+
+struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
+    struct scale_by_attr attr = {factor};
+    return record1(g, &op_scale_by, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+}
+
+static void scale_by_infer(struct graph *g, struct call *c) {
+    const struct scale_by_attr *a = c->attr;
+    if (!infer_present(g, c, 1)) return;
+    if (!isfinite(a->factor))
+        graph_fail(g, ST_USAGE, "scale_by: the factor is %g, expected a finite number", a->factor);
+    else
+        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
+static struct cost scale_by_cost(const struct call *c, enum pass pass) {
+    (void)pass;
+    double n = (double)tensor_count(c->out[0]);
+    return (struct cost){n, 2 * n * sizeof(real)};
+}
+
+static bool scale_by_example(struct graph *g, int64_t n, int variant) {
+    static const double factors[] = {5, -0.25, 0};
+    if (variant >= (int)(sizeof factors / sizeof factors[0])) return false;
+    scale_by(g, graph_input(g, "x", 3, (int64_t[]){2, n, 3}, true), factors[variant]);
+    return true;
+}
+
+const struct op op_scale_by = {
+    .name = "scale_by",
+    .maths = "y = factor * x",
+    .source = "",
+    .infer = scale_by_infer,
+    .cost = scale_by_cost,
+    .example = scale_by_example,
+};
+
+static void scale_by_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scale_by_attr *a = c->attr;
+    const real *in = tensor_real(c->in[0]);
+    real *y = tensor_real(c->out[0]), factor = (real)a->factor;
+    for (int64_t i = 0; i < tensor_count(c->out[0]); i++) y[i] = factor * in[i];
+}
+
+static void scale_by_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scale_by_attr *a = c->attr;
+    const real *dy = call_dout(c, 0);
+    real factor = (real)a->factor;
+    for (int64_t i = 0; c->din[0] && i < tensor_count(c->out[0]); i++)
+        put(&c->din[0][i], call_accumulates(c, 0), factor * dy[i]);
+}
+
+const struct kernel kernel_scale_by_ref = {
+    .name = "scale_by_ref",
+    .op = &op_scale_by,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = scale_by_forward,
+    .backward = scale_by_backward,
+};

@@ -1,0 +1,226 @@
+/* scan_delta_cpu.c - the delta rule on the CPU: one head at a time in L1, columns of the state (dv) in vectors, tokens and
+ * steps sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the chunks in
+ * reverse and keeps the states inside one chunk. */
+#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/matrix_state_cpu.h"
+
+/* e = v - f S^T k; after = f S + k (b e)^T. S may be after. */
+STATE_INLINE void step_forward(int64_t width, int64_t dk, real f, real b, const real *k, const real *v, const real *S,
+                               real *after, real *restrict e) {
+    memcpy(e, v, (size_t)width * sizeof *e);
+    for (int64_t i = 0; i < dk; i++) {
+        real fk = -f * k[i];
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++) e[j] = real_fma(fk, S[i * width + j], e[j]);
+    }
+    for (int64_t i = 0; i < dk; i++) {
+        real bk = b * k[i];
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++) after[i * width + j] = real_fma(bk, e[j], f * S[i * width + j]);
+    }
+}
+
+STATE_EACH_WIDTH(forward_any, step_forward,
+                 (int64_t width, int64_t dk, real f, real b, const real *k, const real *v, const real *S, real *after,
+                  real *e),
+                 dk, f, b, k, v, S, after, e)
+
+/* o = S^T q */
+STATE_INLINE void step_read(int64_t width, int64_t dk, const real *q, const real *S, real *restrict o) {
+    memset(o, 0, (size_t)width * sizeof *o);
+    for (int64_t i = 0; i < dk; i++) {
+        real qi = q[i];
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++) o[j] = real_fma(qi, S[i * width + j], o[j]);
+    }
+}
+
+STATE_EACH_WIDTH(read_any, step_read, (int64_t width, int64_t dk, const real *q, const real *S, real *o), dk, q, S, o)
+
+/* The readout in reverse: sums = S w, G += q w^T. */
+STATE_INLINE void step_unread(int64_t width, int64_t dk, const real *q, const real *w, const real *S, real *G,
+                              real *sums) {
+    for (int64_t i = 0; i < dk; i++) {
+        real sum = 0, qi = q[i];
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < width; j++) {
+            sum += S[i * width + j] * w[j];
+            G[i * width + j] = real_fma(qi, w[j], G[i * width + j]);
+        }
+        sums[i] = sum;
+    }
+}
+
+STATE_EACH_WIDTH(unread_any, step_unread,
+                 (int64_t width, int64_t dk, const real *q, const real *w, const real *S, real *G, real *sums), dk, q,
+                 w, S, G, sums)
+
+/* A step in reverse, u = G^T k and dv = b u given: sums = b G e - f S dv, then G -= k dv^T. be = b e. */
+STATE_INLINE void step_backward(int64_t width, int64_t dk, real f, const real *k, const real *be, const real *dv,
+                                const real *S, real *G, real *sums) {
+    for (int64_t i = 0; i < dk; i++) {
+        real sum = 0, ki = -k[i];
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < width; j++) {
+            real g = G[i * width + j];
+            sum += g * be[j] - f * S[i * width + j] * dv[j];
+            G[i * width + j] = real_fma(ki, dv[j], g);
+        }
+        sums[i] = sum;
+    }
+}
+
+STATE_EACH_WIDTH(backward_any, step_backward,
+                 (int64_t width, int64_t dk, real f, const real *k, const real *be, const real *dv, const real *S,
+                  real *G, real *sums),
+                 dk, f, k, be, dv, S, G, sums)
+
+/* One head of one batch element on its way through time. */
+struct head {
+    const struct call *c;
+    struct state_shape s;
+    int64_t b, h, width, n; /* n: reals of a padded state */
+    real rate, scale;
+};
+
+static real decay_at(const struct head *d, int64_t token) {
+    return d->c->in[DELTA_DECAY] ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
+}
+
+/* Step j of a token, from S to after; leaves its error in e. v: a padded row of scratch. */
+static void forward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *after, real *v, real *e) {
+    int64_t row = j * d->s.heads + d->h;
+    real b = d->rate * *value_row(d->c, DELTA_BETA, token, row, 1);
+    pad_row(d->s.dv, d->width, value_row(d->c, DELTA_V, token, row, d->s.dv), v);
+    forward_any(d->width, d->s.dk, j ? 1 : decay_at(d, token), b, value_row(d->c, DELTA_K, token, row, d->s.dk), v, S,
+                after, e);
+}
+
+static void forward_head(const struct head *d, real *scratch) {
+    const struct call *c = d->c;
+    const struct state_shape *s = &d->s;
+    real *S = scratch, *v = S + d->n, *e = v + d->width;
+    memset(S, 0, (size_t)d->n * sizeof *S);
+    for (int64_t t = 0; t < s->T; t++) {
+        int64_t token = d->b * s->T + t;
+        real *o = tensor_real(c->out[0]) + (token * s->heads + d->h) * s->dv;
+        if (t % STATE_CHUNK == 0) pack_rows(s->dk, s->dv, S, d->width, kept_state(c, s, d->b, t / STATE_CHUNK, d->h));
+        for (int64_t j = 0; j < s->steps; j++) forward_step(d, token, j, S, S, v, e);
+        read_any(d->width, s->dk, value_row(c, DELTA_Q, token, d->h, s->dk), S, v);
+        for (int64_t j = 0; j < s->dv; j++) o[j] = d->scale * v[j];
+    }
+}
+
+static void write_row(const struct call *c, int i, int64_t token, int64_t row, int64_t n, const real *from) {
+    real *to = gradient_row(c, i, token, row, n);
+    for (int64_t j = 0; to && j < n; j++) put(to + j, call_accumulates(c, i), from[j]);
+}
+
+/* Step j of a token in reverse: S the state before it, e its error, which becomes b e. rows: dv and sums of scratch. */
+static void backward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *e, real *G, real *rows) {
+    const struct call *c = d->c;
+    int64_t row = j * d->s.heads + d->h, dk = d->s.dk;
+    const real *k = value_row(c, DELTA_K, token, row, dk);
+    real b = d->rate * *value_row(c, DELTA_BETA, token, row, 1), *dv = rows, *sums = rows + d->width, along = 0;
+    read_any(d->width, dk, k, G, dv);
+#pragma omp simd reduction(+ : along)
+    for (int64_t i = 0; i < d->width; i++) {
+        along += dv[i] * e[i];
+        dv[i] *= b;
+        e[i] *= b;
+    }
+    along *= d->rate;
+    write_row(c, DELTA_BETA, token, row, 1, &along);
+    write_row(c, DELTA_V, token, row, d->s.dv, dv);
+    backward_any(d->width, dk, j ? 1 : decay_at(d, token), k, e, dv, S, G, sums);
+    write_row(c, DELTA_K, token, row, dk, sums);
+}
+
+/* One token in reverse; S: the states before its steps and after the last, e: the steps' errors. */
+static void backward_token(const struct head *d, int64_t token, const real *S, real *e, real *G, real *rows) {
+    const struct call *c = d->c;
+    int64_t steps = d->s.steps, dk = d->s.dk, dv = d->s.dv;
+    const real *d_o = call_dout(c, 0) + (token * d->s.heads + d->h) * dv;
+    real *w = rows, *sums = rows + d->width;
+    pad_row(dv, d->width, d_o, w);
+    for (int64_t j = 0; j < dv; j++) w[j] *= d->scale;
+    unread_any(d->width, dk, value_row(c, DELTA_Q, token, d->h, dk), w, S + steps * d->n, G, sums);
+    write_row(c, DELTA_Q, token, d->h, dk, sums);
+    for (int64_t j = steps - 1; j >= 0; j--) backward_step(d, token, j, S + j * d->n, e + j * d->width, G, rows);
+    if (!c->in[DELTA_DECAY]) return;
+    real f = decay_at(d, token), along = 0;
+#pragma omp simd reduction(+ : along)
+    for (int64_t i = 0; i < d->n; i++) {
+        along += G[i] * S[i];
+        G[i] *= f;
+    }
+    write_row(c, DELTA_DECAY, token, d->h, 1, &along);
+}
+
+static void backward_head(const struct head *d, real *scratch) {
+    const struct state_shape *s = &d->s;
+    int64_t steps = s->steps, n = d->n;
+    real *G = scratch, *S = G + n, *e = S + (STATE_CHUNK * steps + 1) * n, *rows = e + STATE_CHUNK * steps * d->width;
+    memset(G, 0, (size_t)n * sizeof *G);
+    for (int64_t chunk = s->chunks - 1; chunk >= 0; chunk--) {
+        int64_t first = chunk * STATE_CHUNK, end = first + STATE_CHUNK < s->T ? first + STATE_CHUNK : s->T;
+        unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, chunk, d->h), d->width, S);
+        for (int64_t i = 0; i < (end - first) * steps; i++)
+            forward_step(d, d->b * s->T + first + i / steps, i % steps, S + i * n, S + (i + 1) * n, rows,
+                         e + i * d->width);
+        for (int64_t t = end - 1; t >= first; t--)
+            backward_token(d, d->b * s->T + t, S + (t - first) * steps * n, e + (t - first) * steps * d->width, G,
+                           rows);
+    }
+}
+
+static size_t scan_delta_cpu_workspace(const struct call *c, enum pass pass) {
+    struct state_shape s = delta_shape(c);
+    int64_t steps = STATE_CHUNK * s.steps, tasks = s.B * s.heads;
+    if (pass == PASS_FORWARD) return state_scratch_bytes(&s, 1, 2, 0, tasks);
+    return state_scratch_bytes(&s, steps + 2, steps + 1, 1, tasks);
+}
+
+static void run(const struct call *c, enum pass pass) {
+    const struct delta_attr *a = c->attr;
+    struct state_shape s = delta_shape(c);
+    int64_t tasks = s.B * s.heads, parts = state_parts(tasks), width = padded(s.dv);
+    int64_t floats = (int64_t)(scan_delta_cpu_workspace(c, pass) / sizeof(real)) / parts;
+    real *scratch = c->scratch[pass];
+#pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
+    for (int64_t p = 0; p < parts; p++) {
+        struct range part = part_at(tasks, parts, p);
+        for (int64_t i = part.begin; i < part.end; i++) {
+            struct head d = {c, s, i / s.heads, i % s.heads, width, s.dk * width, (real)a->rate, (real)a->scale};
+            if (pass == PASS_FORWARD)
+                forward_head(&d, scratch + p * floats);
+            else
+                backward_head(&d, scratch + p * floats);
+        }
+    }
+}
+
+static void scan_delta_cpu_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_FORWARD);
+}
+
+static void scan_delta_cpu_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_BACKWARD);
+}
+
+/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, each step's error is a
+ * difference of such a sum, and the T steps carry rounding on with the state. */
+const struct kernel kernel_scan_delta_cpu = {
+    .name = "scan_delta_cpu",
+    .op = &op_scan_delta,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 256,
+    .workspace = scan_delta_cpu_workspace,
+    .forward = scan_delta_cpu_forward,
+    .backward = scan_delta_cpu_backward,
+};

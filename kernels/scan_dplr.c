@@ -1,0 +1,148 @@
+/* scan_dplr.c - the homogeneous recurrence with a diagonal-plus-low-rank generator (SLiCE): the op and its reference.
+ *
+ *   z = V_t^T y_{t-1};   y_t = y_{t-1} + d_t * y_{t-1} + U_t z,   y_0 given
+ * Adjoint, o_t the incoming gradient of y_t, p = U_t^T G_t (spec/lru-slice-baselines.md section 6):
+ *   dd_t = G_t * y_{t-1};   dU_t = G_t z^T;   dV_t = y_{t-1} p^T for t > 0, all 0 at t = 0;   dy0 = G_0
+ *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
+#include "kernels/flow.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0) {
+    return record1(g, &op_scan_dplr, NULL, 0, (struct tensor *[]){d, u, v, y0}, 4);
+}
+
+static void scan_dplr_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 4)) return;
+    int64_t D = tensor_cols(c->in[0]), rD = tensor_cols(c->in[1]);
+    if (rD % D != 0)
+        graph_fail(g, ST_USAGE, "scan_dplr: u has %" PRId64 " columns, expected a multiple of the %" PRId64 " of d", rD,
+                   D);
+    else
+        flow_output(g, c, (int64_t[]){D, rD, rD}, 3, c->in[3], D);
+}
+
+static struct cost scan_dplr_cost(const struct call *c, enum pass pass) {
+    double d = (double)tensor_count(c->in[0]), u = (double)tensor_count(c->in[1]);
+    if (pass == PASS_FORWARD) return (struct cost){3 * d + 4 * u, sizeof(real) * (2 * d + 2 * u)};
+    return (struct cost){4 * d + 8 * u, sizeof(real) * (4 * d + 4 * u)};
+}
+
+/* Lengths stay small: the state grows by up to a factor of about r D a step. */
+static bool scan_dplr_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, D, r; /* 0 = n */
+    } cases[] = {{2, 0, 2, 1}, {2, 3, 0, 1}, {3, 3, 5, 2}, {2, 2, 3, 0}, {17, 3, 19, 3}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t B = cases[variant].B, T = cases[variant].T, D = cases[variant].D, r = cases[variant].r;
+    if (T == 0) T = n < 9 ? n : 9;
+    if (D == 0) D = n;
+    if (r == 0) r = n;
+    struct tensor *d = graph_input(g, "d", 3, (int64_t[]){B, T, D}, true);
+    struct tensor *u = graph_input(g, "u", 3, (int64_t[]){B, T, r * D}, true);
+    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, T, r * D}, true);
+    scan_dplr(g, d, u, v, graph_input(g, "y0", 2, (int64_t[]){B, D}, true));
+    return true;
+}
+
+const struct op op_scan_dplr = {
+    .name = "scan_dplr",
+    .maths = "y_t = y_{t-1} + d_t * y_{t-1} + U_t V_t^T y_{t-1}, y_0 given",
+    .source = "SLiCE, spec/lru-slice-baselines.md section 6",
+    .needs_in = 7,
+    .needs_out = 1,
+    .infer = scan_dplr_infer,
+    .cost = scan_dplr_cost,
+    .example = scan_dplr_example,
+};
+
+/* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */
+
+static double dot_product(int64_t n, const real *a, const double *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+/* Scratch: two vectors of D. */
+static size_t scan_dplr_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    return 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+}
+
+static void scan_dplr_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
+    double *before = c->scratch[PASS_FORWARD], *after = before + D;
+    for (int64_t token = 0; token < B * T; token++) {
+        const real *d = tensor_real(c->in[0]) + token * D, *u = tensor_real(c->in[1]) + token * r * D;
+        const real *v = tensor_real(c->in[2]) + token * r * D;
+        real *y = tensor_real(c->out[0]) + token * D;
+        bool first = token % T == 0;
+        const real *last = first ? tensor_real(c->in[3]) + token / T * D : y - D;
+        for (int64_t i = 0; i < D; i++) before[i] = after[i] = last[i];
+        for (int64_t i = 0; i < D && !first; i++) after[i] += d[i] * before[i];
+        for (int64_t q = 0; q < r && !first; q++) {
+            double z = dot_product(D, v + q * D, before);
+            for (int64_t i = 0; i < D; i++) after[i] += u[q * D + i] * z;
+        }
+        for (int64_t i = 0; i < D; i++) y[i] = (real)after[i];
+    }
+}
+
+static void put_at(const struct call *c, int input, int64_t at, double value) {
+    if (c->din[input]) put(c->din[input] + at, call_accumulates(c, input), (real)value);
+}
+
+/* One step t > 0: writes the gradients of d, u, v at `token`; replaces G by what flows to the state before. */
+static void ref_backward_step(const struct call *c, int64_t token, const double *G, double *next) {
+    int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
+    const real *d = tensor_real(c->in[0]) + token * D, *before = tensor_real(c->out[0]) + (token - 1) * D;
+    for (int64_t i = 0; i < D; i++) {
+        next[i] = G[i] + d[i] * G[i];
+        put_at(c, 0, token * D + i, G[i] * before[i]);
+    }
+    for (int64_t q = 0; q < r; q++) {
+        int64_t row = token * r * D + q * D;
+        const real *v = tensor_real(c->in[2]) + row;
+        double p = dot_product(D, tensor_real(c->in[1]) + row, G), z = 0;
+        for (int64_t i = 0; i < D; i++) z += (double)v[i] * before[i];
+        for (int64_t i = 0; i < D; i++) {
+            next[i] += v[i] * p;
+            put_at(c, 1, row + i, G[i] * z);
+            put_at(c, 2, row + i, before[i] * p);
+        }
+    }
+}
+
+static void scan_dplr_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
+    double *G = c->scratch[PASS_BACKWARD], *next = G + D;
+    for (int64_t b = 0; b < B; b++) {
+        memset(next, 0, (size_t)D * sizeof *next);
+        for (int64_t t = T - 1; t >= 0; t--) {
+            for (int64_t i = 0; i < D; i++) G[i] = next[i] + call_dout(c, 0)[(b * T + t) * D + i];
+            if (t > 0) ref_backward_step(c, b * T + t, G, next);
+        }
+        for (int64_t i = 0; i < D; i++) {
+            put_at(c, 0, b * T * D + i, 0);
+            put_at(c, 3, b * D + i, G[i]);
+        }
+        for (int64_t i = 0; i < r * D; i++) {
+            put_at(c, 1, b * T * r * D + i, 0);
+            put_at(c, 2, b * T * r * D + i, 0);
+        }
+    }
+}
+
+const struct kernel kernel_scan_dplr_ref = {
+    .name = "scan_dplr_ref",
+    .op = &op_scan_dplr,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_dplr_ref_workspace,
+    .forward = scan_dplr_ref_forward,
+    .backward = scan_dplr_ref_backward,
+};

@@ -1,0 +1,109 @@
+/* scan_hadamard.c - the homogeneous recurrence with a Walsh-Hadamard generator (SLiCE): the op and its reference.
+ *
+ *   y_t = y_{t-1} + H (d_t * y_{t-1}),   H[i][j] = (-1)^popcount(i & j) / sqrt(D) = H^T = H^-1,   y_0 given
+ * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
+ *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
+#include "kernels/flow.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0) {
+    return record1(g, &op_scan_hadamard, NULL, 0, (struct tensor *[]){d, y0}, 2);
+}
+
+static void scan_hadamard_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 2)) return;
+    int64_t D = tensor_cols(c->in[0]);
+    if (D & (D - 1))
+        graph_fail(g, ST_USAGE, "scan_hadamard: d has %" PRId64 " columns, expected a power of two", D);
+    else
+        flow_output(g, c, (int64_t[]){D}, 1, c->in[1], D);
+}
+
+static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
+    double y = (double)tensor_count(c->out[0]), levels = log2((double)tensor_cols(c->in[0]));
+    if (pass == PASS_FORWARD) return (struct cost){(3 + levels) * y, sizeof(real) * 2 * y};
+    return (struct cost){(5 + levels) * y, sizeof(real) * 4 * y};
+}
+
+static bool scan_hadamard_example(struct graph *g, int64_t n, int variant) {
+    if (variant > 3) return false;
+    int64_t D = 1;
+    while (variant == 0 && 2 * D <= n) D *= 2;
+    if (variant) D = variant == 1 ? 4 : variant == 2 ? 1 : 128;
+    int64_t B = variant == 2 ? 17 : 2, T = variant == 1 ? (n < 17 ? n : 17) : 4;
+    struct tensor *d = graph_input(g, "d", 3, (int64_t[]){B, T, D}, true);
+    scan_hadamard(g, d, graph_input(g, "y0", 2, (int64_t[]){B, D}, true));
+    return true;
+}
+
+const struct op op_scan_hadamard = {
+    .name = "scan_hadamard",
+    .maths = "y_t = y_{t-1} + H (d_t * y_{t-1}), H Sylvester-Hadamard / sqrt(D), y_0 given",
+    .source = "SLiCE, spec/lru-slice-baselines.md section 6",
+    .needs_in = 1,
+    .needs_out = 1,
+    .infer = scan_hadamard_infer,
+    .cost = scan_hadamard_cost,
+    .example = scan_hadamard_example,
+};
+
+/* --- reference: H element by element, sums in double --------------------------------------------------------------- */
+
+/* Row i of H times x. */
+static double hadamard_row(int64_t D, int64_t i, const double *x) {
+    double sum = 0;
+    for (int64_t j = 0; j < D; j++) sum += __builtin_parityll((unsigned long long)(i & j)) ? -x[j] : x[j];
+    return sum / sqrt((double)D);
+}
+
+static size_t scan_hadamard_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    return 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+}
+
+static void scan_hadamard_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
+    double *product = c->scratch[PASS_FORWARD];
+    for (int64_t token = 0; token < B * T; token++) {
+        const real *d = tensor_real(c->in[0]) + token * D;
+        real *y = tensor_real(c->out[0]) + token * D;
+        bool first = token % T == 0;
+        const real *before = first ? tensor_real(c->in[1]) + token / T * D : y - D;
+        for (int64_t i = 0; i < D; i++) product[i] = (double)d[i] * before[i];
+        for (int64_t i = 0; i < D; i++) y[i] = first ? before[i] : (real)(before[i] + hadamard_row(D, i, product));
+    }
+}
+
+static void scan_hadamard_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
+    double *G = c->scratch[PASS_BACKWARD], *next = G + D;
+    for (int64_t b = 0; b < B; b++) {
+        memset(next, 0, (size_t)D * sizeof *next);
+        for (int64_t t = T - 1; t >= 0; t--) {
+            int64_t at = (b * T + t) * D;
+            for (int64_t i = 0; i < D; i++) G[i] = next[i] + call_dout(c, 0)[at + i];
+            for (int64_t i = 0; i < D; i++) {
+                double p = t > 0 ? hadamard_row(D, i, G) : 0;
+                next[i] = G[i] + tensor_real(c->in[0])[at + i] * p;
+                double dd = t > 0 ? p * tensor_real(c->out[0])[at + i - D] : 0;
+                if (c->din[0]) put(c->din[0] + at + i, call_accumulates(c, 0), (real)dd);
+            }
+        }
+        for (int64_t i = 0; c->din[1] && i < D; i++) put(c->din[1] + b * D + i, call_accumulates(c, 1), (real)G[i]);
+    }
+}
+
+const struct kernel kernel_scan_hadamard_ref = {
+    .name = "scan_hadamard_ref",
+    .op = &op_scan_hadamard,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_hadamard_ref_workspace,
+    .forward = scan_hadamard_ref_forward,
+    .backward = scan_hadamard_ref_backward,
+};

@@ -1,0 +1,90 @@
+/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU: one task a sequence, the transform in
+ * D log2 D additions on a row that stays in L1. Equations: scan_hadamard.c. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/flow.h"
+#include "kernels/parallel.h"
+
+/* x <- sqrt(D) H x: butterflies (a, b) -> (a + b, a - b) at distances 1, 2, 4, ... */
+static void transform(int64_t D, real *x) {
+    for (int64_t distance = 1; distance < D; distance *= 2)
+        for (int64_t start = 0; start < D; start += 2 * distance) {
+            real *low = x + start, *high = low + distance;
+#pragma omp simd
+            for (int64_t i = 0; i < distance; i++) {
+                real a = low[i], b = high[i];
+                low[i] = a + b;
+                high[i] = a - b;
+            }
+        }
+}
+
+/* Scratch: three rows a sequence. */
+static size_t scan_hadamard_cpu_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    return 3 * (size_t)tensor_count(c->in[1]) * sizeof(real);
+}
+
+static void sequence_forward(const struct call *c, int64_t b) {
+    int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
+    const real *d = tensor_real(c->in[0]) + b * T * D;
+    real *y = tensor_real(c->out[0]) + b * T * D, *s = (real *)c->scratch[PASS_FORWARD] + b * 3 * D;
+    real root = (real)(1 / sqrt((double)D));
+    memcpy(y, tensor_real(c->in[1]) + b * D, (size_t)D * sizeof *y);
+    for (int64_t t = 1; t < T; t++) {
+        const real *before = y + (t - 1) * D;
+#pragma omp simd
+        for (int64_t i = 0; i < D; i++) s[i] = d[t * D + i] * before[i];
+        transform(D, s);
+#pragma omp simd
+        for (int64_t i = 0; i < D; i++) y[t * D + i] = real_fma(root, s[i], before[i]);
+    }
+}
+
+static void sequence_backward(const struct call *c, int64_t b) {
+    int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
+    const real *d = tensor_real(c->in[0]) + b * T * D, *y = tensor_real(c->out[0]) + b * T * D;
+    const real *dy = call_dout(c, 0) + b * T * D;
+    real *G = (real *)c->scratch[PASS_BACKWARD] + b * 3 * D, *p = G + D;
+    real *dd = c->din[0] ? c->din[0] + b * T * D : NULL, root = (real)(1 / sqrt((double)D));
+    memcpy(G, dy + (T - 1) * D, (size_t)D * sizeof *G);
+    for (int64_t t = T - 1; t > 0; t--) {
+        memcpy(p, G, (size_t)D * sizeof *p);
+        transform(D, p);
+#pragma omp simd
+        for (int64_t i = 0; i < D; i++) {
+            p[i] *= root;
+            G[i] = real_fma(d[t * D + i], p[i], G[i]) + dy[(t - 1) * D + i];
+        }
+        if (!dd) continue;
+#pragma omp simd
+        for (int64_t i = 0; i < D; i++) put(&dd[t * D + i], call_accumulates(c, 0), p[i] * y[(t - 1) * D + i]);
+    }
+    if (dd && !call_accumulates(c, 0)) memset(dd, 0, (size_t)D * sizeof *dd);
+    for (int64_t i = 0; c->din[1] && i < D; i++) put(&c->din[1][b * D + i], call_accumulates(c, 1), G[i]);
+}
+
+static void scan_hadamard_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
+    for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_forward(c, b);
+}
+
+static void scan_hadamard_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
+    for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_backward(c, b);
+}
+
+/* log2 D + 2 roundings a step, passed on grown like the state itself. */
+const struct kernel kernel_scan_hadamard_cpu = {
+    .name = "scan_hadamard_cpu",
+    .op = &op_scan_hadamard,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 128,
+    .workspace = scan_hadamard_cpu_workspace,
+    .forward = scan_hadamard_cpu_forward,
+    .backward = scan_hadamard_cpu_backward,
+};

@@ -1,0 +1,228 @@
+/* scan_outer.c - outer-product state with scalar decay (pLSTM 1D, Mamba2, linear attention): the op and its reference.
+ *
+ *   o_n = scale (M_n C_{n-1}^T q_n + D_n (q_n . k_n) v_n);   C_n = T_n C_{n-1} + S_n k_n v_n^T;   C_{-1} = 0
+ * Without M and D the state is read after the update: M = T, D = S. Adjoint (spec/plstm-myosotis.md A1.6), E_n the gradient
+ * of C_n from later, w = scale do_n, P = C_{n-1}, n descending:
+ *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
+ *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/matrix_state.h"
+
+struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                          const struct outer_gates *gates, int64_t heads, int64_t groups, double scale) {
+    struct outer_attr attr = {.heads = heads, .groups = groups, .scale = scale};
+    struct tensor *in[OUTER_INPUTS] = {q, k, v, gates->decay, gates->source, gates->mark, gates->direct};
+    return record1(g, &op_scan_outer, &attr, sizeof attr, in, OUTER_INPUTS);
+}
+
+static void scan_outer_infer(struct graph *g, struct call *c) {
+    const struct outer_attr *a = c->attr;
+    if (!infer_present(g, c, OUTER_SOURCE)) return;
+    int64_t H = a->heads, G = a->groups, q = token_width(c->in[OUTER_Q]), v = token_width(c->in[OUTER_V]);
+    if (H < 1 || G < 1 || H % G != 0)
+        graph_fail(g, ST_USAGE, "scan_outer: heads=%" PRId64 " is not a multiple of groups=%" PRId64, H, G);
+    else if (q % G != 0)
+        graph_fail(g, ST_USAGE, "scan_outer: q is %" PRId64 " wide, not divisible by groups=%" PRId64, q, G);
+    else if (v % H != 0)
+        graph_fail(g, ST_USAGE, "scan_outer: v is %" PRId64 " wide, not divisible by heads=%" PRId64, v, H);
+    else if (!c->in[OUTER_MARK] != !c->in[OUTER_DIRECT])
+        graph_fail(g, ST_FAIL, "scan_outer: mark and direct are given together or not at all");
+    else if (infer_token_width(g, c, OUTER_K, q, "the width of q") && infer_token_width(g, c, OUTER_V, v, "itself")) {
+        for (int i = OUTER_DECAY; i < OUTER_INPUTS; i++)
+            if (!infer_token_width(g, c, i, H, "heads")) return;
+        struct state_shape s = outer_shape(c);
+        infer_state_outputs(g, c, &s);
+    }
+}
+
+/* A head and token: forward reads 2 and updates 3 FLOPs an element of the state; backward updates again (3) and E (4), and
+ * needs three products of E or P with a vector and <E, P> (8). The kept states add 1 / STATE_CHUNK of a state a token. */
+static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
+    struct state_shape s = outer_shape(c);
+    double tokens = (double)(s.B * s.T), state = tokens * (double)(s.heads * s.dk * s.dv), inputs = 0;
+    for (int i = 0; i < OUTER_INPUTS; i++) inputs += c->in[i] ? (double)tensor_count(c->in[i]) : 0;
+    double o = (double)tensor_count(c->out[0]), kept = (double)tensor_count(c->out[1]);
+    if (pass == PASS_FORWARD) return (struct cost){5 * state, sizeof(real) * (inputs + o + kept)};
+    return (struct cost){15 * state, sizeof(real) * (2 * inputs + o + kept)};
+}
+
+/* Heads have an axis of their own: inputs of rank 3 may be filled with large gates, with which the state overflows. */
+static bool scan_outer_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, H, G, dk, dv; /* 0 = n */
+        bool source, mark;
+    } cases[] = {{2, 0, 2, 2, 3, 4, true, true},  {1, 0, 4, 1, 5, 3, true, false}, {2, 0, 1, 1, 1, 1, false, false},
+                 {1, 5, 2, 1, 0, 4, true, true},  {2, 4, 3, 3, 4, 0, false, true}, {1, 3, 0, 1, 2, 3, true, false},
+                 {1, 0, 2, 2, 16, 16, true, true}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n,
+            H = cases[variant].H ? cases[variant].H : n;
+    int64_t G = cases[variant].G, dk = cases[variant].dk ? cases[variant].dk : n,
+            dv = cases[variant].dv ? cases[variant].dv : n;
+    int64_t gate[4] = {B, T, H, 1};
+    struct tensor *q = graph_input(g, "q", 4, (int64_t[]){B, T, G, dk}, true);
+    struct tensor *k = graph_input(g, "k", 4, (int64_t[]){B, T, G, dk}, true);
+    struct tensor *v = graph_input(g, "v", 4, (int64_t[]){B, T, H, dv}, true);
+    struct outer_gates gates = {.decay = graph_input(g, "decay", 4, gate, true)};
+    if (cases[variant].source) gates.source = graph_input(g, "source", 4, gate, true);
+    if (cases[variant].mark) gates.mark = graph_input(g, "mark", 4, gate, true);
+    if (cases[variant].mark) gates.direct = graph_input(g, "direct", 4, gate, true);
+    scan_outer(g, q, k, v, &gates, H, G, 0.5);
+    return true;
+}
+
+const struct op op_scan_outer = {
+    .name = "scan_outer",
+    .maths = "o_t = scale (mark C_{t-1}^T q + direct (q.k) v); C_t = decay C_{t-1} + source k v^T",
+    .source = "pLSTM, Eq. 1; Mamba2 (Dao & Gu 2024); spec/plstm-myosotis.md A1.1",
+    .needs_in = 127,
+    .needs_out = 2,
+    .infer = scan_outer_infer,
+    .cost = scan_outer_cost,
+    .example = scan_outer_example,
+};
+
+/* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */
+
+struct gates {
+    double T, S, M, D;
+};
+
+static struct gates gates_at(const struct call *c, int64_t token, int64_t h) {
+    const real *decay = value_row(c, OUTER_DECAY, token, h, 1), *source = value_row(c, OUTER_SOURCE, token, h, 1);
+    const real *mark = value_row(c, OUTER_MARK, token, h, 1), *direct = value_row(c, OUTER_DIRECT, token, h, 1);
+    double S = source ? *source : 1;
+    return (struct gates){*decay, S, mark ? *mark : *decay, direct ? *direct : S};
+}
+
+static double dot_product(int64_t n, const real *a, const real *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+/* after = T before + S k v^T */
+static void ref_update(const struct state_shape *s, struct gates a, const real *k, const real *v, const double *before,
+                       double *after) {
+    for (int64_t i = 0; i < s->dk; i++)
+        for (int64_t j = 0; j < s->dv; j++) after[i * s->dv + j] = a.T * before[i * s->dv + j] + a.S * k[i] * v[j];
+}
+
+static size_t scan_outer_ref_workspace(const struct call *c, enum pass pass) {
+    struct state_shape s = outer_shape(c);
+    int64_t n = s.dk * s.dv;
+    return (size_t)(pass == PASS_FORWARD ? n : (s.T + 2) * n + 2 * s.T * s.dk) * sizeof(double);
+}
+
+static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct outer_attr *at = c->attr;
+    struct state_shape s = outer_shape(c);
+    double *C = c->scratch[PASS_FORWARD];
+    for (int64_t b = 0; b < s.B; b++)
+        for (int64_t h = 0; h < s.heads; h++) {
+            memset(C, 0, (size_t)(s.dk * s.dv) * sizeof *C);
+            for (int64_t t = 0; t < s.T; t++) {
+                int64_t token = b * s.T + t, group = h / (s.heads / s.groups);
+                const real *q = value_row(c, OUTER_Q, token, group, s.dk),
+                           *k = value_row(c, OUTER_K, token, group, s.dk);
+                const real *v = value_row(c, OUTER_V, token, h, s.dv);
+                real *kept = kept_state(c, &s, b, t / STATE_CHUNK, h);
+                for (int64_t e = 0; t % STATE_CHUNK == 0 && e < s.dk * s.dv; e++) kept[e] = (real)C[e];
+                struct gates a = gates_at(c, token, h);
+                double qk = dot_product(s.dk, q, k);
+                for (int64_t j = 0; j < s.dv; j++) {
+                    double sum = 0;
+                    for (int64_t i = 0; i < s.dk; i++) sum += q[i] * C[i * s.dv + j];
+                    tensor_real(c->out[0])[(token * s.heads + h) * s.dv + j] =
+                        (real)(at->scale * (a.M * sum + a.D * qk * v[j]));
+                }
+                ref_update(&s, a, k, v, C, C);
+            }
+        }
+}
+
+/* Gradients of one token of one head, and E for the token before. P: the state before the token. `add`: another head of the
+ * group has written dq and dk already. */
+static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
+                               const double *P, double *E, double *keys) {
+    int64_t dk = s->dk, dv = s->dv, group = h / (s->heads / s->groups);
+    const real *q = value_row(c, OUTER_Q, token, group, dk), *k = value_row(c, OUTER_K, token, group, dk);
+    const real *v = value_row(c, OUTER_V, token, h, dv), *d_o = call_dout(c, 0) + (token * s->heads + h) * dv;
+    real *dvalue = gradient_row(c, OUTER_V, token, h, dv);
+    struct gates a = gates_at(c, token, h), d = {0};
+    double scale = ((const struct outer_attr *)c->attr)->scale;
+    double qk = dot_product(dk, q, k), vw = scale * dot_product(dv, v, d_o);
+    d.D = qk * vw;
+    for (int64_t i = 0; i < dk; i++) {
+        double Ev = 0, Pw = 0;
+        for (int64_t j = 0; j < dv; j++) {
+            Ev += E[i * dv + j] * v[j];
+            Pw += P[i * dv + j] * scale * d_o[j];
+            d.T += E[i * dv + j] * P[i * dv + j];
+        }
+        d.S += k[i] * Ev;
+        d.M += q[i] * Pw;
+        keys[i] += a.M * Pw + a.D * vw * k[i];
+        keys[dk + i] += a.S * Ev + a.D * vw * q[i];
+    }
+    for (int64_t j = 0; j < dv; j++) {
+        double Ek = 0;
+        for (int64_t i = 0; i < dk; i++) {
+            Ek += E[i * dv + j] * k[i];
+            E[i * dv + j] = a.T * E[i * dv + j] + a.M * q[i] * scale * d_o[j];
+        }
+        if (dvalue) put(dvalue + j, call_accumulates(c, OUTER_V), (real)(a.S * Ek + a.D * qk * scale * d_o[j]));
+    }
+    bool after = !c->in[OUTER_MARK];
+    double dgates[4] = {d.T + (after ? d.M : 0), d.S + (after ? d.D : 0), d.M, d.D};
+    for (int i = OUTER_DECAY; i < OUTER_INPUTS; i++) {
+        real *to = gradient_row(c, i, token, h, 1);
+        if (to) put(to, call_accumulates(c, i), (real)dgates[i - OUTER_DECAY]);
+    }
+}
+
+/* dq and dk of one group of one sequence from their sums, [T][2][dk]. */
+static void ref_write_keys(const struct call *c, const struct state_shape *s, int64_t b, int64_t group,
+                           const double *keys) {
+    for (int64_t t = 0; t < s->T; t++)
+        for (int part = 0; part < 2; part++) {
+            real *to = gradient_row(c, part ? OUTER_K : OUTER_Q, b * s->T + t, group, s->dk);
+            for (int64_t i = 0; to && i < s->dk; i++)
+                put(to + i, call_accumulates(c, part ? OUTER_K : OUTER_Q), (real)keys[(2 * t + part) * s->dk + i]);
+        }
+}
+
+static void scan_outer_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    struct state_shape s = outer_shape(c);
+    int64_t n = s.dk * s.dv;
+    double *E = c->scratch[PASS_BACKWARD], *P = E + n, *keys = P + (s.T + 1) * n; /* P: T + 1 states */
+    for (int64_t b = 0; b < s.B; b++)
+        for (int64_t h = 0; h < s.heads; h++) {
+            int64_t share = s.heads / s.groups;
+            memset(E, 0, 2 * (size_t)n * sizeof *E);
+            if (h % share == 0) memset(keys, 0, (size_t)(2 * s.T * s.dk) * sizeof *keys);
+            for (int64_t t = 0; t < s.T; t++) {
+                const real *k = value_row(c, OUTER_K, b * s.T + t, h / share, s.dk);
+                const real *v = value_row(c, OUTER_V, b * s.T + t, h, s.dv);
+                ref_update(&s, gates_at(c, b * s.T + t, h), k, v, P + t * n, P + (t + 1) * n);
+            }
+            for (int64_t t = s.T - 1; t >= 0; t--)
+                ref_backward_token(c, &s, b * s.T + t, h, P + t * n, E, keys + 2 * t * s.dk);
+            if (h % share == share - 1) ref_write_keys(c, &s, b, h / share, keys);
+        }
+}
+
+const struct kernel kernel_scan_outer_ref = {
+    .name = "scan_outer_ref",
+    .op = &op_scan_outer,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_outer_ref_workspace,
+    .forward = scan_outer_ref_forward,
+    .backward = scan_outer_ref_backward,
+};

@@ -1,0 +1,196 @@
+/* scan_outer_cpu.c - outer-product state on the CPU: one head at a time in L1, columns of the state (dv) in vectors, time
+ * sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the chunks in
+ * reverse and keeps the states inside one chunk. */
+#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/matrix_state_cpu.h"
+
+struct gates {
+    real T, S, M, D;
+};
+
+static struct gates gates_at(const struct call *c, int64_t token, int64_t h) {
+    const real *decay = value_row(c, OUTER_DECAY, token, h, 1), *source = value_row(c, OUTER_SOURCE, token, h, 1);
+    const real *mark = value_row(c, OUTER_MARK, token, h, 1), *direct = value_row(c, OUTER_DIRECT, token, h, 1);
+    real S = source ? *source : 1;
+    return (struct gates){*decay, S, mark ? *mark : *decay, direct ? *direct : S};
+}
+
+static real dot_product(int64_t n, const real *a, const real *b) {
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+/* read = C^T q, then after = T C + S k v^T; one pass over the rows. */
+STATE_INLINE void step_forward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
+                               const real *C, real *after, real *restrict read) {
+    memset(read, 0, (size_t)width * sizeof *read);
+    for (int64_t i = 0; i < dk; i++) {
+        real qi = q[i], ki = a.S * k[i];
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++) {
+            read[j] = real_fma(qi, C[i * width + j], read[j]);
+            after[i * width + j] = real_fma(a.T, C[i * width + j], ki * v[j]);
+        }
+    }
+}
+
+STATE_EACH_WIDTH(forward_any, step_forward,
+                 (int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v, const real *C,
+                  real *after, real *read),
+                 dk, a, q, k, v, C, after, read)
+
+/* All of one head: v and the state padded. */
+static void forward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h, real *scratch) {
+    int64_t width = padded(s->dv), group = h / (s->heads / s->groups);
+    real *C = scratch, *v = C + s->dk * width, *read = v + width;
+    real scale = (real)((const struct outer_attr *)c->attr)->scale;
+    memset(C, 0, (size_t)(s->dk * width) * sizeof *C);
+    for (int64_t t = 0; t < s->T; t++) {
+        int64_t token = b * s->T + t;
+        const real *q = value_row(c, OUTER_Q, token, group, s->dk), *k = value_row(c, OUTER_K, token, group, s->dk);
+        real *o = tensor_real(c->out[0]) + (token * s->heads + h) * s->dv;
+        struct gates a = gates_at(c, token, h);
+        if (t % STATE_CHUNK == 0) pack_rows(s->dk, s->dv, C, width, kept_state(c, s, b, t / STATE_CHUNK, h));
+        pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
+        forward_any(width, s->dk, a, q, k, v, C, C, read);
+        real direct = scale * a.D * dot_product(s->dk, q, k), mark = scale * a.M;
+#pragma omp simd
+        for (int64_t j = 0; j < s->dv; j++) o[j] = real_fma(mark, read[j], direct * v[j]);
+    }
+}
+
+/* What a token's pass over the rows leaves: gradients of the gates but D, q and k without their direct terms, E^T k. */
+struct reads {
+    real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
+    real EP;
+};
+
+/* Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
+STATE_INLINE void step_backward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
+                                const real *w, const real *P, real *E, struct reads *r) {
+    real EP = 0, *restrict Ek = r->Ek;
+    memset(Ek, 0, (size_t)width * sizeof *Ek);
+    for (int64_t i = 0; i < dk; i++) {
+        real Ev = 0, Pw = 0, ki = k[i], mq = a.M * q[i], along = 0;
+#pragma omp simd reduction(+ : Ev, Pw, along)
+        for (int64_t j = 0; j < width; j++) {
+            real e = E[i * width + j], p = P[i * width + j];
+            Ev += e * v[j];
+            Pw += p * w[j];
+            along += e * p;
+            Ek[j] = real_fma(ki, e, Ek[j]);
+            E[i * width + j] = real_fma(a.T, e, mq * w[j]);
+        }
+        r->Ev[i] = Ev;
+        r->Pw[i] = Pw;
+        EP += along;
+    }
+    r->EP = EP;
+}
+
+STATE_EACH_WIDTH(backward_any, step_backward,
+                 (int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v, const real *w,
+                  const real *P, real *E, struct reads *r),
+                 dk, a, q, k, v, w, P, E, r)
+
+/* Writes the gradients of one token of one head from what its pass read. add: another head of the group has written dq, dk. */
+static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
+                            struct gates a, const real *v, const real *w, const struct reads *r) {
+    int64_t dk = s->dk, group = h / (s->heads / s->groups);
+    const real *q = value_row(c, OUTER_Q, token, group, dk), *k = value_row(c, OUTER_K, token, group, dk);
+    real *dq = gradient_row(c, OUTER_Q, token, group, dk), *dkey = gradient_row(c, OUTER_K, token, group, dk);
+    real *dv = gradient_row(c, OUTER_V, token, h, s->dv);
+    real qk = dot_product(dk, q, k), vw = dot_product(s->dv, v, w), direct = a.D * vw;
+    bool add_q = add || call_accumulates(c, OUTER_Q), add_k = add || call_accumulates(c, OUTER_K);
+    for (int64_t i = 0; dq && i < dk; i++) put(dq + i, add_q, real_fma(a.M, r->Pw[i], direct * k[i]));
+    for (int64_t i = 0; dkey && i < dk; i++) put(dkey + i, add_k, real_fma(a.S, r->Ev[i], direct * q[i]));
+    for (int64_t j = 0; dv && j < s->dv; j++)
+        put(dv + j, call_accumulates(c, OUTER_V), real_fma(a.S, r->Ek[j], a.D * qk * w[j]));
+    real dM = dot_product(dk, q, r->Pw), dD = qk * vw;
+    bool after = !c->in[OUTER_MARK];
+    real dgates[4] = {r->EP + (after ? dM : 0), dot_product(dk, k, r->Ev) + (after ? dD : 0), dM, dD};
+    for (int i = OUTER_DECAY; i < OUTER_INPUTS; i++) {
+        real *to = gradient_row(c, i, token, h, 1);
+        if (to) put(to, call_accumulates(c, i), dgates[i - OUTER_DECAY]);
+    }
+}
+
+static void backward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h, real *scratch) {
+    int64_t dk = s->dk, width = padded(s->dv), n = dk * width, share = s->heads / s->groups;
+    real *E = scratch, *P = E + n, *v = P + (STATE_CHUNK + 1) * n, *w = v + width, *Ek = w + width;
+    struct reads r = {.Ek = Ek, .Ev = Ek + width, .Pw = Ek + width + dk};
+    real scale = (real)((const struct outer_attr *)c->attr)->scale;
+    memset(E, 0, (size_t)n * sizeof *E);
+    for (int64_t chunk = s->chunks - 1; chunk >= 0; chunk--) {
+        int64_t first = chunk * STATE_CHUNK, end = first + STATE_CHUNK < s->T ? first + STATE_CHUNK : s->T;
+        unpack_rows(dk, s->dv, kept_state(c, s, b, chunk, h), width, P);
+        for (int64_t t = first; t + 1 < end; t++) {
+            int64_t token = b * s->T + t;
+            const real *k = value_row(c, OUTER_K, token, h / share, dk);
+            pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
+            forward_any(width, dk, gates_at(c, token, h), k, k, v, P + (t - first) * n, P + (t - first + 1) * n, w);
+        }
+        for (int64_t t = end - 1; t >= first; t--) {
+            int64_t token = b * s->T + t;
+            const real *q = value_row(c, OUTER_Q, token, h / share, dk),
+                       *k = value_row(c, OUTER_K, token, h / share, dk);
+            const real *d_o = call_dout(c, 0) + (token * s->heads + h) * s->dv;
+            struct gates a = gates_at(c, token, h);
+            pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
+            pad_row(s->dv, width, d_o, w);
+            for (int64_t j = 0; j < s->dv; j++) w[j] *= scale;
+            backward_any(width, dk, a, q, k, v, w, P + (t - first) * n, E, &r);
+            write_gradients(c, s, token, h, h % share > 0, a, v, w, &r);
+        }
+    }
+}
+
+static size_t scan_outer_cpu_workspace(const struct call *c, enum pass pass) {
+    struct state_shape s = outer_shape(c);
+    return state_scratch_bytes(&s, pass == PASS_FORWARD ? 1 : STATE_CHUNK + 2, 3, 2, s.B * s.groups);
+}
+
+/* A task is a group of heads: they add to the same dq and dk, in order. */
+static void run(const struct call *c, enum pass pass) {
+    struct state_shape s = outer_shape(c);
+    int64_t tasks = s.B * s.groups, parts = state_parts(tasks), share = s.heads / s.groups;
+    int64_t floats = (int64_t)(scan_outer_cpu_workspace(c, pass) / sizeof(real)) / parts;
+    real *scratch = c->scratch[pass];
+#pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
+    for (int64_t p = 0; p < parts; p++) {
+        struct range part = part_at(tasks, parts, p);
+        for (int64_t i = part.begin * share; i < part.end * share; i++) {
+            if (pass == PASS_FORWARD)
+                forward_head(c, &s, i / s.heads, i % s.heads, scratch + p * floats);
+            else
+                backward_head(c, &s, i / s.heads, i % s.heads, scratch + p * floats);
+        }
+    }
+}
+
+static void scan_outer_cpu_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_FORWARD);
+}
+
+static void scan_outer_cpu_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_BACKWARD);
+}
+
+/* Tolerance: the state sums T outer products, and its products with vectors dk or dv terms, in working precision; where
+ * gates pass 1 rounding grows with the state itself. */
+const struct kernel kernel_scan_outer_cpu = {
+    .name = "scan_outer_cpu",
+    .op = &op_scan_outer,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 256,
+    .workspace = scan_outer_cpu_workspace,
+    .forward = scan_outer_cpu_forward,
+    .backward = scan_outer_cpu_backward,
+};

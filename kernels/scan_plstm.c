@@ -1,0 +1,249 @@
+/* scan_plstm.c - pLSTM on a sequence, with J states coupled by a J x J transition: the op and its reference.
+ *
+ *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )        reads the state before token t enters it
+ *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0          J matrices dk x dv a head
+ * pLSTM Eq. 1, 2 and D.6; spec/plstm-myosotis.md A1.1, A4. Adjoint (A1.6), E_t the gradient of C_t, w = scale dy_t:
+ *   dS[i] = k^T E[i] v   dT[i][j] = <E[i], C_{t-1}[j]>   dM[j] = q^T C_{t-1}[j] w   dD = (q.k)(v.w)
+ *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w   dq = sum_j M[j] C_{t-1}[j] w + D (v.w) k
+ *   E_{t-1}[j] = sum_i T[i][j] E_t[i] + M[j] q w^T */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/dag_state.h"
+
+struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
+                          struct tensor *transition, struct tensor *mark, struct tensor *direct, int64_t H, int64_t J,
+                          double scale_of_qk) {
+    struct scan_plstm_attr attr = {.H = H, .J = J, .scale = scale_of_qk};
+    return record1(g, &op_scan_plstm, &attr, sizeof attr,
+                   (struct tensor *[]){q, k, v, source, transition, mark, direct}, 7);
+}
+
+static void scan_plstm_infer(struct graph *g, struct call *c) {
+    const struct scan_plstm_attr *a = c->attr;
+    if (!infer_dag_state(g, c, a->H)) return;
+    int64_t T = c->in[0]->dims[1], H = a->H, J = a->J;
+    if (J < 1 || J > SCAN_PLSTM_TRACK_MAX) {
+        graph_fail(g, ST_USAGE, "scan_plstm: track=%" PRId64 ", expected 1 to %d", J, SCAN_PLSTM_TRACK_MAX);
+        return;
+    }
+    if (infer_gate(g, c, 3, T, H * J, "the source gate") && infer_gate(g, c, 4, T, H * J * J, "the transition") &&
+        infer_gate(g, c, 5, T, H * J, "the mark gate") && infer_gate(g, c, 6, T, H, "the direct gate"))
+        graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
+}
+
+/* Forward, a token and head: 2J dk dv to read out, J(2J + 1) dk dv to update. Backward: the states once more, and for each of
+ * J dk dv elements 2J to carry E, 2J for dT, 2 each for k E v, C w, E^T k and the source of E. */
+static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    double J = (double)a->J, state = (double)(z.dk * z.dv) * J, heads = (double)(z.B * z.T * z.H);
+    double bytes = 0;
+    for (int i = 0; i < 7; i++) bytes += (double)tensor_bytes(c->in[i]);
+    if (pass == PASS_FORWARD)
+        return (struct cost){heads * state * (2 * J + 3), bytes + (double)tensor_bytes(c->out[0])};
+    return (struct cost){heads * state * (6 * J + 9), 2 * bytes + (double)tensor_bytes(c->out[0])};
+}
+
+static bool scan_plstm_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, H, dk, dv, J; /* 0 = n */
+    } cases[] = {
+        {2, 0, 2, 3, 5, 1}, {1, 0, 1, 16, 16, 1}, {2, 3, 0, 2, 1, 1},  {1, 5, 1, 0, 4, 1}, {1, 4, 2, 3, 0, 1},
+        {1, 0, 2, 3, 2, 2}, {1, 7, 1, 2, 5, 3},   {2, 6, 1, 3, 16, 4}, {1, 4, 2, 2, 3, 5},
+    };
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t size[6] = {cases[variant].B,  cases[variant].T,  cases[variant].H,
+                       cases[variant].dk, cases[variant].dv, cases[variant].J};
+    for (int i = 0; i < 6; i++)
+        if (size[i] == 0) size[i] = n;
+    int64_t B = size[0], T = size[1], H = size[2], J = size[5];
+    int64_t widths[7] = {H * size[3], H * size[3], H * size[4], H * J, H * J * J, H * J, H};
+    struct tensor *in[7];
+    static const char *const names[7] = {"q", "k", "v", "source", "transition", "mark", "direct"};
+    for (int i = 0; i < 7; i++) in[i] = graph_input(g, names[i], 3, (int64_t[]){B, T, widths[i]}, true);
+    scan_plstm(g, in[0], in[1], in[2], in[3], in[4], in[5], in[6], H, J, 0.5);
+    return true;
+}
+
+const struct op op_scan_plstm = {
+    .name = "scan_plstm",
+    .maths = "y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t); C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + "
+             "S_t[i] k_t v_t^T",
+    .source = "pLSTM, Eq. 1, 2 and D.6, spec/plstm-myosotis.md A1.1, A4",
+    .needs_in = 127,
+    .infer = scan_plstm_infer,
+    .cost = scan_plstm_cost,
+    .example = scan_plstm_example,
+};
+
+/* --- reference: one head of one sequence after the other ------------------------------------------------------------- */
+
+/* Inputs of one head at one token. */
+struct token {
+    const real *q, *k, *v, *S, *T, *M;
+    double D;
+};
+
+static struct token token_at(const struct call *c, int64_t row, int64_t h) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t J = a->J;
+    return (struct token){head_in(c, 0, row, h, z.dk), head_in(c, 1, row, h, z.dk),  head_in(c, 2, row, h, z.dv),
+                          head_in(c, 3, row, h, J),    head_in(c, 4, row, h, J * J), head_in(c, 5, row, h, J),
+                          *head_in(c, 6, row, h, 1)};
+}
+
+/* after[j] = sum T[j][l] before[l] + S[j] k v^T; states are [J][dk][dv]. */
+static void ref_update(struct token t, struct dag_sizes z, int64_t J, const real *before, real *after) {
+    int64_t n = z.dk * z.dv;
+    for (int64_t j = 0; j < J; j++)
+        for (int64_t i = 0; i < n; i++) {
+            double sum = (double)t.S[j] * t.k[i / z.dv] * t.v[i % z.dv];
+            for (int64_t l = 0; l < J; l++) sum += (double)t.T[j * J + l] * before[l * n + i];
+            after[j * n + i] = (real)sum;
+        }
+}
+
+static double ref_dot(int64_t n, const real *a, const real *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static size_t state_reals(const struct call *c) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    return (size_t)(a->J * z.dk * z.dv);
+}
+
+/* Forward: the state and its successor. Backward: all states of one head, E and its predecessor. */
+static size_t scan_plstm_ref_workspace(const struct call *c, enum pass pass) {
+    size_t states = pass == PASS_FORWARD ? 2 : (size_t)c->in[0]->dims[1] + 3;
+    return states * state_reals(c) * sizeof(real);
+}
+
+static void ref_readout(struct token t, struct dag_sizes z, int64_t J, double scale_of_qk, const real *C, real *y) {
+    double direct = t.D * ref_dot(z.dk, t.q, t.k);
+    for (int64_t e = 0; e < z.dv; e++) {
+        double sum = direct * t.v[e];
+        for (int64_t j = 0; j < J; j++)
+            for (int64_t i = 0; i < z.dk; i++) sum += (double)t.M[j] * t.q[i] * C[(j * z.dk + i) * z.dv + e];
+        y[e] = (real)(scale_of_qk * sum);
+    }
+}
+
+static void scan_plstm_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    size_t n = state_reals(c);
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t h = 0; h < z.H; h++) {
+            real *C = c->scratch[PASS_FORWARD], *next = C + n;
+            memset(C, 0, n * sizeof *C);
+            for (int64_t row = b * z.T; row < (b + 1) * z.T; row++) {
+                struct token t = token_at(c, row, h);
+                ref_readout(t, z, a->J, a->scale, C, tensor_real(c->out[0]) + (row * z.H + h) * z.dv);
+                ref_update(t, z, a->J, C, next);
+                real *swap = C;
+                C = next;
+                next = swap;
+            }
+        }
+}
+
+/* Gradients of the gates of one head at one token; C is the state before it. */
+static void ref_gate_gradients(const struct call *c, int64_t row, int64_t h, const real *C, const real *E) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct token t = token_at(c, row, h);
+    const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
+    int64_t J = a->J, n = z.dk * z.dv;
+    for (int64_t j = 0; j < J; j++) {
+        double dS = 0, dM = 0;
+        for (int64_t i = 0; i < z.dk; i++)
+            for (int64_t e = 0; e < z.dv; e++) {
+                dS += (double)t.k[i] * E[j * n + i * z.dv + e] * t.v[e];
+                dM += (double)t.q[i] * C[j * n + i * z.dv + e] * a->scale * dy[e];
+            }
+        put_wanted(c, 3, head_din(c, 3, row, h, J), j, (real)dS);
+        put_wanted(c, 5, head_din(c, 5, row, h, J), j, (real)dM);
+        for (int64_t l = 0; l < J; l++)
+            put_wanted(c, 4, head_din(c, 4, row, h, J * J), j * J + l, (real)ref_dot(n, E + j * n, C + l * n));
+    }
+    put_wanted(c, 6, head_din(c, 6, row, h, 1), 0, (real)(ref_dot(z.dk, t.q, t.k) * a->scale * ref_dot(z.dv, t.v, dy)));
+}
+
+static void ref_vector_gradients(const struct call *c, int64_t row, int64_t h, const real *C, const real *E) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct token t = token_at(c, row, h);
+    const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
+    int64_t n = z.dk * z.dv;
+    double qk = ref_dot(z.dk, t.q, t.k), vw = a->scale * ref_dot(z.dv, t.v, dy);
+    for (int64_t i = 0; i < z.dk; i++) {
+        double dq = t.D * vw * t.k[i], dk = t.D * vw * t.q[i];
+        for (int64_t j = 0; j < a->J; j++) {
+            dq += t.M[j] * a->scale * ref_dot(z.dv, C + j * n + i * z.dv, dy);
+            dk += t.S[j] * ref_dot(z.dv, E + j * n + i * z.dv, t.v);
+        }
+        put_wanted(c, 0, head_din(c, 0, row, h, z.dk), i, (real)dq);
+        put_wanted(c, 1, head_din(c, 1, row, h, z.dk), i, (real)dk);
+    }
+    for (int64_t e = 0; e < z.dv; e++) {
+        double dv = t.D * qk * a->scale * dy[e];
+        for (int64_t j = 0; j < a->J; j++)
+            for (int64_t i = 0; i < z.dk; i++) dv += (double)t.S[j] * E[j * n + i * z.dv + e] * t.k[i];
+        put_wanted(c, 2, head_din(c, 2, row, h, z.dv), e, (real)dv);
+    }
+}
+
+/* before[j] = sum_i T[i][j] E[i] + M[j] q w^T */
+static void ref_carry(const struct call *c, int64_t row, int64_t h, const real *E, real *before) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct token t = token_at(c, row, h);
+    const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
+    int64_t n = z.dk * z.dv, J = a->J;
+    for (int64_t j = 0; j < J; j++)
+        for (int64_t i = 0; i < n; i++) {
+            double sum = (double)t.M[j] * t.q[i / z.dv] * a->scale * dy[i % z.dv];
+            for (int64_t l = 0; l < J; l++) sum += (double)t.T[l * J + j] * E[l * n + i];
+            before[j * n + i] = (real)sum;
+        }
+}
+
+static void scan_plstm_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    int64_t n = (int64_t)state_reals(c);
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t h = 0; h < z.H; h++) {
+            real *C = c->scratch[PASS_BACKWARD], *E = C + (z.T + 1) * n, *before = E + n;
+            memset(C, 0, (size_t)n * sizeof *C);
+            memset(E, 0, (size_t)n * sizeof *E);
+            for (int64_t t = 0; t < z.T; t++)
+                ref_update(token_at(c, b * z.T + t, h), z, a->J, C + t * n, C + (t + 1) * n);
+            for (int64_t t = z.T - 1; t >= 0; t--) {
+                ref_gate_gradients(c, b * z.T + t, h, C + t * n, E);
+                ref_vector_gradients(c, b * z.T + t, h, C + t * n, E);
+                ref_carry(c, b * z.T + t, h, E, before);
+                real *swap = E;
+                E = before;
+                before = swap;
+            }
+        }
+}
+
+const struct kernel kernel_scan_plstm_ref = {
+    .name = "scan_plstm_ref",
+    .op = &op_scan_plstm,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = scan_plstm_ref_workspace,
+    .forward = scan_plstm_ref_forward,
+    .backward = scan_plstm_ref_backward,
+};

@@ -1,0 +1,160 @@
+/* softmax_attention.c - causal softmax attention: the op and its reference.
+ *
+ *   p_ts = softmax_{s<=t}(q_t . k_s / sqrt(dk));   y_t = sum_s p_ts v_s    per head
+ * Adjoint: dv_s = sum_t p_ts dy_t;  ds_ts = p_ts (dy_t . v_s - sum_r p_tr dy_t . v_r);
+ *   dq_t = sum_s ds_ts k_s / sqrt(dk);  dk_s = sum_t ds_ts q_t / sqrt(dk)
+ * Probabilities are recomputed for the gradient: nothing is kept. */
+#include <inttypes.h>
+
+#include "kernels/attention.h"
+
+struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
+    struct attention_attr attr = {heads};
+    return record1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv}, 1);
+}
+
+static void softmax_attention_infer(struct graph *g, struct call *c) {
+    int64_t heads = ((const struct attention_attr *)c->attr)->heads;
+    if (!infer_present(g, c, 1)) return;
+    const struct tensor *x = c->in[0];
+    if (x->rank != 3)
+        graph_fail(g, ST_USAGE, "softmax_attention: qkv has rank %d, expected 3 (B,T,3D)", x->rank);
+    else if (heads < 1 || x->dims[2] % (3 * heads))
+        graph_fail(g, ST_USAGE,
+                   "softmax_attention: qkv has %" PRId64 " columns, expected a multiple of 3 * heads = %" PRId64,
+                   x->dims[2], 3 * heads);
+    else
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1], x->dims[2] / 3});
+}
+
+/* Pairs s <= t: T (T+1) / 2 a head, two products of dk forward and five backward, exp counted 10. */
+static struct cost softmax_attention_cost(const struct call *c, enum pass pass) {
+    double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]);
+    double pairs = y / (double)tensor_cols(c->out[0]) * (T + 1) / 2, D = (double)tensor_cols(c->out[0]);
+    double heads = (double)((const struct attention_attr *)c->attr)->heads;
+    if (pass == PASS_FORWARD) return (struct cost){pairs * (4 * D + 13 * heads), sizeof(real) * 4 * y};
+    return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
+}
+
+static bool softmax_attention_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, heads, dk; /* 0 = n */
+    } cases[] = {{2, 0, 2, 3}, {1, 7, 1, 0}, {2, 3, 0, 2}, {1, 0, 1, 1}, {1, 133, 2, 4}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t T = cases[variant].T ? cases[variant].T : n, heads = cases[variant].heads ? cases[variant].heads : n;
+    int64_t dk = cases[variant].dk ? cases[variant].dk : n;
+    softmax_attention(g, graph_input(g, "qkv", 3, (int64_t[]){cases[variant].B, T, 3 * heads * dk}, true), heads);
+    return true;
+}
+
+const struct op op_softmax_attention = {
+    .name = "softmax_attention",
+    .maths = "y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head",
+    .source = "Vaswani et al. 2017",
+    .needs_in = 1,
+    .infer = softmax_attention_infer,
+    .cost = softmax_attention_cost,
+    .example = softmax_attention_example,
+};
+
+/* --- reference: one query after the other, sums in double ---------------------------------------------------------- */
+
+/* One head of one sequence: pointers at its first column of token 0; tokens lie 3D (qkv) and D (y) apart. */
+struct head {
+    const real *q, *k, *v;
+    int64_t dk, stride;
+    double *p, *dk_sum, *dv_sum; /* scratch: a row of probabilities; backward, dk and dv of all tokens */
+};
+
+static size_t softmax_attention_ref_workspace(const struct call *c, enum pass pass) {
+    int64_t T = c->in[0]->dims[1], dk = c->out[0]->dims[2] / ((const struct attention_attr *)c->attr)->heads;
+    return (size_t)(pass == PASS_FORWARD ? T : T + 2 * T * dk) * sizeof(double);
+}
+
+static struct head head_at(const struct call *c, enum pass pass, int64_t b, int64_t h) {
+    int64_t T = c->in[0]->dims[1], D = c->out[0]->dims[2], dk = D / ((const struct attention_attr *)c->attr)->heads;
+    const real *q = tensor_real(c->in[0]) + b * T * 3 * D + h * dk;
+    double *p = c->scratch[pass];
+    return (struct head){q, q + D, q + 2 * D, dk, 3 * D, p, p + T, p + T + T * dk};
+}
+
+static void probabilities(const struct head *a, int64_t t) {
+    double top = -INFINITY, sum = 0;
+    for (int64_t s = 0; s <= t; s++) {
+        double score = 0;
+        for (int64_t i = 0; i < a->dk; i++) score += (double)a->q[t * a->stride + i] * a->k[s * a->stride + i];
+        a->p[s] = score / sqrt((double)a->dk);
+        top = fmax(top, a->p[s]);
+    }
+    for (int64_t s = 0; s <= t; s++) sum += a->p[s] = exp(a->p[s] - top);
+    for (int64_t s = 0; s <= t; s++) a->p[s] /= sum;
+}
+
+static void softmax_attention_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->out[0]->dims[2];
+    int64_t heads = ((const struct attention_attr *)c->attr)->heads;
+    for (int64_t task = 0; task < B * heads; task++) {
+        struct head a = head_at(c, PASS_FORWARD, task / heads, task % heads);
+        for (int64_t t = 0; t < T; t++) {
+            probabilities(&a, t);
+            real *y = tensor_real(c->out[0]) + (task / heads * T + t) * D + task % heads * a.dk;
+            for (int64_t i = 0; i < a.dk; i++) {
+                double sum = 0;
+                for (int64_t s = 0; s <= t; s++) sum += a.p[s] * a.v[s * a.stride + i];
+                y[i] = (real)sum;
+            }
+        }
+    }
+}
+
+/* One query: adds to dk_sum and dv_sum, writes dq. dqkv stands at the head's q column of token 0. */
+static void ref_backward_query(const struct head *a, int64_t t, const real *dy, real *dqkv, bool accumulate) {
+    double mean = 0, root = sqrt((double)a->dk);
+    probabilities(a, t);
+    for (int64_t s = 0; s <= t; s++)
+        for (int64_t i = 0; i < a->dk; i++) mean += a->p[s] * dy[i] * a->v[s * a->stride + i];
+    for (int64_t s = 0; s <= t; s++) {
+        double dp = 0;
+        for (int64_t i = 0; i < a->dk; i++) {
+            dp += (double)dy[i] * a->v[s * a->stride + i];
+            a->dv_sum[s * a->dk + i] += a->p[s] * dy[i];
+        }
+        a->p[s] *= dp - mean;
+        for (int64_t i = 0; i < a->dk; i++) a->dk_sum[s * a->dk + i] += a->p[s] * a->q[t * a->stride + i] / root;
+    }
+    for (int64_t i = 0; i < a->dk; i++) {
+        double dq = 0;
+        for (int64_t s = 0; s <= t; s++) dq += a->p[s] * a->k[s * a->stride + i];
+        put(&dqkv[t * a->stride + i], accumulate, (real)(dq / root));
+    }
+}
+
+static void softmax_attention_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->out[0]->dims[2];
+    int64_t heads = ((const struct attention_attr *)c->attr)->heads;
+    for (int64_t task = 0; c->din[0] && task < B * heads; task++) {
+        struct head a = head_at(c, PASS_BACKWARD, task / heads, task % heads);
+        int64_t at = task / heads * T * D;
+        real *dqkv = c->din[0] + 3 * at + task % heads * a.dk;
+        for (int64_t i = 0; i < 2 * T * a.dk; i++) a.dk_sum[i] = 0; /* dv_sum follows it */
+        for (int64_t t = 0; t < T; t++)
+            ref_backward_query(&a, t, call_dout(c, 0) + at + t * D + task % heads * a.dk, dqkv, call_accumulates(c, 0));
+        for (int64_t i = 0; i < T * a.dk; i++) {
+            real *dk = dqkv + i / a.dk * a.stride + D + i % a.dk;
+            put(dk, call_accumulates(c, 0), (real)a.dk_sum[i]);
+            put(dk + D, call_accumulates(c, 0), (real)a.dv_sum[i]);
+        }
+    }
+}
+
+const struct kernel kernel_softmax_attention_ref = {
+    .name = "softmax_attention_ref",
+    .op = &op_softmax_attention,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = softmax_attention_ref_workspace,
+    .forward = softmax_attention_ref_forward,
+    .backward = softmax_attention_ref_backward,
+};

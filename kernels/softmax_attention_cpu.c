@@ -1,0 +1,161 @@
+/* softmax_attention_cpu.c - causal softmax attention on OpenBLAS: a block of queries at a time against all keys up to
+ * its last one, so that scores live in a strip of QUERIES x T and never all at once.
+ *
+ * One head of one sequence is a task; tasks are dealt to a fixed number of slots, each with scratch of its own and walked
+ * in order. Inside a head the gradients of keys and values are summed over the blocks of queries in order. Equations:
+ * softmax_attention.c. */
+#include <string.h>
+
+#include "core/real_math.h"
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+
+#define QUERIES 64
+#define SLOTS   16
+
+struct head {
+    const real *q, *k, *v, *dy;
+    real *dq, *out;
+    int64_t T, D, dk;
+    real root;    /* 1 / sqrt(dk) */
+    real *p, *dp; /* QUERIES x T */
+    real *dkv;    /* T x 2 dk: sums of dk and dv */
+    bool add;
+};
+
+static int64_t head_width(const struct call *c) {
+    return c->out[0]->dims[2] / ((const struct attention_attr *)c->attr)->heads;
+}
+
+static int64_t slot_count(const struct call *c) {
+    int64_t tasks = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads;
+    return tasks < SLOTS ? tasks : SLOTS;
+}
+
+static int64_t slot_reals(const struct call *c, enum pass pass) {
+    int64_t T = c->in[0]->dims[1];
+    return pass == PASS_FORWARD ? QUERIES * T : 2 * QUERIES * T + 2 * T * head_width(c);
+}
+
+static size_t softmax_attention_cpu_workspace(const struct call *c, enum pass pass) {
+    return (size_t)(slot_count(c) * slot_reals(c, pass)) * sizeof(real);
+}
+
+static struct head head_of(const struct call *c, enum pass pass, int64_t task, int64_t slot) {
+    int64_t heads = ((const struct attention_attr *)c->attr)->heads, T = c->in[0]->dims[1], D = c->out[0]->dims[2];
+    int64_t dk = head_width(c), at = task / heads * T * D, column = task % heads * dk;
+    real *scratch = (real *)c->scratch[pass] + slot * slot_reals(c, pass);
+    struct head h = {.T = T, .D = D, .dk = dk, .root = (real)(1 / sqrt((double)dk)), .p = scratch};
+    h.q = tensor_real(c->in[0]) + 3 * at + column;
+    h.k = h.q + D;
+    h.v = h.k + D;
+    h.out = tensor_real(c->out[0]) + at + column;
+    if (pass == PASS_FORWARD) return h;
+    h.dy = call_dout(c, 0) + at + column;
+    h.dq = c->din[0] + 3 * at + column;
+    h.dp = scratch + QUERIES * T;
+    h.dkv = h.dp + QUERIES * T;
+    h.add = call_accumulates(c, 0);
+    return h;
+}
+
+/* Row of n scores -> probabilities; the rest up to `end`, in the future, becomes 0. */
+static void softmax_row(real *p, int64_t n, int64_t end) {
+    real top = p[0], sum = 0;
+#pragma omp simd reduction(max : top)
+    for (int64_t s = 0; s < n; s++) top = p[s] > top ? p[s] : top;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t s = 0; s < n; s++) {
+        p[s] = real_exp(p[s] - top);
+        sum += p[s];
+    }
+    real scale = 1 / sum;
+#pragma omp simd
+    for (int64_t s = 0; s < n; s++) p[s] *= scale;
+    memset(p + n, 0, (size_t)(end - n) * sizeof *p);
+}
+
+/* p = probabilities of queries [t, t + rows) over keys [0, t + rows). */
+static void probabilities(const struct head *h, int64_t t, int64_t rows) {
+    int64_t keys = t + rows, stride = 3 * h->D;
+    real_gemm(false, true, rows, keys, h->dk, h->root, h->q + t * stride, stride, h->k, stride, 0, h->p, keys);
+    for (int64_t r = 0; r < rows; r++) softmax_row(h->p + r * keys, t + r + 1, keys);
+}
+
+static void head_forward(const struct head *h) {
+    for (int64_t t = 0; t < h->T; t += QUERIES) {
+        int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = t + rows;
+        probabilities(h, t, rows);
+        real_gemm(false, false, rows, h->dk, keys, 1, h->p, keys, h->v, 3 * h->D, 0, h->out + t * h->D, h->D);
+    }
+}
+
+/* dp -> gradient of the scores, in place: p (dp - sum p dp). That sum is dy . y, but formed from dp itself it cancels to
+ * the last bit where one key has all the weight. */
+static void score_gradient(const struct head *h, int64_t t, int64_t rows) {
+    int64_t keys = t + rows;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *p = h->p + r * keys;
+        real *dp = h->dp + r * keys, mean = 0;
+#pragma omp simd reduction(+ : mean)
+        for (int64_t s = 0; s < keys; s++) mean += p[s] * dp[s];
+#pragma omp simd
+        for (int64_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - mean);
+    }
+}
+
+static void head_backward(const struct head *h) {
+    int64_t dk = h->dk, stride = 3 * h->D;
+    memset(h->dkv, 0, (size_t)(2 * h->T * dk) * sizeof *h->dkv);
+    for (int64_t t = 0; t < h->T; t += QUERIES) {
+        int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = t + rows;
+        const real *dy = h->dy + t * h->D;
+        probabilities(h, t, rows);
+        real_gemm(true, false, keys, dk, rows, 1, h->p, keys, dy, h->D, 1, h->dkv + dk, 2 * dk);
+        real_gemm(false, true, rows, keys, dk, 1, dy, h->D, h->v, stride, 0, h->dp, keys);
+        score_gradient(h, t, rows);
+        real_gemm(true, false, keys, dk, rows, h->root, h->dp, keys, h->q + t * stride, stride, 1, h->dkv, 2 * dk);
+        real_gemm(false, false, rows, dk, keys, h->root, h->dp, keys, h->k, stride, h->add ? 1 : 0, h->dq + t * stride,
+                  stride);
+    }
+    for (int64_t t = 0; t < h->T; t++)
+        for (int64_t i = 0; i < 2 * dk; i++)
+            put(&h->dq[t * stride + (i < dk ? h->D + i : 2 * h->D + i - dk)], h->add, h->dkv[t * 2 * dk + i]);
+}
+
+static void run(const struct call *c, enum pass pass, void (*walk)(const struct head *h)) {
+    int64_t tasks = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads, slots = slot_count(c);
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * c->in[0]->dims[1] > PARALLEL_MIN)
+    for (int64_t slot = 0; slot < slots; slot++) {
+        struct range part = part_at(tasks, slots, slot);
+        for (int64_t task = part.begin; task < part.end; task++) {
+            struct head h = head_of(c, pass, task, slot);
+            walk(&h);
+        }
+    }
+}
+
+static void softmax_attention_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    run(c, PASS_FORWARD, head_forward);
+}
+
+static void softmax_attention_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    if (c->din[0]) run(c, PASS_BACKWARD, head_backward);
+}
+
+/* A score of size S is off by some S units, and exp turns that into a relative error of the probability: with q and k of
+ * size 30, S reaches a few thousand, while most of it cancels against the other scores of its row. The reference sums in
+ * double. */
+const struct kernel kernel_softmax_attention_cpu = {
+    .name = "softmax_attention_cpu",
+    .op = &op_softmax_attention,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 1024,
+    .workspace = softmax_attention_cpu_workspace,
+    .forward = softmax_attention_cpu_forward,
+    .backward = softmax_attention_cpu_backward,
+};

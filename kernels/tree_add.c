@@ -1,0 +1,206 @@
+/* tree_add.c - a table shared among the nodes of a tree added to values of their own: the op, its reference and its CPU
+ * twin.
+ *
+ *   y[b][v] = w[b][v] + p[row of v]; the root has no row
+ * Adjoint: dw = dy;  dp[row] = sum over the batch and the nodes of that row of dy. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/parallel.h"
+#include "kernels/tree.h"
+
+struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p) {
+    return record1(g, &op_tree_add, tree, sizeof *tree, (struct tensor *[]){w, p}, 2);
+}
+
+static void tree_add_infer(struct graph *g, struct call *c) {
+    const struct tree *t = c->attr;
+    const struct tensor *w = c->in[0], *p = c->in[1];
+    if (!w || !p) return;
+    int64_t nodes = tree_nodes(t);
+    if (w->rank != 3 || p->rank != 2)
+        graph_fail(g, ST_USAGE, "tree_add: w and p have rank %d and %d, expected 3 (B,nodes,P) and 2 (rows,P)", w->rank,
+                   p->rank);
+    else if (w->dims[1] != nodes)
+        graph_fail(g, ST_USAGE,
+                   "tree_add: w has %" PRId64 " nodes but the tree of arity %" PRId64 " and %" PRId64
+                   " levels has %" PRId64,
+                   w->dims[1], t->arity, t->levels, nodes);
+    else if (p->dims[0] != 1 && p->dims[0] != t->levels - 1 && p->dims[0] != nodes - 1)
+        graph_fail(g, ST_USAGE,
+                   "tree_add: p has %" PRId64 " rows, expected 1, levels-1 = %" PRId64 " or nodes-1 = %" PRId64,
+                   p->dims[0], t->levels - 1, nodes - 1);
+    else if (p->dims[1] != w->dims[2])
+        graph_fail(g, ST_USAGE, "tree_add: w is %" PRId64 " wide and p %" PRId64 "; they must agree", w->dims[2],
+                   p->dims[1]);
+    else
+        graph_output(g, c, DT_REAL, 3, w->dims);
+}
+
+static struct cost tree_add_cost(const struct call *c, enum pass pass) {
+    (void)pass;
+    double n = (double)tensor_count(c->in[0]), p = (double)tensor_count(c->in[1]);
+    return (struct cost){n, sizeof(real) * (2 * n + p)};
+}
+
+static bool tree_add_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, P, arity, levels; /* 0 = n */
+        enum tree_sharing sharing;
+    } cases[] = {
+        {2, 0, 2, 3, SHARED_BY_LEVEL},
+        {0, 3, 3, 2, OWN_OF_NODE},
+        {2, 3, 1, 0, SHARED_BY_ALL},
+    };
+    if (variant >= (int)(sizeof cases / sizeof *cases)) return false;
+    int64_t B = cases[variant].B ? cases[variant].B : n, P = cases[variant].P ? cases[variant].P : n;
+    struct tree t = {cases[variant].arity ? cases[variant].arity : n, cases[variant].levels ? cases[variant].levels : n,
+                     0};
+    enum tree_sharing sharing = cases[variant].sharing;
+    int64_t nodes = tree_nodes(&t);
+    int64_t rows = sharing == SHARED_BY_ALL ? 1 : sharing == SHARED_BY_LEVEL ? t.levels - 1 : nodes - 1;
+    struct tensor *w = graph_input(g, "w", 3, (int64_t[]){B, nodes, P}, true);
+    tree_add(g, &t, w, graph_input(g, "p", 2, (int64_t[]){rows, P}, true));
+    return true;
+}
+
+const struct op op_tree_add = {
+    .name = "tree_add",
+    .maths = "y[b][v] = w[b][v] + p[row of v]",
+    .source = "",
+    .infer = tree_add_infer,
+    .cost = tree_add_cost,
+    .example = tree_add_example,
+};
+
+/* --- reference ------------------------------------------------------------------------------------------------- */
+
+static void tree_add_ref_forward(const struct call *c, const struct exec *e) {
+    (void)e;
+    const struct tree *t = c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2];
+    enum tree_sharing sharing = tree_sharing(t, c->in[1]);
+    for (int64_t b = 0; b < B; b++) {
+        struct tree_level v = tree_bottom(t, 0);
+        for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, 0, v))
+            for (int64_t i = 0; i < v.count; i++)
+                for (int64_t k = 0; k < P; k++) {
+                    int64_t at = (b * T + v.offset + i) * P + k;
+                    real p = l < t->levels - 1 ? tensor_real(c->in[1])[tree_row(sharing, v, i) * P + k] : 0;
+                    tensor_real(c->out[0])[at] = tensor_real(c->in[0])[at] + p;
+                }
+    }
+}
+
+static size_t tree_add_ref_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double);
+}
+
+static void tree_add_ref_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    const struct tree *t = c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2], n = tensor_count(c->in[1]);
+    enum tree_sharing sharing = tree_sharing(t, c->in[1]);
+    double *sum = c->scratch[PASS_BACKWARD];
+    for (int64_t i = 0; i < n; i++) sum[i] = 0;
+    for (int64_t b = 0; b < B; b++) {
+        struct tree_level v = tree_bottom(t, 0);
+        for (int64_t l = 0; l < t->levels - 1; l++, v = tree_above(t, 0, v))
+            for (int64_t i = 0; i < v.count; i++)
+                for (int64_t k = 0; k < P; k++)
+                    sum[tree_row(sharing, v, i) * P + k] += call_dout(c, 0)[(b * T + v.offset + i) * P + k];
+    }
+    for (int64_t i = 0; c->din[1] && i < n; i++) put(c->din[1] + i, call_accumulates(c, 1), (real)sum[i]);
+    for (int64_t i = 0; c->din[0] && i < tensor_count(c->in[0]); i++)
+        put(c->din[0] + i, call_accumulates(c, 0), call_dout(c, 0)[i]);
+}
+
+/* --- CPU: sequences in parallel, heads in lanes; the table's gradient in groups of sequences, summed in order --- */
+
+static void tree_add_cpu_forward(const struct call *c, const struct exec *e) {
+    (void)e;
+    const struct tree *t = c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2];
+    enum tree_sharing sharing = tree_sharing(t, c->in[1]);
+#pragma omp parallel for schedule(static) if (B * T * P > PARALLEL_MIN)
+    for (int64_t b = 0; b < B; b++) {
+        struct tree_level v = tree_bottom(t, 0);
+        for (int64_t l = 0; l < t->levels - 1; l++, v = tree_above(t, 0, v))
+            for (int64_t i = 0; i < v.count; i++) {
+                const real *w = tensor_real(c->in[0]) + (b * T + v.offset + i) * P;
+                const real *p = tensor_real(c->in[1]) + tree_row(sharing, v, i) * P;
+                real *y = tensor_real(c->out[0]) + (b * T + v.offset + i) * P;
+#pragma omp simd
+                for (int64_t k = 0; k < P; k++) y[k] = w[k] + p[k];
+            }
+        int64_t root = (b * T + T - 1) * P;
+        memcpy(tensor_real(c->out[0]) + root, tensor_real(c->in[0]) + root, (size_t)P * sizeof(real));
+    }
+}
+
+static int64_t groups_of(const struct call *c) {
+    int64_t B = c->in[0]->dims[0];
+    return B < TREE_GROUPS ? B : TREE_GROUPS;
+}
+
+static size_t tree_add_cpu_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : (size_t)(groups_of(c) * tensor_count(c->in[1])) * sizeof(real);
+}
+
+/* sum[row] = sum of dy over the nodes of that row, of the sequences of one group. */
+static void group_gradient(const struct call *c, struct range sequences, real *sum) {
+    const struct tree *t = c->attr;
+    int64_t T = c->in[0]->dims[1], P = c->in[0]->dims[2];
+    enum tree_sharing sharing = tree_sharing(t, c->in[1]);
+    memset(sum, 0, (size_t)tensor_count(c->in[1]) * sizeof *sum);
+    for (int64_t b = sequences.begin; b < sequences.end; b++) {
+        struct tree_level v = tree_bottom(t, 0);
+        for (int64_t l = 0; l < t->levels - 1; l++, v = tree_above(t, 0, v))
+            for (int64_t i = 0; i < v.count; i++) {
+                const real *dy = call_dout(c, 0) + (b * T + v.offset + i) * P;
+                real *s = sum + tree_row(sharing, v, i) * P;
+#pragma omp simd
+                for (int64_t k = 0; k < P; k++) s[k] += dy[k];
+            }
+    }
+}
+
+static void tree_add_cpu_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    int64_t n = tensor_count(c->in[0]), m = tensor_count(c->in[1]), groups = groups_of(c);
+    real *partial = c->scratch[PASS_BACKWARD];
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t i = 0; i < groups; i++) group_gradient(c, part_at(c->in[0]->dims[0], groups, i), partial + i * m);
+    if (c->din[1]) sum_partials(m, groups, partial, m, c->din[1], call_accumulates(c, 1));
+    if (!c->din[0]) return;
+    bool add_dw = call_accumulates(c, 0);
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t i = 0; i < span_count(n); i++) {
+        struct range r = span_at(n, i);
+        const real *dy = call_dout(c, 0);
+#pragma omp simd
+        for (int64_t k = r.begin; k < r.end; k++) put(c->din[0] + k, add_dw, dy[k]);
+    }
+}
+
+const struct kernel kernel_tree_add_ref = {
+    .name = "tree_add_ref",
+    .op = &op_tree_add,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = tree_add_ref_workspace,
+    .forward = tree_add_ref_forward,
+    .backward = tree_add_ref_backward,
+};
+
+/* dp sums up to B * nodes terms in `real`, the reference in double; errors grow like the root of their number. */
+const struct kernel kernel_tree_add_cpu = {
+    .name = "tree_add_cpu",
+    .op = &op_tree_add,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = tree_add_cpu_workspace,
+    .forward = tree_add_cpu_forward,
+    .backward = tree_add_cpu_backward,
+};

@@ -1,0 +1,376 @@
+/* tree_solve.c - linear systems on perfect trees, solved exactly by one pass up and one pass down: the op and its
+ * reference.
+ *
+ *   x_v + b_v x_p(v) + sum over children c of c_c x_c = u_v
+ * Up (leaves to root), the pivot a_v and the right-hand side after elimination; down (spec/plstm-myosotis.md B1, B3):
+ *   a_v = 1 - sum_c c_c b_c / a_c     z_v = (u_v - sum_c c_c z_c) / a_v
+ *   x_root = z_root,  x_v = z_v - (b_v / a_v) x_p(v)
+ * Adjoint (B7), g the incoming gradient: T^H lambda = g is the same system with b -> conj(c), c -> conj(b),
+ * a -> conj(a);
+ *   du = lambda;  db_v = -lambda_v conj(x_p(v));  dc_v = -lambda_p(v) conj(x_v);  hermitian and skew: db += +-conj(dc)
+ * and through the bound b = beta s theta, s = (1 + |theta|^2)^-1/2 (B4):
+ *   dtheta = beta (s db - s^3 theta Re(conj(theta) db))
+ * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
+#include <complex.h>
+#include <inttypes.h>
+
+#include "kernels/tree.h"
+
+int64_t tree_nodes(const struct tree *t) {
+    const int64_t most = INT32_MAX;
+    if (t->arity < 1 || t->levels < 1 || t->arity > most || t->levels > most) return -1;
+    if (t->arity == 1) return t->levels;
+    int64_t nodes = 1;
+    for (int64_t l = 1; l < t->levels; l++) {
+        nodes = nodes * t->arity + 1;
+        if (nodes > most) return -1;
+    }
+    return nodes;
+}
+
+struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
+    struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta};
+    struct tensor *in[TREE_INPUTS] = {s->up_re, s->up_im, s->down_re, s->down_im, s->u_re, s->u_im, s->leaves};
+    struct call *c = graph_record(g, &op_tree_solve, &attr, sizeof attr, in, TREE_INPUTS);
+    if (x_im) *x_im = c ? c->out[1] : NULL;
+    return c ? c->out[0] : NULL;
+}
+
+/* A table of couplings has one of the four shapes of kernel.h, and the same as its plane of reference `first`. */
+static bool table_fits(struct graph *g, const struct tree *t, const struct tensor *p, const struct tensor *first,
+                       const struct tensor *u) {
+    int64_t nodes = u->dims[1], rows = p->dims[0];
+    bool same = p->rank == first->rank;
+    for (int i = 0; same && i < p->rank; i++) same = p->dims[i] == first->dims[i];
+    if (p->rank != 2 && p->rank != 3) {
+        graph_fail(g, ST_USAGE, "tree_solve: couplings have rank %d, expected 2 (rows,P) or 3 (B,nodes,P)", p->rank);
+    } else if (tensor_cols(p) != u->dims[2]) {
+        graph_fail(g, ST_USAGE, "tree_solve: couplings have %" PRId64 " heads and u %" PRId64 "; they must agree",
+                   tensor_cols(p), u->dims[2]);
+    } else if (!same) {
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: couplings hold %" PRId64 " and %" PRId64
+                   " elements; all planes must have the same shape",
+                   tensor_count(p), tensor_count(first));
+    } else if (p->rank == 3 && (rows != u->dims[0] || p->dims[1] != nodes)) {
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: couplings are (%" PRId64 ",%" PRId64 ") and u (%" PRId64 ",%" PRId64
+                   ") in batch and nodes; they must agree",
+                   rows, p->dims[1], u->dims[0], nodes);
+    } else if (p->rank == 2 && rows != 1 && rows != t->levels - 1 && rows != nodes - 1) {
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: couplings have %" PRId64 " rows, expected 1, levels-1 = %" PRId64
+                   " or nodes-1 = %" PRId64,
+                   rows, t->levels - 1, nodes - 1);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static bool tree_fits(struct graph *g, const struct tree *t, const struct tensor *u) {
+    int64_t nodes = tree_nodes(t);
+    if (u->rank != 3)
+        graph_fail(g, ST_USAGE, "tree_solve: u has rank %d, expected 3 (B,nodes,P)", u->rank);
+    else if (nodes < 0)
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: a tree of arity %" PRId64 " and %" PRId64 " levels has no node or more than 2^31",
+                   t->arity, t->levels);
+    else if (u->dims[1] != nodes)
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: u has %" PRId64 " nodes but the tree of arity %" PRId64 " and %" PRId64
+                   " levels has %" PRId64,
+                   u->dims[1], t->arity, t->levels, nodes);
+    else if (t->leaves < 0 || t->leaves > tree_bottom(t, 0).count)
+        graph_fail(g, ST_USAGE, "tree_solve: %" PRId64 " real leaves do not fit a tree of %" PRId64, t->leaves,
+                   tree_bottom(t, 0).count);
+    else
+        return true;
+    return false;
+}
+
+static void tree_solve_infer(struct graph *g, struct call *c) {
+    const struct tree_solve_attr *a = c->attr;
+    const struct tensor *u = c->in[TREE_U_RE], *u_im = c->in[TREE_U_IM], *leaves = c->in[TREE_LEAVES];
+    if (!u || !u_im || !tree_fits(g, &a->tree, u) || !tree_fits(g, &a->tree, u_im)) return;
+    bool alone = a->tree.levels == 1 && !c->in[TREE_UP_RE];
+    int tables = alone ? 0 : a->form == TREE_FREE ? 4 : 2;
+    for (int i = 0; i < TREE_U_RE; i++) {
+        if (!c->in[i] != (i >= tables)) {
+            graph_fail(g, ST_USAGE,
+                       "tree_solve: %d coupling planes expected, up and in the free form down; plane %d is %s", tables,
+                       i, c->in[i] ? "one too many" : "missing");
+            return;
+        }
+        if (c->in[i] && !table_fits(g, &a->tree, c->in[i], c->in[TREE_UP_RE], u)) return;
+    }
+    if (!infer_same_shape(g, c, TREE_U_RE, TREE_U_IM)) return;
+    if (leaves &&
+        (leaves->rank != 1 || leaves->dims[0] != u->dims[0] || leaves->limit > tree_bottom(&a->tree, 0).count + 1)) {
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: leaves holds %" PRId64 " counts below %d, expected %" PRId64 " of at most %" PRId64,
+                   tensor_count(leaves), leaves->limit, u->dims[0], tree_bottom(&a->tree, 0).count);
+        return;
+    }
+    graph_output(g, c, DT_REAL, 3, u->dims);
+    graph_output(g, c, DT_REAL, 3, u->dims);
+}
+
+/* 20 FLOPs a node (B9), backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the rows
+ * belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
+static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
+    const struct tree_solve_attr *a = c->attr;
+    double values = (double)tensor_count(c->out[0]), rows = 0;
+    for (int i = 0; i < TREE_U_RE; i++)
+        if (c->in[i]) rows += (double)tensor_count(c->in[i]);
+    double factor = 16 * rows / 2, extra = a->form == TREE_FREE ? 2 : 1;
+    if (pass == PASS_FORWARD) return (struct cost){20 * values + factor, sizeof(real) * (4 * values + rows)};
+    return (struct cost){(20 + 16 * extra) * values + 2 * factor, sizeof(real) * (6 * values + 2 * rows)};
+}
+
+/* The bound keeps every example well conditioned; skew needs none. */
+static bool tree_solve_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, P, arity, levels; /* 0 = n */
+        int64_t padding;
+        enum tree_form form;
+        enum tree_sharing sharing;
+        bool counts;
+    } cases[] = {
+        {2, 0, 2, 3, 1, TREE_HERMITIAN, SHARED_BY_LEVEL, false}, {2, 3, 1, 0, 0, TREE_FREE, SHARED_BY_ALL, false},
+        {1, 3, 0, 2, 0, TREE_SKEW, OWN_OF_SAMPLE, true},         {2, 0, 2, 3, 1, TREE_FREE, OWN_OF_NODE, false},
+        {0, 1, 2, 3, 0, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {1, 0, 3, 2, 1, TREE_FREE, OWN_OF_SAMPLE, false},
+    };
+    if (variant >= (int)(sizeof cases / sizeof *cases)) return false;
+    int64_t B = cases[variant].B ? cases[variant].B : n, P = cases[variant].P ? cases[variant].P : n;
+    struct tree t = {cases[variant].arity ? cases[variant].arity : n, cases[variant].levels ? cases[variant].levels : n,
+                     0};
+    int64_t nodes = tree_nodes(&t), leaves = tree_bottom(&t, 0).count;
+    t.leaves = leaves - cases[variant].padding;
+    enum tree_form form = cases[variant].form;
+    struct tree_system s = {.tree = t, .form = form, .beta = form == TREE_SKEW ? 0 : 0.95 / (double)(t.arity + 1)};
+    int64_t rows = cases[variant].sharing == SHARED_BY_ALL || t.levels == 1 ? 1
+                   : cases[variant].sharing == SHARED_BY_LEVEL              ? t.levels - 1
+                                                                            : nodes - 1;
+    bool sample = cases[variant].sharing == OWN_OF_SAMPLE;
+    int64_t u_dims[] = {B, nodes, P}, table_dims[] = {rows, P};
+    int rank = sample ? 3 : 2;
+    s.up_re = graph_input(g, "up_re", rank, sample ? u_dims : table_dims, true);
+    s.up_im = graph_input(g, "up_im", rank, sample ? u_dims : table_dims, true);
+    if (form == TREE_FREE) s.down_re = graph_input(g, "down_re", rank, sample ? u_dims : table_dims, true);
+    if (form == TREE_FREE) s.down_im = graph_input(g, "down_im", rank, sample ? u_dims : table_dims, true);
+    s.u_re = graph_input(g, "u_re", 3, u_dims, true);
+    s.u_im = graph_input(g, "u_im", 3, u_dims, true);
+    if (cases[variant].counts) s.leaves = graph_input_ids(g, "leaves", 1, u_dims, (int32_t)leaves + 1, false);
+    tree_solve(g, &s, NULL);
+    return true;
+}
+
+const struct op op_tree_solve = {
+    .name = "tree_solve",
+    .maths = "x_v + b_v x_p(v) + sum_c c_c x_c = u_v on a tree, b = beta theta / sqrt(1 + |theta|^2)",
+    .source = "Myosotis Eq. 9-12, spec/plstm-myosotis.md B1-B4",
+    .needs_in = 1u << TREE_UP_RE | 1u << TREE_UP_IM | 1u << TREE_DOWN_RE | 1u << TREE_DOWN_IM | 1u << TREE_LEAVES,
+    .needs_out = 3,
+    .no_grad_in = 1u << TREE_LEAVES,
+    .infer = tree_solve_infer,
+    .cost = tree_solve_cost,
+    .example = tree_solve_example,
+};
+
+/* --- reference: one head of one sequence after the other, in double -------------------------------------------- */
+
+/* One value a node each; db and dc one a row of the tables. */
+struct nodes {
+    double complex *b, *c, *inverse, *x, *lambda, *db, *dc;
+};
+
+static size_t tree_solve_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    return 7 * (size_t)c->out[0]->dims[1] * sizeof(double complex);
+}
+
+static struct nodes nodes_of(const struct call *c, enum pass pass) {
+    int64_t T = c->out[0]->dims[1];
+    double complex *s = c->scratch[pass];
+    return (struct nodes){s, s + T, s + 2 * T, s + 3 * T, s + 4 * T, s + 5 * T, s + 6 * T};
+}
+
+/* Element i of the complex tensor whose planes are inputs `plane` and plane + 1. */
+static double complex input_at(const struct call *c, int plane, int64_t i) {
+    return tensor_real(c->in[plane])[i] + I * (double)tensor_real(c->in[plane + 1])[i];
+}
+
+static double complex bounded(double beta, double complex theta) {
+    return beta > 0 ? beta * theta / sqrt(1 + creal(theta * conj(theta))) : theta;
+}
+
+/* Couplings and reciprocal pivots of all real nodes of head p of sequence b. */
+static void factor(const struct call *c, struct nodes n, int64_t b, int64_t p) {
+    const struct tree_solve_attr *a = c->attr;
+    const struct tree *t = &a->tree;
+    int64_t T = c->out[0]->dims[1], P = c->out[0]->dims[2], leaves = tree_leaves(c, b);
+    struct tree_level below = {0}, v = tree_bottom(t, leaves);
+    for (int64_t l = 0; l < t->levels; l++, below = v, v = tree_above(t, leaves, v))
+        for (int64_t i = 0; i < v.real; i++) {
+            double complex pivot = 1;
+            for (int64_t j = 0; l && j < tree_children(t, below, i); j++) {
+                int64_t child = below.offset + i * t->arity + j;
+                pivot -= n.c[child] * n.b[child] * n.inverse[child];
+            }
+            n.inverse[v.offset + i] = 1 / pivot;
+            if (l == t->levels - 1) continue;
+            enum tree_sharing sharing = tree_sharing(t, c->in[TREE_UP_RE]);
+            int64_t e = ((sharing == OWN_OF_SAMPLE ? b * T : 0) + tree_row(sharing, v, i)) * P + p;
+            double complex up = bounded(a->beta, input_at(c, TREE_UP_RE, e));
+            n.b[v.offset + i] = up;
+            n.c[v.offset + i] = a->form == TREE_HERMITIAN ? conj(up)
+                                : a->form == TREE_SKEW    ? -conj(up)
+                                                          : bounded(a->beta, input_at(c, TREE_DOWN_RE, e));
+        }
+}
+
+/* x holds the right-hand side and receives the solution. */
+static void solve(const struct tree *t, int64_t leaves, struct nodes n, double complex *x) {
+    struct tree_level below = {0}, v = tree_bottom(t, leaves);
+    for (int64_t l = 0; l < t->levels; l++, below = v, v = tree_above(t, leaves, v))
+        for (int64_t i = 0; i < v.real; i++) {
+            double complex *z = x + v.offset + i;
+            for (int64_t j = 0; l && j < tree_children(t, below, i); j++) {
+                int64_t child = below.offset + i * t->arity + j;
+                *z -= n.c[child] * x[child];
+            }
+            *z *= n.inverse[v.offset + i];
+        }
+    struct tree_level above = tree_root(t, leaves);
+    for (int64_t l = t->levels - 2; l >= 0; l--, above = v) {
+        v = tree_below(t, leaves, above);
+        for (int64_t i = 0; i < v.real; i++) {
+            int64_t child = v.offset + i;
+            x[child] -= n.b[child] * n.inverse[child] * x[above.offset + i / t->arity];
+        }
+    }
+}
+
+/* T^H in place of T. */
+static void adjoin(const struct tree *t, int64_t leaves, struct nodes n) {
+    struct tree_level v = tree_bottom(t, leaves);
+    for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, leaves, v))
+        for (int64_t i = v.offset; i < v.offset + v.real; i++) {
+            n.inverse[i] = conj(n.inverse[i]);
+            if (l == t->levels - 1) continue;
+            double complex b = n.b[i];
+            n.b[i] = conj(n.c[i]);
+            n.c[i] = conj(b);
+        }
+}
+
+/* Clears what padding leaves unwritten, so that it reads as 0. */
+static void clear(double complex *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] = 0;
+}
+
+/* x[v] = element of the planes re and im (NULL = 0) of head p, for real nodes; 0 for padding. */
+static void gather(const struct tree *t, int64_t leaves, const real *re, const real *im, int64_t P, int64_t T,
+                   double complex *x) {
+    clear(x, T);
+    struct tree_level v = tree_bottom(t, leaves);
+    for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, leaves, v))
+        for (int64_t i = v.offset; i < v.offset + v.real; i++) x[i] = re[i * P] + I * (double)(im ? im[i * P] : 0);
+}
+
+static void tree_solve_ref_forward(const struct call *c, const struct exec *e) {
+    (void)e;
+    const struct tree_solve_attr *a = c->attr;
+    int64_t B = c->out[0]->dims[0], T = c->out[0]->dims[1], P = c->out[0]->dims[2];
+    struct nodes n = nodes_of(c, PASS_FORWARD);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t p = 0; p < P; p++) {
+            int64_t first = b * T * P + p, leaves = tree_leaves(c, b);
+            factor(c, n, b, p);
+            gather(&a->tree, leaves, tensor_real(c->in[TREE_U_RE]) + first, tensor_real(c->in[TREE_U_IM]) + first, P, T,
+                   n.x);
+            solve(&a->tree, leaves, n, n.x);
+            for (int64_t i = 0; i < T; i++) {
+                tensor_real(c->out[0])[first + i * P] = (real)creal(n.x[i]);
+                tensor_real(c->out[1])[first + i * P] = (real)cimag(n.x[i]);
+            }
+        }
+}
+
+static void put_complex(const struct call *c, int plane, int64_t i, double complex value) {
+    if (c->din[plane]) put(c->din[plane] + i, call_accumulates(c, plane), (real)creal(value));
+    if (c->din[plane + 1]) put(c->din[plane + 1] + i, call_accumulates(c, plane + 1), (real)cimag(value));
+}
+
+/* Adds the couplings' gradients of one sequence to the rows of db and dc. */
+static void couple_gradient(const struct call *c, struct nodes n, int64_t leaves) {
+    const struct tree_solve_attr *a = c->attr;
+    const struct tree *t = &a->tree;
+    enum tree_sharing sharing = c->in[TREE_UP_RE] ? tree_sharing(t, c->in[TREE_UP_RE]) : SHARED_BY_ALL;
+    struct tree_level above, v = tree_bottom(t, leaves);
+    for (int64_t l = 0; l + 1 < t->levels; l++, v = above) {
+        above = tree_above(t, leaves, v);
+        for (int64_t i = 0; i < v.real; i++) {
+            int64_t child = v.offset + i, parent = above.offset + i / t->arity, row = tree_row(sharing, v, i);
+            double complex db = -n.lambda[child] * conj(n.x[parent]), dc = -n.lambda[parent] * conj(n.x[child]);
+            n.db[row] += a->form == TREE_FREE ? db : a->form == TREE_SKEW ? db - conj(dc) : db + conj(dc);
+            n.dc[row] += dc;
+        }
+    }
+}
+
+static double complex unbound(double beta, double complex theta, double complex db) {
+    if (beta <= 0) return db;
+    double s = 1 / sqrt(1 + creal(theta * conj(theta)));
+    return beta * (s * db - s * s * s * theta * creal(conj(theta) * db));
+}
+
+/* Writes the gradients of head p of `rows` rows of the tables from row `first` on. */
+static void put_tables(const struct call *c, struct nodes n, int64_t first, int64_t rows, int64_t p) {
+    const struct tree_solve_attr *a = c->attr;
+    int64_t P = c->out[0]->dims[2];
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t e = (first + r) * P + p;
+        put_complex(c, TREE_UP_RE, e, unbound(a->beta, input_at(c, TREE_UP_RE, e), n.db[r]));
+        if (a->form == TREE_FREE)
+            put_complex(c, TREE_DOWN_RE, e, unbound(a->beta, input_at(c, TREE_DOWN_RE, e), n.dc[r]));
+    }
+}
+
+static void tree_solve_ref_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    const struct tree_solve_attr *a = c->attr;
+    const struct tensor *table = c->in[TREE_UP_RE];
+    int64_t B = c->out[0]->dims[0], T = c->out[0]->dims[1], P = c->out[0]->dims[2];
+    bool sample = table && table->rank == 3;
+    struct nodes n = nodes_of(c, PASS_BACKWARD);
+    for (int64_t p = 0; p < P; p++) {
+        clear(n.db, 2 * T); /* and dc */
+        for (int64_t b = 0; b < B; b++) {
+            int64_t first = b * T * P + p, leaves = tree_leaves(c, b);
+            const real *g_im = call_dout(c, 1);
+            factor(c, n, b, p);
+            adjoin(&a->tree, leaves, n);
+            gather(&a->tree, leaves, call_dout(c, 0) + first, g_im ? g_im + first : NULL, P, T, n.lambda);
+            solve(&a->tree, leaves, n, n.lambda);
+            gather(&a->tree, leaves, tensor_real(c->out[0]) + first, tensor_real(c->out[1]) + first, P, T, n.x);
+            for (int64_t i = 0; i < T; i++) put_complex(c, TREE_U_RE, first + i * P, n.lambda[i]);
+            couple_gradient(c, n, leaves);
+            if (!sample) continue;
+            put_tables(c, n, b * T, T, p);
+            clear(n.db, 2 * T);
+        }
+        if (table && !sample) put_tables(c, n, 0, table->dims[0], p);
+    }
+}
+
+const struct kernel kernel_tree_solve_ref = {
+    .name = "tree_solve_ref",
+    .op = &op_tree_solve,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = tree_solve_ref_workspace,
+    .forward = tree_solve_ref_forward,
+    .backward = tree_solve_ref_backward,
+};

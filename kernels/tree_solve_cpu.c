@@ -1,0 +1,534 @@
+/* tree_solve_cpu.c - linear systems on trees on the CPU: nodes one after the other, heads in vector lanes.
+ *
+ * A task is a group of sequences times a strip of heads. It first makes, for each row of couplings, what it then uses:
+ *   M = c, H = b / a, I = 1 / a      up: z_v = I_v (u_v - sum_c M_c z_c)      down: x_v = z_v - H_v x_p(v)
+ * for the adjoint system with M = conj(b), H = conj(c) / conj(a). Where a level shares its couplings its nodes share
+ * these too, but for the last real one, which may have fewer children: two rows a level, which stay in L1. Leaves have
+ * I = 1: their z is u, read where it lies. Gradients of shared couplings are summed in each task, then over tasks in
+ * order. */
+#include <string.h>
+
+#include "core/real_math.h"
+#include "kernels/parallel.h"
+#include "kernels/tree.h"
+
+#define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
+#define TREE_WIDTH       1024      /* most heads of a strip */
+#define TREE_STRIP_BYTES (1 << 20) /* of solution a strip, so that the way down finds it in L2 */
+
+static const real zeros[TREE_WIDTH];
+
+/* How a call is cut into tasks, and the parts of a task's scratch, in rows of `width` reals. */
+struct cut {
+    int64_t groups, strips, width;
+    int64_t factors; /* rows of M, H, I */
+    int64_t tables;  /* shared rows of couplings whose gradients are summed */
+    int64_t rows;    /* of scratch a task */
+};
+
+/* One task: group of sequences, heads k .. k + width. */
+struct task {
+    const struct call *c;
+    struct tree tree;
+    enum tree_sharing sharing;
+    bool free, adjoint;
+    int64_t T, P, k, width, pitch; /* pitch: reals between rows of scratch */
+    int64_t leaves;                /* of the sequence at hand */
+    real *factor, *lambda, *table;
+};
+
+/* Planes of complex rows. */
+struct planes {
+    real *re, *im;
+    int64_t stride;
+};
+
+struct const_planes {
+    const real *re, *im;
+    int64_t stride, im_stride; /* im_stride 0: every row is the one at im */
+};
+
+enum { M_RE, M_IM, H_RE, H_IM, I_RE, I_IM, FACTOR_PLANES };
+
+static const struct tree_solve_attr *attr_of(const struct call *c) {
+    return c->attr;
+}
+
+static enum tree_sharing sharing_of(const struct call *c) {
+    return c->in[TREE_UP_RE] ? tree_sharing(&attr_of(c)->tree, c->in[TREE_UP_RE]) : SHARED_BY_ALL;
+}
+
+static bool by_level(enum tree_sharing sharing) {
+    return sharing == SHARED_BY_ALL || sharing == SHARED_BY_LEVEL;
+}
+
+/* --- cutting --------------------------------------------------------------------------------------------------- */
+
+static struct cut cut_of(const struct call *c, enum pass pass) {
+    int64_t B = c->out[0]->dims[0], T = c->out[0]->dims[1], P = c->out[0]->dims[2];
+    enum tree_sharing sharing = sharing_of(c);
+    struct cut cut = {.groups = B < TREE_GROUPS ? B : TREE_GROUPS};
+    int64_t parts = (TREE_GROUPS + cut.groups - 1) / cut.groups;
+    int64_t most = TREE_STRIP_BYTES / (2 * T * (int64_t)sizeof(real));
+    most = most < 4 * TREE_VECTOR ? 4 * TREE_VECTOR : most > TREE_WIDTH ? TREE_WIDTH : most;
+    cut.width = (P + parts - 1) / parts < most ? (P + parts - 1) / parts : most;
+    cut.width = (cut.width + TREE_VECTOR - 1) / TREE_VECTOR * TREE_VECTOR;
+    cut.strips = (P + cut.width - 1) / cut.width;
+    cut.factors = by_level(sharing) ? 2 * attr_of(c)->tree.levels : T;
+    cut.tables = !c->in[TREE_UP_RE] ? 0 : sharing == OWN_OF_SAMPLE ? 1 : c->in[TREE_UP_RE]->dims[0];
+    cut.rows = FACTOR_PLANES * cut.factors + (pass == PASS_BACKWARD ? 2 * T + 4 * cut.tables : 0);
+    return cut;
+}
+
+static size_t tree_solve_cpu_workspace(const struct call *c, enum pass pass) {
+    struct cut cut = cut_of(c, pass);
+    return (size_t)(cut.groups * cut.strips * cut.rows * cut.width) * sizeof(real);
+}
+
+static struct task task_at(const struct call *c, struct cut cut, enum pass pass, int64_t index) {
+    struct task t = {.c = c,
+                     .tree = attr_of(c)->tree,
+                     .sharing = sharing_of(c),
+                     .adjoint = pass == PASS_BACKWARD,
+                     .free = attr_of(c)->form == TREE_FREE,
+                     .T = c->out[0]->dims[1],
+                     .P = c->out[0]->dims[2]};
+    t.k = index % cut.strips * cut.width;
+    t.width = t.P - t.k < cut.width ? t.P - t.k : cut.width;
+    t.pitch = cut.width;
+    t.factor = (real *)c->scratch[pass] + index * cut.rows * cut.width;
+    t.lambda = t.factor + FACTOR_PLANES * cut.factors * cut.width;
+    t.table = t.lambda + 2 * t.T * cut.width;
+    return t;
+}
+
+/* --- M, H, I --------------------------------------------------------------------------------------------------- */
+
+/* The six planes of M, H, I that node i of level v uses. */
+static real *factor_of(const struct task *t, struct tree_level v, int64_t i) {
+    int64_t row = by_level(t->sharing) ? 2 * v.l + (i == v.real - 1) : v.offset + i;
+    return t->factor + row * FACTOR_PLANES * t->pitch;
+}
+
+/* The pivot collects in I: I -= M H of one child. */
+static void subtract_child(const struct task *t, real *f, const real *child) {
+    const real *m_re = child + M_RE * t->pitch, *m_im = child + M_IM * t->pitch;
+    const real *h_re = child + H_RE * t->pitch, *h_im = child + H_IM * t->pitch;
+    real *a_re = f + I_RE * t->pitch, *a_im = f + I_IM * t->pitch;
+#pragma omp simd
+    for (int64_t k = 0; k < t->width; k++) a_re[k] = real_fma(-m_re[k], h_re[k], real_fma(m_im[k], h_im[k], a_re[k]));
+    if (!t->free) return; /* c b is real */
+#pragma omp simd
+    for (int64_t k = 0; k < t->width; k++) a_im[k] = real_fma(-m_re[k], h_im[k], real_fma(-m_im[k], h_re[k], a_im[k]));
+}
+
+static void invert_pivot(const struct task *t, real *f) {
+    real *a_re = f + I_RE * t->pitch, *a_im = f + I_IM * t->pitch;
+#pragma omp simd
+    for (int64_t k = 0; k < t->width; k++) {
+        real d = real_fma(a_re[k], a_re[k], a_im[k] * a_im[k]);
+        a_re[k] = t->free ? a_re[k] / d : 1 / a_re[k];
+        a_im[k] = t->free ? -a_im[k] / d : 0;
+    }
+}
+
+/* Bounded b -> M, bounded c -> H: planes of theta to planes of the factor. */
+static void bound_row(const struct task *t, const real *re, const real *im, real *to_re, real *to_im) {
+    real beta = (real)attr_of(t->c)->beta;
+    bool bounded = beta > 0;
+#pragma omp simd
+    for (int64_t k = 0; k < t->width; k++) {
+        real s = bounded ? beta / real_sqrt(real_fma(re[k], re[k], real_fma(im[k], im[k], 1))) : 1;
+        to_re[k] = s * re[k];
+        to_im[k] = s * im[k];
+    }
+}
+
+static int64_t table_at(const struct task *t, int64_t b, struct tree_level v, int64_t i) {
+    return ((t->sharing == OWN_OF_SAMPLE ? b * t->T : 0) + tree_row(t->sharing, v, i)) * t->P + t->k;
+}
+
+/* M and H of the couplings between node i of level v and its parent, I being done. */
+static void couple(const struct task *t, int64_t b, struct tree_level v, int64_t i, real *f) {
+    const struct call *c = t->c;
+    int64_t at = table_at(t, b, v, i);
+    real *m_re = f + M_RE * t->pitch, *m_im = f + M_IM * t->pitch, *h_re = f + H_RE * t->pitch,
+         *h_im = f + H_IM * t->pitch;
+    const real *i_re = f + I_RE * t->pitch, *i_im = f + I_IM * t->pitch;
+    bound_row(t, tensor_real(c->in[TREE_UP_RE]) + at, tensor_real(c->in[TREE_UP_IM]) + at, h_re, h_im);
+    if (t->free) {
+        bound_row(t, tensor_real(c->in[TREE_DOWN_RE]) + at, tensor_real(c->in[TREE_DOWN_IM]) + at, m_re, m_im);
+    } else {
+        real sign = attr_of(c)->form == TREE_SKEW ? -1 : 1;
+#pragma omp simd
+        for (int64_t k = 0; k < t->width; k++) {
+            m_re[k] = sign * h_re[k];
+            m_im[k] = -sign * h_im[k];
+        }
+    }
+    bool adjoint = t->adjoint;
+#pragma omp simd
+    for (int64_t k = 0; k < t->width; k++) {
+        real b_re = adjoint ? m_re[k] : h_re[k], b_im = adjoint ? -m_im[k] : h_im[k];
+        m_re[k] = adjoint ? h_re[k] : m_re[k];
+        m_im[k] = adjoint ? -h_im[k] : m_im[k];
+        h_re[k] = real_fma(b_re, i_re[k], -b_im * i_im[k]);
+        h_im[k] = real_fma(b_im, i_re[k], b_re * i_im[k]);
+    }
+}
+
+static void factor_node(const struct task *t, int64_t b, struct tree_level below, struct tree_level v, int64_t i,
+                        int64_t children, real *f) {
+    bool inner = by_level(t->sharing) && i != v.real - 1;
+    for (int64_t k = 0; k < t->width; k++) {
+        f[I_RE * t->pitch + k] = 1;
+        f[I_IM * t->pitch + k] = 0;
+    }
+    for (int64_t j = 0; j < children; j++)
+        subtract_child(t, f, factor_of(t, below, inner ? -1 : i * t->tree.arity + j));
+    if (children) invert_pivot(t, f);
+    if (v.l < t->tree.levels - 1) couple(t, b, v, inner ? 0 : i, f);
+}
+
+/* All rows of M, H, I for sequence b. Where levels share them: one for inner nodes, all of whose children are inner, and
+ * one for the last real node. */
+static void factor_tree(const struct task *t, int64_t b) {
+    struct tree_level below = {0}, v = tree_bottom(&t->tree, t->leaves);
+    if (t->leaves < 1) return;
+    for (int64_t l = 0; l < t->tree.levels; l++, below = v, v = tree_above(&t->tree, t->leaves, v)) {
+        if (by_level(t->sharing)) factor_node(t, b, below, v, -1, l ? t->tree.arity : 0, factor_of(t, v, -1));
+        for (int64_t i = by_level(t->sharing) && v.real ? v.real - 1 : 0; i < v.real; i++)
+            factor_node(t, b, below, v, i, l ? tree_children(&t->tree, below, i) : 0, factor_of(t, v, i));
+    }
+}
+
+/* Couplings that sequences share are factored once a task, unless their trees differ. */
+static void prepare(struct task *t, int64_t b, bool first) {
+    t->leaves = tree_leaves(t->c, b);
+    if (first || t->sharing == OWN_OF_SAMPLE || t->c->in[TREE_LEAVES]) factor_tree(t, b);
+}
+
+/* --- up -------------------------------------------------------------------------------------------------------- */
+
+/* One or two children of a node. */
+struct messages {
+    const real *f0, *f1;               /* their factors */
+    const real *re0, *im0, *re1, *im1; /* their z */
+};
+
+/* z = s - M0 z0 (- M1 z1), times I after the last children. */
+LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width, int64_t pitch, struct messages m,
+                         const real *f, const real *s_re, const real *s_im, real *z_re, real *z_im) {
+    const real *a_re = m.f0 + M_RE * pitch, *a_im = m.f0 + M_IM * pitch, *b_re = m.f1 + M_RE * pitch,
+               *b_im = m.f1 + M_IM * pitch;
+    const real *i_re = f + I_RE * pitch, *i_im = f + I_IM * pitch;
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real re = s_re[k], im = s_im[k], x = m.re0[k], y = m.im0[k];
+        re = real_fma(-a_re[k], x, real_fma(a_im[k], y, re));
+        im = real_fma(-a_re[k], y, real_fma(-a_im[k], x, im));
+        if (two) {
+            x = m.re1[k];
+            y = m.im1[k];
+            re = real_fma(-b_re[k], x, real_fma(b_im[k], y, re));
+            im = real_fma(-b_re[k], y, real_fma(-b_im[k], x, im));
+        }
+        z_re[k] = !last ? re : complex_pivot ? real_fma(i_re[k], re, -i_im[k] * im) : i_re[k] * re;
+        z_im[k] = !last ? im : complex_pivot ? real_fma(i_re[k], im, i_im[k] * re) : i_re[k] * im;
+    }
+}
+
+/* Node i of level v, all its children. `from`: z of the level below; s: right-hand side and z of this node. */
+static void up_node(const struct task *t, struct tree_level below, struct tree_level v, int64_t i,
+                    struct const_planes from, const real *s_re, const real *s_im, real *z_re, real *z_im) {
+    int64_t children = tree_children(&t->tree, below, i);
+    const real *f = factor_of(t, v, i);
+    for (int64_t j = 0; j < children; j += 2) {
+        int64_t child = i * t->tree.arity + j, at = below.offset + child;
+        bool two = j + 1 < children, last = j + 2 >= children;
+        int64_t second = two ? 1 : 0;
+        struct messages m = {factor_of(t, below, child),
+                             factor_of(t, below, child + second),
+                             from.re + at * from.stride,
+                             from.im + at * from.im_stride,
+                             from.re + (at + second) * from.stride,
+                             from.im + (at + second) * from.im_stride};
+        const real *re = j ? z_re : s_re, *im = j ? z_im : s_im;
+        if (two && last && !t->free)
+            up_pass(true, true, false, t->width, t->pitch, m, f, re, im, z_re, z_im);
+        else if (two && last)
+            up_pass(true, true, true, t->width, t->pitch, m, f, re, im, z_re, z_im);
+        else if (two)
+            up_pass(true, false, false, t->width, t->pitch, m, f, re, im, z_re, z_im);
+        else
+            up_pass(false, true, t->free, t->width, t->pitch, m, f, re, im, z_re, z_im);
+    }
+}
+
+/* z of all nodes but the leaves, from the right-hand side s. */
+static void up(const struct task *t, struct const_planes s, struct planes z) {
+    struct const_planes from = s;
+    struct const_planes above = {z.re, z.im, z.stride, z.stride};
+    struct tree_level below = tree_bottom(&t->tree, t->leaves);
+    for (int64_t l = 1; l < t->tree.levels; l++) {
+        struct tree_level v = tree_above(&t->tree, t->leaves, below);
+        for (int64_t i = 0; i < v.real; i++) {
+            int64_t node = v.offset + i;
+            up_node(t, below, v, i, from, s.re + node * s.stride, s.im + node * s.im_stride, z.re + node * z.stride,
+                    z.im + node * z.stride);
+        }
+        from = above;
+        below = v;
+    }
+}
+
+/* --- forward --------------------------------------------------------------------------------------------------- */
+
+static void down_row(int64_t width, const real *h_re, const real *h_im, const real *p_re, const real *p_im,
+                     const real *s_re, const real *s_im, real *x_re, real *x_im) {
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real re = p_re[k], im = p_im[k];
+        x_re[k] = real_fma(-h_re[k], re, real_fma(h_im[k], im, s_re[k]));
+        x_im[k] = real_fma(-h_re[k], im, real_fma(-h_im[k], re, s_im[k]));
+    }
+}
+
+static void clear_padding(const struct task *t, struct tree_level v, struct planes x) {
+    for (int64_t i = v.offset + v.real; i < v.offset + v.count; i++) {
+        memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
+        memset(x.im + i * x.stride, 0, (size_t)t->width * sizeof(real));
+    }
+}
+
+/* x of all nodes; x holds z but for the leaves, whose z is s. */
+static void down(const struct task *t, struct const_planes s, struct planes x) {
+    struct tree_level above = tree_root(&t->tree, t->leaves);
+    clear_padding(t, above, x);
+    for (int64_t l = t->tree.levels - 2; l >= 0; l--) {
+        struct tree_level v = tree_below(&t->tree, t->leaves, above);
+        struct const_planes z = {x.re, x.im, x.stride, x.stride};
+        if (l == 0) z = s;
+        for (int64_t i = 0; i < v.real; i++) {
+            const real *f = factor_of(t, v, i);
+            int64_t node = v.offset + i, parent = (above.offset + i / t->tree.arity) * x.stride;
+            down_row(t->width, f + H_RE * t->pitch, f + H_IM * t->pitch, x.re + parent, x.im + parent,
+                     z.re + node * z.stride, z.im + node * z.im_stride, x.re + node * x.stride, x.im + node * x.stride);
+        }
+        clear_padding(t, v, x);
+        above = v;
+    }
+}
+
+/* A tree of one node: x = u. */
+static void copy_root(const struct task *t, struct const_planes s, struct planes x) {
+    if (t->tree.levels > 1 || t->leaves < 1) return;
+    memcpy(x.re, s.re, (size_t)t->width * sizeof(real));
+    memcpy(x.im, s.im, (size_t)t->width * sizeof(real));
+}
+
+static void forward_task(const struct call *c, struct cut cut, int64_t index) {
+    struct task t = task_at(c, cut, PASS_FORWARD, index);
+    struct range group = part_at(c->out[0]->dims[0], cut.groups, index / cut.strips);
+    for (int64_t b = group.begin; b < group.end; b++) {
+        int64_t first = b * t.T * t.P + t.k;
+        struct const_planes u = {tensor_real(c->in[TREE_U_RE]) + first, tensor_real(c->in[TREE_U_IM]) + first, t.P,
+                                 t.P};
+        struct planes x = {tensor_real(c->out[0]) + first, tensor_real(c->out[1]) + first, t.P};
+        prepare(&t, b, b == group.begin);
+        copy_root(&t, u, x);
+        up(&t, u, x);
+        down(&t, u, x);
+    }
+}
+
+static void tree_solve_cpu_forward(const struct call *c, const struct exec *e) {
+    (void)e;
+    struct cut cut = cut_of(c, PASS_FORWARD);
+#pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
+    for (int64_t i = 0; i < cut.groups * cut.strips; i++) forward_task(c, cut, i);
+}
+
+/* --- backward -------------------------------------------------------------------------------------------------- */
+
+/* Rows of a node and its parent: solution x, lambda; and of the couplings' gradients. */
+struct pair {
+    const real *x_re, *x_im, *xp_re, *xp_im, *l_re, *l_im, *lp_re, *lp_im;
+    real *db_re, *db_im, *dc_re, *dc_im;
+};
+
+/* db += -lambda_v conj(x_p) + sign conj(dc), the latter where c is tied to b, else dc += -lambda_p conj(x_v). */
+LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pair p) {
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real c_re = real_fma(p.lp_re[k], p.x_re[k], p.lp_im[k] * p.x_im[k]);
+        real c_im = real_fma(p.lp_im[k], p.x_re[k], -p.lp_re[k] * p.x_im[k]);
+        real b_re = real_fma(p.l_re[k], p.xp_re[k], p.l_im[k] * p.xp_im[k]);
+        real b_im = real_fma(p.l_im[k], p.xp_re[k], -p.l_re[k] * p.xp_im[k]);
+        p.db_re[k] -= tied ? real_fma(sign, c_re, b_re) : b_re;
+        p.db_im[k] -= tied ? real_fma(-sign, c_im, b_im) : b_im;
+        if (tied) continue;
+        p.dc_re[k] -= c_re;
+        p.dc_im[k] -= c_im;
+    }
+}
+
+/* Writes or adds dtheta of one row of a table from db (B4). NULL d: not wanted. */
+static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t width, const real *db_re,
+                          const real *db_im) {
+    const real *re = tensor_real(c->in[plane]) + at, *im = tensor_real(c->in[plane + 1]) + at;
+    real *d_re = c->din[plane] ? c->din[plane] + at : NULL, *d_im = c->din[plane + 1] ? c->din[plane + 1] + at : NULL;
+    bool add_re = call_accumulates(c, plane), add_im = call_accumulates(c, plane + 1);
+    real beta = (real)attr_of(c)->beta;
+    bool bounded = beta > 0;
+    real out_re[TREE_WIDTH], out_im[TREE_WIDTH];
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) {
+        real s = 1 / real_sqrt(real_fma(re[k], re[k], real_fma(im[k], im[k], 1)));
+        real along = s * s * real_fma(re[k], db_re[k], im[k] * db_im[k]);
+        real scale = bounded ? beta * s : 1;
+        along = bounded ? along : 0;
+        out_re[k] = scale * real_fma(-re[k], along, db_re[k]);
+        out_im[k] = scale * real_fma(-im[k], along, db_im[k]);
+    }
+    for (int64_t k = 0; d_re && k < width; k++) put(d_re + k, add_re, out_re[k]);
+    for (int64_t k = 0; d_im && k < width; k++) put(d_im + k, add_im, out_im[k]);
+}
+
+static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t pitch, const real *d) {
+    unbound_plane(c, TREE_UP_RE, at, width, d, d + pitch);
+    if (attr_of(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
+}
+
+/* Gradients of the couplings between node i of level v and its parent; lambda of both is done. */
+static void couple_node(const struct task *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
+    bool sample = t->sharing == OWN_OF_SAMPLE;
+    real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;
+    if (sample) memset(d, 0, 4 * (size_t)t->pitch * sizeof *d);
+    p.db_re = d;
+    p.db_im = d + t->pitch;
+    p.dc_re = d + 2 * t->pitch;
+    p.dc_im = d + 3 * t->pitch;
+    if (t->free)
+        couple_gradient(false, 0, t->width, p);
+    else
+        couple_gradient(true, attr_of(t->c)->form == TREE_SKEW ? -1 : 1, t->width, p);
+    if (sample) unbound_row(t->c, table_at(t, b, v, i), t->width, t->pitch, d);
+}
+
+/* As `down`, for lambda, with the gradients of the couplings on the way. */
+static void down_backward(const struct task *t, int64_t b, struct const_planes s, struct planes lambda,
+                          struct const_planes x) {
+    struct tree_level above = tree_root(&t->tree, t->leaves);
+    clear_padding(t, above, lambda);
+    for (int64_t l = t->tree.levels - 2; l >= 0; l--) {
+        struct tree_level v = tree_below(&t->tree, t->leaves, above);
+        struct const_planes z = {lambda.re, lambda.im, lambda.stride, lambda.stride};
+        if (l == 0) z = s;
+        for (int64_t i = 0; i < v.real; i++) {
+            const real *f = factor_of(t, v, i);
+            int64_t node = v.offset + i, parent = above.offset + i / t->tree.arity;
+            struct pair p = {x.re + node * x.stride,
+                             x.im + node * x.stride,
+                             x.re + parent * x.stride,
+                             x.im + parent * x.stride,
+                             NULL,
+                             NULL,
+                             lambda.re + parent * lambda.stride,
+                             lambda.im + parent * lambda.stride,
+                             NULL,
+                             NULL,
+                             NULL,
+                             NULL};
+            real *re = lambda.re + node * lambda.stride, *im = lambda.im + node * lambda.stride;
+            down_row(t->width, f + H_RE * t->pitch, f + H_IM * t->pitch, p.lp_re, p.lp_im, z.re + node * z.stride,
+                     z.im + node * z.im_stride, re, im);
+            p.l_re = re;
+            p.l_im = im;
+            couple_node(t, b, v, i, p);
+        }
+        clear_padding(t, v, lambda);
+        above = v;
+    }
+}
+
+/* Rows of a table of each sequence's own that belong to no real child: the root's and padding's. */
+static void clear_unused_rows(const struct task *t, int64_t b) {
+    if (t->sharing != OWN_OF_SAMPLE) return;
+    struct tree_level v = tree_bottom(&t->tree, t->leaves);
+    for (int64_t l = 0; l < t->tree.levels; l++, v = tree_above(&t->tree, t->leaves, v))
+        for (int64_t i = l == t->tree.levels - 1 ? 0 : v.real; i < v.count; i++)
+            for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
+                if (t->c->din[plane] && !call_accumulates(t->c, plane))
+                    memset(t->c->din[plane] + table_at(t, b, v, i), 0, (size_t)t->width * sizeof(real));
+}
+
+/* du from lambda where lambda does not lie there already. */
+static void put_lambda(const struct task *t, int plane, int64_t first, const real *lambda) {
+    real *du = t->c->din[plane];
+    bool add_du = call_accumulates(t->c, plane);
+    for (int64_t i = 0; du && i < t->T; i++)
+        for (int64_t k = 0; k < t->width; k++) put(du + first + i * t->P + k, add_du, lambda[i * t->pitch + k]);
+}
+
+static void backward_task(const struct call *c, struct cut cut, int64_t index) {
+    struct task t = task_at(c, cut, PASS_BACKWARD, index);
+    struct range group = part_at(c->out[0]->dims[0], cut.groups, index / cut.strips);
+    bool in_place =
+        c->din[TREE_U_RE] && c->din[TREE_U_IM] && !call_accumulates(c, TREE_U_RE) && !call_accumulates(c, TREE_U_IM);
+    memset(t.table, 0, (size_t)(4 * cut.tables * t.pitch) * sizeof(real));
+    for (int64_t b = group.begin; b < group.end; b++) {
+        int64_t first = b * t.T * t.P + t.k;
+        struct const_planes x = {tensor_real(c->out[0]) + first, tensor_real(c->out[1]) + first, t.P, t.P};
+        struct const_planes g = {call_dout(c, 0) + first, zeros, t.P, 0};
+        if (call_dout(c, 1)) g = (struct const_planes){g.re, call_dout(c, 1) + first, t.P, t.P};
+        struct planes lambda = {t.lambda, t.lambda + t.T * t.pitch, t.pitch};
+        if (in_place) lambda = (struct planes){c->din[TREE_U_RE] + first, c->din[TREE_U_IM] + first, t.P};
+        prepare(&t, b, b == group.begin);
+        copy_root(&t, g, lambda);
+        up(&t, g, lambda);
+        down_backward(&t, b, g, lambda, x);
+        clear_unused_rows(&t, b);
+        if (in_place) continue;
+        put_lambda(&t, TREE_U_RE, first, lambda.re);
+        put_lambda(&t, TREE_U_IM, first, lambda.im);
+    }
+}
+
+/* dtheta of one shared row and one strip of heads: the groups' sums in order, then through the bound. */
+static void reduce_row(const struct call *c, struct cut cut, int64_t strip, int64_t row) {
+    real sum[4 * TREE_WIDTH];
+    int64_t n = 4 * cut.width;
+    struct task t = task_at(c, cut, PASS_BACKWARD, strip);
+    memcpy(sum, t.table + row * n, (size_t)n * sizeof *sum);
+    for (int64_t group = 1; group < cut.groups; group++) {
+        const real *d = task_at(c, cut, PASS_BACKWARD, group * cut.strips + strip).table + row * n;
+#pragma omp simd
+        for (int64_t k = 0; k < n; k++) sum[k] += d[k];
+    }
+    unbound_row(c, row * t.P + t.k, t.width, t.pitch, sum);
+}
+
+static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) {
+    (void)e;
+    struct cut cut = cut_of(c, PASS_BACKWARD);
+    bool wide = tensor_count(c->out[0]) > PARALLEL_MIN;
+#pragma omp parallel for schedule(static) if (wide)
+    for (int64_t i = 0; i < cut.groups * cut.strips; i++) backward_task(c, cut, i);
+    if (sharing_of(c) == OWN_OF_SAMPLE) return;
+#pragma omp parallel for schedule(static) if (wide)
+    for (int64_t i = 0; i < cut.strips * cut.tables; i++) reduce_row(c, cut, i / cut.tables, i % cut.tables);
+}
+
+/* The reference works in double. Each of 2 * levels steps rounds here; pivots of bounded systems lie above 1/2 and do not
+ * enlarge that. A shared coupling's gradient sums B * nodes terms; errors grow like the root of their number. */
+const struct kernel kernel_tree_solve_cpu = {
+    .name = "tree_solve_cpu",
+    .op = &op_tree_solve,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 128,
+    .workspace = tree_solve_cpu_workspace,
+    .forward = tree_solve_cpu_forward,
+    .backward = tree_solve_cpu_backward,
+};

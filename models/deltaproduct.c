@@ -1,0 +1,79 @@
+/* deltaproduct.c - DeltaProduct[-1,1]: several delta-rule steps a token, so that a token's transition is a product of
+ * generalised Householder matrices; with forget and output gates Gated DeltaProduct (steps = 1: Gated DeltaNet).
+ *
+ *   q = l2norm(silu(conv(W_q x)))   k_j = l2norm(silu(conv(W_k x)_j))   v_j = silu(conv(W_v x)_j)   b_j = beta sigmoid(W_b x)_j
+ *   S <- a_t S, a_t = exp(-exp(A.log) softplus(W_a x + dt.bias))  (forget);   j = 0..steps-1: S <- S + k_j (b_j (v_j - S^T k_j))^T
+ *   o_t = S^T q_t / sqrt(dk)     y = W_o (RMSNorm(o) * silu(W_g x))  (outgate; else y = W_o RMSNorm(o))
+ *
+ * Siems et al. 2025; flash-linear-attention's layer (spec/lru-slice-baselines.md 10.4, 10.5). In the widened projections the
+ * step is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
+#include <inttypes.h>
+
+#include "models/matrix_state.h"
+
+struct deltaproduct {
+    int64_t heads, headdim, steps, conv;
+    double beta;
+    bool forget, outgate;
+};
+
+static const struct option options[] = {
+    {"heads", OPT_INT, offsetof(struct deltaproduct, heads), "4", 1, 1 << 16, NULL, "heads", 0},
+    {"headdim", OPT_INT, offsetof(struct deltaproduct, headdim), "0", 0, 1 << 16, NULL,
+     "width of a head; 0: width / heads", OPT_AUTO},
+    {"steps", OPT_INT, offsetof(struct deltaproduct, steps), "2", 1, 64, NULL, "delta-rule steps a token", 0},
+    {"conv", OPT_INT, offsetof(struct deltaproduct, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
+    {"beta", OPT_REAL, offsetof(struct deltaproduct, beta), "2", 0, 2, NULL, "largest step b_j", 0},
+    {"forget", OPT_BOOL, offsetof(struct deltaproduct, forget), "no", 0, 0, NULL, "decay of the state a token", 0},
+    {"outgate", OPT_BOOL, offsetof(struct deltaproduct, outgate), "no", 0, 0, NULL, "SiLU gate on the output", 0},
+    {0}};
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    struct deltaproduct *o = inst;
+    if (o->headdim == 0 && d->D % o->heads != 0)
+        return fail(e, ST_USAGE,
+                    "deltaproduct: heads=%" PRId64 " does not divide the width %" PRId64
+                    "; take a divisor of the width or state headdim",
+                    o->heads, d->D);
+    if (o->headdim == 0) o->headdim = d->D / o->heads;
+    double floats = (double)d->B * (double)d->T * (double)o->heads * (double)o->headdim * (double)o->steps;
+    if (floats * sizeof(real) > (double)machine_memory_bytes())
+        return fail(e, ST_USAGE,
+                    "deltaproduct: heads=%" PRId64 " headdim=%" PRId64 " steps=%" PRId64 " at batch %" PRId64
+                    " length %" PRId64 " needs %.0f MB for the keys alone but the machine has %zu MB",
+                    o->heads, o->headdim, o->steps, d->B, d->T, floats * sizeof(real) / 1048576,
+                    machine_memory_bytes() >> 20);
+    return ST_OK;
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
+    const struct deltaproduct *o = inst;
+    struct delta_rule rule = {.heads = o->heads,
+                              .headdim = o->headdim,
+                              .steps = o->steps,
+                              .conv = o->conv,
+                              .beta = o->beta,
+                              .forget = o->forget,
+                              .outgate = o->outgate};
+    return delta_rule(&rule, g, x);
+}
+
+/* The matrices S; the windows of the convolutions are not counted. */
+static int64_t state_floats(const void *inst, const struct dims *d) {
+    const struct deltaproduct *o = inst;
+    int64_t dk = o->headdim ? o->headdim : d->D / o->heads;
+    return o->heads * dk * dk;
+}
+
+const struct model model_deltaproduct = {
+    .name = "deltaproduct",
+    .summary = "delta rule, several steps a token, optional forget and output gates (DeltaProduct, Siems et al. 2025)",
+    .equation = "S <- a_t S;  j < steps: S <- S + k_j (b_j (v_j - S^T k_j))^T;  y_t = W_o (RMSNorm(S^T q_t / sqrt(dk)) "
+                "* silu(W_g x_t))",
+    .options = options,
+    .inst_bytes = sizeof(struct deltaproduct),
+    .causal = true,
+    .check = check,
+    .build = build,
+    .state_floats = state_floats,
+};

@@ -1,0 +1,79 @@
+/* mamba2.c - Mamba2: an outer-product state with one input-dependent decay a head; B and C shared by all heads.
+ *
+ *   [z | x | B | C | dt] = W_in u      (x, B, C) <- silu(conv(x, B, C))      Delta = softplus(dt + dt.bias)
+ *   h_t = exp(-Delta exp(A.log)) h_{t-1} + Delta x_t B_t^T  (P x S a head)     y_t = h_t C_t + skip x_t
+ *   out = W_out RMSNorm(y * silu(z))
+ *
+ * Dao & Gu 2024; state-spaces/mamba's module with one group (spec/lru-slice-baselines.md 10.2), whose initial values these
+ * are: default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
+#include <inttypes.h>
+
+#include "kernels/kernel.h"
+#include "models/matrix_state.h"
+#include "models/parts.h"
+
+struct mamba2 {
+    int64_t state, headdim, conv, expand;
+};
+
+static const struct option options[] = {
+    {"state", OPT_INT, offsetof(struct mamba2, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
+    {"headdim", OPT_INT, offsetof(struct mamba2, headdim), "0", 0, 1 << 16, NULL,
+     "channels P a head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
+    {"conv", OPT_INT, offsetof(struct mamba2, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},
+    {"expand", OPT_INT, offsetof(struct mamba2, expand), "2", 1, 64, NULL, "inner width over outer width", 0},
+    {0}};
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    struct mamba2 *o = inst;
+    if (o->headdim == 0)
+        for (o->headdim = 64; o->expand * d->D % o->headdim != 0;) o->headdim--;
+    if (o->expand * d->D % o->headdim != 0)
+        return fail(e, ST_USAGE,
+                    "mamba2: headdim=%" PRId64 " does not divide the inner width expand * width = %" PRId64
+                    "; take a divisor of it",
+                    o->headdim, o->expand * d->D);
+    return ST_OK;
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *u) {
+    if (!u) return NULL;
+    const struct mamba2 *o = inst;
+    int64_t D = u->dims[2], I = o->expand * D, S = o->state, P = o->headdim, n = I / P;
+    struct tensor *parts[3], *xbc[3];
+    struct tensor *all = linear(g, u, weight(g, "in.weight", 2 * I + 2 * S + n, D, 1, AS_CONTRACT), NULL);
+    split(g, all, 3, (int64_t[]){I, I + 2 * S, n}, parts);
+    split(g, silu_conv(g, parts[1], "conv.weight", "conv.bias", o->conv), 3, (int64_t[]){I, S, S}, xbc);
+    struct tensor *z = parts[0], *x = xbc[0];
+
+    struct tensor *delta = time_step(g, parts[2]);
+    struct outer_gates gates = {.decay = time_decay(g, delta, 1), .source = delta};
+    struct tensor *y = scan_outer(g, xbc[2], xbc[1], x, &gates, n, 1, 1);
+    struct tensor *skip = graph_param(
+        g, &(struct param_spec){
+               .name = "skip", .rank = 1, .dims = {n}, .group = PARAM_NO_DECAY, .init = {.kind = INIT_CONST, .a = 1}});
+    y = add(g, y, scale(g, x, repeat_each(g, skip, P)));
+
+    struct tensor *norm = vector(g, "norm.weight", I, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);
+    struct tensor *v = rmsnorm(g, silu_mul(g, z, y), norm, NORM_EPS);
+    return linear(g, v, weight(g, "out.weight", D, I, 1, AS_CONTRACT), NULL);
+}
+
+/* The matrices h; the window of the convolution is not counted. */
+static int64_t state_floats(const void *inst, const struct dims *d) {
+    const struct mamba2 *o = inst;
+    return o->expand * d->D * o->state;
+}
+
+const struct model model_mamba2 = {
+    .name = "mamba2",
+    .summary = "outer-product state, one selective decay a head (Mamba2, Dao & Gu 2024)",
+    .equation = "h_t = exp(-Delta_t exp(A.log)) h_{t-1} + Delta_t x_t B_t^T;  y_t = W_out RMSNorm((h_t C_t + skip x_t) "
+                "* silu(z_t))",
+    .options = options,
+    .inst_bytes = sizeof(struct mamba2),
+    .causal = true,
+    .check = check,
+    .build = build,
+    .state_floats = state_floats,
+};

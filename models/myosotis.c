@@ -1,0 +1,280 @@
+/* myosotis.c - Myosotis: one sparse linear system a head whose pattern is a k-ary tree, solved exactly in linear time.
+ *
+ *   u = W_in x      z_v + b_v z_p(v) + sum over children c of c_c z_c = u_v      y = 2 Re(W_out z) + skip * x
+ *   b = beta theta / sqrt(1 + |theta|^2)      theta = up[row of v], selective: up[row of v] + W x_v
+ *   dd: c = conj(b), beta = rho/(k+1)   pd: c = conj(b), beta = rho/(2 sqrt k)   skew: c = -conj(b), b = theta
+ *   free: c of its own, from `down`, beta as dd
+ *
+ * Myosotis paper, Eq. 9-12 (spec/plstm-myosotis.md part B). T = all nodes, breadth first, leaves first.
+ *
+ * Initial couplings: those of S5, from HiPPO-N (B5). lambda_h = exp(Delta_h (-1/2 + i w_h)), w the lower half of the
+ * spectrum of -i (N + I/2), `blocks` copies side by side; b/beta = -min(|lambda|, 0.99) lambda/|lambda| for every node.
+ * Initial W_in = V^H G and W_out = G' V with V unitary: for normal G that is independent normal planes, drawn as such. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/kernel.h"
+#include "models/hippo.h"
+#include "models/parts.h"
+
+enum form { FORM_DD, FORM_PD, FORM_SKEW, FORM_FREE };
+enum share { SHARE_LEVEL, SHARE_HEAD, SHARE_NODE };
+
+struct myosotis {
+    int64_t arity, levels, heads, blocks;
+    int form, share;
+    double rho;
+    char leaves[OPTION_TEXT];
+    bool selective;
+};
+
+static const struct option options[] = {
+    {"arity", OPT_INT, offsetof(struct myosotis, arity), "2", 1, 1 << 20, NULL, "children a node k", 0},
+    {"levels", OPT_INT, offsetof(struct myosotis, levels), "0", 0, 1 << 30, NULL,
+     "levels of the tree; auto: the smallest tree whose leaves hold the tokens", OPT_AUTO},
+    {"heads", OPT_INT, offsetof(struct myosotis, heads), "64", 1, 1 << 20, NULL, "complex systems P", 0},
+    {"form", OPT_CHOICE, offsetof(struct myosotis, form), "dd", 0, 0, "dd pd skew free",
+     "how b and c are tied and bounded", 0},
+    {"share", OPT_CHOICE, offsetof(struct myosotis, share), "level", 0, 0, "level head node", "who shares a coupling",
+     0},
+    {"rho", OPT_REAL, offsetof(struct myosotis, rho), "0.95", 1e-6, 1, NULL, "bound on the couplings' sum", 0},
+    {"leaves", OPT_TEXT_FIELD, offsetof(struct myosotis, leaves), "all", 0, 0, NULL, "real leaves, the rest is padding",
+     0},
+    {"selective", OPT_BOOL, offsetof(struct myosotis, selective), "no", 0, 0, NULL, "couplings depend on the input", 0},
+    {"blocks", OPT_INT, offsetof(struct myosotis, blocks), "1", 1, 1 << 20, NULL,
+     "copies of HiPPO-N in the initial couplings", 0},
+    {0}};
+
+static int64_t leaves_of_tree(const struct tree *t) {
+    int64_t leaves = 1;
+    for (int64_t l = 1; l < t->levels && t->arity > 1; l++) leaves *= t->arity;
+    return leaves;
+}
+
+/* The levels that make T nodes; 0 if no number does. Below and above T: the sizes next to it. */
+static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *above) {
+    struct tree t = {arity, 1, 0};
+    *below = 0;
+    while ((*above = tree_nodes(&t)) < T && *above > 0 && arity > 1) {
+        *below = *above;
+        t.levels++;
+    }
+    if (arity == 1) t.levels = *above = T;
+    return *above == T ? t.levels : 0;
+}
+
+static enum status check_leaves(struct myosotis *o, const struct tree *t, struct error *e) {
+    int64_t all = leaves_of_tree(t), leaves;
+    if (!strcmp(o->leaves, "all")) return ST_OK;
+    if (!parse_int64(o->leaves, &leaves))
+        return fail(e, ST_USAGE, "myosotis: leaves=%s is neither a number nor all", o->leaves);
+    if (leaves < 1 || leaves > all)
+        return fail(e, ST_USAGE,
+                    "myosotis: leaves=%" PRId64 " but the tree of arity=%" PRId64 " levels=%" PRId64 " has 1..%" PRId64,
+                    leaves, t->arity, t->levels, all);
+    return ST_OK;
+}
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    struct myosotis *o = inst;
+    int64_t below, above;
+    if (o->levels == 0 && !(o->levels = levels_for(o->arity, d->T, &below, &above)))
+        return fail(e, ST_USAGE,
+                    "myosotis: no perfect tree of arity=%" PRId64 " has %" PRId64 " nodes; the nearest have %" PRId64
+                    " and %" PRId64,
+                    o->arity, d->T, below, above);
+    struct tree t = {o->arity, o->levels, 0};
+    int64_t nodes = tree_nodes(&t);
+    if (nodes < 0)
+        return fail(e, ST_USAGE, "myosotis: a tree of arity=%" PRId64 " levels=%" PRId64 " has 2^31 nodes or more",
+                    o->arity, o->levels);
+    if (nodes != d->T)
+        return fail(e, ST_USAGE,
+                    "myosotis: the tree of arity=%" PRId64 " levels=%" PRId64 " has %" PRId64
+                    " nodes but the length is %" PRId64,
+                    o->arity, o->levels, nodes, d->T);
+    if (o->heads % o->blocks)
+        return fail(e, ST_USAGE, "myosotis: heads=%" PRId64 " is not divisible by blocks=%" PRId64, o->heads,
+                    o->blocks);
+    if (o->heads / o->blocks > HIPPO_MAX)
+        return fail(e, ST_USAGE,
+                    "myosotis: heads=%" PRId64 " in blocks=%" PRId64 " are more than %d a block; raise blocks",
+                    o->heads, o->blocks, HIPPO_MAX);
+    TRY(check_leaves(o, &t, e));
+    double floats = (double)o->heads * (double)d->B * (double)d->T * (o->selective ? 8 : 4);
+    if (floats * sizeof(real) > (double)machine_memory_bytes())
+        return fail(e, ST_USAGE,
+                    "myosotis: heads=%" PRId64 " at batch %" PRId64 " length %" PRId64
+                    " needs %.0f MB for the systems alone but the machine has %zu MB",
+                    o->heads, d->B, d->T, floats * sizeof(real) / 1048576, machine_memory_bytes() >> 20);
+    return ST_OK;
+}
+
+/* --- tokens as leaves ------------------------------------------------------------------------------------------- */
+
+/* Every node of a chain is a token; of a tree the leaves are. */
+static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
+    struct myosotis *o = inst;
+    struct tree t = {o->arity, o->levels ? o->levels : o->arity == 1 ? T : 1, 0};
+    while (o->levels == 0 && t.arity > 1 && leaves_of_tree(&t) < T) t.levels++;
+    int64_t leaves = t.arity == 1 ? t.levels : leaves_of_tree(&t);
+    if (leaves < T)
+        return fail(e, ST_USAGE,
+                    "myosotis: the tree of arity=%" PRId64 " levels=%" PRId64 " has %" PRId64
+                    " leaves but the length is %" PRId64,
+                    t.arity, t.levels, leaves, T);
+    o->levels = t.levels;
+    if (t.arity > 1 && leaves > T && !strcmp(o->leaves, "all")) snprintf(o->leaves, sizeof o->leaves, "%" PRId64, T);
+    *n = tree_nodes(&t);
+    return ST_OK;
+}
+
+/* Leaves without a token are rows of zeros, which the system cuts off; the others are one learned vector a level, from 0
+ * (spec/plstm-myosotis.md B3). */
+static struct tensor *append(const void *inst, struct graph *g, struct tensor *x) {
+    const struct myosotis *o = inst;
+    struct tree t = {o->arity, o->levels, 0};
+    if (!x) return NULL;
+    int64_t T = x->dims[1], D = x->dims[2], leaves = leaves_of_tree(&t), all = tree_nodes(&t), width = leaves;
+    int32_t *which = arena_alloc(&g->host, (size_t)(all - T) * sizeof *which);
+    if (!which) {
+        graph_fail(g, ST_FAIL, "myosotis: no memory for %" PRId64 " nodes", all);
+        return NULL;
+    }
+    for (int64_t v = T, level = 0, end = leaves; v < all; v++) {
+        if (v == end) {
+            level++;
+            width /= t.arity;
+            end += width;
+        }
+        which[v - T] = (int32_t)(level - 1);
+    }
+    struct tensor *table = graph_param(g, &(struct param_spec){.name = "nodes",
+                                                               .rank = 2,
+                                                               .dims = {t.levels - 1, D},
+                                                               .group = PARAM_NO_DECAY,
+                                                               .init = {.kind = INIT_ZERO}});
+    return append_rows(g, x, table, which, all - T);
+}
+
+/* --- initial couplings ----------------------------------------------------------------------------------------- */
+
+/* Delta = exp(U(log 1e-3, log 1e-1)), one a head: the number of the head's element in the first row. Radius |t| and angle
+ * of t = b/beta. */
+static void draw_target(struct rng *r, int64_t element, double heads, double blocks, double *radius, double *angle) {
+    int64_t P = (int64_t)heads, head = element % P, per_block = P / (int64_t)blocks;
+    struct rng own = rng_at(r->seed, r->stream, (uint64_t)head);
+    double delta = exp(log(1e-3) + (log(1e-1) - log(1e-3)) * rng_uniform(&own));
+    double w = hippo_frequency(per_block, head % per_block);
+    *radius = fmin(exp(-0.5 * delta), 0.99);
+    *angle = delta * w;
+}
+
+/* theta = t / sqrt(1 - |t|^2) undoes the bound. c of the free form starts at conj(b), which is the dd form. */
+static double draw_re(struct rng *r, int64_t element, double heads, double blocks) {
+    double radius, angle;
+    draw_target(r, element, heads, blocks, &radius, &angle);
+    return -radius / sqrt(1 - radius * radius) * cos(angle);
+}
+
+static double draw_im(struct rng *r, int64_t element, double heads, double blocks) {
+    double radius, angle;
+    draw_target(r, element, heads, blocks, &radius, &angle);
+    return -radius / sqrt(1 - radius * radius) * sin(angle);
+}
+
+static double draw_im_conjugate(struct rng *r, int64_t element, double heads, double blocks) {
+    return -draw_im(r, element, heads, blocks);
+}
+
+/* Without a bound theta is b itself. */
+static double draw_unbounded_re(struct rng *r, int64_t element, double heads, double blocks) {
+    double radius, angle;
+    draw_target(r, element, heads, blocks, &radius, &angle);
+    return -radius * cos(angle);
+}
+
+static double draw_unbounded_im(struct rng *r, int64_t element, double heads, double blocks) {
+    double radius, angle;
+    draw_target(r, element, heads, blocks, &radius, &angle);
+    return -radius * sin(angle);
+}
+
+/* --- recording ------------------------------------------------------------------------------------------------- */
+
+static struct tensor *normal(struct graph *g, const char *name, int64_t out, int64_t in, double sd) {
+    return graph_param(
+        g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .init = {.kind = INIT_NORMAL, .b = sd}});
+}
+
+/* One plane of theta: the table `name`, selective: plus weight x_v. NULL where there is nothing to couple. */
+static struct tensor *plane(const struct myosotis *o, const struct tree *t, struct graph *g, struct tensor *x,
+                            const char *name, const char *weight_name,
+                            double (*draw)(struct rng *, int64_t, double, double)) {
+    int64_t rows = o->share == SHARE_HEAD ? 1 : o->share == SHARE_LEVEL ? t->levels - 1 : tree_nodes(t) - 1;
+    struct tensor *table = NULL;
+    if (rows)
+        table = graph_param(g, &(struct param_spec){.name = name,
+                                                    .rank = 2,
+                                                    .dims = {rows, o->heads},
+                                                    .group = PARAM_NO_DECAY,
+                                                    .init = {.kind = INIT_CUSTOM,
+                                                             .a = (double)o->heads,
+                                                             .b = (double)o->blocks,
+                                                             .draw = draw,
+                                                             .draws_as = "up.re"}});
+    if (!o->selective) return table;
+    struct tensor *w = linear(g, x,
+                              graph_param(g, &(struct param_spec){.name = weight_name,
+                                                                  .rank = 2,
+                                                                  .dims = {o->heads, x->dims[2]},
+                                                                  .init = {.kind = INIT_ZERO}}),
+                              NULL);
+    return rows ? tree_add(g, t, w, table) : w;
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    const struct myosotis *o = inst;
+    int64_t P = o->heads, D = x->dims[2], k = o->arity;
+    static const enum tree_form forms[] = {TREE_HERMITIAN, TREE_HERMITIAN, TREE_SKEW, TREE_FREE};
+    bool bounded = o->form != FORM_SKEW;
+    struct tree t = {k, o->levels, 0};
+    if (!parse_int64(o->leaves, &t.leaves)) t.leaves = leaves_of_tree(&t);
+    struct tree_system s = {.tree = t, .form = forms[o->form]};
+    s.beta = !bounded ? 0 : o->form == FORM_PD ? o->rho / (2 * sqrt((double)k)) : o->rho / (double)(k + 1);
+
+    s.up_re = plane(o, &t, g, x, "up.re", "up.weight.re", bounded ? draw_re : draw_unbounded_re);
+    s.up_im = plane(o, &t, g, x, "up.im", "up.weight.im", bounded ? draw_im : draw_unbounded_im);
+    if (o->form == FORM_FREE) {
+        s.down_re = plane(o, &t, g, x, "down.re", "down.weight.re", draw_re);
+        s.down_im = plane(o, &t, g, x, "down.im", "down.weight.im", draw_im_conjugate);
+    }
+    double in_sd = 1 / sqrt(2.0 * (double)D), out_sd = 1 / sqrt(2.0 * (double)P);
+    s.u_re = linear(g, x, normal(g, "in.re", P, D, in_sd), NULL);
+    s.u_im = linear(g, x, normal(g, "in.im", P, D, in_sd), NULL);
+    struct tensor *z_im, *z_re = tree_solve(g, &s, &z_im);
+    struct tensor *half = sub(g, linear(g, z_re, normal(g, "out.re", D, P, out_sd), NULL),
+                              linear(g, z_im, normal(g, "out.im", D, P, out_sd), NULL));
+    struct tensor *skip = vector(g, "skip", D, (struct init){.kind = INIT_NORMAL, .b = 1}, AS_CONTRACT);
+    return add(g, half, add(g, half, scale(g, x, skip)));
+}
+
+/* z and u of every node: the system has no smaller state. */
+static int64_t state_floats(const void *inst, const struct dims *d) {
+    return 2 * ((const struct myosotis *)inst)->heads * d->T;
+}
+
+const struct model model_myosotis = {
+    .name = "myosotis",
+    .summary = "tree-structured linear systems solved exactly in linear time (Myosotis paper)",
+    .equation = "z_v + b_v z_p(v) + sum_c c_c z_c = (W_in x)_v on a k-ary tree;  y = 2 Re(W_out z) + skip x",
+    .options = options,
+    .inst_bytes = sizeof(struct myosotis),
+    .causal = false,
+    .check = check,
+    .build = build,
+    .state_floats = state_floats,
+    .nodes = nodes,
+    .append = append,
+};

@@ -1,0 +1,104 @@
+/* plstm.c - pLSTM on sequences: a matrix state a head, with source, transition, mark and direct gates.
+ *
+ *   q, k, v = affine in x       S, M = sig(b + W x)      D = sig(b)       T = tanh(5 (b + W x))
+ *   y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t)        C_t = T_t C_{t-1} + S_t k_t v_t^T
+ *   out = W_o RMSNorm_head(y)
+ * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
+ *
+ * pLSTM paper, Eq. 1, 2 and D.6; gates, norm and initialisation as the released 1D layer (spec/plstm-myosotis.md A1, A4, A6). */
+#include <inttypes.h>
+
+#include "kernels/kernel.h"
+#include "models/plstm.h"
+
+struct plstm {
+    int64_t heads, track;
+    int gates;
+};
+
+enum { GATES_DENSE, GATES_BIAS };
+
+static const struct option options[] = {
+    {"heads", OPT_INT, offsetof(struct plstm, heads), "4", 1, 1 << 16, NULL, "heads H; D must be divisible", 0},
+    {"gates", OPT_CHOICE, offsetof(struct plstm, gates), "dense", 0, 0, "dense bias",
+     "source and mark gates: of the input, or constant", 0},
+    {"track", OPT_INT, offsetof(struct plstm, track), "1", 1, SCAN_PLSTM_TRACK_MAX, NULL,
+     "states a head J, coupled by a J x J transition", 0},
+    {0}};
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    return plstm_check_heads("plstm", ((const struct plstm *)inst)->heads, d, e);
+}
+
+/* A source or mark gate: H*J logistic gates, of the input or constant. */
+static struct tensor *gate(const struct plstm *o, struct graph *g, struct tensor *x, const char *weight_name,
+                           const char *bias_name) {
+    int64_t n = o->heads * o->track, D = x->dims[2];
+    struct init start = {.kind = INIT_CONST, .a = -5};
+    if (o->gates == GATES_BIAS)
+        return repeat_rows(g, activate(g, vector(g, bias_name, n, start, AS_CONTRACT), ACT_SIGMOID), x->dims[0],
+                           x->dims[1]);
+    return activate(g, plstm_affine(g, x, weight_name, bias_name, n, D, (struct init){.kind = INIT_ZERO}, start),
+                    ACT_SIGMOID);
+}
+
+/* Element of the identity, J = a, in a bias [H*J*J]. */
+static double draw_identity(struct rng *r, int64_t element, double a, double b) {
+    (void)r, (void)b;
+    int64_t J = (int64_t)a, at = element % (J * J);
+    return at / J == at % J;
+}
+
+static struct tensor *orthogonal(const struct plstm *o, struct graph *g, struct tensor *x, const char *weight_name,
+                                 const char *bias_name) {
+    int64_t J = o->track, D = x->dims[2];
+    struct init identity = {.kind = INIT_CUSTOM, .a = (double)J, .draw = draw_identity};
+    struct tensor *a =
+        plstm_affine(g, x, weight_name, bias_name, o->heads * J * J, D, (struct init){.kind = INIT_ZERO}, identity);
+    return expm_skew(g, a, J);
+}
+
+static struct tensor *transition(const struct plstm *o, struct graph *g, struct tensor *x) {
+    struct init one = {.kind = INIT_CONST, .a = 1};
+    struct tensor *z = plstm_affine(g, x, "transition.weight", "transition.bias", o->heads * o->track, x->dims[2],
+                                    (struct init){.kind = INIT_ZERO}, one);
+    struct tensor *t = activate(g, scale_by(g, z, 5), ACT_TANH);
+    if (o->track == 1) return t;
+    struct tensor *left = orthogonal(o, g, x, "left.weight", "left.bias");
+    struct tensor *right = orthogonal(o, g, x, "right.weight", "right.bias");
+    return sandwich(g, left, t, right, o->track);
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    const struct plstm *o = inst;
+    int64_t H = o->heads, D = x->dims[2];
+    struct plstm_qkv in = plstm_project(g, x);
+    struct tensor *S = gate(o, g, x, "source.weight", "source.bias"), *M = gate(o, g, x, "mark.weight", "mark.bias");
+    struct tensor *T = transition(o, g, x);
+    struct tensor *direct = vector(g, "direct.bias", H, (struct init){.kind = INIT_CONST, .a = -5}, AS_CONTRACT);
+    struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), x->dims[0], x->dims[1]);
+    double per_head = 1 / sqrt((double)(D / H));
+    if (o->track > 1)
+        return plstm_finish(g, scan_plstm(g, in.q, in.k, in.v, S, T, M, D_gate, H, o->track, per_head), H);
+    struct outer_gates gates = {.decay = T, .source = S, .mark = M, .direct = D_gate};
+    return plstm_finish(g, scan_outer(g, in.q, in.k, in.v, &gates, H, H, per_head), H);
+}
+
+static int64_t state_floats(const void *inst, const struct dims *d) {
+    const struct plstm *o = inst;
+    return d->D * (d->D / o->heads) * o->track;
+}
+
+const struct model model_plstm = {
+    .name = "plstm",
+    .summary = "pLSTM on sequences: matrix state, source, transition, mark and direct gates (pLSTM paper)",
+    .equation = "C_t = T_t C_{t-1} + S_t k_t v_t^T;  y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t);  out = W_o "
+                "RMSNorm_head(y)",
+    .options = options,
+    .inst_bytes = sizeof(struct plstm),
+    .causal = true,
+    .check = check,
+    .build = build,
+    .state_floats = state_floats,
+};

@@ -1,0 +1,127 @@
+/* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
+ *
+ *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
+ *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
+ *   D-mode: sources, marks = sig, right, down and turn = tanh(5 .)
+ *   y = dk^-1/2 (sum over directions and in-edges M C^T q + D (q.k) v);   out = W_o RMSNorm_head(y)
+ *
+ * pLSTM paper, Eq. 3 to 6, fused layer; initialisation of its table 2 (spec/plstm-myosotis.md A2, A6). */
+#include <inttypes.h>
+
+#include "kernels/kernel.h"
+#include "models/plstm.h"
+
+struct plstm2d {
+    int64_t height, width, heads;
+    int mode, form, chirality;
+};
+
+enum { MODE_P, MODE_D };
+enum { FORM_PAPER, FORM_REF };
+enum { CHIRALITY_L, CHIRALITY_R };
+
+static const struct option options[] = {
+    {"height", OPT_INT, offsetof(struct plstm2d, height), "0", 0, 1 << 20, NULL,
+     "rows of the grid; height*width is the length", OPT_AUTO},
+    {"width", OPT_INT, offsetof(struct plstm2d, width), "0", 0, 1 << 20, NULL, "columns of the grid", OPT_AUTO},
+    {"heads", OPT_INT, offsetof(struct plstm2d, heads), "4", 1, 1 << 16, NULL, "heads H; D must be divisible", 0},
+    {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D", "transitions: propagation or diffusion", 0},
+    {"form", OPT_CHOICE, offsetof(struct plstm2d, form), "paper", 0, 0, "paper ref",
+     "P-mode as the formulas or as the released code", 0},
+    {"chirality", OPT_CHOICE, offsetof(struct plstm2d, chirality), "L", 0, 0, "L R", "which turn D-mode keeps", 0},
+    {0}};
+
+/* Without sizes the grid is as square as the length allows. */
+static void choose_grid(struct plstm2d *o, int64_t T) {
+    if (o->height == 0 && o->width == 0)
+        for (o->height = (int64_t)sqrt((double)T); T % o->height != 0;) o->height--;
+    if (o->height == 0) o->height = T / o->width;
+    if (o->width == 0) o->width = T / o->height;
+}
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    struct plstm2d *o = inst;
+    choose_grid(o, d->T);
+    if (o->height * o->width != d->T)
+        return fail(e, ST_USAGE,
+                    "plstm2d: height=%" PRId64 " times width=%" PRId64 " is %" PRId64 ", not the length %" PRId64,
+                    o->height, o->width, o->height * o->width, d->T);
+    return plstm_check_heads("plstm2d", o->heads, d, e);
+}
+
+/* Bias [4][H] of the orientation: -2 to 2 over the heads, alike in all directions; a = H. */
+static double draw_orientation(struct rng *r, int64_t element, double a, double b) {
+    (void)r, (void)b;
+    int64_t H = (int64_t)a;
+    return H > 1 ? -2 + 4 * (double)(element % H) / (double)(H - 1) : 0;
+}
+
+struct raw_gate {
+    const char *weight, *bias;
+    double start, factor; /* initial bias; factor on W x */
+};
+
+/* factor W x + b of all directions and heads: (B,T,4H) */
+static struct tensor *raw(const struct plstm2d *o, struct graph *g, struct tensor *x, const struct raw_gate *gate) {
+    int64_t H = o->heads, D = x->dims[2];
+    struct init start = {.kind = INIT_CONST, .a = gate->start};
+    if (gate->factor != 1) start = (struct init){.kind = INIT_CUSTOM, .a = (double)H, .draw = draw_orientation};
+    struct tensor *w = graph_param(
+        g, &(struct param_spec){.name = gate->weight, .rank = 3, .dims = {4, H, D}, .init = {.kind = INIT_ZERO}});
+    struct tensor *b =
+        graph_param(g, &(struct param_spec){.name = gate->bias, .rank = 2, .dims = {4, H}, .init = start});
+    w = graph_reshape(g, w, 2, (int64_t[]){4 * H, D});
+    b = graph_reshape(g, b, 1, (int64_t[]){4 * H});
+    if (gate->factor == 1) return linear(g, x, w, b);
+    return bias(g, scale_by(g, linear(g, x, w, NULL), gate->factor), b);
+}
+
+static struct tensor *gates(const struct plstm2d *o, struct graph *g, struct tensor *x) {
+    const struct raw_gate p_mode[] = {{"source.weight", "source.bias", -4, 1},
+                                      {"transition.weight", "transition.bias", 1, 1},
+                                      {"mark.weight", "mark.bias", -4, 1},
+                                      {"orientation.weight", "orientation.bias", 0, 0.5 / (double)x->dims[2]}};
+    const struct raw_gate d_mode[] = {{"source.right.weight", "source.right.bias", -4, 1},
+                                      {"source.down.weight", "source.down.bias", -4, 1},
+                                      {"transition.right.weight", "transition.right.bias", 1, 1},
+                                      {"transition.down.weight", "transition.down.bias", 1, 1},
+                                      {"transition.turn.weight", "transition.turn.bias", 1, 1},
+                                      {"mark.left.weight", "mark.left.bias", -4, 1},
+                                      {"mark.top.weight", "mark.top.bias", -4, 1}};
+    enum grid_form form = o->mode == MODE_P ? (o->form == FORM_PAPER ? GRID_P : GRID_P_REF)
+                                            : (o->chirality == CHIRALITY_L ? GRID_D_LEFT : GRID_D_RIGHT);
+    struct tensor *z[7];
+    for (int i = 0; i < grid_raw_count(form); i++) z[i] = raw(o, g, x, o->mode == MODE_P ? &p_mode[i] : &d_mode[i]);
+    return grid_gates(g, z, form);
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    const struct plstm2d *o = inst;
+    int64_t H = o->heads, D = x->dims[2];
+    struct plstm_qkv in = plstm_project(g, x);
+    struct tensor *gate = gates(o, g, x);
+    struct tensor *direct = vector(g, "direct.bias", H, (struct init){.kind = INIT_CONST, .a = -6}, AS_CONTRACT);
+    struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), x->dims[0], x->dims[1]);
+    struct tensor *y = grid_scan(g, in.q, in.k, in.v, gate, D_gate, o->height, o->width, H, 1 / sqrt((double)(D / H)));
+    return plstm_finish(g, y, H);
+}
+
+/* A sweep by rows holds one state to the right for each column and one downwards, in each direction. */
+static int64_t state_floats(const void *inst, const struct dims *d) {
+    const struct plstm2d *o = inst;
+    return 4 * (o->width + 1) * d->D * (d->D / o->heads);
+}
+
+const struct model model_plstm2d = {
+    .name = "plstm2d",
+    .summary = "pLSTM on a grid: four directions, P-mode or D-mode transitions (pLSTM paper)",
+    .equation = "Cr = T_rl l + T_ru u + S_r k v^T;  Cd = T_dl l + T_du u + S_d k v^T;\n"
+                "y = dk^-1/2 (sum over 4 directions (M_l l + M_u u)^T q + D (q.k) v);  out = W_o RMSNorm_head(y)",
+    .options = options,
+    .inst_bytes = sizeof(struct plstm2d),
+    .causal = false,
+    .check = check,
+    .build = build,
+    .state_floats = state_floats,
+};

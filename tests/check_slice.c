@@ -1,0 +1,231 @@
+/* check_slice.c - properties of the SLiCE structures (spec/lru-slice-baselines.md section 12, group 7), of attention and
+ * of the short convolution, and what their options refuse. */
+#include <math.h>
+#include <string.h>
+
+#include "models/model.h"
+#include "tests/support.h"
+
+/* A mixer alone, its parameters drawn from a fixed seed, x from another. */
+struct layer {
+    struct params params;
+    struct graph g;
+    struct tensor *x, *y;
+};
+
+static void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
+    struct error e = {0};
+    struct model_choice choice;
+    struct dims d = {2, T, D};
+    ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(choice.model->check(choice.inst, &d, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(params_create(&l->params, &e) == ST_OK, "%s", e.text);
+    open_graph(&l->g, &l->params, false, false, "");
+    l->x = input3(&l->g, "x", d.B, T, D, false);
+    l->y = choice.model->build(choice.inst, &l->g, l->x);
+    ck_assert_msg(l->y != NULL, "%s", l->g.error.text);
+    graph_keep(&l->g, l->y);
+    ck_assert_msg(params_reserve(&l->params, false, &e) == ST_OK, "%s", e.text);
+    params_init(&l->params, 7);
+    plan_graph(&l->g);
+    fill_tensor(l->x, FILL_SMALL, false);
+}
+
+static void layer_run(struct layer *l) {
+    struct step_state state = first_state();
+    graph_forward(&l->g, &state);
+}
+
+static void layer_close(struct layer *l) {
+    graph_free(&l->g);
+    params_free(&l->params);
+}
+
+static void multiply(struct layer *l, const char *name, real factor) {
+    const struct param *p = params_find(&l->params, name);
+    ck_assert_msg(p != NULL, "there is no parameter %s", name);
+    for (int64_t i = 0; i < p->count; i++) l->params.value[p->offset + i] *= factor;
+}
+
+static void expect_same_layers(const char *a_text, const char *b_text, int64_t D, const char *zeroed_in_b) {
+    struct layer a, b;
+    layer_open(&a, a_text, 9, D);
+    layer_open(&b, b_text, 9, D);
+    if (zeroed_in_b) multiply(&b, zeroed_in_b, 0);
+    layer_run(&a);
+    layer_run(&b);
+    expect_close(tensor_real(b.y), tensor_real(a.y), tensor_count(a.y), 64 * REAL_EPSILON, b_text);
+    layer_close(&a);
+    layer_close(&b);
+}
+
+START_TEST(structures_meet_in_their_limits) {
+    expect_same_layers("slice:structure=diagonal", "slice:structure=block,block=1", 12, NULL);
+    expect_same_layers("slice:structure=dense", "slice:structure=block,block=12", 12, NULL);
+    expect_same_layers("slice:structure=diagonal", "slice:structure=dplr,rank=3", 12, "U");
+    expect_same_layers("slice:structure=dense", "slice:structure=sparse,keep=1", 12, NULL);
+}
+END_TEST
+
+static const char *const structures[] = {
+    "slice:structure=diagonal",
+    "slice:structure=block,block=4",
+    "slice:structure=dense",
+    "slice:structure=dplr,rank=2",
+    "slice:structure=hadamard",
+    "slice:structure=sparse,keep=0.3",
+    "slice:structure=diagonal-dense,block=5",
+};
+#define N_STRUCTURES (int)(sizeof structures / sizeof *structures)
+
+/* Twice the initial state is twice every output, to the bit: nothing is added on the way. */
+START_TEST(outputs_are_homogeneous_in_the_initial_state) {
+    struct layer a, b;
+    layer_open(&a, structures[_i], 31, 16);
+    layer_open(&b, structures[_i], 31, 16);
+    multiply(&b, "init.weight", 2);
+    multiply(&b, "init.bias", 2);
+    layer_run(&a);
+    layer_run(&b);
+    int64_t n = tensor_count(a.y);
+    for (int64_t i = 0; i < n; i++) tensor_real(a.y)[i] *= 2;
+    expect_same_bits(tensor_real(b.y), tensor_real(a.y), n, structures[_i]);
+    layer_close(&a);
+    layer_close(&b);
+}
+END_TEST
+
+START_TEST(a_zero_generator_keeps_the_initial_state) {
+    static const char *const generators[] = {"A", "U", "V", "A.diagonal", "A.dense"};
+    struct layer l;
+    layer_open(&l, structures[_i], 13, 16);
+    for (int i = 0; i < 5; i++)
+        if (params_find(&l.params, generators[i])) multiply(&l, generators[i], 0);
+    layer_run(&l);
+    const real *y = tensor_real(l.y);
+    double size = 0;
+    for (int64_t b = 0; b < 2; b++)
+        for (int64_t i = 0; i < 13 * 16; i++) {
+            ck_assert_double_eq(y[b * 13 * 16 + i], y[b * 13 * 16 + i % 16]);
+            size += fabs((double)y[b * 13 * 16 + i]);
+        }
+    ck_assert_double_gt(size, 0);
+    layer_close(&l);
+}
+END_TEST
+
+/* |y_t| <= (1 + |A_t|) |y_{t-1}|, and the step is no identity. The norm of A_t from its own entries (Frobenius). */
+START_TEST(a_flow_grows_no_faster_than_its_generator_allows) {
+    enum { T = 9, N = 3, M = 4, D = N * M };
+    struct graph g;
+    open_graph(&g, NULL, false, false, "");
+    struct tensor *a = input3(&g, "a", 1, T, M * D, false), *y0 = input3(&g, "y0", 1, D, 0, false);
+    struct tensor *y = scan_flow(&g, a, y0, N, M);
+    graph_keep(&g, y);
+    plan_graph(&g);
+    fill_inputs(&g, FILL_SMALL, false);
+    struct step_state state = first_state();
+    graph_forward(&g, &state);
+    for (int64_t t = 1; t < T; t++) {
+        double norm_a = 0, before = 0, after = 0, change = 0;
+        for (int64_t i = 0; i < M * D; i++) norm_a += pow((double)tensor_real(a)[t * M * D + i], 2);
+        for (int64_t i = 0; i < D; i++) {
+            double now = tensor_real(y)[t * D + i], last = tensor_real(y)[(t - 1) * D + i];
+            before += last * last;
+            after += now * now;
+            change += fabs(now - last);
+        }
+        ck_assert_double_le(sqrt(after), (1 + sqrt(norm_a)) * sqrt(before) * (1 + 64 * REAL_EPSILON));
+        ck_assert_double_gt(change, 0);
+    }
+    graph_free(&g);
+}
+END_TEST
+
+/* H y0 = y_1 - y_0 with d = 1: applied twice it is the identity, and it keeps the norm. */
+START_TEST(the_hadamard_transform_is_its_own_inverse) {
+    enum { D = 64 };
+    struct graph g;
+    real first[D], once[D];
+    open_graph(&g, NULL, false, false, "");
+    struct tensor *d = input3(&g, "d", 1, 2, D, false), *y0 = input3(&g, "y0", 1, D, 0, false);
+    struct tensor *y = scan_hadamard(&g, d, y0);
+    graph_keep(&g, y);
+    plan_graph(&g);
+    fill_inputs(&g, FILL_SMALL, false);
+    for (int i = 0; i < 2 * D; i++) tensor_real(d)[i] = 1;
+    memcpy(first, y0->data, sizeof first);
+    struct step_state state = first_state();
+    double norm[2] = {0, 0};
+    for (int pass = 0; pass < 2; pass++) {
+        graph_forward(&g, &state);
+        for (int i = 0; i < D; i++) once[i] = tensor_real(y)[D + i] - tensor_real(y)[i];
+        for (int i = 0; i < D; i++) norm[pass] += (double)once[i] * once[i];
+        memcpy(y0->data, once, sizeof once);
+    }
+    expect_close(once, first, D, 64 * REAL_EPSILON, "H H y");
+    ck_assert_double_le(fabs(norm[0] - norm[1]), 256 * REAL_EPSILON * norm[1]);
+    graph_free(&g);
+}
+END_TEST
+
+/* With equal values at every position attention returns that value; a window sees m tokens and no more. */
+START_TEST(attention_averages_and_a_window_is_finite) {
+    enum { T = 70, D = 6 };
+    struct graph g;
+    open_graph(&g, NULL, false, false, "");
+    struct tensor *qkv = input3(&g, "qkv", 1, T, 3 * D, false), *y = softmax_attention(&g, qkv, 3);
+    graph_keep(&g, y);
+    plan_graph(&g);
+    fill_inputs(&g, FILL_SMALL, false);
+    for (int64_t i = 0; i < T * D; i++) tensor_real(qkv)[i / D * 3 * D + 2 * D + i % D] = (real)(i % D + 1);
+    struct step_state state = first_state();
+    graph_forward(&g, &state);
+    for (int64_t i = 0; i < T * D; i++)
+        ck_assert_double_le(fabs((double)tensor_real(y)[i] - (double)(i % D + 1)), 256 * REAL_EPSILON);
+    graph_free(&g);
+
+    struct layer l;
+    real before[2 * T * D];
+    layer_open(&l, "conv:channels=5,m=4", T, D);
+    layer_run(&l);
+    memcpy(before, l.y->data, sizeof before);
+    tensor_real(l.x)[10 * D] += 1; /* token 10 of the first sequence is seen by outputs 10..13 */
+    layer_run(&l);
+    for (int64_t t = 0; t < 2 * T; t++)
+        ck_assert_msg(!memcmp(before + t * D, tensor_real(l.y) + t * D, D * sizeof *before) == (t < 10 || t > 13),
+                      "token %lld", (long long)t);
+    layer_close(&l);
+}
+END_TEST
+
+static void expect_refusal(const char *text, int64_t D, const char *one, const char *other) {
+    struct error e = {0};
+    struct model_choice choice;
+    ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(choice.model->check(choice.inst, &(struct dims){2, 5, D}, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, one) && strstr(e.text, other), "'%s' lacks %s or %s", e.text, one, other);
+}
+
+START_TEST(misfits_are_refused_with_both_numbers) {
+    expect_refusal("slice:structure=block,block=5", 12, "block=5", "D=12");
+    expect_refusal("slice:structure=diagonal-dense,block=12", 12, "block=12", "D=12");
+    expect_refusal("slice:structure=hadamard", 12, "power of two", "D=12");
+    expect_refusal("attention:heads=5", 12, "heads=5", "D=12");
+    expect_refusal("attention:heads=4", 12, "heads=4", "D=12");
+}
+END_TEST
+
+Suite *check_slice(void) {
+    Suite *s = suite_create("slice");
+    TCase *c = tcase_create("slice");
+    tcase_add_test(c, structures_meet_in_their_limits);
+    tcase_add_loop_test(c, outputs_are_homogeneous_in_the_initial_state, 0, N_STRUCTURES);
+    tcase_add_loop_test(c, a_zero_generator_keeps_the_initial_state, 0, N_STRUCTURES);
+    tcase_add_test(c, a_flow_grows_no_faster_than_its_generator_allows);
+    tcase_add_test(c, the_hadamard_transform_is_its_own_inverse);
+    tcase_add_test(c, attention_averages_and_a_window_is_finite);
+    tcase_add_test(c, misfits_are_refused_with_both_numbers);
+    suite_add_tcase(s, c);
+    return s;
+}
