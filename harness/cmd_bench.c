@@ -107,10 +107,10 @@ static double run_flops(const struct setup *s) {
     struct params params;
     struct graph graph;
     struct net net;
-    struct model_choice choice = s->model;
+    struct model_choice choice = s->parsed;
     struct error e;
     struct graph_options options = {.training = true, .kernels = kernel_list()};
-    struct net_shape shape = {s->config.batch, s->task.shape.T, s->task.shape.vocab_in, s->task.shape.vocab_out};
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     double flops = 0;
     size_t bytes;
     if (params_create(&params, &e) != ST_OK) return 0;

@@ -66,14 +66,15 @@ static const char *split_name(enum split split) {
 
 static enum status make_room(struct view *v, struct error *e) {
     const struct task_shape *s = &v->task.shape;
-    v->targets = s->per_sequence ? 1 : s->T;
+    int64_t T = task_length(s, (enum split)v->flags.split);
+    v->targets = task_targets(s, (enum split)v->flags.split);
     v->example = (struct example){.targets = arena_alloc(&v->host, (size_t)v->targets * sizeof(int32_t))};
     if (s->vocab_in)
-        v->example.tokens = arena_alloc(&v->host, (size_t)s->T * sizeof(int32_t));
+        v->example.tokens = arena_alloc(&v->host, (size_t)T * sizeof(int32_t));
     else
-        v->example.values = arena_alloc(&v->host, (size_t)(s->T * s->channels) * sizeof(real));
+        v->example.values = arena_alloc(&v->host, (size_t)(T * s->channels) * sizeof(real));
     if (!v->example.targets || (!v->example.tokens && !v->example.values))
-        return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, v->task.name, s->T);
+        return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, v->task.name, T);
     return ST_OK;
 }
 
@@ -104,7 +105,7 @@ static enum status view_open(struct view *v, const struct command *command, cons
 /* Example number `index` of the range. */
 static void view_fill(struct view *v, int64_t index) {
     for (int64_t i = 0; i < v->targets; i++) v->example.targets[i] = IGNORED;
-    v->example.length = (int32_t)v->task.shape.T;
+    v->example.length = (int32_t)task_length(&v->task.shape, (enum split)v->flags.split);
     v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
 }
 

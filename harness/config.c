@@ -197,20 +197,40 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     if (strcmp(c->device, "cpu"))
         return fail(e, !strncmp(c->device, "cuda", 4) ? ST_DEVICE : ST_USAGE,
                     "device '%s' is not available in this build; use --device cpu", c->device);
-    if (shape->needs_causal && !s->model.model->causal && !c->allow_non_causal)
+    if (shape->needs_causal && !net_causal(&c->net, &s->model) && !c->allow_non_causal)
         return fail(e, ST_USAGE,
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
-                    s->task.name, s->model.model->name);
+                    s->task.name, s->model.model->causal ? "a bidirectional one" : s->model.model->name);
+    if (shape->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
+        return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
+                    s->task.name);
     bool vocabulary = shape->vocab_out > c->net.dim;
     int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
-    double bytes = (double)c->batch * (double)shape->T * (double)width * sizeof(real);
+    int64_t T = shape->T_eval > shape->T ? shape->T_eval : shape->T;
+    double bytes = (double)c->batch * (double)T * (double)width * sizeof(real);
     if (bytes > (double)machine_memory_bytes())
         return fail(e, ST_USAGE,
                     "batch %" PRId64 " x length %" PRId64 " x %s %" PRId64
                     " needs %.0f MB for one activation but the machine has %zu MB; lower one of them",
-                    c->batch, shape->T, vocabulary ? "vocabulary" : "width", width, bytes / 1048576,
+                    c->batch, T, vocabulary ? "vocabulary" : "width", width, bytes / 1048576,
                     machine_memory_bytes() >> 20);
     return ST_OK;
+}
+
+/* The model at the lengths of evaluation and of training; keeps the latter. */
+static enum status fit_lengths(struct setup *s, struct error *e) {
+    for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
+        struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
+        s->model = s->parsed;
+        TRY(model_fit(&s->model, &dims, e));
+    }
+    return ST_OK;
+}
+
+struct net_shape setup_net_shape(const struct setup *s, enum split split) {
+    const struct task_shape *t = &s->task.shape;
+    enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
+    return (struct net_shape){s->config.batch, task_length(t, split), t->vocab_in, t->vocab_out, readout};
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -222,8 +242,8 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(arena_reserve(&s->host, HOST_BYTES, e));
     TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
     TRY(check_fit(s, e));
-    struct dims dims = {c->batch, s->task.shape.T, c->net.dim};
-    TRY(model_fit(&s->model, &dims, e));
+    s->parsed = s->model;
+    TRY(fit_lengths(s, e));
     s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
     s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
     c->steps = s->steps;

@@ -29,7 +29,8 @@ extern const struct option config_options[]; /* all flags of a run but the backb
 struct setup {
     struct config config;
     struct task_choice task;
-    struct model_choice model;
+    struct model_choice model;                  /* as parsed; resolving fits it to the training length */
+    struct model_choice parsed;                 /* as parsed, to be fitted to any length; set by resolving */
     struct arena host;                          /* the task's tables */
     double flops;                               /* of the whole run, where somebody has counted (bench); else 0 */
     int64_t steps_per_epoch, steps, eval_every; /* resolved */
@@ -56,6 +57,9 @@ void setup_free(struct setup *s);
 /* "bdlru:m=5" without defaults spelled out: the options of the model that differ from their defaults, plus `always`
  * (blank-separated names) whatever their value. */
 void model_short_label(const struct model_choice *choice, char *buffer, size_t size);
+
+/* What the task asks of the net in a split. */
+struct net_shape setup_net_shape(const struct setup *s, enum split split);
 
 struct schedule setup_schedule(const struct setup *s);
 

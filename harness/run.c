@@ -264,7 +264,8 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->n_val = shape->examples[SPLIT_VAL];
     row->n_test = shape->examples[SPLIT_TEST];
     row->vocab = shape->vocab_out;
-    row->len_train = row->len_test = shape->T;
+    row->len_train = shape->T;
+    row->len_test = task_length(shape, SPLIT_TEST);
     row->d_model = c->net.dim;
     row->n_layers = c->net.layers;
     row->block = model_size(s, "blocks", "channels");
@@ -354,7 +355,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
     record->n_curve = r->progress.n_curve;
     struct eval_point test = {.step = r->trainer.best_step,
                               .split = SPLIT_TEST,
-                              .length = shape->T,
+                              .length = task_length(shape, SPLIT_TEST),
                               .n = shape->examples[SPLIT_TEST],
                               .loss = r->test.loss,
                               .acc = r->test.acc,

@@ -12,10 +12,9 @@ static struct graph_options graph_options_of(const struct setup *s, bool trainin
 
 static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
     const struct setup *s = t->setup;
-    const struct task_shape *shape = &s->task.shape;
     struct graph_options options = graph_options_of(s, training);
-    struct net_shape net_shape = {s->config.batch, shape->T, shape->vocab_in, shape->vocab_out};
-    struct model_choice choice = s->model;
+    struct net_shape net_shape = setup_net_shape(s, training ? SPLIT_TRAIN : SPLIT_VAL);
+    struct model_choice choice = s->parsed;
     TRY(graph_create(g, &options, &t->params, e));
     return net_build(net, g, &s->config.net, &choice, &net_shape, e);
 }
@@ -98,21 +97,25 @@ void trainer_free(struct trainer *t) {
 static int64_t fill_batch(const struct trainer *t, const struct net *net, enum split split, int64_t first,
                           int64_t epoch) {
     const struct setup *s = t->setup;
-    int64_t B = s->config.batch, T = s->task.shape.T, n = s->task.shape.examples[split];
-    int64_t rows = n - first < B ? n - first : B;
+    const struct task_shape *shape = &s->task.shape;
+    int64_t B = s->config.batch, T = task_length(shape, split), labels = task_targets(shape, split);
+    int64_t n = shape->examples[split], rows = n - first < B ? n - first : B;
     int32_t *tokens = tensor_i32(net->tokens), *targets = tensor_i32(net->targets);
+    int32_t *lengths = net->lengths ? tensor_i32(net->lengths) : NULL;
 #pragma omp parallel for schedule(static) if (B * T > 16384)
     for (int64_t b = 0; b < B; b++) {
-        struct example x = {.tokens = tokens + b * T, .targets = targets + b * T};
-        for (int64_t i = 0; i < T; i++) x.targets[i] = IGNORED;
+        struct example x = {.tokens = tokens + b * T, .targets = targets + b * labels};
+        for (int64_t i = 0; i < labels; i++) x.targets[i] = IGNORED;
         if (b >= rows) {
             memset(x.tokens, 0, (size_t)T * sizeof *x.tokens);
+            if (lengths) lengths[b] = 0;
             continue;
         }
         uint64_t index = (uint64_t)(first + b);
         if (split == SPLIT_TRAIN)
             index = permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, index, (uint64_t)n);
         s->task.task->fill(s->task.inst, split, (int64_t)index, &x);
+        if (lengths) lengths[b] = x.length;
     }
     return rows;
 }
@@ -136,12 +139,13 @@ void trainer_step(struct trainer *t) {
 
 void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
-    int64_t B = t->setup->config.batch, T = t->setup->task.shape.T, n = t->setup->task.shape.examples[split];
+    const struct task_shape *shape = &t->setup->task.shape;
+    int64_t B = t->setup->config.batch, labels = task_targets(shape, split), n = shape->examples[split];
     metrics_reset(&t->metrics);
     for (int64_t first = 0; first < n; first += B) {
         int64_t rows = fill_batch(t, &t->eval_net, split, first, 0);
         graph_forward(&t->eval, &t->state);
-        metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), rows, T,
+        metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), rows, labels,
                     (double)tensor_real(t->eval_net.loss)[0]);
     }
     *scores = metrics_scores(&t->metrics);

@@ -130,6 +130,19 @@ struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, 
  * index lives as long as the graph (its host arena is a good place). */
 struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *index, int64_t rows, int64_t columns);
 
+/* --- whole rows of sequences; lengths: ids (B), rows in use of each sequence, or NULL: all ------------------------------ */
+
+/* y[b] = the last row in use, or the mean of those in use: x (B,T,D) -> y (B,D); 0 where there is none. */
+enum pooling { POOL_LAST, POOL_MEAN };
+struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how);
+
+/* The rows in use in reverse order, the others as they are: x (B,T,D) -> y likewise. */
+struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths);
+
+/* y[b][p] = e[b] + PE[p], sinusoids of the position, first half sines, second half cosines (spec/tasks.md 1.1): e (B,D) ->
+ * y (B,T,D). */
+struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
+
 /* --- recurrences ------------------------------------------------------------------------------------------------
  * Gate normalisers (P1 Eq. 6 of spec/lru-slice-baselines.md 4): p = f(z), a = p / sum p over the m+1 entries of a row. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };

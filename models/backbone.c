@@ -1,8 +1,18 @@
 /* backbone.c - the net around a mixer; models differ in the mixer alone, so comparisons are fair.
  *
- * mad-lm, the language model of MAD (athms/mad-lab, spec/tasks.md 1.1):
- *   x = embedding[tokens];  per layer: x <- x + mixer(norm(x)), x <- x + mlp(norm(x));  logits = W norm(x) + b
- * Embedding N(0, 0.02^2); linear weights at the framework default, linear biases 0; no positional code. */
+ * Blocks, by --backbone:
+ *   mad-lm     x <- x + mixer(norm(x)), x <- x + mlp(norm(x)); a norm before the head. The language model of MAD
+ *              (athms/mad-lab, spec/tasks.md 1.1): embedding N(0, 0.02^2), linear weights at the framework default, linear
+ *              biases 0, no positional code
+ *   slice      z = x + mixer(x), z <- z + tanh(W z + b), x <- dropout(LayerNorm(z)); embedding N(0, 1), no decay on it
+ *              (structured-linear-cdes, spec/lru-slice-baselines.md 6)
+ *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (section 9)
+ *   stacked    x <- mixer(x), nothing around: its LSTM
+ * --bidirectional adds reverse(mixer_back(reverse(.))) to each mixer (S4's way).
+ *
+ * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's auto-encoder,
+ * e = x at the last row in use, then at each position p  d = e + PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b,
+ * with normal weights of sd 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,21 +25,26 @@ const struct option backbone_options[] = {
     {"dim", OPT_INT, offsetof(struct backbone, dim), "128", 1, 1 << 16, NULL, "model width D", 0},
     {"layers", OPT_INT, offsetof(struct backbone, layers), "1", 1, 256, NULL, "blocks of [mixer, MLP]", 0},
     {"mlp", OPT_CHOICE, offsetof(struct backbone, mlp), "swiglu", 0, 0, "none swiglu gelu",
-     "channel mixer after each mixer", 0},
+     "channel mixer after each mixer (mad-lm)", 0},
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
-     "pre-norm of each branch", 0},
-    {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0, "mad-lm", "net around the mixer", 0},
+     "pre-norm of each branch (mad-lm)", 0},
+    {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0, "mad-lm slice slice-glu stacked",
+     "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
+    {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean",
+     "how one label a sequence is read out", 0},
+    {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
+     "add a mixer on the reversed sequence", 0},
     {0}};
 
-static struct tensor *norm(struct graph *g, const struct backbone *b, const char *name, struct tensor *x) {
+static struct tensor *norm(struct graph *g, int kind, const char *name, struct tensor *x) {
     if (!x) return NULL;
     int64_t D = x->dims[x->rank - 1];
     struct init one = {.kind = INIT_CONST, .a = 1}, zero = {.kind = INIT_ZERO};
     graph_scope_push(g, name);
     struct tensor *w = vector(g, "weight", D, one, AS_CONTRACT);
-    struct tensor *y = b->norm == NORM_RMS ? rmsnorm(g, x, w, NORM_EPS)
-                                           : layernorm(g, x, w, vector(g, "bias", D, zero, AS_CONTRACT), NORM_EPS);
+    struct tensor *y = kind == NORM_RMS ? rmsnorm(g, x, w, NORM_EPS)
+                                        : layernorm(g, x, w, vector(g, "bias", D, zero, AS_CONTRACT), NORM_EPS);
     graph_scope_pop(g);
     return y;
 }
@@ -57,23 +72,67 @@ static struct tensor *residual(struct graph *g, const struct backbone *b, struct
     return add(g, x, dropout(g, branch, b->dropout));
 }
 
+/* The mixer under `name`. */
+static struct tensor *one_way(struct graph *g, const struct model_choice *choice, const char *name, struct tensor *x) {
+    graph_scope_push(g, name);
+    struct tensor *y = choice->model->build(choice->inst, g, x);
+    graph_scope_pop(g);
+    return y;
+}
+
+static struct tensor *mixer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                            struct tensor *x) {
+    struct tensor *y = one_way(g, choice, "mixer", x);
+    if (!b->bidirectional) return y;
+    struct tensor *back = one_way(g, choice, "mixer_back", reverse(g, x, g->lengths));
+    return add(g, y, reverse(g, back, g->lengths));
+}
+
+static struct tensor *mad_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                                struct tensor *x) {
+    x = residual(g, b, x, mixer(g, b, choice, norm(g, b->norm, "norm", x)));
+    if (b->mlp == MLP_NONE) return x;
+    struct tensor *normed = norm(g, b->norm, "mlp_norm", x);
+    graph_scope_push(g, "mlp");
+    struct tensor *mixed_channels = mlp(g, b, normed);
+    graph_scope_pop(g);
+    return residual(g, b, x, mixed_channels);
+}
+
+static struct tensor *affine(struct graph *g, const char *name, struct tensor *x, int64_t out, struct init init) {
+    if (!x) return NULL;
+    graph_scope_push(g, name);
+    struct tensor *w = graph_param(
+        g, &(struct param_spec){.name = "weight", .rank = 2, .dims = {out, x->dims[x->rank - 1]}, .init = init});
+    struct tensor *y = linear(g, x, w, vector(g, "bias", out, (struct init){.kind = INIT_ZERO}, AS_CONTRACT));
+    graph_scope_pop(g);
+    return y;
+}
+
+static struct tensor *slice_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                                  struct tensor *x) {
+    if (!x) return NULL;
+    int64_t D = x->dims[2];
+    struct tensor *z = add(g, x, mixer(g, b, choice, x));
+    struct tensor *branch = affine(g, "mlp", z, D, init_linear(D, 1));
+    if (b->kind == BACKBONE_SLICE)
+        branch = activate(g, branch, ACT_TANH);
+    else
+        branch = mul(g, branch, activate(g, affine(g, "mlp_gate", z, D, init_linear(D, 1)), ACT_SIGMOID));
+    return dropout(g, norm(g, NORM_LAYER, "norm", add(g, z, branch)), b->dropout);
+}
+
 static struct tensor *layer(struct graph *g, const struct backbone *b, const struct model_choice *choice, int64_t index,
                             struct tensor *x) {
     char name[40];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     graph_scope_push(g, name);
-    struct tensor *normed = norm(g, b, "norm", x);
-    graph_scope_push(g, "mixer");
-    struct tensor *mixed = choice->model->build(choice->inst, g, normed);
-    graph_scope_pop(g);
-    x = residual(g, b, x, mixed);
-    if (b->mlp != MLP_NONE) {
-        normed = norm(g, b, "mlp_norm", x);
-        graph_scope_push(g, "mlp");
-        struct tensor *mixed_channels = mlp(g, b, normed);
-        graph_scope_pop(g);
-        x = residual(g, b, x, mixed_channels);
-    }
+    if (b->kind == BACKBONE_MAD_LM)
+        x = mad_layer(g, b, choice, x);
+    else if (b->kind == BACKBONE_STACKED)
+        x = dropout(g, mixer(g, b, choice, x), b->dropout);
+    else
+        x = slice_layer(g, b, choice, x);
     graph_scope_pop(g);
     return x;
 }
@@ -86,27 +145,59 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t T) {
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, T, D}) : NULL;
 }
 
+/* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
+static struct tensor *decoded(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
+    struct init init = {.kind = INIT_NORMAL, .b = 0.02};
+    struct tensor *d = decode_positions(g, pool(g, x, g->lengths, POOL_LAST), T);
+    for (int i = 0; i < 2; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "decoder.%d", i);
+        graph_scope_push(g, name);
+        d = activate(g, affine(g, "linear", norm(g, b->norm, "norm", d), b->dim, init), ACT_GELU_ERF);
+        graph_scope_pop(g);
+    }
+    return d;
+}
+
+bool net_causal(const struct backbone *b, const struct model_choice *choice) {
+    return choice->model->causal && !b->bidirectional;
+}
+
+/* tokens, targets and, where the net asks for it, lengths. */
+static void declare_inputs(struct net *net, struct graph *g, const struct backbone *b,
+                           const struct model_choice *choice, const struct net_shape *s) {
+    bool per_sequence = s->readout == READOUT_SEQUENCE;
+    net->tokens = graph_input_ids(g, "tokens", 2, (int64_t[]){s->B, s->T}, (int32_t)s->vocab_in, false);
+    net->targets =
+        graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
+    if (s->readout != READOUT_POSITIONS || !net_causal(b, choice))
+        net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
+    g->lengths = net->lengths;
+}
+
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
                       const struct net_shape *shape, struct error *e) {
-    const struct model *model = choice->model;
     struct dims dims = {shape->B, shape->T, b->dim};
     TRY(model_fit(choice, &dims, e));
-    int64_t rows[2] = {shape->B, shape->T}, V = shape->vocab_out;
-    net->tokens = graph_input_ids(g, "tokens", 2, rows, (int32_t)shape->vocab_in, false);
-    net->targets = graph_input_ids(g, "targets", 2, rows, (int32_t)V, true);
+    declare_inputs(net, g, b, choice, shape);
+    bool mad = b->kind == BACKBONE_MAD_LM;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
                                                                .dims = {shape->vocab_in, b->dim},
-                                                               .init = {.kind = INIT_NORMAL, .b = 0.02}});
+                                                               .group = mad ? PARAM_DECAY : PARAM_NO_DECAY,
+                                                               .init = {.kind = INIT_NORMAL, .b = mad ? 0.02 : 1}});
     struct tensor *x = embedding(g, net->tokens, table);
-    if (dims.T > shape->T) x = model->append(choice->inst, g, x);
+    if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
     if (dims.T > shape->T) x = first_rows(g, x, shape->T);
-    x = norm(g, b, "norm", x);
-    graph_scope_push(g, "head");
-    struct tensor *w = weight(g, "weight", V, b->dim, 1, AS_CONTRACT);
-    net->logits = linear(g, x, w, vector(g, "bias", V, (struct init){.kind = INIT_ZERO}, AS_CONTRACT));
-    graph_scope_pop(g);
+    struct init init = init_linear(b->dim, 1);
+    if (shape->readout == READOUT_DECODED) {
+        x = decoded(g, b, x, shape->T);
+        init = (struct init){.kind = INIT_NORMAL, .b = 0.02};
+    }
+    if (mad) x = norm(g, b->norm, "norm", x);
+    if (shape->readout == READOUT_SEQUENCE) x = pool(g, x, g->lengths, b->pool);
+    net->logits = affine(g, "head", x, shape->vocab_out, init);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);
     graph_set_root(g, net->loss);

@@ -54,36 +54,47 @@ enum status model_fit(struct model_choice *choice, struct dims *d, struct error 
 
 enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
 enum norm_kind { NORM_RMS, NORM_LAYER };
-enum backbone_kind { BACKBONE_MAD_LM };
+enum backbone_kind { BACKBONE_MAD_LM, BACKBONE_SLICE, BACKBONE_SLICE_GLU, BACKBONE_STACKED };
 
 struct backbone {
-    int64_t dim, layers; /* D; number of [mixer, MLP] blocks */
-    int mlp, norm, kind; /* the enums above */
-    double dropout;      /* on each residual branch; training only */
+    int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */
+    int mlp, norm, kind, pool; /* the enums above, and enum pooling */
+    double dropout;            /* on each residual branch; training only */
+    bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to the first */
 };
 
-extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout */
+extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional */
+
+/* What is read out of a net: every position, each sequence through one vector, or every position decoded from one vector
+ * (MAD's auto-encoder). */
+enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
 
 /* What a task asks of a net. */
 struct net_shape {
     int64_t B, T;
     int64_t vocab_in, vocab_out;
+    enum readout readout;
 };
 
 /* A recorded net: tensors of one graph. */
 struct net {
-    struct tensor *tokens;      /* (B,T) ids, filled by the caller */
-    struct tensor *targets;     /* (B,T) ids or IGNORED, filled by the caller */
-    struct tensor *logits;      /* (B,T,V) */
+    struct tensor *tokens; /* (B,T) ids, filled by the caller */
+    struct tensor
+        *lengths; /* (B) tokens in use of each sequence, filled by the caller; NULL where nothing asks for it */
+    struct tensor *targets;     /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
+    struct tensor *logits;      /* as targets, with an axis V */
     struct tensor *loss;        /* [1]; the root */
-    struct tensor *predictions; /* (B,T) ids */
+    struct tensor *predictions; /* ids, as targets */
 };
 
-/* Records embedding, layers, head and loss on the graph (spec/tasks.md 1.1, MAD language model: embedding N(0, 0.02),
- * x <- x + mixer(norm(x)), x <- x + mlp(norm(x)), head = norm then affine D -> V; linear biases start at 0).
- * Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.*, layers.I.mlp_norm.weight, layers.I.mlp.*,
- * norm.weight, head.weight, head.bias. Checks the mixer's options against the sizes. */
+/* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and read-out.
+ * Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence),
+ * layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. Checks the mixer's options
+ * against the sizes. */
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
                       const struct net_shape *shape, struct error *e);
+
+/* Whether outputs at t depend on inputs up to t only. */
+bool net_causal(const struct backbone *b, const struct model_choice *choice);
 
 #endif

@@ -26,6 +26,7 @@ struct myosotis {
     double rho;
     char leaves[OPTION_TEXT];
     bool selective;
+    int64_t tokens; /* no option: leaves that hold a token; 0: all */
 };
 
 static const struct option options[] = {
@@ -124,7 +125,7 @@ static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
                     " leaves but the length is %" PRId64,
                     t.arity, t.levels, leaves, T);
     o->levels = t.levels;
-    if (t.arity > 1 && leaves > T && !strcmp(o->leaves, "all")) snprintf(o->leaves, sizeof o->leaves, "%" PRId64, T);
+    if (t.arity > 1) o->tokens = T;
     *n = tree_nodes(&t);
     return ST_OK;
 }
@@ -240,8 +241,10 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     static const enum tree_form forms[] = {TREE_HERMITIAN, TREE_HERMITIAN, TREE_SKEW, TREE_FREE};
     bool bounded = o->form != FORM_SKEW;
     struct tree t = {k, o->levels, 0};
-    if (!parse_int64(o->leaves, &t.leaves)) t.leaves = leaves_of_tree(&t);
+    bool all = !parse_int64(o->leaves, &t.leaves);
+    if (all) t.leaves = o->tokens ? o->tokens : leaves_of_tree(&t);
     struct tree_system s = {.tree = t, .form = forms[o->form]};
+    if (all && k > 1) s.leaves = g->lengths; /* each sequence has its own; a chain has no padding */
     s.beta = !bounded ? 0 : o->form == FORM_PD ? o->rho / (2 * sqrt((double)k)) : o->rho / (double)(k + 1);
 
     s.up_re = plane(o, &t, g, x, "up.re", "up.weight.re", bounded ? draw_re : draw_unbounded_re);

@@ -8,10 +8,12 @@
 #include "core/option.h"
 
 struct task_shape {
-    int64_t T;                   /* positions of the model's input */
+    int64_t T;                   /* positions of the model's input in training */
+    int64_t T_eval;              /* in validation and test; 0: as in training */
     int64_t vocab_in, vocab_out; /* ids; vocab_in 0 = real-valued input of `channels` channels */
     int64_t channels;
     bool per_sequence;             /* one label a sequence instead of one target a position */
+    bool auto_encoder;             /* targets are decoded from one vector a sequence (MAD's compression) */
     bool needs_causal;             /* a target must not depend on later inputs */
     int64_t examples[SPLIT_COUNT]; /* in each split */
     double chance;                 /* primary metric of uniform guessing */
@@ -42,6 +44,16 @@ struct task {
 };
 
 #define TASK_INST_BYTES 4096
+
+/* Positions of the model's input in a split. */
+static inline int64_t task_length(const struct task_shape *s, enum split split) {
+    return split == SPLIT_TRAIN || s->T_eval == 0 ? s->T : s->T_eval;
+}
+
+/* Targets of an example: one a position, or one a sequence. */
+static inline int64_t task_targets(const struct task_shape *s, enum split split) {
+    return s->per_sequence ? 1 : task_length(s, split);
+}
 
 const struct task *const *task_list(void);      /* NULL-terminated */
 const struct task *task_find(const char *name); /* by name only */

@@ -323,21 +323,6 @@ END_TEST
 
 /* --- gradients and causality of whole nets ----------------------------------------------------------------------- */
 
-/* d loss / d *x by the five-point stencil, h = 1e-5: truncation h^4 / 30 times the fifth derivative, rounding about 1e-10.
- * Three points are not enough for mixers that divide by the length of a vector, whose third derivative is large. The gates
- * of relu have kinks, but none within 2 h of these draws. */
-static double loss_slope(struct trial *t, real *x) {
-    static const double offset[4] = {-2, -1, 1, 2}, factor[4] = {1, -8, 8, -1};
-    double h = 1e-5, before = *x, sum = 0;
-    for (int i = 0; i < 4; i++) {
-        *x = (real)(before + offset[i] * h);
-        graph_forward(&t->graph, &t->state);
-        sum += factor[i] * tensor_real(t->net.loss)[0];
-    }
-    *x = (real)before;
-    return sum / (12 * h);
-}
-
 START_TEST(gradients_of_whole_nets_match_central_differences) {
     struct trial t;
     struct trial_shape s = small;
@@ -346,26 +331,7 @@ START_TEST(gradients_of_whole_nets_match_central_differences) {
     s.norm = _i % 2;
     s.dropout = 0.1; /* the same mask in every walk of one step */
     trial_open(&t, &s, 3);
-    struct params *p = &t.params;
-    for (int i = 0; i < p->n; i++) /* biases and gains away from their 0 and 1; nothing of the size of the kinks */
-        for (int64_t k = 0; k < p->list[i].count; k++) p->value[p->list[i].offset + k] += 0.1 * sin((double)(k + i));
-    graph_forward(&t.graph, &t.state);
-    graph_backward(&t.graph, &t.state);
-    real *grad = copy_reals(p->grad, p->floats);
-    struct rng r = rng_at(1, STREAM_TEST, (uint64_t)_i);
-    for (int i = 0; i < p->n; i++) {
-        const struct param *param = &p->list[i];
-        double scale = 0;
-        for (int64_t k = 0; k < param->count; k++) scale = fmax(scale, fabs((double)grad[param->offset + k]));
-        for (int sample = 0; sample < 6; sample++) {
-            int64_t k = (int64_t)rng_below(&r, (uint64_t)param->count);
-            double want = loss_slope(&t, p->value + param->offset + k), got = grad[param->offset + k];
-            ck_assert_msg(fabs(got - want) <= 1e-6 * scale + 1e-9,
-                          "%s: d loss / d %s[%lld] is %.9g, differences say %.9g", s.model, param->name, (long long)k,
-                          got, want);
-        }
-    }
-    free(grad);
+    expect_gradients(&t, (uint64_t)_i);
     trial_close(&t);
 }
 END_TEST

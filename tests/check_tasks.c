@@ -59,12 +59,13 @@ static void check_ranges(const char *name) {
     for (int split = 0; split < SPLIT_COUNT; split++)
         for (int k = 0; k < 200; k++) {
             fill_example(&c, (enum split)split, spread(s, (enum split)split, k, 200), -7, &x);
-            ck_assert(1 <= x.length && x.length <= s->T);
+            int64_t T = task_length(s, (enum split)split);
+            ck_assert(1 <= x.length && x.length <= T);
             int scored = 0;
-            for (int64_t t = 0; x.tokens && t < s->T; t++)
+            for (int64_t t = 0; x.tokens && t < T; t++)
                 ck_assert_msg(0 <= x.tokens[t] && x.tokens[t] < s->vocab_in, "%s: input %d", name, x.tokens[t]);
-            for (int64_t t = 0; x.values && t < s->T * s->channels; t++) ck_assert(isfinite((double)x.values[t]));
-            for (int64_t t = 0; t < (s->per_sequence ? 1 : s->T); t++) {
+            for (int64_t t = 0; x.values && t < T * s->channels; t++) ck_assert(isfinite((double)x.values[t]));
+            for (int64_t t = 0; t < task_targets(s, (enum split)split); t++) {
                 int32_t y = x.targets[t];
                 ck_assert_msg(y == IGNORED || (0 <= y && y < s->vocab_out), "%s: target %d", name, y);
                 ck_assert_msg(y == IGNORED || s->per_sequence || t < x.length, "%s scores padding", name);
@@ -91,10 +92,12 @@ static void check_pure(const char *name) {
             fill_example(&c, (enum split)split, spread(&c.shape, (enum split)split, 49 - k, 50), -9,
                          &b); /* another one between */
             fill_example(&c, (enum split)split, index, -9, &b);
-            ck_assert_msg(same_example(&c.shape, &a, &b), "%s: split %d, example %lld", name, split, (long long)index);
+            ck_assert_msg(same_example(&c.shape, (enum split)split, &a, &b), "%s: split %d, example %lld", name, split,
+                          (long long)index);
             open_task(&other, name, 42);
             fill_example(&other, (enum split)split, index, -9, &b);
-            ck_assert_msg(same_example(&c.shape, &a, &b), "%s: split %d, example %lld", name, split, (long long)index);
+            ck_assert_msg(same_example(&c.shape, (enum split)split, &a, &b), "%s: split %d, example %lld", name, split,
+                          (long long)index);
         }
     free_example(&a);
     free_example(&b);
@@ -117,7 +120,7 @@ static void check_seeds(const char *name) {
             for (int k = 0; k < 100; k++) {
                 fill_example(&c, (enum split)split, spread(&c.shape, (enum split)split, k, 100), -7, &a);
                 fill_example(&other, (enum split)split, spread(&c.shape, (enum split)split, k, 100), -7, &b);
-                same[split] += same_example(&c.shape, &a, &b);
+                same[split] += same_example(&c.shape, (enum split)split, &a, &b);
             }
         ck_assert_msg(same[SPLIT_TRAIN] < 50, "%s: %d of 100 training examples do not depend on the seed", name,
                       same[SPLIT_TRAIN]);

@@ -98,6 +98,9 @@ struct trial_shape {
     double dropout;
     const char *kernel; /* "" or "reference" */
     bool guards, evaluation;
+    int kind, pool; /* of the backbone */
+    bool bidirectional;
+    enum readout readout;
 };
 
 /* Records, plans and initialises (parameters and tokens from `seed`). */
@@ -110,5 +113,9 @@ void trial_fill(struct trial *t, uint64_t seed, int64_t step);
 void trial_step(struct trial *t, uint64_t seed);
 
 void trial_close(struct trial *t);
+
+/* Double build: the gradient of every parameter that is trained, six elements of each, against differences of the loss.
+ * `draw` picks the elements. Moves the parameters away from their initial values first. */
+void expect_gradients(struct trial *t, uint64_t draw);
 
 #endif

@@ -27,11 +27,11 @@ void open_task(struct task_choice *choice, const char *text, uint64_t seed) {
 
 struct example new_example(const struct task_shape *s) {
     struct example x = {NULL, NULL, NULL, 0};
-    int64_t targets = s->per_sequence ? 1 : s->T;
+    int64_t T = s->T_eval > s->T ? s->T_eval : s->T, targets = s->per_sequence ? 1 : T;
     if (s->vocab_in > 0)
-        x.tokens = malloc((size_t)(s->T + 1) * sizeof *x.tokens);
+        x.tokens = malloc((size_t)(T + 1) * sizeof *x.tokens);
     else
-        x.values = malloc((size_t)(s->T * s->channels + 1) * sizeof *x.values);
+        x.values = malloc((size_t)(T * s->channels + 1) * sizeof *x.values);
     x.targets = malloc((size_t)(targets + 1) * sizeof *x.targets);
     ck_assert(x.targets && (x.tokens || x.values));
     return x;
@@ -45,25 +45,25 @@ void free_example(struct example *x) {
 
 void fill_example(const struct task_choice *c, enum split split, int64_t index, int32_t dirt, struct example *x) {
     const struct task_shape *s = &c->shape;
-    int64_t targets = s->per_sequence ? 1 : s->T, values = s->T * s->channels;
-    for (int64_t t = 0; x->tokens && t < s->T; t++) x->tokens[t] = dirt;
+    int64_t T = task_length(s, split), targets = task_targets(s, split), values = T * s->channels;
+    for (int64_t t = 0; x->tokens && t < T; t++) x->tokens[t] = dirt;
     for (int64_t t = 0; x->values && t < values; t++) x->values[t] = (real)dirt;
     for (int64_t t = 0; t < targets; t++) x->targets[t] = IGNORED;
-    if (x->tokens) x->tokens[s->T] = GUARD;
+    if (x->tokens) x->tokens[T] = GUARD;
     if (x->values) x->values[values] = GUARD;
     x->targets[targets] = GUARD;
     x->length = -1;
     c->task->fill(c->inst, split, index, x);
-    ck_assert_msg((!x->tokens || x->tokens[s->T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
+    ck_assert_msg((!x->tokens || x->tokens[T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
                       x->targets[targets] == GUARD,
                   "%s writes behind its rows", c->name);
 }
 
-bool same_example(const struct task_shape *s, const struct example *a, const struct example *b) {
-    size_t targets = (size_t)(s->per_sequence ? 1 : s->T);
+bool same_example(const struct task_shape *s, enum split split, const struct example *a, const struct example *b) {
+    size_t T = (size_t)task_length(s, split), targets = (size_t)task_targets(s, split);
     if (a->length != b->length || memcmp(a->targets, b->targets, targets * sizeof *a->targets) != 0) return false;
-    if (a->tokens) return memcmp(a->tokens, b->tokens, (size_t)s->T * sizeof *a->tokens) == 0;
-    return memcmp(a->values, b->values, (size_t)(s->T * s->channels) * sizeof *a->values) == 0;
+    if (a->tokens) return memcmp(a->tokens, b->tokens, T * sizeof *a->tokens) == 0;
+    return memcmp(a->values, b->values, T * (size_t)s->channels * sizeof *a->values) == 0;
 }
 
 int64_t spread(const struct task_shape *s, enum split split, int k, int count) {

@@ -23,7 +23,7 @@ void free_example(struct example *x);
 /* Fills rows that held `dirt`, so that what a task leaves unwritten shows as a difference between two dirts. */
 void fill_example(const struct task_choice *c, enum split split, int64_t index, int32_t dirt, struct example *x);
 
-bool same_example(const struct task_shape *s, const struct example *a, const struct example *b);
+bool same_example(const struct task_shape *s, enum split split, const struct example *a, const struct example *b);
 
 /* The k-th of `count` indices spread over a split, both ends included. */
 int64_t spread(const struct task_shape *s, enum split split, int k, int count);

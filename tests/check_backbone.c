@@ -1,0 +1,158 @@
+/* check_backbone.c - the nets around the mixers: gradients of each backbone with each read-out, padding that must not
+ * matter, both directions, and what the auto-encoder sees. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/batch.h"
+#include "tests/support.h"
+
+static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
+static const char *const mixers[] = {"bdlru:m=2,blocks=4", "myosotis:heads=3"};
+
+enum { KINDS = 4, READOUTS = 3 };
+
+START_TEST(gradients_match_central_differences) {
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = mixers[_i % 2];
+    s.kind = _i / 2 % KINDS;
+    s.readout = (enum readout)(_i / 2 / KINDS % READOUTS);
+    s.bidirectional = _i / 2 / KINDS / READOUTS;
+    s.pool = _i % 2;
+    s.dropout = 0.1;
+    trial_open(&t, &s, 5);
+    expect_gradients(&t, (uint64_t)_i);
+    trial_close(&t);
+}
+END_TEST
+
+/* Nothing behind the length of a sequence reaches its label. */
+START_TEST(padding_does_not_matter) {
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = mixers[_i % 2];
+    s.readout = READOUT_SEQUENCE;
+    s.bidirectional = _i / 2 % 2;
+    s.pool = _i / 4;
+    s.kind = _i % KINDS;
+    trial_open(&t, &s, 6);
+    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
+    int64_t n = tensor_count(t.net.logits);
+    lengths[0] = 1, lengths[1] = 4, lengths[2] = 6;
+    graph_forward(&t.graph, &t.state);
+    real *before = copy_reals(t.net.logits->data, n);
+    for (int64_t b = 0; b < s.B; b++)
+        for (int64_t i = lengths[b]; i < s.T; i++) tokens[b * s.T + i] = (tokens[b * s.T + i] + 1) % 11;
+    graph_forward(&t.graph, &t.state);
+    expect_same_bits(t.net.logits->data, before, n, "logits with other padding");
+    tokens[0] = (tokens[0] + 1) % 11;
+    graph_forward(&t.graph, &t.state);
+    ck_assert_int_ne(memcmp(t.net.logits->data, before, sizeof(real) * (size_t)s.V), 0);
+    free(before);
+    trial_close(&t);
+}
+END_TEST
+
+static void copy_param(struct params *p, const char *from, const char *to) {
+    const struct param *a = params_find(p, from), *b = params_find(p, to);
+    ck_assert(a && b && a->count == b->count);
+    memcpy(p->value + b->offset, p->value + a->offset, (size_t)a->count * sizeof(real));
+}
+
+/* With the same parameters both ways, a reversed input gives the reversed output. */
+START_TEST(both_directions_are_alike) {
+    static const char *const names[] = {"gates.weight", "gates.bias", "v.weight", "out.weight"};
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = mixers[0];
+    s.layers = 1;
+    s.bidirectional = true;
+    trial_open(&t, &s, 7);
+    for (int i = 0; i < 4; i++) {
+        char from[64], to[64];
+        snprintf(from, sizeof from, "layers.0.mixer.%s", names[i]);
+        snprintf(to, sizeof to, "layers.0.mixer_back.%s", names[i]);
+        copy_param(&t.params, from, to);
+    }
+    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
+    lengths[0] = 6, lengths[1] = 5, lengths[2] = 1;
+    graph_forward(&t.graph, &t.state);
+    real *before = copy_reals(t.net.logits->data, tensor_count(t.net.logits));
+    for (int64_t b = 0; b < s.B; b++)
+        for (int64_t i = 0; i < lengths[b] / 2; i++) {
+            int32_t *x = tokens + b * s.T, kept = x[i];
+            x[i] = x[lengths[b] - 1 - i];
+            x[lengths[b] - 1 - i] = kept;
+        }
+    graph_forward(&t.graph, &t.state);
+    for (int64_t b = 0; b < s.B; b++)
+        for (int64_t i = 0; i < lengths[b]; i++)
+            expect_close(tensor_real(t.net.logits) + (b * s.T + i) * s.V, before + (b * s.T + lengths[b] - 1 - i) * s.V,
+                         s.V, 64 * REAL_EPSILON, "reversed logits");
+    free(before);
+    trial_close(&t);
+}
+END_TEST
+
+/* Every position is decoded from the last row in use: a causal net's earlier padding-free rows cannot be copied through. */
+START_TEST(the_auto_encoder_sees_one_vector) {
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = mixers[0];
+    s.readout = READOUT_DECODED;
+    trial_open(&t, &s, 8);
+    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
+    for (int64_t b = 0; b < s.B; b++) lengths[b] = 4;
+    graph_forward(&t.graph, &t.state);
+    real *before = copy_reals(t.net.logits->data, tensor_count(t.net.logits));
+    tokens[5] = (tokens[5] + 1) % 11; /* behind the last row in use */
+    graph_forward(&t.graph, &t.state);
+    expect_same_bits(t.net.logits->data, before, tensor_count(t.net.logits), "logits");
+    tokens[3] = (tokens[3] + 1) % 11; /* the last one: changes every position of its sequence, and no other sequence */
+    graph_forward(&t.graph, &t.state);
+    const real *now = t.net.logits->data;
+    for (int64_t i = 0; i < s.T; i++)
+        ck_assert_int_ne(memcmp(now + i * s.V, before + i * s.V, sizeof(real) * (size_t)s.V), 0);
+    expect_same_bits(now + s.T * s.V, before + s.T * s.V, (s.B - 1) * s.T * s.V, "logits of other sequences");
+    free(before);
+    trial_close(&t);
+}
+END_TEST
+
+START_TEST(each_backbone_declares_its_parameters) {
+    static const struct {
+        int kind;
+        const char *has[4], *lacks[4];
+    } cases[] = {
+        {BACKBONE_MAD_LM, {"norm.weight", "layers.1.mlp_norm.weight", "head.bias"}, {"layers.0.mlp.weight"}},
+        {BACKBONE_SLICE, {"layers.1.mlp.weight", "layers.0.norm.bias"}, {"norm.weight", "layers.0.mlp_gate.weight"}},
+        {BACKBONE_SLICE_GLU, {"layers.1.mlp_gate.weight", "layers.0.mlp.bias"}, {"norm.weight"}},
+        {BACKBONE_STACKED, {"layers.1.mixer.v.weight"}, {"layers.0.norm.weight", "norm.weight", "layers.0.mlp.weight"}},
+    };
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = mixers[0];
+    s.kind = cases[_i].kind;
+    trial_open(&t, &s, 9);
+    ck_assert_int_eq(cases[_i].kind, _i);
+    for (int i = 0; i < 4; i++) {
+        if (cases[_i].has[i]) ck_assert_msg(params_find(&t.params, cases[_i].has[i]), "no %s", cases[_i].has[i]);
+        if (cases[_i].lacks[i]) ck_assert_msg(!params_find(&t.params, cases[_i].lacks[i]), "a %s", cases[_i].lacks[i]);
+    }
+    trial_close(&t);
+}
+END_TEST
+
+Suite *check_backbone(void);
+Suite *check_backbone(void) {
+    Suite *suite = suite_create("backbone");
+    TCase *tests = tcase_create("backbone");
+    tcase_add_checked_fixture(tests, start_kernels, NULL);
+    if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
+    tcase_add_loop_test(tests, padding_does_not_matter, 0, 8);
+    tcase_add_test(tests, both_directions_are_alike);
+    tcase_add_test(tests, the_auto_encoder_sees_one_vector);
+    tcase_add_loop_test(tests, each_backbone_declares_its_parameters, 0, KINDS);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
