@@ -41,10 +41,11 @@ struct graph {
     int n_calls, calls_capacity;
     struct tensor **tensors;
     int n_tensors, tensors_capacity;
-    struct tensor *root;    /* where the backward walk starts */
-    struct tensor *lengths; /* ids (B), tokens in use of each sequence, for what is recorded; NULL: all are */
-    char scope[128];        /* prefix of parameter names being declared */
-    size_t scope_ends[16];  /* its length before each push */
+    struct tensor *root;      /* where the backward walk starts */
+    struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for what is recorded; NULL: all are */
+    const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */
+    char scope[128];          /* prefix of parameter names being declared */
+    size_t scope_ends[16];    /* its length before each push */
     int scope_depth;
     struct plan_buffer *buffers;
     int n_buffers;

@@ -77,7 +77,7 @@ static void mark_active(struct graph *g) {
         bool reached = false, wanted = false;
         for (int j = 0; j < c->n_out; j++) reached |= tensor_base(c->out[j])->has_grad;
         for (int j = 0; j < c->n_in; j++) wanted |= wants_gradient(c, j);
-        c->active = reached && wanted && !c->op->mutates;
+        c->active = reached && wanted;
         if (!c->active) continue;
         struct tensor *first = tensor_base(c->out[0]);
         c->zero_dout = !first->has_grad;

@@ -94,6 +94,17 @@ struct tensor *l2norm(struct graph *g, struct tensor *x, double eps);
 /* RMSNorm of each head: x (rows,H*width), w [H][width] -> y as x. */
 struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps);
 
+/* Batch normalisation of x (B,T,D) over the rows in use: row t of sequence b is in use if first[t] < lengths[b] (first NULL:
+ * t < lengths[b]; lengths NULL: all are). Training graphs use the batch's mean and biased variance and move the running ones,
+ * running <- momentum running + (1 - momentum) batch; evaluation graphs use the running ones. All vectors [D]; mean and
+ * variance are parameters of the group PARAM_CONST that forward writes. `first` [T] lives as long as the graph. */
+struct batch_norm {
+    struct tensor *weight, *bias, *mean, *variance, *lengths;
+    const int32_t *first;
+    double eps, momentum;
+};
+struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_norm *p);
+
 /* Inverted dropout: y = x * keep/(1-p), keep regenerated from (seed, step, call index, element); the identity (x itself)
  * in evaluation graphs and for p == 0. */
 struct tensor *dropout(struct graph *g, struct tensor *x, double p);

@@ -8,6 +8,8 @@
  *              (structured-linear-cdes, spec/lru-slice-baselines.md 6)
  *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (section 9)
  *   stacked    x <- mixer(x), nothing around: its LSTM
+ *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1); Myosotis' block
+ *              in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running statistics with momentum .95
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each mixer (S4's way).
  *
  * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's auto-encoder,
@@ -28,11 +30,11 @@ const struct option backbone_options[] = {
      "channel mixer after each mixer (mad-lm)", 0},
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
      "pre-norm of each branch (mad-lm)", 0},
-    {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0, "mad-lm slice slice-glu stacked",
+    {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0, "mad-lm slice slice-glu stacked s5",
      "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
-    {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean",
-     "how one label a sequence is read out", 0},
+    {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top",
+     "one label a sequence: from the last row, the mean of rows, a tree's root", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "add a mixer on the reversed sequence", 0},
     {0}};
@@ -122,6 +124,31 @@ static struct tensor *slice_layer(struct graph *g, const struct backbone *b, con
     return dropout(g, norm(g, NORM_LAYER, "norm", add(g, z, branch)), b->dropout);
 }
 
+static struct tensor *batch_normed(struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    int64_t D = x->dims[2];
+    struct init zero = {.kind = INIT_ZERO}, one = {.kind = INIT_CONST, .a = 1};
+    struct batch_norm p = {.eps = NORM_EPS, .momentum = 0.95, .lengths = g->lengths, .first = g->row_first};
+    graph_scope_push(g, "norm");
+    p.weight = vector(g, "weight", D, one, AS_CONTRACT);
+    p.bias = vector(g, "bias", D, zero, AS_CONTRACT);
+    p.mean = graph_param(
+        g, &(struct param_spec){.name = "mean", .rank = 1, .dims = {D}, .group = PARAM_CONST, .init = zero});
+    p.variance = graph_param(
+        g, &(struct param_spec){.name = "variance", .rank = 1, .dims = {D}, .group = PARAM_CONST, .init = one});
+    graph_scope_pop(g);
+    return batch_norm(g, x, &p);
+}
+
+static struct tensor *s5_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                               struct tensor *x) {
+    if (!x) return NULL;
+    int64_t D = x->dims[2];
+    struct tensor *y = dropout(g, activate(g, mixer(g, b, choice, batch_normed(g, x)), ACT_SILU), b->dropout);
+    struct tensor *open = activate(g, affine(g, "glu", y, D, init_linear(D, 1)), ACT_SIGMOID);
+    return residual(g, b, x, mul(g, y, open));
+}
+
 static struct tensor *layer(struct graph *g, const struct backbone *b, const struct model_choice *choice, int64_t index,
                             struct tensor *x) {
     char name[40];
@@ -129,6 +156,8 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
     graph_scope_push(g, name);
     if (b->kind == BACKBONE_MAD_LM)
         x = mad_layer(g, b, choice, x);
+    else if (b->kind == BACKBONE_S5)
+        x = s5_layer(g, b, choice, x);
     else if (b->kind == BACKBONE_STACKED)
         x = dropout(g, mixer(g, b, choice, x), b->dropout);
     else
@@ -137,12 +166,21 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
     return x;
 }
 
-/* (B,nodes,D) -> (B,T,D) */
-static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t T) {
+/* (B,nodes,D) -> (B,n,D), rows from `from` on. */
+static struct tensor *some_rows(struct graph *g, struct tensor *x, int64_t from, int64_t n) {
     if (!x) return NULL;
     int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
-    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), 0, T * D);
-    return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, T, D}) : NULL;
+    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), from * D, n * D);
+    return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
+}
+
+/* (B,D): what one label a sequence is read from. The root of a tree is its last node. */
+static struct tensor *pooled(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
+    if (!x) return NULL;
+    int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
+    if (b->pool != POOL_TOP) return pool(g, nodes > T ? some_rows(g, x, 0, T) : x, g->lengths, (enum pooling)b->pool);
+    struct tensor *root = some_rows(g, x, nodes - 1, 1);
+    return root ? graph_reshape(g, root, 2, (int64_t[]){B, D}) : NULL;
 }
 
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
@@ -170,7 +208,7 @@ static void declare_inputs(struct net *net, struct graph *g, const struct backbo
     net->tokens = graph_input_ids(g, "tokens", 2, (int64_t[]){s->B, s->T}, (int32_t)s->vocab_in, false);
     net->targets =
         graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
-    if (s->readout != READOUT_POSITIONS || !net_causal(b, choice))
+    if (s->readout != READOUT_POSITIONS || !net_causal(b, choice) || b->kind == BACKBONE_S5)
         net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
     g->lengths = net->lengths;
 }
@@ -179,6 +217,9 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *b
                       const struct net_shape *shape, struct error *e) {
     struct dims dims = {shape->B, shape->T, b->dim};
     TRY(model_fit(choice, &dims, e));
+    if (b->pool == POOL_TOP && !choice->model->nodes)
+        return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean",
+                    choice->model->name);
     declare_inputs(net, g, b, choice, shape);
     bool mad = b->kind == BACKBONE_MAD_LM;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
@@ -189,14 +230,14 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *b
     struct tensor *x = embedding(g, net->tokens, table);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
-    if (dims.T > shape->T) x = first_rows(g, x, shape->T);
+    if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = some_rows(g, x, 0, shape->T);
     struct init init = init_linear(b->dim, 1);
     if (shape->readout == READOUT_DECODED) {
         x = decoded(g, b, x, shape->T);
         init = (struct init){.kind = INIT_NORMAL, .b = 0.02};
     }
     if (mad) x = norm(g, b->norm, "norm", x);
-    if (shape->readout == READOUT_SEQUENCE) x = pool(g, x, g->lengths, b->pool);
+    if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, x, shape->T);
     net->logits = affine(g, "head", x, shape->vocab_out, init);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);

@@ -27,7 +27,8 @@ struct model {
     int64_t (*state_floats)(const void *inst, const struct dims *d);
     /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of T
      * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` records
-     * (B,T,D) -> (B,nodes,D), the tokens first; it is called before the first layer. The head sees the tokens alone. */
+     * (B,T,D) -> (B,nodes,D), the tokens first, and says in g->row_first which rows have a token below them; it is called
+     * before the first layer. The head sees the tokens alone. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
 };
@@ -54,7 +55,8 @@ enum status model_fit(struct model_choice *choice, struct dims *d, struct error 
 
 enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
 enum norm_kind { NORM_RMS, NORM_LAYER };
-enum backbone_kind { BACKBONE_MAD_LM, BACKBONE_SLICE, BACKBONE_SLICE_GLU, BACKBONE_STACKED };
+enum { POOL_TOP = 2 }; /* of --pool, behind enum pooling: the root of a tree */
+enum backbone_kind { BACKBONE_MAD_LM, BACKBONE_SLICE, BACKBONE_SLICE_GLU, BACKBONE_STACKED, BACKBONE_S5 };
 
 struct backbone {
     int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */

@@ -137,19 +137,22 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
     struct tree t = {o->arity, o->levels, 0};
     if (!x) return NULL;
     int64_t T = x->dims[1], D = x->dims[2], leaves = leaves_of_tree(&t), all = tree_nodes(&t), width = leaves;
-    int32_t *which = arena_alloc(&g->host, (size_t)(all - T) * sizeof *which);
+    int32_t *which = arena_alloc(&g->host, (size_t)(2 * all - T) * sizeof *which), *first = which + all - T;
     if (!which) {
         graph_fail(g, ST_FAIL, "myosotis: no memory for %" PRId64 " nodes", all);
         return NULL;
     }
-    for (int64_t v = T, level = 0, end = leaves; v < all; v++) {
-        if (v == end) {
+    for (int64_t v = 0, level = 0, begin = 0, below = 1; v < all; v++) { /* `below` leaves under a node of the level */
+        if (v == begin + width) {
+            begin = v;
             level++;
             width /= t.arity;
-            end += width;
+            below *= t.arity;
         }
-        which[v - T] = (int32_t)(level - 1);
+        if (v >= T) which[v - T] = (int32_t)(level - 1);
+        first[v] = (int32_t)((v - begin) * below);
     }
+    g->row_first = first;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "nodes",
                                                                .rank = 2,
                                                                .dims = {t.levels - 1, D},

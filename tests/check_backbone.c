@@ -9,7 +9,7 @@
 static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
 static const char *const mixers[] = {"bdlru:m=2,blocks=4", "myosotis:heads=3"};
 
-enum { KINDS = 4, READOUTS = 3 };
+enum { KINDS = 5, READOUTS = 3 };
 
 START_TEST(gradients_match_central_differences) {
     struct trial t;
@@ -18,7 +18,7 @@ START_TEST(gradients_match_central_differences) {
     s.kind = _i / 2 % KINDS;
     s.readout = (enum readout)(_i / 2 / KINDS % READOUTS);
     s.bidirectional = _i / 2 / KINDS / READOUTS;
-    s.pool = _i % 2;
+    s.pool = _i % 2 ? _i / 2 % 3 : _i / 2 % 2; /* top: of trees */
     s.dropout = 0.1;
     trial_open(&t, &s, 5);
     expect_gradients(&t, (uint64_t)_i);
@@ -33,8 +33,8 @@ START_TEST(padding_does_not_matter) {
     s.model = mixers[_i % 2];
     s.readout = READOUT_SEQUENCE;
     s.bidirectional = _i / 2 % 2;
-    s.pool = _i / 4;
-    s.kind = _i % KINDS;
+    s.pool = _i % 2 && _i / 4 % 2 ? POOL_TOP : _i / 4 % 2;
+    s.kind = _i / 8;
     trial_open(&t, &s, 6);
     int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
     int64_t n = tensor_count(t.net.logits);
@@ -119,6 +119,48 @@ START_TEST(the_auto_encoder_sees_one_vector) {
 }
 END_TEST
 
+/* The running statistics approach the batch's, training graph and evaluation graph then agree; rows without a token below
+ * them count in neither: the same sequences in a batch with an empty one give the same statistics. */
+START_TEST(batch_norm_counts_rows_in_use) {
+    struct trial full, padded;
+    struct trial_shape s = small;
+    s.model = mixers[1];
+    s.kind = BACKBONE_S5;
+    s.layers = 1;
+    s.readout = READOUT_SEQUENCE;
+    trial_open(&full, &s, 10);
+    s.B = 4;
+    trial_open(&padded, &s, 10);
+    for (int64_t b = 0; b < 4; b++) tensor_i32(padded.net.lengths)[b] = b < 3 ? 6 - (int32_t)b : 0;
+    for (int64_t b = 0; b < 3; b++) {
+        tensor_i32(full.net.lengths)[b] = 6 - (int32_t)b;
+        memcpy(tensor_i32(padded.net.tokens) + b * s.T, tensor_i32(full.net.tokens) + b * s.T, 6 * sizeof(int32_t));
+    }
+    for (int step = 0; step < 300; step++) {
+        graph_forward(&full.graph, &full.state);
+        graph_forward(&padded.graph, &padded.state);
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "layers.0.norm.variance" : "layers.0.norm.mean";
+        const struct param *a = params_find(&full.params, name), *b = params_find(&padded.params, name);
+        ck_assert(a && b);
+        expect_close(padded.params.value + b->offset, full.params.value + a->offset, s.D, 16 * REAL_EPSILON, name);
+    }
+    expect_close(tensor_real(padded.net.logits), tensor_real(full.net.logits), 3 * s.V, 64 * REAL_EPSILON, "logits");
+    struct trial eval;
+    s.B = 3;
+    s.evaluation = true;
+    trial_open(&eval, &s, 10);
+    memcpy(eval.params.value, full.params.value, (size_t)full.params.floats * sizeof(real));
+    memcpy(tensor_i32(eval.net.lengths), tensor_i32(full.net.lengths), 3 * sizeof(int32_t));
+    graph_forward(&eval.graph, &eval.state);
+    expect_close(tensor_real(eval.net.logits), tensor_real(full.net.logits), 3 * s.V, 1e-4, "evaluation"); /* .95^300 */
+    trial_close(&eval);
+    trial_close(&padded);
+    trial_close(&full);
+}
+END_TEST
+
 START_TEST(each_backbone_declares_its_parameters) {
     static const struct {
         int kind;
@@ -128,6 +170,7 @@ START_TEST(each_backbone_declares_its_parameters) {
         {BACKBONE_SLICE, {"layers.1.mlp.weight", "layers.0.norm.bias"}, {"norm.weight", "layers.0.mlp_gate.weight"}},
         {BACKBONE_SLICE_GLU, {"layers.1.mlp_gate.weight", "layers.0.mlp.bias"}, {"norm.weight"}},
         {BACKBONE_STACKED, {"layers.1.mixer.v.weight"}, {"layers.0.norm.weight", "norm.weight", "layers.0.mlp.weight"}},
+        {BACKBONE_S5, {"layers.1.glu.weight", "layers.0.norm.variance"}, {"norm.weight", "layers.0.mlp.w1.weight"}},
     };
     struct trial t;
     struct trial_shape s = small;
@@ -149,9 +192,10 @@ Suite *check_backbone(void) {
     TCase *tests = tcase_create("backbone");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
-    tcase_add_loop_test(tests, padding_does_not_matter, 0, 8);
+    tcase_add_loop_test(tests, padding_does_not_matter, 0, 2 * 2 * 2 * KINDS);
     tcase_add_test(tests, both_directions_are_alike);
     tcase_add_test(tests, the_auto_encoder_sees_one_vector);
+    tcase_add_test(tests, batch_norm_counts_rows_in_use);
     tcase_add_loop_test(tests, each_backbone_declares_its_parameters, 0, KINDS);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,0 +1,170 @@
+/* batch_norm.c - batch normalisation over the rows in use of a batch: the op and its kernel.
+ *
+ *   training:    mu, v = mean and biased variance of x over the N rows in use;  running <- m running + (1 - m) batch
+ *   evaluation:  mu, v = the running ones
+ *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                                    (Ioffe & Szegedy 2015, Alg. 1 and 2)
+ * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
+ * Without a row in use the batch counts as mean 0, variance 1, and the running ones stay. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/dense.h"
+
+enum { X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS, INPUTS };
+
+struct batch_norm_attr {
+    double eps, momentum;
+    const int32_t *first;
+};
+
+struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_norm *p) {
+    struct batch_norm_attr attr = {.eps = p->eps, .momentum = p->momentum, .first = p->first};
+    struct tensor *in[INPUTS] = {x, p->weight, p->bias, p->mean, p->variance, p->lengths};
+    return record1(g, &op_batch_norm, &attr, sizeof attr, in, INPUTS);
+}
+
+static void batch_norm_infer(struct graph *g, struct call *c) {
+    const struct batch_norm_attr *a = c->attr;
+    const struct tensor *x = c->in[X], *n = c->in[LENGTHS];
+    static const char *const names[] = {"x", "the weight", "the bias", "the mean", "the variance"};
+    if (!infer_present(g, c, LENGTHS)) return;
+    for (int i = WEIGHT; i < LENGTHS; i++)
+        if (!infer_vector(g, c, x, c->in[i], names[i])) return;
+    if (x->rank != 3)
+        graph_fail(g, ST_USAGE, "batch_norm: x has rank %d, expected 3 (B,T,D)", x->rank);
+    else if (n && (n->rank != 1 || n->dims[0] != x->dims[0]))
+        graph_fail(g, ST_USAGE, "batch_norm: %" PRId64 " lengths do not fit %" PRId64 " sequences", tensor_count(n),
+                   x->dims[0]);
+    else if (!(a->eps >= 0) || !(a->momentum >= 0 && a->momentum <= 1))
+        graph_fail(g, ST_USAGE, "batch_norm: eps is %g and momentum %g, expected at least 0, and 0 to 1", a->eps,
+                   a->momentum);
+    else
+        graph_output(g, c, DT_REAL, 3, x->dims);
+}
+
+static struct cost batch_norm_cost(const struct call *c, enum pass pass) {
+    double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
+    if (pass == PASS_FORWARD) return (struct cost){6 * n, sizeof(real) * (2 * n + 4 * D)};
+    return (struct cost){14 * n, sizeof(real) * (3 * n + 4 * D)};
+}
+
+static bool batch_norm_example(struct graph *g, int64_t n, int variant) {
+    static const int32_t first[] = {0, 1, 2, 0, 2};
+    if (variant > 2) return false;
+    int64_t T = variant == 1 ? 5 : n + 2, D = variant == 1 ? n : 3;
+    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){4, T, D}, true);
+    struct batch_norm p = {.eps = 0.1, .momentum = 0.9};
+    p.weight = graph_input(g, "w", 1, &D, true);
+    p.bias = graph_input(g, "b", 1, &D, true);
+    p.mean = graph_input(g, "mean", 1, &D, false);
+    p.variance = graph_input(g, "variance", 1, &D, false);
+    if (variant) p.lengths = graph_input_ids(g, "lengths", 1, (int64_t[]){4}, variant == 1 ? 4 : (int32_t)T + 1, false);
+    if (variant == 1) p.first = first;
+    batch_norm(g, x, &p);
+    return true;
+}
+
+const struct op op_batch_norm = {
+    .name = "batch_norm",
+    .maths = "y = (x - mean) * rsqrt(var + eps) * w + b over the rows in use of the batch",
+    .source = "Ioffe & Szegedy 2015, arXiv 1502.03167, Alg. 1 and 2",
+    .needs_in = 1 << X | 1 << WEIGHT | 1 << LENGTHS,
+    .mutates = 1 << MEAN | 1 << VARIANCE,
+    .infer = batch_norm_infer,
+    .cost = batch_norm_cost,
+    .example = batch_norm_example,
+};
+
+/* Row r of all sequences' rows. */
+static bool in_use(const struct call *c, int64_t r) {
+    const struct batch_norm_attr *a = c->attr;
+    int64_t T = c->in[X]->dims[1], t = r % T;
+    return !c->in[LENGTHS] || (a->first ? a->first[t] : t) < tensor_i32(c->in[LENGTHS])[r / T];
+}
+
+/* Mean and variance of the rows in use into mean[D], variance[D]; their number. */
+static int64_t batch_statistics(const struct call *c, double *mean, double *variance) {
+    int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]), n = 0;
+    const real *x = tensor_real(c->in[X]);
+    for (int64_t d = 0; d < D; d++) mean[d] = variance[d] = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        if (!in_use(c, r)) continue;
+        n++;
+        for (int64_t d = 0; d < D; d++) mean[d] += x[r * D + d];
+    }
+    for (int64_t d = 0; n && d < D; d++) mean[d] /= (double)n;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < D && in_use(c, r); d++)
+            variance[d] += (x[r * D + d] - mean[d]) * (x[r * D + d] - mean[d]);
+    for (int64_t d = 0; d < D; d++) variance[d] = n ? variance[d] / (double)n : 1;
+    return n;
+}
+
+static void update_running(const struct call *c, const double *mean, const double *variance) {
+    double m = ((const struct batch_norm_attr *)c->attr)->momentum;
+    real *run_mean = tensor_real(c->in[MEAN]), *run_variance = tensor_real(c->in[VARIANCE]);
+    for (int64_t d = 0; d < tensor_count(c->in[MEAN]); d++) {
+        run_mean[d] = (real)(m * run_mean[d] + (1 - m) * mean[d]);
+        run_variance[d] = (real)(m * run_variance[d] + (1 - m) * variance[d]);
+    }
+}
+
+/* Forward: mean, variance. Backward: also two sums. */
+static size_t batch_norm_ref_workspace(const struct call *c, enum pass pass) {
+    return (size_t)tensor_cols(c->in[X]) * (pass == PASS_FORWARD ? 2 : 4) * sizeof(double);
+}
+
+static void batch_norm_ref_forward(const struct call *c, const struct exec *exec) {
+    const struct batch_norm_attr *a = c->attr;
+    int64_t n = tensor_count(c->in[X]), D = tensor_cols(c->in[X]);
+    double *mean = c->scratch[PASS_FORWARD], *variance = mean + D;
+    if (!exec->training) {
+        for (int64_t d = 0; d < D; d++) {
+            mean[d] = tensor_real(c->in[MEAN])[d];
+            variance[d] = tensor_real(c->in[VARIANCE])[d];
+        }
+    } else if (batch_statistics(c, mean, variance) > 0) {
+        update_running(c, mean, variance);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t d = i % D;
+        double normal = (tensor_real(c->in[X])[i] - mean[d]) / sqrt(variance[d] + a->eps);
+        tensor_real(c->out[0])[i] = (real)(normal * tensor_real(c->in[WEIGHT])[d] + tensor_real(c->in[BIAS])[d]);
+    }
+}
+
+static void batch_norm_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    double eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    int64_t n = tensor_count(c->in[X]), D = tensor_cols(c->in[X]);
+    double *mean = c->scratch[PASS_BACKWARD], *variance = mean + D, *dy_sum = variance + D, *dyn_sum = dy_sum + D;
+    const real *x = tensor_real(c->in[X]), *w = tensor_real(c->in[WEIGHT]), *dy = call_dout(c, 0);
+    int64_t N = batch_statistics(c, mean, variance);
+    memset(dy_sum, 0, 2 * (size_t)D * sizeof *dy_sum);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t d = i % D;
+        dy_sum[d] += dy[i];
+        dyn_sum[d] += dy[i] * (x[i] - mean[d]) / sqrt(variance[d] + eps);
+    }
+    for (int64_t d = 0; d < D; d++) {
+        if (c->din[WEIGHT]) put(c->din[WEIGHT] + d, call_accumulates(c, WEIGHT), (real)dyn_sum[d]);
+        if (c->din[BIAS]) put(c->din[BIAS] + d, call_accumulates(c, BIAS), (real)dy_sum[d]);
+    }
+    for (int64_t i = 0; c->din[X] && i < n; i++) {
+        int64_t d = i % D;
+        double q = 1 / sqrt(variance[d] + eps), normal = (x[i] - mean[d]) * q;
+        double through = in_use(c, i / D) ? (dy_sum[d] + normal * dyn_sum[d]) / (double)N : 0;
+        put(c->din[X] + i, call_accumulates(c, X), (real)(q * w[d] * (dy[i] - through)));
+    }
+}
+
+const struct kernel kernel_batch_norm_ref = {
+    .name = "batch_norm_ref",
+    .op = &op_batch_norm,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = batch_norm_ref_workspace,
+    .forward = batch_norm_ref_forward,
+    .backward = batch_norm_ref_backward,
+};
