@@ -10,7 +10,8 @@
 #define GUARD_BYTE 0xA5
 #define HUGE_PAGE  (2u << 20)
 
-/* With guards on, each allocation is [header: bytes of payload][payload][guard]; the header is one ARENA_ALIGN. */
+/* With guards on, each allocation is [header: bytes asked for][those bytes][guard, up to the next unit and one zone more];
+ * the header is one ARENA_ALIGN. */
 
 static size_t round_up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
@@ -45,8 +46,8 @@ void *arena_alloc(struct arena *a, size_t bytes) {
     char *start = a->base + a->used;
     a->used += total;
     if (!a->guards) return start;
-    memcpy(start, &payload, sizeof payload);
-    memset(start + ARENA_ALIGN + payload, GUARD_BYTE, ARENA_GUARD);
+    memcpy(start, &bytes, sizeof bytes);
+    memset(start + ARENA_ALIGN + bytes, GUARD_BYTE, payload - bytes + ARENA_GUARD);
     return start + ARENA_ALIGN;
 }
 
@@ -68,11 +69,12 @@ void arena_release(struct arena *a, size_t mark) {
 bool arena_guards_intact(const struct arena *a) {
     if (!a->guards || !a->base) return true;
     for (size_t at = 0; at < a->used;) {
-        size_t payload;
-        memcpy(&payload, a->base + at, sizeof payload);
-        if (payload > a->used - at - ARENA_ALIGN - ARENA_GUARD) return false; /* the header itself was overwritten */
-        const unsigned char *guard = (const unsigned char *)a->base + at + ARENA_ALIGN + payload;
-        for (int i = 0; i < ARENA_GUARD; i++)
+        size_t bytes;
+        memcpy(&bytes, a->base + at, sizeof bytes);
+        if (bytes > a->used - at - ARENA_ALIGN - ARENA_GUARD) return false; /* the header itself was overwritten */
+        size_t payload = round_up(bytes ? bytes : 1, ARENA_ALIGN);
+        const unsigned char *guard = (const unsigned char *)a->base + at + ARENA_ALIGN + bytes;
+        for (size_t i = 0; i < payload - bytes + ARENA_GUARD; i++)
             if (guard[i] != GUARD_BYTE) return false;
         at += ARENA_ALIGN + payload + ARENA_GUARD;
     }

@@ -27,7 +27,7 @@ struct graph_options {
 
 /* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. */
 struct plan_buffer {
-    size_t bytes, offset;
+    size_t used, bytes, offset; /* asked for; rounded up to whole units */
     int first, last;
 };
 

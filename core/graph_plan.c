@@ -63,7 +63,7 @@ static enum status choose_kernels(struct graph *g, struct error *e) {
 static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, int last) {
     struct plan_buffer *b = &g->buffers[g->n_buffers++];
     *b = (struct plan_buffer){
-        .bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, .first = first, .last = last};
+        .used = bytes, .bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, .first = first, .last = last};
     return b;
 }
 
@@ -294,12 +294,20 @@ void plan_seed_gradients(struct graph *g) {
 
 /* --- guards ------------------------------------------------------------------------------------------------------------ */
 
+/* A buffer's guard zone begins right behind the bytes that were asked for. */
+static unsigned char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
+    *bytes = b->bytes - b->used + ARENA_GUARD;
+    return (unsigned char *)g->memory.base + b->offset + b->used;
+}
+
 void plan_before(struct graph *g, int time) {
     for (int i = 0; i < g->n_buffers; i++) {
         struct plan_buffer *b = &g->buffers[i];
         if (b->first != time) continue;
-        memset(g->memory.base + b->offset, POISON_BYTE, b->bytes);
-        memset(g->memory.base + b->offset + b->bytes, GUARD_BYTE, ARENA_GUARD);
+        size_t bytes;
+        unsigned char *guard = guard_zone(g, b, &bytes);
+        memset(g->memory.base + b->offset, POISON_BYTE, b->used);
+        memset(guard, GUARD_BYTE, bytes);
     }
 }
 
@@ -307,8 +315,9 @@ void plan_after(struct graph *g, int time, int index) {
     for (int i = 0; i < g->n_buffers; i++) {
         const struct plan_buffer *b = &g->buffers[i];
         if (time < b->first || time > b->last) continue;
-        const unsigned char *guard = (const unsigned char *)g->memory.base + b->offset + b->bytes;
-        for (int j = 0; j < ARENA_GUARD; j++)
+        size_t bytes;
+        const unsigned char *guard = guard_zone(g, b, &bytes);
+        for (size_t j = 0; j < bytes; j++)
             if (guard[j] != GUARD_BYTE && g->first_guard_failure < 0) g->first_guard_failure = index;
     }
 }

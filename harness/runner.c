@@ -30,8 +30,8 @@ struct job {
     struct setup *setup; /* NULL = idle */
     pid_t pid;
     int fd;
-    bool timed_out;
-    double began;
+    bool timed_out, limited;
+    double began, deadline; /* when it must end as by a budget; INFINITY without a limit */
     char started[32];
     struct message last;
 };
@@ -40,8 +40,9 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
-    int done, total, failed;
-    bool write_failed, stopping, limited, terminal;
+    int started, done, total, failed;
+    bool write_failed, stopping, terminal;
+    const struct setup *longest; /* the run that was started first */
     double began, last_line;
     double work_total, work_done; /* planned FLOPs, for the ETA */
     struct error first_error;
@@ -126,6 +127,27 @@ static void say(const struct runner *r, const char *format, ...) {
 
 /* --- the parent ---------------------------------------------------------------------------------------------------------------- */
 
+static bool is_running(const struct runner *r, const struct setup *setup) {
+    for (int i = 0; i < r->options->jobs; i++)
+        if (r->jobs[i].setup == setup) return true;
+    return false;
+}
+
+/* Under a limit the longest run may use all of the time (with one job half of it), so that the hardest question gets an
+ * answer; each other run has an equal share of what is left, so that every model has a row. */
+static double deadline_of(struct runner *r, const struct setup *setup) {
+    double limit = r->options->limit_s, now = time_now_s();
+    if (limit <= 0) return INFINITY;
+    double end = r->began + limit;
+    int waiting = r->total - r->started++, jobs = r->options->jobs;
+    if (!r->longest) {
+        r->longest = setup;
+        return jobs > 1 || waiting == 1 ? end : r->began + limit / 2;
+    }
+    int workers = jobs > 1 && is_running(r, r->longest) ? jobs - 1 : jobs;
+    return fmin(end, now + (end - now) * fmin(1, (double)workers / waiting));
+}
+
 static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -146,7 +168,8 @@ static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
         fail(&r->first_error, ST_FAIL, "cannot start a process for a run: %s", strerror(errno));
         return false;
     }
-    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s()};
+    *j = (struct job){
+        .setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s(), .deadline = deadline_of(r, setup)};
     time_now_text(j->started, sizeof j->started);
     return true;
 }
@@ -211,12 +234,18 @@ static void stop_jobs(struct runner *r) {
         if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGTERM);
 }
 
-/* The time of the whole bench is over: what runs is tested and recorded as it stands. */
+static bool limit_reached(const struct runner *r) {
+    return r->options->limit_s > 0 && time_now_s() - r->began >= r->options->limit_s;
+}
+
+/* A run whose time is over is tested and recorded as it stands. */
 static void limit_jobs(struct runner *r) {
-    if (r->limited || r->options->limit_s <= 0 || time_now_s() - r->began < r->options->limit_s) return;
-    r->limited = true;
-    for (int i = 0; i < r->options->jobs; i++)
-        if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGUSR1);
+    for (int i = 0; i < r->options->jobs; i++) {
+        struct job *j = &r->jobs[i];
+        if (!j->setup || j->limited || time_now_s() < j->deadline) continue;
+        j->limited = true;
+        kill(j->pid, SIGUSR1);
+    }
 }
 
 static int wait_for_news(struct runner *r) {
@@ -284,8 +313,8 @@ static int select_waiting(struct runner *r, struct setup **waiting) {
 /* Returns the number of runs that never started. */
 static int run_waiting(struct runner *r, struct setup **waiting, int n) {
     int next = 0, busy = 1;
-    while ((busy || next < n) && !((r->stopping || r->limited || r->write_failed) && !busy)) {
-        for (int i = 0; i < r->options->jobs && next < n && !r->stopping && !r->limited && !r->write_failed; i++)
+    while ((busy || next < n) && !((r->stopping || limit_reached(r) || r->write_failed) && !busy)) {
+        for (int i = 0; i < r->options->jobs && next < n && !r->stopping && !limit_reached(r) && !r->write_failed; i++)
             if (!r->jobs[i].setup && !start_job(r, &r->jobs[i], waiting[next++])) r->write_failed = true;
         busy = wait_for_news(r);
         if (signal_received()) stop_jobs(r);

@@ -21,6 +21,7 @@
 
 static char folder[SCRATCH_BYTES], log_path[SCRATCH_BYTES + 8];
 static const char *last_flag; /* one more flag for the next bench, or NULL */
+static const char *seeds = "10", *epochs = "20";
 
 static void set_up(void) {
     scratch_make(folder);
@@ -55,7 +56,7 @@ static pid_t start_bench(const char *out, rlim_t file_limit) {
         setrlimit(RLIMIT_FSIZE, &limit);
     }
     execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models",
-          MODELS, "--seeds", "10", "--jobs", "2", "--epochs", "20", "--checkpoint-every", "0.05s", "--no-plots",
+          MODELS, "--seeds", seeds, "--jobs", "2", "--epochs", epochs, "--checkpoint-every", "0.05s", "--no-plots",
           "--out", out, last_flag, NULL);
     _exit(127);
 }
@@ -178,7 +179,7 @@ START_TEST(a_full_disk_is_an_error_and_earlier_results_stay) {
 END_TEST
 
 START_TEST(the_limit_records_what_runs_and_leaves_the_rest_for_next_time) {
-    last_flag = "--limit=0.4s";
+    last_flag = "--limit=0.1s";
     int status = wait_for(start_bench(folder, 0));
     ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
     int first = valid_records();
@@ -187,6 +188,22 @@ START_TEST(the_limit_records_what_runs_and_leaves_the_rest_for_next_time) {
     last_flag = NULL;
     ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
     ck_assert_int_eq(valid_records(), RUNS);
+}
+END_TEST
+
+/* Runs that would take hours: the first may use the whole limit, the others have shares of it, and all have a row. */
+START_TEST(a_limit_is_shared_so_that_every_run_has_a_row) {
+    char path[SCRATCH_BYTES + 16];
+    glob_t found;
+    last_flag = "--limit=4s";
+    seeds = "2";
+    epochs = "1000000";
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_ptr_null(strstr(log_text(), "did not start"));
+    snprintf(path, sizeof path, "%s/runs/*/*.json", folder);
+    ck_assert_int_eq(glob(path, 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 4);
+    globfree(&found);
 }
 END_TEST
 
@@ -221,6 +238,7 @@ Suite *check_bench(void) {
     tcase_add_test(c, a_second_bench_runs_nothing);
     tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);
     tcase_add_test(c, a_full_disk_is_an_error_and_earlier_results_stay);
+    tcase_add_test(c, a_limit_is_shared_so_that_every_run_has_a_row);
     tcase_add_test(c, the_limit_records_what_runs_and_leaves_the_rest_for_next_time);
     tcase_add_test(c, an_unwritable_output_is_said_before_training);
     tcase_add_test(c, ctrl_c_saves_and_the_same_command_goes_on);

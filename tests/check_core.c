@@ -62,16 +62,17 @@ START_TEST(arena_release_gives_back_to_the_mark) {
 END_TEST
 
 START_TEST(arena_guards_find_an_overrun) {
-    for (size_t n = 0; n < 3; n++) { /* behind the first, a middle and the last allocation */
+    for (size_t n = 0; n < 6; n++) { /* behind the first, a middle and the last allocation, of whole units and not */
+        size_t bytes = n < 3 ? 128 : 101;
         struct arena a = {.guards = true};
         ck_assert_int_eq(arena_reserve(&a, 1 << 16, NULL), ST_OK);
         char *p[3];
         for (int i = 0; i < 3; i++) {
-            p[i] = arena_alloc(&a, 128);
-            memset(p[i], 0x5a, 128);
+            p[i] = arena_alloc(&a, bytes);
+            memset(p[i], 0x5a, bytes);
         }
         ck_assert(arena_guards_intact(&a));
-        p[n][128] = 1;
+        p[n % 3][bytes] = 1;
         ck_assert(!arena_guards_intact(&a));
         arena_free(&a);
     }
