@@ -15,20 +15,30 @@ struct scores {
     int64_t sequences, scored;
 };
 
-struct metrics {
-    int64_t vocab;
-    int64_t *truths, *hits, *wrong; /* per class, of the current batch; on the arena */
-    double loss_sum, macro_sum;
+struct counts {
     int64_t scored, right, sequences, sequences_right, last_right;
 };
 
-/* Tables for `vocab` classes on `arena`. ST_FAIL when it is full. */
-enum status metrics_create(struct metrics *m, int64_t vocab, struct arena *arena, struct error *e);
+struct metrics {
+    int64_t vocab, longest;
+    int64_t *truths, *hits, *wrong; /* per class, of the current batch; on the arena */
+    struct counts *by_length;       /* [longest + 1]; on the arena */
+    struct counts all;
+    double loss_sum, macro_sum;
+};
+
+/* Tables for `vocab` classes and sequences of at most `longest` on `arena`: metrics_bytes. ST_FAIL when it is full. */
+size_t metrics_bytes(int64_t vocab, int64_t longest);
+enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, struct arena *arena, struct error *e);
 void metrics_reset(struct metrics *m);
 
-/* One batch: targets and predictions (rows x T), rows in use first; loss is the mean over its scored positions. */
-void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predictions, int64_t rows, int64_t T,
-                 double loss);
+/* One batch: targets and predictions (rows x labels), rows in use first; lengths of the sequences; loss is the mean over
+ * its scored positions. */
+void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predictions, const int32_t *lengths,
+                 int64_t rows, int64_t labels, double loss);
+
+/* Accuracies of the sequences of one length; loss and macro accuracy are not known by length: NAN. */
+struct scores metrics_of_length(const struct metrics *m, int64_t length);
 
 struct scores metrics_scores(const struct metrics *m);
 

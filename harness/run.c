@@ -337,11 +337,39 @@ static void fill_environment(struct run *row) {
     row->attempt = 1;
 }
 
+static struct eval_point evaluation(const struct running *r, const struct scores *s, int64_t length) {
+    return (struct eval_point){.step = r->trainer.best_step,
+                               .split = SPLIT_TEST,
+                               .length = length,
+                               .n = s->sequences,
+                               .loss = s->loss,
+                               .acc = s->acc,
+                               .macro_acc = s->macro_acc,
+                               .seq_acc = s->seq_acc,
+                               .last_acc = s->last_acc};
+}
+
+/* The test split, and where its sequences differ in length each length by itself (difficulty "length"). The caller's to
+ * free; NULL without memory. */
+static struct eval_point *list_evaluations(const struct running *r, int64_t *n) {
+    const struct metrics *m = &r->trainer.metrics; /* the test split was evaluated last */
+    struct eval_point *list = calloc((size_t)m->longest + 2, sizeof *list);
+    if (!list) return NULL;
+    list[0] = evaluation(r, &r->test, task_length(&r->trainer.setup->task.shape, SPLIT_TEST));
+    *n = 1;
+    for (int64_t length = 0; length <= m->longest; length++) {
+        struct scores s = metrics_of_length(m, length);
+        if (s.sequences == 0 || s.sequences == r->test.sequences) continue;
+        list[*n] = evaluation(r, &s, length);
+        snprintf(list[(*n)++].difficulty, sizeof list->difficulty, "length");
+    }
+    return list;
+}
+
 static enum status write_record(struct running *r, struct run *row, struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
     if (!record) return fail(e, ST_FAIL, "no memory for the run record");
     const struct setup *s = r->trainer.setup;
-    const struct task_shape *shape = &s->task.shape;
     record_init(record);
     fill_setup(s, &record->run);
     fill_results(r, &record->run);
@@ -353,19 +381,13 @@ static enum status write_record(struct running *r, struct run *row, struct error
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
     record->curve = r->progress.curve;
     record->n_curve = r->progress.n_curve;
-    struct eval_point test = {.step = r->trainer.best_step,
-                              .split = SPLIT_TEST,
-                              .length = task_length(shape, SPLIT_TEST),
-                              .n = shape->examples[SPLIT_TEST],
-                              .loss = r->test.loss,
-                              .acc = r->test.acc,
-                              .macro_acc = r->test.macro_acc,
-                              .seq_acc = r->test.seq_acc,
-                              .last_acc = r->test.last_acc};
-    record->evals = &test;
-    record->n_evals = r->status == RUN_OK;
+    if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals))) {
+        free(record);
+        return fail(e, ST_FAIL, "no memory for the evaluations of the run");
+    }
     enum status status = record_write(s->config.out, record, e);
     if (row) *row = record->run;
+    free(record->evals);
     free(record);
     return status;
 }

@@ -16,6 +16,7 @@ struct trainer {
     struct net train_net, eval_net;
     struct step_state state;
     struct metrics metrics;
+    int32_t *lengths;  /* of the sequences of the batch that was filled last, [batch] */
     struct arena host; /* segments, metric tables, the best parameters so far */
     real *best;        /* copy of params.value at best_step */
     int64_t best_step; /* -1 = none yet */

@@ -70,11 +70,15 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(build_net(t, &t->eval, &t->eval_net, false, e));
     TRY(params_reserve(&t->params, true, e));
     size_t best_bytes = (size_t)t->params.floats * sizeof(real);
-    size_t tables = 3 * (size_t)setup->task.shape.vocab_out * sizeof(int64_t) +
-                    (size_t)(t->params.n + 1) * sizeof(struct adamw_segment);
-    TRY(arena_reserve(&t->host, best_bytes + tables + 4096, e));
+    const struct task_shape *shape = &setup->task.shape;
+    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T;
+    size_t lengths = (size_t)setup->config.batch * sizeof *t->lengths;
+    size_t segments = (size_t)(t->params.n + 1) * sizeof(struct adamw_segment);
+    TRY(arena_reserve(&t->host, best_bytes + metrics_bytes(shape->vocab_out, longest) + lengths + segments + 4096, e));
     t->best = arena_alloc(&t->host, best_bytes);
-    TRY(metrics_create(&t->metrics, setup->task.shape.vocab_out, &t->host, e));
+    t->lengths = arena_alloc(&t->host, lengths);
+    if (!t->best || !t->lengths) return fail(e, ST_FAIL, "no memory for the best parameters");
+    TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
     TRY(graph_plan(&t->train, e));
     TRY(graph_plan(&t->eval, e));
     TRY(build_update(t, e));
@@ -94,29 +98,28 @@ void trainer_free(struct trainer *t) {
 
 /* Examples order(first..first+B) of a split into the net's inputs; rows past the end are filled with ignored targets.
  * Returns the rows in use. */
-static int64_t fill_batch(const struct trainer *t, const struct net *net, enum split split, int64_t first,
-                          int64_t epoch) {
+static int64_t fill_batch(struct trainer *t, const struct net *net, enum split split, int64_t first, int64_t epoch) {
     const struct setup *s = t->setup;
     const struct task_shape *shape = &s->task.shape;
     int64_t B = s->config.batch, T = task_length(shape, split), labels = task_targets(shape, split);
     int64_t n = shape->examples[split], rows = n - first < B ? n - first : B;
     int32_t *tokens = tensor_i32(net->tokens), *targets = tensor_i32(net->targets);
-    int32_t *lengths = net->lengths ? tensor_i32(net->lengths) : NULL;
 #pragma omp parallel for schedule(static) if (B * T > 16384)
     for (int64_t b = 0; b < B; b++) {
         struct example x = {.tokens = tokens + b * T, .targets = targets + b * labels};
         for (int64_t i = 0; i < labels; i++) x.targets[i] = IGNORED;
         if (b >= rows) {
             memset(x.tokens, 0, (size_t)T * sizeof *x.tokens);
-            if (lengths) lengths[b] = 0;
+            t->lengths[b] = 0;
             continue;
         }
         uint64_t index = (uint64_t)(first + b);
         if (split == SPLIT_TRAIN)
             index = permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, index, (uint64_t)n);
         s->task.task->fill(s->task.inst, split, (int64_t)index, &x);
-        if (lengths) lengths[b] = x.length;
+        t->lengths[b] = x.length;
     }
+    if (net->lengths) memcpy(net->lengths->data, t->lengths, (size_t)B * sizeof *t->lengths);
     return rows;
 }
 
@@ -145,8 +148,8 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
     for (int64_t first = 0; first < n; first += B) {
         int64_t rows = fill_batch(t, &t->eval_net, split, first, 0);
         graph_forward(&t->eval, &t->state);
-        metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), rows, labels,
-                    (double)tensor_real(t->eval_net.loss)[0]);
+        metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), t->lengths, rows,
+                    labels, (double)tensor_real(t->eval_net.loss)[0]);
     }
     *scores = metrics_scores(&t->metrics);
     t->eval_s += time_now_s() - start;

@@ -113,8 +113,10 @@ const struct op op_adamw = {
 
 void begin_step(struct step_state *state, const struct step_attr *attr, double loss, double sum_of_squares) {
     state->loss = loss;
-    state->loss_sum += loss;
-    state->loss_steps++;
+    if (isfinite(loss)) { /* the mean of a diverged run is that of its finite losses */
+        state->loss_sum += loss;
+        state->loss_steps++;
+    }
     state->grad_norm = sqrt(sum_of_squares);
     state->lr = schedule_rate(&attr->schedule, state->step);
     if (state->frozen || (isfinite(loss) && isfinite(sum_of_squares))) return;
