@@ -223,10 +223,7 @@ static enum status publish(struct bench *b, struct error *e) {
         if (status == ST_OK) status = machines_export(out, &machine, e);
         if (status == ST_OK) status = report_print(&set, &filter, REPORT_TERM, out, stdout, e);
         if (status == ST_OK) printf("%s\n", b->profile->note);
-        if (status == ST_OK && !b->flags.no_plots) {
-            status = report_plot(&set, &filter, "accuracy", out, e);
-            if (status == ST_OK) status = report_plot(&set, &filter, "table", out, e);
-        }
+        if (status == ST_OK && !b->flags.no_plots) status = report_plot(&set, &filter, NULL, out, e);
         records_free(&set);
     }
     free(cells);

@@ -56,12 +56,7 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     const char *kind = NULL;
     TRY(load(&command_plot, plot_options, &flags, argc, argv, &kind, &set, e));
     struct report_filter filter = filter_of(&flags);
-    enum status status = ST_OK;
-    if (!kind || !strcmp(kind, "accuracy")) status = report_plot(&set, &filter, "accuracy", flags.out, e);
-    if (status == ST_OK && (!kind || !strcmp(kind, "table")))
-        status = report_plot(&set, &filter, "table", flags.out, e);
-    if (kind && strcmp(kind, "accuracy") && strcmp(kind, "table"))
-        status = fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
+    enum status status = report_plot(&set, &filter, kind, flags.out, e);
     records_free(&set);
     return status;
 }
@@ -70,7 +65,8 @@ const struct command command_report = {.name = "report",
                                        .usage = "report [--format term|md|latex|csv] [flags]",
                                        .summary = "print the table of the run records, export the CSV files",
                                        .run = run_report};
-const struct command command_plot = {.name = "plot",
-                                     .usage = "plot [accuracy|table] [flags]",
-                                     .summary = "draw accuracy over steps, and the table as bars (SVG and PNG)",
-                                     .run = run_plot};
+const struct command command_plot = {
+    .name = "plot",
+    .usage = "plot [accuracy|table|length] [flags]",
+    .summary = "draw accuracy over steps, the table as bars, accuracy by length (SVG and PNG)",
+    .run = run_plot};

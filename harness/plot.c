@@ -1,4 +1,4 @@
-/* plot.c - accuracy over steps, and the table as bars, through gnuplot.
+/* plot.c - accuracy over steps, the table as bars, accuracy by test length, through gnuplot.
  *
  * A complete script is written beside the output: settings, then the text of plots/KIND.gp. Names reach gnuplot only as
  * single-quoted strings drawn without enhanced text, numbers through a data file; gnuplot is started without a shell. */
@@ -15,7 +15,7 @@
 #include "harness/files.h"
 #include "harness/report_rows.h"
 
-const char *const plot_kinds = "accuracy table";
+const char *const plot_kinds = "accuracy table length";
 
 #define GNUPLOT_MISSING 127 /* exit code of a child that could not start it, as a shell's */
 
@@ -175,6 +175,74 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t) {
     print_setting(script, "interval", least < 5 ? "seeds, min to max" : "95 % interval");
 }
 
+/* --- accuracy by length --------------------------------------------------------------------------------------------- */
+
+/* Neighbouring lengths share a point, so that it rests on some dozens of sequences. */
+#define LENGTH_BIN 8
+
+static bool by_length(const struct eval_point *p) {
+    return strcmp(p->difficulty, "length") == 0;
+}
+
+static bool has_lengths(const struct report_table *t) {
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n; i++)
+            for (int64_t j = 0; j < t->rows[k].chosen[i]->n_evals; j++)
+                if (by_length(&t->rows[k].chosen[i]->evals[j])) return true;
+    return false;
+}
+
+/* Mean accuracy of all seeds' sequences of the lengths in a bin, weighted by their number; NAN without any. */
+static double accuracy_in_bin(const struct report_row *row, int64_t bin) {
+    double sum = 0, n = 0;
+    for (int i = 0; i < row->n; i++)
+        for (int64_t j = 0; j < row->chosen[i]->n_evals; j++) {
+            const struct eval_point *p = &row->chosen[i]->evals[j];
+            if (!by_length(p) || p->length / LENGTH_BIN != bin) continue;
+            sum += p->acc * (double)p->n;
+            n += (double)p->n;
+        }
+    return n > 0 ? sum / n : NAN;
+}
+
+static void print_lengths(FILE *script, FILE *data, const struct report_table *t) {
+    for (int k = 0; k < t->n_rows; k++) {
+        int lines = 0;
+        int64_t bins = t->rows[k].n ? t->rows[k].chosen[0]->run.len_test / LENGTH_BIN + 1 : 0;
+        for (int64_t bin = 0; bin < bins; bin++) {
+            double value = accuracy_in_bin(&t->rows[k], bin);
+            if (!isfinite(value)) continue;
+            fprintf(data, "%g\t", ((double)bin + 0.5) * LENGTH_BIN);
+            print_number(data, value, "\n");
+            lines++;
+        }
+        if (lines == 0) fputs("0\tNaN\n", data);
+        fputs("\n\n", data);
+    }
+    char metric[64];
+    snprintf(metric, sizeof metric, "test %s", metric_name(t));
+    print_settings(script, t, "accuracy by length", "mean over seeds, eight neighbouring lengths a point");
+    print_setting(script, "metric", metric);
+    fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
+            (long long)t->rows[0].run->len_train);
+}
+
+/* --- kinds ---------------------------------------------------------------------------------------------------------- */
+
+static bool always(const struct report_table *t) {
+    (void)t;
+    return true;
+}
+
+static const struct plot_kind {
+    const char *name;
+    void (*print)(FILE *script, FILE *data, const struct report_table *t);
+    bool (*applies)(const struct report_table *t);
+} kinds[] = {
+    {"accuracy", print_accuracy, always}, {"table", print_bars, always}, {"length", print_lengths, has_lengths}};
+
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
+
 /* --- running gnuplot ------------------------------------------------------------------------------------------------ */
 
 /* Runs it in `folder`, what it says going to the file `log`; returns its exit code, or -1. */
@@ -304,18 +372,18 @@ static enum status plot_streams(const char *out, const char *stem, const char *k
     return status;
 }
 
-static enum status plot_one(const struct report_tables *tables, int i, const char *kind, const char *out,
+static enum status plot_one(const struct report_tables *tables, int i, const struct plot_kind *kind, const char *out,
                             struct error *e) {
     char stem[256], *settings = NULL, *numbers = NULL;
     size_t settings_size, numbers_size;
-    make_stem(tables, i, kind, stem, sizeof stem);
+    make_stem(tables, i, kind->name, stem, sizeof stem);
     FILE *script = open_memstream(&settings, &settings_size), *data = open_memstream(&numbers, &numbers_size);
-    if (script && data) (strcmp(kind, "table") == 0 ? print_bars : print_accuracy)(script, data, &tables->list[i]);
+    if (script && data) kind->print(script, data, &tables->list[i]);
     bool whole = script && data;
     if (script) whole = fclose(script) == 0 && whole;
     if (data) whole = fclose(data) == 0 && whole;
     enum status status =
-        whole ? plot_streams(out, stem, kind, settings, numbers, e) : fail(e, ST_FAIL, "no memory to plot");
+        whole ? plot_streams(out, stem, kind->name, settings, numbers, e) : fail(e, ST_FAIL, "no memory to plot");
     free(settings);
     free(numbers);
     return status;
@@ -323,16 +391,22 @@ static enum status plot_one(const struct report_tables *tables, int i, const cha
 
 enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
                         const char *out, struct error *e) {
-    static const char *const kinds[] = {"accuracy", "table"};
     struct report_tables tables;
-    if (kind && strcmp(kind, kinds[0]) != 0 && strcmp(kind, kinds[1]) != 0)
-        return fail(e, ST_USAGE, "there is no plot %s; there are: %s", kind, plot_kinds);
+    bool known = !kind;
+    for (size_t k = 0; k < N_KINDS; k++) known = known || strcmp(kind, kinds[k].name) == 0;
+    if (!known) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
     TRY(report_summary(set, out, e));
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = ST_OK;
+    int drawn = 0;
     for (int i = 0; i < tables.n && status == ST_OK; i++)
-        for (int k = 0; k < 2 && status == ST_OK; k++)
-            if (!kind || strcmp(kind, kinds[k]) == 0) status = plot_one(&tables, i, kinds[k], out, e);
+        for (size_t k = 0; k < N_KINDS && status == ST_OK; k++) {
+            if ((kind && strcmp(kind, kinds[k].name) != 0) || !kinds[k].applies(&tables.list[i])) continue;
+            status = plot_one(&tables, i, &kinds[k], out, e);
+            drawn++;
+        }
+    if (status == ST_OK && tables.n > 0 && drawn == 0)
+        status = fail(e, ST_USAGE, "no run here was tested at several lengths, so there is no plot by length");
     report_tables_free(&tables);
     return status;
 }

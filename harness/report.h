@@ -26,12 +26,13 @@ enum status report_print(const struct record_set *set, const struct report_filte
 enum status report_summary(const struct record_set *set, const char *out, struct error *e);
 
 /* Writes plots with gnuplot, run without a shell: kind "table" OUT/<task>-table.{svg,png}, "accuracy"
- * OUT/<task>-accuracy.{svg,png}, NULL both; also OUT/summary.csv. <task> is the name in front of the ':', followed by
+ * OUT/<task>-accuracy.{svg,png}, "length" OUT/<task>-length.{svg,png} of tables whose runs were tested at several lengths,
+ * NULL all that apply; also OUT/summary.csv. <task> is the name in front of the ':', followed by
  * the profile, the task's options or both where the filter passes several tables of that name; characters other than
  * letters, digits and . _ = , + become '-'.
  * ST_USAGE: unknown kind; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
 enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
                         const char *out, struct error *e);
-extern const char *const plot_kinds; /* "accuracy table" */
+extern const char *const plot_kinds; /* "accuracy table length" */
 
 #endif

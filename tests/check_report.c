@@ -498,6 +498,24 @@ START_TEST(plots_are_drawn_and_nothing_else_is_left) {
 }
 END_TEST
 
+START_TEST(lengths_are_plotted_where_there_are_several) {
+    static struct eval_point evals[5] = {{.step = 9, .split = SPLIT_TEST, .length = 32, .n = 40, .acc = 0.5}};
+    for (int i = 1; i < 5; i++) {
+        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 8 * i + i, .n = 10, .acc = 0.25 * i};
+        strcpy(evals[i].difficulty, "length");
+    }
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
+    records[set.n - 1].run.len_test = 32;
+    ck_assert_int_eq(report_plot(&set, NULL, "length", out, &problem), ST_USAGE);
+    ck_holds(problem.text, "several lengths");
+    records[set.n - 1].evals = evals;
+    records[set.n - 1].n_evals = 5;
+    ck_ok(report_plot(&set, NULL, "length", out, &problem));
+    ck_is_image("s5-length.svg");
+    ck_is_image("s5-length.png");
+}
+END_TEST
+
 START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
     struct run *run =
         add_run("a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@;swiglu", 1e-3, 0, 0.5, 0.5);
@@ -560,6 +578,7 @@ Suite *check_report(void) {
         markdown_and_latex_escape_what_they_must,
         summary_csv_has_the_rows_numbers,
         plots_are_drawn_and_nothing_else_is_left,
+        lengths_are_plotted_where_there_are_several,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
         tables_of_one_task_have_plots_of_their_own,
         without_gnuplot_the_sentence_says_what_to_install,
