@@ -123,11 +123,19 @@ static double run_flops(const struct setup *s) {
     return flops * (double)s->steps;
 }
 
+static double bench_limit(const struct bench *b) {
+    return b->flags.limit > 0 ? b->flags.limit : b->profile->limit_s;
+}
+
+/* The limit of the whole bench is a budget of each run, and thereby part of what the run is: a record that the limit ended
+ * does not pass for one of a bench without it. */
 static enum status add_run(struct bench *b, const char *task, const char *model, double rate, int64_t seed,
                            struct error *e) {
     struct config config = b->args.config;
+    double limit = bench_limit(b);
     config.lr = rate;
     config.seed = seed;
+    if (limit > 0 && (config.budget == 0 || config.budget > limit)) config.budget = limit;
     struct setup *s = setup_make(&config, task, model, e);
     if (!s) return e->status;
     s->flops = run_flops(s);
@@ -194,7 +202,8 @@ static double gemm_rate(void) {
 static void announce(const struct bench *b, int jobs) {
     double flops = 0, rate = 0.6 * gemm_rate(); /* a step reaches about this share of the GEMM rate */
     for (int i = 0; i < b->plan.n; i++) flops += b->plan.setups[i]->flops;
-    double seconds = flops / (rate * 1e9) / jobs;
+    double seconds = flops / (rate * 1e9) / jobs, limit = bench_limit(b);
+    if (limit > 0 && seconds > limit) seconds = limit;
     const char *unit = seconds < 90 ? "seconds" : seconds < 5400 ? "minutes" : seconds < 129600 ? "hours" : "days";
     double per = seconds < 90 ? 1 : seconds < 5400 ? 60 : seconds < 129600 ? 3600 : 86400;
     fprintf(stderr,
@@ -234,7 +243,7 @@ static enum status run_plan(struct bench *b, struct error *e) {
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, left = 0;
     struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : cores,
                                      .timeout_s = b->flags.timeout,
-                                     .limit_s = b->flags.limit > 0 ? b->flags.limit : b->profile->limit_s,
+                                     .limit_s = bench_limit(b),
                                      .quiet = b->args.config.quiet,
                                      .retry_failed = b->flags.retry_failed};
     if (b->flags.dry_run) {
