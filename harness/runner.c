@@ -87,8 +87,9 @@ static double time_left(const struct runner *r) {
         if (j->setup && j->last.progress.steps)
             done += j->setup->flops * (double)j->last.progress.step / (double)j->last.progress.steps;
     }
-    double elapsed = time_now_s() - r->began;
-    return done > 0 ? elapsed * (r->work_total - done) / done : NAN;
+    double elapsed = time_now_s() - r->began, limit = r->options->limit_s;
+    double left = done > 0 ? elapsed * (r->work_total - done) / done : NAN;
+    return limit > 0 ? fmin(left, limit - elapsed) : left;
 }
 
 static void show_line(struct runner *r) {
