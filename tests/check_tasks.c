@@ -51,6 +51,25 @@ START_TEST(names_are_unique) {
 }
 END_TEST
 
+/* The example's inputs and targets are in range; one assertion a row, because libcheck notes each one in a file. */
+static void check_example_ranges(const char *name, const struct task_shape *s, enum split split,
+                                 const struct example *x) {
+    int64_t scored = 0, scored_padding = 0, T = task_length(s, split);
+    for (int64_t t = 0; x->tokens && t < T; t++)
+        if (x->tokens[t] < 0 || x->tokens[t] >= s->vocab_in) ck_abort_msg("%s: input %d", name, x->tokens[t]);
+    for (int64_t t = 0; x->values && t < T * s->channels; t++)
+        if (!isfinite((double)x->values[t])) ck_abort_msg("%s: input %g", name, (double)x->values[t]);
+    for (int64_t t = 0; t < task_targets(s, split); t++) {
+        int32_t y = x->targets[t];
+        if (y == IGNORED) continue;
+        if (y < 0 || y >= s->vocab_out) ck_abort_msg("%s: target %d", name, y);
+        scored++;
+        scored_padding += !s->per_sequence && t >= x->length;
+    }
+    ck_assert_msg(scored > 0, "%s: nothing to score", name);
+    ck_assert_msg(scored_padding == 0, "%s scores padding", name);
+}
+
 static void check_ranges(const char *name) {
     struct task_choice c;
     open_task(&c, name, 1);
@@ -59,19 +78,8 @@ static void check_ranges(const char *name) {
     for (int split = 0; split < SPLIT_COUNT; split++)
         for (int k = 0; k < 200; k++) {
             fill_example(&c, (enum split)split, spread(s, (enum split)split, k, 200), -7, &x);
-            int64_t T = task_length(s, (enum split)split);
-            ck_assert(1 <= x.length && x.length <= T);
-            int scored = 0;
-            for (int64_t t = 0; x.tokens && t < T; t++)
-                ck_assert_msg(0 <= x.tokens[t] && x.tokens[t] < s->vocab_in, "%s: input %d", name, x.tokens[t]);
-            for (int64_t t = 0; x.values && t < T * s->channels; t++) ck_assert(isfinite((double)x.values[t]));
-            for (int64_t t = 0; t < task_targets(s, (enum split)split); t++) {
-                int32_t y = x.targets[t];
-                ck_assert_msg(y == IGNORED || (0 <= y && y < s->vocab_out), "%s: target %d", name, y);
-                ck_assert_msg(y == IGNORED || s->per_sequence || t < x.length, "%s scores padding", name);
-                scored += y != IGNORED;
-            }
-            ck_assert_msg(scored > 0, "%s: nothing to score", name);
+            ck_assert(1 <= x.length && x.length <= task_length(s, (enum split)split));
+            check_example_ranges(name, s, (enum split)split, &x);
         }
     free_example(&x);
 }

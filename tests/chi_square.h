@@ -13,4 +13,28 @@ static inline double chi_square_z(const int64_t *count, int bins, int64_t draws)
     return (cbrt(sum / (bins - 1)) - (1 - unit)) / sqrt(unit);
 }
 
+/* The same of bins with the given shares, which sum to 1. Bins that expect fewer than 5 are counted as one. */
+static inline double chi_square_shares_z(const int64_t *count, const double *share, int bins, int64_t draws) {
+    double sum = 0, rest = 0, rest_expected = 0;
+    int used = 0;
+    for (int i = 0; i < bins; i++) {
+        double expected = share[i] * (double)draws, deviation = (double)count[i] - expected;
+        if (expected < 5) {
+            rest += deviation;
+            rest_expected += expected;
+        } else {
+            sum += deviation * deviation / expected;
+            used++;
+        }
+    }
+    if (rest_expected > 0) {
+        sum += rest * rest / rest_expected;
+        used++;
+    } else if (rest != 0) {
+        return INFINITY; /* something that cannot happen did */
+    }
+    double unit = 2.0 / (9.0 * (used - 1));
+    return (cbrt(sum / (used - 1)) - (1 - unit)) / sqrt(unit);
+}
+
 #endif

@@ -1,0 +1,233 @@
+/* listops.c - ListOps of the Long Range Arena: the value of a nested prefix expression over digits.
+ *
+ *   node at depth d (root 1)   with probability 1/4, if d < depth: an operator on 2..arity nodes of depth d + 1
+ *                              else a digit; leaves are the common case, although the source calls 1/4 the probability
+ *                              of a value
+ *   operators                  MAX, MIN, SM (sum mod 10), MED (median; of an even number of arguments the mean of the
+ *                              middle two, rounded down)
+ *   accepted                   min_length < tokens < max_length, both strict; about 8% of the roots
+ *
+ *   [MAX 3 [MIN 4 1 ] 0 ] -> 3        every token in front of the eos is one of the 15 symbols
+ *
+ * Nangia and Bowman 2018, in the distribution of Tay et al. 2021 (google-research/long-range-arena), which rejects
+ * duplicates. An expression of more than 500 tokens takes over 1600 random bits, so 100 000 of them repeat with a
+ * probability below 1e-400 and nothing is looked up here; settings with short expressions do repeat, across splits as
+ * well. file=DIR takes the released files instead. */
+#include "tasks/task.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/philox.h"
+#include "tasks/listops_operation.h"
+#include "tasks/listops_tsv.h"
+
+#define MAX_DEPTH    32
+#define MAX_TOKENS   65536
+#define PROBE_HITS   10      /* expressions that open wants to see accepted .. */
+#define PROBE_TOKENS 4000000 /* .. among this many tokens: an example takes a few milliseconds at most */
+
+struct listops {
+    char file[OPTION_TEXT];
+    int64_t depth, arity, min_length, max_length;
+    int64_t wanted[SPLIT_COUNT]; /* 0 = auto */
+
+    /* made by open */
+    int64_t examples[SPLIT_COUNT];
+    struct listops_rows released[SPLIT_COUNT]; /* with file= */
+    uint64_t seed;
+};
+
+static const struct option options[] = {
+    {"file", OPT_TEXT_FIELD, offsetof(struct listops, file), "", 0, 0, NULL,
+     "folder of the released basic_train.tsv, basic_val.tsv and basic_test.tsv; none: generated", OPT_PLACE},
+    {"min_length", OPT_INT, offsetof(struct listops, min_length), "500", 0, MAX_TOKENS, NULL,
+     "generated expressions have more tokens", OPT_AXIS},
+    {"max_length", OPT_INT, offsetof(struct listops, max_length), "2000", 2, MAX_TOKENS, NULL,
+     "expressions have fewer tokens", OPT_AXIS},
+    {"depth", OPT_INT, offsetof(struct listops, depth), "10", 2, MAX_DEPTH, NULL,
+     "levels of a generated expression, digits included", OPT_AXIS},
+    {"arity", OPT_INT, offsetof(struct listops, arity), "10", 2, 1000, NULL, "most arguments of a generated operator",
+     OPT_AXIS},
+    {"n_train", OPT_INT, offsetof(struct listops, wanted[SPLIT_TRAIN]), "auto", 0, 1e12, NULL,
+     "training expressions; auto = 96000, or all of the file", OPT_AUTO | OPT_AXIS},
+    {"n_val", OPT_INT, offsetof(struct listops, wanted[SPLIT_VAL]), "auto", 0, 1e9, NULL,
+     "validation expressions; auto = 2000, or all of the file", OPT_AUTO},
+    {"n_test", OPT_INT, offsetof(struct listops, wanted[SPLIT_TEST]), "auto", 0, 1e9, NULL,
+     "test expressions; auto = 2000, or all of the file", OPT_AUTO},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+/* --- expressions -------------------------------------------------------------------------------------------------- */
+
+/* A tree while it is written, in the order of its tokens. */
+struct growth {
+    int64_t n;    /* tokens written */
+    int64_t owed; /* tokens that must follow at least: a digit for each missing argument, ']' for each open operator */
+    int level;    /* open operators */
+    struct operation open[MAX_DEPTH];
+    int64_t missing[MAX_DEPTH]; /* their arguments that have not begun */
+};
+
+static void open_operator(struct growth *g, const struct listops *w, struct rng *r, int32_t *tokens) {
+    int32_t name = LISTOPS_MAX + (int32_t)rng_below(r, 4);
+    int64_t arguments = 2 + (int64_t)rng_below(r, (uint64_t)(w->arity - 1));
+    tokens[g->n++] = name;
+    g->owed += arguments + 1;
+    g->missing[g->level] = arguments;
+    operation_start(&g->open[g->level++], name);
+}
+
+/* Hands a value to the innermost operator; closes the operators that this completes. Returns the value of the last one
+ * closed. */
+static int32_t hand_up(struct growth *g, int32_t value, int32_t *tokens) {
+    while (g->level > 0) {
+        struct operation *o = &g->open[g->level - 1];
+        operation_add(o, value);
+        if (g->missing[g->level - 1] > 0) return value;
+        value = operation_value(o);
+        tokens[g->n++] = LISTOPS_CLOSE;
+        g->owed--;
+        g->level--;
+    }
+    return value;
+}
+
+/* Draws one tree. Returns its tokens, fewer than max_length, and its value; or 0 as soon as it is certain to be longer.
+ * Nothing is written behind tokens[max_length - 2]. *drawn grows by the tokens written. */
+static int64_t grow(const struct listops *w, struct rng *r, int32_t *tokens, int32_t *value, int64_t *drawn) {
+    struct growth g;
+    g.n = 0;
+    g.level = 0;
+    g.owed = 1;
+    do {
+        if (g.n + g.owed >= w->max_length) break;
+        g.owed--;
+        if (g.level > 0) g.missing[g.level - 1]--;
+        if (g.level + 1 < w->depth && rng_below(r, 4) == 0) {
+            open_operator(&g, w, r, tokens);
+            continue;
+        }
+        int32_t digit = (int32_t)rng_below(r, 10);
+        tokens[g.n++] = LISTOPS_DIGIT + digit;
+        *value = hand_up(&g, digit, tokens);
+    } while (g.level > 0);
+    *drawn += g.n;
+    return g.owed == 0 ? g.n : 0;
+}
+
+/* The trees of one stream, one after the other, until one is accepted. */
+static int64_t draw_expression(const struct listops *w, struct rng *r, int32_t *tokens, int32_t *value) {
+    int64_t n, drawn = 0;
+    do n = grow(w, r, tokens, value, &drawn);
+    while (n == 0 || n <= w->min_length);
+    return n;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+/* That expressions of these lengths are frequent enough to be found by rejection. */
+static enum status check_lengths(const struct listops *w, struct arena *host, struct error *e) {
+    if (w->max_length < w->min_length + 2)
+        return fail(e, ST_USAGE,
+                    "listops: no length is more than min_length=%lld and less than max_length=%lld; expected a "
+                    "difference of at least 2",
+                    (long long)w->min_length, (long long)w->max_length);
+    size_t mark = arena_mark(host);
+    int32_t *tokens = arena_alloc(host, (size_t)w->max_length * sizeof *tokens);
+    if (!tokens)
+        return fail(e, ST_FAIL, "listops: no room for an expression of max_length=%lld tokens",
+                    (long long)w->max_length);
+    struct rng r = rng_at(0, STREAM_TABLE, 0);
+    int64_t drawn = 0, trees = 0, hits = 0;
+    int32_t value;
+    while (hits < PROBE_HITS && drawn < PROBE_TOKENS) {
+        int64_t n = grow(w, &r, tokens, &value, &drawn);
+        trees++;
+        hits += n > w->min_length;
+    }
+    arena_release(host, mark);
+    if (hits == PROBE_HITS) return ST_OK;
+    return fail(e, ST_USAGE,
+                "listops: of %lld random expressions with depth=%lld and arity=%lld only %lld have more than "
+                "min_length=%lld and fewer than max_length=%lld tokens; change one of the four",
+                (long long)trees, (long long)w->depth, (long long)w->arity, (long long)hits, (long long)w->min_length,
+                (long long)w->max_length);
+}
+
+static const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};
+
+static enum status open_generated(struct listops *w, struct arena *host, struct error *e) {
+    static const int64_t standard[SPLIT_COUNT] = {96000, 2000, 2000};
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        w->examples[split] = w->wanted[split] ? w->wanted[split] : standard[split];
+    return check_lengths(w, host, e);
+}
+
+static enum status open_file(struct listops *w, int split, struct arena *host, struct error *e) {
+    char path[OPTION_TEXT + 32];
+    snprintf(path, sizeof path, "%s/basic_%s.tsv", w->file, split_names[split]);
+    struct listops_rows *rows = &w->released[split];
+    TRY(listops_tsv_read(rows, path, w->max_length, host, e));
+    w->examples[split] = w->wanted[split] ? w->wanted[split] : rows->n;
+    if (w->examples[split] <= rows->n) return ST_OK;
+    return fail(e, ST_USAGE, "listops: n_%s=%lld, but %s holds only %lld expressions", split_names[split],
+                (long long)w->wanted[split], path, (long long)rows->n);
+}
+
+static enum status listops_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    struct listops *w = inst;
+    w->seed = seed;
+    if (!w->file[0]) return open_generated(w, host, e);
+    for (int split = 0; split < SPLIT_COUNT; split++) TRY(open_file(w, split, host, e));
+    return ST_OK;
+}
+
+/* --- the task ----------------------------------------------------------------------------------------------------- */
+
+/* The trivial answer is the commonest label: 0 and 9, which MIN and MAX make, have .17 each at the standard lengths. */
+static void listops_shape(const void *inst, struct task_shape *out) {
+    const struct listops *w = inst;
+    out->T = w->max_length; /* one token fewer, and the eos */
+    out->vocab_in = LISTOPS_VOCAB;
+    out->vocab_out = 10;
+    out->per_sequence = true;
+    out->needs_causal = false;
+    memcpy(out->examples, w->examples, sizeof out->examples);
+    out->chance = 0.1;
+    out->floor = 0.17;
+    out->solved = 0.99;
+    out->metric = "acc";
+}
+
+static void listops_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct listops *w = inst;
+    int64_t n;
+    if (w->file[0]) {
+        const struct listops_row *row = w->released[split].row[index];
+        n = row->length;
+        for (int64_t t = 0; t < n; t++) x->tokens[t] = row->tokens[t];
+        x->targets[0] = row->label;
+    } else {
+        /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
+        struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+        n = draw_expression(w, &r, x->tokens, &x->targets[0]);
+    }
+    x->tokens[n++] = LISTOPS_EOS;
+    x->length = (int32_t)n;
+    for (; n < w->max_length; n++) x->tokens[n] = LISTOPS_PAD;
+}
+
+_Static_assert(sizeof(struct listops) <= TASK_INST_BYTES, "the instance must fit its slot");
+
+const struct task task_listops = {
+    .name = "listops",
+    .summary = "value of a nested expression of MAX, MIN, MED and SM over digits (Long Range Arena, Tay et al. 2021)",
+    .suite = "lra",
+    .version = 1,
+    .options = options,
+    .inst_bytes = sizeof(struct listops),
+    .open = listops_open,
+    .shape = listops_shape,
+    .fill = listops_fill,
+};

@@ -1,0 +1,296 @@
+/* listops_tsv.c - see listops_tsv.h.
+ *
+ *   file        header, then lines; each ends in LF or CR LF
+ *   line        words separated by blanks, TAB, one digit
+ *   expression  digit | operator expression.. "]"      "(" and ")" anywhere between words
+ *
+ * One pass over a window of the file. A line is checked while it is read, in a buffer of the longest expression allowed
+ * and a stack of the deepest, and moves to the arena once its length is known. */
+#include "tasks/listops_tsv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tasks/listops_operation.h"
+
+#define WINDOW_BYTES 65536
+#define MAX_NESTED   64 /* operators; released files nest 9 deep */
+#define WORD_BYTES   16 /* longer than any word of the format, and what a message shows of another */
+#define END_OF_FILE  (-1)
+
+struct reader {
+    const char *file;
+    struct arena *arena;
+    struct error *e;
+    int64_t line;
+
+    const unsigned char *at, *end; /* not yet read, in memory */
+    unsigned char *window;         /* refilled from fd; NULL: the bytes in memory are all there is */
+    int fd, failure;               /* errno of a read that failed, 0 before */
+
+    /* the last word, and the byte that ended it */
+    char word[WORD_BYTES + 1];
+    int64_t word_bytes; /* of the word, those that did not fit included */
+    int stop;
+
+    /* the expression so far */
+    uint8_t *tokens; /* (max_length) */
+    int64_t n, max_length;
+    int64_t parentheses; /* open */
+    int level;           /* open operators */
+    bool complete;
+    int32_t value; /* if complete */
+    struct operation stack[MAX_NESTED];
+};
+
+/* --- bytes and words ---------------------------------------------------------------------------------------------- */
+
+static void refill(struct reader *r) {
+    ssize_t got;
+    do got = read(r->fd, r->window, WINDOW_BYTES);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) r->failure = errno;
+    r->at = r->window;
+    r->end = r->window + (got > 0 ? got : 0);
+}
+
+/* Whether no byte is left, or none can be read. */
+static bool exhausted(struct reader *r) {
+    if (r->at == r->end && r->window && !r->failure) refill(r);
+    return r->at == r->end;
+}
+
+static int next_byte(struct reader *r) {
+    return exhausted(r) ? END_OF_FILE : *r->at++;
+}
+
+/* Reads up to and with the next byte that ends a word. Control characters are kept as '?': no word has one. */
+static void next_word(struct reader *r) {
+    r->word_bytes = 0;
+    int c = next_byte(r);
+    for (; c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != END_OF_FILE; c = next_byte(r)) {
+        if (r->word_bytes < WORD_BYTES) r->word[r->word_bytes] = (char)(c < ' ' || c >= 127 ? '?' : c);
+        r->word_bytes++;
+    }
+    r->word[r->word_bytes < WORD_BYTES ? r->word_bytes : WORD_BYTES] = '\0';
+    r->stop = c;
+}
+
+static bool word_is(const struct reader *r, const char *text) {
+    return strcmp(r->word, text) == 0; /* a word cut short is longer than any text */
+}
+
+static const char *stop_name(int stop) {
+    switch (stop) {
+    case END_OF_FILE:
+        return "the end of the file";
+    case '\n':
+        return "the end of the line";
+    case '\r':
+        return "a carriage return";
+    case '\t':
+        return "a tab";
+    default:
+        return "a blank";
+    }
+}
+
+/* Says what was expected in place of the last word, or of the byte behind it if there is no word. */
+static enum status unexpected(const struct reader *r, const char *expected) {
+    if (r->failure)
+        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": cannot read on: %s", r->file, r->line, strerror(r->failure));
+    if (r->word_bytes == 0)
+        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected %s, found %s", r->file, r->line, expected,
+                    stop_name(r->stop));
+    return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected %s, found '%s%s'%s", r->file, r->line, expected, r->word,
+                r->word_bytes > WORD_BYTES ? ".." : "", r->stop == END_OF_FILE ? " and the end of the file" : "");
+}
+
+/* The line ends behind the last word: LF, or CR LF. */
+static enum status end_line(struct reader *r) {
+    if (r->stop == '\r') {
+        next_word(r);
+        if (r->word_bytes > 0 || r->stop != '\n') return unexpected(r, "a line feed behind the carriage return");
+    }
+    if (r->stop == '\n') return ST_OK;
+    r->word_bytes = 0; /* the word was right; its end is not */
+    return unexpected(r, "the end of the line");
+}
+
+/* --- expressions -------------------------------------------------------------------------------------------------- */
+
+static enum status add_token(struct reader *r, int id) {
+    if (r->complete)
+        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected a tab behind the complete expression, found '%s'",
+                    r->file, r->line, r->word);
+    if (r->n + 1 >= r->max_length)
+        return fail(r->e, ST_DATA,
+                    "%s, line %" PRId64 ": expected an expression of fewer than %" PRId64
+                    " tokens, found a longer one; raise max_length",
+                    r->file, r->line, r->max_length);
+    r->tokens[r->n++] = (uint8_t)id;
+    return ST_OK;
+}
+
+/* A finished subexpression: an argument of the innermost operator, or the whole. */
+static void add_value(struct reader *r, int32_t value) {
+    if (r->level > 0) {
+        operation_add(&r->stack[r->level - 1], value);
+        return;
+    }
+    r->complete = true;
+    r->value = value;
+}
+
+static enum status add_digit(struct reader *r, int32_t digit) {
+    TRY(add_token(r, LISTOPS_DIGIT + digit));
+    add_value(r, digit);
+    return ST_OK;
+}
+
+static enum status add_operator(struct reader *r, int32_t id) {
+    TRY(add_token(r, id));
+    if (r->level == MAX_NESTED)
+        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected at most %d nested operators, found one more",
+                    r->file, r->line, MAX_NESTED);
+    operation_start(&r->stack[r->level++], id);
+    return ST_OK;
+}
+
+static enum status close_operator(struct reader *r) {
+    TRY(add_token(r, LISTOPS_CLOSE));
+    if (r->level == 0) return unexpected(r, "an expression");
+    const struct operation *o = &r->stack[--r->level];
+    if (o->arguments == 0) return unexpected(r, "an argument of the operator");
+    add_value(r, operation_value(o));
+    return ST_OK;
+}
+
+static enum status add_word(struct reader *r) {
+    static const struct {
+        const char *text;
+        int32_t id;
+    } operators[] = {{"[MAX", LISTOPS_MAX}, {"[MED", LISTOPS_MED}, {"[MIN", LISTOPS_MIN}, {"[SM", LISTOPS_SM}};
+    if (word_is(r, "(")) {
+        r->parentheses++;
+        return ST_OK;
+    }
+    if (word_is(r, ")")) {
+        if (r->parentheses-- > 0) return ST_OK;
+        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected '(' before it, found ')'", r->file, r->line);
+    }
+    if (word_is(r, "]")) return close_operator(r);
+    if (r->word_bytes == 1 && r->word[0] >= '0' && r->word[0] <= '9') return add_digit(r, r->word[0] - '0');
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (word_is(r, operators[i].text)) return add_operator(r, operators[i].id);
+    return unexpected(r, "a digit or one of ( ) ] [MAX [MED [MIN [SM");
+}
+
+/* Up to and with the tab. */
+static enum status read_expression(struct reader *r) {
+    r->n = r->parentheses = r->level = 0;
+    r->complete = false;
+    do {
+        next_word(r);
+        if (r->word_bytes > 0) TRY(add_word(r));
+    } while (r->stop == ' ');
+    r->word_bytes = 0;
+    if (r->level > 0) return unexpected(r, "']' for each operator");
+    if (!r->complete) return unexpected(r, "an expression");
+    if (r->parentheses > 0) return unexpected(r, "')' for each '('");
+    if (r->stop != '\t') return unexpected(r, "a tab and the label");
+    return ST_OK;
+}
+
+static enum status read_label(struct reader *r) {
+    next_word(r);
+    if (r->word_bytes != 1 || r->word[0] < '0' || r->word[0] > '9') return unexpected(r, "a label from 0 to 9");
+    if (r->word[0] - '0' == r->value) return ST_OK;
+    return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected the value of the expression, %d, as its label, found %s",
+                r->file, r->line, r->value, r->word);
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+static enum status read_header(struct reader *r) {
+    r->line = 1;
+    next_word(r);
+    bool first = word_is(r, "Source") && r->stop == '\t';
+    if (first) next_word(r);
+    if (!first || !word_is(r, "Target")) return unexpected(r, "the header 'Source<TAB>Target'");
+    return end_line(r);
+}
+
+static enum status no_room(const struct reader *r) {
+    return fail(r->e, ST_FAIL, "%s, line %" PRId64 ": no room for more; the %zu MB for tables of a task are full",
+                r->file, r->line, r->arena->size >> 20);
+}
+
+/* The line that was read, at the end of the list; its place for the next one goes to *tail. */
+static enum status keep_row(struct reader *r, struct listops_row ***tail) {
+    struct listops_row *row = arena_alloc(r->arena, sizeof *row + (size_t)r->n);
+    if (!row) return no_room(r);
+    *row = (struct listops_row){.length = (int32_t)r->n, .label = r->value};
+    memcpy(row->tokens, r->tokens, (size_t)r->n);
+    **tail = row;
+    *tail = &row->next;
+    return ST_OK;
+}
+
+static enum status read_rows(struct reader *r, struct listops_rows *rows) {
+    struct listops_row *first = NULL, **tail = &first;
+    r->tokens = arena_alloc(r->arena, (size_t)r->max_length);
+    if (!r->tokens) return no_room(r);
+    TRY(read_header(r));
+    for (; !exhausted(r) || r->failure; rows->n++) {
+        r->line++;
+        TRY(read_expression(r));
+        TRY(read_label(r));
+        TRY(end_line(r));
+        TRY(keep_row(r, &tail));
+    }
+    if (rows->n == 0)
+        return fail(r->e, ST_DATA, "%s, line 2: expected an expression, found the end of the file", r->file);
+    rows->row = arena_alloc(r->arena, (size_t)rows->n * sizeof *rows->row);
+    if (!rows->row) return no_room(r);
+    int64_t i = 0;
+    for (const struct listops_row *row = first; row; row = row->next) rows->row[i++] = row;
+    return ST_OK;
+}
+
+enum status listops_tsv_parse(struct listops_rows *rows, const void *bytes, size_t size, const char *name,
+                              int64_t max_length, struct arena *arena, struct error *e) {
+    struct reader r = {.file = name, .arena = arena, .e = e, .line = 1, .fd = -1, .max_length = max_length};
+    r.at = bytes;
+    r.end = r.at + size;
+    *rows = (struct listops_rows){NULL, 0};
+    return read_rows(&r, rows);
+}
+
+/* An open file, which the caller closes. */
+static enum status read_file(struct listops_rows *rows, int fd, const char *path, int64_t max_length,
+                             struct arena *arena, struct error *e) {
+    struct reader r = {.file = path, .arena = arena, .e = e, .line = 1, .fd = fd, .max_length = max_length};
+    struct stat info;
+    if (fstat(fd, &info) != 0) return fail(e, ST_DATA, "cannot read %s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return fail(e, ST_DATA, "cannot read %s: it is not a regular file", path);
+    r.window = arena_alloc(arena, WINDOW_BYTES);
+    if (!r.window) return no_room(&r);
+    r.at = r.end = r.window;
+    return read_rows(&r, rows);
+}
+
+enum status listops_tsv_read(struct listops_rows *rows, const char *path, int64_t max_length, struct arena *arena,
+                             struct error *e) {
+    *rows = (struct listops_rows){NULL, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
+    if (fd < 0)
+        return fail(e, ST_DATA, "cannot open %s: %s; expected a file of the released ListOps", path, strerror(errno));
+    enum status status = read_file(rows, fd, path, max_length, arena, e);
+    close(fd);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* listops_tsv.h - reads the released files of ListOps: a line "Source<TAB>Target", then an expression and its value a
+ * line. Any file gives rows or one sentence; none is trusted. */
+#ifndef LRNN_TASKS_LISTOPS_TSV_H
+#define LRNN_TASKS_LISTOPS_TSV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+
+struct listops_row {
+    struct listops_row *next; /* in the file; NULL behind the last */
+    int32_t length;           /* tokens, at least 1 */
+    int32_t label;            /* 0..9: the value of the expression */
+    uint8_t tokens[];         /* LISTOPS_* ids, no eos */
+};
+
+struct listops_rows {
+    const struct listops_row **row; /* (n) */
+    int64_t n;                      /* at least 1 */
+};
+
+/* Reads a file, or its image in memory, onto the arena, which owns the rows (an error leaves what was read on it).
+ * Parentheses must balance and are dropped. ST_DATA, with `name` (path) and line: no such file, not a regular file, a
+ * line that is not of that form, an expression of `max_length` or more tokens or nested deeper than 64, a label that is
+ * not the expression's value, a file that ends within a line or holds no expression, a failure to read. ST_FAIL: the
+ * arena is full. */
+enum status listops_tsv_read(struct listops_rows *rows, const char *path, int64_t max_length, struct arena *arena,
+                             struct error *e);
+enum status listops_tsv_parse(struct listops_rows *rows, const void *bytes, size_t size, const char *name,
+                              int64_t max_length, struct arena *arena, struct error *e);
+
+#endif

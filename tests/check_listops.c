@@ -1,0 +1,782 @@
+/* check_listops.c - generated expressions, their distribution, and the reader of the released files (spec/tasks.md section
+ * 11, item 7). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/philox.h"
+#include "tasks/listops_operation.h"
+#include "tasks/listops_tsv.h"
+#include "tests/chi_square.h"
+#include "tests/scratch.h"
+#include "tests/task_examples.h"
+
+enum { EOS = 2, ZERO = 3, MAX = 13, MED, MIN, SM, CLOSE }; /* ids as the specification numbers them */
+
+/* --- the tests' own meaning of an expression ---------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
+static int apply(int operator, const int * values, int n) {
+    int sorted[1024] = {0}, sum = 0;
+    if (n < 1 || n > 1024) ck_abort_msg("an operator with %d arguments", n);
+    memcpy(sorted, values, (size_t)n * sizeof *values);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    for (int i = 0; i < n; i++) sum += values[i];
+    if (operator== MAX) return sorted[n - 1];
+    if (operator== MIN) return sorted[0];
+    if (operator== SM) return sum % 10;
+    return n % 2 ? sorted[n / 2] : (int)floor((sorted[n / 2 - 1] + sorted[n / 2]) / 2.0);
+}
+
+struct seen {
+    int deepest, most, fewest; /* levels; arguments of an operator */
+};
+
+/* The value of the expression that starts at *at, which moves behind it. */
+static int value_of(const int32_t **at, int level, struct seen *seen) {
+    int32_t token = *(*at)++;
+    if (level > seen->deepest) seen->deepest = level;
+    if (ZERO <= token && token < ZERO + 10) return token - ZERO;
+    if (token < MAX || token > SM) ck_abort_msg("%d begins no expression", token); /* an assertion each would be slow */
+    int values[1024], n = 0;
+    while (**at != CLOSE) values[n++] = value_of(at, level + 1, seen);
+    ++*at;
+    if (n > seen->most) seen->most = n;
+    if (n < seen->fewest) seen->fewest = n;
+    return apply(token, values, n);
+}
+
+/* --- operators ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(operators_have_the_values_of_the_specification) {
+    static const struct {
+        int32_t name;
+        const char *arguments;
+        int32_t value;
+    } rows[] = {
+        {MED, "12", 1},   {MED, "21", 1},   {MED, "19", 5},         {MED, "193", 3},        {MED, "1234", 2},
+        {MED, "7", 7},    {MED, "0099", 4}, {MED, "99999999", 9},   {MED, "98765432", 5},   {MAX, "353", 5},
+        {MAX, "0", 0},    {MIN, "353", 3},  {MIN, "9999999998", 8}, {SM, "9999999999", 0},  {SM, "99", 8},
+        {SM, "12345", 5}, {SM, "0", 0},     {MAX, "0123456789", 9}, {MIN, "0123456789", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct operation o;
+        int values[16], n = 0;
+        operation_start(&o, rows[i].name);
+        for (const char *digit = rows[i].arguments; *digit; digit++) {
+            operation_add(&o, *digit - '0');
+            values[n++] = *digit - '0';
+        }
+        ck_assert_msg(operation_value(&o) == rows[i].value, "%d of %s is %d, not %d", rows[i].name, rows[i].arguments,
+                      operation_value(&o), rows[i].value);
+        ck_assert_int_eq(apply(rows[i].name, values, n), rows[i].value);
+    }
+}
+END_TEST
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(impossible_options_are_refused) {
+    check_task_refused("listops:min_length=1999", "listops: no length is more than min_length=1999 and less than "
+                                                  "max_length=2000; expected a difference of at least 2");
+    check_task_refused("listops:max_length=400", "min_length=500|max_length=400");
+    check_task_refused("listops:depth=2", "random expressions with depth=2 and arity=10 only 0 have more than "
+                                          "min_length=500 and fewer than max_length=2000 tokens");
+    check_task_refused("listops:min_length=1,max_length=4", "only 0 have more than min_length=1 and fewer than");
+    check_task_refused("listops:depth=32", "depth=32 and arity=10 only 0"); /* trees end early or explode */
+    check_task_refused("listops:depth=1", "depth=1 is not a whole number from 2 to 32");
+    check_task_refused("listops:depth=33", "depth=33");
+    check_task_refused("listops:arity=1", "arity=1 is not a whole number from 2 to 1000");
+    check_task_refused("listops:max_length=100k", "max_length=100k");
+    check_task_refused("listops:length=100", "has no option 'length'");
+}
+END_TEST
+
+START_TEST(the_shape_is_that_of_the_specification) {
+    struct task_choice c;
+    open_task(&c, "listops", 1);
+    ck_assert(c.shape.T == 2000 && c.shape.vocab_in == 18 && c.shape.vocab_out == 10 && c.shape.per_sequence);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 96000);
+    ck_assert_int_eq(c.shape.examples[SPLIT_VAL], 2000);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TEST], 2000);
+    ck_assert(c.shape.chance == 0.1 && c.shape.floor == 0.17 && !c.shape.needs_causal);
+    open_task(&c, "listops:max_length=600,n_train=7,n_val=8,n_test=9", 1);
+    ck_assert(c.shape.T == 600 && c.shape.examples[SPLIT_TRAIN] == 7 && c.shape.examples[SPLIT_VAL] == 8 &&
+              c.shape.examples[SPLIT_TEST] == 9);
+}
+END_TEST
+
+START_TEST(a_full_arena_is_an_error_and_not_a_crash) {
+    struct task_choice c;
+    struct error e;
+    ck_assert_int_eq(task_parse(&c, "listops", &e), ST_OK);
+    task_host.fail_after = 1;
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_FAIL);
+    ck_assert_ptr_nonnull(strstr(e.text, "max_length=2000"));
+}
+END_TEST
+
+/* --- generated expressions ---------------------------------------------------------------------------------------- */
+
+static void check_expressions(const char *options, int n_each, int64_t min, int64_t max, struct seen *seen) {
+    char text[128];
+    struct task_choice c;
+    snprintf(text, sizeof text, "listops%s", options);
+    open_task(&c, text, 7);
+    struct example x = new_example(&c.shape);
+    *seen = (struct seen){0, 0, 1000};
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        for (int i = 0; i < n_each; i++) {
+            fill_example(&c, (enum split)split, i, -7, &x);
+            const int32_t *at = x.tokens;
+            ck_assert_int_eq(x.targets[0], value_of(&at, 1, seen));
+            ck_assert_int_eq(*at++, EOS);
+            ck_assert_int_eq(at - x.tokens, x.length);
+            ck_assert_msg(min < x.length - 1 && x.length - 1 < max, "%s: %d tokens", text, x.length - 1);
+            int64_t t = x.length;
+            while (t < c.shape.T && x.tokens[t] == 0) t++;
+            ck_assert_int_eq(t, c.shape.T);
+        }
+    free_example(&x);
+}
+
+START_TEST(labels_are_the_value_of_the_expression) {
+    struct seen seen;
+    check_expressions("", 1000, 500, 2000, &seen);
+    ck_assert(seen.deepest == 10 && seen.most == 10 && seen.fewest == 2);
+    check_expressions(":min_length=20,max_length=100,depth=4,arity=5", 500, 20, 100, &seen);
+    ck_assert(seen.deepest == 4 && seen.most == 5 && seen.fewest == 2);
+    check_expressions(":min_length=0,max_length=2", 500, 0, 2, &seen);
+    ck_assert(seen.deepest == 1 && seen.most == 0);
+    check_expressions(":min_length=3,max_length=5,depth=2,arity=2", 500, 3, 5, &seen);
+    ck_assert(seen.deepest == 2 && seen.most == 2 && seen.fewest == 2);
+    check_expressions(":min_length=498,max_length=500", 30, 498, 500, &seen);
+    check_expressions(":depth=32,arity=6", 30, 500, 2000, &seen);
+    ck_assert_int_gt(seen.deepest, 10);
+    check_expressions(":depth=2,arity=1000", 30, 500, 2000, &seen);
+    ck_assert_int_gt(seen.most, 100);
+}
+END_TEST
+
+#define SMALL 20 /* tokens */
+
+/* share[n][v]: probability of a node with n tokens and value v, out of that of its children. */
+static void add_level(double share[SMALL][10], double child[SMALL][10]) {
+    memset(share, 0, SMALL * sizeof *share);
+    for (int v = 0; v < 10; v++) share[1][v] = 0.75 / 10;
+    for (int a = 0; a < SMALL * 10; a++)
+        for (int b = 0; b < SMALL * 10; b++) {
+            int values[3] = {a % 10, b % 10, 0}, n = a / 10 + b / 10 + 2;
+            double p = child[a / 10][a % 10] * child[b / 10][b % 10] / 32; /* operator, which, two or three arguments */
+            if (p == 0 || n >= SMALL) continue;
+            for (int name = MAX; name <= SM; name++) share[n][apply(name, values, 2)] += p;
+            for (int c = 0; c < (SMALL - n) * 10; c++) {
+                values[2] = c % 10;
+                if (child[c / 10][c % 10] == 0) continue;
+                for (int name = MAX; name <= SM; name++)
+                    share[n + c / 10][apply(name, values, 3)] += p * child[c / 10][c % 10];
+            }
+        }
+}
+
+/* Lengths and values together, against all expressions of 3 levels with up to 3 arguments, enumerated. */
+START_TEST(small_expressions_are_distributed_as_enumerated) {
+    static double share[SMALL][10], child[SMALL][10];
+    static int64_t count[SMALL][10];
+    double accepted = 0;
+    for (int v = 0; v < 10; v++) child[1][v] = 0.1;
+    for (int level = 2; level <= 3; level++) {
+        add_level(share, child);
+        memcpy(child, share, sizeof child);
+    }
+    for (int n = 0; n < SMALL; n++)
+        for (int v = 0; v < 10; v++) accepted += n > 3 ? share[n][v] : (share[n][v] = 0);
+    for (int n = 0; n < SMALL; n++)
+        for (int v = 0; v < 10; v++) share[n][v] /= accepted;
+    struct task_choice c;
+    open_task(&c, "listops:depth=3,arity=3,min_length=3,max_length=20", 4);
+    ck_assert_int_eq(c.shape.T, SMALL);
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < 90000; i++) {
+        c.task->fill(c.inst, SPLIT_TRAIN, i, &x);
+        count[x.length - 1][x.targets[0]]++;
+    }
+    double z = chi_square_shares_z(&count[0][0], &share[0][0], SMALL * 10, 90000);
+    ck_assert_msg(fabs(z) < 3, "%.1f sigma off", z);
+    free_example(&x);
+}
+END_TEST
+
+#define LONGEST 2000
+
+/* Mean and standard deviation of the accepted lengths, and the share of roots that is accepted: share[n] is the
+ * probability of n tokens, level by level from the deepest. */
+static void compute_lengths(double *accepted, double *mean, double *deviation) {
+    static double child[LONGEST], power[LONGEST], next[LONGEST], sum[LONGEST];
+    child[1] = 1;
+    for (int level = 9; level >= 1; level--) {
+        memcpy(power, child, sizeof power);
+        memset(sum, 0, sizeof sum);
+        for (int arguments = 2; arguments <= 10; arguments++) {
+            memset(next, 0, sizeof next);
+            for (int a = 1; a < LONGEST; a++)
+                for (int b = 1; power[a] > 0 && a + b < LONGEST; b++) next[a + b] += power[a] * child[b];
+            memcpy(power, next, sizeof power);
+            for (int n = 0; n < LONGEST; n++) sum[n] += power[n] / 9;
+        }
+        memset(child, 0, sizeof child);
+        child[1] = 0.75;
+        for (int n = 2; n < LONGEST; n++) child[n] += 0.25 * sum[n - 2];
+    }
+    double moment[3] = {0};
+    for (int n = 501; n < LONGEST; n++)
+        for (int k = 0; k < 3; k++) moment[k] += child[n] * pow(n, k);
+    *accepted = moment[0];
+    *mean = moment[1] / moment[0];
+    *deviation = sqrt(moment[2] / moment[0] - *mean * *mean);
+}
+
+#define DRAWS 20000
+
+START_TEST(standard_expressions_have_the_lengths_and_classes_of_the_specification) {
+    static const double frequency[10] = {.17, .09, .07, .08, .10, .09, .08, .07, .09, .17}; /* measured on 3000 */
+    double accepted, mean, deviation, sum = 0;
+    int64_t count[10] = {0};
+    compute_lengths(&accepted, &mean, &deviation);
+    ck_assert_double_eq_tol(accepted, 0.08, 0.005);
+    ck_assert_double_eq_tol(mean, 1048, 3 * deviation / sqrt(3000)); /* theirs was measured, on as many */
+    struct task_choice c;
+    open_task(&c, "listops", 1);
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < DRAWS; i++) {
+        x.targets[0] = IGNORED;
+        c.task->fill(c.inst, SPLIT_TRAIN, i, &x);
+        sum += x.length - 1;
+        count[x.targets[0]]++;
+    }
+    ck_assert_msg(fabs(sum / DRAWS - mean) < 3 * deviation / sqrt(DRAWS), "mean length %.1f, expected %.1f",
+                  sum / DRAWS, mean);
+    for (int v = 0; v < 10; v++) {
+        double p = frequency[v], sigma = sqrt(p * (1 - p) * (1.0 / 3000 + 1.0 / DRAWS));
+        ck_assert_msg(fabs((double)count[v] / DRAWS - p) < 3 * sigma + 0.005, "class %d has %.3f, expected %.2f", v,
+                      (double)count[v] / DRAWS, p);
+    }
+    free_example(&x);
+}
+END_TEST
+
+/* All of held-out, some of training: no two begin with the same 64 tokens. */
+START_TEST(expressions_do_not_repeat) {
+    enum { HELD = 2000, PREFIX = 64 };
+    struct task_choice c;
+    open_task(&c, "listops", 0);
+    struct example x = new_example(&c.shape);
+    int32_t(*all)[PREFIX] = malloc(3 * HELD * sizeof *all);
+    int n = 0;
+    for (int split = 0; split < SPLIT_COUNT; split++)
+        for (int i = 0; i < HELD; i++) {
+            c.task->fill(c.inst, (enum split)split, i, &x);
+            memcpy(all[n++], x.tokens, sizeof *all);
+        }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (memcmp(all[i], all[j], sizeof *all) == 0) ck_abort_msg("%d repeats %d", i, j);
+    free(all);
+    free_example(&x);
+}
+END_TEST
+
+/* Committed results were measured on these expressions: whoever changes them raises the task's version, and then these. */
+START_TEST(the_expressions_are_those_of_version_1) {
+    static const int32_t val[] = {13, 11, 14, 6, 6, 11, 5, 11, 3, 4, 6, 17, 10, 10, 8, 17, 2};
+    struct task_choice c;
+    open_task(&c, "listops:min_length=10,max_length=20", 1);
+    ck_assert_int_eq(c.task->version, 1);
+    struct example x = new_example(&c.shape);
+    fill_example(&c, SPLIT_VAL, 0, -7, &x);
+    ck_assert_mem_eq(x.tokens, val, sizeof val);
+    free_example(&x);
+    open_task(&c, "listops", 1);
+    x = new_example(&c.shape);
+    fill_example(&c, SPLIT_TRAIN, 12345, -7, &x);
+    ck_assert_int_eq(x.length, 700);
+    ck_assert_int_eq(x.targets[0], 5);
+    free_example(&x);
+}
+END_TEST
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+/* A growing file image. */
+struct text {
+    char *bytes;
+    size_t n, room;
+};
+
+static void put(struct text *t, const char *word) {
+    size_t n = strlen(word);
+    if (t->n + n > t->room) {
+        t->room = 2 * (t->room + n);
+        char *bytes = realloc(t->bytes, t->room);
+        ck_assert_ptr_nonnull(bytes);
+        t->bytes = bytes;
+    }
+    memcpy(t->bytes + t->n, word, n);
+    t->n += n;
+}
+
+static int32_t argument_count(const int32_t *token) {
+    int n = 0;
+    for (int level = 1; level > 0;) {
+        int32_t next = *++token;
+        n += level == 1 && next != CLOSE;
+        level += next >= MAX && next <= SM ? 1 : next == CLOSE ? -1 : 0;
+    }
+    return n;
+}
+
+/* As the released files write it: each operator with its first argument, and then each further argument and the ']'
+ * joined to what stands left of it, gives a pair in parentheses. */
+static void put_expression(struct text *t, const int32_t **at) {
+    static const char *const operators[] = {"[MAX", "[MED", "[MIN", "[SM"};
+    char digit[2] = "0";
+    if (**at < MAX) {
+        digit[0] = (char)('0' + *(*at)++ - ZERO);
+        put(t, digit);
+        return;
+    }
+    for (int n = argument_count(*at); n >= 0; n--) put(t, "( ");
+    put(t, operators[*(*at)++ - MAX]);
+    while (**at != CLOSE) {
+        put(t, " ");
+        put_expression(t, at);
+        put(t, " )");
+    }
+    ++*at;
+    put(t, " ] )");
+}
+
+static void put_example(struct text *t, const struct example *x, const char *line_end) {
+    char label[16];
+    const int32_t *at = x->tokens;
+    put_expression(t, &at);
+    snprintf(label, sizeof label, "\t%d", x->targets[0]);
+    put(t, label);
+    put(t, line_end);
+}
+
+/* A file of n examples of a split. */
+static struct text file_of(const struct task_choice *c, enum split split, int n, const char *line_end) {
+    struct text t = {NULL, 0, 0};
+    struct example x = new_example(&c->shape);
+    put(&t, "Source\tTarget");
+    put(&t, line_end);
+    for (int i = 0; i < n; i++) {
+        fill_example(c, split, i, -7, &x);
+        put_example(&t, &x, line_end);
+    }
+    free_example(&x);
+    return t;
+}
+
+/* Parses a heap copy of the exact size, so that a sanitizer sees the first byte read beyond the end. What was on the
+ * arena is given back first. */
+static enum status parse(struct listops_rows *rows, const char *bytes, size_t size, int64_t max_length,
+                         struct error *e) {
+    char *copy = malloc(size ? size : 1);
+    memcpy(copy, bytes, size);
+    *e = (struct error){ST_OK, ""};
+    arena_release(&task_host, 0);
+    enum status status = listops_tsv_parse(rows, copy, size, "FILE", max_length, &task_host, e);
+    free(copy);
+    return status;
+}
+
+static void check_row(const struct listops_row *row, const struct example *x) {
+    ck_assert_int_eq(row->length, x->length - 1);
+    ck_assert_int_eq(row->label, x->targets[0]);
+    int t = 0;
+    while (t < row->length && row->tokens[t] == x->tokens[t]) t++;
+    ck_assert_int_eq(t, row->length);
+}
+
+START_TEST(the_example_of_the_specification_is_written_and_read) {
+    struct example x = {
+        .tokens = (int32_t[]){MAX, ZERO + 3, ZERO + 5, CLOSE, EOS}, .targets = (int32_t[]){5}, .length = 5};
+    struct text t = {NULL, 0, 0};
+    static const char wanted[] = "( ( ( [MAX 3 ) 5 ) ] )\t5";
+    put_example(&t, &x, "");
+    ck_assert_uint_eq(t.n, sizeof wanted - 1);
+    ck_assert_mem_eq(t.bytes, wanted, t.n);
+    free(t.bytes);
+}
+END_TEST
+
+static void check_round_trip(const char *task, int n, const char *line_end) {
+    struct task_choice c;
+    struct listops_rows rows;
+    struct error e;
+    open_task(&c, task, 3);
+    struct text t = file_of(&c, SPLIT_TEST, n, line_end);
+    struct example x = new_example(&c.shape);
+    ck_assert_msg(parse(&rows, t.bytes, t.n, c.shape.T, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(rows.n, n);
+    for (int i = 0; i < n; i++) {
+        fill_example(&c, SPLIT_TEST, i, -7, &x);
+        check_row(rows.row[i], &x);
+    }
+    free(t.bytes);
+    free_example(&x);
+}
+
+START_TEST(what_is_written_is_read_back) {
+    check_round_trip("listops", 200, "\r\n");
+    check_round_trip("listops", 200, "\n");
+    check_round_trip("listops:min_length=0,max_length=30", 2000, "\n");
+}
+END_TEST
+
+START_TEST(parentheses_and_blanks_carry_no_meaning) {
+    static const char text[] = "Source\tTarget\n"
+                               "[MED 1 2 ]\t1\n"
+                               "  ( [MED   1 ( 2 )   ] )  \t1\r\n"
+                               "7\t7\n"
+                               "[SM [MAX 1 9 ] [MIN 4 2 8 ] 7 ]\t8\n";
+    struct listops_rows rows;
+    struct error e;
+    ck_assert_msg(parse(&rows, text, sizeof text - 1, 100, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(rows.n, 4);
+    static const uint8_t med[] = {MED, ZERO + 1, ZERO + 2, CLOSE};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(rows.row[i]->length, 4);
+        ck_assert_mem_eq(rows.row[i]->tokens, med, 4);
+        ck_assert_int_eq(rows.row[i]->label, 1);
+    }
+    ck_assert_int_eq(rows.row[2]->length, 1);
+    ck_assert_int_eq(rows.row[3]->label, 8);
+}
+END_TEST
+
+#define H      "Source\tTarget\n"
+#define HEADER "line 1: expected the header 'Source<TAB>Target', found "
+
+static const struct malformed {
+    const char *text, *message;
+} malformed[] = {
+    {"", HEADER "the end of the file"},
+    {"\n", HEADER "the end of the line"},
+    {"\t", HEADER "a tab"},
+    {"Source,Target\n", HEADER "'Source,Target'"},
+    {"Source\tLabel\n", HEADER "'Label'"},
+    {"Source Target\n", HEADER "'Source'"},
+    {"Sour", HEADER "'Sour' and the end of the file"},
+    {"\xef\xbb\xbfSource\tTarget\n", HEADER "'\?\?\?Source'"},
+    {"Source\tTarget", "line 1: expected the end of the line, found the end of the file"},
+    {"Source\tTarget\tName\n", "line 1: expected the end of the line, found a tab"},
+    {H, "line 2: expected an expression, found the end of the file"},
+    {H "\n", "line 2: expected an expression, found the end of the line"},
+    {H "\t3\n", "line 2: expected an expression, found a tab"},
+    {H "( )\t3\n", "line 2: expected an expression, found a tab"},
+    {H "3\n", "line 2: expected a tab and the label, found the end of the line"},
+    {H "3\r\n", "line 2: expected a tab and the label, found a carriage return"},
+    {H "3", "line 2: expected a tab and the label, found the end of the file"},
+    {H "3\t", "line 2: expected a label from 0 to 9, found the end of the file"},
+    {H "3\t\n", "line 2: expected a label from 0 to 9, found the end of the line"},
+    {H "3\t3", "line 2: expected the end of the line, found the end of the file"},
+    {H "3\t3\r", "line 2: expected a line feed behind the carriage return, found the end of the file"},
+    {H "3\t3\r3\t3\n", "line 2: expected a line feed behind the carriage return, found '3'"},
+    {H "3\t3 \n", "line 2: expected the end of the line, found a blank"},
+    {H "3\t3\t3\n", "line 2: expected the end of the line, found a tab"},
+    {H "3\t 3\n", "line 2: expected a label from 0 to 9, found a blank"},
+    {H "3\t12\n", "line 2: expected a label from 0 to 9, found '12'"},
+    {H "3\t-1\n", "line 2: expected a label from 0 to 9, found '-1'"},
+    {H "3\tx\n", "line 2: expected a label from 0 to 9, found 'x'"},
+    {H "3\t:\n", "line 2: expected a label from 0 to 9, found ':'"},
+    {H "3\t4\n", "line 2: expected the value of the expression, 3, as its label, found 4"},
+    {H "[MED 1 2 ]\t2\n", "line 2: expected the value of the expression, 1, as its label, found 2"},
+    {H "[MAX 3 5 ]\t5\n7 8\t7\n", "line 3: expected a tab behind the complete expression, found '8'"},
+    {H "[MAX 3 5 ] ]\t5\n", "line 2: expected a tab behind the complete expression, found ']'"},
+    {H "[MAX 3 5\t5\n", "line 2: expected ']' for each operator, found a tab"},
+    {H "[MAX 3 [MIN 5 ]\t5\n", "line 2: expected ']' for each operator, found a tab"},
+    {H "[MAX 3\n5 ]\t5\n", "line 2: expected ']' for each operator, found the end of the line"},
+    {H "[MAX 3\r5 ]\t5\n", "line 2: expected ']' for each operator, found a carriage return"},
+    {H "]\t5\n", "line 2: expected an expression, found ']'"},
+    {H "[MAX ]\t0\n", "line 2: expected an argument of the operator, found ']'"},
+    {H "( 3\t3\n", "line 2: expected ')' for each '(', found a tab"},
+    {H "3 )\t3\n", "line 2: expected '(' before it, found ')'"},
+    {H ") 3 (\t3\n", "line 2: expected '(' before it, found ')'"},
+    {H "[AVG 3 5 ]\t4\n", "expected a digit or one of ( ) ] [MAX [MED [MIN [SM, found '[AVG'"},
+    {H "[MAX3 5 ]\t5\n", "found '[MAX3'"},
+    {H "[max 5 ]\t5\n", "found '[max'"},
+    {H "[M", "found '[M' and the end of the file"},
+    {H "[MAXIMUM_OF_ALL_OF_THESE 3 ]\t3\n", "found '[MAXIMUM_OF_ALL_..'"},
+    {H "[MAXIMUM_OF_ALL_\t3\n", "found '[MAXIMUM_OF_ALL_'"},
+    {H "10\t1\n", "found '10'"},
+    {H "\x01\x7f\xff\t1\n", "found '\?\?\?'"},
+    {H "3(\t3\n", "found '3('"},
+    {H "/\t3\n", "found '/'"},
+};
+
+static void check_message(const struct error *e, const char *message) {
+    ck_assert_int_eq(e->status, ST_DATA);
+    ck_assert_msg(strncmp(e->text, "FILE, line ", 11) == 0 && !strchr(e->text, '\n'), "%s", e->text);
+    ck_assert_msg(strstr(e->text, message) != NULL, "expected \"%s\" in \"%s\"", message, e->text);
+}
+
+START_TEST(malformed_files_are_refused_with_the_reason) {
+    const struct malformed *m = &malformed[_i];
+    struct listops_rows rows;
+    struct error e;
+    ck_assert_int_eq(parse(&rows, m->text, strlen(m->text), 2000, &e), ST_DATA);
+    check_message(&e, m->message);
+}
+END_TEST
+
+START_TEST(zero_bytes_are_refused) {
+    struct listops_rows rows;
+    struct error e;
+    static const char text[] = H "[M\0AX 5 ]\t5\n";
+    ck_assert_int_eq(parse(&rows, text, sizeof text - 1, 2000, &e), ST_DATA);
+    check_message(&e, "found '[M?AX'");
+}
+END_TEST
+
+/* Whole lines are a smaller file; nothing else is a file. */
+START_TEST(every_truncation_within_a_line_is_refused) {
+    static const char text[] = "Source\tTarget\r\n( ( ( [MAX 3 ) 5 ) ] )\t5\r\n[SM 7 [MIN 4 9 ] ]\t1\n8\t8\r\n";
+    struct listops_rows rows;
+    struct error e;
+    int64_t lines = 0;
+    for (size_t size = 0; size < sizeof text; size++) {
+        bool whole = size > 0 && text[size - 1] == '\n';
+        lines += whole;
+        enum status status = parse(&rows, text, size, 100, &e);
+        if (whole && lines > 1) {
+            ck_assert_msg(status == ST_OK && rows.n == lines - 1, "%zu bytes: %s", size, e.text);
+        } else {
+            ck_assert_msg(status == ST_DATA, "%zu bytes were accepted", size);
+            check_message(&e, "found ");
+        }
+    }
+    ck_assert_int_eq(lines, 4);
+}
+END_TEST
+
+/* 10 000 files with one to four flipped bits: refused with one sentence, or read as expressions of that value. */
+START_TEST(flipped_bits_never_crash) {
+    struct task_choice c;
+    open_task(&c, "listops:min_length=5,max_length=60", 1);
+    struct text t = file_of(&c, SPLIT_VAL, 12, "\r\n");
+    struct rng r = rng_at(1, STREAM_TEST, 0);
+    char *copy = malloc(t.n);
+    int refused = 0;
+    for (int n = 0; n < 10000; n++) {
+        memcpy(copy, t.bytes, t.n);
+        for (uint64_t flips = 1 + rng_below(&r, 4); flips > 0; flips--)
+            copy[rng_below(&r, t.n)] ^= (char)(1u << rng_below(&r, 8));
+        struct listops_rows rows;
+        struct error e;
+        if (parse(&rows, copy, t.n, 60, &e) == ST_DATA) {
+            refused++;
+            check_message(&e, "found ");
+            continue;
+        }
+        ck_assert_int_eq(e.status, ST_OK);
+        for (int64_t i = 0; i < rows.n; i++) { /* the reader lets no unknown id and no open operator pass */
+            int32_t tokens[60] = {0};
+            const int32_t *at = tokens;
+            struct seen seen = {0, 0, 1000};
+            for (int k = 0; k < rows.row[i]->length; k++) tokens[k] = rows.row[i]->tokens[k];
+            ck_assert_int_eq(value_of(&at, 1, &seen), rows.row[i]->label);
+            ck_assert_int_eq(at - tokens, rows.row[i]->length);
+        }
+    }
+    ck_assert_int_gt(refused, 8000);
+    free(copy);
+    free(t.bytes);
+}
+END_TEST
+
+START_TEST(limits_are_kept) {
+    struct listops_rows rows;
+    struct error e;
+    static const char five[] = H "[MAX 3 5 7 ]\t7\n";
+    ck_assert_int_eq(parse(&rows, five, sizeof five - 1, 6, &e), ST_OK);
+    ck_assert_int_eq(parse(&rows, five, sizeof five - 1, 5, &e), ST_DATA);
+    check_message(&e, "line 2: expected an expression of fewer than 5 tokens, found a longer one; raise max_length");
+    for (int depth = 64; depth <= 65; depth++) {
+        struct text t = {NULL, 0, 0};
+        put(&t, H);
+        for (int i = 0; i < depth; i++) put(&t, "[SM ");
+        put(&t, "4");
+        for (int i = 0; i < depth; i++) put(&t, " ]");
+        put(&t, "\t4\n");
+        ck_assert_int_eq(parse(&rows, t.bytes, t.n, 2000, &e), depth == 64 ? ST_OK : ST_DATA);
+        if (depth == 65) check_message(&e, "line 2: expected at most 64 nested operators, found one more");
+        free(t.bytes);
+    }
+}
+END_TEST
+
+START_TEST(parentheses_blanks_and_words_take_no_memory) {
+    static const char *const fillers[] = {"( ", " ", ") ", "x"};
+    for (int i = 0; i < 4; i++) {
+        struct text t = {NULL, 0, 0};
+        struct listops_rows rows;
+        struct error e;
+        put(&t, H);
+        for (int k = 0; k < 1000000; k++) put(&t, fillers[i]);
+        ck_assert_int_eq(parse(&rows, t.bytes, t.n, 2000, &e), ST_DATA);
+        check_message(&e, i == 2 ? "'(' before it" : i == 3 ? "xxxxxxxxxxxxxxxx..' and the end" : "an expression");
+        ck_assert_uint_lt(task_host.used, 10000);
+        free(t.bytes);
+    }
+}
+END_TEST
+
+/* Every allocation in turn fails; then an arena that is too small. */
+START_TEST(a_full_arena_ends_reading) {
+    struct task_choice c;
+    struct listops_rows rows;
+    struct error e;
+    open_task(&c, "listops:min_length=5,max_length=60", 1);
+    struct text t = file_of(&c, SPLIT_VAL, 10, "\n");
+    for (int n = 1; n <= 12; n++) { /* the buffer, ten rows, their index */
+        task_host.fail_after = n;
+        ck_assert_int_eq(parse(&rows, t.bytes, t.n, 60, &e), ST_FAIL);
+        ck_assert_ptr_nonnull(strstr(e.text, "no room for more; the 64 MB for tables of a task are full"));
+    }
+    task_host.fail_after = 13;
+    ck_assert_int_eq(parse(&rows, t.bytes, t.n, 60, &e), ST_OK);
+    free(t.bytes);
+}
+END_TEST
+
+/* --- the task on files -------------------------------------------------------------------------------------------- */
+
+static char folder[SCRATCH_BYTES];
+
+static void enter_folder(void) {
+    reserve_task_host();
+    scratch_make(folder);
+}
+
+static void leave_folder(void) {
+    scratch_remove(folder);
+    free_task_host();
+}
+
+static void write_split(const struct task_choice *c, enum split split, int n) {
+    static const char *const files[SPLIT_COUNT] = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
+    char path[128];
+    struct text t = file_of(c, split, n, "\r\n");
+    snprintf(path, sizeof path, "%s/%s", folder, files[split]);
+    spill(path, t.bytes, t.n);
+    free(t.bytes);
+}
+
+static void check_file_refused(const char *options, enum status status, const char *message) {
+    char text[256];
+    struct task_choice c;
+    struct error e = {ST_OK, ""};
+    snprintf(text, sizeof text, "listops:file=%s%s", folder, options);
+    ck_assert_int_eq(task_parse(&c, text, &e), ST_OK);
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), status);
+    ck_assert_msg(strstr(e.text, message) && strstr(e.text, folder) && !strchr(e.text, '\n'), "%s", e.text);
+}
+
+START_TEST(files_give_their_expressions) {
+    struct task_choice generated, released;
+    char text[128];
+    int n[SPLIT_COUNT] = {120, 30, 20};
+    open_task(&generated, "listops", 5);
+    for (int split = 0; split < SPLIT_COUNT; split++) write_split(&generated, (enum split)split, n[split]);
+    snprintf(text, sizeof text, "listops:file=%s", folder);
+    open_task(&released, text, 99);
+    ck_assert_int_eq(released.shape.T, 2000);
+    struct example x = new_example(&generated.shape), y = new_example(&generated.shape);
+    for (int split = 0; split < SPLIT_COUNT; split++) {
+        ck_assert_int_eq(released.shape.examples[split], n[split]);
+        for (int i = 0; i < n[split]; i++) {
+            fill_example(&generated, (enum split)split, i, -7, &x);
+            fill_example(&released, (enum split)split, i, -9, &y);
+            ck_assert(same_example(&generated.shape, (enum split)split, &x, &y));
+        }
+    }
+    free_example(&x);
+    free_example(&y);
+    snprintf(text, sizeof text, "listops:file=%s,n_train=100,n_val=30,n_test=1", folder);
+    open_task(&released, text, 1);
+    ck_assert(released.shape.examples[SPLIT_TRAIN] == 100 && released.shape.examples[SPLIT_TEST] == 1);
+    check_file_refused(",n_val=31", ST_USAGE, "n_val=31, but ");
+    check_file_refused(",n_val=31", ST_USAGE, "basic_val.tsv holds only 30 expressions");
+    check_file_refused(",max_length=600", ST_DATA, "basic_train.tsv, line ");
+    check_file_refused(",max_length=600", ST_DATA, "fewer than 600 tokens");
+}
+END_TEST
+
+START_TEST(missing_and_odd_files_are_refused) {
+    struct task_choice c;
+    char path[128];
+    open_task(&c, "listops:max_length=600", 5);
+    check_file_refused("/none", ST_DATA, "basic_train.tsv: No such file or directory");
+    check_file_refused("", ST_DATA, "basic_train.tsv: No such file or directory");
+    write_split(&c, SPLIT_TRAIN, 3);
+    write_split(&c, SPLIT_VAL, 3);
+    check_file_refused("", ST_DATA, "basic_test.tsv: No such file or directory");
+    snprintf(path, sizeof path, "%s/basic_test.tsv", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    check_file_refused("", ST_DATA, "basic_test.tsv: it is not a regular file");
+    ck_assert_int_eq(rmdir(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    check_file_refused("", ST_DATA, "basic_test.tsv: it is not a regular file");
+    ck_assert_int_eq(unlink(path), 0);
+    spill(path, "", 0);
+    check_file_refused("", ST_DATA, "basic_test.tsv, line 1: expected the header");
+    spill(path, H, sizeof H - 1);
+    check_file_refused("", ST_DATA, "basic_test.tsv, line 2: expected an expression");
+    spill(path, H "3\t3", sizeof H + 2);
+    check_file_refused("", ST_DATA, "basic_test.tsv, line 2: expected the end of the line, found the end of the file");
+    struct listops_rows rows; /* a file whose first byte cannot be read */
+    struct error e = {ST_OK, ""};
+    ck_assert_int_eq(listops_tsv_read(&rows, "/proc/self/mem", 2000, &task_host, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "/proc/self/mem") && strstr(e.text, "cannot "), "%s", e.text);
+}
+END_TEST
+
+Suite *check_listops(void) {
+    Suite *suite = suite_create("listops");
+    TCase *tests = tcase_create("listops"), *files = tcase_create("files");
+    tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
+    tcase_add_test(tests, operators_have_the_values_of_the_specification);
+    tcase_add_test(tests, impossible_options_are_refused);
+    tcase_add_test(tests, the_shape_is_that_of_the_specification);
+    tcase_add_test(tests, a_full_arena_is_an_error_and_not_a_crash);
+    tcase_add_test(tests, labels_are_the_value_of_the_expression);
+    tcase_add_test(tests, small_expressions_are_distributed_as_enumerated);
+    tcase_add_test(tests, standard_expressions_have_the_lengths_and_classes_of_the_specification);
+    tcase_add_test(tests, expressions_do_not_repeat);
+    tcase_add_test(tests, the_expressions_are_those_of_version_1);
+    tcase_add_test(tests, the_example_of_the_specification_is_written_and_read);
+    tcase_add_test(tests, what_is_written_is_read_back);
+    tcase_add_test(tests, parentheses_and_blanks_carry_no_meaning);
+    tcase_add_loop_test(tests, malformed_files_are_refused_with_the_reason, 0,
+                        (int)(sizeof malformed / sizeof *malformed));
+    tcase_add_test(tests, zero_bytes_are_refused);
+    tcase_add_test(tests, every_truncation_within_a_line_is_refused);
+    tcase_add_test(tests, flipped_bits_never_crash);
+    tcase_add_test(tests, limits_are_kept);
+    tcase_add_test(tests, parentheses_blanks_and_words_take_no_memory);
+    tcase_add_test(tests, a_full_arena_ends_reading);
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(files, enter_folder, leave_folder);
+    tcase_add_test(files, files_give_their_expressions);
+    tcase_add_test(files, missing_and_odd_files_are_refused);
+    suite_add_tcase(suite, files);
+    return suite;
+}
