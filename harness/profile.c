@@ -8,6 +8,14 @@ const char *const profile_names = "smoke quick paper";
 #define WORD_PROBLEM_MODELS                                                                                            \
     "bdlru:m=1 bdlru:m=2 bdlru:m=3 bdlru:m=4 bdlru:m=5 hlru:m=1 hlru:m=2 hlru:m=3 hlru:m=4 hlru:m=5 lstm lru"
 
+#define MAD_MODELS                                                                                                     \
+    "lstm bdlru:m=1 bdlru:m=2 bdlru:m=4 hlru:m=1 hlru:m=2 hlru:m=4 hlru:m=2,layout=observer hlru:m=4,layout=observer " \
+    "mamba2 deltanet deltaproduct slice plstm attention"
+
+#define REGULAR_MODELS "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct lstm mamba2"
+
+#define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
+
 static const struct profile profiles[] = {
     {.suite = "word-problem",
      .name = "smoke",
@@ -39,6 +47,133 @@ static const struct profile profiles[] = {
      .rates = "0.001,0.0005,0.0001",
      .seeds = 5,
      .note = "paper: AdamW, 3 learning rates x 5 seeds, cosine to 1e-5 over 200 epochs"},
+    {.suite = "mad",
+     .name = "smoke",
+     .models = MAD_SMOKE,
+     .model_options = "",
+     .task_options = "length=32,n_train=512,n_val=64,n_test=64",
+     .flags = "dim=16 epochs=2 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: tiny sizes, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "mad",
+     .name = "quick",
+     .models = MAD_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5",
+     .rates = "0.001",
+     .seeds = 1,
+     .limit_s = 540,
+     .note =
+         "quick: one of the paper's rates, one seed, one layer, all ended after 9 minutes: the largest model may use "
+         "them up, the\nothers share what is left, so compare steps as well as accuracies"},
+    {.suite = "mad",
+     .name = "paper",
+     .models = MAD_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5",
+     .rates = "0.001,0.0005,0.0001",
+     .seeds = 5,
+     .note =
+         "paper (BD-LRU/H-LRU): one layer, 3 learning rates x 5 seeds, cosine to 1e-5 over 200 epochs; MAD itself has "
+         "--layers 2,\nrates 0.0001,0.0005,0.001, decay 0 and 0.1, --schedule constant"},
+    {.suite = "mqar",
+     .name = "smoke",
+     .models = MAD_SMOKE,
+     .model_options = "",
+     .task_options = "length=32,pairs=2,vocab=64,n_train=512,n_val=64,n_test=64",
+     .flags = "dim=16 epochs=2 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: tiny sizes, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "mqar",
+     .name = "quick",
+     .models = MAD_MODELS,
+     .model_options = "",
+     .task_options = "vocab=256,n_train=20000,n_val=1000,n_test=1000",
+     .flags = "layers=2 epochs=100 schedule=cosine-epoch lr-min=0 decay=0.1",
+     .rates = "0.001",
+     .seeds = 1,
+     .limit_s = 540,
+     .note = "quick: 256 ids instead of 8192, a fifth of the data, one rate, one seed, all ended after 9 minutes: the "
+             "largest model may\nuse them up, the others share what is left"},
+    {.suite = "mqar",
+     .name = "paper",
+     .models = MAD_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "layers=2 batch=512 epochs=100 schedule=cosine-epoch lr-min=0 decay=0.1",
+     .rates = "0.0001,0.000464,0.00215,0.01",
+     .seeds = 1,
+     .note =
+         "paper (zoology): 4 learning rates, cosine per epoch to 0 over 100 epochs, decay 0.1; dim is 128 unless given "
+         "(64..512 there)"},
+    {.suite = "regular",
+     .name = "smoke",
+     .models = "bdlru:m=2,blocks=8 slice lstm:hidden=16",
+     .model_options = "",
+     .task_options = "eval_max_length=64,n_val=128,n_test=128",
+     .flags = "backbone=slice-paper dim=16 layers=1 steps=60 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: tiny sizes, 60 steps; shows that everything runs, not how good a model is"},
+    {.suite = "regular",
+     .name = "quick",
+     .models = REGULAR_MODELS,
+     .model_options = "",
+     .task_options = "n_val=1024,n_test=4096",
+     .flags = "backbone=slice-paper layers=2 dim=64 steps=20000 eval-every=1000 batch=64 schedule=cosine warmup=2000 "
+              "lr-min=1e-5 decay=0.01 dropout=0.01 stop-at=0.9995",
+     .rates = "0.002",
+     .seeds = 1,
+     .limit_s = 540,
+     .note = "quick: width 64, batch 64, at most 20000 steps, one seed, all ended after 9 minutes: the largest model "
+             "may use "
+             "them up, the\nothers share what is left, so compare steps as well as accuracies"},
+    {.suite = "regular",
+     .name = "paper",
+     .models = REGULAR_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "backbone=slice-paper layers=2 steps=100001 eval-every=5000 batch=256 schedule=cosine warmup=10000 "
+              "lr-min=1e-5 decay=0.01 dropout=0.01 stop-at=0.9995",
+     .rates = "0.002",
+     .seeds = 5,
+     .note =
+         "paper (SLiCE): 100001 steps of 256, linear warm-up over a tenth, cosine to 1e-5, 5 seeds; every layer in the "
+         "wrapper\nthat it has there"},
+    {.suite = "lra",
+     .name = "smoke",
+     .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",
+     .model_options = "",
+     .task_options = "min_length=10,max_length=40,n_train=512,n_val=64,n_test=64",
+     .flags = "dim=16 epochs=2 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: short expressions, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "lra",
+     .name = "quick",
+     .models = "bdlru:m=2 slice plstm lstm myosotis",
+     .model_options = "",
+     .task_options = "min_length=20,max_length=100,n_train=20000,n_val=1000,n_test=2000",
+     .flags = "dim=64 layers=2 batch=32 epochs=40 schedule=cosine warmup=1000 lr-min=0 decay=0.05",
+     .rates = "0.002",
+     .seeds = 1,
+     .limit_s = 540,
+     .note = "quick: expressions of 20 to 100 tokens instead of 500 to 2000, width 64, 2 layers, one seed, all ended "
+             "after 9 "
+             "minutes"},
+    {.suite = "lra",
+     .name = "paper",
+     .models = "bdlru:m=2 slice plstm lstm myosotis",
+     .model_options = "",
+     .task_options = "",
+     .flags = "dim=256 layers=6 batch=32 epochs=40 schedule=cosine warmup=12000 lr-min=0 decay=0.05 bidirectional=yes",
+     .rates = "0.01",
+     .seeds = 1,
+     .note = "paper (S4's ListOps): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine to 0"},
 };
 
 enum status profile_find(const char *suite, const char *name, const struct profile **profile, struct error *e) {

@@ -8,6 +8,7 @@
  *              (structured-linear-cdes, spec/lru-slice-baselines.md 6)
  *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (section 9)
  *   stacked    x <- mixer(x), nothing around: its LSTM
+ *   slice-paper  of these the one that the mixer has in the SLiCE paper's comparisons
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1); Myosotis' block
  *              in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running statistics with momentum .95
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each mixer (S4's way).
@@ -17,6 +18,7 @@
  * with normal weights of sd 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/kernel.h"
 #include "models/parts.h"
@@ -30,8 +32,8 @@ const struct option backbone_options[] = {
      "channel mixer after each mixer (mad-lm)", 0},
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
      "pre-norm of each branch (mad-lm)", 0},
-    {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0, "mad-lm slice slice-glu stacked s5",
-     "net around the mixer", 0},
+    {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0,
+     "mad-lm slice slice-glu stacked s5 slice-paper", "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top",
      "one label a sequence: from the last row, the mean of rows, a tree's root", 0},
@@ -213,9 +215,18 @@ static void declare_inputs(struct net *net, struct graph *g, const struct backbo
     g->lengths = net->lengths;
 }
 
-enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
+/* --backbone slice-paper is another name for one of the three, by mixer. */
+static int resolved_kind(const struct backbone *b, const struct model *m) {
+    if (b->kind != BACKBONE_SLICE_PAPER) return b->kind;
+    if (!m->slice_wrapper) return BACKBONE_SLICE_GLU;
+    return strcmp(m->slice_wrapper, "slice") ? BACKBONE_STACKED : BACKBONE_SLICE;
+}
+
+enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, struct model_choice *choice,
                       const struct net_shape *shape, struct error *e) {
+    struct backbone resolved = *asked, *b = &resolved;
     struct dims dims = {shape->B, shape->T, b->dim};
+    resolved.kind = resolved_kind(asked, choice->model);
     TRY(model_fit(choice, &dims, e));
     if (b->pool == POOL_TOP && !choice->model->nodes)
         return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean",

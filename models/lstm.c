@@ -50,6 +50,7 @@ const struct model model_lstm = {
     .options = options,
     .inst_bytes = sizeof(struct lstm),
     .causal = true,
+    .slice_wrapper = "stacked",
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -16,6 +16,7 @@ struct model {
     const struct option *options; /* the config keys of spec/mixers.md; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
+    const char *slice_wrapper;    /* backbone around it in the SLiCE paper: slice or stacked; NULL: slice-glu */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
 
     /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */
@@ -56,7 +57,14 @@ enum status model_fit(struct model_choice *choice, struct dims *d, struct error 
 enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
 enum norm_kind { NORM_RMS, NORM_LAYER };
 enum { POOL_TOP = 2 }; /* of --pool, behind enum pooling: the root of a tree */
-enum backbone_kind { BACKBONE_MAD_LM, BACKBONE_SLICE, BACKBONE_SLICE_GLU, BACKBONE_STACKED, BACKBONE_S5 };
+enum backbone_kind {
+    BACKBONE_MAD_LM,
+    BACKBONE_SLICE,
+    BACKBONE_SLICE_GLU,
+    BACKBONE_STACKED,
+    BACKBONE_S5,
+    BACKBONE_SLICE_PAPER
+};
 
 struct backbone {
     int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */

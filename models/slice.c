@@ -174,6 +174,7 @@ const struct model model_slice = {
     .options = options,
     .inst_bytes = sizeof(struct slice),
     .causal = true,
+    .slice_wrapper = "slice",
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -161,6 +161,23 @@ START_TEST(batch_norm_counts_rows_in_use) {
 }
 END_TEST
 
+START_TEST(the_slice_paper_wraps_each_mixer_in_its_way) {
+    static const struct {
+        const char *model, *has, *lacks;
+    } cases[] = {{"slice:block=3", "layers.0.mlp.weight", "layers.0.mlp_gate.weight"},
+                 {"lstm", "layers.0.mixer.wx", "layers.0.mlp.weight"},
+                 {"bdlru:m=2,blocks=4", "layers.0.mlp_gate.weight", "norm.weight"}};
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = cases[_i].model;
+    s.kind = BACKBONE_SLICE_PAPER;
+    trial_open(&t, &s, 9);
+    ck_assert_msg(params_find(&t.params, cases[_i].has), "no %s", cases[_i].has);
+    ck_assert_msg(!params_find(&t.params, cases[_i].lacks), "a %s", cases[_i].lacks);
+    trial_close(&t);
+}
+END_TEST
+
 START_TEST(each_backbone_declares_its_parameters) {
     static const struct {
         int kind;
@@ -196,6 +213,7 @@ Suite *check_backbone(void) {
     tcase_add_test(tests, both_directions_are_alike);
     tcase_add_test(tests, the_auto_encoder_sees_one_vector);
     tcase_add_test(tests, batch_norm_counts_rows_in_use);
+    tcase_add_loop_test(tests, the_slice_paper_wraps_each_mixer_in_its_way, 0, 3);
     tcase_add_loop_test(tests, each_backbone_declares_its_parameters, 0, KINDS);
     suite_add_tcase(suite, tests);
     return suite;
