@@ -12,8 +12,8 @@ struct plan {
 
 struct runner_options {
     int jobs;         /* runs at a time, each in its own process */
-    double limit_s;   /* of training in all; 0 = none. The longest run may use it up, the others get equal shares of
-                         what is left; a run whose time is over ends as by a budget */
+    double limit_s;   /* of training in all; 0 = none. The longest run goes first and on all cores, the others get equal
+                         shares of what is left; a run whose time is over ends as by a budget */
     double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none */
     bool quiet;
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */

@@ -35,9 +35,9 @@ static const struct profile profiles[] = {
      .rates = "0.001",
      .seeds = 1,
      .limit_s = 540,
-     .note =
-         "quick: the paper's training with one of its rates and one seed, all ended after 9 minutes: the largest model "
-         "may use them up, the\nothers share what is left, so compare steps as well as accuracies"},
+     .note = "quick: the paper's training with one of its rates and one seed, all ended after 9 minutes: the largest "
+             "model goes\nfirst, the others share what is left, so compare "
+             "steps as well as accuracies"},
     {.suite = "word-problem",
      .name = "paper",
      .models = WORD_PROBLEM_MODELS,
@@ -65,9 +65,8 @@ static const struct profile profiles[] = {
      .rates = "0.001",
      .seeds = 1,
      .limit_s = 540,
-     .note =
-         "quick: one of the paper's rates, one seed, one layer, all ended after 9 minutes: the largest model may use "
-         "them up, the\nothers share what is left, so compare steps as well as accuracies"},
+     .note = "quick: one of the paper's rates, one seed, one layer, all ended after 9 minutes:\nthe largest model goes "
+             "first, the others share what is left, so compare steps as well as accuracies"},
     {.suite = "mad",
      .name = "paper",
      .models = MAD_MODELS,
@@ -97,8 +96,8 @@ static const struct profile profiles[] = {
      .rates = "0.001",
      .seeds = 1,
      .limit_s = 540,
-     .note = "quick: 256 ids instead of 8192, a fifth of the data, one rate, one seed, all ended after 9 minutes: the "
-             "largest model may\nuse them up, the others share what is left"},
+     .note = "quick: 256 ids instead of 8192, a fifth of the data, one rate, one seed, all ended after 9 minutes:\nthe "
+             "largest model goes first, the others share what is left"},
     {.suite = "mqar",
      .name = "paper",
      .models = MAD_MODELS,
@@ -129,9 +128,8 @@ static const struct profile profiles[] = {
      .rates = "0.002",
      .seeds = 1,
      .limit_s = 540,
-     .note = "quick: width 64, batch 64, at most 20000 steps, one seed, all ended after 9 minutes: the largest model "
-             "may use "
-             "them up, the\nothers share what is left, so compare steps as well as accuracies"},
+     .note = "quick: width 64, batch 64, at most 20000 steps, one seed, all ended after 9 minutes:\nthe largest model "
+             "goes first, the others share what is left, so compare steps as well as accuracies"},
     {.suite = "regular",
      .name = "paper",
      .models = REGULAR_MODELS,

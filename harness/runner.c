@@ -56,13 +56,13 @@ static void send_progress(void *context, const struct progress *p) {
     if (write(fd, &m, sizeof m) < 0 && errno == EPIPE) signals_raise_stop();
 }
 
-static _Noreturn void run_child(struct setup *setup, int fd) {
+static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoint and stops */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
     struct message m = {.final = true};
     struct train_hooks hooks = {send_progress, &fd};
-    omp_set_num_threads(setup->config.threads ? (int)setup->config.threads : 1);
+    omp_set_num_threads(threads);
     enum status status = train_run(setup, &hooks, NULL, &m.error);
     ssize_t ignored = write(fd, &m, sizeof m);
     (void)ignored; /* the exit status says the same */
@@ -134,19 +134,26 @@ static bool is_running(const struct runner *r, const struct setup *setup) {
     return false;
 }
 
-/* Under a limit the longest run may use all of the time (with one job half of it), so that the hardest question gets an
- * answer; each other run has an equal share of what is left, so that every model has a row. */
+/* The part of a limit that the longest run may use if others wait. */
+#define LONGEST_SHARE 0.7
+
+/* Under a limit the longest run goes first, alone and on all cores, so that the hardest question gets an answer; each other
+ * run has an equal share of the time that is left, so that every model has a row. */
 static double deadline_of(struct runner *r, const struct setup *setup) {
-    double limit = r->options->limit_s, now = time_now_s();
+    double limit = r->options->limit_s, now = time_now_s(), end = r->began + limit;
     if (limit <= 0) return INFINITY;
-    double end = r->began + limit;
-    int waiting = r->total - r->started++, jobs = r->options->jobs;
+    int waiting = r->total - r->started++;
     if (!r->longest) {
         r->longest = setup;
-        return jobs > 1 || waiting == 1 ? end : r->began + limit / 2;
+        return waiting == 1 ? end : r->began + LONGEST_SHARE * limit;
     }
-    int workers = jobs > 1 && is_running(r, r->longest) ? jobs - 1 : jobs;
-    return fmin(end, now + (end - now) * fmin(1, (double)workers / waiting));
+    return fmin(end, now + (end - now) * fmin(1, (double)r->options->jobs / waiting));
+}
+
+/* Threads do not change a result, so a run may have as many as there are cores free for it. */
+static int threads_of(const struct runner *r, const struct setup *setup) {
+    int own = setup->config.threads ? (int)setup->config.threads : 1;
+    return setup == r->longest ? own * r->options->jobs : own;
 }
 
 static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
@@ -156,12 +163,13 @@ static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
         return false;
     }
     fflush(NULL);
+    double deadline = deadline_of(r, setup);
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
         for (int i = 0; i < r->options->jobs; i++)
             if (r->jobs[i].setup) close(r->jobs[i].fd);
-        run_child(setup, ends[1]);
+        run_child(setup, threads_of(r, setup), ends[1]);
     }
     close(ends[1]);
     if (pid < 0) {
@@ -169,8 +177,7 @@ static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
         fail(&r->first_error, ST_FAIL, "cannot start a process for a run: %s", strerror(errno));
         return false;
     }
-    *j = (struct job){
-        .setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s(), .deadline = deadline_of(r, setup)};
+    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s(), .deadline = deadline};
     time_now_text(j->started, sizeof j->started);
     return true;
 }
@@ -311,11 +318,16 @@ static int select_waiting(struct runner *r, struct setup **waiting) {
     return n;
 }
 
+static bool may_start(const struct runner *r) {
+    bool alone = r->longest && is_running(r, r->longest);
+    return !alone && !r->stopping && !limit_reached(r) && !r->write_failed;
+}
+
 /* Returns the number of runs that never started. */
 static int run_waiting(struct runner *r, struct setup **waiting, int n) {
     int next = 0, busy = 1;
     while ((busy || next < n) && !((r->stopping || limit_reached(r) || r->write_failed) && !busy)) {
-        for (int i = 0; i < r->options->jobs && next < n && !r->stopping && !limit_reached(r) && !r->write_failed; i++)
+        for (int i = 0; i < r->options->jobs && next < n && may_start(r); i++)
             if (!r->jobs[i].setup && !start_job(r, &r->jobs[i], waiting[next++])) r->write_failed = true;
         busy = wait_for_news(r);
         if (signal_received()) stop_jobs(r);
