@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,6 @@
 #define MAX_DEPTH    3       /* {"name": {"shape": [...]}} */
 #define MAX_VALUES   1000000 /* JSON values in a header: bounds what the JSON parser may allocate to about 200 MB */
 #define METADATA     "__metadata__"
-#define SHOWN_NAME   100 /* bytes of a tensor's name in messages */
 
 /* The parts of a file's image, and who to blame. */
 struct image {
@@ -30,15 +30,23 @@ struct image {
     size_t header_bytes;
     const unsigned char *data;
     size_t data_bytes;
+    int entry; /* number of the key whose value is being read, from 0 */
     struct error *e;
 };
 
-/* A name from a file, fit for a one-line message: control characters replaced, long ones cut. */
-static const char *shown(const char *name, char out[SHOWN_NAME]) {
+const char *st_shown(const char *name, char out[ST_SHOWN_NAME]) {
     size_t i = 0;
-    for (; i < SHOWN_NAME - 1 && name[i]; i++) out[i] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
+    for (; i < ST_SHOWN_NAME - 1 && name[i]; i++)
+        out[i] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
     out[i] = '\0';
     return out;
+}
+
+void st_shape_text(int rank, const int64_t *dims, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (int i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? "," : "", dims[i]);
+    if (used < size) snprintf(text + used, size - used, ")");
 }
 
 static size_t width_of(const struct st_tensor *t) {
@@ -83,33 +91,62 @@ static enum status scan_header(const struct image *im, size_t *values) {
     return ST_OK;
 }
 
+/* File offset of the n-th key of the outermost object, in a header that is valid JSON. */
+static size_t key_offset(const struct image *im, int n) {
+    int depth = 0;
+    bool in_string = false, key_next = false;
+    for (size_t i = 0; i < im->header_bytes; i++) {
+        char c = im->header[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            if (c == '"') in_string = false;
+            continue;
+        }
+        if (c == '"' && key_next && n-- == 0) return PREFIX_BYTES + i;
+        in_string = c == '"';
+        if (c == '{' || c == '[') depth++;
+        if (c == '}' || c == ']') depth--;
+        key_next = depth == 1 && (c == '{' || c == ',' || (key_next && c != '"'));
+    }
+    return PREFIX_BYTES;
+}
+
+/* "FILE: offset N: what is wrong", N that of the entry being read. */
+static enum status bad_entry(const struct image *im, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static enum status bad_entry(const struct image *im, const char *format, ...) {
+    char what[sizeof im->e->text / 2];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return fail(im->e, ST_DATA, "%s: offset %zu: %s", im->file, key_offset(im, im->entry), what);
+}
+
 static enum status parse_dtype(struct st_tensor *t, const json_t *dtype, const struct image *im) {
-    char name[SHOWN_NAME], found[SHOWN_NAME];
+    char name[ST_SHOWN_NAME], found[ST_SHOWN_NAME];
     if (!json_is_string(dtype))
-        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has no dtype; expected \"F32\" or \"F64\"", im->file,
-                    shown(t->name, name));
+        return bad_entry(im, "tensor \"%s\" has no dtype; expected \"F32\" or \"F64\"", st_shown(t->name, name));
     const char *text = json_string_value(dtype);
     t->f64 = strcmp(text, "F64") == 0;
     if (!t->f64 && strcmp(text, "F32") != 0)
-        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has dtype \"%s\"; expected F32 or F64", im->file,
-                    shown(t->name, name), shown(text, found));
+        return bad_entry(im, "tensor \"%s\" has dtype \"%s\"; expected F32 or F64", st_shown(t->name, name),
+                         st_shown(text, found));
     return ST_OK;
 }
 
 static enum status parse_shape(struct st_tensor *t, const json_t *shape, const struct image *im) {
-    char name[SHOWN_NAME];
+    char name[ST_SHOWN_NAME];
     if (!json_is_array(shape))
-        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has no shape; expected an array of sizes", im->file,
-                    shown(t->name, name));
+        return bad_entry(im, "tensor \"%s\" has no shape; expected an array of sizes", st_shown(t->name, name));
     if (json_array_size(shape) > TENSOR_MAX_RANK)
-        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has rank %zu; at most %d is supported", im->file,
-                    shown(t->name, name), json_array_size(shape), TENSOR_MAX_RANK);
+        return bad_entry(im, "tensor \"%s\" has rank %zu; at most %d is supported", st_shown(t->name, name),
+                         json_array_size(shape), TENSOR_MAX_RANK);
     t->rank = (int)json_array_size(shape);
     for (int i = 0; i < t->rank; i++) {
         const json_t *dim = json_array_get(shape, (size_t)i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return fail(im->e, ST_DATA, "%s: size %d of tensor \"%s\" is not a whole number of at least 0", im->file, i,
-                        shown(t->name, name));
+            return bad_entry(im, "size %d of tensor \"%s\" is not a whole number of at least 0", i,
+                             st_shown(t->name, name));
         t->dims[i] = json_integer_value(dim);
     }
     return ST_OK;
@@ -117,53 +154,49 @@ static enum status parse_shape(struct st_tensor *t, const json_t *shape, const s
 
 /* Places t->bytes. Expects dtype and shape to be known. */
 static enum status parse_offsets(struct st_tensor *t, const json_t *offsets, const struct image *im) {
-    char name[SHOWN_NAME];
+    char name[ST_SHOWN_NAME];
     const json_t *first = json_array_get(offsets, 0), *last = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(last))
-        return fail(im->e, ST_DATA, "%s: tensor \"%s\" has no data_offsets; expected two whole numbers", im->file,
-                    shown(t->name, name));
+        return bad_entry(im, "tensor \"%s\" has no data_offsets; expected two whole numbers", st_shown(t->name, name));
     int64_t begin = json_integer_value(first), end = json_integer_value(last), bytes;
     if (begin < 0 || end < begin || (uint64_t)end > im->data_bytes)
-        return fail(im->e, ST_DATA,
-                    "%s: tensor \"%s\" has data_offsets %" PRId64 " to %" PRId64
-                    ", outside the %zu data bytes of the file",
-                    im->file, shown(t->name, name), begin, end, im->data_bytes);
+        return bad_entry(
+            im, "tensor \"%s\" has data_offsets %" PRId64 " to %" PRId64 ", outside the %zu data bytes of the file",
+            st_shown(t->name, name), begin, end, im->data_bytes);
     if (!measure(t, &bytes))
-        return fail(im->e, ST_DATA, "%s: the shape of tensor \"%s\" overflows 64 bits", im->file, shown(t->name, name));
+        return bad_entry(im, "the shape of tensor \"%s\" overflows 64 bits", st_shown(t->name, name));
     if (bytes != end - begin)
-        return fail(im->e, ST_DATA,
-                    "%s: tensor \"%s\" has %" PRId64 " bytes at data offset %" PRId64
-                    "; its shape and dtype need %" PRId64,
-                    im->file, shown(t->name, name), end - begin, begin, bytes);
+        return bad_entry(
+            im, "tensor \"%s\" has %" PRId64 " bytes at data offset %" PRId64 "; its shape and dtype need %" PRId64,
+            st_shown(t->name, name), end - begin, begin, bytes);
     t->bytes = im->data + begin;
     return ST_OK;
 }
 
 static enum status parse_tensor(struct st_tensor *t, json_t *entry, const struct image *im) {
-    char name[SHOWN_NAME], found[SHOWN_NAME];
+    char name[ST_SHOWN_NAME], found[ST_SHOWN_NAME];
     if (!json_is_object(entry))
-        return fail(im->e, ST_DATA, "%s: the entry of tensor \"%s\" is not an object", im->file, shown(t->name, name));
+        return bad_entry(im, "the entry of tensor \"%s\" is not an object", st_shown(t->name, name));
     const char *key;
     json_t *value;
-    json_object_foreach(entry, key, value) if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
-                                               strcmp(key, "data_offsets") !=
-                                                   0) return fail(im->e, ST_DATA,
-                                                                  "%s: tensor \"%s\" has the unknown key \"%s\"; "
-                                                                  "expected dtype, shape, data_offsets",
-                                                                  im->file, shown(t->name, name), shown(key, found));
+    json_object_foreach(entry, key, value) {
+        bool known = !strcmp(key, "dtype") || !strcmp(key, "shape") || !strcmp(key, "data_offsets");
+        if (!known)
+            return bad_entry(im, "tensor \"%s\" has the unknown key \"%s\"; expected dtype, shape, data_offsets",
+                             st_shown(t->name, name), st_shown(key, found));
+    }
     TRY(parse_dtype(t, json_object_get(entry, "dtype"), im));
     TRY(parse_shape(t, json_object_get(entry, "shape"), im));
     return parse_offsets(t, json_object_get(entry, "data_offsets"), im);
 }
 
 static enum status parse_metadata(struct safetensors *st, json_t *object, const struct image *im) {
-    char name[SHOWN_NAME];
-    if (!json_is_object(object)) return fail(im->e, ST_DATA, "%s: " METADATA " is not an object", im->file);
+    char name[ST_SHOWN_NAME];
+    if (!json_is_object(object)) return bad_entry(im, METADATA " is not an object");
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        if (!json_is_string(value))
-            return fail(im->e, ST_DATA, "%s: metadata \"%s\" is not a string", im->file, shown(key, name));
+        if (!json_is_string(value)) return bad_entry(im, "metadata \"%s\" is not a string", st_shown(key, name));
         struct st_pair *pair = &st->metadata[st->n_metadata++];
         pair->key = arena_strdup(&st->arena, key);
         pair->value = arena_strdup(&st->arena, json_string_value(value));
@@ -180,7 +213,7 @@ static int by_place(const void *left, const void *right) {
 
 /* The sorted tensors cover the data section exactly. */
 static enum status check_cover(const struct safetensors *st, const struct image *im) {
-    char name[SHOWN_NAME], other[SHOWN_NAME];
+    char name[ST_SHOWN_NAME], other[ST_SHOWN_NAME];
     size_t covered = 0;
     for (int i = 0; i < st->n; i++) {
         const struct st_tensor *t = &st->tensors[i];
@@ -188,10 +221,10 @@ static enum status check_cover(const struct safetensors *st, const struct image 
         if (begin < covered)
             return fail(im->e, ST_DATA,
                         "%s: tensor \"%s\" at data offset %zu overlaps tensor \"%s\", which ends at %zu", im->file,
-                        shown(t->name, name), begin, shown(st->tensors[i - 1].name, other), covered);
+                        st_shown(t->name, name), begin, st_shown(st->tensors[i - 1].name, other), covered);
         if (begin > covered)
             return fail(im->e, ST_DATA, "%s: data offsets %zu to %zu before tensor \"%s\" belong to no tensor",
-                        im->file, covered, begin, shown(t->name, name));
+                        im->file, covered, begin, st_shown(t->name, name));
         covered = begin + (size_t)t->count * width_of(t);
     }
     if (covered != im->data_bytes)
@@ -203,7 +236,9 @@ static enum status check_cover(const struct safetensors *st, const struct image 
 static enum status parse_entries(struct safetensors *st, json_t *root, struct image *im) {
     const char *key;
     json_t *value;
+    im->entry = -1;
     json_object_foreach(root, key, value) {
+        im->entry++; /* the library hands entries out in the order of the text */
         if (strcmp(key, METADATA) == 0) {
             TRY(parse_metadata(st, value, im));
             continue;
@@ -256,9 +291,9 @@ enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t 
     json_error_t why;
     json_t *root = json_loadb(im.header, im.header_bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root) {
-        char text[SHOWN_NAME];
+        char text[ST_SHOWN_NAME];
         return fail(e, ST_DATA, "%s: the header is not valid JSON near offset %d: %s", name,
-                    PREFIX_BYTES + why.position, shown(why.text, text));
+                    PREFIX_BYTES + why.position, st_shown(why.text, text));
     }
     enum status status = json_is_object(root) ? index_image(st, root, &im)
                                               : fail(e, ST_DATA, "%s: the header is not a JSON object", name);
@@ -344,10 +379,10 @@ double st_value(const struct st_tensor *t, int64_t i) {
 static enum status describe(json_t *root, const struct st_source *s, int64_t *offset, const char *path,
                             struct error *e) {
     struct st_tensor t = {.f64 = s->f64, .rank = s->rank};
-    char name[SHOWN_NAME];
+    char name[ST_SHOWN_NAME];
     if (s->rank < 0 || s->rank > TENSOR_MAX_RANK)
         return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has rank %d; 0 to %d is supported", path,
-                    shown(s->name, name), s->rank, TENSOR_MAX_RANK);
+                    st_shown(s->name, name), s->rank, TENSOR_MAX_RANK);
     json_t *shape = json_array();
     int64_t bytes = 0, end = 0;
     bool fits = true;
@@ -362,7 +397,7 @@ static enum status describe(json_t *root, const struct st_source *s, int64_t *of
                               (json_int_t)*offset, (json_int_t)end);
     if (!fits || taken || json_object_set_new(root, s->name, entry) != 0) {
         if (!fits || taken) json_decref(entry);
-        return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has %s", path, shown(s->name, name),
+        return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has %s", path, st_shown(s->name, name),
                     !fits   ? "an impossible shape"
                     : taken ? "a name that is taken"
                             : "a name that is not UTF-8");

@@ -1,16 +1,22 @@
 /* cmd_verify.c - `lrnn verify`: layers against case files. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "harness/cli.h"
 #include "harness/verify.h"
 #include "kernels/kernel.h"
 
 struct verify_flags {
     char device[OPTION_TEXT], kernel[OPTION_TEXT];
+    bool quiet;
 };
 
 static const struct option flags[] = {
     {"device", OPT_TEXT_FIELD, offsetof(struct verify_flags, device), "cpu", 0, 0, NULL, "cpu", 0},
     {"kernel", OPT_TEXT_FIELD, offsetof(struct verify_flags, kernel), "", 0, 0, NULL,
      "force this kernel, or 'reference'; the mixers it does not apply to are skipped", 0},
+    {"quiet", OPT_BOOL, offsetof(struct verify_flags, quiet), "no", 0, 0, NULL,
+     "print failures, a line for each mixer and the total only", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -25,21 +31,50 @@ static enum status check_kernel(const char *kernel, struct error *e) {
     return *kernel ? name_choose("kernel", kernel, n + 1, kernel_name, list, &index, e) : ST_OK;
 }
 
-/* Every file is processed, whatever the ones before were like. */
-static enum status verify_all(const char *const *files, int n, const char *kernel, struct error *e) {
-    struct verify_total total = {0};
+static void add_to(struct verify_total *sum, const struct verify_total *file) {
+    sum->model = file->model;
+    sum->files += file->files;
+    sum->tensors += file->tensors;
+    sum->failed += file->failed;
+    sum->skipped += file->skipped;
+    if (isnan(file->worst) || file->worst > sum->worst) sum->worst = file->worst;
+}
+
+/* One line a mixer, in the registry's order; `sums` has one for each. */
+static void print_mixers(const struct verify_total *sums, int n) {
+    for (int i = 0; i < n; i++) {
+        const struct verify_total *t = &sums[i];
+        if (!t->model) continue;
+        printf("mixer %s %d files %d tensors worst %.1e", t->model->name, t->files, t->tensors, t->worst);
+        if (t->failed) printf(", %d failed", t->failed);
+        if (t->skipped) printf(", %d skipped", t->skipped);
+        printf("\n");
+    }
+}
+
+/* Every file is processed, whatever the ones before were like. The last of `sums` is the total, before it one a mixer. */
+static enum status verify_all(const char *const *files, int n, const struct verify_flags *f, struct verify_total *sums,
+                              int n_mixers, struct error *e) {
+    struct verify_total *total = &sums[n_mixers];
     int bad = 0;
     for (int i = 0; i < n; i++) {
+        struct verify_total file = {.quiet = f->quiet};
         struct error bad_file = {ST_OK, ""};
-        if (verify_file(files[i], kernel, &total, stdout, &bad_file) == ST_OK) continue;
+        if (verify_file(files[i], f->kernel, &file, stdout, &bad_file) == ST_OK) {
+            for (int m = 0; m < n_mixers; m++)
+                if (model_list()[m] == file.model) add_to(&sums[m], &file);
+            add_to(total, &file);
+            continue;
+        }
         fflush(stdout);
         fprintf(stderr, "lrnn: %s\n", bad_file.text);
         bad++;
     }
-    printf("verified %d files, %d tensors, worst %.3e\n", total.files, total.tensors, total.worst);
+    print_mixers(sums, n_mixers);
+    printf("verified %d files, %d tensors, worst %.3e\n", total->files, total->tensors, total->worst);
     if (bad) return fail(e, ST_USAGE, "%d of %d files could not be verified", bad, n);
-    if (total.failed)
-        return fail(e, ST_FAIL, "%d of %d tensors differ by more than %g", total.failed, total.tensors, VERIFY_BOUND);
+    if (total->failed)
+        return fail(e, ST_FAIL, "%d of %d tensors differ by more than %g", total->failed, total->tensors, VERIFY_BOUND);
     return ST_OK;
 }
 
@@ -55,7 +90,13 @@ static enum status run(int argc, char **argv, struct error *e) {
     TRY(check_kernel(f.kernel, e));
     if (cli.n_positional == 0)
         return fail(e, ST_USAGE, "verify: say which case files; usage: lrnn %s", command_verify.usage);
-    return verify_all(files, cli.n_positional, f.kernel, e);
+    int n_mixers = 0;
+    while (model_list()[n_mixers]) n_mixers++;
+    struct verify_total *sums = calloc((size_t)n_mixers + 1, sizeof *sums);
+    if (!sums) return fail(e, ST_FAIL, "no memory for the sums of %d mixers", n_mixers);
+    enum status status = verify_all(files, cli.n_positional, &f, sums, n_mixers, e);
+    free(sums);
+    return status;
 }
 
 const struct command command_verify = {

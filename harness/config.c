@@ -44,6 +44,8 @@ const struct option config_options[] = {
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
      OPT_RUNTIME},
+    {"keep-weights", OPT_BOOL, AT(keep_weights), "yes", 0, 0, NULL,
+     "keep the best weights in OUT/weights, for `lrnn export`", OPT_RUNTIME},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_PLACE},
     {"profile", OPT_TEXT_FIELD, AT(profile), "train", 0, 0, NULL, "name noted in the record", OPT_RUNTIME},
@@ -105,10 +107,8 @@ static void join_named(const struct named *n, char text[CONFIG_TEXT]) {
         snprintf(text, CONFIG_TEXT, "%.500s%s%.3500s", n->name, *n->options ? ":" : "", n->options);
 }
 
-enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
-                        struct error *e) {
-    FILE *file = fopen(path, "r");
-    if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
+static enum status read_lines(FILE *file, const char *path, struct config *c, char task[CONFIG_TEXT],
+                              char model[CONFIG_TEXT], struct error *e) {
     struct named *names = calloc(2, sizeof *names);
     char line[1024];
     enum status status = names ? ST_OK : fail(e, ST_FAIL, "out of memory reading %s", path);
@@ -124,7 +124,25 @@ enum status config_read(const char *path, struct config *c, char task[CONFIG_TEX
         join_named(&names[1], model);
     }
     free(names);
+    return status;
+}
+
+enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
+                        struct error *e) {
+    FILE *file = fopen(path, "r");
+    if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
+    enum status status = read_lines(file, path, c, task, model, e);
     fclose(file);
+    return status;
+}
+
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[CONFIG_TEXT],
+                             char model[CONFIG_TEXT], struct error *e) {
+    char *copy = strdup(text); /* fmemopen wants bytes that may be written */
+    FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
+    enum status status = file ? read_lines(file, name, c, task, model, e) : fail(e, ST_FAIL, "no memory for %s", name);
+    if (file) fclose(file);
+    free(copy);
     return status;
 }
 

@@ -19,7 +19,7 @@ struct config {
     int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
     int schedule, precision;
-    bool allow_non_causal, quiet, json, no_color;
+    bool allow_non_causal, keep_weights, quiet, json, no_color;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
 };
 
@@ -49,6 +49,10 @@ enum status config_set(struct config *c, const char *name, const char *value, st
  * unreadable, ST_USAGE with file and line. */
 enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
                         struct error *e);
+
+/* The same from text, as run records and exported weights hold it; `name` stands for the path in messages. */
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[CONFIG_TEXT],
+                             char model[CONFIG_TEXT], struct error *e);
 
 /* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. */
 enum status setup_resolve(struct setup *s, struct error *e);

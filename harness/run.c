@@ -9,6 +9,7 @@
 
 #include "harness/train.h"
 #include "harness/version.h"
+#include "harness/weights.h"
 #include "kernels/gemm.h"
 
 #define STEP_SAMPLES   512 /* latest step times kept for the medians */
@@ -385,7 +386,10 @@ static enum status write_record(struct running *r, struct run *row, struct error
         free(record);
         return fail(e, ST_FAIL, "no memory for the evaluations of the run");
     }
-    enum status status = record_write(s->config.out, record, e);
+    enum status status = ST_OK;
+    if (s->config.keep_weights && r->status == RUN_OK)
+        status = weights_keep(&r->trainer.params, s->config.out, &record->run, e);
+    if (status == ST_OK) status = record_write(s->config.out, record, e);
     if (row) *row = record->run;
     free(record->evals);
     free(record);
@@ -447,6 +451,8 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
         checkpoint_remove(setup);
         return ST_OK;
     }
+    snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
+    if (setup->config.keep_weights) TRY(make_folder(folder, e));
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_FAIL, "no memory for a run");

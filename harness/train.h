@@ -28,6 +28,10 @@ struct trainer {
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e);
 void trainer_free(struct trainer *t);
 
+/* The evaluation half alone: trainer_evaluate and trainer_metric work, and give the bits that the whole trainer gives.
+ * The parameters are zeros until the caller fills them. */
+enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e);
+
 /* One optimiser step: the batch of step state.step, forward, backward, update. */
 void trainer_step(struct trainer *t);
 

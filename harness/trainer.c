@@ -62,6 +62,21 @@ static enum status build_update(struct trainer *t, struct error *e) {
     return graph_plan(g, e);
 }
 
+/* What lives beside the graphs: tables of the metrics, lengths of a batch and, for training, the best parameters and room
+ * for the optimiser's table. */
+static enum status create_tables(struct trainer *t, bool training, struct error *e) {
+    const struct task_shape *shape = &t->setup->task.shape;
+    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T;
+    size_t best_bytes = training ? (size_t)t->params.floats * sizeof(real) : 0;
+    size_t segments = training ? (size_t)(t->params.n + 1) * sizeof(struct adamw_segment) : 0;
+    size_t lengths = (size_t)t->setup->config.batch * sizeof *t->lengths;
+    TRY(arena_reserve(&t->host, best_bytes + metrics_bytes(shape->vocab_out, longest) + lengths + segments + 4096, e));
+    if (training) t->best = arena_alloc(&t->host, best_bytes);
+    t->lengths = arena_alloc(&t->host, lengths);
+    if ((training && !t->best) || !t->lengths) return fail(e, ST_FAIL, "no memory for the best parameters");
+    return metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e);
+}
+
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
     *t = (struct trainer){.setup = setup, .best_step = -1};
     t->state.seed = (uint64_t)setup->config.seed;
@@ -69,21 +84,22 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(build_net(t, &t->train, &t->train_net, true, e));
     TRY(build_net(t, &t->eval, &t->eval_net, false, e));
     TRY(params_reserve(&t->params, true, e));
-    size_t best_bytes = (size_t)t->params.floats * sizeof(real);
-    const struct task_shape *shape = &setup->task.shape;
-    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T;
-    size_t lengths = (size_t)setup->config.batch * sizeof *t->lengths;
-    size_t segments = (size_t)(t->params.n + 1) * sizeof(struct adamw_segment);
-    TRY(arena_reserve(&t->host, best_bytes + metrics_bytes(shape->vocab_out, longest) + lengths + segments + 4096, e));
-    t->best = arena_alloc(&t->host, best_bytes);
-    t->lengths = arena_alloc(&t->host, lengths);
-    if (!t->best || !t->lengths) return fail(e, ST_FAIL, "no memory for the best parameters");
-    TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
+    TRY(create_tables(t, true, e));
     TRY(graph_plan(&t->train, e));
     TRY(graph_plan(&t->eval, e));
     TRY(build_update(t, e));
     params_init(&t->params, (uint64_t)setup->config.seed);
     return ST_OK;
+}
+
+enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
+    *t = (struct trainer){.setup = setup, .best_step = -1};
+    t->state.seed = (uint64_t)setup->config.seed;
+    TRY(params_create(&t->params, e));
+    TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(params_reserve(&t->params, false, e));
+    TRY(create_tables(t, false, e));
+    return graph_plan(&t->eval, e);
 }
 
 void trainer_free(struct trainer *t) {

@@ -6,13 +6,16 @@
 
 #include "core/real.h"
 #include "core/status.h"
+#include "models/model.h"
 
 #define VERIFY_BOUND (REAL_IS_DOUBLE ? 1e-9 : 1e-4) /* largest error that passes */
 
-/* Sums over the files of one call; starts zeroed. */
+/* Sums over files; starts zeroed. */
 struct verify_total {
+    const struct model *model;           /* of the latest file that names a known one */
     int files, tensors, failed, skipped; /* files compared; tensors compared, failed, and left out by `kernel` */
     double worst;                        /* largest error; NAN or infinite if one was */
+    bool quiet;                          /* set by the caller: lines that fail are the only ones printed */
 };
 
 /* Builds the mixer that the file names, loads its parameters, runs forward on x and backward on dy, and prints for y,

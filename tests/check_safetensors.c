@@ -225,6 +225,9 @@ static const struct malformed {
     {"{}", 3, "the last 3 of 3 data bytes belong to no tensor"},
     {"{\"a\":" T("F64", "[1]", "[0,8]") ",\"a\":" T("F64", "[1]", "[0,8]") "}", 8, "duplicate object key"},
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "duplicate object key"},
+    {"{\"a\":{\"dtype\":\"F64\",\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "duplicate object key"},
+    {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0, "duplicate object key"},
+    {"{\"a\":1,\"a\":2}", 0, "not valid JSON near offset 18: duplicate object key"},
     {"{\"__metadata__\":[]}", 0, "__metadata__ is not an object"},
     {"{\"__metadata__\":{\"k\":1}}", 0, "metadata \"k\" is not a string"},
     {"{\"a\\u0000b\":" T("F64", "[1]", "[0,8]") "}", 8, "not valid JSON"},
@@ -244,6 +247,63 @@ START_TEST(each_malformed_header_is_refused_with_its_reason) {
     ck_assert_msg(strstr(e.text, m->message) != NULL, "%s\n  wanted \"%s\"\n  got    \"%s\"", m->header, m->message,
                   e.text);
     ck_assert_msg(strncmp(e.text, "FILE: ", 6) == 0 && !strchr(e.text, '\n'), "%s", e.text);
+}
+END_TEST
+
+/* What is wrong with an entry is told with the offset of its name, whatever stands before it. */
+START_TEST(a_bad_entry_is_told_by_its_offset) {
+    static const char *const before[] = {
+        "{",
+        "{\"__metadata__\":{\"a\\\"{\":\"],:,\",\"bad\":\"\\\\\"},",
+        "{ \"\\\\\" : " T("F64", "[0]", "[0,0]") " ,\t",
+        "{\"a\":" T("F64", "[0]", "[0,0]") ",\"b\":" T("F32", "[2,0]", "[0,0]") ",",
+    };
+    static const char *const entries[][2] = {
+        {"1", "the entry of tensor \"bad\" is not an object"},
+        {T("I64", "[1]", "[0,8]"), "tensor \"bad\" has dtype \"I64\"; expected F32 or F64"},
+        {T("F64", "[" BIG ",4]", "[0,8]"), "the shape of tensor \"bad\" overflows 64 bits"},
+        {T("F64", "[2]", "[0,8]"), "tensor \"bad\" has 8 bytes at data offset 0; its shape and dtype need 16"},
+        {T("F64", "[1]", "[0,9]"), "tensor \"bad\" has data_offsets 0 to 9, outside the 8 data bytes"},
+        {"{\"dtype\":\"F64\",\"shape\":[1]}", "tensor \"bad\" has no data_offsets"},
+    };
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
+        for (size_t j = 0; j < sizeof entries / sizeof entries[0]; j++) {
+            char header[512], wanted[256];
+            struct safetensors st;
+            struct error e = {ST_OK, ""};
+            snprintf(header, sizeof header, "%s\"bad\":%s}", before[i], entries[j][0]);
+            struct file f = file_of(header, 8);
+            snprintf(wanted, sizeof wanted, "FILE: offset %zu: %s", 8 + strlen(before[i]), entries[j][1]);
+            ck_assert_int_eq(parse(&st, f.bytes, f.size, &e), ST_DATA);
+            ck_assert_msg(strncmp(e.text, wanted, strlen(wanted)) == 0, "%s\n  wanted \"%s\"\n  got    \"%s\"", header,
+                          wanted, e.text);
+        }
+}
+END_TEST
+
+/* The fuzzer's corpus: the names say which files are whole. */
+START_TEST(the_corpus_is_read_or_refused_as_it_is_named) {
+    const char *place = "tests/fuzz/corpus/safetensors";
+    DIR *corpus = opendir(place);
+    ck_assert_msg(corpus != NULL, "%s is not there; run from the root of the tree", place);
+    int good = 0, bad = 0;
+    for (struct dirent *entry; (entry = readdir(corpus));) {
+        if (entry->d_name[0] == '.') continue;
+        char file[512];
+        struct safetensors st;
+        struct error e = {ST_OK, ""};
+        snprintf(file, sizeof file, "%s/%s", place, entry->d_name);
+        enum status status = safetensors_read(&st, file, &e);
+        bool whole = strncmp(entry->d_name, "good-", 5) == 0;
+        ck_assert_msg(whole || strncmp(entry->d_name, "bad-", 4) == 0, "%s is named neither good nor bad", file);
+        ck_assert_msg(status == (whole ? ST_OK : ST_DATA), "%s: status %d %s", file, (int)status, e.text);
+        if (!whole) ck_assert_msg(strncmp(e.text, file, strlen(file)) == 0 && !strchr(e.text, '\n'), "%s", e.text);
+        if (whole) safetensors_free(&st);
+        good += whole;
+        bad += !whole;
+    }
+    closedir(corpus);
+    ck_assert_msg(good >= 9 && bad >= 25, "%d good and %d bad files", good, bad);
 }
 END_TEST
 
@@ -426,6 +486,8 @@ Suite *check_safetensors(void) {
     tcase_add_test(bytes, order_in_the_header_is_free_and_empty_tensors_may_stand_between);
     tcase_add_test(bytes, header_length_beyond_the_file_or_the_cap_is_refused);
     tcase_add_test(bytes, a_header_of_too_many_values_is_refused_before_it_is_parsed);
+    tcase_add_test(bytes, a_bad_entry_is_told_by_its_offset);
+    tcase_add_test(bytes, the_corpus_is_read_or_refused_as_it_is_named);
     tcase_add_test(bytes, every_case_file_is_read);
     suite_add_tcase(suite, bytes);
 

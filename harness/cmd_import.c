@@ -1,0 +1,185 @@
+/* cmd_import.c - lrnn import FILE: exported weights, checked against the net of their configuration and evaluated on its
+ * task. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/args.h"
+#include "harness/train.h"
+#include "harness/weights.h"
+
+struct import_flags {
+    int64_t threads;
+    bool json;
+};
+
+#define AT(field) offsetof(struct import_flags, field)
+static const struct option flags[] = {
+    {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", 0},
+    {0}};
+
+/* --- what the file says ------------------------------------------------------------------------------------------- */
+
+static enum status check_metadata(const struct safetensors *file, const char *path, struct error *e) {
+    const char *version = safetensors_metadata(file, "lrnn_weights"), *dtype = safetensors_metadata(file, "dtype");
+    char shown[ST_SHOWN_NAME];
+    if (!version && safetensors_metadata(file, "lrnn_case"))
+        return fail(e, ST_DATA, "%s is a case file, not exported weights; `lrnn verify` reads it", path);
+    if (!version)
+        return fail(e, ST_DATA, "%s is not a file of `lrnn export`: its __metadata__ has no lrnn_weights", path);
+    if (strcmp(version, WEIGHTS_VERSION) != 0)
+        return fail(e, ST_DATA, "%s: lrnn_weights is \"%s\", expected \"%s\"", path, st_shown(version, shown),
+                    WEIGHTS_VERSION);
+    if (!safetensors_metadata(file, "config"))
+        return fail(e, ST_DATA, "%s has no configuration in its __metadata__; `lrnn export` writes it", path);
+    if (dtype && strcmp(dtype, REAL_NAME) != 0)
+        return fail(e, ST_DATA, "%s holds %s weights, and this program computes in %s; %s reads them", path,
+                    st_shown(dtype, shown), REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
+    return ST_OK;
+}
+
+/* The run that the stored configuration describes. Whatever is wrong with it is the file's fault. */
+static struct setup *make_setup(const struct safetensors *file, const char *path, const struct import_flags *f,
+                                struct error *e) {
+    struct config config;
+    const char *name = "its configuration";
+    char task[CONFIG_TEXT] = "", model[CONFIG_TEXT] = "";
+    struct error why = {ST_OK, ""};
+    enum status status = config_default(&config, &why);
+    if (status == ST_OK)
+        status = config_read_text(safetensors_metadata(file, "config"), name, &config, task, model, &why);
+    if (status == ST_OK && (!*task || !*model)) status = fail(&why, ST_DATA, "%s names no task or no model", name);
+    config.threads = f->threads;
+    struct setup *s = status == ST_OK ? setup_make(&config, task, model, &why) : NULL;
+    if (!s) fail(e, why.status == ST_FAIL ? ST_FAIL : ST_DATA, "%.150s: %.850s", path, why.text);
+    return s;
+}
+
+/* The configuration decides the id, together with what the program adds: version of task and numerics. */
+static void compare_ids(const struct safetensors *file, const struct setup *s) {
+    const char *id = safetensors_metadata(file, "run_id");
+    char shown[ST_SHOWN_NAME];
+    if (id && strcmp(id, s->run_id) != 0)
+        fprintf(stderr,
+                "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
+                "changed, or "
+                "the task or the numerics have another version; accuracies may differ\n",
+                st_shown(id, shown), s->run_id);
+}
+
+/* --- evaluation --------------------------------------------------------------------------------------------------- */
+
+struct evaluation {
+    struct scores val, test;
+    int tensors;
+    int64_t values;
+};
+
+static enum status evaluate(const struct setup *s, const struct safetensors *file, const char *path,
+                            struct evaluation *result, struct error *e) {
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t) return fail(e, ST_FAIL, "no memory for a net");
+    enum status status = trainer_create_evaluation(t, s, e);
+    if (status == ST_OK) status = weights_load(&t->params, file, path, e);
+    if (status == ST_OK) {
+        trainer_evaluate(t, SPLIT_VAL, &result->val);
+        trainer_evaluate(t, SPLIT_TEST, &result->test);
+        result->tensors = t->params.n;
+        result->values = params_trained(&t->params);
+    }
+    trainer_free(t);
+    free(t);
+    return status;
+}
+
+/* --- the answer --------------------------------------------------------------------------------------------------- */
+
+/* Whether the file holds the number `key`, and it is another one. */
+static bool differs(const struct safetensors *file, const char *key, double value) {
+    double recorded;
+    const char *text = safetensors_metadata(file, key);
+    return text && parse_double(text, &recorded) && recorded != value;
+}
+
+static const char *comparison(const struct safetensors *file, const struct evaluation *v) {
+    if (!safetensors_metadata(file, "test_acc") || !safetensors_metadata(file, "val_acc")) return "unknown";
+    bool other = differs(file, "val_acc", v->val.acc) || differs(file, "test_acc", v->test.acc) ||
+                 differs(file, "val_loss", v->val.loss) || differs(file, "test_loss", v->test.loss);
+    return other ? "different" : "equal";
+}
+
+static void print_json(const struct setup *s, const struct evaluation *v, const char *verdict) {
+    char number[8][40];
+    const double values[8] = {v->val.acc,  v->val.seq_acc,  v->val.last_acc,  v->val.loss,
+                              v->test.acc, v->test.seq_acc, v->test.last_acc, v->test.loss};
+    for (int i = 0; i < 8; i++) format_double(isfinite(values[i]) ? values[i] : 0, number[i], sizeof number[i]);
+    printf("{\"run_id\":\"%s\",\"task\":\"%s\",\"model\":\"%s\",\"tensors\":%d,\"params\":%" PRId64
+           ",\"val_acc\":%s,\"val_seq_acc\":%s,\"val_last_acc\":%s,\"val_loss\":%s,\"test_acc\":%s,\"test_seq_acc\":%s,"
+           "\"test_last_acc\":%s,\"test_loss\":%s,\"recorded\":\"%s\"}\n",
+           s->run_id, s->task.task->name, s->model.model->name, v->tensors, v->values, number[0], number[1], number[2],
+           number[3], number[4], number[5], number[6], number[7], verdict);
+}
+
+static void print_split(const char *name, const struct scores *scores, int64_t n) {
+    printf("%-4s accuracy %.4f, sequences %.4f, last position %.4f, loss %.6f; %" PRId64 " examples\n", name,
+           scores->acc, scores->seq_acc, scores->last_acc, scores->loss, n);
+}
+
+static void print_text(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
+                       const char *verdict) {
+    char task[ST_SHOWN_NAME], val[ST_SHOWN_NAME], test[ST_SHOWN_NAME];
+    const char *called = safetensors_metadata(file, "task"); /* "s3", where the configuration says word-problem */
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", st_shown(called ? called : s->task.name, task),
+           s->model_label, s->run_id, v->tensors, v->values);
+    print_split("val", &v->val, s->task.shape.examples[SPLIT_VAL]);
+    print_split("test", &v->test, s->task.shape.examples[SPLIT_TEST]);
+    if (!strcmp(verdict, "equal")) printf("accuracies and losses equal the run's record to the last bit\n");
+    if (!strcmp(verdict, "different"))
+        printf("they differ from the run's record: val accuracy %s, test accuracy %s\n",
+               st_shown(safetensors_metadata(file, "val_acc"), val),
+               st_shown(safetensors_metadata(file, "test_acc"), test));
+}
+
+static enum status import_file(const struct safetensors *file, const char *path, const struct import_flags *f,
+                               struct error *e) {
+    struct evaluation v;
+    TRY(check_metadata(file, path, e));
+    struct setup *s = make_setup(file, path, f, e);
+    if (!s) return e->status;
+    cli_threads(f->threads);
+    enum status status = evaluate(s, file, path, &v, e);
+    if (status == ST_OK) {
+        compare_ids(file, s);
+        if (f->json)
+            print_json(s, &v, comparison(file, &v));
+        else
+            print_text(s, file, &v, comparison(file, &v));
+    }
+    setup_free(s);
+    free(s);
+    return status;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    struct import_flags f;
+    struct safetensors file;
+    const char *path = NULL;
+    const struct flag_set set = {flags, &f};
+    struct cli cli = {.command = &command_import, .sets = &set, .n_sets = 1, .positional = &path, .max_positional = 1};
+    TRY(options_default(flags, &f, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (!path) return fail(e, ST_USAGE, "import: say which file; usage: lrnn %s", command_import.usage);
+    TRY(safetensors_read(&file, path, e));
+    enum status status = import_file(&file, path, &f, e);
+    safetensors_free(&file);
+    return status;
+}
+
+const struct command command_import = {
+    .name = "import",
+    .usage = "import FILE [flags]",
+    .summary = "check exported weights against their net and evaluate them on their task",
+    .run = run,
+};

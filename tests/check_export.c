@@ -1,0 +1,609 @@
+/* check_export.c - weights out and back in: bit for bit, under the contract's names, and every way it can go wrong.
+ *
+ * Runs the program that LRNN names, from the root of the repository. */
+#include <glob.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/args.h"
+#include "harness/train.h"
+#include "harness/weights.h"
+#include "tests/scratch.h"
+#include "tests/support.h"
+
+#define TASK    "s3:n_train=300,n_val=50,n_test=60,length=8"
+#define CASE    "tests/cases/00-bdlru-blocks3-m4.safetensors"
+#define CASES   "tests/cases/*-lstm-*.safetensors tests/cases/*-lru-*.safetensors"
+#define N_LSTM  2
+#define ANY_RUN "0123456789abcdef0123456789abcdef"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+/* --- in memory ---------------------------------------------------------------------------------------------------- */
+
+static void read_file(struct safetensors *file, const char *path) {
+    struct error e;
+    ck_assert_msg(safetensors_read(file, path, &e) == ST_OK, "%s", e.text);
+}
+
+/* The file's tensor of that name holds the parameter in contract order. */
+static void expect_contract(const struct params *p, const struct param *param, const struct safetensors *file) {
+    const struct st_tensor *t = safetensors_find(file, param->name);
+    ck_assert_msg(t && t->count == param->count && t->rank == param->spec.rank, "%s", param->name);
+    ck_assert_int_eq(t->f64, REAL_IS_DOUBLE);
+    double *contract = malloc((size_t)param->count * sizeof *contract);
+    param_to_contract(param, p->value + param->offset, contract);
+    for (int64_t i = 0; i < param->count; i++)
+        if (st_value(t, i) != contract[i]) ck_abort_msg("%s differs at %d", param->name, (int)i);
+    free(contract);
+}
+
+static void round_trip(const char *model) {
+    struct trial_shape s = {.model = model, .B = 2, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
+    struct trial a, b;
+    struct run row = {.run_id = ANY_RUN};
+    struct error e;
+    struct safetensors file;
+    char path[SCRATCH_BYTES + RECORD_TEXT];
+    trial_open(&a, &s, 1);
+    trial_open(&b, &s, 2);
+    ck_assert_msg(weights_keep(&a.params, folder, &row, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(row.ckpt, "weights/" ANY_RUN ".safetensors");
+    snprintf(path, sizeof path, "%s/%s", folder, row.ckpt);
+    read_file(&file, path);
+    ck_assert_int_eq(file.n, a.params.n);
+    for (int i = 0; i < a.params.n; i++) expect_contract(&a.params, &a.params.list[i], &file);
+    ck_assert_msg(weights_load(&b.params, &file, path, &e) == ST_OK, "%s", e.text);
+    expect_same_bits(b.params.value, a.params.value, a.params.floats, model);
+    safetensors_free(&file);
+    trial_close(&a);
+    trial_close(&b);
+}
+
+START_TEST(every_mixers_weights_come_back_bit_for_bit) {
+    for (int i = 0; small_models[i]; i++) round_trip(small_models[i]);
+    round_trip("slice:structure=sparse,keep=0.5"); /* its mask is a constant: kept as well */
+}
+END_TEST
+
+/* A run of 3 steps an epoch, 30 steps. */
+static struct setup *small_run(const char *model, const char *flag, const char *value) {
+    struct config c;
+    struct error e;
+    static const char *const flags[][2] = {{"dim", "16"},    {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
+                                           {"threads", "1"}, {"lr", "0.01"},   {"stop-at", "2"}, {"mlp", "gelu"}};
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
+    if (flag) ck_assert_int_eq(config_set(&c, flag, value, &e), ST_OK);
+    struct setup *s = setup_make(&c, TASK, model, &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    return s;
+}
+
+static void drop(struct setup *s) {
+    setup_free(s);
+    free(s);
+}
+
+/* Trains and reads the record back. */
+static void run_it(struct setup *s, struct run_record *record, struct arena *arena) {
+    struct error e;
+    char path[512];
+    ck_assert_msg(train_run(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
+    record_path(folder, s->run_id, path, sizeof path);
+    ck_assert_int_eq(arena_reserve(arena, 1 << 24, &e), ST_OK);
+    ck_assert_msg(record_read(path, record, arena, &e) == ST_OK, "%s", e.text);
+}
+
+static const char *const trained_models[] = {"bdlru:m=3,blocks=5", "slice:structure=dplr,rank=2", "lstm",
+                                             "deltanet:heads=2"};
+#define N_TRAINED ((int)(sizeof trained_models / sizeof trained_models[0]))
+
+/* Everything comes from the file: configuration, task, net. */
+START_TEST(imported_weights_score_what_the_run_scored) {
+    struct setup *s = small_run(trained_models[_i], "dropout", "0.1");
+    static struct run_record record;
+    struct arena arena = {0};
+    struct weights_count count;
+    struct safetensors file;
+    struct error e;
+    char path[SCRATCH_BYTES + 32], task[CONFIG_TEXT] = "", model[CONFIG_TEXT] = "";
+    run_it(s, &record, &arena);
+    snprintf(path, sizeof path, "%s/out.safetensors", folder);
+    ck_assert_msg(weights_export(&record, folder, path, &count, &e) == ST_OK, "%s", e.text);
+    read_file(&file, path);
+    ck_assert_int_eq(count.tensors, file.n);
+    ck_assert_str_eq(safetensors_metadata(&file, "run_id"), s->run_id);
+    ck_assert_str_eq(safetensors_metadata(&file, "dtype"), REAL_NAME);
+    ck_assert_str_eq(safetensors_metadata(&file, "config"), record.config);
+
+    struct config config;
+    struct trainer t;
+    struct scores val, test;
+    ck_assert_int_eq(config_default(&config, &e), ST_OK);
+    const char *text = safetensors_metadata(&file, "config");
+    ck_assert_msg(config_read_text(text, "config", &config, task, model, &e) == ST_OK, "%s", e.text);
+    struct setup *again = setup_make(&config, task, model, &e);
+    ck_assert_msg(again != NULL, "%s", e.text);
+    ck_assert_str_eq(again->run_id, s->run_id);
+    ck_assert_msg(trainer_create_evaluation(&t, again, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(weights_load(&t.params, &file, path, &e) == ST_OK, "%s", e.text);
+    trainer_evaluate(&t, SPLIT_VAL, &val);
+    trainer_evaluate(&t, SPLIT_TEST, &test);
+    const struct run *row = &record.run;
+    ck_assert(val.acc == row->val_acc && val.loss == row->val_loss);
+    ck_assert(test.acc == row->test_acc && test.loss == row->test_loss && test.macro_acc == row->test_macro_acc);
+    ck_assert(test.seq_acc == row->test_seq_acc && test.last_acc == row->test_last_acc);
+    ck_assert(test.loss > 0);
+    trainer_free(&t);
+    drop(again);
+    safetensors_free(&file);
+    arena_free(&arena);
+    drop(s);
+}
+END_TEST
+
+START_TEST(a_run_that_is_told_to_keeps_no_weights) {
+    struct setup *s = small_run("lstm", "keep-weights", "no");
+    struct setup *keeping = small_run("lstm", NULL, NULL);
+    static struct run_record record;
+    struct arena arena = {0};
+    struct error e;
+    ck_assert_str_eq(s->run_id, keeping->run_id);
+    run_it(s, &record, &arena);
+    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 0);
+    ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, s->run_id) && strstr(e.text, "--keep-weights no"), "%s", e.text);
+    arena_free(&arena);
+    drop(keeping);
+    drop(s);
+}
+END_TEST
+
+START_TEST(a_run_that_diverged_has_no_weights_to_export) {
+    struct setup *s = small_run("bdlru:m=2,blocks=4,gate=none", NULL, NULL);
+    static struct run_record record;
+    struct arena arena = {0};
+    struct error e;
+    s->config.lr = 1e150;
+    run_it(s, &record, &arena);
+    ck_assert_int_ne(record.run.status, RUN_OK);
+    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 0);
+    ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "ended as '") && strstr(e.text, run_status_names[record.run.status]), "%s", e.text);
+    arena_free(&arena);
+    drop(s);
+}
+END_TEST
+
+START_TEST(a_record_cannot_name_a_file_elsewhere) {
+    static struct run_record record;
+    struct error e;
+    record_init(&record);
+    strcpy(record.run.run_id, ANY_RUN);
+    strcpy(record.run.ckpt, "../../etc/passwd");
+    ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "names '../../etc/passwd'") != NULL, "%s", e.text);
+}
+END_TEST
+
+/* --- the commands ------------------------------------------------------------------------------------------------- */
+
+static char id[RUN_ID_HEX], exported[SCRATCH_BYTES + 32];
+static char *out, *err; /* what the last run of the program printed */
+
+static char *read_output(const char *name) {
+    char path[SCRATCH_BYTES + 16];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return slurp(path, &size);
+}
+
+/* Runs the program; '@' in the arguments stands for the scratch folder, '%' for the run's id. */
+static void expect(int status, const char *arguments, const char *in_out, const char *in_err) {
+    char command[4096];
+    const char *program = getenv("LRNN");
+    size_t used = (size_t)snprintf(command, sizeof command, "%s ", program ? program : "./lrnn");
+    for (const char *c = arguments; *c && used < sizeof command - 100; c++)
+        used += (size_t)(*c == '@'   ? snprintf(command + used, 80, "%s", folder)
+                         : *c == '%' ? snprintf(command + used, 80, "%s", id)
+                                     : snprintf(command + used, 80, "%c", *c));
+    snprintf(command + used, sizeof command - used, " >%s/out 2>%s/err </dev/null", folder, folder);
+    int got = system(command);
+    free(out);
+    free(err);
+    out = read_output("out");
+    err = read_output("err");
+    ck_assert_msg(WIFEXITED(got) && WEXITSTATUS(got) == status, "%s: exit status %d, expected %d\n%.1500s%.1500s",
+                  command, WEXITSTATUS(got), status, out, err);
+    if (in_out) ck_assert_msg(strstr(out, in_out) != NULL, "%s: expected \"%s\" in\n%.2000s", command, in_out, out);
+    if (in_err) ck_assert_msg(strstr(err, in_err) != NULL, "%s: expected \"%s\" in\n%.2000s", command, in_err, err);
+    if (status != 0) {
+        ck_assert_msg(*out == 0, "%s: printed %s", command, out);
+        ck_assert_msg(strchr(err, '\n') == err + strlen(err) - 1, "%s: not one line:\n%s", command, err);
+    }
+}
+
+/* A finished run in FOLDER/r, and its weights in FOLDER/w.safetensors. */
+static void set_up_run(void) {
+    glob_t found;
+    char pattern[SCRATCH_BYTES + 32];
+    scratch_make(folder);
+    out = err = NULL;
+    expect(0, "train " TASK " bdlru:m=2,blocks=3 --dim 16 --epochs 10 --lr 0.01 --threads 1 --quiet --out @/r", "ok",
+           NULL);
+    snprintf(pattern, sizeof pattern, "%s/r/runs/*/*.json", folder);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
+    ck_assert_int_eq((int)found.gl_pathc, 1);
+    snprintf(id, sizeof id, "%.32s", strrchr(found.gl_pathv[0], '/') + 1);
+    globfree(&found);
+    expect(0, "export % @/w.safetensors --out @/r", "exported run ", NULL);
+    snprintf(exported, sizeof exported, "%s/w.safetensors", folder);
+}
+
+static void tear_down_run(void) {
+    free(out);
+    free(err);
+    scratch_remove(folder);
+}
+
+START_TEST(an_import_says_that_it_equals_the_run) {
+    expect(0, "import @/w.safetensors --threads 1", "equal the run's record to the last bit", NULL);
+    ck_assert_str_eq(err, "");
+    expect(0, "import @/w.safetensors --threads 2 --json", "\"recorded\":\"equal\"", NULL);
+    json_error_t why;
+    json_t *line = json_loads(out, 0, &why);
+    ck_assert_msg(line != NULL, "%s: %s", out, why.text);
+    ck_assert_str_eq(json_string_value(json_object_get(line, "run_id")), id);
+    ck_assert(json_real_value(json_object_get(line, "test_acc")) > 0);
+    json_decref(line);
+}
+END_TEST
+
+/* The first digits, the record's path and the kept file's path name the same run; the file is the same to the byte. */
+START_TEST(a_run_is_found_by_each_of_its_names) {
+    for (int i = 0; i < 3; i++) {
+        char arguments[512];
+        if (i == 0) snprintf(arguments, sizeof arguments, "export %.6s @/v.safetensors --out @/r", id);
+        if (i == 1) snprintf(arguments, sizeof arguments, "export @/r/runs/%.2s/%%.json @/v.safetensors", id);
+        if (i == 2) snprintf(arguments, sizeof arguments, "export @/r/weights/%%.safetensors @/v.safetensors");
+        expect(0, arguments, "exported run ", NULL);
+        char path[SCRATCH_BYTES + 32];
+        size_t a, b;
+        snprintf(path, sizeof path, "%s/v.safetensors", folder);
+        char *first = slurp(exported, &a), *second = slurp(path, &b);
+        ck_assert_uint_eq(a, b);
+        ck_assert_mem_eq(first, second, a);
+        free(first);
+        free(second);
+        unlink(path);
+    }
+    ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
+}
+END_TEST
+
+static const struct {
+    const char *arguments;
+    int status;
+    const char *message;
+} wrong_calls[] = {
+    {"export", 2, "say which run and where to; usage: lrnn export RUN FILE"},
+    {"export %", 2, "say which run and where to"},
+    {"export % @/v x --out @/r", 2, "'x' is one word too many"},
+    {"export nonsense @/v --out @/r", 2, "'nonsense' is neither a run id"},
+    {"export %0 @/v --out @/r", 2, "is neither a run id"},
+    {"export ffffffff0 @/v --out @/r", 5, "no run on record in"},
+    {"export % @/v --out @/absent", 5, "no run on record in"},
+    {"export @/r/runs/none.json @/v", 5, "none.json: No such file or directory"},
+    {"export @/r @/v", 2, "is not the path of a run: expected OUT/runs/ab/ID.json"},
+    {"export % @/absent/v --out @/r", 1, "/absent/v: No such file or directory"},
+    {"export % @/r --out @/r", 1, "Is a directory"},
+    {"import", 2, "import: say which file"},
+    {"import @/absent", 5, "cannot open"},
+    {"import @", 5, "it is not a regular file"},
+    {"import @/r/weights/%.safetensors", 5, "has no configuration in its __metadata__; `lrnn export` writes it"},
+    {"import " CASE, 5, "is a case file, not exported weights; `lrnn verify` reads it"},
+};
+#define N_WRONG ((int)(sizeof wrong_calls / sizeof wrong_calls[0]))
+
+START_TEST(a_wrong_call_is_one_clear_sentence) {
+    expect(wrong_calls[_i].status, wrong_calls[_i].arguments, NULL, wrong_calls[_i].message);
+    ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
+}
+END_TEST
+
+static void damage(const char *format, long at, int bit) {
+    char path[256];
+    snprintf(path, sizeof path, format, folder, id);
+    size_t size;
+    char *bytes = slurp(path, &size);
+    size_t place = at < 0 ? size - (size_t)-at : (size_t)at;
+    if (bit >= 0) bytes[place] = (char)(bytes[place] ^ (1 << bit));
+    spill(path, bytes, bit >= 0 ? size : place);
+    free(bytes);
+}
+
+START_TEST(altered_weights_are_not_exported) {
+    damage("%s/r/weights/%s.safetensors", -3, 2); /* in the last value: still a whole safetensors file */
+    expect(5, "export % @/v --out @/r", NULL, "is cut off or altered: its XXH3-128 is ");
+    damage("%s/r/weights/%s.safetensors", -3, 2);
+    expect(0, "export % @/v --out @/r", "exported", NULL);
+    damage("%s/r/weights/%s.safetensors", -8, -1);
+    expect(5, "export % @/v --out @/r", NULL, "is cut off or altered");
+    char path[256];
+    snprintf(path, sizeof path, "%s/r/weights/%s.safetensors", folder, id);
+    unlink(path);
+    expect(5, "export % @/v --out @/r", NULL, "the weights of run ");
+}
+END_TEST
+
+START_TEST(an_altered_record_is_not_believed) {
+    char format[64];
+    snprintf(format, sizeof format, "%%s/r/runs/%.2s/%%s.json", id);
+    damage(format, -20, 0);
+    expect(5, "export % @/v --out @/r", NULL, "is cut off or altered");
+}
+END_TEST
+
+START_TEST(an_id_of_two_runs_and_one_of_an_unfinished_run_are_refused) {
+    char path[256], arguments[64];
+    char other = id[31] == '0' ? '1' : '0';
+    snprintf(path, sizeof path, "%s/r/runs/%.2s/%.31s%c.json", folder, id, id, other);
+    spill(path, "", 0);
+    snprintf(arguments, sizeof arguments, "export %.8s @/v --out @/r", id);
+    expect(2, arguments, NULL, "give more digits");
+    ck_assert(strstr(err, id) != NULL);
+    snprintf(path, sizeof path, "%s/r/checkpoints", folder);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/r/checkpoints/" ANY_RUN ".ckpt", folder);
+    spill(path, "", 0);
+    expect(5, "export @/r/checkpoints/" ANY_RUN ".ckpt @/v", NULL,
+           "run " ANY_RUN " is not finished: there is no record ");
+    if (strncmp(id, "01234567", 8) != 0)
+        expect(5, "export 01234567 @/v --out @/r", NULL, "run " ANY_RUN " is not finished");
+}
+END_TEST
+
+/* --- doctored files ----------------------------------------------------------------------------------------------- */
+
+#define MAX_TENSORS 40
+#define MAX_PAIRS   20
+
+/* An exported file taken apart, to be changed and written again. */
+struct doctored {
+    struct safetensors file;
+    struct st_source sources[MAX_TENSORS];
+    struct st_pair pairs[MAX_PAIRS];
+    double *values[MAX_TENSORS];
+    int n, n_pairs;
+    char config[CONFIG_TEXT];
+};
+
+static void take_apart(struct doctored *d) {
+    read_file(&d->file, exported);
+    ck_assert_int_lt(d->file.n, MAX_TENSORS);
+    ck_assert_int_le(d->file.n_metadata, MAX_PAIRS);
+    d->n = d->file.n;
+    d->n_pairs = d->file.n_metadata;
+    for (int i = 0; i < d->n_pairs; i++) d->pairs[i] = d->file.metadata[i];
+    for (int i = 0; i < d->n; i++) {
+        const struct st_tensor *t = &d->file.tensors[i];
+        d->values[i] = malloc((size_t)t->count * sizeof(double));
+        for (int64_t j = 0; j < t->count; j++) d->values[i][j] = st_value(t, j);
+        d->sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .f64 = t->f64, .values = d->values[i]};
+        memcpy(d->sources[i].dims, t->dims, sizeof t->dims);
+    }
+}
+
+/* Writes it over the exported file. */
+static void put_together(struct doctored *d) {
+    struct error e = {ST_OK, ""};
+    enum status written = safetensors_write(exported, d->sources, d->n, d->pairs, d->n_pairs, &e);
+    ck_assert_msg(written == ST_OK, "%s", e.text);
+    for (int i = 0; i < d->file.n; i++) free(d->values[i]);
+    safetensors_free(&d->file);
+}
+
+static struct st_source *source_of(struct doctored *d, const char *name) {
+    for (int i = 0; i < d->n; i++)
+        if (!strcmp(d->sources[i].name, name)) return &d->sources[i];
+    ck_abort_msg("there is no tensor %s", name);
+    return NULL;
+}
+
+static void set_pair(struct doctored *d, const char *key, const char *value) {
+    for (int i = 0; i < d->n_pairs; i++)
+        if (!strcmp(d->pairs[i].key, key)) {
+            if (value)
+                d->pairs[i].value = value;
+            else
+                d->pairs[i] = d->pairs[--d->n_pairs];
+            return;
+        }
+    ck_abort_msg("there is no metadata %s", key);
+}
+
+/* Replaces a part of the stored configuration. */
+static void edit_config(struct doctored *d, const char *from, const char *to) {
+    const char *config = safetensors_metadata(&d->file, "config"), *at = strstr(config, from);
+    ck_assert_msg(at != NULL, "no \"%s\" in\n%s", from, config);
+    snprintf(d->config, sizeof d->config, "%.*s%s%s", (int)(at - config), config, to, at + strlen(from));
+    set_pair(d, "config", d->config);
+}
+
+static void refused(struct doctored *d, const char *message) {
+    put_together(d);
+    expect(5, "import @/w.safetensors", NULL, message);
+}
+
+START_TEST(a_missing_an_extra_and_a_misshapen_tensor_are_named_together) {
+    struct doctored d;
+    take_apart(&d);
+    source_of(&d, "head.bias")->name = "other";
+    struct st_source *s = source_of(&d, "head.weight");
+    int64_t rows = s->dims[0];
+    s->dims[0] = s->dims[1];
+    s->dims[1] = rows;
+    refused(&d, "does not hold the net of its configuration; missing: head.bias; not of this net: other; wrong: "
+                "head.weight is (16,6), expected (6,16)");
+}
+END_TEST
+
+START_TEST(many_missing_tensors_are_counted) {
+    struct doctored d;
+    take_apart(&d);
+    d.n -= 5;
+    refused(&d, " and 2 more");
+}
+END_TEST
+
+START_TEST(another_dtype_is_named) {
+    struct doctored d;
+    take_apart(&d);
+    source_of(&d, "norm.weight")->f64 = true;
+    refused(&d, "wrong: norm.weight is F64, expected F32");
+}
+END_TEST
+
+START_TEST(a_value_that_is_not_finite_is_named) {
+    struct doctored d;
+    take_apart(&d);
+    for (int i = 0; i < d.n; i++)
+        if (!strcmp(d.sources[i].name, "embedding")) d.values[i][7] = NAN;
+    refused(&d, "element 7 of tensor embedding is nan, expected a finite number");
+}
+END_TEST
+
+static const struct {
+    const char *key, *value, *message;
+} bad_metadata[] = {
+    {"lrnn_weights", NULL, "its __metadata__ has no lrnn_weights"},
+    {"lrnn_weights", "2", "lrnn_weights is \"2\", expected \"1\""},
+    {"config", NULL, "has no configuration in its __metadata__"},
+    {"config", "", "names no task or no model"},
+    {"config", "task=s3\nmodel=bdlru\nnonsense\n", "line 3: 'nonsense' is not of the form key=value"},
+    {"config", "task=s3\nmodel=bdlru\ndmi=16\n",
+     "w.safetensors: its configuration line 3: the configuration has no option 'dmi'"},
+    {"config", "task=s33\nmodel=bdlru\n", "unknown task 's33'"},
+    {"config", "task=s3\nmodel=bdlur\n", "unknown model 'bdlur'"},
+    {"config", "task=s3\nmodel=bdlru\ndevice=cuda\n", "device 'cuda' is not available"},
+    {"config", "task=s3\nmodel=bdlru\nbatch=16000000\ndim=65536\n", "the machine has"},
+    {"dtype", "fp64", "holds fp64 weights, and this program computes in fp32; lrnn-f64 reads them"},
+};
+#define N_METADATA ((int)(sizeof bad_metadata / sizeof bad_metadata[0]))
+
+START_TEST(bad_metadata_is_refused_with_its_reason) {
+    struct doctored d;
+    take_apart(&d);
+    set_pair(&d, bad_metadata[_i].key, bad_metadata[_i].value);
+    refused(&d, bad_metadata[_i].message);
+}
+END_TEST
+
+START_TEST(another_model_of_the_same_task_does_not_fit) {
+    struct doctored d;
+    take_apart(&d);
+    edit_config(&d, "model.blocks=3", "model.blocks=4");
+    refused(&d, "wrong: layers.0.mixer.");
+}
+END_TEST
+
+START_TEST(changed_weights_and_a_changed_configuration_are_said) {
+    struct doctored d;
+    take_apart(&d);
+    for (int i = 0; i < d.n; i++)
+        if (!strcmp(d.sources[i].name, "head.bias")) d.values[i][2] += 1;
+    put_together(&d);
+    expect(0, "import @/w.safetensors", "they differ from the run's record: val accuracy 0.", NULL);
+    take_apart(&d);
+    edit_config(&d, "\nseed=1\n", "\nseed=2\n");
+    put_together(&d);
+    expect(0, "import @/w.safetensors --json", "\"recorded\":\"different\"", "its configuration is that of run");
+}
+END_TEST
+
+START_TEST(a_torn_file_is_refused) {
+    size_t size;
+    char *bytes = slurp(exported, &size);
+    spill(exported, bytes, size - 4);
+    free(bytes);
+    expect(5, "import @/w.safetensors", NULL, "w.safetensors: offset ");
+}
+END_TEST
+
+/* --- the summary of verify ---------------------------------------------------------------------------------------- */
+
+START_TEST(verify_sums_up_by_mixer) {
+    int lstm = 0, lru = 0, lstm_tensors, lru_tensors;
+    double lstm_worst, lru_worst, worst;
+    expect(0, "verify " CASES, "\nverified ", NULL);
+    const char *a = strstr(out, "\nmixer lru "), *b = strstr(out, "\nmixer lstm "), *total = strstr(out, "\nverified ");
+    ck_assert_msg(a && b && a < total && b < total, "%s", out);
+    ck_assert_int_eq(sscanf(a, "\nmixer lru %d files %d tensors worst %lf\n", &lru, &lru_tensors, &lru_worst), 3);
+    ck_assert_int_eq(sscanf(b, "\nmixer lstm %d files %d tensors worst %lf\n", &lstm, &lstm_tensors, &lstm_worst), 3);
+    ck_assert_int_eq(lstm, N_LSTM);
+    int files, tensors;
+    ck_assert_int_eq(sscanf(total, "\nverified %d files, %d tensors, worst %lf", &files, &tensors, &worst), 3);
+    ck_assert(files == lstm + lru && tensors == lstm_tensors + lru_tensors);
+    ck_assert_int_ge(lru, 1);
+    ck_assert(fabs(worst - fmax(lstm_worst, lru_worst)) <= 0.06 * worst && lstm_worst > 0 && lru_worst > 0);
+    expect(0, "verify --quiet " CASES, "mixer lstm 2 files", NULL);
+    ck_assert_msg(strncmp(out, "mixer ", 6) == 0 && !strstr(out, "pass"), "%s", out);
+}
+END_TEST
+
+START_TEST(verify_sums_up_what_a_kernel_skips) {
+    expect(0, "verify --quiet --kernel scan_lstm_ref " CASE, "mixer bdlru 0 files 0 tensors worst 0.0e+00, 6 skipped\n",
+           NULL);
+    ck_assert_ptr_null(strstr(out, "skipped: "));
+}
+END_TEST
+
+Suite *check_export(void) {
+    Suite *suite = suite_create("export");
+    TCase *memory = tcase_create("memory");
+    tcase_add_checked_fixture(memory, set_up, tear_down);
+    tcase_add_test(memory, every_mixers_weights_come_back_bit_for_bit);
+    tcase_add_loop_test(memory, imported_weights_score_what_the_run_scored, 0, N_TRAINED);
+    tcase_add_test(memory, a_run_that_is_told_to_keeps_no_weights);
+    tcase_add_test(memory, a_run_that_diverged_has_no_weights_to_export);
+    tcase_add_test(memory, a_record_cannot_name_a_file_elsewhere);
+    suite_add_tcase(suite, memory);
+
+    TCase *commands = tcase_create("commands");
+    tcase_add_checked_fixture(commands, set_up_run, tear_down_run);
+    tcase_add_test(commands, an_import_says_that_it_equals_the_run);
+    tcase_add_test(commands, a_run_is_found_by_each_of_its_names);
+    tcase_add_loop_test(commands, a_wrong_call_is_one_clear_sentence, 0, N_WRONG);
+    tcase_add_test(commands, altered_weights_are_not_exported);
+    tcase_add_test(commands, an_altered_record_is_not_believed);
+    tcase_add_test(commands, an_id_of_two_runs_and_one_of_an_unfinished_run_are_refused);
+    tcase_add_test(commands, a_missing_an_extra_and_a_misshapen_tensor_are_named_together);
+    tcase_add_test(commands, many_missing_tensors_are_counted);
+    tcase_add_test(commands, another_dtype_is_named);
+    tcase_add_test(commands, a_value_that_is_not_finite_is_named);
+    tcase_add_loop_test(commands, bad_metadata_is_refused_with_its_reason, 0, N_METADATA);
+    tcase_add_test(commands, another_model_of_the_same_task_does_not_fit);
+    tcase_add_test(commands, changed_weights_and_a_changed_configuration_are_said);
+    tcase_add_test(commands, a_torn_file_is_refused);
+    tcase_add_test(commands, verify_sums_up_by_mixer);
+    tcase_add_test(commands, verify_sums_up_what_a_kernel_skips);
+    suite_add_tcase(suite, commands);
+    return suite;
+}
