@@ -10,9 +10,11 @@ const char *const profile_names = "smoke quick paper";
 
 #define MAD_MODELS                                                                                                     \
     "lstm bdlru:m=1 bdlru:m=2 bdlru:m=4 hlru:m=1 hlru:m=2 hlru:m=4 hlru:m=2,layout=observer hlru:m=4,layout=observer " \
-    "mamba2 deltanet deltaproduct slice plstm attention"
+    "mamba2 deltanet deltaproduct:steps=4 slice plstm attention"
 
-#define REGULAR_MODELS "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct lstm mamba2"
+#define REGULAR_MODELS                                                                                                 \
+    "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct:steps=4,forget=yes lstm "      \
+    "mamba2"
 
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
 

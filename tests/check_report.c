@@ -224,7 +224,7 @@ START_TEST(macro_accuracy_is_used_where_it_is_the_primary_metric) {
     struct report_tables tables;
     struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.25);
     strcpy(run->metric, "macro_acc");
-    strcpy(run->task, "compression");
+    strcpy(run->task, "hlru-compress");
     run->test_macro_acc = 0.75;
     const struct report_row *row = only_row(&tables);
     ck_assert_double_eq(row->mean, 0.75);
@@ -328,7 +328,7 @@ START_TEST(published_numbers_are_found_by_mixer_and_m) {
     ck_assert_double_eq(published_of(&p, "s3", "acc", "hlru:m=5,layout=observer;swiglu"), 0.61);
     ck_assert_double_eq(published_of(&p, "s4-3k", "acc", "lstm;swiglu"), 0.37);
     ck_assert_double_eq(published_of(&p, "s4", "acc", "deltaproduct:heads=4,steps=4"), 1);
-    ck_assert_double_eq(published_of(&p, "selective-copying", "macro_acc", "hlru:m=2"), 0.855);
+    ck_assert_double_eq(published_of(&p, "hlru-copy", "macro_acc", "hlru:m=2"), 0.855);
     ck_assert_double_eq(published_of(&p, "overall", "acc", "mamba2"), 0.35);
     ck_assert_double_nan(published_of(&p, "s5", "acc", "deltaproduct:steps=2"));
     ck_assert_double_nan(published_of(&p, "s5", "acc", "lru;swiglu"));
