@@ -39,6 +39,7 @@ static enum status choose_kernel(struct graph *g, struct call *c, struct error *
             if (named) return fail(e, ST_USAGE, "kernel %s does not apply: %s", (*k)->name, why);
             continue;
         }
+        if (!named && (*k)->preferred && !(*k)->preferred(c)) continue;
         if (!fallback || named) fallback = *k;
         if (named || !forced) break;
     }

@@ -108,6 +108,9 @@ struct kernel {
 
     /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */
     bool (*applicable)(const struct call *c, const char **why);
+    /* Whether it is worth taking unasked, by sizes alone; if not, a later kernel of the list is taken, and this one only when
+     * forced. NULL = always, as the last kernel of a device has to be. */
+    bool (*preferred)(const struct call *c);
     /* Bytes of scratch of one pass; NULL = none. Depends on shapes and attributes alone. */
     size_t (*workspace)(const struct call *c, enum pass pass);
     /* Writes all outputs. Allocates nothing; async on CUDA. Bit-identical at any thread count. */

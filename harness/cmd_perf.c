@@ -7,11 +7,16 @@
 static enum status run_op(int argc, char **argv, struct error *e);
 static enum status run_step(int argc, char **argv, struct error *e);
 static enum status run_data(int argc, char **argv, struct error *e);
+static enum status run_crossover(int argc, char **argv, struct error *e);
+static enum status run_layers(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op},
     {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step},
+    {"perf crossover", "perf crossover NAME [flags]", "from which length on one kernel of an op is faster",
+     run_crossover},
     {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data},
+    {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown page", run_layers},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -46,19 +51,26 @@ static const char *op_name(const void *list, int i) {
     return ((const struct op *const *)list)[i]->name;
 }
 
+static enum status choose_op(const char *name, const struct op **op, struct error *e) {
+    const struct op *const *ops = op_list();
+    int n = 0, index;
+    while (ops[n]) n++;
+    TRY(name_choose("op", name, n, op_name, ops, &index, e));
+    *op = ops[index];
+    return ST_OK;
+}
+
 static enum status run_op(int argc, char **argv, struct error *e) {
     struct op_flags f;
     const struct flag_set sets[] = {{perf_shape_options, &f.request.shape}, {op_flags, &f}};
-    const struct op *const *ops = op_list();
+    const struct op *op;
     const char *name;
-    int n = 0, index;
     TRY(options_default(perf_shape_options, &f.request.shape, e));
     TRY(options_default(op_flags, &f, e));
     TRY(read_words(&subs[0], sets, 2, argc, argv, &name, e));
-    while (ops[n]) n++;
-    TRY(name_choose("op", name, n, op_name, ops, &index, e));
+    TRY(choose_op(name, &op, e));
     f.request.threads = cli_threads(f.threads);
-    return perf_op(ops[index], &f.request, e);
+    return perf_op(op, &f.request, e);
 }
 
 /* --- step --------------------------------------------------------------------------------------------------------- */
@@ -89,6 +101,45 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     return perf_step(model, &q, e);
 }
 
+/* --- crossover ---------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct perf_crossover_request, field)
+static const struct option crossover_flags[] = {
+    {"from", OPT_INT, AT(from), "4", 1, 1 << 24, NULL, "shortest length; then twice as long each time", 0},
+    {"to", OPT_INT, AT(to), "1024", 1, 1 << 24, NULL, "longest length", 0},
+    {"seconds", OPT_TIME, AT(seconds), "0.1s", 0, 3600, NULL, "time for each kernel and length", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object a line", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+/* The options of the op's sizes without the length, which takes all values; fewer sequences, for one core. */
+static const struct option *sizes_but_length(struct option *table, int room) {
+    int n = 0;
+    for (const struct option *o = perf_shape_options; o->name && n + 1 < room; o++) {
+        if (strcmp(o->name, "length") == 0) continue;
+        table[n] = *o;
+        if (strcmp(o->name, "batch") == 0) table[n].value = "4";
+        n++;
+    }
+    table[n] = (struct option){0};
+    return table;
+}
+
+static enum status run_crossover(int argc, char **argv, struct error *e) {
+    struct option table[32];
+    struct perf_crossover_request q = {0};
+    const struct flag_set sets[] = {{sizes_but_length(table, 32), &q.shape}, {crossover_flags, &q}};
+    const struct op *op;
+    const char *name;
+    TRY(options_default(table, &q.shape, e));
+    TRY(options_default(crossover_flags, &q, e));
+    TRY(read_words(&subs[2], sets, 2, argc, argv, &name, e));
+    TRY(choose_op(name, &op, e));
+    cli_threads(1);
+    return perf_crossover(op, &q, e);
+}
+
 /* --- data --------------------------------------------------------------------------------------------------------- */
 
 struct data_flags {
@@ -113,8 +164,30 @@ static enum status run_data(int argc, char **argv, struct error *e) {
     const struct flag_set set = {data_flags, &f};
     const char *task;
     TRY(options_default(data_flags, &f, e));
-    TRY(read_words(&subs[2], &set, 1, argc, argv, &task, e));
+    TRY(read_words(&subs[3], &set, 1, argc, argv, &task, e));
     return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, e);
+}
+
+/* --- layers ------------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct perf_layers_request, field)
+static const struct option layers_flags[] = {
+    {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
+    {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
+    {"threads", OPT_INT, AT(wanted_threads), "1", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+static enum status run_layers(int argc, char **argv, struct error *e) {
+    struct perf_layers_request q;
+    const struct flag_set set = {layers_flags, &q};
+    struct cli cli = {.command = &subs[4], .sets = &set, .n_sets = 1};
+    TRY(options_default(layers_flags, &q, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    q.threads = cli_threads(q.wanted_threads);
+    return perf_layers(&q, e);
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
@@ -123,7 +196,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_perf = {
     .name = "perf",
-    .usage = "perf op|step|data NAME [flags]",
+    .usage = "perf op|step|crossover|data|layers NAME [flags]",
     .summary = "speed beside what the machine can do",
     .run = run,
 };

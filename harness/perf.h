@@ -65,7 +65,8 @@ size_t peak_resident_bytes(void);
 struct perf_shape {
     int64_t batch, length, blocks, m, dim, out, vocab; /* out 0 = dim */
     int gate;
-    int64_t variant; /* of op->example, for ops that have no sizes of their own here */
+    int64_t heads, dk, dv, substeps; /* of the matrix-state recurrences */
+    int64_t variant;                 /* of op->example, for ops that have no sizes of their own here */
 };
 extern const struct option perf_shape_options[];
 
@@ -74,6 +75,26 @@ extern const struct option perf_shape_options[];
  * that do not fit. */
 enum status perf_record(struct graph *g, const struct op *op, const struct perf_shape *shape, char *text, size_t size,
                         struct error *e);
+
+/* --- one kernel at one shape -------------------------------------------------------------------------------------- */
+
+enum { PASS_BOTH = 2 }; /* behind enum pass */
+
+struct kernel_run {
+    struct graph graph;
+    struct call *call;
+    struct step_state state;
+    struct cost cost[3]; /* forward, backward, both */
+    struct samples time[3];
+    char shape[256];
+};
+
+/* Records, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why the
+ * kernel does not apply, nothing is planned then; else NULL. r starts zeroed; kernel_run_close also after an error. */
+enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
+                            const struct perf_shape *shape, const char **why, struct error *e);
+void kernel_run_sample(struct kernel_run *r); /* forward, and backward if the op has one */
+void kernel_run_close(struct kernel_run *r);
 
 /* --- the measurements; they print to stdout ----------------------------------------------------------------------- */
 
@@ -86,12 +107,31 @@ struct perf_op_request {
 };
 enum status perf_op(const struct op *op, const struct perf_op_request *request, struct error *e);
 
+/* All CPU kernels of the op but the reference, forward and backward on one core, at lengths from, 2 from, ... up to `to`:
+ * from which length on one is faster than another. ST_USAGE: there is only one such kernel. */
+struct perf_crossover_request {
+    struct perf_shape shape;
+    int64_t from, to;
+    double seconds; /* for each kernel and length */
+    bool json;
+};
+enum status perf_crossover(const struct op *op, const struct perf_crossover_request *request, struct error *e);
+
 struct perf_step_request {
     struct config config;
     int64_t length, vocab, count; /* count: steps measured */
     int threads;
 };
 enum status perf_step(const char *model, const struct perf_step_request *request, struct error *e);
+
+/* One layer of every mixer with its default options, alone, forward and backward at lengths 64, 512 and 2048: a Markdown page.
+ * A mixer that does not fit has a dash, and the last such reason is said below the table. */
+struct perf_layers_request {
+    int64_t dim, batch, wanted_threads;
+    double seconds; /* for each number */
+    int threads;
+};
+enum status perf_layers(const struct perf_layers_request *request, struct error *e);
 
 /* Examples generated for `seconds` on one core. */
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);

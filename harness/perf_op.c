@@ -7,22 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/philox.h"
 #include "harness/perf.h"
 
 #define MIN_SAMPLES 5
 #define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers stay in the caches next to the core */
 #define MAX_COPY    ((size_t)256 << 20)
-
-/* One kernel at one shape. */
-struct kernel_run {
-    struct graph graph;
-    struct call *call;
-    struct step_state state;
-    struct cost cost[3]; /* forward, backward, both */
-    struct samples time[3];
-    char shape[256];
-};
 
 /* The best rates seen so far; shared by the kernels of the op. */
 struct rates {
@@ -30,68 +19,10 @@ struct rates {
     double bytes, flops;    /* a second */
 };
 
-enum { BOTH = 2 };
 static const char *const pass_names[3] = {"forward", "backward", "both"};
 
-/* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
-static void fill_inputs(struct graph *g) {
-    for (int i = 0; i < g->n_tensors; i++) {
-        struct tensor *t = g->tensors[i];
-        if (t->producer >= 0 || t->base || t->param) continue;
-        struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
-        for (int64_t j = 0; j < tensor_count(t); j++) {
-            if (t->dtype == DT_I32)
-                tensor_i32(t)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
-            else
-                tensor_real(t)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
-        }
-    }
-}
-
-static void fill_gradient(struct graph *g) {
-    struct rng r = rng_at(2, STREAM_TEST, 0);
-    for (int64_t j = 0; j < tensor_count(g->root); j++) g->root->grad[j] = (real)(2 * rng_uniform(&r) - 1);
-}
-
-/* Records and plans; *why is set when the kernel does not apply. */
-static enum status prepare(struct kernel_run *r, const struct kernel *kernel, const struct perf_shape *shape,
-                           const char **why, struct error *e) {
-    struct graph_options options = {
-        .training = true, .device = kernel->device, .kernel = kernel->name, .kernels = kernel_list()};
-    *why = NULL;
-    TRY(graph_create(&r->graph, &options, NULL, e));
-    TRY(perf_record(&r->graph, kernel->op, shape, r->shape, sizeof r->shape, e));
-    for (int i = 0; i < r->graph.n_calls; i++)
-        if (r->graph.calls[i].op == kernel->op) r->call = &r->graph.calls[i];
-    if (!r->call) return fail(e, ST_USAGE, "%s records nothing at these sizes", kernel->op->name);
-    if (kernel->applicable && !kernel->applicable(r->call, why)) {
-        if (!*why) *why = "it does not apply";
-        return ST_OK;
-    }
-    *why = NULL;
-    bool backward = kernel->backward && r->call->n_out > 0 && r->call->out[0]->needs_grad;
-    if (backward) graph_set_root(&r->graph, r->call->out[0]);
-    TRY(graph_plan(&r->graph, e));
-    fill_inputs(&r->graph);
-    if (backward) fill_gradient(&r->graph);
-    r->cost[PASS_FORWARD] = graph_cost(&r->graph, PASS_FORWARD);
-    if (backward) r->cost[PASS_BACKWARD] = graph_cost(&r->graph, PASS_BACKWARD);
-    r->cost[BOTH].flops = r->cost[PASS_FORWARD].flops + r->cost[PASS_BACKWARD].flops;
-    r->cost[BOTH].bytes = r->cost[PASS_FORWARD].bytes + r->cost[PASS_BACKWARD].bytes;
-    return ST_OK;
-}
-
 static void sample(struct kernel_run *r, struct rates *rates) {
-    double start = time_now_s();
-    graph_forward(&r->graph, &r->state);
-    double middle = time_now_s();
-    samples_add(&r->time[PASS_FORWARD], middle - start);
-    if (r->graph.root) {
-        graph_backward(&r->graph, &r->state);
-        double end = time_now_s();
-        samples_add(&r->time[PASS_BACKWARD], end - middle);
-        samples_add(&r->time[BOTH], end - start);
-    }
+    kernel_run_sample(r);
     double bytes = 2 * (double)rates->copy.bytes / copy_run(&rates->copy), flops = fma_run();
     if (bytes > rates->bytes) rates->bytes = bytes;
     if (flops > rates->flops) rates->flops = flops;
@@ -99,7 +30,7 @@ static void sample(struct kernel_run *r, struct rates *rates) {
 
 /* Warms up once, then samples for about `seconds`. */
 static enum status measure(struct kernel_run *r, struct rates *rates, double seconds, struct error *e) {
-    size_t bytes = (size_t)(r->cost[BOTH].bytes / 2);
+    size_t bytes = (size_t)(r->cost[PASS_BOTH].bytes / 2);
     if (bytes < MIN_COPY) bytes = MIN_COPY;
     if (bytes > MAX_COPY) bytes = MAX_COPY;
     if (!rates->copy.bytes) TRY(copy_create(&rates->copy, bytes, e));
@@ -145,7 +76,7 @@ static void print_pass(const struct kernel_run *r, const struct rates *rates, co
 }
 
 static void print_run(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, bool json) {
-    int last = r->graph.root ? BOTH : PASS_FORWARD;
+    int last = r->graph.root ? PASS_BOTH : PASS_FORWARD;
     for (int pass = PASS_FORWARD; pass <= last; pass++) print_pass(r, rates, k, pass, json);
     if (json) return;
     bool bytes_bound;
@@ -160,7 +91,7 @@ static enum status run_kernel(const struct kernel *k, const struct perf_op_reque
     struct kernel_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_FAIL, "no memory for the samples");
     const char *why = NULL;
-    enum status status = prepare(r, k, &q->shape, &why, e);
+    enum status status = kernel_run_open(r, k->op, k, &q->shape, &why, e);
     if (status == ST_OK && head && !q->json) print_head(r, k->op, q);
     if (status == ST_OK && why && q->json)
         printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);
@@ -170,7 +101,7 @@ static enum status run_kernel(const struct kernel *k, const struct perf_op_reque
         status = measure(r, rates, q->seconds, e);
     if (status == ST_OK && !why) print_run(r, rates, k, q->json);
     fflush(stdout);
-    graph_free(&r->graph);
+    kernel_run_close(r);
     free(r);
     return status;
 }

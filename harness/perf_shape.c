@@ -1,5 +1,6 @@
 /* perf_shape.c - single ops at sizes that matter; see perf.h. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "harness/perf.h"
@@ -15,6 +16,10 @@ const struct option perf_shape_options[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 20, NULL, "width D, or the hidden size of scan_lstm", 0},
     {"out", OPT_INT, AT(out), "auto", 0, 1 << 20, NULL, "output width of linear; auto = dim", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1 << 24, NULL, "token ids", 0},
+    {"heads", OPT_INT, AT(heads), "4", 1, 1 << 16, NULL, "heads of a matrix-state recurrence", 0},
+    {"dk", OPT_INT, AT(dk), "32", 1, 1 << 14, NULL, "length of a head's keys, rows of its state", 0},
+    {"dv", OPT_INT, AT(dv), "32", 1, 1 << 14, NULL, "length of a head's values, columns of its state", 0},
+    {"substeps", OPT_INT, AT(substeps), "1", 1, 64, NULL, "updates a token of scan_delta", 0},
     {"variant", OPT_INT, AT(variant), "0", 0, 1000, NULL, "number of the op's own example, for ops without sizes", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
@@ -121,6 +126,29 @@ static void record_scan_lstm(struct graph *g, const struct perf_shape *s) {
     scan_lstm(g, tokens(g, s, "u", 4 * H), matrix(g, "wh", 4 * H, H), vector(g, "bh", 4 * H));
 }
 
+static struct tensor *heads(struct graph *g, const struct perf_shape *s, const char *name, int64_t width) {
+    return graph_input(g, name, 4, (int64_t[]){s->batch, s->length, s->substeps * s->heads, width}, true);
+}
+
+/* All gates, a group of q and k for each head: pLSTM. */
+static void record_scan_outer(struct graph *g, const struct perf_shape *s) {
+    struct perf_shape once = *s;
+    once.substeps = 1;
+    struct outer_gates gates = {heads(g, &once, "decay", 1), heads(g, &once, "source", 1), heads(g, &once, "mark", 1),
+                                heads(g, &once, "direct", 1)};
+    scan_outer(g, heads(g, &once, "q", s->dk), heads(g, &once, "k", s->dk), heads(g, &once, "v", s->dv), &gates,
+               s->heads, s->heads, 1 / sqrt((double)s->dk));
+}
+
+/* Keys in [-0.7,0.7) are about sqrt(dk / 6) long: the rate keeps I - rate beta k k^T from growing the state. */
+static void record_scan_delta(struct graph *g, const struct perf_shape *s) {
+    struct perf_shape once = *s;
+    once.substeps = 1;
+    struct delta_attr attr = {s->heads, s->substeps, 1 / sqrt((double)s->dk), 1 / (double)s->dk};
+    scan_delta(g, heads(g, &once, "q", s->dk), heads(g, s, "k", s->dk), heads(g, s, "v", s->dv), heads(g, s, "beta", 1),
+               heads(g, &once, "decay", 1), &attr);
+}
+
 static const struct {
     const struct op *op;
     void (*record)(struct graph *g, const struct perf_shape *s);
@@ -145,6 +173,8 @@ static const struct {
     {&op_scan_diag, record_scan_diag, "batch length blocks"},
     {&op_scan_diag_complex, record_scan_diag_complex, "batch length blocks"},
     {&op_scan_lstm, record_scan_lstm, "batch length dim"},
+    {&op_scan_outer, record_scan_outer, "batch length heads dk dv"},
+    {&op_scan_delta, record_scan_delta, "batch length heads dk dv substeps"},
 };
 
 /* "batch=128 length=16" for the named options. */

@@ -52,6 +52,12 @@ LRNN_INLINE void pad_row(int64_t n, int64_t width, const real *from, real *to) {
     memset(to + n, 0, (size_t)(width - n) * sizeof *to);
 }
 
+/* `count` rows n wide, ld apart, padded to width; then zero rows up to a whole chunk. */
+LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld, int64_t width, real *to) {
+    for (int64_t t = 0; t < count; t++) pad_row(n, width, from + t * ld, to + t * width);
+    memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
+}
+
 /* A state with padded rows to one without, and back. */
 LRNN_INLINE void pack_rows(int64_t dk, int64_t dv, const real *state, int64_t width, real *kept) {
     for (int64_t i = 0; i < dk; i++) memcpy(kept + i * dv, state + i * width, (size_t)dv * sizeof *kept);

@@ -128,6 +128,9 @@ static const struct {
     {"perf op scan_blok", 2, "unknown op 'scan_blok'; did you mean 'scan_block'?"},
     {"perf op linear --kernel linera_cpu", 2, "linear has no kernel 'linera_cpu'"},
     {"perf op scan_block --m 65", 2, "m=65 is not a whole number from 1 to 64"},
+    {"perf crossover", 2, "a name is missing"},
+    {"perf crossover linear", 2, "linear has 1 CPU kernel beside the reference, expected two"},
+    {"perf crossover scan_outer --from 8 --to 7", 2, "from=8 is longer than to=7"},
     {"perf step bdlur", 2, "unknown model 'bdlur'"},
     {"perf step bdlru --length 1000000000", 2, "length 1000000000"},
     {"schema", 2, "schema: say which table"},
@@ -298,6 +301,32 @@ static void verify_everything(const char *program, const char *flags, double bou
     }
     globfree(&found);
 }
+
+/* Chunkwise kernels compute the cases too small for them when they are named, forward and backward. */
+static void verify_chunkwise(const char *program, double bound) {
+    static const char *const lines[] = {
+        "verify --kernel scan_outer_chunk tests/cases/23-mamba2-state4-headdim4.safetensors "
+        "tests/cases/27-plstm-heads2.safetensors tests/cases/28-plstm-heads2-gatesbias.safetensors",
+        "verify --kernel scan_delta_chunk tests/cases/24-deltanet-heads2.safetensors "
+        "tests/cases/25-deltaproduct-heads2-headdim3-steps4.safetensors "
+        "tests/cases/26-deltaproduct-heads2-headdim4-steps2-forgetyes-outgateyes.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        int files, tensors;
+        double worst;
+        expect_status(run_program(program, lines[i]), 0, lines[i]);
+        const char *last = strstr(out, "\nverified ");
+        ck_assert_msg(last && sscanf(last, "\nverified %d files, %d tensors, worst %lf", &files, &tensors, &worst) == 3,
+                      "%s", out);
+        ck_assert_int_eq(files, 3);
+        ck_assert(worst > 0 && worst <= bound);
+    }
+}
+
+START_TEST(verify_passes_with_chunkwise_kernels) {
+    verify_chunkwise(named_program("LRNN", "./lrnn"), 1e-4);
+    verify_chunkwise(named_program("LRNN_F64", "./lrnn-f64"), 1e-9);
+}
+END_TEST
 
 START_TEST(verify_passes_all_cases) {
     verify_everything(named_program("LRNN", "./lrnn"), "", 1e-4);
@@ -509,6 +538,45 @@ START_TEST(perf_op_knows_every_op) {
 }
 END_TEST
 
+/* A line for each length and kernel, then one for each pair, whose verdict is that of the times printed. */
+START_TEST(perf_crossover_says_which_kernel_is_faster) {
+    const char *arguments =
+        "perf crossover scan_delta --batch 1 --heads 1 --dk 4 --dv 4 --from 1 --to 4 --seconds 0.001 "
+        "--json";
+    expect_status(run(arguments), 0, arguments);
+    char *state = NULL;
+    double best[3][2];
+    for (int i = 0; i < 8; i++) {
+        json_t *object = parse_line(strtok_r(i ? NULL : out, "\n", &state));
+        int a = i % 2, from = -1;
+        ck_assert_str_eq(json_string_value(json_object_get(object, "kernel")),
+                         a ? "scan_delta_cpu" : "scan_delta_chunk");
+        if (i < 6) {
+            ck_assert_int_eq(whole(object, "length"), 1 << i / 2);
+            best[i / 2][a] = number(object, "best_ms");
+            ck_assert(best[i / 2][a] > 0 && number(object, "median_ms") >= best[i / 2][a]);
+            ck_assert_int_eq(json_is_true(json_object_get(object, "taken")), a); /* far too small for chunks */
+        } else {
+            for (int at = 2; at >= 0 && best[at][1 - a] > 1.05 * best[at][a]; at--) from = at;
+            const json_t *said = json_object_get(object, "faster_from");
+            ck_assert_int_eq(json_is_null(said) ? -1 : json_integer_value(said), from < 0 ? -1 : 1 << from);
+        }
+        json_decref(object);
+    }
+    ck_assert_ptr_null(strtok_r(NULL, "\n", &state));
+}
+END_TEST
+
+START_TEST(perf_crossover_prints_a_table) {
+    const char *arguments = "perf crossover scan_outer --batch 1 --heads 1 --dk 2 --dv 2 --to 8 --seconds 0.001";
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "scan_outer batch=1 length=4 heads=1 dk=2 dv=2 and longer", arguments);
+    expect_text(out, "\n         8 ", arguments);
+    expect_text(out, "scan_outer_cpu is ", arguments);
+    expect_text(out, "scan_outer_chunk is ", arguments);
+}
+END_TEST
+
 START_TEST(perf_step_counts_matmul_parameters) {
     const char *arguments = "perf step bdlru:m=2,blocks=4 --dim 8 --layers 2 --mlp none --batch 4 --length 5 --vocab 6 "
                             "--threads 1 --steps 2 --json";
@@ -556,6 +624,7 @@ Suite *check_cli(void) {
     t = new_case(s, "verify");
     tcase_add_test(t, verify_passes_all_cases);
     tcase_add_test(t, verify_passes_all_cases_in_double);
+    tcase_add_test(t, verify_passes_with_chunkwise_kernels);
     tcase_add_test(t, verify_accepts_a_copy);
     tcase_add_test(t, verify_finds_a_wrong_gradient);
     tcase_add_test(t, verify_fails_what_is_not_finite);
@@ -571,6 +640,8 @@ Suite *check_cli(void) {
     tcase_add_test(t, perf_op_prints_time_floor_and_ratio);
     tcase_add_test(t, perf_op_knows_every_op);
     tcase_add_test(t, perf_step_counts_matmul_parameters);
+    tcase_add_test(t, perf_crossover_says_which_kernel_is_faster);
+    tcase_add_test(t, perf_crossover_prints_a_table);
     tcase_add_test(t, perf_data_prints_a_rate);
     return s;
 }

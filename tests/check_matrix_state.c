@@ -1,11 +1,13 @@
 /* check_matrix_state.c - properties of the matrix-state recurrences and of what surrounds them (spec/lru-slice-baselines.md
- * section 12, 9 and 10; spec/plstm-myosotis.md A1.1), of the reference and of the kernel that is taken by default. */
+ * section 12, 9 and 10; spec/plstm-myosotis.md A1.1), of every kernel. */
 #include <math.h>
 #include <string.h>
 
 #include "tests/support.h"
 
 static const char *const kernels[] = {"reference", ""};
+static const char *const delta_kernels[] = {"reference", "scan_delta_cpu", "scan_delta_chunk"};
+static const char *const outer_kernels[] = {"reference", "scan_outer_cpu", "scan_outer_chunk"};
 
 static void walk(struct graph *g) {
     struct step_state state = first_state();
@@ -60,7 +62,7 @@ static void set_token(struct delta *d, int64_t t, const real *key, const real *v
 /* beta = 1 overwrites what the key held; beta = 2 with value 0 reflects it, and twice restores it; beta = 0 leaves it. */
 START_TEST(beta_overwrites_and_reflects) {
     struct delta d;
-    delta_open(&d, kernels[_i], 1, 40, 1, 5, 3, false);
+    delta_open(&d, delta_kernels[_i], 1, 40, 1, 5, 3, false);
     real key[5] = {(real)0.6, 0, (real)-0.8, 0, 0}, first[3] = {1, 2, -3}, second[3] = {(real)0.5, -1, 4}, minus[3];
     for (int j = 0; j < 3; j++) minus[j] = -second[j];
     set_token(&d, 33, key, first, 1);
@@ -83,7 +85,7 @@ END_TEST
 START_TEST(state_grows_by_the_values_at_most) {
     struct delta d;
     int64_t T = 113, dk = 6, dv = 5, steps = 2;
-    delta_open(&d, kernels[_i], 1, T, steps, dk, dv, false);
+    delta_open(&d, delta_kernels[_i], 1, T, steps, dk, dv, false);
     walk(&d.g);
     double before = 0;
     for (int64_t chunk = 0; chunk < d.kept->dims[1]; chunk++) {
@@ -107,8 +109,8 @@ END_TEST
 START_TEST(steps_are_tokens) {
     struct delta many, one;
     int64_t T = 37, n = 3, dk = 4, dv = 7;
-    delta_open(&many, kernels[_i], 2, T, n, dk, dv, false);
-    delta_open(&one, kernels[_i], 2, T * n, 1, dk, dv, false);
+    delta_open(&many, delta_kernels[_i], 2, T, n, dk, dv, false);
+    delta_open(&one, delta_kernels[_i], 2, T * n, 1, dk, dv, false);
     memcpy(one.k->data, many.k->data, tensor_bytes(one.k));
     memcpy(one.v->data, many.v->data, tensor_bytes(one.v));
     memcpy(one.beta->data, many.beta->data, tensor_bytes(one.beta));
@@ -128,9 +130,9 @@ END_TEST
 START_TEST(decay_keeps_or_forgets) {
     struct delta with, without, late;
     int64_t T = 35, cut = 20, dk = 4, dv = 3;
-    delta_open(&with, kernels[_i], 1, T, 1, dk, dv, true);
-    delta_open(&without, kernels[_i], 1, T, 1, dk, dv, false);
-    delta_open(&late, kernels[_i], 1, T - cut, 1, dk, dv, false);
+    delta_open(&with, delta_kernels[_i], 1, T, 1, dk, dv, true);
+    delta_open(&without, delta_kernels[_i], 1, T, 1, dk, dv, false);
+    delta_open(&late, delta_kernels[_i], 1, T - cut, 1, dk, dv, false);
     for (int64_t t = 0; t < T; t++) tensor_real(with.decay)[t] = 1;
     walk(&with.g);
     walk(&without.g);
@@ -177,11 +179,23 @@ static double gate_of(const struct tensor *gate, int64_t H, int64_t t, int64_t h
     return tensor_real(gate)[t * H + h];
 }
 
+/* Transitions as tanh gives them: 0 forgets, at the edge of a chunk and inside; -1 turns the sign. */
+static void hard_decays(struct outer *x, int64_t H) {
+    static const struct {
+        int64_t t;
+        real decay;
+    } set[] = {{5, 0}, {11, -1}, {15, 0}, {16, 0}, {20, -1}, {21, -1}, {31, -1}, {32, 1}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        for (int64_t h = 0; h < H; h++)
+            if ((h + (int64_t)i) % 3) tensor_real(x->gates.decay)[set[i].t * H + h] = set[i].decay;
+}
+
 /* o = scale ((q k^T) o Gate) v with Gate[n][m] = M_n T_{n-1} ... T_{m+1} S_m below the diagonal and D_n on it. */
 START_TEST(outer_state_is_gated_attention) {
     struct outer x;
     int64_t T = 37, H = 4, G = 2;
-    outer_open(&x, kernels[_i], 1, T, H, G, true);
+    outer_open(&x, outer_kernels[_i], 1, T, H, G, true);
+    hard_decays(&x, H);
     walk(&x.g);
     for (int64_t h = 0; h < H; h++)
         for (int64_t n = 0; n < T; n++) {
@@ -206,8 +220,8 @@ END_TEST
 START_TEST(reading_after_the_update_is_a_choice_of_gates) {
     struct outer after, before;
     int64_t T = 23;
-    outer_open(&after, kernels[_i], 2, T, 3, 1, false);
-    outer_open(&before, kernels[_i], 2, T, 3, 1, true);
+    outer_open(&after, outer_kernels[_i], 2, T, 3, 1, false);
+    outer_open(&before, outer_kernels[_i], 2, T, 3, 1, true);
     struct tensor *pairs[][2] = {{before.q, after.q},
                                  {before.k, after.k},
                                  {before.v, after.v},
@@ -221,6 +235,52 @@ START_TEST(reading_after_the_update_is_a_choice_of_gates) {
     expect_close(after.o->data, before.o->data, tensor_count(after.o), 4 * REAL_EPSILON, "o");
     graph_free(&after.g);
     graph_free(&before.g);
+}
+END_TEST
+
+/* --- choice of kernels ---------------------------------------------------------------------------------------------- */
+
+static void expect_kernel(const struct graph *g, const char *name) {
+    ck_assert_str_eq(g->calls[0].kernel->name, name);
+}
+
+/* Chunks are for sequences and states that fill them; who is named computes whatever the size. */
+START_TEST(size_chooses_the_kernel) {
+    static const struct {
+        int64_t T, d;
+        bool named, chunk;
+    } cases[] = {{2, 32, false, false}, {64, 32, false, true}, {64, 2, false, false}, {2, 2, true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct delta x;
+        delta_open(&x, cases[i].named ? "scan_delta_chunk" : "", 1, cases[i].T, 1, cases[i].d, cases[i].d, false);
+        expect_kernel(&x.g, cases[i].chunk ? "scan_delta_chunk" : "scan_delta_cpu");
+        graph_free(&x.g);
+    }
+    struct outer y;
+    outer_open(&y, "", 1, 67, 2, 1, true); /* 3 x 5 states */
+    expect_kernel(&y.g, "scan_outer_cpu");
+    graph_free(&y.g);
+    outer_open(&y, "scan_outer_chunk", 1, 1, 2, 1, true);
+    expect_kernel(&y.g, "scan_outer_chunk");
+    graph_free(&y.g);
+}
+END_TEST
+
+/* A token of more steps than a chunk has rows is beyond the chunkwise kernel, which says so when it is forced. */
+START_TEST(too_many_steps_are_not_chunked) {
+    struct delta x;
+    struct graph g;
+    struct error e = {0};
+    delta_open(&x, "", 1, 8, 17, 64, 64, false);
+    expect_kernel(&x.g, "scan_delta_cpu");
+    graph_free(&x.g);
+    open_graph(&g, NULL, false, true, "scan_delta_chunk");
+    struct delta_attr attr = {.heads = 1, .steps = 17, .scale = 1, .rate = 1};
+    scan_delta(&g, rows4(&g, "q", 1, 2, 1, 4), rows4(&g, "k", 1, 2, 17, 4), rows4(&g, "v", 1, 2, 17, 4),
+               rows4(&g, "beta", 1, 2, 17, 1), NULL, &attr);
+    ck_assert_int_eq(graph_plan(&g, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "scan_delta_chunk does not apply: a token has more than 16 steps"), "%s", e.text);
+    graph_free(&g);
 }
 END_TEST
 
@@ -293,12 +353,14 @@ Suite *check_matrix_state(void) {
     Suite *suite = suite_create("matrix_state");
     TCase *tests = tcase_create("matrix_state");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, beta_overwrites_and_reflects, 0, 2);
-    tcase_add_loop_test(tests, state_grows_by_the_values_at_most, 0, 2);
-    tcase_add_loop_test(tests, steps_are_tokens, 0, 2);
-    tcase_add_loop_test(tests, decay_keeps_or_forgets, 0, 2);
-    tcase_add_loop_test(tests, outer_state_is_gated_attention, 0, 2);
-    tcase_add_loop_test(tests, reading_after_the_update_is_a_choice_of_gates, 0, 2);
+    tcase_add_loop_test(tests, beta_overwrites_and_reflects, 0, 3);
+    tcase_add_loop_test(tests, state_grows_by_the_values_at_most, 0, 3);
+    tcase_add_loop_test(tests, steps_are_tokens, 0, 3);
+    tcase_add_loop_test(tests, decay_keeps_or_forgets, 0, 3);
+    tcase_add_loop_test(tests, outer_state_is_gated_attention, 0, 3);
+    tcase_add_loop_test(tests, reading_after_the_update_is_a_choice_of_gates, 0, 3);
+    tcase_add_test(tests, size_chooses_the_kernel);
+    tcase_add_test(tests, too_many_steps_are_not_chunked);
     tcase_add_loop_test(tests, impulse_gives_the_kernel, 0, 2);
     tcase_add_test(tests, time_constants_start_in_range);
     tcase_add_test(tests, misfits_name_both_numbers);

@@ -1,0 +1,68 @@
+/* perf_kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
+#include "core/philox.h"
+#include "harness/perf.h"
+
+/* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
+static void fill_inputs(struct graph *g) {
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        if (t->producer >= 0 || t->base || t->param) continue;
+        struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
+        for (int64_t j = 0; j < tensor_count(t); j++) {
+            if (t->dtype == DT_I32)
+                tensor_i32(t)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
+            else
+                tensor_real(t)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
+        }
+    }
+}
+
+static void fill_gradient(struct graph *g) {
+    struct rng r = rng_at(2, STREAM_TEST, 0);
+    for (int64_t j = 0; j < tensor_count(g->root); j++) g->root->grad[j] = (real)(2 * rng_uniform(&r) - 1);
+}
+
+enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
+                            const struct perf_shape *shape, const char **why, struct error *e) {
+    struct graph_options options = {.training = true,
+                                    .device = kernel ? kernel->device : DEVICE_CPU,
+                                    .kernel = kernel ? kernel->name : NULL,
+                                    .kernels = kernel_list()};
+    *why = NULL;
+    TRY(graph_create(&r->graph, &options, NULL, e));
+    TRY(perf_record(&r->graph, op, shape, r->shape, sizeof r->shape, e));
+    for (int i = 0; i < r->graph.n_calls; i++)
+        if (r->graph.calls[i].op == op) r->call = &r->graph.calls[i];
+    if (!r->call) return fail(e, ST_USAGE, "%s records nothing at these sizes", op->name);
+    if (kernel && kernel->applicable && !kernel->applicable(r->call, why)) {
+        if (!*why) *why = "it does not apply";
+        return ST_OK;
+    }
+    *why = NULL;
+    bool backward = kernel_reference(op)->backward && r->call->n_out > 0 && r->call->out[0]->needs_grad;
+    if (backward) graph_set_root(&r->graph, r->call->out[0]);
+    TRY(graph_plan(&r->graph, e));
+    fill_inputs(&r->graph);
+    if (backward) fill_gradient(&r->graph);
+    r->cost[PASS_FORWARD] = graph_cost(&r->graph, PASS_FORWARD);
+    if (backward) r->cost[PASS_BACKWARD] = graph_cost(&r->graph, PASS_BACKWARD);
+    r->cost[PASS_BOTH].flops = r->cost[PASS_FORWARD].flops + r->cost[PASS_BACKWARD].flops;
+    r->cost[PASS_BOTH].bytes = r->cost[PASS_FORWARD].bytes + r->cost[PASS_BACKWARD].bytes;
+    return ST_OK;
+}
+
+void kernel_run_sample(struct kernel_run *r) {
+    double start = time_now_s();
+    graph_forward(&r->graph, &r->state);
+    double middle = time_now_s();
+    samples_add(&r->time[PASS_FORWARD], middle - start);
+    if (!r->graph.root) return;
+    graph_backward(&r->graph, &r->state);
+    double end = time_now_s();
+    samples_add(&r->time[PASS_BACKWARD], end - middle);
+    samples_add(&r->time[PASS_BOTH], end - start);
+}
+
+void kernel_run_close(struct kernel_run *r) {
+    graph_free(&r->graph);
+}

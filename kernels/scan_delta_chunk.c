@@ -1,0 +1,475 @@
+/* scan_delta_chunk.c - the delta rule on the CPU, a chunk of steps at a time (spec/lru-slice-baselines.md 10.3 to 10.5; UT
+ * transform of Yang et al. 2024): inside a chunk products of matrices and one triangular solve, from chunk to chunk the state.
+ *
+ * Rows r of a chunk are its steps in order; f_r = decay before the first step of a token, else 1; b = rate beta;
+ * a_r = f_first ... f_r; L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E:
+ *   E = V - diag(a) K S - N U,  N = strict lower part of L o K K^T      the errors: (I + N diag(b)) E = V - diag(a) K S
+ *   O = scale ((L o Q K^T) U + diag(a) Q S)                            L and a at the last step of each token
+ *   S <- a_last S + K^T diag(l) U
+ * Adjoint, G the gradient of the state behind the chunk, W = scale dO:
+ *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P,  P = diag(b) dU        from the last row up; P is the gradient of V
+ *   dbeta = rate dU . E
+ *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
+ *   dQ = diag(a) W S^T + (L o W U^T) K
+ *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
+ * The gradient of f goes as that of T in scan_outer_chunk.c, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w . u_s) more
+ * where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
+#include <string.h>
+
+#include "kernels/dense.h"
+#include "kernels/matrix_state_chunk.h"
+
+/* One head on its way through time. */
+struct head {
+    const struct call *c;
+    struct state_shape s;
+    int64_t b, h, KW, VW; /* dk and dv padded */
+    int64_t tokens;       /* of a chunk: tokens * steps <= STATE_CHUNK rows; divides STATE_CHUNK */
+    real rate, scale;
+};
+
+/* The factors of a chunk's rows. Missing rows have f = 1, b = 0 and zero vectors. Lies in scratch. */
+struct factors {
+    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], before[STATE_CHUNK], after[STATE_CHUNK]; /* after: l */
+    real reads[STATE_CHUNK], writes[STATE_CHUNK]; /* what crosses the borders of the chunk, for the gradient of f */
+    real df[STATE_CHUNK], Y[STATE_CHUNK];
+    real L[SCORES]; /* [s][r] */
+};
+
+/* Where a chunk lies. */
+struct chunk {
+    int64_t token, count; /* first token in the batch, tokens */
+    bool first, last;     /* of the sequence: no state before, no gradient behind */
+};
+
+/* Matrices of one chunk. Those that one product reads stand together: K and Q, P and W as rows, scores over KQt, U over S.
+ * The row of a query is that of its token's last step; the other rows of Q and W are zero. */
+struct matrices {
+    struct factors *x;
+    real *KQ;           /* 2 chunk x KW: keys, then queries */
+    real *scores, *KQt; /* chunk x 2 chunk: [s][r] k_s . k_r, then k_s . q_r; KW x 2 chunk */
+    real *E, *O;        /* chunk x VW */
+    real *U, *S;        /* chunk x VW, KW x VW */
+    real *G, *St, *Gt;  /* backward: KW x VW, VW x KW, VW x KW */
+    real *PW, *PWt;     /* 2 chunk x VW: P, then W; VW x 2 chunk */
+    real *mixed;        /* chunk x 2 chunk: [s][r] u_s . p_r, then u_s . w_r */
+    real *dKQ, *keys;   /* 2 chunk x KW, chunk x KW */
+    real *dU, *pairs;   /* chunk x VW, R [s][r] */
+    real *states;       /* those before the chunks that lie between two kept states */
+};
+
+enum { TWO = 2 * STATE_CHUNK };
+
+/* Lays the matrices out from `at`; returns how many reals they take. at NULL measures. */
+static int64_t place(const struct head *d, enum pass pass, real *at, struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW, factors = (sizeof(struct factors) / sizeof(real) + 15) / 16 * 16;
+    struct {
+        real **to;
+        int64_t n;
+    } list[] = {{&m->KQ, TWO * KW},
+                {&m->scores, STATE_CHUNK * TWO},
+                {&m->KQt, TWO * KW},
+                {&m->E, STATE_CHUNK * VW},
+                {&m->O, STATE_CHUNK * VW},
+                {&m->U, STATE_CHUNK * VW},
+                {&m->S, KW * VW},
+                {&m->pairs, SCORES},
+                {&m->G, KW * VW},
+                {&m->St, KW * VW},
+                {&m->Gt, KW * VW},
+                {&m->PW, TWO * VW},
+                {&m->PWt, TWO * VW},
+                {&m->mixed, STATE_CHUNK * TWO},
+                {&m->dKQ, TWO * KW},
+                {&m->keys, STATE_CHUNK * KW},
+                {&m->dU, STATE_CHUNK * VW},
+
+                {&m->states, STATE_CHUNK / d->tokens * KW * VW}};
+    int64_t n = pass == PASS_FORWARD ? 8 : (int64_t)(sizeof list / sizeof *list), used = factors;
+    m->x = (struct factors *)at;
+    for (int64_t i = 0; i < n; i++) {
+        *list[i].to = at ? at + used : NULL;
+        used += list[i].n;
+    }
+    return used;
+}
+
+/* --- triangular solves, STATE_LANES columns at a time in registers; what is on or below the diagonal of c is not read --- */
+
+/* x_r += c[s][r] x_s for s < r, from the first row down. */
+static void solve_down(const real *c, real *x, int64_t ld) {
+    state_vector v[STATE_CHUNK];
+#pragma GCC unroll 16
+    for (int r = 0; r < STATE_CHUNK; r++) v[r] = load_vector(x + r * ld);
+#pragma GCC unroll 16
+    for (int s = 0; s < STATE_CHUNK; s++)
+#pragma GCC unroll 16
+        for (int r = 0; r < STATE_CHUNK; r++)
+            if (r > s) v[r] = fma_vector(c[s * STATE_CHUNK + r], v[s], v[r]);
+#pragma GCC unroll 16
+    for (int r = 0; r < STATE_CHUNK; r++) store_vector(x + r * ld, v[r]);
+}
+
+/* x_s += c[s][r] x_r for s < r, from the last row up. */
+static void solve_up(const real *c, real *x, int64_t ld) {
+    state_vector v[STATE_CHUNK];
+#pragma GCC unroll 16
+    for (int r = 0; r < STATE_CHUNK; r++) v[r] = load_vector(x + r * ld);
+#pragma GCC unroll 16
+    for (int i = 0; i < STATE_CHUNK; i++)
+#pragma GCC unroll 16
+        for (int s = 0; s < STATE_CHUNK; s++)
+            if (s < STATE_CHUNK - 1 - i)
+                v[s] = fma_vector(c[s * STATE_CHUNK + STATE_CHUNK - 1 - i], v[STATE_CHUNK - 1 - i], v[s]);
+#pragma GCC unroll 16
+    for (int r = 0; r < STATE_CHUNK; r++) store_vector(x + r * ld, v[r]);
+}
+
+/* --- a chunk forwards ------------------------------------------------------------------------------------------------ */
+
+static void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
+    int64_t steps = d->s.steps;
+    for (int r = 0; r < STATE_CHUNK; r++) {
+        bool there = r < k->count * steps;
+        int64_t token = k->token + r / steps, row = r % steps * d->s.heads + d->h;
+        bool decays = there && d->c->in[DELTA_DECAY] && r % steps == 0;
+        x->f[r] = decays ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
+        x->b[r] = there ? d->rate * *value_row(d->c, DELTA_BETA, token, row, 1) : 0;
+    }
+    border_products(x->f, x->before, x->after);
+    for (int r = 0; r < STATE_CHUNK; r++) x->a[r] = x->before[r] * x->f[r];
+    range_products(0, x->f, x->L);
+}
+
+/* Rows of input i (or of `from` laid out as the output): of steps in order, or of tokens at their last steps. */
+static void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
+    int64_t steps = d->s.steps;
+    bool tokens = i == DELTA_Q;
+    memset(to, 0, (size_t)(STATE_CHUNK * width) * sizeof *to);
+    for (int64_t r = 0; r < k->count * steps; r++) {
+        int64_t row = tokens ? d->h : r % steps * d->s.heads + d->h;
+        if (tokens && (r + 1) % steps != 0) continue;
+        memcpy(to + r * width, value_row(d->c, i, k->token + r / steps, row, n), (size_t)n * sizeof *to);
+    }
+}
+
+/* Scores of all pairs, the errors and U; S is the state before. Scores stay without L. */
+static void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
+    const struct factors *x = m->x;
+    read_rows(d, k, DELTA_K, dk, KW, m->KQ);
+    read_rows(d, k, DELTA_Q, dk, KW, m->KQ + STATE_CHUNK * KW);
+    read_rows(d, k, DELTA_V, d->s.dv, VW, m->E);
+    transpose(TWO, KW, m->KQ, KW, m->KQt, TWO);
+    struct factor K = {m->KQ, KW, 1};
+    chunk_product(STATE_CHUNK, TWO, dk, K, m->KQt, TWO, 0, m->scores, TWO);
+    if (!k->first) {
+        chunk_product(STATE_CHUNK, VW, dk, K, m->S, VW, 0, m->O, VW);
+        for (int r = 0; r < STATE_CHUNK; r++) add_row(VW, -x->a[r], m->O + r * VW, m->E + r * VW);
+    }
+    for (int s = 0; s < STATE_CHUNK; s++) {
+#pragma omp simd
+        for (int r = 0; r < STATE_CHUNK; r++)
+            m->pairs[s * STATE_CHUNK + r] = -x->b[s] * x->L[s * STATE_CHUNK + r] * m->scores[s * TWO + r];
+    }
+    for (int64_t j = 0; j < VW; j += STATE_LANES) solve_down(m->pairs, m->E + j, VW);
+    for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->b[s], m->E + s * VW, m->U + s * VW);
+}
+
+/* S <- a_last S + K^T diag(l) U; U is scaled. */
+static void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
+    const struct factors *x = m->x;
+    for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
+    chunk_product(d->KW, d->VW, STATE_CHUNK, (struct factor){m->KQ, 1, d->KW}, m->U, d->VW,
+                  k->first ? 0 : x->a[STATE_CHUNK - 1], S, d->VW);
+}
+
+/* to = factor L o scores; rows of scores are TWO apart, those of to ldt. */
+static void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
+    for (int s = 0; s < STATE_CHUNK; s++) {
+#pragma omp simd
+        for (int r = 0; r < STATE_CHUNK; r++)
+            to[s * ldt + r] = factor * x->L[s * STATE_CHUNK + r] * scores[s * TWO + r];
+    }
+}
+
+static void write_outputs(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
+    const struct factors *x = m->x;
+    real *scores = m->scores + STATE_CHUNK;
+    range_scores(x, d->scale, scores, scores, TWO);
+    for (int64_t i = 0; !k->first && i < d->s.dk; i++) {
+        real *Qt = m->KQt + i * TWO + STATE_CHUNK;
+#pragma omp simd
+        for (int r = 0; r < STATE_CHUNK; r++) Qt[r] *= d->scale * x->a[r];
+    }
+    chunk_product(STATE_CHUNK, VW, STATE_CHUNK + (k->first ? 0 : d->s.dk), (struct factor){scores, 1, TWO}, m->U, VW, 0,
+                  m->O, VW);
+    for (int64_t t = 0; t < k->count; t++)
+        memcpy(tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv, m->O + ((t + 1) * steps - 1) * VW,
+               (size_t)dv * sizeof *m->O);
+}
+
+static struct chunk chunk_at(const struct head *d, int64_t first) {
+    int64_t left = d->s.T - first;
+    return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
+}
+
+static void forward_head(const struct head *d, const struct matrices *m) {
+    const struct state_shape *s = &d->s;
+    memset(m->S, 0, (size_t)(d->KW * d->VW) * sizeof *m->S);
+    for (int64_t first = 0; first < s->T; first += d->tokens) {
+        struct chunk k = chunk_at(d, first);
+        if (first % STATE_CHUNK == 0)
+            pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d->b, first / STATE_CHUNK, d->h));
+        read_factors(d, &k, m->x);
+        solve_errors(d, &k, m);
+        write_outputs(d, &k, m);
+        if (!k.last) next_state(d, &k, m, m->S);
+    }
+}
+
+/* --- a chunk backwards ----------------------------------------------------------------------------------------------- */
+
+/* dU and P = diag(b) dU, from the last row up. */
+static void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    int64_t VW = d->VW;
+    const struct factors *x = m->x;
+    real *P = m->PW, *W = P + STATE_CHUNK * VW;
+    if (!k->last) {
+        chunk_product(STATE_CHUNK, VW, d->s.dk, (struct factor){m->KQ, d->KW, 1}, m->G, VW, 0, m->dU, VW);
+        for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->after[s], m->dU + s * VW, m->dU + s * VW);
+    }
+    range_scores(x, 1, m->scores + STATE_CHUNK, m->pairs, STATE_CHUNK);
+    chunk_product(STATE_CHUNK, VW, STATE_CHUNK, (struct factor){m->pairs, STATE_CHUNK, 1}, W, VW, k->last ? 0 : 1,
+                  m->dU, VW);
+    for (int s = 0; s < STATE_CHUNK; s++) {
+#pragma omp simd
+        for (int r = 0; r < STATE_CHUNK; r++)
+            m->pairs[s * STATE_CHUNK + r] = -x->b[r] * x->L[s * STATE_CHUNK + r] * m->scores[s * TWO + r];
+    }
+    for (int64_t j = 0; j < VW; j += STATE_LANES) solve_up(m->pairs, m->dU + j, VW);
+    for (int r = 0; r < STATE_CHUNK; r++) scale_row(VW, x->b[r], m->dU + r * VW, P + r * VW);
+}
+
+/* dK and dQ as the states alone give them, and the terms of f's gradient that cross a border. */
+static void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW;
+    struct factors *x = m->x;
+    const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
+    real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
+    memset(x->reads, 0, sizeof x->reads);
+    memset(x->writes, 0, sizeof x->writes);
+    if (k->first) {
+        memset(m->dKQ, 0, (size_t)(TWO * KW) * sizeof *m->dKQ);
+    } else {
+        chunk_product(TWO, KW, VW, (struct factor){m->PW, VW, 1}, m->St, KW, 0, m->dKQ, KW);
+        for (int r = 0; r < STATE_CHUNK; r++) {
+            x->reads[r] = row_dot(KW, Q + r * KW, dQ + r * KW) - row_dot(KW, K + r * KW, dK + r * KW);
+            scale_row(KW, -x->a[r], dK + r * KW, dK + r * KW);
+            scale_row(KW, x->a[r], dQ + r * KW, dQ + r * KW);
+        }
+    }
+    if (k->last) return;
+    chunk_product(STATE_CHUNK, KW, VW, (struct factor){m->U, VW, 1}, m->Gt, KW, 0, m->keys, KW);
+    for (int s = 0; s < STATE_CHUNK; s++) {
+        x->writes[s] = row_dot(KW, K + s * KW, m->keys + s * KW);
+        add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
+    }
+}
+
+/* The gradient of f; corner = <G, S>. */
+static void factor_gradients(const struct matrices *m, real corner) {
+    struct factors *x = m->x;
+    memcpy(x->Y, x->reads, sizeof x->Y);
+    for (int t = 0; t < STATE_CHUNK; t++) {
+        const real *R = m->pairs + t * STATE_CHUNK, *L = x->L + t * STATE_CHUNK;
+        real sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int r = 0; r < STATE_CHUNK; r++) {
+            sum += L[r] * x->Y[r];
+            x->Y[r] = real_fma(x->f[t], x->Y[r], R[r]);
+        }
+        x->df[t] = real_fma(x->after[t], corner, sum);
+        corner = real_fma(x->f[t], corner, x->writes[t]);
+    }
+}
+
+/* Sums of products with P and W: R in `pairs`, L o in `mixed`, the first half with minus sign and strict. */
+static void mix(const struct head *d, const struct matrices *m) {
+    const struct factors *x = m->x;
+    transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
+    chunk_product(STATE_CHUNK, TWO, d->s.dv, (struct factor){m->U, d->VW, 1}, m->PWt, TWO, 0, m->mixed, TWO);
+    for (int s = 0; s < STATE_CHUNK; s++) {
+        const real *keys = m->scores + s * TWO, *queries = keys + STATE_CHUNK, *L = x->L + s * STATE_CHUNK;
+        real *steps = m->mixed + s * TWO, *reads = steps + STATE_CHUNK, *R = m->pairs + s * STATE_CHUNK;
+#pragma omp simd
+        for (int r = 0; r < STATE_CHUNK; r++) {
+            R[r] = queries[r] * reads[r] - keys[r] * steps[r];
+            reads[r] *= L[r];
+            steps[r] *= -L[r];
+        }
+        steps[s] = 0;
+    }
+}
+
+/* Adds what rows of the chunk give one another: steps as writers and readers, and queries. */
+static void add_inner_gradients(const struct head *d, const struct matrices *m) {
+    int64_t KW = d->KW;
+    real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
+    chunk_product(STATE_CHUNK, KW, TWO, (struct factor){m->mixed, TWO, 1}, m->KQ, KW, 1, dK, KW);
+    chunk_product(STATE_CHUNK, KW, STATE_CHUNK, (struct factor){m->mixed, 1, TWO}, m->KQ, KW, 1, dK, KW);
+    chunk_product(STATE_CHUNK, KW, STATE_CHUNK, (struct factor){m->mixed + STATE_CHUNK, 1, TWO}, m->KQ, KW, 1, dQ, KW);
+}
+
+/* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
+static void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from, int64_t width) {
+    int64_t steps = d->s.steps;
+    bool tokens = i == DELTA_Q, add = call_accumulates(d->c, i);
+    for (int64_t r = 0; r < k->count * steps; r++) {
+        if (tokens && (r + 1) % steps != 0) continue;
+        real *to = gradient_row(d->c, i, k->token + r / steps, tokens ? d->h : r % steps * d->s.heads + d->h, n);
+        for (int64_t j = 0; to && j < n; j++) put(to + j, add, from[r * width + j]);
+    }
+}
+
+static void write_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    struct factors *x = m->x;
+    int64_t VW = d->VW;
+    write_rows(d, k, DELTA_Q, d->s.dk, m->dKQ + STATE_CHUNK * d->KW, d->KW);
+    write_rows(d, k, DELTA_K, d->s.dk, m->dKQ, d->KW);
+    write_rows(d, k, DELTA_V, d->s.dv, m->PW, VW);
+    for (int r = 0; r < STATE_CHUNK; r++) x->Y[r] = d->rate * row_dot(VW, m->dU + r * VW, m->E + r * VW);
+    write_rows(d, k, DELTA_BETA, 1, x->Y, 1);
+    for (int64_t t = 0; t < k->count; t++) {
+        real *to = gradient_row(d->c, DELTA_DECAY, k->token + t, d->h, 1);
+        if (to) put(to, call_accumulates(d->c, DELTA_DECAY), x->df[t * d->s.steps]);
+    }
+}
+
+/* One chunk in reverse; m->S the state before it. */
+static void backward_chunk(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW, steps = d->s.steps;
+    struct factors *x = m->x;
+    real *W = m->PW + STATE_CHUNK * VW;
+    read_factors(d, k, x);
+    solve_errors(d, k, m);
+    memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
+    for (int64_t t = 0; t < k->count; t++)
+        scale_row(d->s.dv, d->scale, call_dout(d->c, 0) + ((k->token + t) * d->s.heads + d->h) * d->s.dv,
+                  W + ((t + 1) * steps - 1) * VW);
+    solve_adjoint(d, k, m);
+    if (!k->first) transpose(KW, VW, m->S, VW, m->St, KW);
+    if (!k->last) transpose(KW, VW, m->G, VW, m->Gt, KW);
+    border_gradients(d, k, m);
+    mix(d, m);
+    if (d->c->din[DELTA_DECAY]) factor_gradients(m, k->first || k->last ? 0 : row_dot(KW * VW, m->G, m->S));
+    add_inner_gradients(d, m);
+    write_gradients(d, k, m);
+    if (k->first) return;
+    for (int r = 0; r < STATE_CHUNK; r++) {
+        real *K = m->KQ + r * KW, *Q = K + STATE_CHUNK * KW;
+        scale_row(KW, -x->a[r], K, K);
+        scale_row(KW, x->a[r], Q, Q);
+    }
+    chunk_product(KW, VW, TWO, (struct factor){m->KQ, 1, KW}, m->PW, VW, k->last ? 0 : x->a[STATE_CHUNK - 1], m->G, VW);
+}
+
+/* Between two kept states the chunks go forward once more, for the states before them. */
+static void backward_head(const struct head *d, struct matrices *m) {
+    const struct state_shape *s = &d->s;
+    int64_t n = d->KW * d->VW;
+    real *states = m->states;
+    for (int64_t kept = s->chunks - 1; kept >= 0; kept--) {
+        int64_t begin = kept * STATE_CHUNK, end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
+        memset(states, 0, (size_t)n * sizeof *states);
+        unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states);
+        for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
+            struct chunk k = chunk_at(d, first);
+            m->S = states + (first - begin) / d->tokens * n;
+            memcpy(m->S + n, m->S, (size_t)n * sizeof *m->S);
+            read_factors(d, &k, m->x);
+            solve_errors(d, &k, m);
+            next_state(d, &k, m, m->S + n);
+        }
+        for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
+            struct chunk k = chunk_at(d, begin + i * d->tokens);
+            m->S = states + i * n;
+            backward_chunk(d, &k, m);
+        }
+    }
+}
+
+/* --- both ------------------------------------------------------------------------------------------------------------ */
+
+static struct head head_at(const struct call *c, const struct state_shape *s, int64_t i) {
+    const struct delta_attr *a = c->attr;
+    int64_t tokens = STATE_CHUNK;
+    while (tokens > 1 && tokens * s->steps > STATE_CHUNK) tokens /= 2;
+    return (struct head){
+        c, *s, i / s->heads, i % s->heads, padded(s->dk), padded(s->dv), tokens, (real)a->rate, (real)a->scale};
+}
+
+static bool scan_delta_chunk_applicable(const struct call *c, const char **why) {
+    const struct delta_attr *a = c->attr;
+    *why = "a token has more than 16 steps";
+    return a->steps <= STATE_CHUNK;
+}
+
+/* Measured, forward + backward: a chunk costs the same however many of its rows are missing, and narrow states fill no
+ * vectors; with several steps a token the queries' rows are mostly empty, and states are computed twice. */
+static bool scan_delta_chunk_preferred(const struct call *c) {
+    struct state_shape s = delta_shape(c);
+    return s.T >= 4 && s.T * s.steps * (s.dk + s.dv) >= 256 && s.dk * s.dv >= 64 * s.steps * s.steps;
+}
+
+static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
+    struct state_shape s = delta_shape(c);
+    struct head d = head_at(c, &s, 0);
+    struct matrices m;
+    return (size_t)(state_parts(s.B * s.heads) * place(&d, pass, NULL, &m)) * sizeof(real);
+}
+
+static void run(const struct call *c, enum pass pass) {
+    struct state_shape s = delta_shape(c);
+    int64_t tasks = s.B * s.heads, parts = state_parts(tasks);
+    int64_t floats = (int64_t)(scan_delta_chunk_workspace(c, pass) / sizeof(real)) / parts;
+    real *scratch = c->scratch[pass];
+#pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
+    for (int64_t p = 0; p < parts; p++) {
+        struct range part = part_at(tasks, parts, p);
+        for (int64_t i = part.begin; i < part.end; i++) {
+            struct head d = head_at(c, &s, i);
+            struct matrices m = {0};
+            place(&d, pass, scratch + p * floats, &m);
+            if (pass == PASS_FORWARD)
+                forward_head(&d, &m);
+            else
+                backward_head(&d, &m);
+        }
+    }
+}
+
+static void scan_delta_chunk_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_FORWARD);
+}
+
+static void scan_delta_chunk_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_BACKWARD);
+}
+
+/* Tolerance: as scan_delta_cpu; the solve inside a chunk subtracts the same products in another order. */
+const struct kernel kernel_scan_delta_chunk = {
+    .name = "scan_delta_chunk",
+    .op = &op_scan_delta,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 256,
+    .applicable = scan_delta_chunk_applicable,
+    .preferred = scan_delta_chunk_preferred,
+    .workspace = scan_delta_chunk_workspace,
+    .forward = scan_delta_chunk_forward,
+    .backward = scan_delta_chunk_backward,
+};
