@@ -230,7 +230,7 @@ START_TEST(a_finished_run_is_not_done_again) {
     struct run second = untouched;
     struct error e;
     ck_assert_int_eq(train_run(s, NULL, &second, &e), ST_OK);
-    ck_assert_mem_eq(&second, &untouched, sizeof second); /* nothing ran */
+    ck_assert_mem_eq(&second, &untouched, sizeof second);     /* nothing ran */
     ck_assert_int_eq(scratch_count(folder, first.run_id), 2); /* record and weights */
     drop(s);
 }
