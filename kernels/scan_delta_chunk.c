@@ -416,11 +416,11 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
     return a->steps <= STATE_CHUNK;
 }
 
-/* Measured, forward + backward: a chunk costs the same however many of its rows are missing, and narrow states fill no
- * vectors; with several steps a token the queries' rows are mostly empty, and states are computed twice. */
+/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk.c; with several steps a token most rows of Q are
+ * empty, and backward computes the states of a chunk's parts again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
-    return s.T >= 4 && s.T * s.steps * (s.dk + s.dv) >= 256 && s.dk * s.dv >= 64 * s.steps * s.steps;
+    return s.T >= 4 && s.dk >= 12 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
 }
 
 static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
