@@ -83,7 +83,7 @@ struct op {
     uint32_t needs_in;   /* bit i: the gradient reads the VALUE of input i */
     uint32_t needs_out;  /* bit j: the gradient reads the VALUE of output j */
     uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
-    uint32_t mutates;    /* bit i: forward writes input i in place (optimiser); such ops have no gradient */
+    uint32_t mutates;    /* bit i: forward writes input i in place (optimiser, running statistics) */
 
     /* Checks shapes and attributes of the recorded inputs and creates the outputs with graph_output(g, c, ...).
      * On a misfit: graph_fail(g, ST_USAGE, ...) naming both numbers; returns nothing else. */

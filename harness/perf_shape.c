@@ -149,6 +149,71 @@ static void record_scan_delta(struct graph *g, const struct perf_shape *s) {
                heads(g, &once, "decay", 1), &attr);
 }
 
+/* A grid of `length` nodes, as nearly square as its divisors allow. */
+static void record_grid_scan(struct graph *g, const struct perf_shape *s) {
+    int64_t H = s->heads, X = (int64_t)sqrt((double)s->length);
+    while (s->length % X != 0) X--;
+    grid_scan(g, tokens(g, s, "q", H * s->dk), tokens(g, s, "k", H * s->dk), tokens(g, s, "v", H * s->dv),
+              tokens(g, s, "gates", 32 * H), tokens(g, s, "direct", H), X, s->length / X, H, 1 / sqrt((double)s->dk));
+}
+
+/* `length` nodes, each with edges to the next two and all pairs of edges that meet. */
+static void record_dag_scan(struct graph *g, const struct perf_shape *s) {
+    int64_t H = s->heads, N = s->length;
+    struct dag *d = arena_alloc(&g->host, sizeof *d);
+    int32_t *table = arena_alloc(&g->host, (size_t)(12 * N) * sizeof *table);
+    if (!d || !table) {
+        graph_fail(g, ST_FAIL, "the graph is too large to record: %" PRId64 " nodes", N);
+        return;
+    }
+    int32_t *tail = table, *head = tail + 2 * N, *from = head + 2 * N, *to = from + 4 * N;
+    *d = (struct dag){.nodes = N, .tail = tail, .head = head, .from = from, .to = to};
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t m = n + 1; m <= n + 2 && m < N; m++) {
+            for (int64_t e = d->edges > 4 ? d->edges - 4 : 0; e < d->edges; e++) {
+                if (head[e] != n) continue;
+                from[d->pairs] = (int32_t)e;
+                to[d->pairs++] = (int32_t)d->edges;
+            }
+            tail[d->edges] = (int32_t)n;
+            head[d->edges++] = (int32_t)m;
+        }
+    struct perf_shape edges = *s, pairs = *s;
+    edges.length = d->edges;
+    pairs.length = d->pairs;
+    struct tensor *source = d->edges ? tokens(g, &edges, "source", H) : NULL;
+    struct tensor *mark = d->edges ? tokens(g, &edges, "mark", H) : NULL;
+    struct tensor *transition = d->pairs ? tokens(g, &pairs, "transition", H) : NULL;
+    dag_scan(g, tokens(g, s, "q", H * s->dk), tokens(g, s, "k", H * s->dk), tokens(g, s, "v", H * s->dv), source, mark,
+             transition, tokens(g, s, "direct", H), d, H, 1);
+}
+
+/* m states a head. */
+static void record_scan_plstm(struct graph *g, const struct perf_shape *s) {
+    int64_t H = s->heads, J = s->m;
+    scan_plstm(g, tokens(g, s, "q", H * s->dk), tokens(g, s, "k", H * s->dk), tokens(g, s, "v", H * s->dv),
+               tokens(g, s, "source", H * J), tokens(g, s, "transition", H * J * J), tokens(g, s, "mark", H * J),
+               tokens(g, s, "direct", H), H, J, 1 / sqrt((double)s->dk));
+}
+
+/* Binary, one row of couplings a level, `length` leaves or more, `blocks` heads. */
+static void record_tree_solve(struct graph *g, const struct perf_shape *s) {
+    struct tree tree = {.arity = 2, .levels = 1, .leaves = s->length};
+    for (int64_t leaves = 1; leaves < s->length; leaves *= 2) tree.levels++;
+    int64_t nodes = tree_nodes(&tree), rows = tree.levels - 1;
+    struct perf_shape all = *s;
+    all.length = nodes;
+    struct tree_system system = {.tree = tree, .form = TREE_HERMITIAN, .beta = 0.3};
+    if (rows > 0) {
+        system.up_re = matrix(g, "up_re", rows, s->blocks);
+        system.up_im = matrix(g, "up_im", rows, s->blocks);
+    }
+    system.u_re = tokens(g, &all, "u_re", s->blocks);
+    system.u_im = tokens(g, &all, "u_im", s->blocks);
+    struct tensor *x_im;
+    tree_solve(g, &system, &x_im);
+}
+
 static const struct {
     const struct op *op;
     void (*record)(struct graph *g, const struct perf_shape *s);
@@ -175,6 +240,10 @@ static const struct {
     {&op_scan_lstm, record_scan_lstm, "batch length dim"},
     {&op_scan_outer, record_scan_outer, "batch length heads dk dv"},
     {&op_scan_delta, record_scan_delta, "batch length heads dk dv substeps"},
+    {&op_grid_scan, record_grid_scan, "batch length heads dk dv"},
+    {&op_dag_scan, record_dag_scan, "batch length heads dk dv"},
+    {&op_scan_plstm, record_scan_plstm, "batch length heads dk dv m"},
+    {&op_tree_solve, record_tree_solve, "batch length blocks"},
 };
 
 /* "batch=128 length=16" for the named options. */

@@ -1,18 +1,17 @@
-/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph, columns in vector lanes. All states, and in the gradient
- * all their gradients, stay in scratch. */
-#include <string.h>
-
-#include "kernels/dag_state.h"
+/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph. One tile of the states (dag_lanes.h) after the other goes
+ * over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those of k and its lanes
+ * the columns of v, so that y is summed in registers; backward the other way round, for dq and dk. */
+#include "kernels/dag_lanes.h"
 
 struct sizes {
-    int64_t N, H, dk, dv, n; /* n = dk dv */
+    int64_t N, H, dk, dv, pk, pv; /* pk, pv: padded to whole tiles */
     real scale;
 };
 
 static struct sizes sizes_of(const struct call *c) {
     const struct dag_scan_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
-    return (struct sizes){z.T, z.H, z.dk, z.dv, z.dk * z.dv, (real)a->scale};
+    return (struct sizes){z.T, z.H, z.dk, z.dv, whole_lanes(z.dk), whole_lanes(z.dv), (real)a->scale};
 }
 
 static const struct dag *dag_of(const struct call *c) {
@@ -23,113 +22,202 @@ static real gate_of(const struct call *c, int input, int64_t b, int64_t row, int
     return *head_in(c, input, b * c->in[input]->dims[1] + row, h, 1);
 }
 
-static void compute_states(const struct call *c, struct sizes z, int64_t b, int64_t h, real *C) {
-    const struct dag *d = dag_of(c);
-    for (int64_t e = 0, p = 0; e < d->edges; e++) {
-        const real *k = head_in(c, 1, b * z.N + d->tail[e], h, z.dk), *v = head_in(c, 2, b * z.N + d->tail[e], h, z.dv);
-        real *state = C + e * z.n, S = gate_of(c, 4, b, e, h);
-        memset(state, 0, (size_t)z.n * sizeof *state);
-        for (; p < d->pairs && d->to[p] == e; p++) add_scaled(z.n, gate_of(c, 6, b, p, h), C + d->from[p] * z.n, state);
-        for (int64_t i = 0; i < z.dk; i++) add_scaled(z.dv, S * k[i], v, state + i * z.dv);
-    }
-}
-
-static void forward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *C) {
-    const struct dag *d = dag_of(c);
-    real *out = tensor_real(c->out[0]) + (b * z.N * z.H + h) * z.dv;
-    int64_t stride = z.H * z.dv;
-    compute_states(c, z, b, h, C);
-    for (int64_t node = 0; node < z.N; node++) {
-        int64_t row = b * z.N + node;
-        const real *v = head_in(c, 2, row, h, z.dv);
-        real qk = dot_product(z.dk, head_in(c, 0, row, h, z.dk), head_in(c, 1, row, h, z.dk));
-        real direct = gate_of(c, 3, b, node, h) * qk;
-        for (int64_t j = 0; j < z.dv; j++) out[node * stride + j] = direct * v[j];
-    }
-    for (int64_t e = 0; e < d->edges; e++) {
-        const real *q = head_in(c, 0, b * z.N + d->head[e], h, z.dk);
-        real M = gate_of(c, 5, b, e, h);
-        for (int64_t i = 0; i < z.dk; i++)
-            add_scaled(z.dv, M * q[i], C + e * z.n + i * z.dv, out + d->head[e] * stride);
-    }
-    for (int64_t node = 0; node < z.N; node++)
-        for (int64_t j = 0; j < z.dv; j++) out[node * stride + j] *= z.scale;
-}
-
-/* States, their gradients, sums over the edges of a node, and scale dy of one node. */
-struct work {
-    real *C, *E, *dq, *dk, *dv, *w;
+/* One head, rows padded with zeros, and the tile at hand. */
+struct head {
+    struct sizes z;
+    const struct dag *d;
+    int64_t i, e;           /* first of the tile's rows of dk, of dv */
+    real *q, *k, *v, *w;    /* [N][pk] or [N][pv]; w = scale dy */
+    real *y, *dq, *dk, *dv; /* sums over edges and tiles */
+    real *S, *M, *T;        /* [edges], [edges], [pairs] */
+    real *dS, *dM, *dT;     /* as many times LANES: spread over the lanes */
+    real *C, *E;            /* [edges] tiles */
 };
 
-static int64_t work_reals(struct sizes z, const struct dag *d) {
-    return 2 * d->edges * z.n + z.N * (2 * z.dk + z.dv) + z.dv;
+static int64_t head_reals(struct sizes z, const struct dag *d, enum pass pass) {
+    int64_t gates = 2 * d->edges + d->pairs;
+    if (pass == PASS_FORWARD) return z.N * (2 * z.pk + 2 * z.pv) + gates + d->edges * TILE;
+    return z.N * (4 * z.pk + 3 * z.pv) + gates + gates * LANES + 2 * d->edges * TILE;
 }
 
-static struct work work_of(struct sizes z, const struct dag *d, real *s) {
-    struct work w = {.C = s, .E = s + d->edges * z.n, .dq = s + 2 * d->edges * z.n};
-    w.dk = w.dq + z.N * z.dk;
-    w.dv = w.dk + z.N * z.dk;
-    w.w = w.dv + z.N * z.dv;
-    return w;
+static struct head head_of(struct sizes z, const struct dag *d, enum pass pass, real *s) {
+    struct head g = {.z = z, .d = d, .q = s, .k = s + z.N * z.pk, .v = s + 2 * z.N * z.pk};
+    g.w = g.y = g.v + z.N * z.pv;
+    g.S = g.w + z.N * z.pv;
+    g.M = g.S + d->edges;
+    g.T = g.M + d->edges;
+    g.C = g.T + d->pairs;
+    if (pass == PASS_FORWARD) return g;
+    g.E = g.C + d->edges * TILE;
+    g.dS = g.E + d->edges * TILE;
+    g.dM = g.dS + d->edges * LANES;
+    g.dT = g.dM + d->edges * LANES;
+    g.dq = g.dT + d->pairs * LANES;
+    g.dk = g.dq + z.N * z.pk;
+    g.dv = g.dk + z.N * z.pk;
+    return g;
+}
+
+static struct head load_head(const struct call *c, struct sizes z, enum pass pass, int64_t b, int64_t h, real *s) {
+    const struct dag *d = dag_of(c);
+    struct head g = head_of(z, d, pass, s);
+    for (int64_t n = 0; n < z.N; n++) {
+        int64_t row = b * z.N + n;
+        padded_row(z.dk, z.pk, 1, head_in(c, 0, row, h, z.dk), g.q + n * z.pk);
+        padded_row(z.dk, z.pk, 1, head_in(c, 1, row, h, z.dk), g.k + n * z.pk);
+        padded_row(z.dv, z.pv, 1, head_in(c, 2, row, h, z.dv), g.v + n * z.pv);
+        if (pass == PASS_BACKWARD)
+            padded_row(z.dv, z.pv, z.scale, call_dout(c, 0) + (row * z.H + h) * z.dv, g.w + n * z.pv);
+    }
+    for (int64_t e = 0; e < d->edges; e++) {
+        g.S[e] = gate_of(c, 4, b, e, h);
+        g.M[e] = gate_of(c, 5, b, e, h);
+    }
+    for (int64_t p = 0; p < d->pairs; p++) g.T[p] = gate_of(c, 6, b, p, h);
+    return g;
+}
+
+/* The edge's state, row j: T C of its predecessors, pairs `first` to `end`, and its source x_j c. */
+STATE_INLINE lanes state_row(const struct head *g, int64_t first, int64_t end, int64_t j, real x, lanes c) {
+    lanes sum = x * c;
+    for (int64_t p = first; p < end; p++)
+        sum = lanes_fma(all_lanes(g->T[p]), lanes_at(g->C + g->d->from[p] * TILE + j * LANES), sum);
+    return sum;
+}
+
+/* The pairs of edge e end before the returned one. */
+static int64_t pairs_end(const struct dag *d, int64_t e, int64_t p) {
+    while (p < d->pairs && d->to[p] == e) p++;
+    return p;
+}
+
+/* --- forward -------------------------------------------------------------------------------------------------------------- */
+
+static void forward_tile(const struct head *g) {
+    const struct dag *d = g->d;
+    for (int64_t e = 0, p = 0; e < d->edges; e++) {
+        int64_t end = pairs_end(d, e, p);
+        const real *q = g->q + d->head[e] * g->z.pk + g->i, *k = g->k + d->tail[e] * g->z.pk + g->i;
+        real *y = g->y + d->head[e] * g->z.pv + g->e;
+        lanes source = g->S[e] * lanes_at(g->v + d->tail[e] * g->z.pv + g->e), read = {0};
+        for (int64_t j = 0; j < LANES; j++) {
+            lanes state = state_row(g, p, end, j, k[j], source);
+            lanes_to(g->C + e * TILE + j * LANES, state);
+            read = lanes_fma(all_lanes(q[j]), state, read);
+        }
+        lanes_to(y, lanes_fma(all_lanes(g->M[e]), read, lanes_at(y)));
+        p = end;
+    }
+}
+
+static void forward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *scratch) {
+    struct head g = load_head(c, z, PASS_FORWARD, b, h, scratch);
+    memset(g.y, 0, (size_t)(z.N * z.pv) * sizeof *g.y);
+    for (g.e = 0; g.e < z.pv; g.e += LANES)
+        for (g.i = 0; g.i < z.pk; g.i += LANES) forward_tile(&g);
+    for (int64_t n = 0; n < z.N; n++) {
+        const real *v = g.v + n * z.pv, *y = g.y + n * z.pv;
+        real *out = tensor_real(c->out[0]) + ((b * z.N + n) * z.H + h) * z.dv;
+        real direct = gate_of(c, 3, b, n, h) * dot_product(z.pk, g.q + n * z.pk, g.k + n * z.pk);
+        for (int64_t j = 0; j < z.dv; j++) out[j] = z.scale * real_fma(direct, v[j], y[j]);
+    }
+}
+
+/* --- backward: rows of v and w, lanes of q and k ------------------------------------------------------------------------- */
+
+static void states_tile(const struct head *g) {
+    const struct dag *d = g->d;
+    for (int64_t e = 0, p = 0; e < d->edges; e++) {
+        int64_t end = pairs_end(d, e, p);
+        const real *v = g->v + d->tail[e] * g->z.pv + g->e;
+        lanes source = g->S[e] * lanes_at(g->k + d->tail[e] * g->z.pk + g->i);
+        for (int64_t j = 0; j < LANES; j++)
+            lanes_to(g->C + e * TILE + j * LANES, state_row(g, p, end, j, v[j], source));
+        p = end;
+    }
 }
 
 /* Adds edge e's mark to E, then its gates' gradients and its share of dq, dk, dv. */
-static void backward_edge(const struct call *c, struct sizes z, int64_t b, int64_t h, int64_t e, struct work w) {
-    const struct dag *d = dag_of(c);
-    int64_t tail = d->tail[e], head = d->head[e];
-    const real *q = head_in(c, 0, b * z.N + head, h, z.dk), *dy = call_dout(c, 0) + ((b * z.N + head) * z.H + h) * z.dv;
-    const real *k = head_in(c, 1, b * z.N + tail, h, z.dk), *v = head_in(c, 2, b * z.N + tail, h, z.dv);
-    real S = gate_of(c, 4, b, e, h), M = gate_of(c, 5, b, e, h), dS = 0, dM = 0;
-    for (int64_t j = 0; j < z.dv; j++) w.w[j] = z.scale * dy[j];
-    for (int64_t i = 0; i < z.dk; i++) {
-        real *E = w.E + e * z.n + i * z.dv;
-        add_scaled(z.dv, M * q[i], w.w, E);
-        real Ev = dot_product(z.dv, E, v), Cw = dot_product(z.dv, w.C + e * z.n + i * z.dv, w.w);
-        dS = real_fma(k[i], Ev, dS);
-        dM = real_fma(q[i], Cw, dM);
-        w.dk[tail * z.dk + i] = real_fma(S, Ev, w.dk[tail * z.dk + i]);
-        w.dq[head * z.dk + i] = real_fma(M, Cw, w.dq[head * z.dk + i]);
-        add_scaled(z.dv, S * k[i], E, w.dv + tail * z.dv);
+static void backward_edge(const struct head *g, int64_t e) {
+    int64_t tail = g->d->tail[e], head = g->d->head[e];
+    const real *v = g->v + tail * g->z.pv + g->e, *w = g->w + head * g->z.pv + g->e, *C = g->C + e * TILE;
+    real *E = g->E + e * TILE;
+    lanes k = lanes_at(g->k + tail * g->z.pk + g->i), q = lanes_at(g->q + head * g->z.pk + g->i);
+    lanes source = g->S[e] * k, mark = g->M[e] * q, Ev = {0}, Cw = {0}, part[LANES];
+    for (int j = 0; j < LANES; j++) {
+        lanes vj = all_lanes(v[j]), wj = all_lanes(w[j]), now = lanes_fma(mark, wj, lanes_at(E + j * LANES));
+        lanes_to(E + j * LANES, now);
+        Ev = lanes_fma(now, vj, Ev);
+        Cw = lanes_fma(lanes_at(C + j * LANES), wj, Cw);
+        part[j] = source * now;
     }
-    put_wanted(c, 4, head_din(c, 4, b * d->edges + e, h, 1), 0, dS);
-    put_wanted(c, 5, head_din(c, 5, b * d->edges + e, h, 1), 0, dM);
+    add_lanes(g->dv + tail * g->z.pv + g->e, sums_of_rows(part));
+    add_lanes(g->dk + tail * g->z.pk + g->i, g->S[e] * Ev);
+    add_lanes(g->dq + head * g->z.pk + g->i, g->M[e] * Cw);
+    add_lanes(g->dS + e * LANES, k * Ev);
+    add_lanes(g->dM + e * LANES, q * Cw);
+}
+
+/* E of the edge that pair p leads to, back to the one that it comes from. */
+static void backward_pair(const struct head *g, int64_t p) {
+    const real *E = g->E + g->d->to[p] * TILE, *C = g->C + g->d->from[p] * TILE;
+    real *to = g->E + g->d->from[p] * TILE;
+    lanes T = all_lanes(g->T[p]), even = {0}, odd = {0};
+    for (int j = 0; j < TILE; j += 2 * LANES) {
+        lanes first = lanes_at(E + j), second = lanes_at(E + j + LANES);
+        lanes_to(to + j, lanes_fma(T, first, lanes_at(to + j)));
+        lanes_to(to + j + LANES, lanes_fma(T, second, lanes_at(to + j + LANES)));
+        even = lanes_fma(first, lanes_at(C + j), even);
+        odd = lanes_fma(second, lanes_at(C + j + LANES), odd);
+    }
+    add_lanes(g->dT + p * LANES, even + odd);
+}
+
+static void backward_tile(const struct head *g) {
+    const struct dag *d = g->d;
+    states_tile(g);
+    memset(g->E, 0, (size_t)(d->edges * TILE) * sizeof(real));
+    for (int64_t e = d->edges - 1, p = d->pairs - 1; e >= 0; e--) {
+        backward_edge(g, e);
+        for (; p >= 0 && d->to[p] == e; p--) backward_pair(g, p);
+    }
 }
 
 /* The direct terms, and the sums to where they belong. */
-static void backward_node(const struct call *c, struct sizes z, int64_t b, int64_t h, int64_t node, struct work w) {
+static void backward_node(const struct call *c, const struct head *g, int64_t b, int64_t h, int64_t node) {
+    struct sizes z = g->z;
     int64_t row = b * z.N + node;
-    const real *q = head_in(c, 0, row, h, z.dk), *k = head_in(c, 1, row, h, z.dk), *v = head_in(c, 2, row, h, z.dv);
-    const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
-    real D = gate_of(c, 3, b, node, h), qk = dot_product(z.dk, q, k), vw = z.scale * dot_product(z.dv, v, dy);
-    add_scaled(z.dk, D * vw, k, w.dq + node * z.dk);
-    add_scaled(z.dk, D * vw, q, w.dk + node * z.dk);
-    add_scaled(z.dv, D * qk * z.scale, dy, w.dv + node * z.dv);
-    put_row(head_din(c, 0, row, h, z.dk), call_accumulates(c, 0), z.dk, w.dq + node * z.dk);
-    put_row(head_din(c, 1, row, h, z.dk), call_accumulates(c, 1), z.dk, w.dk + node * z.dk);
-    put_row(head_din(c, 2, row, h, z.dv), call_accumulates(c, 2), z.dv, w.dv + node * z.dv);
+    const real *q = g->q + node * z.pk, *k = g->k + node * z.pk, *v = g->v + node * z.pv, *w = g->w + node * z.pv;
+    real D = gate_of(c, 3, b, node, h), qk = dot_product(z.pk, q, k), vw = dot_product(z.pv, v, w);
+    add_scaled(z.pk, D * vw, k, g->dq + node * z.pk);
+    add_scaled(z.pk, D * vw, q, g->dk + node * z.pk);
+    add_scaled(z.pv, D * qk, w, g->dv + node * z.pv);
+    put_row(head_din(c, 0, row, h, z.dk), call_accumulates(c, 0), z.dk, g->dq + node * z.pk);
+    put_row(head_din(c, 1, row, h, z.dk), call_accumulates(c, 1), z.dk, g->dk + node * z.pk);
+    put_row(head_din(c, 2, row, h, z.dv), call_accumulates(c, 2), z.dv, g->dv + node * z.pv);
     put_wanted(c, 3, head_din(c, 3, row, h, 1), 0, qk * vw);
 }
 
 static void backward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *scratch) {
     const struct dag *d = dag_of(c);
-    struct work w = work_of(z, d, scratch);
-    compute_states(c, z, b, h, w.C);
-    memset(w.E, 0, (size_t)(d->edges * z.n + z.N * (2 * z.dk + z.dv)) * sizeof(real)); /* E, dq, dk, dv */
-    for (int64_t e = d->edges - 1, p = d->pairs - 1; e >= 0; e--) {
-        backward_edge(c, z, b, h, e, w);
-        for (; p >= 0 && d->to[p] == e; p--) {
-            add_scaled(z.n, gate_of(c, 6, b, p, h), w.E + e * z.n, w.E + d->from[p] * z.n);
-            real dT = dot_product(z.n, w.C + d->from[p] * z.n, w.E + e * z.n);
-            put_wanted(c, 6, head_din(c, 6, b * d->pairs + p, h, 1), 0, dT);
-        }
+    struct head g = load_head(c, z, PASS_BACKWARD, b, h, scratch);
+    int64_t gates = 2 * d->edges + d->pairs, sums = gates * LANES + z.N * (2 * z.pk + z.pv);
+    memset(g.dS, 0, (size_t)sums * sizeof(real)); /* dS, dM, dT, dq, dk, dv */
+    for (g.e = 0; g.e < z.pv; g.e += LANES)
+        for (g.i = 0; g.i < z.pk; g.i += LANES) backward_tile(&g);
+    for (int64_t e = 0; e < d->edges; e++) {
+        put_wanted(c, 4, head_din(c, 4, b * d->edges + e, h, 1), 0, sum_of(lanes_at(g.dS + e * LANES)));
+        put_wanted(c, 5, head_din(c, 5, b * d->edges + e, h, 1), 0, sum_of(lanes_at(g.dM + e * LANES)));
     }
-    for (int64_t node = 0; node < z.N; node++) backward_node(c, z, b, h, node, w);
+    for (int64_t p = 0; p < d->pairs; p++)
+        put_wanted(c, 6, head_din(c, 6, b * d->pairs + p, h, 1), 0, sum_of(lanes_at(g.dT + p * LANES)));
+    for (int64_t node = 0; node < z.N; node++) backward_node(c, &g, b, h, node);
 }
 
+/* --- tasks ----------------------------------------------------------------------------------------------------------------- */
+
 static int64_t group_reals(const struct call *c, enum pass pass) {
-    struct sizes z = sizes_of(c);
-    int64_t reals = pass == PASS_FORWARD ? dag_of(c)->edges * z.n : work_reals(z, dag_of(c));
-    return (reals + 15) / 16 * 16;
+    return (head_reals(sizes_of(c), dag_of(c), pass) + 15) / 16 * 16;
 }
 
 static size_t dag_scan_cpu_workspace(const struct call *c, enum pass pass) {
@@ -141,7 +229,7 @@ static void run(const struct call *c, enum pass pass) {
     struct sizes z = sizes_of(c);
     int64_t tasks = c->in[0]->dims[0] * z.H, groups = dag_groups(tasks), reals = group_reals(c, pass);
     real *scratch = c->scratch[pass];
-#pragma omp parallel for schedule(static) if (tasks * z.N * z.n > PARALLEL_MIN)
+#pragma omp parallel for schedule(static) if (tasks * z.N * z.dk * z.dv > PARALLEL_MIN)
     for (int64_t i = 0; i < groups; i++) {
         struct range part = part_at(tasks, groups, i);
         for (int64_t task = part.begin; task < part.end; task++) {

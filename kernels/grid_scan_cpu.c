@@ -1,212 +1,171 @@
-/* grid_scan_cpu.c - pLSTM on a grid: a task is one head of one grid, all four directions, columns in vector lanes.
+/* grid_scan_cpu.c - pLSTM on a grid, row by row: a task is one head of one grid. One tile of the states (grid_tile.h) after
+ * the other crosses the whole grid, in all four directions, so that what is carried stays next to the core.
  *
  * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u) into
- * (Cr, Cd) in place. Backward keeps the states that enter each node and goes back likewise with (Er, Ed). */
-#include <string.h>
+ * (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch those
+ * that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
+#include "kernels/grid_tile.h"
 
-#include "kernels/grid.h"
+#define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch: they come back from an L2 cache */
 
-struct sizes {
-    int64_t N, H, dk, dv, n; /* n = dk dv */
-    real scale;
+/* How the rows are cut into stretches. */
+struct cut {
+    int64_t stride, stretches;
 };
 
-struct node {
-    const real *q, *k, *v;
-    real gate[GRID_PLANES];
-    int64_t row;
+static struct cut cut_of(struct grid_sizes z) {
+    int64_t row = 2 * z.Y * TILE * (int64_t)sizeof(real), least = 1, stretches = (z.X * row - 1) / SWEEP_BYTES + 1;
+    while (2 * least * least < z.X) least++; /* X / stride copies and 2 stride rows of states: fewest at sqrt(X / 2) */
+    int64_t stride = stretches < z.X ? (z.X + stretches - 1) / stretches : 1;
+    if (stride < least) stride = least;
+    return (struct cut){stride, (z.X + stride - 1) / stride};
+}
+
+/* One head and direction: its inputs, its gates in the frame, and the tile that crosses: rows from i, columns from e. */
+struct sweep {
+    struct grid_sizes z;
+    struct cut cut;
+    struct grid_head head;
+    const struct grid_scan_attr *attr;
+    int direction;
+    int64_t i, e;
+    real *gates, *dgates; /* [N][GRID_PLANES], and as many times LANES */
+    real *l, *u, *copies; /* forward Y tiles and one; backward those that enter the nodes of a stretch, its first row */
+    real *er, *ed, *overflow; /* Y tiles, one, and one for what leaves the grid */
 };
 
-static struct sizes sizes_of(const struct call *c) {
-    const struct grid_scan_attr *a = c->attr;
-    struct dag_sizes z = dag_sizes_of(c, a->H);
-    return (struct sizes){z.T, z.H, z.dk, z.dv, z.dk * z.dv, (real)a->scale};
+static int64_t sweep_reals(struct grid_sizes z, enum pass pass) {
+    struct cut cut = cut_of(z);
+    int64_t inputs = grid_head_reals(z, pass) + z.N * GRID_PLANES;
+    if (pass == PASS_FORWARD) return inputs + (z.Y + 1) * TILE;
+    return inputs + z.N * GRID_PLANES * LANES + (2 * cut.stride * z.Y + cut.stretches * z.Y + z.Y + 2) * TILE;
 }
 
-static struct node node_at(const struct call *c, struct sizes z, int64_t row, int direction, int64_t h) {
-    struct node n = {head_in(c, 0, row, h, z.dk), head_in(c, 1, row, h, z.dk), head_in(c, 2, row, h, z.dv), {0}, row};
-    const real *gates = tensor_real(c->in[3]) + grid_gate_at(z.H, row, direction, h);
-    for (int p = 0; p < GRID_PLANES; p++) n.gate[p] = gates[p * 4 * z.H];
-    return n;
-}
-
-/* Row i of (l, u) -> (Cr, Cd); in place or to other places. */
-STATE_INLINE void update_row(int64_t dv, const struct node *n, real ki, const real *l, const real *u, real *r,
-                             real *d) {
-    real rl = n->gate[GRID_RL], ru = n->gate[GRID_RU], dl = n->gate[GRID_DL], du = n->gate[GRID_DU];
-    real sr = n->gate[GRID_SR] * ki, sd = n->gate[GRID_SD] * ki;
-#pragma omp simd
-    for (int64_t e = 0; e < dv; e++) {
-        real left = l[e], top = u[e], v = n->v[e];
-        r[e] = real_fma(rl, left, real_fma(ru, top, sr * v));
-        d[e] = real_fma(dl, left, real_fma(du, top, sd * v));
-    }
-}
-
-static void forward_node(struct sizes z, const struct node *n, real *l, real *u, real *y) {
-    for (int64_t i = 0; i < z.dk; i++) {
-        real *left = l + i * z.dv, *top = u + i * z.dv;
-        add_scaled(z.dv, n->q[i] * n->gate[GRID_ML], left, y);
-        add_scaled(z.dv, n->q[i] * n->gate[GRID_MU], top, y);
-        update_row(z.dv, n, n->k[i], left, top, left, top);
-    }
-}
-
-/* scratch: Y states to the right, one downwards. */
-static void forward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *scratch) {
-    const struct grid_scan_attr *a = c->attr;
-    real *out = tensor_real(c->out[0]), *down = scratch + a->Y * z.n;
-    for (int64_t row = b * z.N; row < (b + 1) * z.N; row++) {
-        struct node n = node_at(c, z, row, 0, h);
-        real *y = out + (row * z.H + h) * z.dv, direct = *head_in(c, 4, row, h, 1) * dot_product(z.dk, n.q, n.k);
-        for (int64_t e = 0; e < z.dv; e++) y[e] = direct * n.v[e];
-    }
-    for (int direction = 0; direction < 4; direction++) {
-        memset(scratch, 0, (size_t)(a->Y * z.n) * sizeof *scratch);
-        for (int64_t x = 0; x < a->X; x++) {
-            memset(down, 0, (size_t)z.n * sizeof *down);
-            for (int64_t y = 0; y < a->Y; y++) {
-                struct node n = node_at(c, z, b * z.N + grid_node(a, direction, x, y), direction, h);
-                forward_node(z, &n, scratch + y * z.n, down, out + (n.row * z.H + h) * z.dv);
-            }
-        }
-    }
-    for (int64_t row = b * z.N; row < (b + 1) * z.N; row++)
-        for (int64_t e = 0; e < z.dv; e++) out[(row * z.H + h) * z.dv + e] *= z.scale;
-}
-
-/* What the gradient of one head needs: states entering each node, gradients on their way, sums over the directions. */
-struct work {
-    real *l, *u, *er, *ed, *dq, *dk, *dv, *w;
-};
-
-static int64_t work_reals(struct sizes z, int64_t Y) {
-    return (2 * z.N + Y + 1) * z.n + z.N * (2 * z.dk + z.dv) + z.dv;
-}
-
-static struct work work_of(struct sizes z, int64_t Y, real *s) {
-    struct work w = {.l = s, .u = s + z.N * z.n, .er = s + 2 * z.N * z.n};
-    w.ed = w.er + Y * z.n;
-    w.dq = w.ed + z.n;
-    w.dk = w.dq + z.N * z.dk;
-    w.dv = w.dk + z.N * z.dk;
-    w.w = w.dv + z.N * z.dv;
+static struct sweep sweep_of(const struct call *c, struct grid_sizes z, enum pass pass, int64_t b, int64_t h, real *s) {
+    struct sweep w = {.z = z, .cut = cut_of(z), .attr = c->attr};
+    w.head = grid_head_load(c, z, pass, b, h, NULL, s);
+    w.gates = s + grid_head_reals(z, pass);
+    w.l = w.gates + z.N * GRID_PLANES;
+    w.u = w.l + z.Y * TILE;
+    if (pass == PASS_FORWARD) return w;
+    w.u = w.l + w.cut.stride * z.Y * TILE;
+    w.copies = w.u + w.cut.stride * z.Y * TILE;
+    w.er = w.copies + w.cut.stretches * z.Y * TILE;
+    w.ed = w.er + z.Y * TILE;
+    w.overflow = w.ed + TILE;
+    w.dgates = w.overflow + TILE;
     return w;
 }
 
-static void enter_states(const struct call *c, struct sizes z, int64_t b, int64_t h, int direction, struct work w) {
-    const struct grid_scan_attr *a = c->attr;
-    memset(w.l, 0, (size_t)(a->Y * z.n) * sizeof(real));
-    for (int64_t x = 0; x < a->X; x++) {
-        memset(w.u + x * a->Y * z.n, 0, (size_t)z.n * sizeof(real));
-        for (int64_t y = 0; y < a->Y; y++) {
-            int64_t at = x * a->Y + y;
-            struct node n = node_at(c, z, b * z.N + grid_node(a, direction, x, y), direction, h);
-            /* what leaves the grid goes to er and ed, which are cleared afterwards */
-            real *r = x + 1 < a->X ? w.l + (at + a->Y) * z.n : w.er, *d = y + 1 < a->Y ? w.u + (at + 1) * z.n : w.ed;
-            for (int64_t i = 0; i < z.dk; i++)
-                update_row(z.dv, &n, n.k[i], w.l + at * z.n + i * z.dv, w.u + at * z.n + i * z.dv, r + i * z.dv,
-                           d + i * z.dv);
+static void clear(real *x, int64_t n) {
+    memset(x, 0, (size_t)n * sizeof *x);
+}
+
+/* --- forward --------------------------------------------------------------------------------------------------------- */
+
+static void forward_tile(const struct sweep *w) {
+    struct grid_sizes z = w->z;
+    clear(w->l, z.Y * TILE);
+    for (int64_t x = 0; x < z.X; x++) {
+        clear(w->u, TILE);
+        for (int64_t y = 0; y < z.Y; y++) {
+            int64_t node = grid_node(w->attr, w->direction, x, y);
+            tile_forward(w->gates + (x * z.Y + y) * GRID_PLANES, w->head.q + node * z.pk + w->i,
+                         w->head.k + node * z.pk + w->i, w->head.v + node * z.pv + w->e, w->l + y * TILE, w->u,
+                         w->head.y + node * z.pv + w->e);
         }
     }
 }
 
-/* Row i of (er, ed) -> (left, top) in place; dv += F^T k. */
-STATE_INLINE void carry_row(struct sizes z, const struct node *n, int64_t i, const real *w, real *er, real *ed,
-                            real *dv) {
-    real rl = n->gate[GRID_RL], ru = n->gate[GRID_RU], dl = n->gate[GRID_DL], du = n->gate[GRID_DU];
-    real ml = n->gate[GRID_ML] * n->q[i], mu = n->gate[GRID_MU] * n->q[i];
-    real sr = n->gate[GRID_SR] * n->k[i], sd = n->gate[GRID_SD] * n->k[i];
-#pragma omp simd
-    for (int64_t e = 0; e < z.dv; e++) {
-        real r = er[e], d = ed[e];
-        dv[e] = real_fma(sr, r, real_fma(sd, d, dv[e]));
-        er[e] = real_fma(rl, r, real_fma(dl, d, ml * w[e]));
-        ed[e] = real_fma(ru, r, real_fma(du, d, mu * w[e]));
+static void forward_head(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, real *scratch) {
+    struct sweep w = sweep_of(c, z, PASS_FORWARD, b, h, scratch);
+    clear(w.head.y, z.N * z.pv);
+    for (w.direction = 0; w.direction < 4; w.direction++) {
+        grid_gates_load(c, z, b, h, w.direction, w.gates);
+        for (w.e = 0; w.e < z.pv; w.e += LANES)
+            for (w.i = 0; w.i < z.pk; w.i += LANES) forward_tile(&w);
     }
+    for (int64_t n = 0; n < z.N; n++) grid_put_output(c, z, w.head, b, h, n, n);
 }
 
-/* place: of the token in its grid, at: of the node in the frame. */
-static void backward_node(struct sizes z, const struct node *n, int64_t place, int64_t at, real *er, real *ed,
-                          struct work w, real *gates) {
-    const real *l = w.l + at * z.n, *u = w.u + at * z.n;
-    real *dq = w.dq + place * z.dk, *dk = w.dk + place * z.dk, *dv = w.dv + place * z.dv;
-    gates[GRID_RL] = dot_product(z.n, er, l);
-    gates[GRID_RU] = dot_product(z.n, er, u);
-    gates[GRID_DL] = dot_product(z.n, ed, l);
-    gates[GRID_DU] = dot_product(z.n, ed, u);
-    gates[GRID_SR] = gates[GRID_SD] = gates[GRID_ML] = gates[GRID_MU] = 0;
-    for (int64_t i = 0; i < z.dk; i++) {
-        int64_t o = i * z.dv;
-        real right = dot_product(z.dv, er + o, n->v), down = dot_product(z.dv, ed + o, n->v);
-        real left = dot_product(z.dv, l + o, w.w), top = dot_product(z.dv, u + o, w.w);
-        gates[GRID_SR] = real_fma(n->k[i], right, gates[GRID_SR]);
-        gates[GRID_SD] = real_fma(n->k[i], down, gates[GRID_SD]);
-        gates[GRID_ML] = real_fma(n->q[i], left, gates[GRID_ML]);
-        gates[GRID_MU] = real_fma(n->q[i], top, gates[GRID_MU]);
-        dk[i] = real_fma(n->gate[GRID_SR], right, real_fma(n->gate[GRID_SD], down, dk[i]));
-        dq[i] = real_fma(n->gate[GRID_ML], left, real_fma(n->gate[GRID_MU], top, dq[i]));
-        carry_row(z, n, i, w.w, er + o, ed + o, dv);
-    }
-}
+/* --- backward: rows of a tile are those of v and w, columns those of q and k ----------------------------------------- */
 
-static void backward_direction(const struct call *c, struct sizes z, int64_t b, int64_t h, int direction,
-                               struct work w) {
-    const struct grid_scan_attr *a = c->attr;
-    enter_states(c, z, b, h, direction, w);
-    memset(w.er, 0, (size_t)(a->Y * z.n) * sizeof(real));
-    for (int64_t x = a->X - 1; x >= 0; x--) {
-        memset(w.ed, 0, (size_t)z.n * sizeof(real));
-        for (int64_t y = a->Y - 1; y >= 0; y--) {
-            int64_t place = grid_node(a, direction, x, y);
-            struct node n = node_at(c, z, b * z.N + place, direction, h);
-            const real *dy = call_dout(c, 0) + (n.row * z.H + h) * z.dv;
-            real gates[GRID_PLANES];
-            for (int64_t e = 0; e < z.dv; e++) w.w[e] = z.scale * dy[e];
-            backward_node(z, &n, place, x * a->Y + y, w.er + y * z.n, w.ed, w, gates);
-            real *out = c->din[3] ? c->din[3] + grid_gate_at(z.H, n.row, direction, h) : NULL;
-            for (int p = 0; p < GRID_PLANES && out; p++) put(out + p * 4 * z.H, call_accumulates(c, 3), gates[p]);
+/* The states that enter the nodes of a stretch, from its copy; those that enter the next stretch to the next copy. */
+static void enter_states(const struct sweep *w, int64_t stretch) {
+    struct grid_sizes z = w->z;
+    int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
+    memcpy(w->l, w->copies + stretch * z.Y * TILE, (size_t)(z.Y * TILE) * sizeof(real));
+    for (int64_t x = first; x < end; x++) {
+        clear(w->u + (x - first) * z.Y * TILE, TILE);
+        for (int64_t y = 0; y < z.Y; y++) {
+            int64_t node = grid_node(w->attr, w->direction, x, y), at = (x - first) * z.Y + y;
+            real *r = w->l + (at + z.Y) * TILE, *d = y + 1 < z.Y ? w->u + (at + 1) * TILE : w->overflow;
+            if (x + 1 == end) r = end < z.X ? w->copies + ((stretch + 1) * z.Y + y) * TILE : w->overflow;
+            tile_update(w->gates + (x * z.Y + y) * GRID_PLANES, w->head.v + node * z.pv + w->e,
+                        lanes_at(w->head.k + node * z.pk + w->i), w->l + at * TILE, w->u + at * TILE, r, d);
         }
     }
 }
 
-static void backward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *scratch) {
-    struct work w = work_of(z, ((const struct grid_scan_attr *)c->attr)->Y, scratch);
-    memset(w.dq, 0, (size_t)(z.N * (2 * z.dk + z.dv)) * sizeof(real)); /* dq, dk and dv */
-    for (int direction = 0; direction < 4; direction++) backward_direction(c, z, b, h, direction, w);
-    for (int64_t i = 0; i < z.N; i++) {
-        int64_t row = b * z.N + i;
-        struct node n = node_at(c, z, row, 0, h);
-        const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
-        real D = *head_in(c, 4, row, h, 1), qk = dot_product(z.dk, n.q, n.k), vw = z.scale * dot_product(z.dv, n.v, dy);
-        real direct = qk * vw;
-        add_scaled(z.dk, D * vw, n.k, w.dq + i * z.dk);
-        add_scaled(z.dk, D * vw, n.q, w.dk + i * z.dk);
-        add_scaled(z.dv, D * qk * z.scale, dy, w.dv + i * z.dv);
-        put_row(head_din(c, 0, row, h, z.dk), call_accumulates(c, 0), z.dk, w.dq + i * z.dk);
-        put_row(head_din(c, 1, row, h, z.dk), call_accumulates(c, 1), z.dk, w.dk + i * z.dk);
-        put_row(head_din(c, 2, row, h, z.dv), call_accumulates(c, 2), z.dv, w.dv + i * z.dv);
-        put_row(head_din(c, 4, row, h, 1), call_accumulates(c, 4), 1, &direct);
+static void backward_stretch(const struct sweep *w, int64_t stretch) {
+    struct grid_sizes z = w->z;
+    int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
+    for (int64_t x = end - 1; x >= first; x--) {
+        clear(w->ed, TILE);
+        for (int64_t y = z.Y - 1; y >= 0; y--) {
+            int64_t node = grid_node(w->attr, w->direction, x, y), at = (x - first) * z.Y + y, frame = x * z.Y + y;
+            struct tile_sums sums = {w->head.dq + node * z.pk + w->i, w->head.dk + node * z.pk + w->i,
+                                     w->head.dv + node * z.pv + w->e, w->dgates + frame * GRID_PLANES * LANES};
+            tile_backward(w->gates + frame * GRID_PLANES, w->head.q + node * z.pk + w->i,
+                          w->head.k + node * z.pk + w->i, w->head.v + node * z.pv + w->e,
+                          w->head.w + node * z.pv + w->e, w->l + at * TILE, w->u + at * TILE, w->er + y * TILE, w->ed,
+                          sums);
+        }
     }
 }
 
-static int64_t group_reals(const struct call *c, enum pass pass) {
-    struct sizes z = sizes_of(c);
-    int64_t Y = ((const struct grid_scan_attr *)c->attr)->Y;
-    int64_t reals = pass == PASS_FORWARD ? (Y + 1) * z.n : work_reals(z, Y);
-    return (reals + 15) / 16 * 16;
+static void backward_tile(const struct sweep *w) {
+    int64_t last = w->cut.stretches - 1;
+    clear(w->copies, w->z.Y * TILE);
+    clear(w->er, w->z.Y * TILE);
+    for (int64_t stretch = 0; stretch <= last; stretch++) enter_states(w, stretch);
+    for (int64_t stretch = last; stretch >= 0; stretch--) {
+        if (stretch < last) enter_states(w, stretch);
+        backward_stretch(w, stretch);
+    }
+}
+
+static void backward_head(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, real *scratch) {
+    struct sweep w = sweep_of(c, z, PASS_BACKWARD, b, h, scratch);
+    clear(w.head.dq, z.N * (2 * z.pk + z.pv)); /* dq, dk and dv */
+    for (w.direction = 0; w.direction < 4; w.direction++) {
+        grid_gates_load(c, z, b, h, w.direction, w.gates);
+        clear(w.dgates, z.N * GRID_PLANES * LANES);
+        for (w.e = 0; w.e < z.pv; w.e += LANES)
+            for (w.i = 0; w.i < z.pk; w.i += LANES) backward_tile(&w);
+        for (int64_t at = 0; at < z.N; at++)
+            grid_put_gates(c, z, b * z.N + grid_node(w.attr, w.direction, at / z.Y, at % z.Y), h, w.direction,
+                           w.dgates + at * GRID_PLANES * LANES);
+    }
+    for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, w.head, b, h, n, n);
+}
+
+/* --- tasks ------------------------------------------------------------------------------------------------------------ */
+
+static int64_t group_reals(struct grid_sizes z, enum pass pass) {
+    return (sweep_reals(z, pass) + 15) / 16 * 16;
 }
 
 static size_t grid_scan_cpu_workspace(const struct call *c, enum pass pass) {
-    int64_t tasks = c->in[0]->dims[0] * ((const struct grid_scan_attr *)c->attr)->H;
-    return (size_t)(dag_groups(tasks) * group_reals(c, pass)) * sizeof(real);
+    struct grid_sizes z = grid_sizes_of(c);
+    return (size_t)(dag_groups(c->in[0]->dims[0] * z.H) * group_reals(z, pass)) * sizeof(real);
 }
 
 static void run(const struct call *c, enum pass pass) {
-    struct sizes z = sizes_of(c);
-    int64_t tasks = c->in[0]->dims[0] * z.H, groups = dag_groups(tasks), reals = group_reals(c, pass);
+    struct grid_sizes z = grid_sizes_of(c);
+    int64_t tasks = c->in[0]->dims[0] * z.H, groups = dag_groups(tasks), reals = group_reals(z, pass);
     real *scratch = c->scratch[pass];
-#pragma omp parallel for schedule(static) if (tasks * z.N * z.n > PARALLEL_MIN)
+#pragma omp parallel for schedule(static) if (tasks * z.N * z.dk * z.dv > PARALLEL_MIN)
     for (int64_t i = 0; i < groups; i++) {
         struct range part = part_at(tasks, groups, i);
         for (int64_t task = part.begin; task < part.end; task++) {

@@ -11,7 +11,9 @@
 /* Kernels to hold to the properties: the reference and the first that applies. */
 static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS 2
-#define BOUND     (REAL_IS_DOUBLE ? 1e-12 : 1e-4)
+static const char *const grid_kernels[] = {"reference", "grid_scan_cpu", "grid_scan_wave", "grid_scan_block"};
+#define N_GRID_KERNELS 4
+#define BOUND          (REAL_IS_DOUBLE ? 1e-12 : 1e-4)
 
 /* A planned graph and its inputs by name. */
 static struct tensor *named(struct graph *g, const char *name) {
@@ -205,12 +207,12 @@ static double binomial(int64_t n, int64_t k) {
 
 /* P-mode, constant angle a and decay t: l + u = t^(x+y-1) binom(x+y, x) a^x (1-a)^y; all T = 1: the number of paths. */
 START_TEST(impulse_of_constant_p_mode_is_binomial) {
-    for (int kernel = 0; kernel < N_KERNELS; kernel++)
+    for (int kernel = 0; kernel < N_GRID_KERNELS; kernel++)
         for (int free_paths = 0; free_paths < 2; free_paths++) {
             struct graph g;
             int64_t X = 7, Y = 9;
             double a = free_paths ? 1 : 0.3, b = free_paths ? 1 : 0.7, t = free_paths ? 1 : 0.9;
-            open_graph(&g, NULL, false, false, kernels[kernel]);
+            open_graph(&g, NULL, false, false, grid_kernels[kernel]);
             struct tensor *y = record_grid(&g, X, Y, 1, 1);
             plan_graph(&g);
             impulse(&g, a, b, (double[]){t * a, t * a, t * b, t * b});
@@ -227,11 +229,11 @@ END_TEST
 
 /* D-mode with all T = 1: one path from the origin to each node, both chiralities. */
 START_TEST(impulse_of_d_mode_is_one_everywhere) {
-    for (int kernel = 0; kernel < N_KERNELS; kernel++)
+    for (int kernel = 0; kernel < N_GRID_KERNELS; kernel++)
         for (int right = 0; right < 2; right++) {
             struct graph g;
             int64_t X = 6, Y = 11;
-            open_graph(&g, NULL, false, false, kernels[kernel]);
+            open_graph(&g, NULL, false, false, grid_kernels[kernel]);
             struct tensor *y = record_grid(&g, X, Y, 1, 1);
             plan_graph(&g);
             impulse(&g, 1, 1, right ? (double[]){1, 0, 1, 1} : (double[]){1, 1, 0, 1});
@@ -244,14 +246,14 @@ END_TEST
 
 /* Turning the grid about its first axis and exchanging the directions' gates turns the output. */
 START_TEST(four_directions_are_equivariant_to_flips) {
-    for (int kernel = 0; kernel < N_KERNELS; kernel++)
+    for (int kernel = 0; kernel < N_GRID_KERNELS; kernel++)
         for (int flip = 1; flip < 4; flip++) {
             struct graph g, turned;
             int64_t X = 4, Y = 5, widths[5] = {3, 3, 2, GRID_PLANES * 4, 1};
             static const char *const names[5] = {"q", "k", "v", "gates", "direct"};
             struct grid_scan_attr grid = {X, Y, 1, 1};
-            open_graph(&g, NULL, false, false, kernels[kernel]);
-            open_graph(&turned, NULL, false, false, kernels[kernel]);
+            open_graph(&g, NULL, false, false, grid_kernels[kernel]);
+            open_graph(&turned, NULL, false, false, grid_kernels[kernel]);
             struct tensor *y = record_grid(&g, X, Y, 3, 2), *z = record_grid(&turned, X, Y, 3, 2);
             plan_graph(&g);
             plan_graph(&turned);

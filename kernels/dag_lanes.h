@@ -1,0 +1,119 @@
+/* dag_lanes.h - vectors of the CPU kernels of the pLSTM recurrences: as many columns of a state as a register holds. States are
+ * cut into tiles of LANES rows and LANES columns; what is narrower is padded with zeros, which stay zero. */
+#ifndef LRNN_KERNELS_DAG_LANES_H
+#define LRNN_KERNELS_DAG_LANES_H
+
+#include <string.h>
+#if defined(__FMA__) && defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/dag_state.h"
+
+#if defined(__AVX512F__)
+#define LANE_BYTES 64
+#elif defined(__AVX__)
+#define LANE_BYTES 32
+#else
+#define LANE_BYTES 16
+#endif
+#define LANES (LANE_BYTES / REAL_BYTES)
+#ifdef LRNN_DOUBLE
+#define REAL_BYTES 8
+#else
+#define REAL_BYTES 4
+#endif
+#define TILE (LANES * LANES)
+
+typedef real lanes __attribute__((vector_size(LANE_BYTES)));
+
+STATE_INLINE lanes lanes_at(const real *x) {
+    lanes v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+STATE_INLINE void lanes_to(real *x, lanes v) {
+    memcpy(x, &v, sizeof v);
+}
+
+/* a b + c, real_fma in each lane. Spelt out where it can be: of lane by lane compilers do not always make one instruction. */
+STATE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
+#if defined(__AVX512F__) && defined(LRNN_DOUBLE)
+    return (lanes)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX512F__)
+    return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX__) && defined(__FMA__) && defined(LRNN_DOUBLE)
+    return (lanes)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(__AVX__) && defined(__FMA__)
+    return (lanes)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    lanes r = a;
+    for (int i = 0; i < LANES; i++) r[i] = real_fma(a[i], b[i], c[i]);
+    return r;
+#endif
+}
+
+/* The number in all lanes. */
+STATE_INLINE lanes all_lanes(real x) {
+    return x - (lanes){0};
+}
+
+STATE_INLINE void add_lanes(real *to, lanes x) {
+    lanes_to(to, lanes_at(to) + x);
+}
+
+LRNN_INLINE int64_t whole_lanes(int64_t n) {
+    return (n + LANES - 1) / LANES * LANES;
+}
+
+/* to[width] = scale from[n], then zeros. */
+LRNN_INLINE void padded_row(int64_t n, int64_t width, real scale, const real *from, real *to) {
+    for (int64_t i = 0; i < n; i++) to[i] = scale * from[i];
+    for (int64_t i = n; i < width; i++) to[i] = 0;
+}
+
+STATE_INLINE real sum_of(lanes x) {
+    real sum = 0;
+    for (int i = 0; i < LANES; i++) sum += x[i];
+    return sum;
+}
+
+/* --- sums over lanes --------------------------------------------------------------------------------------------------- */
+
+/* Step s of a butterfly: lane j of the result adds lanes j and j ^ s of a, of b where j has bit s. */
+#define LANE_OF(j, s)    ((j) & (s) ? LANES + (j) : (j))
+#define PARTNER_OF(j, s) ((j) & (s) ? LANES + ((j) ^ (s)) : ((j) ^ (s)))
+#define TWO(f, j, s)     f(j, s), f((j) + 1, s)
+#define FOUR(f, j, s)    TWO(f, j, s), TWO(f, (j) + 2, s)
+#define EIGHT(f, j, s)   FOUR(f, j, s), FOUR(f, (j) + 4, s)
+#if LANES == 16
+#define EACH_LANE(f, s) EIGHT(f, 0, s), EIGHT(f, 8, s)
+#elif LANES == 8
+#define EACH_LANE(f, s) EIGHT(f, 0, s)
+#elif LANES == 4
+#define EACH_LANE(f, s) FOUR(f, 0, s)
+#else
+#define EACH_LANE(f, s) TWO(f, 0, s)
+#endif
+#define FOLD(p, s)                                                                                                     \
+    for (int i = 0; i < (s); i++)                                                                                      \
+    (p)[i] = __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(LANE_OF, s)) +                                    \
+             __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(PARTNER_OF, s))
+
+/* Lane j of the result is the sum over the lanes of p[j]; p is lost. */
+STATE_INLINE lanes sums_of_rows(lanes *p) {
+#if LANES > 8
+    FOLD(p, 8);
+#endif
+#if LANES > 4
+    FOLD(p, 4);
+#endif
+#if LANES > 2
+    FOLD(p, 2);
+#endif
+    FOLD(p, 1);
+    return p[0];
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* grid_tile.h - what the CPU kernels of grid_scan share: a head's inputs in padded rows, and the recurrence of one node on
+ * one tile of the states.
+ *
+ * States are cut into tiles of LANES rows and LANES columns, which do not meet before y and the gradients are summed.
+ * Forward the columns of dv lie in the lanes and the rows are those of dk, so that y is summed in registers; backward the
+ * other way round, which leaves one sum over lanes (dv) instead of two (dq, dk). */
+#ifndef LRNN_KERNELS_GRID_TILE_H
+#define LRNN_KERNELS_GRID_TILE_H
+
+#include "kernels/dag_lanes.h"
+#include "kernels/grid.h"
+
+/* --- one head ----------------------------------------------------------------------------------------------------------- */
+
+/* Sizes of a call; padded to whole tiles: pk, pv. */
+struct grid_sizes {
+    int64_t X, Y, N, H, dk, dv, pk, pv;
+    real scale;
+};
+
+LRNN_INLINE struct grid_sizes grid_sizes_of(const struct call *c) {
+    const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
+    struct dag_sizes z = dag_sizes_of(c, a->H);
+    struct grid_sizes s = {a->X, a->Y, z.T, z.H, z.dk, z.dv, whole_lanes(z.dk), whole_lanes(z.dv), (real)a->scale};
+    return s;
+}
+
+/* One head of one grid, rows padded with zeros: q, k [N][pk], v and y or w = scale dy [N][pv]. Backward also the sums over
+ * directions and tiles: dq, dk [N][pk], dv [N][pv]. */
+struct grid_head {
+    real *q, *k, *v, *w, *y, *dq, *dk, *dv;
+};
+
+LRNN_INLINE int64_t grid_head_reals(struct grid_sizes z, enum pass pass) {
+    return z.N * (pass == PASS_FORWARD ? 2 * z.pk + 2 * z.pv : 4 * z.pk + 3 * z.pv);
+}
+
+/* Lays head h of grid b out in s: grid_head_reals(z, pass) of scratch. Node n of the grid goes to row place[n]; place NULL: n. */
+LRNN_INLINE struct grid_head grid_head_load(const struct call *c, struct grid_sizes z, enum pass pass, int64_t b,
+                                            int64_t h, const int32_t *place, real *s) {
+    struct grid_head g = {.q = s, .k = s + z.N * z.pk, .v = s + 2 * z.N * z.pk};
+    real *rest = g.v + z.N * z.pv;
+    if (pass == PASS_FORWARD) {
+        g.y = rest;
+    } else {
+        g.w = rest;
+        g.dq = g.w + z.N * z.pv;
+        g.dk = g.dq + z.N * z.pk;
+        g.dv = g.dk + z.N * z.pk;
+    }
+    for (int64_t n = 0; n < z.N; n++) {
+        int64_t row = b * z.N + n, at = place ? place[n] : n;
+        padded_row(z.dk, z.pk, 1, head_in(c, 0, row, h, z.dk), g.q + at * z.pk);
+        padded_row(z.dk, z.pk, 1, head_in(c, 1, row, h, z.dk), g.k + at * z.pk);
+        padded_row(z.dv, z.pv, 1, head_in(c, 2, row, h, z.dv), g.v + at * z.pv);
+        if (pass == PASS_BACKWARD)
+            padded_row(z.dv, z.pv, z.scale, call_dout(c, 0) + (row * z.H + h) * z.dv, g.w + at * z.pv);
+    }
+    return g;
+}
+
+/* y of node n, at row `at`: the sum over the directions and the direct term, scaled. */
+LRNN_INLINE void grid_put_output(const struct call *c, struct grid_sizes z, struct grid_head g, int64_t b, int64_t h,
+                                 int64_t n, int64_t at) {
+    int64_t row = b * z.N + n;
+    real *out = tensor_real(c->out[0]) + (row * z.H + h) * z.dv;
+    const real *v = g.v + at * z.pv, *y = g.y + at * z.pv;
+    real direct = *head_in(c, 4, row, h, 1) * dot_product(z.pk, g.q + at * z.pk, g.k + at * z.pk);
+    for (int64_t e = 0; e < z.dv; e++) out[e] = z.scale * real_fma(direct, v[e], y[e]);
+}
+
+/* dq, dk, dv and the gradient of the direct gate of node n from the sums over the directions. */
+LRNN_INLINE void grid_put_gradients(const struct call *c, struct grid_sizes z, struct grid_head g, int64_t b, int64_t h,
+                                    int64_t n, int64_t at) {
+    int64_t row = b * z.N + n;
+    const real *q = g.q + at * z.pk, *k = g.k + at * z.pk, *v = g.v + at * z.pv, *w = g.w + at * z.pv;
+    real D = *head_in(c, 4, row, h, 1), qk = dot_product(z.pk, q, k), vw = dot_product(z.pv, v, w), direct = qk * vw;
+    add_scaled(z.pk, D * vw, k, g.dq + at * z.pk);
+    add_scaled(z.pk, D * vw, q, g.dk + at * z.pk);
+    add_scaled(z.pv, D * qk, w, g.dv + at * z.pv);
+    put_row(head_din(c, 0, row, h, z.dk), call_accumulates(c, 0), z.dk, g.dq + at * z.pk);
+    put_row(head_din(c, 1, row, h, z.dk), call_accumulates(c, 1), z.dk, g.dk + at * z.pk);
+    put_row(head_din(c, 2, row, h, z.dv), call_accumulates(c, 2), z.dv, g.dv + at * z.pv);
+    put_row(head_din(c, 4, row, h, 1), call_accumulates(c, 4), 1, &direct);
+}
+
+/* Gates of a direction, plane after plane at each node of its frame: to [N][GRID_PLANES]. */
+LRNN_INLINE void grid_gates_load(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, int direction,
+                                 real *to) {
+    const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
+    for (int64_t at = 0; at < z.N; at++) {
+        int64_t row = b * z.N + grid_node(a, direction, at / z.Y, at % z.Y);
+        const real *gates = tensor_real(c->in[3]) + grid_gate_at(z.H, row, direction, h);
+        for (int p = 0; p < GRID_PLANES; p++) to[at * GRID_PLANES + p] = gates[p * 4 * z.H];
+    }
+}
+
+/* --- one node on one tile -------------------------------------------------------------------------------------------------- */
+
+/* (l, u) -> (r, d), row j: r = rl l + ru u + Sr x_j c, likewise d; in place or to other places. c: the columns' inputs. */
+STATE_INLINE void tile_update(const real *gate, const real *x, lanes c, const real *l, const real *u, real *r,
+                              real *d) {
+    lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * c;
+    lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]), sd = gate[GRID_SD] * c;
+    for (int j = 0; j < LANES; j++) {
+        lanes left = lanes_at(l + j * LANES), top = lanes_at(u + j * LANES), xj = all_lanes(x[j]);
+        lanes_to(r + j * LANES, lanes_fma(rl, left, lanes_fma(ru, top, sr * xj)));
+        lanes_to(d + j * LANES, lanes_fma(dl, left, lanes_fma(du, top, sd * xj)));
+    }
+}
+
+/* The same in place with rows k and columns v, and before it y += (Ml l + Mu u)^T q. */
+STATE_INLINE void tile_forward(const real *gate, const real *q, const real *k, const real *v, real *l, real *u,
+                               real *y) {
+    lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * lanes_at(v);
+    lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]), sd = gate[GRID_SD] * lanes_at(v);
+    lanes from_left = {0}, from_top = {0};
+    for (int j = 0; j < LANES; j++) {
+        lanes left = lanes_at(l + j * LANES), top = lanes_at(u + j * LANES);
+        lanes qj = all_lanes(q[j]), kj = all_lanes(k[j]);
+        from_left = lanes_fma(qj, left, from_left);
+        from_top = lanes_fma(qj, top, from_top);
+        lanes_to(l + j * LANES, lanes_fma(rl, left, lanes_fma(ru, top, sr * kj)));
+        lanes_to(u + j * LANES, lanes_fma(dl, left, lanes_fma(du, top, sd * kj)));
+    }
+    lanes sum = lanes_fma(all_lanes(gate[GRID_ML]), from_left, lanes_at(y));
+    lanes_to(y, lanes_fma(all_lanes(gate[GRID_MU]), from_top, sum));
+}
+
+/* What one node's tile adds to: dq, dk (lanes), dv (rows), and the gates' gradients, each spread over the lanes:
+ * dgate [GRID_PLANES][LANES]. */
+struct tile_sums {
+    real *dq, *dk, *dv, *dgate;
+};
+
+/* Adjoint, rows v and w, columns q and k: (er, ed) -> (left, top) in place, with l, u the states that entered the node. */
+STATE_INLINE void tile_backward(const real *gate, const real *q, const real *k, const real *v, const real *w,
+                                const real *l, const real *u, real *er, real *ed, struct tile_sums s) {
+    lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]);
+    lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]);
+    lanes kl = lanes_at(k), ql = lanes_at(q), part[LANES];
+    lanes sr = gate[GRID_SR] * kl, sd = gate[GRID_SD] * kl, ml = gate[GRID_ML] * ql, mu = gate[GRID_MU] * ql;
+    lanes grl = {0}, gru = {0}, gdl = {0}, gdu = {0}, erv = {0}, edv = {0}, lw = {0}, uw = {0};
+    for (int j = 0; j < LANES; j++) {
+        lanes left = lanes_at(l + j * LANES), top = lanes_at(u + j * LANES), vj = all_lanes(v[j]), wj = all_lanes(w[j]);
+        lanes r = lanes_at(er + j * LANES), d = lanes_at(ed + j * LANES);
+        grl = lanes_fma(r, left, grl);
+        gru = lanes_fma(r, top, gru);
+        gdl = lanes_fma(d, left, gdl);
+        gdu = lanes_fma(d, top, gdu);
+        erv = lanes_fma(r, vj, erv);
+        edv = lanes_fma(d, vj, edv);
+        lw = lanes_fma(left, wj, lw);
+        uw = lanes_fma(top, wj, uw);
+        part[j] = lanes_fma(sr, r, sd * d);
+        lanes_to(er + j * LANES, lanes_fma(rl, r, lanes_fma(dl, d, ml * wj)));
+        lanes_to(ed + j * LANES, lanes_fma(ru, r, lanes_fma(du, d, mu * wj)));
+    }
+    add_lanes(s.dv, sums_of_rows(part));
+    add_lanes(s.dk, lanes_fma(all_lanes(gate[GRID_SR]), erv, gate[GRID_SD] * edv));
+    add_lanes(s.dq, lanes_fma(all_lanes(gate[GRID_ML]), lw, gate[GRID_MU] * uw));
+    add_lanes(s.dgate + GRID_RL * LANES, grl);
+    add_lanes(s.dgate + GRID_RU * LANES, gru);
+    add_lanes(s.dgate + GRID_DL * LANES, gdl);
+    add_lanes(s.dgate + GRID_DU * LANES, gdu);
+    add_lanes(s.dgate + GRID_SR * LANES, kl * erv);
+    add_lanes(s.dgate + GRID_SD * LANES, kl * edv);
+    add_lanes(s.dgate + GRID_ML * LANES, ql * lw);
+    add_lanes(s.dgate + GRID_MU * LANES, ql * uw);
+}
+
+/* The gates' gradients of one node of a direction to where they belong. */
+LRNN_INLINE void grid_put_gates(const struct call *c, struct grid_sizes z, int64_t row, int64_t h, int direction,
+                                const real *dgate) {
+    if (!c->din[3]) return;
+    real *out = c->din[3] + grid_gate_at(z.H, row, direction, h);
+    for (int p = 0; p < GRID_PLANES; p++) {
+        real sum = 0;
+        for (int i = 0; i < LANES; i++) sum += dgate[p * LANES + i];
+        put(out + p * 4 * z.H, call_accumulates(c, 3), sum);
+    }
+}
+
+#endif
