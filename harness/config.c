@@ -168,20 +168,21 @@ static void append_options(char *buffer, const char *prefix, const struct option
     }
 }
 
-static void describe(const struct setup *s, char text[CONFIG_TEXT], unsigned skip) {
+/* What identifies a run are the sizes that the model was fitted to; what is read again are those that were asked for. */
+static void describe(const struct setup *s, const struct model_choice *model, char text[CONFIG_TEXT], unsigned skip) {
     text[0] = 0;
     append(text, CONFIG_TEXT, "task=%s\n", s->task.task->name);
     append_options(text, "task.", s->task.task->options, s->task.inst, 0);
-    append(text, CONFIG_TEXT, "model=%s\n", s->model.model->name);
-    append_options(text, "model.", s->model.model->options, s->model.inst, 0);
+    append(text, CONFIG_TEXT, "model=%s\n", model->model->name);
+    append_options(text, "model.", model->model->options, model->inst, 0);
     append_options(text, "", backbone_options, &s->config, skip);
     append_options(text, "", config_options, &s->config, skip);
 }
 
 /* The identity of the run, and of its cell: the same with the seed left out. */
 static void identify(struct setup *s) {
-    describe(s, s->config_text, OPT_PLACE);
-    describe(s, s->identity, OPT_RUNTIME);
+    describe(s, &s->parsed, s->config_text, OPT_PLACE);
+    describe(s, &s->model, s->identity, OPT_RUNTIME);
     append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=cpu\ndtype=%s\nnumerics=%s\n",
            s->task.task->version, REAL_NAME, NUMERICS_VERSION);
     record_hash(s->identity, s->run_id);
@@ -237,6 +238,12 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 
 /* The model at the lengths of evaluation and of training; keeps the latter. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
+    const struct task_shape *shape = &s->task.shape;
+    if (s->parsed.model->nodes && task_length(shape, SPLIT_TEST) != shape->T)
+        return fail(e, ST_USAGE,
+                    "%s has parameters for its tree, so all splits must have one length, but %s trains at %" PRId64
+                    " and tests at %" PRId64,
+                    s->parsed.model->name, s->task.name, shape->T, task_length(shape, SPLIT_TEST));
     for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
         struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
         s->model = s->parsed;

@@ -271,7 +271,10 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->n_layers = c->net.layers;
     row->block = model_size(s, "blocks", "channels");
     row->order = model_size(s, "m", NULL);
-    row->state_floats = s->model.model->state_floats(s->model.inst, &dims) * c->net.layers;
+    struct model_choice fitted = s->parsed;
+    if (model_fit(&fitted, &dims, NULL) == ST_OK) /* as it did when the setup was resolved: tokens become nodes */
+        row->state_floats = fitted.model->state_floats(fitted.inst, &dims) * c->net.layers *
+                            (c->net.bidirectional && fitted.model->causal ? 2 : 1);
     snprintf(row->optimizer, sizeof row->optimizer, "adamw");
     row->lr = c->lr;
     option_format_value(option_find(config_options, "schedule"), c, row->schedule, sizeof row->schedule);

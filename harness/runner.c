@@ -42,7 +42,7 @@ struct runner {
     struct job jobs[MAX_JOBS];
     int started, done, total, failed;
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* the run that was started first */
+    const struct setup *longest; /* of the plan, under a limit; NULL without one, or if there are several */
     double began, last_line;
     double work_total, work_done; /* planned FLOPs, for the ETA */
     struct error first_error;
@@ -62,6 +62,7 @@ static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
     struct message m = {.final = true};
     struct train_hooks hooks = {send_progress, &fd};
+    setup->config.threads = threads;
     omp_set_num_threads(threads);
     enum status status = train_run(setup, &hooks, NULL, &m.error);
     ssize_t ignored = write(fd, &m, sizeof m);
@@ -89,7 +90,7 @@ static double time_left(const struct runner *r) {
     }
     double elapsed = time_now_s() - r->began, limit = r->options->limit_s;
     double left = done > 0 ? elapsed * (r->work_total - done) / done : NAN;
-    return limit > 0 ? fmin(left, limit - elapsed) : left;
+    return limit > 0 ? fmax(0, fmin(left, limit - elapsed)) : left;
 }
 
 static void show_line(struct runner *r) {
@@ -137,23 +138,35 @@ static bool is_running(const struct runner *r, const struct setup *setup) {
 /* The part of a limit that the longest run may use if others wait. */
 #define LONGEST_SHARE 0.7
 
+/* The run of the plan with the most FLOPs; NULL if several have as many. */
+static const struct setup *longest_of(const struct plan *plan) {
+    const struct setup *longest = NULL;
+    bool alone = false;
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (longest && s->flops == longest->flops) alone = false;
+        if (longest && s->flops <= longest->flops) continue;
+        longest = s;
+        alone = true;
+    }
+    return alone ? longest : NULL;
+}
+
 /* Under a limit the longest run goes first, alone and on all cores, so that the hardest question gets an answer; each other
  * run has an equal share of the time that is left, so that every model has a row. */
 static double deadline_of(struct runner *r, const struct setup *setup) {
     double limit = r->options->limit_s, now = time_now_s(), end = r->began + limit;
     if (limit <= 0) return INFINITY;
     int waiting = r->total - r->started++;
-    if (!r->longest) {
-        r->longest = setup;
-        return waiting == 1 ? end : r->began + LONGEST_SHARE * limit;
-    }
+    if (setup == r->longest && waiting > 1) return fmin(end, now + LONGEST_SHARE * limit);
     return fmin(end, now + (end - now) * fmin(1, (double)r->options->jobs / waiting));
 }
 
-/* Threads do not change a result, so a run may have as many as there are cores free for it. */
+/* Threads do not change a result, so a run that is alone may have all cores. */
 static int threads_of(const struct runner *r, const struct setup *setup) {
-    int own = setup->config.threads ? (int)setup->config.threads : 1;
-    return setup == r->longest ? own * r->options->jobs : own;
+    int own = setup->config.threads ? (int)setup->config.threads : 1, all = own * r->options->jobs;
+    int cores = omp_get_num_procs() > own ? omp_get_num_procs() : own;
+    return setup == r->longest ? (all < cores ? all : cores) : own;
 }
 
 static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
@@ -203,6 +216,11 @@ static void finish_job(struct runner *r, struct job *j) {
     struct setup *s = j->setup;
     j->setup = NULL;
     if (r->stopping) return;
+    if (WIFEXITED(wait_status) &&
+        WEXITSTATUS(wait_status) >= 128) { /* it alone was told to stop, and saved what it had */
+        say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);
+        return;
+    }
     r->work_done += s->flops;
     r->done++;
     if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
@@ -216,7 +234,7 @@ static void finish_job(struct runner *r, struct job *j) {
     say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
         run_status_names[status], detail);
     struct error e = {ST_OK, ""};
-    bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL;
+    bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL && status != RUN_OOM;
     if (could_not_write || record_failure(s, status, detail, j->started, &e) != ST_OK) {
         r->write_failed = true;
         if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", could_not_write ? detail : e.text);
@@ -350,6 +368,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
         return fail(e, ST_FAIL, "no memory for a plan of %d runs", plan->n);
     }
     *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
+    if (bounded.limit_s > 0) r->longest = longest_of(plan);
     r->total = select_waiting(r, waiting);
     if (r->total < plan->n) say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
     *left = run_waiting(r, waiting, r->total);

@@ -11,7 +11,7 @@
  *   slice-paper  of these the one that the mixer has in the SLiCE paper's comparisons
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1); Myosotis' block
  *              in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running statistics with momentum .95
- * --bidirectional adds reverse(mixer_back(reverse(.))) to each mixer (S4's way).
+ * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
  * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's auto-encoder,
  * e = x at the last row in use, then at each position p  d = e + PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b,
@@ -38,7 +38,7 @@ const struct option backbone_options[] = {
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top",
      "one label a sequence: from the last row, the mean of rows, a tree's root", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
-     "add a mixer on the reversed sequence", 0},
+     "add a mixer on the reversed sequence to a causal one", 0},
     {0}};
 
 static struct tensor *norm(struct graph *g, int kind, const char *name, struct tensor *x) {
@@ -87,7 +87,7 @@ static struct tensor *one_way(struct graph *g, const struct model_choice *choice
 static struct tensor *mixer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                             struct tensor *x) {
     struct tensor *y = one_way(g, choice, "mixer", x);
-    if (!b->bidirectional) return y;
+    if (!b->bidirectional || !choice->model->causal) return y; /* a mixer that looks both ways needs no second one */
     struct tensor *back = one_way(g, choice, "mixer_back", reverse(g, x, g->lengths));
     return add(g, y, reverse(g, back, g->lengths));
 }
@@ -180,7 +180,10 @@ static struct tensor *some_rows(struct graph *g, struct tensor *x, int64_t from,
 static struct tensor *pooled(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     if (!x) return NULL;
     int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
-    if (b->pool != POOL_TOP) return pool(g, nodes > T ? some_rows(g, x, 0, T) : x, g->lengths, (enum pooling)b->pool);
+    if (b->pool != POOL_TOP || nodes == T) { /* a chain's root is its last token */
+        enum pooling how = b->pool == POOL_TOP ? POOL_LAST : (enum pooling)b->pool;
+        return pool(g, nodes > T ? some_rows(g, x, 0, T) : x, g->lengths, how);
+    }
     struct tensor *root = some_rows(g, x, nodes - 1, 1);
     return root ? graph_reshape(g, root, 2, (int64_t[]){B, D}) : NULL;
 }

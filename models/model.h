@@ -70,7 +70,7 @@ struct backbone {
     int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */
     int mlp, norm, kind, pool; /* the enums above, and enum pooling */
     double dropout;            /* on each residual branch; training only */
-    bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to the first */
+    bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
 };
 
 extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional */

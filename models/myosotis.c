@@ -117,6 +117,9 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
     struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels ? o->levels : o->arity == 1 ? T : 1, 0};
+    if (tree_nodes(&t) < 0)
+        return fail(e, ST_USAGE, "myosotis: a tree of arity=%" PRId64 " levels=%" PRId64 " has 2^31 nodes or more",
+                    t.arity, t.levels);
     while (o->levels == 0 && t.arity > 1 && leaves_of_tree(&t) < T) t.levels++;
     int64_t leaves = t.arity == 1 ? t.levels : leaves_of_tree(&t);
     if (leaves < T)
@@ -137,11 +140,12 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
     struct tree t = {o->arity, o->levels, 0};
     if (!x) return NULL;
     int64_t T = x->dims[1], D = x->dims[2], leaves = leaves_of_tree(&t), all = tree_nodes(&t), width = leaves;
-    int32_t *which = arena_alloc(&g->host, (size_t)(2 * all - T) * sizeof *which), *first = which + all - T;
+    int32_t *which = arena_alloc(&g->host, (size_t)(2 * all - T) * sizeof *which);
     if (!which) {
         graph_fail(g, ST_FAIL, "myosotis: no memory for %" PRId64 " nodes", all);
         return NULL;
     }
+    int32_t *first = which + all - T;
     for (int64_t v = 0, level = 0, begin = 0, below = 1; v < all; v++) { /* `below` leaves under a node of the level */
         if (v == begin + width) {
             begin = v;

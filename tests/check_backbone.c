@@ -161,6 +161,21 @@ START_TEST(batch_norm_counts_rows_in_use) {
 }
 END_TEST
 
+/* A mixer that looks both ways already has no second one. */
+START_TEST(only_causal_mixers_are_doubled) {
+    for (int i = 0; i < 2; i++) {
+        struct trial t;
+        struct trial_shape s = small;
+        s.model = mixers[i];
+        s.bidirectional = true;
+        trial_open(&t, &s, 9);
+        const char *name = i ? "layers.0.mixer_back.skip" : "layers.0.mixer_back.v.weight";
+        ck_assert_int_eq(params_find(&t.params, name) != NULL, i == 0);
+        trial_close(&t);
+    }
+}
+END_TEST
+
 START_TEST(the_slice_paper_wraps_each_mixer_in_its_way) {
     static const struct {
         const char *model, *has, *lacks;
@@ -211,6 +226,7 @@ Suite *check_backbone(void) {
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
     tcase_add_loop_test(tests, padding_does_not_matter, 0, 2 * 2 * 2 * KINDS);
     tcase_add_test(tests, both_directions_are_alike);
+    tcase_add_test(tests, only_causal_mixers_are_doubled);
     tcase_add_test(tests, the_auto_encoder_sees_one_vector);
     tcase_add_test(tests, batch_norm_counts_rows_in_use);
     tcase_add_loop_test(tests, the_slice_paper_wraps_each_mixer_in_its_way, 0, 3);
