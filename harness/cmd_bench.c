@@ -262,7 +262,9 @@ static enum status run_plan(struct bench *b, struct error *e) {
         fprintf(stderr, "%d of %d runs did not start within the limit of %.0f s; the same command does them\n", left,
                 b->plan.n, options.limit_s);
     TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet, e));
-    if (signal_received()) return fail(e, (enum status)(128 + signal_received()), "stopped; all runs are on record");
+    if (signal_received())
+        return fail(e, (enum status)(128 + signal_received()),
+                    "stopped before every speed was measured; the same command goes on");
     return publish(b, e);
 }
 
