@@ -77,10 +77,11 @@ enum status perf_layers(const struct perf_layers_request *q, struct error *e) {
     struct machine machine;
     struct error why = {ST_OK, ""};
     machine_read(&machine);
-    printf("# Speed of the mixers\n\n`lrnn perf layers --seconds %g --threads %d`, %s, " REAL_NAME
-           ", %d thread%s: one layer, forward and backward,\nD = %" PRId64 ", batch %" PRId64
-           ", default options; tokens a second, median. A tree's tokens are its leaves.\n\n",
-           q->seconds, q->threads, machine.cpu, q->threads, q->threads == 1 ? "" : "s", q->dim, q->batch);
+    printf(
+        "# Speed of the mixers\n\n`./lrnn perf layers --seconds %g --threads %d > docs/performance.md`: %s, " REAL_NAME
+        ", %d thread%s: one layer, forward and backward,\nD = %" PRId64 ", batch %" PRId64
+        ", default options; tokens a second, median. A tree's tokens are its leaves.\n\n",
+        q->seconds, q->threads, machine.cpu, q->threads, q->threads == 1 ? "" : "s", q->dim, q->batch);
     printf("| mixer | parameters |");
     for (int t = 0; t < N_LENGTHS; t++) printf(" T = %" PRId64 " |", lengths[t]);
     printf("\n|---|---:|");
