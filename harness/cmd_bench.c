@@ -26,7 +26,7 @@ static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
     {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
-     "end training after this time: running runs are tested as they stand, the rest waits; auto = the profile's",
+     "of training in all: the longest run goes first, the rest shares what is left; auto or 0 = the profile's",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
      0},

@@ -113,7 +113,7 @@ static const struct field run_fields[] = {
     TEXT(finished, "UTC", "RFC 3339"),
     INT(attempt, "1", "1 for the first"),
     INT(resumed, "1", "times continued from a checkpoint"),
-    TEXT(ckpt, "path", "checkpoint, relative to the output folder"),
+    TEXT(ckpt, "path", "best weights (`lrnn export`), relative to the output folder"),
     TEXT(ckpt_xxh3, "hex32", "its hash"),
     END,
 };

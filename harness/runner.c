@@ -215,7 +215,11 @@ static void finish_job(struct runner *r, struct job *j) {
     close(j->fd);
     struct setup *s = j->setup;
     j->setup = NULL;
-    if (r->stopping) return;
+    if (r->stopping) {
+        if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL)
+            say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, j->last.error.text);
+        return;
+    }
     if (WIFEXITED(wait_status) &&
         WEXITSTATUS(wait_status) >= 128) { /* it alone was told to stop, and saved what it had */
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);

@@ -221,22 +221,17 @@ static int64_t group_reals(const struct call *c, enum pass pass) {
 }
 
 static size_t dag_scan_cpu_workspace(const struct call *c, enum pass pass) {
-    struct sizes z = sizes_of(c);
-    return (size_t)(dag_groups(c->in[0]->dims[0] * z.H) * group_reals(c, pass)) * sizeof(real);
+    return dag_scratch_bytes(c, sizes_of(c).H, group_reals(c, pass));
+}
+
+static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h, real *scratch) {
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, *(const struct sizes *)sizes, b, h, scratch);
 }
 
 static void run(const struct call *c, enum pass pass) {
     struct sizes z = sizes_of(c);
-    int64_t tasks = c->in[0]->dims[0] * z.H, groups = dag_groups(tasks), reals = group_reals(c, pass);
-    real *scratch = c->scratch[pass];
-#pragma omp parallel for schedule(static) if (tasks * z.N * z.dk * z.dv > PARALLEL_MIN)
-    for (int64_t i = 0; i < groups; i++) {
-        struct range part = part_at(tasks, groups, i);
-        for (int64_t task = part.begin; task < part.end; task++) {
-            if (pass == PASS_FORWARD) forward_head(c, z, task / z.H, task % z.H, scratch + i * reals);
-            if (pass == PASS_BACKWARD) backward_head(c, z, task / z.H, task % z.H, scratch + i * reals);
-        }
-    }
+    int64_t work = c->in[0]->dims[0] * z.H * z.N * z.dk * z.dv;
+    dag_each_head(c, pass, z.H, group_reals(c, pass), work, c->scratch[pass], run_head, &z);
 }
 
 static void dag_scan_cpu_forward(const struct call *c, const struct exec *x) {

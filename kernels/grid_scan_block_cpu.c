@@ -519,21 +519,18 @@ static bool grid_scan_block_preferred(const struct call *c) {
 
 static size_t grid_scan_block_workspace(const struct call *c, enum pass pass) {
     struct grid_sizes z = grid_sizes_of(c);
-    return plan_bytes(z) + (size_t)(dag_groups(c->in[0]->dims[0] * z.H) * head_reals(z, pass)) * sizeof(real);
+    return plan_bytes(z) + dag_scratch_bytes(c, z.H, head_reals(z, pass));
+}
+
+static void run_head(const struct call *c, enum pass pass, const void *plan, int64_t b, int64_t h, real *scratch) {
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, plan, b, h, scratch);
 }
 
 static void run(const struct call *c, enum pass pass) {
     struct plan p = plan_of(grid_sizes_of(c), c->scratch[pass]);
-    int64_t H = p.z.H, tasks = c->in[0]->dims[0] * H, groups = dag_groups(tasks), reals = head_reals(p.z, pass);
     real *scratch = (real *)((char *)c->scratch[pass] + plan_bytes(p.z));
-#pragma omp parallel for schedule(static) if (tasks * p.z.N * p.z.N > PARALLEL_MIN)
-    for (int64_t i = 0; i < groups; i++) {
-        struct range part = part_at(tasks, groups, i);
-        for (int64_t task = part.begin; task < part.end; task++) {
-            if (pass == PASS_FORWARD) forward_head(c, &p, task / H, task % H, scratch + i * reals);
-            if (pass == PASS_BACKWARD) backward_head(c, &p, task / H, task % H, scratch + i * reals);
-        }
-    }
+    int64_t work = c->in[0]->dims[0] * p.z.H * p.z.N * p.z.N;
+    dag_each_head(c, pass, p.z.H, head_reals(p.z, pass), work, scratch, run_head, &p);
 }
 
 static void grid_scan_block_forward(const struct call *c, const struct exec *x) {

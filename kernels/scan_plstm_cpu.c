@@ -184,13 +184,12 @@ static size_t group_reals(const struct call *c, enum pass pass) {
 
 static size_t scan_plstm_cpu_workspace(const struct call *c, enum pass pass) {
     struct dag_sizes z = dag_sizes_of(c, ((const struct scan_plstm_attr *)c->attr)->H);
-    return (size_t)dag_groups(z.B * z.H) * group_reals(c, pass) * sizeof(real);
+    return dag_scratch_bytes(c, z.H, (int64_t)group_reals(c, pass));
 }
 
-static void run_head(const struct call *c, enum pass pass, int64_t task, real *scratch) {
+static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h, real *scratch) {
     const struct scan_plstm_attr *a = c->attr;
-    struct sizes z = sizes_of(c);
-    int64_t b = task / a->H, h = task % a->H;
+    struct sizes z = *(const struct sizes *)sizes;
     bool forward = pass == PASS_FORWARD;
     switch (a->J) {
     case 1:
@@ -210,14 +209,9 @@ static void run_head(const struct call *c, enum pass pass, int64_t task, real *s
 
 static void run(const struct call *c, enum pass pass) {
     struct dag_sizes z = dag_sizes_of(c, ((const struct scan_plstm_attr *)c->attr)->H);
-    int64_t tasks = z.B * z.H, groups = dag_groups(tasks);
-    size_t reals = group_reals(c, pass);
-    real *scratch = c->scratch[pass];
-#pragma omp parallel for schedule(static) if (tasks * z.T * z.dk * z.dv > PARALLEL_MIN)
-    for (int64_t i = 0; i < groups; i++) {
-        struct range part = part_at(tasks, groups, i);
-        for (int64_t task = part.begin; task < part.end; task++) run_head(c, pass, task, scratch + (size_t)i * reals);
-    }
+    struct sizes sizes = sizes_of(c);
+    int64_t work = z.B * z.H * z.T * z.dk * z.dv;
+    dag_each_head(c, pass, z.H, (int64_t)group_reals(c, pass), work, c->scratch[pass], run_head, &sizes);
 }
 
 static void scan_plstm_cpu_forward(const struct call *c, const struct exec *x) {

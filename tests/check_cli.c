@@ -1,4 +1,4 @@
-/* check_cli.c - the command line as its users meet it: exit codes, messages, help, data, verify, perf.
+/* check_cli.c - the command line as its users meet it: exit codes, messages, help, data, verify.
  *
  * Runs the program that LRNN names (and LRNN_F64), from the root of the repository. */
 #include <glob.h>
@@ -12,64 +12,10 @@
 #include "harness/cli.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
-#include "tests/scratch.h"
+#include "tests/program.h"
 #include "tests/testing.h"
 
 #define CASE "tests/cases/00-bdlru-blocks3-m4.safetensors"
-
-static char folder[SCRATCH_BYTES];
-
-/* What the last run of the program printed; freed by the fixture. */
-static char *out, *err;
-
-static void set_up(void) {
-    scratch_make(folder);
-    out = err = NULL;
-}
-
-static void tear_down(void) {
-    free(out);
-    free(err);
-    scratch_remove(folder);
-}
-
-static char *read_output(const char *name) {
-    char path[SCRATCH_BYTES + 16];
-    size_t size;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return slurp(path, &size);
-}
-
-/* Exit status of `program arguments`, with out and err read back. */
-static int run_program(const char *program, const char *arguments) {
-    char command[4096];
-    int n = snprintf(command, sizeof command, "%s %s >%s/out 2>%s/err </dev/null", program, arguments, folder, folder);
-    ck_assert_int_lt(n, (int)sizeof command);
-    int status = system(command);
-    free(out);
-    free(err);
-    out = read_output("out");
-    err = read_output("err");
-    ck_assert_msg(WIFEXITED(status), "%s: ended by a signal\n%s", command, err);
-    return WEXITSTATUS(status);
-}
-
-static const char *named_program(const char *variable, const char *fallback) {
-    const char *path = getenv(variable);
-    return path ? path : fallback;
-}
-
-static int run(const char *arguments) {
-    return run_program(named_program("LRNN", "./lrnn"), arguments);
-}
-
-static void expect_status(int got, int want, const char *arguments) {
-    ck_assert_msg(got == want, "lrnn %s: exit status %d, expected %d\n%.1500s%.1500s", arguments, got, want, out, err);
-}
-
-static void expect_text(const char *text, const char *wanted, const char *arguments) {
-    ck_assert_msg(strstr(text, wanted) != NULL, "lrnn %s: expected \"%s\" in\n%.2000s", arguments, wanted, text);
-}
 
 /* --- exit codes and messages -------------------------------------------------------------------------------------- */
 
@@ -168,9 +114,11 @@ END_TEST
 
 START_TEST(full_output_is_an_error) {
     char command[512];
-    snprintf(command, sizeof command, "%s list >/dev/full 2>%s/err", named_program("LRNN", "./lrnn"), folder);
+    snprintf(command, sizeof command, "%s list >/dev/full 2>%s/err", named_program("LRNN", "./lrnn"), program_folder);
+    size_t size;
     int status = system(command);
-    err = read_output("err");
+    snprintf(command, sizeof command, "%s/err", program_folder);
+    err = slurp(command, &size);
     ck_assert_int_eq(WEXITSTATUS(status), 1);
     expect_text(err, "cannot write to standard output", "list");
 }
@@ -196,36 +144,16 @@ END_TEST
 
 START_TEST(doctor_looks_at_the_folder) {
     char arguments[128];
-    snprintf(arguments, sizeof arguments, "doctor --out %s/new/results", folder);
+    snprintf(arguments, sizeof arguments, "doctor --out %s/new/results", program_folder);
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "this machine is ready", arguments);
-    ck_assert_int_eq(scratch_count(folder, "doctor"), 0);
+    ck_assert_int_eq(scratch_count(program_folder, "doctor"), 0);
     expect_status(run("doctor --out /proc/results"), 1, "doctor --out /proc/results");
     expect_text(out, "BAD   results", "doctor --out /proc/results");
 }
 END_TEST
 
 /* --- data --------------------------------------------------------------------------------------------------------- */
-
-/* The line as JSON; the caller releases it. */
-static json_t *parse_line(const char *line) {
-    json_error_t e;
-    json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &e);
-    ck_assert_msg(json_is_object(object), "%s: %s", e.text, line);
-    return object;
-}
-
-static int64_t whole(const json_t *object, const char *key) {
-    json_t *value = json_object_get(object, key);
-    ck_assert_msg(json_is_integer(value), "no whole number '%s'", key);
-    return json_integer_value(value);
-}
-
-static double number(const json_t *object, const char *key) {
-    json_t *value = json_object_get(object, key);
-    ck_assert_msg(json_is_number(value), "no number '%s'", key);
-    return json_number_value(value);
-}
 
 START_TEST(data_show_prints_json_lines) {
     const char *arguments = "data show word-problem:group=z6,length=5,n_train=100 --split val --first 7 --count 3";
@@ -292,7 +220,7 @@ static void verify_everything(const char *program, const char *flags, double bou
         int used = snprintf(arguments, sizeof arguments, "verify%s", flags);
         for (size_t i = 0; i < n; i++)
             used += snprintf(arguments + used, sizeof arguments - (size_t)used, " %s", found.gl_pathv[first + i]);
-        expect_status(run_program(program, arguments), 0, arguments);
+        expect_status(run_program(program_folder, program, arguments), 0, arguments);
         int files, tensors;
         double worst;
         const char *last = strstr(out, "\nverified ");
@@ -316,7 +244,7 @@ static void verify_chunkwise(const char *program, double bound) {
     for (int i = 0; i < 2; i++) {
         int files, tensors;
         double worst;
-        expect_status(run_program(program, lines[i]), 0, lines[i]);
+        expect_status(run_program(program_folder, program, lines[i]), 0, lines[i]);
         const char *last = strstr(out, "\nverified ");
         ck_assert_msg(last && sscanf(last, "\nverified %d files, %d tensors, worst %lf", &files, &tensors, &worst) == 3,
                       "%s", out);
@@ -370,7 +298,7 @@ static void take_apart(struct doctored *d) {
         d->sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .f64 = true, .values = d->values[i]};
         memcpy(d->sources[i].dims, t->dims, sizeof t->dims);
     }
-    snprintf(d->path, sizeof d->path, "%s/case.safetensors", folder);
+    snprintf(d->path, sizeof d->path, "%s/case.safetensors", program_folder);
 }
 
 static int find_source(const struct doctored *d, const char *name) {
@@ -482,10 +410,10 @@ START_TEST(verify_rejects_a_torn_file) {
     char path[SCRATCH_BYTES + 32], arguments[256];
     size_t size;
     char *bytes = slurp(CASE, &size);
-    snprintf(path, sizeof path, "%s/torn.safetensors", folder);
+    snprintf(path, sizeof path, "%s/torn.safetensors", program_folder);
     spill(path, bytes, size - 8);
     free(bytes);
-    snprintf(arguments, sizeof arguments, "verify %s %s/absent %s", path, folder, CASE);
+    snprintf(arguments, sizeof arguments, "verify %s %s/absent %s", path, program_folder, CASE);
     expect_status(run(arguments), 2, arguments);
     expect_text(out, "verified 1 files, 6 tensors", arguments);
     expect_text(err, "2 of 3 files could not be verified", arguments);
@@ -500,115 +428,9 @@ START_TEST(verify_skips_where_a_kernel_does_not_apply) {
 }
 END_TEST
 
-/* --- perf --------------------------------------------------------------------------------------------------------- */
-
-START_TEST(perf_op_prints_time_floor_and_ratio) {
-    const char *arguments = "perf op scan_block --batch 4 --length 8 --blocks 16 --m 3 --threads 1 --seconds 0.02";
-    expect_status(run(arguments), 0, arguments);
-    double time, floor, ratio;
-    const char *line = strstr(out, "scan_block_cpu: time ");
-    ck_assert_msg(line &&
-                      sscanf(line, "scan_block_cpu: time %lf ms, floor %lf ms, ratio %lf", &time, &floor, &ratio) == 3,
-                  "%s", out);
-    ck_assert(time > 0 && floor > 0);
-    ck_assert_double_eq_tol(ratio, time / floor, 0.1 * ratio); /* few digits are printed of so short a time */
-}
-END_TEST
-
-/* Every op can be measured at small sizes, each kernel of it in each pass. */
-START_TEST(perf_op_knows_every_op) {
-    for (const struct op *const *o = op_list(); *o; o++) {
-        char arguments[256];
-        snprintf(
-            arguments, sizeof arguments,
-            "perf op %s --batch 2 --length 3 --blocks 4 --m 2 --dim 8 --vocab 5 --threads 1 --seconds 0.001 --json",
-            (*o)->name);
-        expect_status(run(arguments), 0, arguments);
-        char *text = strdup(out), *state = NULL;
-        int n = 0;
-        for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
-            json_t *object = parse_line(line);
-            if (!json_object_get(object, "skipped")) {
-                ck_assert(number(object, "best_ms") > 0 && number(object, "floor_ms") >= 0);
-                ck_assert(number(object, "best_ms") <= number(object, "median_ms"));
-                n++;
-            }
-            json_decref(object);
-        }
-        free(text);
-        ck_assert_msg(n > 0, "lrnn %s measured nothing", arguments);
-    }
-}
-END_TEST
-
-/* A line for each length and kernel, then one for each pair, whose verdict is that of the times printed. */
-START_TEST(perf_crossover_says_which_kernel_is_faster) {
-    const char *arguments =
-        "perf crossover scan_delta --batch 1 --heads 1 --dk 4 --dv 4 --from 1 --to 4 --seconds 0.001 "
-        "--json";
-    expect_status(run(arguments), 0, arguments);
-    char *state = NULL;
-    double best[3][2];
-    for (int i = 0; i < 8; i++) {
-        json_t *object = parse_line(strtok_r(i ? NULL : out, "\n", &state));
-        int a = i % 2, from = -1;
-        ck_assert_str_eq(json_string_value(json_object_get(object, "kernel")),
-                         a ? "scan_delta_cpu" : "scan_delta_chunk");
-        if (i < 6) {
-            ck_assert_int_eq(whole(object, "length"), 1 << i / 2);
-            best[i / 2][a] = number(object, "best_ms");
-            ck_assert(best[i / 2][a] > 0 && number(object, "median_ms") >= best[i / 2][a]);
-            ck_assert_int_eq(json_is_true(json_object_get(object, "taken")), a); /* far too small for chunks */
-        } else {
-            for (int at = 2; at >= 0 && best[at][1 - a] > 1.05 * best[at][a]; at--) from = at;
-            const json_t *said = json_object_get(object, "faster_from");
-            ck_assert_int_eq(json_is_null(said) ? -1 : json_integer_value(said), from < 0 ? -1 : 1 << from);
-        }
-        json_decref(object);
-    }
-    ck_assert_ptr_null(strtok_r(NULL, "\n", &state));
-}
-END_TEST
-
-START_TEST(perf_crossover_prints_a_table) {
-    const char *arguments = "perf crossover scan_outer --batch 1 --heads 1 --dk 2 --dv 2 --to 8 --seconds 0.001";
-    expect_status(run(arguments), 0, arguments);
-    expect_text(out, "scan_outer batch=1 length=4 heads=1 dk=2 dv=2 and longer", arguments);
-    expect_text(out, "\n         8 ", arguments);
-    expect_text(out, "scan_outer_cpu is ", arguments);
-    expect_text(out, "scan_outer_chunk is ", arguments);
-}
-END_TEST
-
-START_TEST(perf_step_counts_matmul_parameters) {
-    const char *arguments = "perf step bdlru:m=2,blocks=4 --dim 8 --layers 2 --mlp none --batch 4 --length 5 --vocab 6 "
-                            "--threads 1 --steps 2 --json";
-    expect_status(run(arguments), 0, arguments);
-    json_t *object = parse_line(out);
-    int64_t layer = 4 * 2 * 3 * 8 + 4 * 2 * 8 + 8 * 4 * 2; /* gates, v, out */
-    ck_assert_int_eq(whole(object, "matmul_params"), 2 * layer + 6 * 8);
-    ck_assert_int_eq(whole(object, "params"), 2 * (layer + 4 * 2 * 3 + 8) + 8 + 6 * 8 + (6 * 8 + 6));
-    ck_assert(number(object, "step_ms_best") > 0 && number(object, "step_ms_best") <= number(object, "step_ms_med"));
-    ck_assert(number(object, "planned_bytes") > 0 && number(object, "gemm_gflop_per_s") > 0);
-    double floor_ms = 6.0 * (double)(2 * layer + 6 * 8) * 20 / number(object, "gemm_gflop_per_s") / 1e6;
-    ck_assert_double_eq_tol(number(object, "floor_ms"), floor_ms, 1e-3 * floor_ms);
-    json_decref(object);
-}
-END_TEST
-
-START_TEST(perf_data_prints_a_rate) {
-    const char *arguments = "perf data s3 --seconds 0.05 --json";
-    expect_status(run(arguments), 0, arguments);
-    json_t *object = parse_line(out);
-    ck_assert(number(object, "tok_per_s_med") > 0 &&
-              number(object, "tok_per_s_best") >= number(object, "tok_per_s_med"));
-    json_decref(object);
-}
-END_TEST
-
 static TCase *new_case(Suite *s, const char *name) {
     TCase *t = tcase_create(name);
-    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_checked_fixture(t, program_begin, program_end);
     suite_add_tcase(s, t);
     return t;
 }
@@ -639,12 +461,5 @@ Suite *check_cli(void) {
     tcase_add_test(t, verify_names_what_does_not_fit_the_config);
     tcase_add_test(t, verify_rejects_a_torn_file);
     tcase_add_test(t, verify_skips_where_a_kernel_does_not_apply);
-    t = new_case(s, "perf");
-    tcase_add_test(t, perf_op_prints_time_floor_and_ratio);
-    tcase_add_test(t, perf_op_knows_every_op);
-    tcase_add_test(t, perf_step_counts_matmul_parameters);
-    tcase_add_test(t, perf_crossover_says_which_kernel_is_faster);
-    tcase_add_test(t, perf_crossover_prints_a_table);
-    tcase_add_test(t, perf_data_prints_a_rate);
     return s;
 }

@@ -7,16 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/args.h"
 #include "harness/train.h"
 #include "harness/weights.h"
-#include "tests/scratch.h"
+#include "tests/program.h"
+#include "tests/small_run.h"
 #include "tests/support.h"
 
-#define TASK    "s3:n_train=300,n_val=50,n_test=60,length=8"
 #define CASE    "tests/cases/00-bdlru-blocks3-m4.safetensors"
 #define CASES   "tests/cases/*-lstm-*.safetensors tests/cases/*-lru-*.safetensors"
 #define N_LSTM  2
@@ -80,27 +79,6 @@ START_TEST(every_mixers_weights_come_back_bit_for_bit) {
 }
 END_TEST
 
-/* A run of 3 steps an epoch, 30 steps. */
-static struct setup *small_run(const char *model, const char *flag, const char *value) {
-    struct config c;
-    struct error e;
-    static const char *const flags[][2] = {{"dim", "16"},    {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
-                                           {"threads", "1"}, {"lr", "0.01"},   {"stop-at", "2"}, {"mlp", "gelu"}};
-    ck_assert_int_eq(config_default(&c, &e), ST_OK);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
-    ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
-    if (flag) ck_assert_int_eq(config_set(&c, flag, value, &e), ST_OK);
-    struct setup *s = setup_make(&c, TASK, model, &e);
-    ck_assert_msg(s != NULL, "%s", e.text);
-    return s;
-}
-
-static void drop(struct setup *s) {
-    setup_free(s);
-    free(s);
-}
-
 /* Trains and reads the record back. */
 static void run_it(struct setup *s, struct run_record *record, struct arena *arena) {
     struct error e;
@@ -117,7 +95,7 @@ static const char *const trained_models[] = {"bdlru:m=3,blocks=5", "slice:struct
 
 /* Everything comes from the file: configuration, task, net. */
 START_TEST(imported_weights_score_what_the_run_scored) {
-    struct setup *s = small_run(trained_models[_i], "dropout", "0.1");
+    struct setup *s = small_run(folder, "gelu", trained_models[_i], "dropout", "0.1");
     static struct run_record record;
     struct arena arena = {0};
     struct weights_count count;
@@ -152,16 +130,16 @@ START_TEST(imported_weights_score_what_the_run_scored) {
     ck_assert(test.seq_acc == row->test_seq_acc && test.last_acc == row->test_last_acc);
     ck_assert(test.loss > 0);
     trainer_free(&t);
-    drop(again);
+    small_run_free(again);
     safetensors_free(&file);
     arena_free(&arena);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
 START_TEST(a_run_that_is_told_to_keeps_no_weights) {
-    struct setup *s = small_run("lstm", "keep-weights", "no");
-    struct setup *keeping = small_run("lstm", NULL, NULL);
+    struct setup *s = small_run(folder, "gelu", "lstm", "keep-weights", "no");
+    struct setup *keeping = small_run(folder, "gelu", "lstm", NULL, NULL);
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
@@ -171,13 +149,13 @@ START_TEST(a_run_that_is_told_to_keeps_no_weights) {
     ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, s->run_id) && strstr(e.text, "--keep-weights no"), "%s", e.text);
     arena_free(&arena);
-    drop(keeping);
-    drop(s);
+    small_run_free(keeping);
+    small_run_free(s);
 }
 END_TEST
 
 START_TEST(a_run_that_diverged_has_no_weights_to_export) {
-    struct setup *s = small_run("bdlru:m=2,blocks=4,gate=none", NULL, NULL);
+    struct setup *s = small_run(folder, "gelu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
@@ -188,7 +166,7 @@ START_TEST(a_run_that_diverged_has_no_weights_to_export) {
     ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "ended as '") && strstr(e.text, run_status_names[record.run.status]), "%s", e.text);
     arena_free(&arena);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
@@ -206,32 +184,17 @@ END_TEST
 /* --- the commands ------------------------------------------------------------------------------------------------- */
 
 static char id[RUN_ID_HEX], exported[SCRATCH_BYTES + 32];
-static char *out, *err; /* what the last run of the program printed */
-
-static char *read_output(const char *name) {
-    char path[SCRATCH_BYTES + 16];
-    size_t size;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return slurp(path, &size);
-}
 
 /* Runs the program; '@' in the arguments stands for the scratch folder, '%' for the run's id. */
 static void expect(int status, const char *arguments, const char *in_out, const char *in_err) {
     char command[4096];
-    const char *program = getenv("LRNN");
-    size_t used = (size_t)snprintf(command, sizeof command, "%s ", program ? program : "./lrnn");
+    size_t used = 0;
     for (const char *c = arguments; *c && used < sizeof command - 100; c++)
         used += (size_t)(*c == '@'   ? snprintf(command + used, 80, "%s", folder)
                          : *c == '%' ? snprintf(command + used, 80, "%s", id)
                                      : snprintf(command + used, 80, "%c", *c));
-    snprintf(command + used, sizeof command - used, " >%s/out 2>%s/err </dev/null", folder, folder);
-    int got = system(command);
-    free(out);
-    free(err);
-    out = read_output("out");
-    err = read_output("err");
-    ck_assert_msg(WIFEXITED(got) && WEXITSTATUS(got) == status, "%s: exit status %d, expected %d\n%.1500s%.1500s",
-                  command, WEXITSTATUS(got), status, out, err);
+    command[used] = 0;
+    expect_status(run_program(folder, named_program("LRNN", "./lrnn"), command), status, command);
     if (in_out) ck_assert_msg(strstr(out, in_out) != NULL, "%s: expected \"%s\" in\n%.2000s", command, in_out, out);
     if (in_err) ck_assert_msg(strstr(err, in_err) != NULL, "%s: expected \"%s\" in\n%.2000s", command, in_err, err);
     if (status != 0) {
@@ -245,9 +208,8 @@ static void set_up_run(void) {
     glob_t found;
     char pattern[SCRATCH_BYTES + 32];
     scratch_make(folder);
-    out = err = NULL;
-    expect(0, "train " TASK " bdlru:m=2,blocks=3 --dim 16 --epochs 10 --lr 0.01 --threads 1 --quiet --out @/r", "ok",
-           NULL);
+    expect(0, "train " SMALL_TASK " bdlru:m=2,blocks=3 --dim 16 --epochs 10 --lr 0.01 --threads 1 --quiet --out @/r",
+           "ok", NULL);
     snprintf(pattern, sizeof pattern, "%s/r/runs/*/*.json", folder);
     ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
     ck_assert_int_eq((int)found.gl_pathc, 1);
@@ -258,8 +220,7 @@ static void set_up_run(void) {
 }
 
 static void tear_down_run(void) {
-    free(out);
-    free(err);
+    free_output();
     scratch_remove(folder);
 }
 

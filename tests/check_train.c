@@ -12,9 +12,8 @@
 #include "harness/train.h"
 #include "tests/alloc_count.h"
 #include "tests/scratch.h"
+#include "tests/small_run.h"
 #include "tests/support.h"
-
-#define TASK "s3:n_train=300,n_val=50,n_test=60,length=8"
 
 static char folder[SCRATCH_BYTES];
 
@@ -25,27 +24,6 @@ static void set_up(void) {
 
 static void tear_down(void) {
     scratch_remove(folder);
-}
-
-/* A small run: 3 steps an epoch (the last of 44 rows), 30 steps, validation every 5. */
-static struct setup *small_run(const char *model, const char *flag, const char *value) {
-    struct config c;
-    struct error e;
-    static const char *const flags[][2] = {{"dim", "16"},    {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
-                                           {"threads", "1"}, {"lr", "0.01"},   {"stop-at", "2"}};
-    ck_assert_int_eq(config_default(&c, &e), ST_OK);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
-    ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
-    if (flag) ck_assert_int_eq(config_set(&c, flag, value, &e), ST_OK);
-    struct setup *s = setup_make(&c, TASK, model, &e);
-    ck_assert_msg(s != NULL, "%s", e.text);
-    return s;
-}
-
-static void drop(struct setup *s) {
-    setup_free(s);
-    free(s);
 }
 
 static void open_trainer(struct trainer *t, const struct setup *s) {
@@ -67,7 +45,7 @@ static const char *const resumed_models[] = {"bdlru:m=3,blocks=5", "hlru:m=2,cha
 
 START_TEST(resumed_equals_uninterrupted) {
     static const int cuts[] = {1, 4, 5, 6};
-    struct setup *s = small_run(resumed_models[_i], "dropout", "0.1");
+    struct setup *s = small_run(folder, "swiglu", resumed_models[_i], "dropout", "0.1");
     struct trainer whole;
     struct error e;
     open_trainer(&whole, s);
@@ -94,12 +72,12 @@ START_TEST(resumed_equals_uninterrupted) {
         free(p.curve);
     }
     trainer_free(&whole);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
 START_TEST(every_damaged_checkpoint_is_set_aside) {
-    struct setup *s = small_run("bdlru:m=2,blocks=3", NULL, NULL);
+    struct setup *s = small_run(folder, "swiglu", "bdlru:m=2,blocks=3", NULL, NULL);
     struct trainer t;
     struct error e;
     char path[512];
@@ -130,7 +108,7 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
     }
     ck_assert_int_ge(scratch_count(folder, ".ckpt.corrupt"), 1);
     trainer_free(&t);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
@@ -142,7 +120,7 @@ static struct run run_it(struct setup *s) {
 }
 
 START_TEST(validation_selects_and_test_reports) {
-    struct setup *s = small_run("bdlru:m=3,blocks=8", NULL, NULL);
+    struct setup *s = small_run(folder, "swiglu", "bdlru:m=3,blocks=8", NULL, NULL);
     struct run row = run_it(s);
     struct run_record *record = calloc(1, sizeof *record);
     struct arena arena = {0};
@@ -173,7 +151,7 @@ START_TEST(validation_selects_and_test_reports) {
     trainer_free(&t);
     arena_free(&arena);
     free(record);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
@@ -181,20 +159,20 @@ START_TEST(a_run_stops_for_the_reason_it_records) {
     static const char *const cases[][3] = {
         {"stop-at", "0", "target"}, {"budget", "0.000001s", "budget"}, {"patience", "1", "patience"}};
     for (size_t i = 0; i < 3; i++) {
-        struct setup *s = small_run("lstm", cases[i][0], cases[i][1]);
+        struct setup *s = small_run(folder, "swiglu", "lstm", cases[i][0], cases[i][1]);
         if (i == 2) s->config.min_gain = 1; /* no gain counts: the second validation ends it, better or not */
         struct run row = run_it(s);
         ck_assert_str_eq(row.stop_reason, cases[i][2]);
         ck_assert_int_lt(row.steps, 30);
         ck_assert_int_eq(row.status, RUN_OK);
         ck_assert(isfinite(row.test_acc));
-        drop(s);
+        small_run_free(s);
     }
 }
 END_TEST
 
 START_TEST(divergence_is_a_row_that_names_step_and_tensor) {
-    struct setup *s = small_run("bdlru:m=2,blocks=4,gate=none", NULL, NULL);
+    struct setup *s = small_run(folder, "swiglu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
     s->config.lr = 1e150; /* beyond what the option takes: doubles stand a million */
     struct run row = run_it(s);
     ck_assert_msg(row.status == RUN_NAN || row.status == RUN_DIVERGED, "status %" PRId64, row.status);
@@ -202,12 +180,12 @@ START_TEST(divergence_is_a_row_that_names_step_and_tensor) {
     ck_assert(isnan(row.test_acc));
     ck_assert_int_eq(row.solved, 0);
     ck_assert_int_eq(scratch_count(folder, row.run_id), 1); /* the record; no checkpoint is left */
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
 START_TEST(a_planted_nan_is_found_by_name) {
-    struct setup *s = small_run("lstm", NULL, NULL);
+    struct setup *s = small_run(folder, "swiglu", "lstm", NULL, NULL);
     struct trainer t;
     open_trainer(&t, s);
     trainer_step(&t);
@@ -219,12 +197,12 @@ START_TEST(a_planted_nan_is_found_by_name) {
     ck_assert_int_eq(t.state.step, 2);
     ck_assert_str_eq(trainer_find_nonfinite(&t, t.state.frozen_step), "layers.0.mixer.wh");
     trainer_free(&t);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
 START_TEST(a_finished_run_is_not_done_again) {
-    struct setup *s = small_run("lru:state=4", NULL, NULL);
+    struct setup *s = small_run(folder, "swiglu", "lru:state=4", NULL, NULL);
     struct run first = run_it(s), untouched;
     memset(&untouched, 0x5a, sizeof untouched);
     struct run second = untouched;
@@ -232,27 +210,27 @@ START_TEST(a_finished_run_is_not_done_again) {
     ck_assert_int_eq(train_run(s, NULL, &second, &e), ST_OK);
     ck_assert_mem_eq(&second, &untouched, sizeof second);     /* nothing ran */
     ck_assert_int_eq(scratch_count(folder, first.run_id), 2); /* record and weights */
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 
 START_TEST(identity_ignores_what_cannot_change_a_result) {
-    struct setup *a = small_run("bdlru:m=2,blocks=4", NULL, NULL);
-    struct setup *threads = small_run("bdlru:m=2,blocks=4", "threads", "2");
-    struct setup *rate = small_run("bdlru:m=2,blocks=4", "lr", "0.02");
-    struct setup *seed = small_run("bdlru:m=2,blocks=4", "seed", "2");
-    struct setup *gate = small_run("bdlru:m=2,blocks=4,gate=relu", NULL, NULL);
+    struct setup *a = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", NULL, NULL);
+    struct setup *threads = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", "threads", "2");
+    struct setup *rate = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", "lr", "0.02");
+    struct setup *seed = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", "seed", "2");
+    struct setup *gate = small_run(folder, "swiglu", "bdlru:m=2,blocks=4,gate=relu", NULL, NULL);
     ck_assert_str_eq(a->run_id, threads->run_id);
     ck_assert_str_ne(a->run_id, rate->run_id);
     ck_assert_str_ne(a->run_id, gate->run_id);
     ck_assert_str_ne(a->run_id, seed->run_id);
     ck_assert_str_eq(a->cell_id, seed->cell_id);
     ck_assert_str_ne(a->cell_id, rate->cell_id);
-    drop(a);
-    drop(threads);
-    drop(rate);
-    drop(seed);
-    drop(gate);
+    small_run_free(a);
+    small_run_free(threads);
+    small_run_free(rate);
+    small_run_free(seed);
+    small_run_free(gate);
 }
 END_TEST
 
@@ -267,7 +245,7 @@ static void stay_on_this_core(void) {
 }
 
 START_TEST(a_step_allocates_nothing) {
-    struct setup *s = small_run(resumed_models[_i], NULL, NULL);
+    struct setup *s = small_run(folder, "swiglu", resumed_models[_i], NULL, NULL);
     struct trainer t;
     struct scores scores;
     stay_on_this_core();
@@ -280,7 +258,7 @@ START_TEST(a_step_allocates_nothing) {
     uint64_t made = allocations() - before;
     ck_assert_uint_eq(made, 0);
     trainer_free(&t);
-    drop(s);
+    small_run_free(s);
 }
 END_TEST
 

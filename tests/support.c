@@ -201,6 +201,7 @@ const char *const small_models[] = {
     "slice:structure=block,block=3",
     "slice:structure=dense",
     "slice:structure=dplr,rank=2",
+    "slice:structure=sparse,keep=0.4",
     "slice:structure=diagonal-dense,block=5",
     "attention:heads=2",
     "conv:channels=5,m=4",

@@ -1,0 +1,146 @@
+/* check_perf.c - `lrnn perf` as its users meet it: what it prints and whether its numbers fit together. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernel.h"
+#include "models/model.h"
+#include "tests/program.h"
+#include "tests/testing.h"
+
+START_TEST(perf_op_prints_time_floor_and_ratio) {
+    const char *arguments = "perf op scan_block --batch 4 --length 8 --blocks 16 --m 3 --threads 1 --seconds 0.02";
+    expect_status(run(arguments), 0, arguments);
+    double time, floor, ratio;
+    const char *line = strstr(out, "scan_block_cpu: time ");
+    ck_assert_msg(line &&
+                      sscanf(line, "scan_block_cpu: time %lf ms, floor %lf ms, ratio %lf", &time, &floor, &ratio) == 3,
+                  "%s", out);
+    ck_assert(time > 0 && floor > 0);
+    ck_assert_double_eq_tol(ratio, time / floor, 0.1 * ratio); /* few digits are printed of so short a time */
+}
+END_TEST
+
+/* Every op can be measured at small sizes, each kernel of it in each pass. */
+START_TEST(perf_op_knows_every_op) {
+    for (const struct op *const *o = op_list(); *o; o++) {
+        char arguments[256];
+        snprintf(
+            arguments, sizeof arguments,
+            "perf op %s --batch 2 --length 3 --blocks 4 --m 2 --dim 8 --vocab 5 --threads 1 --seconds 0.001 --json",
+            (*o)->name);
+        expect_status(run(arguments), 0, arguments);
+        char *text = strdup(out), *state = NULL;
+        int n = 0;
+        for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+            json_t *object = parse_line(line);
+            if (!json_object_get(object, "skipped")) {
+                ck_assert(number(object, "best_ms") > 0 && number(object, "floor_ms") >= 0);
+                ck_assert(number(object, "best_ms") <= number(object, "median_ms"));
+                n++;
+            }
+            json_decref(object);
+        }
+        free(text);
+        ck_assert_msg(n > 0, "lrnn %s measured nothing", arguments);
+    }
+}
+END_TEST
+
+/* A line for each length and kernel, then one for each pair, whose verdict is that of the times printed. */
+START_TEST(perf_crossover_says_which_kernel_is_faster) {
+    const char *arguments =
+        "perf crossover scan_delta --batch 1 --heads 1 --dk 4 --dv 4 --from 1 --to 4 --seconds 0.001 "
+        "--json";
+    expect_status(run(arguments), 0, arguments);
+    char *state = NULL;
+    double best[3][2];
+    for (int i = 0; i < 8; i++) {
+        json_t *object = parse_line(strtok_r(i ? NULL : out, "\n", &state));
+        int a = i % 2, from = -1;
+        ck_assert_str_eq(json_string_value(json_object_get(object, "kernel")),
+                         a ? "scan_delta_cpu" : "scan_delta_chunk");
+        if (i < 6) {
+            ck_assert_int_eq(whole(object, "length"), 1 << i / 2);
+            best[i / 2][a] = number(object, "best_ms");
+            ck_assert(best[i / 2][a] > 0 && number(object, "median_ms") >= best[i / 2][a]);
+            ck_assert_int_eq(json_is_true(json_object_get(object, "taken")), a); /* far too small for chunks */
+        } else {
+            for (int at = 2; at >= 0 && best[at][1 - a] > 1.05 * best[at][a]; at--) from = at;
+            const json_t *said = json_object_get(object, "faster_from");
+            ck_assert_int_eq(json_is_null(said) ? -1 : json_integer_value(said), from < 0 ? -1 : 1 << from);
+        }
+        json_decref(object);
+    }
+    ck_assert_ptr_null(strtok_r(NULL, "\n", &state));
+}
+END_TEST
+
+START_TEST(perf_crossover_prints_a_table) {
+    const char *arguments = "perf crossover scan_outer --batch 1 --heads 1 --dk 2 --dv 2 --to 8 --seconds 0.001";
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "scan_outer batch=1 length=4 heads=1 dk=2 dv=2 and longer", arguments);
+    expect_text(out, "\n         8 ", arguments);
+    expect_text(out, "scan_outer_cpu is ", arguments);
+    expect_text(out, "scan_outer_chunk is ", arguments);
+}
+END_TEST
+
+START_TEST(perf_step_counts_matmul_parameters) {
+    const char *arguments = "perf step bdlru:m=2,blocks=4 --dim 8 --layers 2 --mlp none --batch 4 --length 5 --vocab 6 "
+                            "--threads 1 --steps 2 --json";
+    expect_status(run(arguments), 0, arguments);
+    json_t *object = parse_line(out);
+    int64_t layer = 4 * 2 * 3 * 8 + 4 * 2 * 8 + 8 * 4 * 2; /* gates, v, out */
+    ck_assert_int_eq(whole(object, "matmul_params"), 2 * layer + 6 * 8);
+    ck_assert_int_eq(whole(object, "params"), 2 * (layer + 4 * 2 * 3 + 8) + 8 + 6 * 8 + (6 * 8 + 6));
+    ck_assert(number(object, "step_ms_best") > 0 && number(object, "step_ms_best") <= number(object, "step_ms_med"));
+    ck_assert(number(object, "planned_bytes") > 0 && number(object, "gemm_gflop_per_s") > 0);
+    double floor_ms = 6.0 * (double)(2 * layer + 6 * 8) * 20 / number(object, "gemm_gflop_per_s") / 1e6;
+    ck_assert_double_eq_tol(number(object, "floor_ms"), floor_ms, 1e-3 * floor_ms);
+    json_decref(object);
+}
+END_TEST
+
+START_TEST(perf_data_prints_a_rate) {
+    const char *arguments = "perf data s3 --seconds 0.05 --json";
+    expect_status(run(arguments), 0, arguments);
+    json_t *object = parse_line(out);
+    ck_assert(number(object, "tok_per_s_med") > 0 &&
+              number(object, "tok_per_s_best") >= number(object, "tok_per_s_med"));
+    json_decref(object);
+}
+END_TEST
+
+START_TEST(perf_layers_has_a_row_for_every_mixer) {
+    const char *arguments = "perf layers --dim 16 --batch 1 --seconds 0";
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "# Speed of the mixers", arguments);
+    for (const struct model *const *m = model_list(); *m; m++) {
+        char row[80];
+        double speed[3];
+        snprintf(row, sizeof row, "| %s | ", (*m)->name);
+        const char *line = strstr(out, row);
+        ck_assert_msg((line != NULL) == !(*m)->hidden, "%s: %s", row, out);
+        if (!line) continue;
+        int n = sscanf(line + strlen(row), "%*d | %lfk | %lfk | %lfk |", speed, speed + 1, speed + 2);
+        ck_assert_msg(n == 3 && speed[0] > 0 && speed[1] > 0 && speed[2] > 0, "%s", line);
+    }
+}
+END_TEST
+
+Suite *check_perf(void);
+Suite *check_perf(void) {
+    Suite *s = suite_create("perf");
+    TCase *t = tcase_create("perf");
+    tcase_add_checked_fixture(t, program_begin, program_end);
+    tcase_add_test(t, perf_op_prints_time_floor_and_ratio);
+    tcase_add_test(t, perf_op_knows_every_op);
+    tcase_add_test(t, perf_step_counts_matmul_parameters);
+    tcase_add_test(t, perf_crossover_says_which_kernel_is_faster);
+    tcase_add_test(t, perf_crossover_prints_a_table);
+    tcase_add_test(t, perf_data_prints_a_rate);
+    tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
+    suite_add_tcase(s, t);
+    return s;
+}

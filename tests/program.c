@@ -1,0 +1,81 @@
+/* program.c - see program.h. */
+#include "tests/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/testing.h"
+
+char *out, *err;
+char program_folder[SCRATCH_BYTES];
+
+void free_output(void) {
+    free(out);
+    free(err);
+    out = err = NULL;
+}
+
+static char *read_output(const char *folder, const char *name) {
+    char path[4096];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return slurp(path, &size);
+}
+
+int run_program(const char *folder, const char *program, const char *arguments) {
+    char command[4096];
+    int n = snprintf(command, sizeof command, "%s %s >%s/out 2>%s/err </dev/null", program, arguments, folder, folder);
+    ck_assert_int_lt(n, (int)sizeof command);
+    int status = system(command);
+    free_output();
+    out = read_output(folder, "out");
+    err = read_output(folder, "err");
+    ck_assert_msg(WIFEXITED(status), "%s: ended by a signal\n%s", command, err);
+    return WEXITSTATUS(status);
+}
+
+void program_begin(void) {
+    scratch_make(program_folder);
+}
+
+void program_end(void) {
+    free_output();
+    scratch_remove(program_folder);
+}
+
+const char *named_program(const char *variable, const char *fallback) {
+    const char *path = getenv(variable);
+    return path ? path : fallback;
+}
+
+int run(const char *arguments) {
+    return run_program(program_folder, named_program("LRNN", "./lrnn"), arguments);
+}
+
+void expect_status(int got, int want, const char *arguments) {
+    ck_assert_msg(got == want, "lrnn %s: exit status %d, expected %d\n%.1500s%.1500s", arguments, got, want, out, err);
+}
+
+void expect_text(const char *text, const char *wanted, const char *arguments) {
+    ck_assert_msg(strstr(text, wanted) != NULL, "lrnn %s: expected \"%s\" in\n%.2000s", arguments, wanted, text);
+}
+
+json_t *parse_line(const char *line) {
+    json_error_t e;
+    json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &e);
+    ck_assert_msg(json_is_object(object), "%s: %s", e.text, line);
+    return object;
+}
+
+int64_t whole(const json_t *object, const char *key) {
+    json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_integer(value), "no whole number '%s'", key);
+    return json_integer_value(value);
+}
+
+double number(const json_t *object, const char *key) {
+    json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_number(value), "no number '%s'", key);
+    return json_number_value(value);
+}

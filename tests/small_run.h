@@ -1,0 +1,13 @@
+/* small_run.h - a run that takes a blink, for tests of the trainer and of what it leaves. */
+#ifndef LRNN_TESTS_SMALL_RUN_H
+#define LRNN_TESTS_SMALL_RUN_H
+
+#include "harness/config.h"
+
+#define SMALL_TASK "s3:n_train=300,n_val=50,n_test=60,length=8"
+
+/* 3 steps an epoch (the last of 44 rows), 30 steps, validation every 5; with one more flag, or NULL. */
+struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value);
+void small_run_free(struct setup *s);
+
+#endif
