@@ -26,7 +26,9 @@ static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
     {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
-     "of training in all: the longest run goes first, the rest shares what is left; auto or 0 = the profile's",
+     "of training in all: the longest run goes first, the rest shares what is left; auto = the profile's, or none "
+     "where "
+     "--epochs, --steps or --budget say how long a run is",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
      0},
@@ -123,8 +125,14 @@ static double run_flops(const struct setup *s) {
     return flops * (double)s->steps;
 }
 
+/* A profile's limit stands for the length of its runs: who says another length does not want it. */
 static double bench_limit(const struct bench *b) {
-    return b->flags.limit > 0 ? b->flags.limit : b->profile->limit_s;
+    static const char *const lengths[] = {"epochs", "steps", "budget"};
+    if (b->flags.limit > 0) return b->flags.limit;
+    for (int i = 0; i < b->args.n_given; i++)
+        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
+            if (!strcmp(b->args.given_name[i], lengths[j])) return 0;
+    return b->profile->limit_s;
 }
 
 /* The limit of the whole bench is a budget of each run, and thereby part of what the run is: a record that the limit ended
