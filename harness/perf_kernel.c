@@ -25,7 +25,6 @@ static void fill_gradient(struct graph *g) {
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct perf_shape *shape, const char **why, struct error *e) {
     struct graph_options options = {.training = true,
-                                    .device = kernel ? kernel->device : DEVICE_CPU,
                                     .kernel = kernel ? kernel->name : NULL,
                                     .kernels = kernel_list()};
     *why = NULL;

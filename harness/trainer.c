@@ -7,7 +7,7 @@
 
 static struct graph_options graph_options_of(const struct setup *s, bool training) {
     return (struct graph_options){
-        .training = training, .device = DEVICE_CPU, .kernel = s->config.kernel, .kernels = kernel_list()};
+        .training = training, .kernel = s->config.kernel, .kernels = kernel_list()};
 }
 
 static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
@@ -47,7 +47,7 @@ static struct tensor *borrowed(struct graph *g, const char *name, real *data, in
 }
 
 static enum status build_update(struct trainer *t, struct error *e) {
-    struct graph_options options = {.device = DEVICE_CPU, .kernels = kernel_list()};
+    struct graph_options options = {.kernels = kernel_list()};
     const struct config *c = &t->setup->config;
     struct graph *g = &t->update;
     struct params *p = &t->params;
@@ -189,7 +189,7 @@ const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
             !all_finite(t->params.value + t->params.list[i].offset, t->params.list[i].count))
             return t->params.list[i].name;
     fill_step(t, step);
-    struct exec x = {.device = DEVICE_CPU, .training = true, .state = &t->state};
+    struct exec x = {.training = true, .state = &t->state};
     for (int i = 0; i < t->train.n_calls; i++) {
         struct call *c = &t->train.calls[i];
         c->kernel->forward(c, &x);
