@@ -64,7 +64,8 @@ endif
 # clang warns of each `omp simd` loop that it leaves scalar: those around libm in the double build.
 WARN  := -Wall -Wextra -Wpedantic -Wshadow $(if $(clang),-Wno-pass-failed) $(if $(filter 1,$(WERROR)),-Werror)
 FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
-         $(if $(f64),-DLRNN_DOUBLE) $(if $(cuda_mode),-DLRNN_CUDA) $(CFLAGS)
+         $(if $(f64),-DLRNN_DOUBLE) $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST) \
+         $(CFLAGS)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(LDFLAGS)
 LIBS   := -lopenblas -ljansson -lxxhash -lm
@@ -72,8 +73,8 @@ LIBS   := -lopenblas -ljansson -lxxhash -lm
 # Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda_host.h in front. -fmad=false as
 # -ffp-contract=off above.
 CXX_HOST := $(if $(clang),clang++,g++)
-WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas $(if $(filter 1,$(WERROR)),-Werror)
-CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) -DLRNN_CUDA_HOST
+WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
+CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS))
 NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler -Wall,-Wextra
 NVCC_ARCH = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))

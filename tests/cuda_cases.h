@@ -1,0 +1,7 @@
+/* cuda_cases.h - how many cases the CUDA suites have in this build. */
+#ifndef LRNN_TESTS_CUDA_CASES_H
+#define LRNN_TESTS_CUDA_CASES_H
+
+int cuda_cases(void); /* check_cuda.c */
+
+#endif
