@@ -77,8 +77,7 @@ static enum status read_shape(struct check *c, struct error *e) {
 /* --- building ----------------------------------------------------------------------------------------------------- */
 
 static enum status build(struct check *c, struct error *e) {
-    struct graph_options options = {
-        .training = true, .kernel = c->kernel, .kernels = kernel_list()};
+    struct graph_options options = {.training = true, .kernel = c->kernel, .kernels = kernel_list()};
     struct error inner = {ST_OK, ""};
     if (c->choice.model->check(c->choice.inst, &c->dims, &inner) != ST_OK)
         return fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
