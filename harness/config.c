@@ -162,8 +162,8 @@ static void append_options(char *buffer, const char *prefix, const struct option
                            unsigned skip) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
-        if (o->flags & skip) continue;
         option_format_value(o, object, value, sizeof value);
+        if (option_left_out(o, value, skip)) continue;
         append(buffer, CONFIG_TEXT, "%s%s=%s\n", prefix, o->name, value);
     }
 }
@@ -172,9 +172,9 @@ static void append_options(char *buffer, const char *prefix, const struct option
 static void describe(const struct setup *s, const struct model_choice *model, char text[CONFIG_TEXT], unsigned skip) {
     text[0] = 0;
     append(text, CONFIG_TEXT, "task=%s\n", s->task.task->name);
-    append_options(text, "task.", s->task.task->options, s->task.inst, 0);
+    append_options(text, "task.", s->task.task->options, s->task.inst, skip & OPT_LATER);
     append(text, CONFIG_TEXT, "model=%s\n", model->model->name);
-    append_options(text, "model.", model->model->options, model->inst, 0);
+    append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER);
     append_options(text, "", backbone_options, &s->config, skip);
     append_options(text, "", config_options, &s->config, skip);
 }
@@ -182,7 +182,7 @@ static void describe(const struct setup *s, const struct model_choice *model, ch
 /* The identity of the run, and of its cell: the same with the seed left out. */
 static void identify(struct setup *s) {
     describe(s, &s->parsed, s->config_text, OPT_PLACE);
-    describe(s, &s->model, s->identity, OPT_RUNTIME);
+    describe(s, &s->model, s->identity, OPT_RUNTIME | OPT_LATER);
     append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=cpu\ndtype=%s\nnumerics=%s\n",
            s->task.task->version, REAL_NAME, NUMERICS_VERSION);
     record_hash(s->identity, s->run_id);
