@@ -44,6 +44,8 @@ const struct option config_options[] = {
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
      OPT_RUNTIME},
+    {"ahead", OPT_BOOL, AT(ahead), "yes", 0, 0, NULL, "a thread makes the next training batch during a step",
+     OPT_RUNTIME},
     {"keep-weights", OPT_BOOL, AT(keep_weights), "yes", 0, 0, NULL,
      "keep the best weights in OUT/weights, for `lrnn export`", OPT_RUNTIME},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
@@ -244,6 +246,12 @@ static enum status fit_lengths(struct setup *s, struct error *e) {
                     "%s has parameters for its tree, so all splits must have one length, but %s trains at %" PRId64
                     " and tests at %" PRId64,
                     s->parsed.model->name, s->task.name, shape->T, task_length(shape, SPLIT_TEST));
+    if (s->parsed.model->nodes && shape->T_extra)
+        return fail(
+            e, ST_USAGE,
+            "%s has parameters for its tree, so all strings must have one length, but %s trains on lengths %" PRId64
+            " and %" PRId64 "; use extra_length=0",
+            s->parsed.model->name, s->task.name, shape->T, shape->T_extra);
     for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
         struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
         s->model = s->parsed;
@@ -256,6 +264,11 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     const struct task_shape *t = &s->task.shape;
     enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
     return (struct net_shape){s->config.batch, task_length(t, split), t->vocab_in, t->vocab_out, readout};
+}
+
+int64_t setup_extra_batch(const struct setup *s) {
+    if (!s->task.shape.T_extra) return 0;
+    return s->config.batch > 10 ? s->config.batch / 10 : 1;
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) {
