@@ -263,13 +263,18 @@ int option_format_value(const struct option *o, const void *object, char *buffer
     return 0;
 }
 
+bool option_left_out(const struct option *option, const char *value, unsigned skip_flags) {
+    if (option->flags & skip_flags & ~(unsigned)OPT_LATER) return true;
+    return (option->flags & skip_flags & OPT_LATER) && !strcmp(value, option->value);
+}
+
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
                    char *buffer, size_t size) {
     int total = 0;
     for (const struct option *o = table; o->name; o++) {
-        if (o->flags & skip_flags) continue;
         char value[OPTION_TEXT + 1];
         option_format_value(o, object, value, sizeof value);
+        if (option_left_out(o, value, skip_flags)) continue;
         size_t room = (size_t)total < size ? size - (size_t)total : 0;
         total += snprintf(room ? buffer + total : NULL, room, "%s%s=%s", total ? separator : "", o->name, value);
     }

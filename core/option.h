@@ -26,9 +26,12 @@ enum option_type {
 };
 
 enum option_flag {
-    OPT_AXIS = 1,   /* a difficulty axis of a task: profiles and sweeps may vary it */
-    OPT_AUTO = 2,   /* 0 stands for "derived from the sizes"; printed as auto */
-    OPT_PLACE = 8,  /* names a place on this machine: left out of stored configurations as well */
+    OPT_AXIS = 1, /* a difficulty axis of a task: profiles and sweeps may vary it */
+    OPT_AUTO = 2, /* 0 stands for "derived from the sizes"; printed as auto */
+    OPT_LATER =
+        16,        /* came after runs were recorded: left out of a run's identity while at its default, which is written
+                       in canonical form, so that those runs keep their identity */
+    OPT_PLACE = 8, /* names a place on this machine: left out of stored configurations as well */
     OPT_RUNTIME = 4 /* does not change results (threads, output folder): left out of the run's identity */
 };
 
@@ -57,9 +60,12 @@ enum status options_parse(const struct option *table, void *object, const char *
                           const char *separators, struct error *e);
 
 /* Writes "name=value<separator>name=value" of all fields, in table order, canonical form (shortest text that reads
- * back the same), skipping entries with any of `skip_flags`. Returns the length it wants, as snprintf. */
+ * back the same), leaving out what option_left_out says. Returns the length it wants, as snprintf. */
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
                    char *buffer, size_t size);
+
+/* Whether an entry of that value is left out: its flags are among skip_flags; of OPT_LATER, and the value is its default. */
+bool option_left_out(const struct option *option, const char *value, unsigned skip_flags);
 
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);

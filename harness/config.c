@@ -44,6 +44,8 @@ const struct option config_options[] = {
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
      OPT_RUNTIME},
+    {"ahead", OPT_BOOL, AT(ahead), "yes", 0, 0, NULL, "a thread makes the next training batch during a step",
+     OPT_RUNTIME},
     {"keep-weights", OPT_BOOL, AT(keep_weights), "yes", 0, 0, NULL,
      "keep the best weights in OUT/weights, for `lrnn export`", OPT_RUNTIME},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
@@ -162,8 +164,8 @@ static void append_options(char *buffer, const char *prefix, const struct option
                            unsigned skip) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
-        if (o->flags & skip) continue;
         option_format_value(o, object, value, sizeof value);
+        if (option_left_out(o, value, skip)) continue;
         append(buffer, CONFIG_TEXT, "%s%s=%s\n", prefix, o->name, value);
     }
 }
@@ -172,9 +174,9 @@ static void append_options(char *buffer, const char *prefix, const struct option
 static void describe(const struct setup *s, const struct model_choice *model, char text[CONFIG_TEXT], unsigned skip) {
     text[0] = 0;
     append(text, CONFIG_TEXT, "task=%s\n", s->task.task->name);
-    append_options(text, "task.", s->task.task->options, s->task.inst, 0);
+    append_options(text, "task.", s->task.task->options, s->task.inst, skip & OPT_LATER);
     append(text, CONFIG_TEXT, "model=%s\n", model->model->name);
-    append_options(text, "model.", model->model->options, model->inst, 0);
+    append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER);
     append_options(text, "", backbone_options, &s->config, skip);
     append_options(text, "", config_options, &s->config, skip);
 }
@@ -182,7 +184,7 @@ static void describe(const struct setup *s, const struct model_choice *model, ch
 /* The identity of the run, and of its cell: the same with the seed left out. */
 static void identify(struct setup *s) {
     describe(s, &s->parsed, s->config_text, OPT_PLACE);
-    describe(s, &s->model, s->identity, OPT_RUNTIME);
+    describe(s, &s->model, s->identity, OPT_RUNTIME | OPT_LATER);
     append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=cpu\ndtype=%s\nnumerics=%s\n",
            s->task.task->version, REAL_NAME, NUMERICS_VERSION);
     record_hash(s->identity, s->run_id);
@@ -244,6 +246,12 @@ static enum status fit_lengths(struct setup *s, struct error *e) {
                     "%s has parameters for its tree, so all splits must have one length, but %s trains at %" PRId64
                     " and tests at %" PRId64,
                     s->parsed.model->name, s->task.name, shape->T, task_length(shape, SPLIT_TEST));
+    if (s->parsed.model->nodes && shape->T_extra)
+        return fail(
+            e, ST_USAGE,
+            "%s has parameters for its tree, so all strings must have one length, but %s trains on lengths %" PRId64
+            " and %" PRId64 "; use extra_length=0",
+            s->parsed.model->name, s->task.name, shape->T, shape->T_extra);
     for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
         struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
         s->model = s->parsed;
@@ -256,6 +264,11 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     const struct task_shape *t = &s->task.shape;
     enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
     return (struct net_shape){s->config.batch, task_length(t, split), t->vocab_in, t->vocab_out, readout};
+}
+
+int64_t setup_extra_batch(const struct setup *s) {
+    if (!s->task.shape.T_extra) return 0;
+    return s->config.batch > 10 ? s->config.batch / 10 : 1;
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) {

@@ -19,7 +19,7 @@ struct config {
     int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
     int schedule, precision;
-    bool allow_non_causal, keep_weights, quiet, json, no_color;
+    bool allow_non_causal, keep_weights, ahead, quiet, json, no_color;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
 };
 
@@ -64,6 +64,9 @@ void model_short_label(const struct model_choice *choice, char *buffer, size_t s
 
 /* What the task asks of the net in a split. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);
+
+/* Sequences of the strings of another length that each training step takes besides; 0 if the task has none. */
+int64_t setup_extra_batch(const struct setup *s);
 
 struct schedule setup_schedule(const struct setup *s);
 

@@ -121,7 +121,7 @@ static const struct profile profiles[] = {
     {.suite = "regular",
      .name = "quick",
      .models = REGULAR_MODELS,
-     .model_options = "",
+     .model_options = "penalty=0.001",
      .task_options = "n_val=1024,n_test=4096",
      .flags = "backbone=slice-paper layers=2 dim=64 steps=4000 eval-every=500 batch=64 schedule=cosine warmup=400 "
               "lr-min=1e-5 decay=0.01 dropout=0.01 stop-at=0.9995",
@@ -131,7 +131,7 @@ static const struct profile profiles[] = {
     {.suite = "regular",
      .name = "paper",
      .models = REGULAR_MODELS,
-     .model_options = "",
+     .model_options = "penalty=0.001",
      .task_options = "",
      .flags = "backbone=slice-paper layers=2 steps=100001 eval-every=5000 batch=256 schedule=cosine warmup=10000 "
               "lr-min=1e-5 decay=0.01 dropout=0.01 stop-at=0.9995",

@@ -84,7 +84,7 @@ static const struct field run_fields[] = {
     REAL(wall_s, "s", "whole run, monotonic"),
     REAL(train_s, "s", "training steps"),
     REAL(eval_s, "s", "evaluation"),
-    REAL(data_s, "s", "making batches"),
+    REAL(data_s, "s", "training steps waiting for batches"),
     REAL(step_ms_med, "ms", "a training step, median"),
     REAL(step_ms_mad, "ms", "median absolute deviation"),
     REAL(step_ms_p95, "ms", "95th percentile"),

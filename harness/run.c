@@ -242,7 +242,7 @@ static int64_t model_size(const struct setup *s, const char *name, const char *o
 /* Names the examples of all splits: task, its options and version, data seed. */
 static void hash_split(const struct setup *s, char hex[RUN_ID_HEX]) {
     char text[CONFIG_TEXT], options[CONFIG_TEXT - 256];
-    options_format(s->task.task->options, s->task.inst, ",", 0, options, sizeof options);
+    options_format(s->task.task->options, s->task.inst, ",", OPT_LATER, options, sizeof options);
     snprintf(text, sizeof text, "%s:%s;version=%d;seed=%" PRId64, s->task.task->name, options, s->task.task->version,
              s->config.seed);
     record_hash(text, hex);

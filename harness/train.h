@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "harness/config.h"
+#include "harness/feeder.h"
 #include "harness/metrics.h"
 
 /* A net with its optimiser and its data, stepping. Deterministic: what step s does is a function of the setup, the
@@ -14,6 +15,8 @@ struct trainer {
     struct params params;
     struct graph train, eval, update;
     struct net train_net, eval_net;
+    struct net extra_net; /* the training batch of another length, in the graph `train`, if the task has one */
+    struct feeder feeder; /* of training batches */
     struct step_state state;
     struct metrics metrics;
     int32_t *lengths;  /* of the sequences of the batch that was filled last, [batch] */
@@ -21,7 +24,7 @@ struct trainer {
     real *best;        /* copy of params.value at best_step */
     int64_t best_step; /* -1 = none yet */
     struct scores best_val;
-    double data_s, step_s, eval_s; /* seconds spent */
+    double data_s, step_s, eval_s; /* seconds spent: waiting for training batches, stepping, evaluating */
 };
 
 /* Builds and initialises everything; the first step has not run. Errors: sizes that do not fit, memory. */

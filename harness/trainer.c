@@ -10,13 +10,28 @@ static struct graph_options graph_options_of(const struct setup *s, bool trainin
         .training = training, .kernel = s->config.kernel, .kernels = kernel_list()};
 }
 
+/* A second net on the same parameters for the strings of another length: the root becomes the sum of both losses. What is
+ * recorded as the loss stays that of the main batch. */
+static enum status build_extra(struct trainer *t, struct graph *g, struct error *e) {
+    const struct setup *s = t->setup;
+    struct net_shape net_shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct model_choice choice = s->parsed;
+    struct tensor *main_root = g->root;
+    net_shape.B = setup_extra_batch(s);
+    net_shape.T = s->task.shape.T_extra;
+    TRY(net_build(&t->extra_net, g, &s->config.net, &choice, &net_shape, e));
+    graph_set_root(g, add(g, main_root, t->extra_net.loss));
+    return ST_OK;
+}
+
 static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
     const struct setup *s = t->setup;
     struct graph_options options = graph_options_of(s, training);
     struct net_shape net_shape = setup_net_shape(s, training ? SPLIT_TRAIN : SPLIT_VAL);
     struct model_choice choice = s->parsed;
     TRY(graph_create(g, &options, &t->params, e));
-    return net_build(net, g, &s->config.net, &choice, &net_shape, e);
+    TRY(net_build(net, g, &s->config.net, &choice, &net_shape, e));
+    return training && setup_extra_batch(s) ? build_extra(t, g, e) : ST_OK;
 }
 
 /* Runs of neighbouring parameters with the same decay; padding between them is harmless zeros. */
@@ -89,7 +104,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(graph_plan(&t->eval, e));
     TRY(build_update(t, e));
     params_init(&t->params, (uint64_t)setup->config.seed);
-    return ST_OK;
+    return feeder_start(&t->feeder, setup, e);
 }
 
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
@@ -103,6 +118,7 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
 }
 
 void trainer_free(struct trainer *t) {
+    feeder_stop(&t->feeder);
     graph_free(&t->train);
     graph_free(&t->eval);
     graph_free(&t->update);
@@ -112,37 +128,31 @@ void trainer_free(struct trainer *t) {
 
 /* --- data ------------------------------------------------------------------------------------------------------------- */
 
-/* Examples order(first..first+B) of a split into the net's inputs; rows past the end are filled with ignored targets.
- * Returns the rows in use. */
-static int64_t fill_batch(struct trainer *t, const struct net *net, enum split split, int64_t first, int64_t epoch) {
-    const struct setup *s = t->setup;
-    const struct task_shape *shape = &s->task.shape;
-    int64_t B = s->config.batch, T = task_length(shape, split), labels = task_targets(shape, split);
-    int64_t n = shape->examples[split], rows = n - first < B ? n - first : B;
-    int32_t *tokens = tensor_i32(net->tokens), *targets = tensor_i32(net->targets);
-#pragma omp parallel for schedule(static) if (B * T > 16384)
-    for (int64_t b = 0; b < B; b++) {
-        struct example x = {.tokens = tokens + b * T, .targets = targets + b * labels};
-        for (int64_t i = 0; i < labels; i++) x.targets[i] = IGNORED;
-        if (b >= rows) {
-            memset(x.tokens, 0, (size_t)T * sizeof *x.tokens);
-            t->lengths[b] = 0;
-            continue;
-        }
-        uint64_t index = (uint64_t)(first + b);
-        if (split == SPLIT_TRAIN)
-            index = permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, index, (uint64_t)n);
-        s->task.task->fill(s->task.inst, split, (int64_t)index, &x);
-        t->lengths[b] = x.length;
-    }
-    if (net->lengths) memcpy(net->lengths->data, t->lengths, (size_t)B * sizeof *t->lengths);
-    return rows;
+/* A batch into the inputs of a net. */
+static void put_batch(const struct net *net, const struct batch *b) {
+    memcpy(net->tokens->data, b->tokens, (size_t)(b->B * b->T) * sizeof *b->tokens);
+    memcpy(net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
+    if (net->lengths) memcpy(net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
 }
 
-/* The batch of a step: epoch by epoch, each in its own order, the last partial batch kept. */
 static void fill_step(struct trainer *t, int64_t step) {
-    int64_t epoch = step / t->setup->steps_per_epoch, within = step % t->setup->steps_per_epoch;
-    fill_batch(t, &t->train_net, SPLIT_TRAIN, within * t->setup->config.batch, epoch);
+    const struct step_batches *b = feeder_take(&t->feeder, step);
+    put_batch(&t->train_net, &b->main);
+    if (b->extra.B) put_batch(&t->extra_net, &b->extra);
+}
+
+/* Examples first .. first+B of a split into the evaluation net; returns the rows in use. */
+static int64_t fill_evaluation(struct trainer *t, enum split split, int64_t first) {
+    const struct task_shape *shape = &t->setup->task.shape;
+    struct batch b = {.B = t->setup->config.batch,
+                      .T = task_length(shape, split),
+                      .labels = task_targets(shape, split),
+                      .tokens = tensor_i32(t->eval_net.tokens),
+                      .targets = tensor_i32(t->eval_net.targets),
+                      .lengths = t->lengths};
+    int64_t rows = batch_fill(t->setup, split, first, 0, true, &b);
+    if (t->eval_net.lengths) memcpy(t->eval_net.lengths->data, t->lengths, (size_t)b.B * sizeof *t->lengths);
+    return rows;
 }
 
 void trainer_step(struct trainer *t) {
@@ -162,7 +172,7 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
     int64_t B = t->setup->config.batch, labels = task_targets(shape, split), n = shape->examples[split];
     metrics_reset(&t->metrics);
     for (int64_t first = 0; first < n; first += B) {
-        int64_t rows = fill_batch(t, &t->eval_net, split, first, 0);
+        int64_t rows = fill_evaluation(t, split, first);
         graph_forward(&t->eval, &t->state);
         metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), t->lengths, rows,
                     labels, (double)tensor_real(t->eval_net.loss)[0]);

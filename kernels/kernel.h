@@ -119,6 +119,9 @@ struct tensor *dropout(struct graph *g, struct tensor *x, double p);
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions);
 
+/* y [1] = sqrt(sum x^2 + sum z^2) of whole tensors; z may be NULL. The gradient is 0 where y is 0. */
+struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z);
+
 /* --- columns -------------------------------------------------------------------------------------------------------- */
 
 /* Cuts x (rows, sum of widths) into `parts` <= OP_MAX_OUT tensors of neighbouring columns, widths[i] wide; leading axes

@@ -168,6 +168,23 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
     return x;
 }
 
+/* loss + the terms of all mixers. */
+static struct tensor *with_loss_terms(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                                      struct tensor *loss) {
+    static const char *const ways[] = {"mixer", "mixer_back"};
+    if (!g->options.training || !choice->model->loss_term) return loss;
+    for (int64_t i = 0; i < b->layers; i++)
+        for (int way = 0; way < 1 + (b->bidirectional && choice->model->causal); way++) {
+            char name[56];
+            snprintf(name, sizeof name, "layers.%" PRId64 ".%s", i, ways[way]);
+            graph_scope_push(g, name);
+            struct tensor *term = choice->model->loss_term(choice->inst, g);
+            graph_scope_pop(g);
+            if (term) loss = add(g, loss, term);
+        }
+    return loss;
+}
+
 /* (B,nodes,D) -> (B,n,D), rows from `from` on. */
 static struct tensor *some_rows(struct graph *g, struct tensor *x, int64_t from, int64_t n) {
     if (!x) return NULL;
@@ -255,6 +272,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     net->logits = affine(g, "head", x, shape->vocab_out, init);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);
-    graph_set_root(g, net->loss);
+    graph_keep(g, net->loss);
+    graph_set_root(g, with_loss_terms(g, b, choice, net->loss));
     return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
 }

@@ -24,6 +24,9 @@ struct model {
     /* Records the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
      * names with initialisers. Computes nothing. */
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
+    /* Or NULL. Records the mixer's own term of the training loss, [1], and returns it, or NULL if the options ask for none.
+     * Called in training graphs, under the scope in which `build` has declared the parameters. */
+    struct tensor *(*loss_term)(const void *inst, struct graph *g);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
     /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of T
@@ -91,9 +94,10 @@ struct net {
     struct tensor *tokens; /* (B,T) ids, filled by the caller */
     struct tensor
         *lengths; /* (B) tokens in use of each sequence, filled by the caller; NULL where nothing asks for it */
-    struct tensor *targets;     /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
-    struct tensor *logits;      /* as targets, with an axis V */
-    struct tensor *loss;        /* [1]; the root */
+    struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
+    struct tensor *logits;  /* as targets, with an axis V */
+    struct tensor *loss;    /* [1], the task's: the mean over scored positions. The root of the graph, but in training
+                                   the root is its sum with the mixers' loss terms */
     struct tensor *predictions; /* ids, as targets */
 };
 

@@ -17,7 +17,7 @@ enum structure { DIAGONAL, BLOCK, DENSE, DPLR, HADAMARD, SPARSE, DIAGONAL_DENSE 
 struct slice {
     int structure;
     int64_t block, rank;
-    double keep, dt, init_std;
+    double keep, dt, init_std, penalty;
 };
 
 static const struct option options[] = {
@@ -30,6 +30,8 @@ static const struct option options[] = {
     {"dt", OPT_REAL, offsetof(struct slice, dt), "0.025", 1e-9, 1e3, NULL, "length of a step", 0},
     {"init-std", OPT_REAL, offsetof(struct slice, init_std), "0.5", 0, 1e3, NULL,
      "standard deviation of initial values", 0},
+    {"penalty", OPT_REAL, offsetof(struct slice, penalty), "0", 0, 1e3, NULL,
+     "weight of each layer's Frobenius norm of A in the training loss; the paper's token tasks: 0.001", OPT_LATER},
     {0}};
 
 /* Columns of A, U and V together. */
@@ -162,6 +164,20 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return NULL;
 }
 
+/* penalty * ||A||_F: vf_A of the reference, so neither U nor V, and tanh not yet applied; both parts of diagonal-dense, of
+ * sparse what the mask keeps. */
+static struct tensor *loss_term(const void *inst, struct graph *g) {
+    const struct slice *o = inst;
+    if (o->penalty == 0) return NULL;
+    struct tensor *A = declared(g, "A"), *more = NULL;
+    if (o->structure == DIAGONAL_DENSE) {
+        A = declared(g, "A.diagonal");
+        more = declared(g, "A.dense");
+    } else if (o->structure == SPARSE)
+        A = mul(g, A, declared(g, "mask"));
+    return scale_by(g, frobenius(g, A, more), o->penalty);
+}
+
 static int64_t state_floats(const void *inst, const struct dims *d) {
     (void)inst;
     return d->D;
@@ -177,5 +193,6 @@ const struct model model_slice = {
     .slice_wrapper = "slice",
     .check = check,
     .build = build,
+    .loss_term = loss_term,
     .state_floats = state_floats,
 };

@@ -12,6 +12,9 @@ struct task_shape {
     int64_t T_eval;              /* in validation and test; 0: as in training */
     int64_t vocab_in, vocab_out; /* ids; vocab_in 0 = real-valued input of `channels` channels */
     int64_t channels;
+    int64_t T_extra;               /* length of the strings of which each training step takes a tenth as many besides,
+                                      the losses summed; 0: there are none */
+    int64_t extra_examples;        /* of that length */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool auto_encoder;             /* targets are decoded from one vector a sequence (MAD's compression) */
     bool needs_causal;             /* a target must not depend on later inputs */
@@ -41,6 +44,8 @@ struct task {
     /* Fills one example; pure, thread-safe. index < shape.examples[split]. For SPLIT_TRAIN the targets are those of the
      * loss, for the others the scored ones. */
     void (*fill)(const void *inst, enum split split, int64_t index, struct example *x);
+    /* Where shape.T_extra is set: the same for those strings. index < shape.extra_examples. */
+    void (*fill_extra)(const void *inst, int64_t index, struct example *x);
 };
 
 #define TASK_INST_BYTES 4096

@@ -17,11 +17,11 @@
 #define DIGIT_ROUNDS     8
 #define INDEX_LIMIT      (INT64_C(1) << 62) /* permute_index goes no further */
 
-enum split_rule { SPLIT_DISTINCT, SPLIT_80_20 };
+enum split_rule { SPLIT_DISTINCT, SPLIT_80_20, SPLIT_80_20_CAPPED };
 
 struct word_problem {
     char group[OPTION_TEXT];
-    int64_t length, n_train, n_val, n_test;
+    int64_t length, n_train, n_val, n_test, extra_length;
     int split;
 
     /* made by open */
@@ -30,6 +30,7 @@ struct word_problem {
     int64_t sequences;       /* min(g^length, INDEX_LIMIT) */
     int64_t examples[SPLIT_COUNT];
     uint64_t seed, key; /* of the training set; of the numbering of sequences (group and length alone) */
+    uint64_t group_key; /* the latter without the length */
 };
 
 static const struct option options[] = {
@@ -43,8 +44,14 @@ static const struct option options[] = {
      "validation sequences; they follow the test sequences in one fixed order, so n_test moves them", 0},
     {"n_test", OPT_INT, offsetof(struct word_problem, n_test), "2000", 1, 1e9, NULL,
      "test sequences, the same for every seed; not used with split=80-20", 0},
-    {"split", OPT_CHOICE, offsetof(struct word_problem, split), "distinct", 0, 0, "distinct 80-20",
-     "distinct: n_train for training, n_test apart; 80-20: n_train is cut into 80% training and 20% test", 0},
+    {"split", OPT_CHOICE, offsetof(struct word_problem, split), "distinct", 0, 0, "distinct 80-20 80-20-capped",
+     "distinct: n_train for training, n_test apart; 80-20: n_train is cut into 80% training and 20% test; "
+     "80-20-capped: "
+     "likewise all there are where they are fewer than n_train",
+     0},
+    {"extra_length", OPT_INT, offsetof(struct word_problem, extra_length), "0", 0, MAX_LENGTH, NULL,
+     "each training step learns from a tenth as many strings of this length besides, as SLiCE's A5; 0 = none",
+     OPT_LATER},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -53,6 +60,8 @@ static const struct task_alias aliases[] = {
     {"s4", "group=s4,n_train=50000", "all permutations of 4, 50k training sequences"},
     {"s5", "group=s5,n_train=100000", "all permutations of 5, 100k training sequences"},
     {"a5", "group=a5,n_train=100000", "even permutations of 5, 100k training sequences"},
+    {"a5-slice", "group=a5,length=20,n_train=1M,split=80-20-capped,extra_length=2",
+     "even permutations of 5 as SLiCE trains on them: up to a million strings, and those of length 2 in every step"},
     {"s3-250", "group=s3,n_train=250", "all permutations of 3, only 250 training sequences"},
     {"s4-3k", "group=s4,n_train=3000", "all permutations of 4, only 3k training sequences"},
     {NULL, NULL, NULL},
@@ -182,11 +191,20 @@ static void make_sequence(const struct word_problem *w, int64_t index, int32_t *
     }
 }
 
+/* Strings that are cut 80:20. */
+static int64_t pool_size(const struct word_problem *w) {
+    int64_t left = w->sequences - w->n_val;
+    return w->split == SPLIT_80_20_CAPPED && left < w->n_train ? left : w->n_train;
+}
+
 static enum status check_counts(const struct word_problem *w, struct error *e) {
     int64_t wanted = w->examples[SPLIT_TRAIN] + w->examples[SPLIT_VAL] + w->examples[SPLIT_TEST];
-    if (w->split == SPLIT_80_20 && w->n_train < 5)
-        return fail(e, ST_USAGE, "word-problem: split=80-20 needs n_train of at least 5, got %lld",
-                    (long long)w->n_train);
+    if (w->extra_length >= w->length)
+        return fail(e, ST_USAGE, "word-problem: extra_length=%lld must be below length=%lld",
+                    (long long)w->extra_length, (long long)w->length);
+    if (w->split != SPLIT_DISTINCT && pool_size(w) < 5)
+        return fail(e, ST_USAGE, "word-problem: split=80-20 needs n_train of at least 5, got %lld%s",
+                    (long long)pool_size(w), pool_size(w) < w->n_train ? ", which is all that n_val leaves" : "");
     if (wanted <= w->sequences) return ST_OK;
     char n_test[48] = " (80-20)";
     if (w->split == SPLIT_DISTINCT) snprintf(n_test, sizeof n_test, " n_test=%lld", (long long)w->n_test);
@@ -197,6 +215,14 @@ static enum status check_counts(const struct word_problem *w, struct error *e) {
                 (long long)w->n_train, (long long)w->n_val, n_test, (long long)wanted);
 }
 
+/* min(g^length, INDEX_LIMIT) */
+static int64_t count_sequences(int64_t order, int64_t length) {
+    int64_t n = 1;
+    for (int64_t t = 0; t < length; t++) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a group has an identity */
+        n = n <= INDEX_LIMIT / order ? n * order : INDEX_LIMIT;
+    return n;
+}
+
 static enum status word_problem_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     struct word_problem *w = inst;
     char family;
@@ -205,16 +231,14 @@ static enum status word_problem_open(void *inst, uint64_t seed, struct arena *ho
         return fail(e, ST_USAGE, "word-problem: unknown group '%s'; expected s1..s%d, a1..a%d or z1..z%d", w->group,
                     MAX_DEGREE, MAX_DEGREE, MAX_CYCLIC);
     TRY(make_group(w, family, number, host, e));
-    w->sequences = 1;
-    for (int64_t t = 0; t < w->length;
-         t++) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a group has an identity */
-        w->sequences = w->sequences <= INDEX_LIMIT / w->order ? w->sequences * w->order : INDEX_LIMIT;
-    int64_t test = w->split == SPLIT_80_20 ? w->n_train / 5 : w->n_test;
-    w->examples[SPLIT_TRAIN] = w->split == SPLIT_80_20 ? w->n_train - test : w->n_train;
+    w->sequences = count_sequences(w->order, w->length);
+    int64_t pool = pool_size(w), test = w->split == SPLIT_DISTINCT ? w->n_test : pool / 5;
+    w->examples[SPLIT_TRAIN] = w->split == SPLIT_DISTINCT ? w->n_train : pool - test;
     w->examples[SPLIT_VAL] = w->n_val;
     w->examples[SPLIT_TEST] = test;
     w->seed = seed;
-    w->key = (uint64_t)family << 48 | (uint64_t)number << 32 | (uint64_t)w->length;
+    w->group_key = (uint64_t)family << 48 | (uint64_t)number << 32;
+    w->key = w->group_key | (uint64_t)w->length;
     return check_counts(w, e);
 }
 
@@ -225,6 +249,8 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
     out->vocab_in = out->vocab_out = w->order;
     out->needs_causal = true;
     memcpy(out->examples, w->examples, sizeof out->examples);
+    out->T_extra = w->extra_length;
+    out->extra_examples = w->extra_length ? count_sequences(w->order, w->extra_length) : 0;
     out->chance = 1 / g;
     out->floor = (1 + (length - 1) / g) / length; /* copies y_0 = x_0 and guesses the rest */
     out->solved = 0.99;
@@ -241,12 +267,24 @@ static int64_t sequence_number(const struct word_problem *w, enum split split, i
            (int64_t)permute_index(w->seed, STREAM_DATA, 0, (uint64_t)index, (uint64_t)(w->sequences - held_out));
 }
 
-static void word_problem_fill(const void *inst, enum split split, int64_t index, struct example *x) {
-    const struct word_problem *w = inst;
-    make_sequence(w, sequence_number(w, split, index), x->tokens);
+static void fill_sequence(const struct word_problem *w, int64_t number, struct example *x) {
+    make_sequence(w, number, x->tokens);
     int32_t y = 0; /* identity */
     for (int64_t t = 0; t < w->length; t++) x->targets[t] = y = w->product[y * w->order + x->tokens[t]];
     x->length = (int32_t)w->length;
+}
+
+static void word_problem_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct word_problem *w = inst;
+    fill_sequence(w, sequence_number(w, split, index), x);
+}
+
+/* All strings of the other length, whichever of them a run may have been given to learn from. */
+static void word_problem_fill_extra(const void *inst, int64_t index, struct example *x) {
+    struct word_problem w = *(const struct word_problem *)inst;
+    w.length = w.extra_length;
+    w.key = w.group_key | (uint64_t)w.length;
+    fill_sequence(&w, index, x);
 }
 
 _Static_assert(sizeof(struct word_problem) <= TASK_INST_BYTES, "the instance must fit its slot");
@@ -262,4 +300,5 @@ const struct task task_word_problem = {
     .open = word_problem_open,
     .shape = word_problem_shape,
     .fill = word_problem_fill,
+    .fill_extra = word_problem_fill_extra,
 };

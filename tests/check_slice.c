@@ -59,6 +59,92 @@ static void expect_same_layers(const char *a_text, const char *b_text, int64_t D
     layer_close(&b);
 }
 
+/* Norm of a parameter, computed here. */
+static double norm_of(const struct params *p, const char *name, const char *mask) {
+    const struct param *of = params_find(p, name), *kept = mask ? params_find(p, mask) : NULL;
+    double sum = 0;
+    ck_assert_msg(of != NULL, "there is no parameter %s", name);
+    for (int64_t i = 0; i < of->count; i++) {
+        double x = p->value[of->offset + i] * (kept ? p->value[kept->offset + i] : 1);
+        sum += x * x;
+    }
+    return sqrt(sum);
+}
+
+static const struct trial_shape two_layers = {.B = 3, .T = 5, .V = 6, .D = 16, .layers = 2, .kind = BACKBONE_SLICE};
+
+START_TEST(the_loss_term_is_the_norm_of_the_transition_parameters_of_each_layer) {
+    struct trial t;
+    struct trial_shape shape = two_layers;
+    shape.model = "slice:structure=block,block=4,penalty=0.125";
+    trial_open(&t, &shape, 3);
+    trial_step(&t, 3);
+    trial_fill(&t, 3, 1);
+    graph_forward(&t.graph, &t.state);
+    double terms = norm_of(&t.params, "layers.0.mixer.A", NULL) + norm_of(&t.params, "layers.1.mixer.A", NULL);
+    double loss = tensor_real(t.net.loss)[0], all = tensor_real(t.graph.root)[0];
+    expect_near(all - loss, 0.125 * terms, 64 * REAL_EPSILON * all, "loss term");
+    ck_assert(t.graph.root != t.net.loss && terms > 1);
+    trial_close(&t);
+}
+END_TEST
+
+START_TEST(evaluation_and_no_penalty_leave_the_loss_alone) {
+    struct trial t;
+    struct trial_shape shape = two_layers;
+    shape.model = "slice:penalty=0.125";
+    shape.evaluation = true;
+    trial_open(&t, &shape, 3);
+    ck_assert(t.graph.root == t.net.loss);
+    trial_close(&t);
+    shape.model = "slice";
+    shape.evaluation = false;
+    trial_open(&t, &shape, 3);
+    ck_assert(t.graph.root == t.net.loss);
+    trial_close(&t);
+}
+END_TEST
+
+/* Every structure, both directions: the gradient of loss and terms against differences (double), and which tensors the terms
+ * are of. */
+START_TEST(every_structure_has_its_loss_term) {
+    static const struct {
+        const char *model, *norms[2], *mask;
+    } cases[] = {
+        {"slice:structure=diagonal,penalty=0.1", {"A"}, NULL},
+        {"slice:structure=block,block=4,penalty=0.1", {"A"}, NULL},
+        {"slice:structure=dense,penalty=0.1", {"A"}, NULL},
+        {"slice:structure=dplr,rank=2,penalty=0.1", {"A"}, NULL},
+        {"slice:structure=hadamard,penalty=0.1", {"A"}, NULL},
+        {"slice:structure=sparse,keep=0.3,penalty=0.1", {"A"}, "mask"},
+        {"slice:structure=diagonal-dense,block=5,penalty=0.1", {"A.diagonal", "A.dense"}, NULL},
+    };
+    struct trial t;
+    struct trial_shape shape = two_layers;
+    double terms = 0;
+    shape.model = cases[_i].model;
+    shape.bidirectional = true;
+    trial_open(&t, &shape, 5);
+    graph_forward(&t.graph, &t.state);
+    for (int layer = 0; layer < 2; layer++)
+        for (int way = 0; way < 2; way++) {
+            char name[2][64], mask[64];
+            double norm[2] = {0, 0};
+            for (int k = 0; k < 2 && cases[_i].norms[k]; k++) {
+                const char *scope = way ? "mixer_back" : "mixer";
+                snprintf(name[k], sizeof name[k], "layers.%d.%s.%s", layer, scope, cases[_i].norms[k]);
+                snprintf(mask, sizeof mask, "layers.%d.%s.mask", layer, scope);
+                norm[k] = norm_of(&t.params, name[k], cases[_i].mask ? mask : NULL);
+            }
+            terms += hypot(norm[0], norm[1]);
+        }
+    double all = tensor_real(t.graph.root)[0];
+    expect_near(all - (double)tensor_real(t.net.loss)[0], 0.1 * terms, 64 * REAL_EPSILON * all, cases[_i].model);
+    if (REAL_IS_DOUBLE) expect_gradients(&t, 9);
+    trial_close(&t);
+}
+END_TEST
+
 START_TEST(structures_meet_in_their_limits) {
     expect_same_layers("slice:structure=diagonal", "slice:structure=block,block=1", 12, NULL);
     expect_same_layers("slice:structure=dense", "slice:structure=block,block=12", 12, NULL);
@@ -219,6 +305,9 @@ END_TEST
 Suite *check_slice(void) {
     Suite *s = suite_create("slice");
     TCase *c = tcase_create("slice");
+    tcase_add_test(c, the_loss_term_is_the_norm_of_the_transition_parameters_of_each_layer);
+    tcase_add_test(c, evaluation_and_no_penalty_leave_the_loss_alone);
+    tcase_add_loop_test(c, every_structure_has_its_loss_term, 0, N_STRUCTURES);
     tcase_add_test(c, structures_meet_in_their_limits);
     tcase_add_loop_test(c, outputs_are_homogeneous_in_the_initial_state, 0, N_STRUCTURES);
     tcase_add_loop_test(c, a_zero_generator_keeps_the_initial_state, 0, N_STRUCTURES);

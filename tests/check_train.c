@@ -234,6 +234,19 @@ START_TEST(identity_ignores_what_cannot_change_a_result) {
 }
 END_TEST
 
+/* Runs recorded before an option existed keep their identity. */
+START_TEST(a_later_option_is_part_of_the_identity_when_it_is_set) {
+    struct setup *plain = small_run(folder, "swiglu", "slice:penalty=0", NULL, NULL);
+    struct setup *set = small_run(folder, "swiglu", "slice:penalty=0.001", NULL, NULL);
+    ck_assert_ptr_null(strstr(plain->identity, "penalty"));
+    ck_assert_ptr_nonnull(strstr(plain->config_text, "model.penalty=0\n"));
+    ck_assert_ptr_nonnull(strstr(set->identity, "model.penalty=0.001\n"));
+    ck_assert_str_ne(plain->run_id, set->run_id);
+    small_run_free(plain);
+    small_run_free(set);
+}
+END_TEST
+
 /* One thread on one core: OpenBLAS maps another packing buffer when more threads than ever before multiply at once, and, so
  * it seems, when its thread has moved to another core. */
 static void stay_on_this_core(void) {
@@ -274,6 +287,7 @@ Suite *check_train(void) {
     tcase_add_test(c, a_planted_nan_is_found_by_name);
     tcase_add_test(c, a_finished_run_is_not_done_again);
     tcase_add_test(c, identity_ignores_what_cannot_change_a_result);
+    tcase_add_test(c, a_later_option_is_part_of_the_identity_when_it_is_set);
     tcase_add_loop_test(c, a_step_allocates_nothing, 0, 4);
     suite_add_tcase(suite, c);
     return suite;

@@ -32,6 +32,8 @@ START_TEST(too_few_sequences_are_refused_with_the_numbers) {
                        "only 1296 sequences|n_train=1296 n_val=1 (80-20)|1297");
     check_task_refused("word-problem:group=z1,n_train=1,n_val=1,n_test=1", "only 1 sequence,|ask for 3");
     check_task_refused("s3:n_train=4,split=80-20", "at least 5, got 4");
+    check_task_refused("a5-slice:length=3,n_val=215998", "at least 5, got 2, which is all that n_val leaves");
+    check_task_refused("s3:length=3,extra_length=3", "extra_length=3 must be below length=3");
     check_task_refused("s3:n_train=1G,n_val=1G,n_test=1G,length=11", "only 362797056 sequences|ask for 3000000000");
 }
 END_TEST
@@ -284,6 +286,23 @@ START_TEST(an_80_20_split_cuts_n_train) {
 }
 END_TEST
 
+/* SLiCE's A5: a million strings, all of them where there are fewer, and those of length 2 besides. */
+START_TEST(a_capped_split_cuts_what_there_is) {
+    struct task_choice c;
+    open_task(&c, "a5-slice", 1);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 800000);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TEST], 200000);
+    ck_assert(c.shape.T == 20 && c.shape.T_extra == 2 && c.shape.extra_examples == 3600);
+    open_task(&c, "a5-slice:length=3", 1);
+    ck_assert_str_eq(c.name, "a5-slice:length=3");
+    ck_assert_int_eq(c.shape.examples[SPLIT_TEST], (216000 - 2000) / 5);
+    ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 216000 - 2000 - (216000 - 2000) / 5);
+    ck_assert_int_eq(check_distinct("s3:length=4,n_train=9999,n_val=100,split=80-20-capped", 1, -1), 1296);
+    open_task(&c, "a5", 1);
+    ck_assert(c.shape.T_extra == 0 && c.shape.extra_examples == 0);
+}
+END_TEST
+
 START_TEST(shape_states_the_floors_of_the_specification) {
     static const struct {
         const char *name;
@@ -389,6 +408,7 @@ Suite *check_word_problem(void) {
     tcase_add_test(tests, the_test_set_depends_on_group_and_length_alone);
     tcase_add_test(tests, the_sequences_are_those_of_version_1);
     tcase_add_test(tests, an_80_20_split_cuts_n_train);
+    tcase_add_test(tests, a_capped_split_cuts_what_there_is);
     tcase_add_test(tests, shape_states_the_floors_of_the_specification);
     tcase_add_test(tests, neighbouring_numbers_give_unrelated_sequences);
     tcase_add_test(tests, sequences_are_uniform);

@@ -361,7 +361,7 @@ static double loss_slope(struct trial *t, real *x) {
     for (int i = 0; i < 4; i++) {
         *x = (real)(before + offset[i] * h);
         graph_forward(&t->graph, &t->state);
-        sum += factor[i] * tensor_real(t->net.loss)[0];
+        sum += factor[i] * tensor_real(t->graph.root)[0];
     }
     *x = (real)before;
     return sum / (12 * h);

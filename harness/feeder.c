@@ -1,0 +1,163 @@
+/* feeder.c - see feeder.h. */
+#include "harness/feeder.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- rows ------------------------------------------------------------------------------------------------------------- */
+
+static struct example clean_row(const struct batch *b, int64_t row) {
+    struct example x = {.tokens = b->tokens + row * b->T, .targets = b->targets + row * b->labels};
+    for (int64_t i = 0; i < b->labels; i++) x.targets[i] = IGNORED;
+    return x;
+}
+
+static void fill_row(const struct setup *s, enum split split, int64_t index, int64_t epoch, struct batch *b,
+                     int64_t row) {
+    struct example x = clean_row(b, row);
+    int64_t n = s->task.shape.examples[split];
+    if (index >= n)
+        memset(x.tokens, 0, (size_t)b->T * sizeof *x.tokens);
+    else {
+        if (split == SPLIT_TRAIN)
+            index = (int64_t)permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)index, (uint64_t)n);
+        s->task.task->fill(s->task.inst, split, index, &x);
+    }
+    b->lengths[row] = x.length;
+}
+
+int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
+                   struct batch *b) {
+    int64_t left = s->task.shape.examples[split] - first;
+    if (parallel && b->B * b->T > 16384) {
+#pragma omp parallel for schedule(static)
+        for (int64_t row = 0; row < b->B; row++) fill_row(s, split, first + row, epoch, b, row);
+    } else
+        for (int64_t row = 0; row < b->B; row++) fill_row(s, split, first + row, epoch, b, row);
+    return left < b->B ? left : b->B;
+}
+
+/* The strings of another length: every one once in their own epochs, those in their own order; no partial batches. */
+static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
+    int64_t n = s->task.shape.extra_examples;
+    for (int64_t row = 0; row < b->B; row++) {
+        struct example x = clean_row(b, row);
+        uint64_t at = (uint64_t)step * (uint64_t)b->B + (uint64_t)row;
+        uint64_t index = permute_index(~s->task.seed, STREAM_SHUFFLE, at / (uint64_t)n, at % (uint64_t)n, (uint64_t)n);
+        s->task.task->fill_extra(s->task.inst, (int64_t)index, &x);
+        b->lengths[row] = x.length;
+    }
+}
+
+/* The batch of a step: epoch by epoch, each in its own order, the last partial batch kept. */
+static void fill_step(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
+    int64_t epoch = step / s->steps_per_epoch, within = step % s->steps_per_epoch;
+    batch_fill(s, SPLIT_TRAIN, within * s->config.batch, epoch, parallel, &b->main);
+    if (b->extra.B) fill_extra(s, step, &b->extra);
+}
+
+/* --- the thread ----------------------------------------------------------------------------------------------------------- */
+
+/* The lock is held except while a slot is filled: the other side touches that slot only when nothing is wanted. */
+static void *work(void *context) {
+    struct feeder *f = context;
+    pthread_mutex_lock(&f->lock);
+    while (!f->stop) {
+        if (f->wanted < 0) {
+            pthread_cond_wait(&f->news, &f->lock);
+            continue;
+        }
+        int64_t step = f->wanted;
+        pthread_mutex_unlock(&f->lock);
+        fill_step(f->setup, step, false, &f->slot[step % 2]);
+        pthread_mutex_lock(&f->lock);
+        f->made[step % 2] = step;
+        f->wanted = -1;
+        pthread_cond_broadcast(&f->news);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+static void ask(struct feeder *f, int64_t step) {
+    f->wanted = step;
+    pthread_cond_broadcast(&f->news);
+}
+
+static void wait_until_idle(struct feeder *f) {
+    while (f->wanted >= 0) pthread_cond_wait(&f->news, &f->lock);
+}
+
+const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
+    if (!f->ahead) {
+        fill_step(f->setup, step, true, &f->slot[0]);
+        return &f->slot[0];
+    }
+    pthread_mutex_lock(&f->lock);
+    wait_until_idle(f);
+    if (f->made[step % 2] != step) {
+        ask(f, step);
+        wait_until_idle(f);
+    }
+    if (step + 1 < f->setup->steps) ask(f, step + 1);
+    pthread_mutex_unlock(&f->lock);
+    return &f->slot[step % 2];
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------------------------ */
+
+static int64_t ids_of(const struct batch *b) {
+    return b->B * (b->T + b->labels + 1);
+}
+
+static int32_t *place(struct batch *b, int32_t *at) {
+    b->tokens = at;
+    b->targets = b->tokens + b->B * b->T;
+    b->lengths = b->targets + b->B * b->labels;
+    return at + ids_of(b);
+}
+
+static enum status start_thread(struct feeder *f, struct error *e) {
+    sigset_t all, before; /* signals are for the thread that trains */
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->news, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&f->thread, NULL, work, f);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return fail(e, ST_FAIL, "cannot start the thread that makes batches: %s; --ahead no does without",
+                    strerror(error));
+    f->ahead = true;
+    return ST_OK;
+}
+
+enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e) {
+    const struct task_shape *shape = &setup->task.shape;
+    struct batch main = {.B = setup->config.batch, .T = shape->T, .labels = task_targets(shape, SPLIT_TRAIN)};
+    struct batch extra = {.B = setup_extra_batch(setup), .T = shape->T_extra, .labels = shape->T_extra};
+    size_t bytes = 2 * (size_t)(ids_of(&main) + ids_of(&extra)) * sizeof *f->memory;
+    *f = (struct feeder){.setup = setup, .made = {-1, -1}, .wanted = -1};
+    int32_t *at = f->memory = malloc(bytes);
+    if (!at) return fail(e, ST_FAIL, "no memory for batches of %zu bytes", bytes);
+    for (int i = 0; i < 2; i++) {
+        f->slot[i] = (struct step_batches){main, extra};
+        at = place(&f->slot[i].extra, place(&f->slot[i].main, at));
+    }
+    return setup->config.ahead ? start_thread(f, e) : ST_OK;
+}
+
+void feeder_stop(struct feeder *f) {
+    if (f->ahead) {
+        pthread_mutex_lock(&f->lock);
+        f->stop = true;
+        pthread_cond_broadcast(&f->news);
+        pthread_mutex_unlock(&f->lock);
+        pthread_join(f->thread, NULL);
+        pthread_mutex_destroy(&f->lock);
+        pthread_cond_destroy(&f->news);
+    }
+    free(f->memory);
+    *f = (struct feeder){0};
+}

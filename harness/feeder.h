@@ -1,0 +1,50 @@
+/* feeder.h - batches on the host: filled from a task, and for training made ahead by a thread of their own.
+ *
+ * What a step trains on is a function of the setup and the step alone, so it does not matter who makes it, or when. */
+#ifndef LRNN_HARNESS_FEEDER_H
+#define LRNN_HARNESS_FEEDER_H
+
+#include <pthread.h>
+
+#include "harness/config.h"
+
+/* Borrowed rows: tokens (B,T), targets (B, labels of a sequence), lengths (B). */
+struct batch {
+    int64_t B, T, labels;
+    int32_t *tokens, *targets, *lengths;
+};
+
+/* Examples order(first .. first+B) of a split; rows past its end get tokens 0, ignored targets and length 0. Training
+ * examples are in the order of their epoch. `parallel`: on OpenMP's threads where that is worth while. Returns the rows in
+ * use. */
+int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
+                   struct batch *b);
+
+/* What a step trains on; `extra` has no rows (B = 0) where the task has no strings of another length. */
+struct step_batches {
+    struct batch main, extra;
+};
+
+/* Two steps' batches in turn: while one is trained on, the next is made. */
+struct feeder {
+    const struct setup *setup;
+    bool ahead, stop;
+    int64_t made[2], wanted; /* steps: in the slots, -1 = none; what the thread is to make, -1 = nothing */
+    struct step_batches slot[2];
+    int32_t *memory;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t news; /* either side has changed `wanted` or `stop` */
+};
+
+/* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop. ST_FAIL: no
+ * memory, no thread. */
+enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e);
+
+/* The batches of a step, in any order of steps; valid until the next call. Those of the next step are then begun. */
+const struct step_batches *feeder_take(struct feeder *f, int64_t step);
+
+/* Ends the thread; a feeder of zeros, or one that did not start, is no error. */
+void feeder_stop(struct feeder *f);
+
+#endif

@@ -1,0 +1,204 @@
+/* check_feeder.c - training batches made ahead by a thread change no bit, in whatever order steps are asked for; and the
+ * strings of another length that a step learns from besides. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/args.h"
+#include "harness/train.h"
+#include "tests/scratch.h"
+#include "tests/support.h"
+
+#define WITH_EXTRA "word-problem:group=z5,length=6,n_train=300,n_val=50,n_test=50,extra_length=2"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+static struct setup *setup_of(const char *task, const char *ahead) {
+    static const char *const flags[][2] = {{"dim", "8"},   {"batch", "50"},  {"epochs", "9"},
+                                           {"lr", "0.01"}, {"stop-at", "2"}, {"threads", "1"}};
+    struct config c;
+    struct error e;
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "ahead", ahead, &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
+    struct setup *s = setup_make(&c, task, "bdlru:m=2,blocks=3", &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    return s;
+}
+
+static void release(struct setup *s) {
+    setup_free(s);
+    free(s);
+}
+
+/* A task of each kind of target: a position, some positions, a sequence, all decoded from one; and with two lengths. */
+static const char *const tasks[] = {"s3:n_train=170,n_val=50,n_test=50,length=5",
+                                    "parity:max_length=20,eval_max_length=50,n_val=50,n_test=50",
+                                    "listops:min_length=10,max_length=40,n_train=170,n_val=50,n_test=50",
+                                    "compression:length=12,n_train=170,n_val=50,n_test=50",
+                                    "mqar:vocab=64,length=24,pairs=3,n_train=170,n_val=50,n_test=50",
+                                    WITH_EXTRA};
+#define N_TASKS (int)(sizeof tasks / sizeof *tasks)
+
+static void expect_same_ids(const int32_t *a, const int32_t *b, int64_t n, const char *what, int64_t step) {
+    ck_assert_msg(n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0, "%s of step %lld differ", what, (long long)step);
+}
+
+static void expect_same_batch(const struct batch *a, const struct batch *b, int64_t step) {
+    ck_assert_int_eq(a->B, b->B);
+    expect_same_ids(a->tokens, b->tokens, a->B * a->T, "tokens", step);
+    expect_same_ids(a->targets, b->targets, a->B * a->labels, "targets", step);
+    expect_same_ids(a->lengths, b->lengths, a->B, "lengths", step);
+}
+
+START_TEST(a_thread_makes_the_batches_that_are_made_without) {
+    static const int64_t steps[] = {0, 1, 2, 3, 3, 2, 8, 9, 10, 4, 5, 35, 36, 0, 0, 1}; /* also past the last step */
+    struct setup *with = setup_of(tasks[_i], "yes"), *without = setup_of(tasks[_i], "no");
+    struct feeder a, b;
+    struct error e;
+    ck_assert_msg(feeder_start(&a, with, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(feeder_start(&b, without, &e) == ST_OK, "%s", e.text);
+    ck_assert(a.ahead && !b.ahead);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const struct step_batches *x = feeder_take(&a, steps[i]), *y = feeder_take(&b, steps[i]);
+        expect_same_batch(&x->main, &y->main, steps[i]);
+        expect_same_batch(&x->extra, &y->extra, steps[i]);
+    }
+    feeder_stop(&a);
+    feeder_stop(&b);
+    release(with);
+    release(without);
+}
+END_TEST
+
+static void open_trainer(struct trainer *t, const struct setup *s) {
+    struct error e;
+    ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s", e.text);
+}
+
+/* Fifteen steps without a thread against fifteen with one, of which the last eight are in a second trainer that goes on from a
+ * checkpoint of the first: loss after loss, and all that is trained. */
+START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
+    struct setup *with = setup_of(tasks[_i], "yes"), *without = setup_of(tasks[_i], "no");
+    struct trainer plain, first, second, *t = &first;
+    struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .solved_step = -1};
+    struct error e;
+    bool found;
+    ck_assert_str_eq(with->run_id, without->run_id);
+    open_trainer(&plain, without);
+    open_trainer(&first, with);
+    open_trainer(&second, with);
+    for (int i = 0; i < 15; i++) {
+        if (i == 7) {
+            ck_assert_msg(checkpoint_write(&first, &p, &e) == ST_OK, "%s", e.text);
+            ck_assert(checkpoint_read(&second, &p, &found, &e) == ST_OK && found);
+            t = &second;
+        }
+        trainer_step(&plain);
+        trainer_step(t);
+        ck_assert_msg(plain.state.loss == t->state.loss, "step %d: loss %.17g without a thread, %.17g with one", i,
+                      plain.state.loss, t->state.loss);
+    }
+    expect_same_bits(plain.params.value, second.params.value, plain.params.floats, "values");
+    expect_same_bits(plain.params.moment2, second.params.moment2, plain.params.floats, "second moments");
+    trainer_free(&plain);
+    trainer_free(&first);
+    trainer_free(&second);
+    free(p.curve);
+    release(with);
+    release(without);
+}
+END_TEST
+
+START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
+    struct setup *s = setup_of(WITH_EXTRA, "yes"); /* 25 strings of length 2, 5 a step: an epoch is five steps */
+    struct feeder f;
+    struct error e;
+    int orders_differ = 0;
+    int32_t first_epoch[25];
+    ck_assert_int_eq(feeder_start(&f, s, &e), ST_OK);
+    for (int64_t epoch = 0; epoch < 3; epoch++) {
+        int seen[25] = {0};
+        for (int64_t step = 5 * epoch; step < 5 * epoch + 5; step++) {
+            const struct batch *b = &feeder_take(&f, step)->extra;
+            ck_assert(b->B == 5 && b->T == 2 && b->labels == 2);
+            for (int64_t row = 0; row < b->B; row++) {
+                const int32_t *x = b->tokens + 2 * row, *y = b->targets + 2 * row;
+                ck_assert(y[0] == x[0] && y[1] == (x[0] + x[1]) % 5 && b->lengths[row] == 2);
+                seen[x[0] * 5 + x[1]]++;
+                int64_t place = step % 5 * 5 + row;
+                if (epoch == 0) first_epoch[place] = x[0] * 5 + x[1];
+                orders_differ += first_epoch[place] != x[0] * 5 + x[1];
+            }
+        }
+        for (int i = 0; i < 25; i++) ck_assert_int_eq(seen[i], 1);
+    }
+    ck_assert_int_gt(orders_differ, 0);
+    feeder_stop(&f);
+    release(s);
+}
+END_TEST
+
+/* The gradient is that of the sum of both mean losses; what is recorded is the main one. */
+START_TEST(a_step_descends_the_sum_of_both_losses) {
+    struct setup *s = setup_of(WITH_EXTRA, "yes");
+    struct trainer t;
+    open_trainer(&t, s);
+    trainer_step(&t);
+    trainer_step(&t);
+    double main = tensor_real(t.train_net.loss)[0], extra = tensor_real(t.extra_net.loss)[0];
+    ck_assert(t.state.loss == main);
+    expect_near(tensor_real(t.train.root)[0], main + extra, 4 * REAL_EPSILON * (main + extra), "sum of losses");
+    ck_assert(extra > 0);
+    graph_forward(&t.train, &t.state); /* at the parameters that the step has moved */
+    graph_backward(&t.train, &t.state);
+    const struct param *head = params_find(&t.params, "head.bias");
+    double h = 1e-5, sum[2], got = t.params.grad[head->offset];
+    for (int side = 0; side < 2 && REAL_IS_DOUBLE; side++) {
+        t.params.value[head->offset] += (real)(side ? -2 * h : h);
+        graph_forward(&t.train, &t.state);
+        sum[side] = (double)tensor_real(t.train_net.loss)[0] + (double)tensor_real(t.extra_net.loss)[0];
+    }
+    if (REAL_IS_DOUBLE) expect_near(got, (sum[0] - sum[1]) / (2 * h), 1e-8, "d (sum of losses) / d head.bias[0]");
+    trainer_free(&t);
+    release(s);
+}
+END_TEST
+
+START_TEST(a_feeder_that_never_started_can_be_stopped) {
+    struct feeder f = {0};
+    feeder_stop(&f);
+    struct setup *s = setup_of(tasks[0], "yes");
+    struct error e;
+    for (int i = 0; i < 20; i++) { /* stopped before, during and after its first batch */
+        ck_assert_int_eq(feeder_start(&f, s, &e), ST_OK);
+        if (i % 2) feeder_take(&f, i);
+        feeder_stop(&f);
+        ck_assert(!f.ahead && !f.memory);
+    }
+    release(s);
+}
+END_TEST
+
+Suite *check_feeder(void) {
+    Suite *suite = suite_create("feeder");
+    TCase *c = tcase_create("feeder");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_loop_test(c, a_thread_makes_the_batches_that_are_made_without, 0, N_TASKS);
+    tcase_add_loop_test(c, a_thread_changes_no_bit_of_training_or_resuming, 0, N_TASKS);
+    tcase_add_test(c, each_epoch_of_the_other_length_has_every_string_once);
+    tcase_add_test(c, a_step_descends_the_sum_of_both_losses);
+    tcase_add_test(c, a_feeder_that_never_started_can_be_stopped);
+    suite_add_tcase(suite, c);
+    return suite;
+}
