@@ -1,8 +1,12 @@
 /* place.c - the CPU's half of place.h, and what a build without CUDA says. core/place_cuda.cu is the other half. */
 #include "core/place.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/real.h"
 
@@ -46,6 +50,28 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
 #endif
 }
 
+enum status place_probe(const char *name, struct error *e) {
+    struct error found = {ST_OK, ""};
+    struct place place;
+    enum device device;
+    int index, channel[2];
+    TRY(place_parse(name, &device, &index, e));
+    if (device == DEVICE_CPU) return ST_OK;
+    if (pipe(channel) != 0) return fail(e, ST_FAIL, "cannot look for device %s: %s", name, strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (place_open(&place, name, &found) == ST_OK) place_close(&place);
+        _exit(write(channel[1], &found, sizeof found) != (ssize_t)sizeof found);
+    }
+    close(channel[1]);
+    ssize_t n = read(channel[0], &found, sizeof found);
+    close(channel[0]);
+    if (child > 0) waitpid(child, NULL, 0);
+    if (n != (ssize_t)sizeof found) return fail(e, ST_DEVICE, "device %s: the process that looked for it ended", name);
+    return found.status == ST_OK ? ST_OK : fail(e, found.status, "%s", found.text);
+}
+
 static bool elsewhere(const struct place *p) {
     return p && p->ops;
 }
@@ -53,6 +79,10 @@ static bool elsewhere(const struct place *p) {
 void place_close(struct place *p) {
     if (elsewhere(p)) p->ops->close(p);
     *p = (struct place){0};
+}
+
+void place_allow_tf32(struct place *p, bool allow) {
+    if (elsewhere(p)) p->ops->allow_tf32(p, allow);
 }
 
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e) {

@@ -81,6 +81,10 @@ static enum status open_place(struct place *p, struct error *e) {
     return status;
 }
 
+static void allow_tf32(struct place *p, bool allow) {
+    CUBLAS_TRY(p->cuda, cublasSetMathMode(p->cuda->blas, allow ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
+}
+
 static enum status describe(const struct place *p, struct place_info *info, struct error *e) {
     cudaDeviceProp properties;
     int driver = 0, runtime = 0, clock = 0, memory_clock = 0;
@@ -239,7 +243,27 @@ static void recording_free(struct place_recording *r) {
 }
 
 const struct place_ops cuda_place_ops = {
-    devices,      open_place, close_place, describe,       reserve,     put,       get,      send,      host_alloc,
-    host_free,    set,        fill,        wait,           mark_create, mark_free, mark_set, mark_wait, mark_seconds,
-    record_begin, record_end, replay,      recording_free,
+    .devices = devices,
+    .open = open_place,
+    .close = close_place,
+    .allow_tf32 = allow_tf32,
+    .describe = describe,
+    .reserve = reserve,
+    .put = put,
+    .get = get,
+    .send = send,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .set = set,
+    .fill = fill,
+    .wait = wait,
+    .mark_create = mark_create,
+    .mark_free = mark_free,
+    .mark_set = mark_set,
+    .mark_wait = mark_wait,
+    .mark_seconds = mark_seconds,
+    .record_begin = record_begin,
+    .record_end = record_end,
+    .replay = replay,
+    .recording_free = recording_free,
 };

@@ -24,7 +24,7 @@ struct bench_flags {
 #define AT(field) offsetof(struct bench_flags, field)
 static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
-    {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core", OPT_AUTO},
+    {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
      "of training in all: the longest run goes first, the rest shares what is left; auto = the profile's, or none "
      "where "
@@ -249,7 +249,8 @@ static enum status publish(struct bench *b, struct error *e) {
 
 static enum status run_plan(struct bench *b, struct error *e) {
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, left = 0;
-    struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : cores,
+    int jobs = strcmp(b->args.config.device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
+    struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : jobs,
                                      .timeout_s = b->flags.timeout,
                                      .limit_s = bench_limit(b),
                                      .quiet = b->args.config.quiet,
@@ -262,6 +263,7 @@ static enum status run_plan(struct bench *b, struct error *e) {
         }
         return ST_OK;
     }
+    TRY(place_probe(b->args.config.device, e));
     signals_install();
     TRY(make_folder(b->args.config.out, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);

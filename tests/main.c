@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/place.h"
 #include "kernels/gemm.h"
@@ -77,25 +75,6 @@ static void run(const struct entry *suite, int *passed, int *failed) {
     *failed += bad;
 }
 
-/* Whether there is a CUDA device. A child looks: what has asked the driver may not fork any more. `why` receives a reason. */
-static bool device_found(char *why, size_t size) {
-    int channel[2], status = 1;
-    if (pipe(channel) != 0) return false;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        const char *reason = "";
-        bool found = place_cuda_devices(&reason) > 0;
-        bool told = write(channel[1], reason, strlen(reason)) >= 0;
-        _exit(!(found && told));
-    }
-    close(channel[1]);
-    ssize_t n = read(channel[0], why, size - 1);
-    why[n > 0 ? n : 0] = 0;
-    close(channel[0]);
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
-}
-
 int main(int argc, char **argv) {
     gemm_init(); /* as lrnn does: the tests run on the OpenBLAS kernels that the program runs on */
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
@@ -105,8 +84,8 @@ int main(int argc, char **argv) {
     if (!all_known(argc - 1, argv + 1)) return 2;
     setenv("CK_DEFAULT_TIMEOUT", TEST_TIMEOUT, 0);
     int passed = 0, failed = 0, on_cuda = 0, skipped = 0;
-    char why[256];
-    bool device = device_found(why, sizeof why);
+    struct error why = {ST_OK, ""};
+    bool device = place_probe("cuda", &why) == ST_OK;
     for (size_t s = 0; s < N_SUITES; s++) {
         if (!is_wanted(suites[s].name, argc - 1, argv + 1)) continue;
         int before = passed + failed;
@@ -115,7 +94,7 @@ int main(int argc, char **argv) {
         if (suites[s].cuda && !device) skipped++;
     }
     if (skipped)
-        printf("CUDA: %s; %d suites with %d cases not run\n", why, skipped, cuda_cases());
+        printf("CUDA: %d suites with %d cases not run: %s\n", skipped, cuda_cases(), why.text);
     else
         printf("CUDA: %d cases run\n", on_cuda);
     printf("%d passed, %d failed\n", passed, failed);
