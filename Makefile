@@ -101,7 +101,7 @@ CU    := $(if $(cuda_mode),$(wildcard core/*.cu kernels/*.cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
 objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda_host.o)
-tobjs := $(TESTS:%.c=$(OBJ)/%.o)
+tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/check_cuda_host.o)
 CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harness/*.[ch] tests/*.[ch] tests/fuzz/*.[ch] \
            core/*.cu kernels/*.cu kernels/*.cuh tests/*.cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
@@ -177,7 +177,7 @@ test-cuda-host:
 test-cuda: $(CHECK) $(LRNN)
 	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
 	@tools/cuda_sanitizer.sh $(CHECK)
-CUDA_SUITES := cuda cuda_run
+CUDA_SUITES := cuda cuda_run $(if $(filter test-cuda-host sanitize,$(MAKECMDGOALS))$(filter host,$(cuda_mode)),cuda_host)
 
 # Registers, spills and shared memory of every kernel, for the newest architecture.
 cuda-resources:
