@@ -58,8 +58,9 @@ struct warp {
     size_t bytes;
 };
 
-static std::vector<fiber *> fibers; /* made once, used by every block */
-static std::vector<warp> warps;
+/* Never destroyed: what fibers hold must be reachable to the end. */
+static std::vector<fiber *> &fibers = *new std::vector<fiber *>; /* made once, used by every block */
+static std::vector<warp> &warps = *new std::vector<warp>;
 static ucontext_t scheduler;
 static fiber *running;
 static const std::function<void()> *body;
