@@ -83,7 +83,7 @@ START_TEST(bits_do_not_depend_on_the_order_of_threads) {
 END_TEST
 
 int cuda_cases(void) {
-    return 4 * cuda_kernel_count();
+    return 4 * cuda_kernel_count() + cuda_run_cases();
 }
 
 Suite *check_cuda(void);

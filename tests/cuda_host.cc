@@ -7,6 +7,7 @@
 #include <ctime>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -282,7 +283,9 @@ static long setting(const char *name, long fallback) {
 
 static void run_or_fail(const std::function<void()> &work, bool kernel) {
     static long seen;
-    if (kernel && ++seen == setting("LRNN_CUDA_HOST_FAIL", -1)) failure = cudaErrorLaunchFailure;
+    const char *once = getenv("LRNN_CUDA_HOST_FAIL_ONCE");
+    if (kernel && ++seen == setting("LRNN_CUDA_HOST_FAIL", -1) && (!once || unlink(once) == 0))
+        failure = cudaErrorLaunchFailure;
     if (failure == cudaSuccess) work();
 }
 

@@ -228,6 +228,7 @@ long cuda_host_launches(void); /* kernels run so far */
 }
 
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
- * LRNN_CUDA_HOST_FAIL=n (the n-th kernel run fails, and everything after it). */
+ * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (the n-th kernel run of a process fails, and everything
+ * after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file). */
 
 #endif
