@@ -28,7 +28,7 @@ struct place {
 
 struct place_info {
     char name[256];          /* "NVIDIA H200" */
-    char driver[64];         /* versions: "CUDA driver 12.8, runtime 12.8" */
+    char driver[64];         /* versions: "CUDA driver 12.8 / runtime 12.8" */
     size_t memory, free;     /* bytes */
     int major, minor, cores; /* compute capability; multiprocessors */
     double clock_mhz, memory_clock_mhz;

@@ -96,7 +96,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, p->index);
     cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, p->index);
     snprintf(info->name, sizeof info->name, "%s", properties.name);
-    snprintf(info->driver, sizeof info->driver, "CUDA driver %d.%d, runtime %d.%d", driver / 1000, driver % 1000 / 10,
+    snprintf(info->driver, sizeof info->driver, "CUDA driver %d.%d / runtime %d.%d", driver / 1000, driver % 1000 / 10,
              runtime / 1000, runtime % 1000 / 10);
     info->major = properties.major;
     info->minor = properties.minor;

@@ -82,6 +82,8 @@ enum { PASS_BOTH = 2 }; /* behind enum pass */
 
 struct kernel_run {
     const struct place *place; /* where it runs: set before kernel_run_open; NULL: the CPU */
+    struct step_state *live;   /* what its ops read: &state, or its like in the memory of the place */
+    struct arena there;        /* owns live elsewhere */
     struct graph graph;
     struct call *call;
     struct step_state state;

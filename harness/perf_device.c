@@ -107,13 +107,13 @@ static enum status sample(struct device_run *d, void (*work)(void *context), voi
 
 static void walk_forward(void *context) {
     struct kernel_run *r = context;
-    graph_forward(&r->graph, NULL);
+    graph_forward(&r->graph, r->live);
 }
 
 static void walk_both(void *context) {
     struct kernel_run *r = context;
-    graph_forward(&r->graph, NULL);
-    if (r->graph.root) graph_backward(&r->graph, NULL);
+    graph_forward(&r->graph, r->live);
+    if (r->graph.root) graph_backward(&r->graph, r->live);
 }
 
 /* max |got - want| / max |want| of a block of reals. */

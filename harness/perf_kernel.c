@@ -46,6 +46,11 @@ enum status kernel_run_open(struct kernel_run *r, const struct op *op, const str
     struct graph_options options = {
         .training = true, .place = r->place, .kernel = kernel ? kernel->name : NULL, .kernels = kernel_list()};
     *why = NULL;
+    r->live = &r->state;
+    if (r->place && r->place->device != DEVICE_CPU) {
+        TRY(place_reserve(r->place, &r->there, sizeof r->state, e));
+        r->live = (struct step_state *)(void *)r->there.base;
+    }
     TRY(graph_create(&r->graph, &options, NULL, e));
     TRY(perf_record(&r->graph, op, shape, r->shape, sizeof r->shape, e));
     for (int i = 0; i < r->graph.n_calls; i++)
@@ -69,11 +74,11 @@ enum status kernel_run_open(struct kernel_run *r, const struct op *op, const str
 
 void kernel_run_sample(struct kernel_run *r) {
     double start = time_now_s();
-    graph_forward(&r->graph, &r->state);
+    graph_forward(&r->graph, r->live);
     double middle = time_now_s();
     samples_add(&r->time[PASS_FORWARD], middle - start);
     if (!r->graph.root) return;
-    graph_backward(&r->graph, &r->state);
+    graph_backward(&r->graph, r->live);
     double end = time_now_s();
     samples_add(&r->time[PASS_BACKWARD], end - middle);
     samples_add(&r->time[PASS_BOTH], end - start);
@@ -81,4 +86,5 @@ void kernel_run_sample(struct kernel_run *r) {
 
 void kernel_run_close(struct kernel_run *r) {
     graph_free(&r->graph);
+    arena_free(&r->there);
 }
