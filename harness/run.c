@@ -291,6 +291,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     option_format_value(option_find(backbone_options, "mlp"), c, row->mlp, sizeof row->mlp);
     option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
     snprintf(row->metric, sizeof row->metric, "%s", shape->metric);
+    row->chance = shape->chance;
     snprintf(row->kernel, sizeof row->kernel, "%.400s, OpenBLAS %s", *c->kernel ? c->kernel : "default", gemm_core());
 }
 
