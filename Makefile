@@ -5,6 +5,9 @@
 #   PORTABLE=1          x86-64-v2 instead of this machine's own instruction set
 #   SANITIZE=1          AddressSanitizer and UndefinedBehaviorSanitizer
 #   BUILD=folder        build there, programs included, and leave ./lrnn alone
+#   CUDA=0              without CUDA; default: with it where nvcc 12.0 or newer is found (PATH, CUDA_HOME, /usr/local/cuda).
+#                       CUDA=host compiles the kernels for the CPU instead, which tests do (docs/cuda.md)
+#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
 CC := gcc
@@ -26,6 +29,26 @@ OBJ   := $(BUILD)/$(REAL)
 LRNN  := $(if $(filter build,$(BUILD)),.,$(BUILD))/lrnn$(f64)
 CHECK := $(BUILD)/check$(f64)
 
+# --- CUDA: which compiler, if any ------------------------------------------------------------------------------------------
+CUDA ?= auto
+CUDA_ARCHS ?= 75 80 86 89 90
+ifeq ($(CUDA),auto)
+NVCC := $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+nvcc_release := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+nvcc_new := $(shell [ "$(firstword $(subst ., ,$(nvcc_release)))" -ge 12 ] 2>/dev/null && echo yes)
+cuda_mode := $(if $(nvcc_new),nvcc)
+cuda_says := $(if $(nvcc_new),with $(NVCC) (CUDA $(nvcc_release)),none: $(if $(NVCC),$(NVCC) is CUDA $(nvcc_release); 12.0 \
+             or newer is needed,no nvcc in PATH; CUDA_HOME or /usr/local/cuda))
+else ifeq ($(CUDA),host)
+cuda_mode := host
+cuda_says := on the host (tests only)
+else ifeq ($(CUDA),0)
+cuda_says := none (CUDA=0)
+else
+$(error CUDA=$(CUDA) is not known; expected auto, host or 0)
+endif
+cuda_root := $(if $(NVCC),$(patsubst %/bin/,%,$(dir $(realpath $(NVCC)))))
+
 # --- flags -------------------------------------------------------------------------------------------------------------
 compiler := $(shell $(CC) --version 2>/dev/null | sed -n 1p)
 clang    := $(findstring clang,$(compiler))
@@ -41,10 +64,28 @@ endif
 # clang warns of each `omp simd` loop that it leaves scalar: those around libm in the double build.
 WARN  := -Wall -Wextra -Wpedantic -Wshadow $(if $(clang),-Wno-pass-failed) $(if $(filter 1,$(WERROR)),-Werror)
 FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
-         $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
+         $(if $(f64),-DLRNN_DOUBLE) $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST) \
+         $(CFLAGS)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(LDFLAGS)
 LIBS   := -lopenblas -ljansson -lxxhash -lm
+
+# Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda_host.h in front. -fmad=false as
+# -ffp-contract=off above.
+CXX_HOST := $(if $(clang),clang++,g++)
+WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
+CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS))
+NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler -Wall,-Wextra
+NVCC_ARCH = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+            -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) $(NVCC_WARN) $(NVCCFLAGS)
+COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -include tests/cuda_host.h -x c++,\
+             $(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
+ifeq ($(cuda_mode),nvcc)
+LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt -lpthread -lstdc++
+else ifeq ($(cuda_mode),host)
+LIBS += -lstdc++
+endif
 
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
@@ -56,14 +97,16 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 # --- files -------------------------------------------------------------------------------------------------------------
 SRC   := $(wildcard core/*.c kernels/*.c models/*.c tasks/*.c harness/*.c)
 TESTS := $(wildcard tests/*.c)
+CU    := $(if $(cuda_mode),$(wildcard core/*.cu kernels/*.cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
-objs  := $(SRC:%.c=$(OBJ)/%.o)
-tobjs := $(TESTS:%.c=$(OBJ)/%.o)
-CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harness/*.[ch] tests/*.[ch] tests/fuzz/*.[ch])
+objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda_host.o)
+tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/check_cuda_host.o)
+CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harness/*.[ch] tests/*.[ch] tests/fuzz/*.[ch] \
+           core/*.cu kernels/*.cu kernels/*.cuh tests/*.cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test other-real test-double sanitize bench layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-resources sanitize bench layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -71,7 +114,7 @@ all: $(LRNN)
 programs: $(LRNN) $(CHECK)
 
 $(LRNN): $(objs) $(OBJ)/link.stamp
-	@echo "  LINK $@"
+	@echo "  LINK $@ (CUDA: $(cuda_says))"
 	@$(LINK) -o $@ $(objs) $(LIBS)
 
 $(CHECK): $(filter-out $(main),$(objs)) $(tobjs) $(OBJ)/link.stamp
@@ -83,6 +126,16 @@ $(OBJ)/%.o: %.c $(OBJ)/flags.stamp
 	@echo "  CC   $<"
 	@$(COMPILE) $(ABOUT) -c -o $@ $<
 
+$(OBJ)/%.cu.o: %.cu $(OBJ)/flags.stamp
+	@mkdir -p $(@D)
+	@echo "  $(if $(filter host,$(cuda_mode)),C++,NVCC)  $<"
+	@$(COMPILE_CU) -c -o $@ $<
+
+$(OBJ)/%.o: %.cc $(OBJ)/flags.stamp
+	@mkdir -p $(@D)
+	@echo "  C++  $<"
+	@$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -c -o $@ $<
+
 $(OBJ)/harness/version.o: $(OBJ)/about.stamp
 $(OBJ)/harness/version.o: ABOUT = $(about)
 
@@ -90,17 +143,17 @@ $(OBJ)/harness/version.o: ABOUT = $(about)
 # files the programs.
 stamp = @mkdir -p $(@D); printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) > $@
 $(OBJ)/flags.stamp: FORCE
-	$(call stamp,$(call quoted,$(compiler) $(COMPILE)))
+	$(call stamp,$(call quoted,$(compiler) $(COMPILE) $(if $(cuda_mode),$(COMPILE_CU))))
 $(OBJ)/about.stamp: FORCE
 	$(call stamp,$(call quoted,$(about)))
 $(OBJ)/link.stamp: FORCE
-	$(call stamp,$(call quoted,$(LDFLAGS) $(SRC) $(TESTS)))
+	$(call stamp,$(call quoted,$(LDFLAGS) $(LIBS) $(SRC) $(CU) $(TESTS)))
 
 -include $(objs:.o=.d) $(tobjs:.o=.d) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
 
 # --- tests -------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64.
-test: $(CHECK) $(LRNN) other-real
+test: $(CHECK) $(LRNN) other-real $(if $(filter host,$(cuda_mode))$(SUITES),,test-cuda-host)
 	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 $(CHECK) $(SUITES)
 
 other-real:
@@ -109,10 +162,27 @@ other-real:
 test-double:
 	@$(MAKE) --no-print-directory REAL=double test
 
-# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here.
+# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The CUDA kernels take
+# part, on the host.
+sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
+            $(MAKE) --no-print-directory SANITIZE=1 CUDA=host BUILD=$(BUILD)/sanitize
 sanitize:
-	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
-	  $(MAKE) --no-print-directory SANITIZE=1 BUILD=$(BUILD)/sanitize test
+	@$(sanitized) test
+
+# Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
+test-cuda-host:
+	@$(sanitized) test SUITES='$(CUDA_SUITES)'
+
+# The same cases on this machine's device.
+test-cuda: $(CHECK) $(LRNN)
+	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
+	@tools/cuda_sanitizer.sh $(CHECK)
+CUDA_SUITES := cuda cuda_run $(if $(filter test-cuda-host sanitize,$(MAKECMDGOALS))$(filter host,$(cuda_mode)),cuda_host)
+
+# Registers, spills and shared memory of every kernel, for the newest architecture.
+cuda-resources:
+	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
+	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU)
 
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -171,6 +241,9 @@ help:
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
 	@echo "make test-double      the same tests in double precision"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
+	@echo "make test-cuda        the same cases on this machine's device"
+	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make layers           fails on an include that the layering forbids"

@@ -10,7 +10,7 @@ set -eu
 # OpenBLAS in its default, pthread variant: it locks its shared buffers, so OpenMP threads may call it at the same time
 # once it is told to use one thread itself. (A serial build may lack those locks, and the OpenMP variant brings a second
 # OpenMP run-time into clang builds.)
-base='make gcc libc6-dev pkg-config libopenblas-dev libjansson-dev libxxhash-dev check gnuplot-nox'
+base='make gcc g++ libc6-dev pkg-config libopenblas-dev libjansson-dev libxxhash-dev check gnuplot-nox'
 dev='git clang clang-format clang-tidy cppcheck shellcheck libomp-dev libclang-rt-dev'
 
 say() {

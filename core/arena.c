@@ -82,7 +82,10 @@ bool arena_guards_intact(const struct arena *a) {
 }
 
 void arena_free(struct arena *a) {
-    if (a->base) munmap(a->base, a->size);
+    if (a->base && a->release)
+        a->release(a->base, a->size);
+    else if (a->base)
+        munmap(a->base, a->size);
     *a = (struct arena){0};
 }
 

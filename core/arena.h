@@ -19,12 +19,13 @@ extern "C" {
 #define ARENA_GUARD 64 /* bytes of guard zone behind each allocation when guards are on */
 
 struct arena {
-    char *base;     /* NULL while measuring */
-    size_t size;    /* bytes reserved */
-    size_t used;    /* bytes handed out, guards included */
-    size_t peak;    /* largest `used` ever */
-    bool guards;    /* put a poisoned zone behind each allocation; set before the first one */
-    int fail_after; /* tests: the n-th allocation from now fails; 0 = never */
+    char *base;                               /* NULL while measuring */
+    size_t size;                              /* bytes reserved */
+    size_t used;                              /* bytes handed out, guards included */
+    size_t peak;                              /* largest `used` ever */
+    bool guards;                              /* put a poisoned zone behind each allocation; set before the first one */
+    int fail_after;                           /* tests: the n-th allocation from now fails; 0 = never */
+    void (*release)(char *base, size_t size); /* how the block is given back; NULL: munmap */
 };
 
 /* Reserves `bytes` of zeroed memory, huge pages asked for. Pages are committed when first touched, so a generous

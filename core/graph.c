@@ -187,8 +187,20 @@ struct cost graph_cost(const struct graph *g, enum pass pass) {
     return total;
 }
 
+void graph_put(struct graph *g, struct tensor *t, const void *from) {
+    place_put(g->options.place, t->data, from, tensor_bytes(t));
+}
+
+void graph_get(const struct graph *g, const struct tensor *t, void *to) {
+    place_get(g->options.place, to, t->data, tensor_bytes(t));
+}
+
+void graph_get_grad(const struct graph *g, const struct tensor *t, real *to) {
+    place_get(g->options.place, to, t->grad, (size_t)tensor_count(t) * sizeof(real));
+}
+
 static struct exec exec_of(const struct graph *g, struct step_state *state) {
-    return (struct exec){.device = g->options.device, .training = g->options.training, .state = state};
+    return (struct exec){.place = g->options.place, .training = g->options.training, .state = state};
 }
 
 void graph_forward(struct graph *g, struct step_state *state) {
@@ -208,7 +220,7 @@ void graph_backward(struct graph *g, struct step_state *state) {
         if (!c->active) continue;
         int time = 2 * g->n_calls - 1 - i;
         if (g->options.guards) plan_before(g, time);
-        if (c->zero_dout) memset(c->out[0]->grad, 0, tensor_bytes(c->out[0]));
+        if (c->zero_dout) place_set(x.place, c->out[0]->grad, 0, tensor_bytes(c->out[0]));
         c->kernel->backward(c, &x);
         if (g->options.guards) plan_after(g, time, i);
     }

@@ -18,10 +18,10 @@ extern "C" {
 #endif
 
 struct graph_options {
-    bool training; /* plan a backward walk; dropout acts */
-    bool guards;   /* tests: a guard zone behind each planned buffer */
-    enum device device;
-    const char *kernel; /* force this kernel (or "reference") where it applies; NULL or "" = first applicable */
+    bool training;             /* plan a backward walk; dropout acts */
+    bool guards;               /* tests: a guard zone behind each planned buffer */
+    const struct place *place; /* where it runs; NULL: the CPU. Outlives the graph */
+    const char *kernel;        /* force this kernel (or "reference") where it applies; NULL or "" = first applicable */
     const struct kernel *const *kernels; /* NULL-terminated list in order of preference: kernel_list() */
 };
 
@@ -104,6 +104,12 @@ enum status graph_plan(struct graph *g, struct error *e);
 
 /* Bytes graph_plan would reserve; callable after recording, before planning. */
 enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
+
+/* Between the graph's memory and the host's: a tensor's value, or its gradient. Writing and reading through the pointers
+ * of a tensor is for graphs on the CPU. */
+void graph_put(struct graph *g, struct tensor *t, const void *from);
+void graph_get(const struct graph *g, const struct tensor *t, void *to);
+void graph_get_grad(const struct graph *g, const struct tensor *t, real *to);
 
 void graph_forward(struct graph *g, struct step_state *state);
 

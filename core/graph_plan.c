@@ -23,6 +23,10 @@ static bool wants_gradient(const struct call *c, int i) {
 
 /* --- choice of kernels ------------------------------------------------------------------------------------------ */
 
+static enum device device_of(const struct graph *g) {
+    return g->options.place ? g->options.place->device : DEVICE_CPU;
+}
+
 static bool applies(const struct kernel *k, const struct call *c, const char **why) {
     *why = "no kernel of this op is registered for the device";
     return !k->applicable || k->applicable(c, why);
@@ -33,7 +37,7 @@ static enum status choose_kernel(struct graph *g, struct call *c, struct error *
     const char *why = "no kernel of this op is registered for the device";
     const struct kernel *fallback = NULL;
     for (const struct kernel *const *k = g->options.kernels; *k; k++) {
-        if ((*k)->op != c->op || (*k)->device != g->options.device) continue;
+        if ((*k)->op != c->op || (*k)->device != device_of(g)) continue;
         bool named = forced && (!strcmp(forced, "reference") ? (*k)->reference : !strcmp(forced, (*k)->name));
         if (!applies(*k, c, &why)) {
             if (named) return fail(e, ST_USAGE, "kernel %s does not apply: %s", (*k)->name, why);
@@ -273,11 +277,11 @@ static void bind_calls(struct graph *g) {
 enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     size_t machine = machine_memory_bytes();
-    if (machine && g->planned_bytes > machine)
+    if (device_of(g) == DEVICE_CPU && machine && g->planned_bytes > machine)
         return fail(e, ST_USAGE,
                     "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
                     g->planned_bytes >> 20, machine >> 20);
-    TRY(arena_reserve(&g->memory, g->planned_bytes, e));
+    TRY(place_reserve(g->options.place, &g->memory, g->planned_bytes, e));
     bind_tensors(g);
     bind_calls(g);
     if (g->options.guards) plan_before(g, -1);
@@ -285,20 +289,21 @@ enum status graph_plan(struct graph *g, struct error *e) {
 }
 
 void plan_seed_gradients(struct graph *g) {
-    if (tensor_count(g->root) == 1) g->root->grad[0] = 1;
+    const struct place *place = g->options.place;
+    if (tensor_count(g->root) == 1) place_fill(place, g->root->grad, 1, 1);
     for (int i = 0; i < g->n_tensors; i++) { /* a parameter, or an input, that the root does not depend on */
         struct tensor *t = g->tensors[i];
         if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
-            memset(g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
+            place_set(place, g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
     }
 }
 
 /* --- guards ------------------------------------------------------------------------------------------------------------ */
 
 /* A buffer's guard zone begins right behind the bytes that were asked for. */
-static unsigned char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
+static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
     *bytes = b->bytes - b->used + ARENA_GUARD;
-    return (unsigned char *)g->memory.base + b->offset + b->used;
+    return g->memory.base + b->offset + b->used;
 }
 
 void plan_before(struct graph *g, int time) {
@@ -306,9 +311,9 @@ void plan_before(struct graph *g, int time) {
         struct plan_buffer *b = &g->buffers[i];
         if (b->first != time) continue;
         size_t bytes;
-        unsigned char *guard = guard_zone(g, b, &bytes);
-        memset(g->memory.base + b->offset, POISON_BYTE, b->used);
-        memset(guard, GUARD_BYTE, bytes);
+        char *guard = guard_zone(g, b, &bytes);
+        place_set(g->options.place, g->memory.base + b->offset, POISON_BYTE, b->used);
+        place_set(g->options.place, guard, GUARD_BYTE, bytes);
     }
 }
 
@@ -316,8 +321,10 @@ void plan_after(struct graph *g, int time, int index) {
     for (int i = 0; i < g->n_buffers; i++) {
         const struct plan_buffer *b = &g->buffers[i];
         if (time < b->first || time > b->last) continue;
+        unsigned char guard[ARENA_ALIGN + ARENA_GUARD];
         size_t bytes;
-        const unsigned char *guard = guard_zone(g, b, &bytes);
+        const char *zone = guard_zone(g, b, &bytes);
+        place_get(g->options.place, guard, zone, bytes);
         for (size_t j = 0; j < bytes; j++)
             if (guard[j] != GUARD_BYTE && g->first_guard_failure < 0) g->first_guard_failure = index;
     }

@@ -5,7 +5,7 @@
 #ifndef LRNN_CORE_OP_H
 #define LRNN_CORE_OP_H
 
-#include "core/status.h"
+#include "core/place.h"
 #include "core/tensor.h"
 
 #ifdef __cplusplus
@@ -15,7 +15,6 @@ extern "C" {
 #define OP_MAX_IN  8
 #define OP_MAX_OUT 4
 
-enum device { DEVICE_CPU, DEVICE_CUDA, DEVICE_COUNT };
 enum pass { PASS_FORWARD, PASS_BACKWARD };
 
 struct graph;
@@ -38,10 +37,9 @@ struct step_state {
 
 /* Where and how a walk runs. */
 struct exec {
-    enum device device;
-    bool training;            /* dropout acts; false in evaluation graphs */
-    struct step_state *state; /* device memory; NULL where no op reads it */
-    void *stream;             /* CUDA stream; unused on the CPU */
+    const struct place *place; /* NULL: the CPU */
+    bool training;             /* dropout acts; false in evaluation graphs */
+    struct step_state *state;  /* memory of the place; NULL where no op reads it */
 };
 
 /* One recorded op with everything a kernel needs. Pointers in tensors are bound by graph_plan. */

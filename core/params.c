@@ -22,6 +22,7 @@ enum status params_create(struct params *p, struct error *e) {
 void params_free(struct params *p) {
     arena_free(&p->names);
     arena_free(&p->block);
+    arena_free(&p->mirror);
     *p = (struct params){0};
 }
 
@@ -71,13 +72,27 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
 enum status params_reserve(struct params *p, bool training, struct error *e) {
     size_t bytes = (size_t)p->floats * sizeof(real);
     size_t blocks = training ? 4 : 1;
-    TRY(arena_reserve(&p->block, blocks * (bytes + ARENA_ALIGN), e));
+    TRY(place_reserve(p->place, &p->block, blocks * (bytes + ARENA_ALIGN), e));
+    if (p->place && p->place->device != DEVICE_CPU) {
+        TRY(arena_reserve(&p->mirror, bytes + ARENA_ALIGN, e));
+        p->host = arena_alloc(&p->mirror, bytes);
+    }
     p->value = arena_alloc(&p->block, bytes);
     if (!training) return ST_OK;
     p->grad = arena_alloc(&p->block, bytes);
     p->moment1 = arena_alloc(&p->block, bytes);
     p->moment2 = arena_alloc(&p->block, bytes);
     return ST_OK;
+}
+
+real *params_fetch(const struct params *p, real *block) {
+    if (!p->host) return block;
+    place_get(p->place, p->host, block, (size_t)p->floats * sizeof(real));
+    return p->host;
+}
+
+void params_store(const struct params *p, real *block) {
+    if (p->host) place_put(p->place, block, p->host, (size_t)p->floats * sizeof(real));
 }
 
 int64_t params_trained(const struct params *p) {
@@ -133,14 +148,16 @@ static uint64_t init_key(const struct param *param, uint64_t seed) {
 }
 
 void params_init(struct params *p, uint64_t seed) {
-    memset(p->value, 0, (size_t)p->floats * sizeof(real));
+    real *value = params_fetch(p, p->value);
+    memset(value, 0, (size_t)p->floats * sizeof(real));
     for (int i = 0; i < p->n; i++) {
         const struct param *param = &p->list[i];
         const struct layout *l = &param->spec.layout;
         uint64_t key = init_key(param, seed);
         for (int64_t j = 0; j < param->count; j++) {
             struct rng r = rng_at(key, STREAM_INIT, (uint64_t)j);
-            p->value[param->offset + (l->rank ? stored_index(l, j) : j)] = (real)draw(&param->spec.init, &r, j);
+            value[param->offset + (l->rank ? stored_index(l, j) : j)] = (real)draw(&param->spec.init, &r, j);
         }
     }
+    params_store(p, p->value);
 }

@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "core/philox.h"
+#include "core/place.h"
 #include "core/tensor.h"
 
 #ifdef __cplusplus
@@ -66,10 +67,13 @@ struct params {
     struct param *list;
     int n, capacity;
     int64_t floats;     /* length of the flat block, padding included */
-    real *value, *grad; /* NULL until params_reserve */
+    real *value, *grad; /* NULL until params_reserve; memory of the place, as the moments */
     real *moment1, *moment2;
-    struct arena names; /* owns list and strings */
-    struct arena block; /* owns value, grad, moments */
+    const struct place *place; /* where the blocks lie: set before params_reserve; NULL: the CPU */
+    real *host;                /* one block as the host sees it: see params_fetch */
+    struct arena names;        /* owns list and strings */
+    struct arena block;        /* owns value, grad, moments */
+    struct arena mirror;       /* owns host where the blocks lie elsewhere */
 };
 
 enum status params_create(struct params *p, struct error *e);
@@ -81,12 +85,17 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
 
 struct param *params_find(const struct params *p, const char *name);
 
-/* Allocates the blocks; `training` adds gradients and moments. Errors: ST_FAIL naming the bytes. */
+/* Allocates the blocks; `training` adds gradients and moments. Errors: ST_FAIL, on a device ST_DEVICE, naming the bytes. */
 enum status params_reserve(struct params *p, bool training, struct error *e);
 
 /* Draws every parameter. An element's value depends on (seed, name, element in contract order) alone, not on the inner
  * layout, the order of declaration, or other parameters. */
 void params_init(struct params *p, uint64_t seed);
+
+/* A block (value, grad or a moment) as host memory, valid until the next call: on the CPU the block itself, else a copy of
+ * it. What is written there counts after params_store. */
+real *params_fetch(const struct params *p, real *block);
+void params_store(const struct params *p, real *block);
 
 /* Number of trained parameters (PARAM_CONST and padding excluded). */
 int64_t params_trained(const struct params *p);

@@ -38,7 +38,7 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
 }
 
-/* The four blocks of reals in file order. */
+/* The four blocks of reals in file order; the last is the host's own. */
 static void blocks_of(const struct trainer *t, real *blocks[4]) {
     blocks[0] = t->params.value;
     blocks[1] = t->params.moment1;
@@ -77,7 +77,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     at += sizeof h;
     real *blocks[4];
     blocks_of(t, blocks);
-    for (int i = 0; i < 4; i++, at += block) memcpy(at, blocks[i], block);
+    for (int i = 0; i < 4; i++, at += block) memcpy(at, i < 3 ? params_fetch(&t->params, blocks[i]) : blocks[i], block);
     memcpy(at, p->curve, (size_t)p->n_curve * sizeof *p->curve);
     at += (size_t)p->n_curve * sizeof *p->curve;
     XXH128_hash_t sum = XXH3_128bits(bytes, (size_t)(at - bytes));
@@ -108,9 +108,15 @@ static void restore(struct trainer *t, struct run_progress *p, const struct head
     size_t block = (size_t)t->params.floats * sizeof(real);
     real *blocks[4];
     blocks_of(t, blocks);
-    for (int i = 0; i < 4; i++, at += block) memcpy(blocks[i], at, block);
+    for (int i = 0; i < 3; i++, at += block) {
+        memcpy(params_fetch(&t->params, blocks[i]), at, block);
+        params_store(&t->params, blocks[i]);
+    }
+    memcpy(blocks[3], at, block);
+    at += block;
     memcpy(p->curve, at, (size_t)h->n_curve * sizeof *p->curve);
     t->state = h->state;
+    trainer_set_state(t);
     t->best_step = h->best_step;
     t->best_val = h->best_val;
     t->data_s = h->data_s;

@@ -259,13 +259,6 @@ int cli_threads(int64_t wanted) {
     return omp_get_max_threads();
 }
 
-enum status device_check(const char *device, struct error *e) {
-    if (strcmp(device, "cpu") == 0) return ST_OK;
-    if (strcmp(device, "cuda") == 0 || strncmp(device, "cuda:", 5) == 0)
-        return fail(e, ST_DEVICE, "device %s: this build has no CUDA; use --device cpu", device);
-    return fail(e, ST_USAGE, "unknown device '%s'; expected cpu", device);
-}
-
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
                         const void *list, int *index, struct error *e) {
     char plain[128];

@@ -58,9 +58,6 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 /* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one a core. Returns the number in use. */
 int cli_threads(int64_t wanted);
 
-/* ST_USAGE: not the name of a device; ST_DEVICE: one that this build does not have. */
-enum status device_check(const char *device, struct error *e);
-
 /* Finds `name`, its options (":...") cut off, among `count` names and stores its *index. ST_USAGE: "unknown KIND
  * 'NAME'; did you mean 'NEAREST'?" */
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),

@@ -22,9 +22,11 @@ struct bench_flags {
 #define AT(field) offsetof(struct bench_flags, field)
 static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
-    {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core", OPT_AUTO},
+    {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
-     "of training in all: the longest run goes first, the rest shares what is left; auto or 0 = the profile's",
+     "of training in all: the longest run goes first, the rest shares what is left; auto = the profile's, or none "
+     "where "
+     "--epochs, --steps or --budget say how long a run is",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
      0},
@@ -102,8 +104,18 @@ static enum status parse_rates(struct bench *b, const char *text, struct error *
     return b->n_rates ? ST_OK : fail(e, ST_USAGE, "--lr lists no rate");
 }
 
+static bool is_length(const char *flag) {
+    return !strcmp(flag, "epochs") || !strcmp(flag, "steps") || !strcmp(flag, "budget");
+}
+
+/* A profile's limit stands for the length of its runs: who says another length does not want it. */
 static double bench_limit(const struct bench *b) {
-    return b->flags.limit > 0 ? b->flags.limit : b->profile->limit_s;
+    if (b->flags.limit > 0) return b->flags.limit;
+    for (int i = 0; i < b->args.n_given; i++)
+        if (is_length(b->args.given_name[i])) return 0;
+    for (int i = 0; i < b->request.n_axes; i++)
+        if (is_length(b->request.axes[i].name)) return 0;
+    return b->profile->limit_s;
 }
 
 static enum status make_plan(struct bench *b, struct error *e) {
@@ -200,7 +212,8 @@ static enum status publish(struct bench *b, struct error *e) {
 
 static enum status run_plan(struct bench *b, struct error *e) {
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, left = 0;
-    struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : cores,
+    int jobs = strcmp(b->args.config.device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
+    struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : jobs,
                                      .timeout_s = b->flags.timeout,
                                      .limit_s = bench_limit(b),
                                      .quiet = b->args.config.quiet,
@@ -213,6 +226,7 @@ static enum status run_plan(struct bench *b, struct error *e) {
         }
         return ST_OK;
     }
+    TRY(place_probe(b->args.config.device, e));
     signals_install();
     TRY(make_folder(b->args.config.out, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);

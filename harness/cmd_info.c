@@ -62,7 +62,7 @@ struct measure {
 
 static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
                                struct error *e) {
-    struct graph_options options = {.training = true, .device = DEVICE_CPU, .kernels = kernel_list()};
+    struct graph_options options = {.training = true, .kernels = kernel_list()};
     struct net_shape shape = {f->config.batch, f->length, f->vocab, f->vocab, READOUT_POSITIONS};
     TRY(params_create(&m->params, e));
     TRY(graph_create(&m->graph, &options, &m->params, e));

@@ -96,7 +96,8 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     TRY(config_default(&q.config, e));
     TRY(options_default(step_flags, &q, e));
     TRY(read_words(&subs[1], sets, 2, argc, argv, &model, e));
-    TRY(device_check(q.config.device, e));
+    if (strcmp(q.config.device, "cpu"))
+        return fail(e, ST_USAGE, "perf step measures the CPU; `lrnn perf device` measures a CUDA device");
     q.threads = cli_threads(q.config.threads);
     return perf_step(model, &q, e);
 }

@@ -12,7 +12,8 @@ struct verify_flags {
 };
 
 static const struct option flags[] = {
-    {"device", OPT_TEXT_FIELD, offsetof(struct verify_flags, device), "cpu", 0, 0, NULL, "cpu", 0},
+    {"device", OPT_TEXT_FIELD, offsetof(struct verify_flags, device), "cpu", 0, 0, NULL,
+     "where it runs: cpu, cuda or cuda:N", 0},
     {"kernel", OPT_TEXT_FIELD, offsetof(struct verify_flags, kernel), "", 0, 0, NULL,
      "force this kernel, or 'reference'; the mixers it does not apply to are skipped", 0},
     {"quiet", OPT_BOOL, offsetof(struct verify_flags, quiet), "no", 0, 0, NULL,
@@ -53,14 +54,14 @@ static void print_mixers(const struct verify_total *sums, int n) {
 }
 
 /* Every file is processed, whatever the ones before were like. The last of `sums` is the total, before it one a mixer. */
-static enum status verify_all(const char *const *files, int n, const struct verify_flags *f, struct verify_total *sums,
-                              int n_mixers, struct error *e) {
+static enum status verify_all(const char *const *files, int n, const struct verify_flags *f, const struct place *place,
+                              struct verify_total *sums, int n_mixers, struct error *e) {
     struct verify_total *total = &sums[n_mixers];
     int bad = 0;
     for (int i = 0; i < n; i++) {
         struct verify_total file = {.quiet = f->quiet};
         struct error bad_file = {ST_OK, ""};
-        if (verify_file(files[i], f->kernel, &file, stdout, &bad_file) == ST_OK) {
+        if (verify_file(files[i], f->kernel, place, &file, stdout, &bad_file) == ST_OK) {
             for (int m = 0; m < n_mixers; m++)
                 if (model_list()[m] == file.model) add_to(&sums[m], &file);
             add_to(total, &file);
@@ -86,7 +87,7 @@ static enum status run(int argc, char **argv, struct error *e) {
         .command = &command_verify, .sets = &set, .n_sets = 1, .positional = files, .max_positional = argc};
     TRY(options_default(flags, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
-    TRY(device_check(f.device, e));
+    struct place place;
     TRY(check_kernel(f.kernel, e));
     if (cli.n_positional == 0)
         return fail(e, ST_USAGE, "verify: say which case files; usage: lrnn %s", command_verify.usage);
@@ -94,7 +95,9 @@ static enum status run(int argc, char **argv, struct error *e) {
     while (model_list()[n_mixers]) n_mixers++;
     struct verify_total *sums = calloc((size_t)n_mixers + 1, sizeof *sums);
     if (!sums) return fail(e, ST_FAIL, "no memory for the sums of %d mixers", n_mixers);
-    enum status status = verify_all(files, cli.n_positional, &f, sums, n_mixers, e);
+    enum status status = place_open(&place, f.device, e);
+    if (status == ST_OK) status = verify_all(files, cli.n_positional, &f, &place, sums, n_mixers, e);
+    place_close(&place);
     free(sums);
     return status;
 }

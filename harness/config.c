@@ -12,6 +12,12 @@
 #define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
 #define AT(field)  offsetof(struct config, field)
 
+#if REAL_IS_DOUBLE
+#define PRECISIONS REAL_NAME
+#else
+#define PRECISIONS REAL_NAME " tf32"
+#endif
+
 const struct option config_options[] = {
     {"steps", OPT_INT, AT(steps), "auto", 0, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "passes over the training examples", 0},
@@ -37,11 +43,11 @@ const struct option config_options[] = {
     {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric",
      0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of initialisation, data and order", 0},
-    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, REAL_NAME, "of GEMMs", 0},
+    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, PRECISIONS, "of matrix products; tf32 on CUDA alone", 0},
     {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task",
      0},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
-    {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "cpu", 0},
+    {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "where it runs: cpu, cuda or cuda:N", 0},
     {"budget", OPT_TIME, AT(budget), "0s", 0, 1e9, NULL, "stop after this time; 0 = no limit", 0},
     {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
      OPT_AUTO | OPT_RUNTIME},
@@ -186,10 +192,14 @@ static void describe(const struct setup *s, const struct model_choice *model, ch
 
 /* The identity of the run, and of its cell: the same with the seed left out. */
 static void identify(struct setup *s) {
+    char device[sizeof s->config.device];
     describe(s, &s->parsed, s->config_text, OPT_PLACE);
+    memcpy(device, s->config.device, sizeof device);
+    s->config.device[strcspn(device, ":")] = 0; /* which of several devices it was is not part of what a run is */
     describe(s, &s->model, s->identity, OPT_RUNTIME | OPT_LATER);
-    append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=cpu\ndtype=%s\nnumerics=%s\n",
-           s->task.task->version, REAL_NAME, NUMERICS_VERSION);
+    append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n",
+           s->task.task->version, s->config.device, REAL_NAME, NUMERICS_VERSION);
+    memcpy(s->config.device, device, sizeof device);
     record_hash(s->identity, s->run_id);
     char *cell = strdup(s->identity), *seed = cell ? strstr(cell, "\nseed=") : NULL;
     if (seed) memmove(seed, strchr(seed + 1, '\n'), strlen(strchr(seed + 1, '\n')) + 1);
@@ -218,9 +228,12 @@ void model_short_label(const struct model_choice *choice, char *buffer, size_t s
 static enum status check_fit(const struct setup *s, struct error *e) {
     const struct config *c = &s->config;
     const struct task_shape *shape = &s->task.shape;
-    if (strcmp(c->device, "cpu"))
-        return fail(e, !strncmp(c->device, "cuda", 4) ? ST_DEVICE : ST_USAGE,
-                    "device '%s' is not available in this build; use --device cpu", c->device);
+    enum device device;
+    int index;
+    TRY(place_parse(c->device, &device, &index, e));
+    if (c->precision != 0 && device == DEVICE_CPU)
+        return fail(e, ST_USAGE,
+                    "--precision tf32 is a mode of CUDA devices; use --device cuda or --precision " REAL_NAME);
     if (shape->needs_causal && !net_causal(&c->net, &s->model) && !c->allow_non_causal)
         return fail(e, ST_USAGE,
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",

@@ -133,16 +133,25 @@ static enum status start_thread(struct feeder *f, struct error *e) {
     return ST_OK;
 }
 
+static struct step_batches sizes_of(const struct setup *s) {
+    const struct task_shape *shape = &s->task.shape;
+    return (struct step_batches){
+        .main = {.B = s->config.batch, .T = shape->T, .labels = task_targets(shape, SPLIT_TRAIN)},
+        .extra = {.B = setup_extra_batch(s), .T = shape->T_extra, .labels = shape->T_extra}};
+}
+
+size_t feeder_bytes(const struct setup *setup) {
+    struct step_batches sizes = sizes_of(setup);
+    return (size_t)(ids_of(&sizes.main) + ids_of(&sizes.extra)) * sizeof(int32_t);
+}
+
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e) {
-    const struct task_shape *shape = &setup->task.shape;
-    struct batch main = {.B = setup->config.batch, .T = shape->T, .labels = task_targets(shape, SPLIT_TRAIN)};
-    struct batch extra = {.B = setup_extra_batch(setup), .T = shape->T_extra, .labels = shape->T_extra};
-    size_t bytes = 2 * (size_t)(ids_of(&main) + ids_of(&extra)) * sizeof *f->memory;
+    size_t bytes = 2 * feeder_bytes(setup);
     *f = (struct feeder){.setup = setup, .made = {-1, -1}, .wanted = -1};
     int32_t *at = f->memory = malloc(bytes);
     if (!at) return fail(e, ST_FAIL, "no memory for batches of %zu bytes", bytes);
     for (int i = 0; i < 2; i++) {
-        f->slot[i] = (struct step_batches){main, extra};
+        f->slot[i] = sizes_of(setup);
         at = place(&f->slot[i].extra, place(&f->slot[i].main, at));
     }
     return setup->config.ahead ? start_thread(f, e) : ST_OK;

@@ -37,6 +37,9 @@ struct feeder {
     pthread_cond_t news; /* either side has changed `wanted` or `stop` */
 };
 
+/* Bytes of the batches of a step. */
+size_t feeder_bytes(const struct setup *setup);
+
 /* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop. ST_FAIL: no
  * memory, no thread. */
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e);

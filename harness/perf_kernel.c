@@ -24,10 +24,7 @@ static void fill_gradient(struct graph *g) {
 
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct perf_shape *shape, const char **why, struct error *e) {
-    struct graph_options options = {.training = true,
-                                    .device = kernel ? kernel->device : DEVICE_CPU,
-                                    .kernel = kernel ? kernel->name : NULL,
-                                    .kernels = kernel_list()};
+    struct graph_options options = {.training = true, .kernel = kernel ? kernel->name : NULL, .kernels = kernel_list()};
     *why = NULL;
     TRY(graph_create(&r->graph, &options, NULL, e));
     TRY(perf_record(&r->graph, op, shape, r->shape, sizeof r->shape, e));

@@ -57,7 +57,7 @@ struct running {
     double began, last_progress, last_checkpoint;
     double sitting_wall_s; /* wall time of earlier sittings, when this one began */
     float step_ms[STEP_SAMPLES];
-    int64_t n_steps_here;
+    int64_t n_samples, n_steps_here;
     const char *stop_reason;
     enum run_status status;
     char detail[RECORD_TEXT];
@@ -97,6 +97,7 @@ static double validate(struct running *r) {
     if (t->state.loss_steps) r->progress.train_loss = t->state.loss_sum / (double)t->state.loss_steps;
     t->state.loss_sum = 0;
     t->state.loss_steps = 0;
+    trainer_set_state(t);
     train.loss = r->progress.train_loss;
     add_point(r, SPLIT_TRAIN, &train, "eval");
     add_point(r, SPLIT_VAL, &s, "eval");
@@ -106,7 +107,7 @@ static double validate(struct running *r) {
     r->progress.stale = gain ? 0 : r->progress.stale + 1;
     if (gain) r->progress.gained = metric;
     if (t->best_step < 0 || metric > trainer_metric(t, &t->best_val)) {
-        memcpy(t->best, t->params.value, (size_t)t->params.floats * sizeof(real));
+        memcpy(t->best, params_fetch(&t->params, t->params.value), (size_t)t->params.floats * sizeof(real));
         t->best_step = t->state.step;
         t->best_val = s;
     }
@@ -161,14 +162,28 @@ static enum status save(struct running *r, struct error *e) {
     return checkpoint_write(&r->trainer, &r->progress, e);
 }
 
+/* Steps up to the next moment at which something is looked at: at most the next validation. */
+static enum status next_steps(struct running *r, struct error *e) {
+    struct trainer *t = &r->trainer;
+    const struct setup *s = t->setup;
+    int64_t before = t->state.step, until = before + trainer_sync_every(t);
+    int64_t validation = (before / s->eval_every + 1) * s->eval_every;
+    if (until > validation) until = validation;
+    if (until > s->steps) until = s->steps;
+    double start = time_now_s();
+    while (t->state.step < until) trainer_step(t);
+    TRY(trainer_sync(t, e));
+    r->step_ms[r->n_samples++ % STEP_SAMPLES] = (float)(1e3 * (time_now_s() - start) / (double)(until - before));
+    r->n_steps_here += until - before;
+    return ST_OK;
+}
+
 /* Steps until done, stopped or interrupted. */
 static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
     while (t->state.step < s->steps && !r->stop_reason) {
-        double start = time_now_s();
-        trainer_step(t);
-        r->step_ms[r->n_steps_here++ % STEP_SAMPLES] = (float)(1e3 * (time_now_s() - start));
+        TRY(next_steps(r, e));
         if (diverged(r)) break;
         bool validated = t->state.step % s->eval_every == 0 || t->state.step == s->steps;
         double metric = validated ? validate(r) : NAN;
@@ -192,7 +207,8 @@ static void final_test(struct running *r) {
     struct trainer *t = &r->trainer;
     if (r->status != RUN_OK) return;
     if (t->best_step < 0) validate(r); /* stopped by the budget before the first validation */
-    memcpy(t->params.value, t->best, (size_t)t->params.floats * sizeof(real));
+    memcpy(params_fetch(&t->params, t->params.value), t->best, (size_t)t->params.floats * sizeof(real));
+    params_store(&t->params, t->params.value);
     trainer_evaluate(t, SPLIT_TEST, &r->test);
 }
 
@@ -209,7 +225,7 @@ static double quantile(const float *sorted, int64_t n, double q) {
 
 static void fill_speed(struct running *r, struct run *row) {
     const struct setup *s = r->trainer.setup;
-    int64_t n = r->n_steps_here < STEP_SAMPLES ? r->n_steps_here : STEP_SAMPLES;
+    int64_t n = r->n_samples < STEP_SAMPLES ? r->n_samples : STEP_SAMPLES;
     float deviations[STEP_SAMPLES];
     qsort(r->step_ms, (size_t)n, sizeof *r->step_ms, compare_floats);
     row->step_ms_med = quantile(r->step_ms, n, 0.5);
@@ -226,6 +242,7 @@ static void fill_speed(struct running *r, struct run *row) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
+    if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;
     row->data_s = r->trainer.data_s;
     row->train_s = r->trainer.step_s;
     row->eval_s = r->trainer.eval_s;
@@ -285,14 +302,16 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->grad_clip = c->clip;
     row->batch = c->batch;
     row->max_steps = s->steps;
-    snprintf(row->dtype, sizeof row->dtype, "%s", REAL_NAME);
+    option_format_value(option_find(config_options, "precision"), c, row->dtype, sizeof row->dtype);
     snprintf(row->profile, sizeof row->profile, "%.31s", c->profile);
     option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);
     option_format_value(option_find(backbone_options, "mlp"), c, row->mlp, sizeof row->mlp);
     option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
     snprintf(row->metric, sizeof row->metric, "%s", shape->metric);
     row->chance = shape->chance;
-    snprintf(row->kernel, sizeof row->kernel, "%.400s, OpenBLAS %s", *c->kernel ? c->kernel : "default", gemm_core());
+    bool cuda = strcmp(c->device, "cpu") != 0;
+    snprintf(row->kernel, sizeof row->kernel, "%.400s, %s%s", *c->kernel ? c->kernel : "default",
+             cuda ? "cuBLAS" : "OpenBLAS ", cuda ? "" : gemm_core());
 }
 
 static void fill_results(const struct running *r, struct run *row) {
@@ -322,12 +341,24 @@ static void fill_results(const struct running *r, struct run *row) {
     row->solved = row->metric_value >= t->setup->task.shape.solved;
 }
 
-static void fill_environment(struct run *row) {
+/* place NULL: the run never got one. */
+static void fill_device(const struct setup *s, const struct place *place, const char *cpu, struct run *row) {
+    struct place_info info;
+    enum device device;
+    int index;
+    bool cuda = place_parse(s->config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
+    snprintf(row->backend, sizeof row->backend, cuda ? "cuda" : "cpu");
+    snprintf(row->device, sizeof row->device, "%s", cuda ? s->config.device : cpu);
+    if (!cuda || !place || place_describe(place, &info, NULL) != ST_OK) return;
+    snprintf(row->device, sizeof row->device, "%s", info.name);
+    snprintf(row->driver, sizeof row->driver, "%s", info.driver);
+}
+
+static void fill_environment(const struct setup *s, const struct place *place, struct run *row) {
     struct machine m;
     machine_read(&m);
     const struct build_info *b = build_info();
-    snprintf(row->backend, sizeof row->backend, "cpu");
-    snprintf(row->device, sizeof row->device, "%s", m.cpu);
+    fill_device(s, place, m.cpu, row);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();
@@ -379,7 +410,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
     fill_setup(s, &record->run);
     fill_results(r, &record->run);
     fill_speed(r, &record->run);
-    fill_environment(&record->run);
+    fill_environment(s, &r->trainer.place, &record->run);
     memcpy(record->run.started, r->progress.started, sizeof record->run.started);
     record->run.resumed = r->progress.resumed;
     snprintf(record->config, sizeof record->config, "%s", s->config_text);
@@ -406,7 +437,7 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     if (!record) return fail(e, ST_FAIL, "no memory for the run record");
     record_init(record);
     fill_setup(s, &record->run);
-    fill_environment(&record->run);
+    fill_environment(s, NULL, &record->run);
     record->run.status = status;
     record->run.solved = 0;
     snprintf(record->run.status_detail, sizeof record->run.status_detail, "%s", detail);
@@ -442,6 +473,7 @@ static enum status run_all(struct running *r, struct run *row, struct error *e) 
     TRY(train_loop(r, e));
     report_progress(r, true);
     final_test(r);
+    TRY(trainer_sync(&r->trainer, e));
     TRY(write_record(r, row, e));
     checkpoint_remove(r->trainer.setup);
     return ST_OK;

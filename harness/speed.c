@@ -54,11 +54,14 @@ enum status measure_step_time(const struct setup *setup, int threads, int steps,
     double times[MAX_STEPS], deviations[MAX_STEPS], spent = 0;
     int n = 0, least = steps > 0 && steps < MAX_STEPS ? steps : MIN_STEPS;
     for (int i = 0; status == ST_OK && i < WARM_UP; i++) trainer_step(t);
+    if (status == ST_OK) status = trainer_sync(t, e);
     while (status == ST_OK && n < MAX_STEPS && (n < least || (steps <= 0 && spent < ENOUGH_SECONDS))) {
         double start = time_now_s();
-        trainer_step(t);
-        times[n] = time_now_s() - start;
-        spent += times[n++];
+        int64_t together = trainer_sync_every(t); /* on a device a sample is the mean over steps queued at once */
+        for (int64_t i = 0; i < together; i++) trainer_step(t);
+        status = trainer_sync(t, e);
+        times[n] = (time_now_s() - start) / (double)together;
+        spent += times[n++] * (double)together;
     }
     if (status == ST_OK) {
         *row = (struct perf_row){.samples = n};

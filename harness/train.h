@@ -7,22 +7,31 @@
 #include "harness/config.h"
 #include "harness/feeder.h"
 #include "harness/metrics.h"
+#include "harness/staging.h"
 
 /* A net with its optimiser and its data, stepping. Deterministic: what step s does is a function of the setup, the
  * parameters, moments and state alone. */
 struct trainer {
     const struct setup *setup;
+    struct place place; /* where it runs */
     struct params params;
     struct graph train, eval, update;
     struct net train_net, eval_net;
-    struct net extra_net; /* the training batch of another length, in the graph `train`, if the task has one */
-    struct feeder feeder; /* of training batches */
-    struct step_state state;
+    struct net extra_net;    /* the training batch of another length, in the graph `train`, if the task has one */
+    struct feeder feeder;    /* of training batches */
+    struct step_state state; /* on a device as of the latest trainer_sync, but for the step */
+    struct step_state *live; /* what the ops read and write: &state, or its like in the device's memory */
+    struct arena there;      /* owns live on a device */
+    struct staging staging;  /* batches on their way there */
+    struct place_recording *recording; /* a whole step, captured once; NULL on the CPU and before the second step */
+    int64_t steps_queued;              /* since the trainer was made */
+    size_t device_bytes;               /* that the run takes; 0 on the CPU */
     struct metrics metrics;
-    int32_t *lengths;  /* of the sequences of the batch that was filled last, [batch] */
-    struct arena host; /* segments, metric tables, the best parameters so far */
-    real *best;        /* copy of params.value at best_step */
-    int64_t best_step; /* -1 = none yet */
+    struct batch batch;   /* of the evaluation, filled last, on the host */
+    int32_t *predictions; /* of it */
+    struct arena host;    /* segments, metric tables, the best parameters so far */
+    real *best;           /* copy of params.value at best_step */
+    int64_t best_step;    /* -1 = none yet */
     struct scores best_val;
     double data_s, step_s, eval_s; /* seconds spent: waiting for training batches, stepping, evaluating */
 };
@@ -35,8 +44,18 @@ void trainer_free(struct trainer *t);
  * The parameters are zeros until the caller fills them. */
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e);
 
-/* One optimiser step: the batch of step state.step, forward, backward, update. */
+/* One optimiser step: the batch of step state.step, forward, backward, update. On a device it is queued, and its loss is
+ * known after trainer_sync. */
 void trainer_step(struct trainer *t);
+
+/* Waits for the steps queued and reads the state. Errors: ST_DEVICE, what failed on the device. */
+enum status trainer_sync(struct trainer *t, struct error *e);
+
+/* What the host has changed in t->state counts from here on. */
+void trainer_set_state(struct trainer *t);
+
+/* Steps that may be queued before a trainer_sync, where nothing else asks for one. */
+int64_t trainer_sync_every(const struct trainer *t);
 
 /* Scores of a whole split with the current parameters. */
 void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores);

@@ -1,13 +1,16 @@
 /* trainer.c - graphs, data and optimiser of one run; see train.h. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "harness/train.h"
 #include "kernels/kernel.h"
 
-static struct graph_options graph_options_of(const struct setup *s, bool training) {
+#define SYNC_EVERY 50 /* steps queued on a device before the host looks at their losses */
+
+static struct graph_options graph_options_of(const struct trainer *t, bool training) {
     return (struct graph_options){
-        .training = training, .device = DEVICE_CPU, .kernel = s->config.kernel, .kernels = kernel_list()};
+        .training = training, .place = &t->place, .kernel = t->setup->config.kernel, .kernels = kernel_list()};
 }
 
 /* A second net on the same parameters for the strings of another length: the root becomes the sum of both losses. What is
@@ -26,7 +29,7 @@ static enum status build_extra(struct trainer *t, struct graph *g, struct error 
 
 static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
     const struct setup *s = t->setup;
-    struct graph_options options = graph_options_of(s, training);
+    struct graph_options options = graph_options_of(t, training);
     struct net_shape net_shape = setup_net_shape(s, training ? SPLIT_TRAIN : SPLIT_VAL);
     struct model_choice choice = s->parsed;
     TRY(graph_create(g, &options, &t->params, e));
@@ -62,7 +65,7 @@ static struct tensor *borrowed(struct graph *g, const char *name, real *data, in
 }
 
 static enum status build_update(struct trainer *t, struct error *e) {
-    struct graph_options options = {.device = DEVICE_CPU, .kernels = kernel_list()};
+    struct graph_options options = {.place = &t->place, .kernels = kernel_list()};
     const struct config *c = &t->setup->config;
     struct graph *g = &t->update;
     struct params *p = &t->params;
@@ -77,39 +80,80 @@ static enum status build_update(struct trainer *t, struct error *e) {
     return graph_plan(g, e);
 }
 
-/* What lives beside the graphs: tables of the metrics, lengths of a batch and, for training, the best parameters and room
- * for the optimiser's table. */
+/* What lives beside the graphs: tables of the metrics, a batch of the evaluation and, for training, the best parameters and
+ * room for the optimiser's table. */
 static enum status create_tables(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->task.shape;
-    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T;
+    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->config.batch;
     size_t best_bytes = training ? (size_t)t->params.floats * sizeof(real) : 0;
     size_t segments = training ? (size_t)(t->params.n + 1) * sizeof(struct adamw_segment) : 0;
-    size_t lengths = (size_t)t->setup->config.batch * sizeof *t->lengths;
-    TRY(arena_reserve(&t->host, best_bytes + metrics_bytes(shape->vocab_out, longest) + lengths + segments + 4096, e));
+    size_t ids = (size_t)(B * longest) * sizeof(int32_t) + ARENA_ALIGN;
+    size_t bytes = best_bytes + metrics_bytes(shape->vocab_out, longest) + 4 * ids + segments + 4096;
+    TRY(arena_reserve(&t->host, bytes, e));
     if (training) t->best = arena_alloc(&t->host, best_bytes);
-    t->lengths = arena_alloc(&t->host, lengths);
-    if ((training && !t->best) || !t->lengths) return fail(e, ST_FAIL, "no memory for the best parameters");
+    t->batch = (struct batch){.B = B};
+    t->batch.tokens = arena_alloc(&t->host, ids);
+    t->batch.targets = arena_alloc(&t->host, ids);
+    t->batch.lengths = arena_alloc(&t->host, (size_t)B * sizeof(int32_t));
+    t->predictions = arena_alloc(&t->host, ids);
+    if ((training && !t->best) || !t->predictions) return fail(e, ST_FAIL, "no memory for the best parameters");
     return metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e);
 }
 
+static enum status open_place(struct trainer *t, const char *device, struct error *e) {
+    *t = (struct trainer){.setup = t->setup, .best_step = -1};
+    t->state.seed = (uint64_t)t->setup->config.seed;
+    t->live = &t->state;
+    TRY(place_open(&t->place, device, e));
+    place_allow_tf32(&t->place, t->setup->config.precision != 0);
+    if (t->place.device == DEVICE_CPU) return ST_OK;
+    TRY(place_reserve(&t->place, &t->there, sizeof *t->live, e));
+    t->live = (struct step_state *)(void *)t->there.base;
+    trainer_set_state(t);
+    return ST_OK;
+}
+
+/* Says how much of a device's memory the run takes before it takes it; more than there is ends the run here. */
+static enum status announce_memory(struct trainer *t, struct error *e) {
+    struct place_info info;
+    size_t train, eval, params = 4 * (size_t)t->params.floats * sizeof(real);
+    if (t->place.device == DEVICE_CPU) return ST_OK;
+    TRY(graph_measure(&t->train, &train, e));
+    TRY(graph_measure(&t->eval, &eval, e));
+    TRY(place_describe(&t->place, &info, e));
+    t->device_bytes = train + eval + params;
+    if (!t->setup->config.quiet)
+        fprintf(stderr, "cuda:%d (%s): the run needs %zu MB of device memory, %zu MB of %zu MB are free\n",
+                t->place.index, info.name, t->device_bytes >> 20, info.free >> 20, info.memory >> 20);
+    if (t->device_bytes <= info.free) return ST_OK;
+    return fail(
+        e, ST_DEVICE,
+        "the run needs %zu MB of device memory (activations %zu MB, evaluation %zu MB, parameters %zu MB) but cuda:%d "
+        "has %zu MB free; lower batch, length or width",
+        t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, info.free >> 20);
+}
+
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
-    *t = (struct trainer){.setup = setup, .best_step = -1};
-    t->state.seed = (uint64_t)setup->config.seed;
+    t->setup = setup;
+    TRY(open_place(t, setup->config.device, e));
     TRY(params_create(&t->params, e));
+    t->params.place = &t->place;
     TRY(build_net(t, &t->train, &t->train_net, true, e));
     TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(announce_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(create_tables(t, true, e));
     TRY(graph_plan(&t->train, e));
     TRY(graph_plan(&t->eval, e));
     TRY(build_update(t, e));
     params_init(&t->params, (uint64_t)setup->config.seed);
+    TRY(staging_start(&t->staging, &t->place, feeder_bytes(setup), e));
     return feeder_start(&t->feeder, setup, e);
 }
 
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
-    *t = (struct trainer){.setup = setup, .best_step = -1};
-    t->state.seed = (uint64_t)setup->config.seed;
+    t->setup = setup;
+    TRY(open_place(t, "cpu", e));
     TRY(params_create(&t->params, e));
     TRY(build_net(t, &t->eval, &t->eval_net, false, e));
     TRY(params_reserve(&t->params, false, e));
@@ -119,51 +163,98 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
 
 void trainer_free(struct trainer *t) {
     feeder_stop(&t->feeder);
+    staging_stop(&t->staging);
+    place_recording_free(&t->place, t->recording);
     graph_free(&t->train);
     graph_free(&t->eval);
     graph_free(&t->update);
     params_free(&t->params);
+    arena_free(&t->there);
     arena_free(&t->host);
+    place_close(&t->place);
 }
 
 /* --- data ------------------------------------------------------------------------------------------------------------- */
 
 /* A batch into the inputs of a net. */
-static void put_batch(const struct net *net, const struct batch *b) {
-    memcpy(net->tokens->data, b->tokens, (size_t)(b->B * b->T) * sizeof *b->tokens);
-    memcpy(net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
-    if (net->lengths) memcpy(net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
+static void put_batch(struct trainer *t, const struct net *net, const struct batch *b) {
+    staging_send(&t->staging, net->tokens->data, b->tokens, (size_t)(b->B * b->T) * sizeof *b->tokens);
+    staging_send(&t->staging, net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
+    if (net->lengths) staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
 }
 
 static void fill_step(struct trainer *t, int64_t step) {
     const struct step_batches *b = feeder_take(&t->feeder, step);
-    put_batch(&t->train_net, &b->main);
-    if (b->extra.B) put_batch(&t->extra_net, &b->extra);
+    staging_begin(&t->staging);
+    put_batch(t, &t->train_net, &b->main);
+    if (b->extra.B) put_batch(t, &t->extra_net, &b->extra);
+    staging_end(&t->staging);
 }
 
-/* Examples first .. first+B of a split into the evaluation net; returns the rows in use. */
-static int64_t fill_evaluation(struct trainer *t, enum split split, int64_t first) {
-    const struct task_shape *shape = &t->setup->task.shape;
-    struct batch b = {.B = t->setup->config.batch,
-                      .T = task_length(shape, split),
-                      .labels = task_targets(shape, split),
-                      .tokens = tensor_i32(t->eval_net.tokens),
-                      .targets = tensor_i32(t->eval_net.targets),
-                      .lengths = t->lengths};
-    int64_t rows = batch_fill(t->setup, split, first, 0, true, &b);
-    if (t->eval_net.lengths) memcpy(t->eval_net.lengths->data, t->lengths, (size_t)b.B * sizeof *t->lengths);
-    return rows;
+/* --- steps ------------------------------------------------------------------------------------------------------------- */
+
+static void walk_step(struct trainer *t) {
+    graph_forward(&t->train, t->live);
+    graph_backward(&t->train, t->live);
+    graph_forward(&t->update, t->live);
+}
+
+/* The first step on a device loads its kernels; the second is recorded, and from then on replayed. */
+static void queue_step(struct trainer *t) {
+    if (t->steps_queued == 1) {
+        place_record_begin(&t->place);
+        walk_step(t);
+        t->recording = place_record_end(&t->place);
+    }
+    if (t->recording)
+        place_replay(&t->place, t->recording);
+    else
+        walk_step(t);
+    t->steps_queued++;
+    t->state.step++;
 }
 
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     fill_step(t, t->state.step);
     double filled = time_now_s();
-    graph_forward(&t->train, &t->state);
-    graph_backward(&t->train, &t->state);
-    graph_forward(&t->update, &t->state);
+    if (t->place.device == DEVICE_CPU)
+        walk_step(t);
+    else
+        queue_step(t);
     t->data_s += filled - start;
     t->step_s += time_now_s() - filled;
+}
+
+enum status trainer_sync(struct trainer *t, struct error *e) {
+    if (t->live == &t->state) return ST_OK;
+    double start = time_now_s();
+    place_get(&t->place, &t->state, t->live, sizeof t->state);
+    t->step_s += time_now_s() - start;
+    return place_wait(&t->place, e);
+}
+
+void trainer_set_state(struct trainer *t) {
+    if (t->live != &t->state) place_put(&t->place, t->live, &t->state, sizeof t->state);
+}
+
+int64_t trainer_sync_every(const struct trainer *t) {
+    return t->place.device == DEVICE_CPU ? 1 : SYNC_EVERY;
+}
+
+/* --- evaluation ------------------------------------------------------------------------------------------------------------ */
+
+/* Examples first .. first+B of a split into the evaluation net; returns the rows in use. */
+static int64_t fill_evaluation(struct trainer *t, enum split split, int64_t first) {
+    const struct task_shape *shape = &t->setup->task.shape;
+    struct batch *b = &t->batch;
+    b->T = task_length(shape, split);
+    b->labels = task_targets(shape, split);
+    int64_t rows = batch_fill(t->setup, split, first, 0, true, b);
+    graph_put(&t->eval, t->eval_net.tokens, b->tokens);
+    graph_put(&t->eval, t->eval_net.targets, b->targets);
+    if (t->eval_net.lengths) graph_put(&t->eval, t->eval_net.lengths, b->lengths);
+    return rows;
 }
 
 void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
@@ -172,10 +263,12 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
     int64_t B = t->setup->config.batch, labels = task_targets(shape, split), n = shape->examples[split];
     metrics_reset(&t->metrics);
     for (int64_t first = 0; first < n; first += B) {
+        real loss;
         int64_t rows = fill_evaluation(t, split, first);
-        graph_forward(&t->eval, &t->state);
-        metrics_add(&t->metrics, tensor_i32(t->eval_net.targets), tensor_i32(t->eval_net.predictions), t->lengths, rows,
-                    labels, (double)tensor_real(t->eval_net.loss)[0]);
+        graph_forward(&t->eval, t->live);
+        graph_get(&t->eval, t->eval_net.predictions, t->predictions);
+        graph_get(&t->eval, t->eval_net.loss, &loss);
+        metrics_add(&t->metrics, t->batch.targets, t->predictions, t->batch.lengths, rows, labels, (double)loss);
     }
     *scores = metrics_scores(&t->metrics);
     t->eval_s += time_now_s() - start;
@@ -187,29 +280,39 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 
 /* --- the search for the first bad tensor -------------------------------------------------------------------------------- */
 
-static bool all_finite(const real *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) return false;
+static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
+    real part[1024];
+    for (int64_t at = 0; at < n; at += 1024) {
+        int64_t count = n - at < 1024 ? n - at : 1024;
+        place_get(&t->place, part, x + at, (size_t)count * sizeof *part);
+        for (int64_t i = 0; i < count; i++)
+            if (!isfinite(part[i])) return false;
+    }
     return true;
 }
 
+/* The first trained parameter whose part of a block is not finite. Running statistics are written before a step freezes: an
+ * op is to blame. */
+static const char *bad_param(const struct trainer *t, const real *block) {
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.list[i];
+        if (p->spec.group != PARAM_CONST && !all_finite(t, block + p->offset, p->count)) return p->name;
+    }
+    return NULL;
+}
+
 const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
-    for (int i = 0; i < t->params.n; i++) /* running statistics are written before a step freezes: an op is to blame */
-        if (t->params.list[i].spec.group != PARAM_CONST &&
-            !all_finite(t->params.value + t->params.list[i].offset, t->params.list[i].count))
-            return t->params.list[i].name;
+    const char *bad = bad_param(t, t->params.value);
+    if (bad) return bad;
     fill_step(t, step);
-    struct exec x = {.device = DEVICE_CPU, .training = true, .state = &t->state};
+    struct exec x = {.place = &t->place, .training = true, .state = t->live};
     for (int i = 0; i < t->train.n_calls; i++) {
         struct call *c = &t->train.calls[i];
         c->kernel->forward(c, &x);
         for (int j = 0; j < c->n_out; j++)
-            if (c->out[j]->dtype == DT_REAL && !all_finite(tensor_real(c->out[j]), tensor_count(c->out[j])))
+            if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
                 return c->out[j]->name;
     }
-    graph_backward(&t->train, &t->state);
-    for (int i = 0; i < t->params.n; i++)
-        if (!all_finite(t->params.grad + t->params.list[i].offset, t->params.list[i].count))
-            return t->params.list[i].name;
-    return NULL;
+    graph_backward(&t->train, t->live);
+    return bad_param(t, t->params.grad);
 }

@@ -14,6 +14,7 @@
 /* One case on its way through: the file and the mixer built from it. */
 struct check {
     const char *path, *kernel;
+    const struct place *place;
     struct safetensors file;
     struct model_choice choice;
     struct dims dims;
@@ -21,6 +22,8 @@ struct check {
     struct graph graph;
     struct tensor *x, *y;
     struct arena values; /* one tensor in contract order */
+    size_t values_mark;
+    real *reals; /* one as the graph has it, on the host */
     FILE *out;
     struct verify_total *total;
 };
@@ -77,12 +80,12 @@ static enum status read_shape(struct check *c, struct error *e) {
 /* --- building ----------------------------------------------------------------------------------------------------- */
 
 static enum status build(struct check *c, struct error *e) {
-    struct graph_options options = {
-        .training = true, .device = DEVICE_CPU, .kernel = c->kernel, .kernels = kernel_list()};
+    struct graph_options options = {.training = true, .place = c->place, .kernel = c->kernel, .kernels = kernel_list()};
     struct error inner = {ST_OK, ""};
     if (c->choice.model->check(c->choice.inst, &c->dims, &inner) != ST_OK)
         return fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
     TRY(params_create(&c->params, e));
+    c->params.place = c->place;
     TRY(graph_create(&c->graph, &options, &c->params, e));
     c->x = graph_input(&c->graph, "x", 3, (int64_t[]){c->dims.B, c->dims.T, c->dims.D}, true);
     c->y = c->choice.model->build(c->choice.inst, &c->graph, c->x);
@@ -114,8 +117,21 @@ static enum status check_tensors(const struct check *c, struct error *e) {
     return ST_OK;
 }
 
+/* An op of the mixer that has no kernel where it is to run; NULL if there is none. */
+static const char *op_without_kernel(const struct check *c) {
+    enum device device = c->place ? c->place->device : DEVICE_CPU;
+    for (int i = 0; i < c->graph.n_calls; i++) {
+        bool found = false;
+        for (const struct kernel *const *k = kernel_list(); *k && !found; k++)
+            found = (*k)->op == c->graph.calls[i].op && (*k)->device == device;
+        if (!found) return c->graph.calls[i].op->name;
+    }
+    return NULL;
+}
+
 /* Why the forced kernel does not apply to this mixer; NULL if it does, or none is forced. */
 static const char *skip_reason(const struct check *c) {
+    if (op_without_kernel(c)) return "an op of the mixer has no kernel on this device";
     if (!c->kernel || !*c->kernel || strcmp(c->kernel, "reference") == 0) return NULL;
     const struct kernel *k = kernel_find(c->kernel);
     const char *why = NULL;
@@ -132,7 +148,7 @@ static const char *skip_reason(const struct check *c) {
 /* --- loading and comparing ---------------------------------------------------------------------------------------- */
 
 static double *values_of(struct check *c, int64_t count) {
-    arena_release(&c->values, 0);
+    arena_release(&c->values, c->values_mark);
     return arena_alloc(&c->values, (size_t)count * sizeof(double));
 }
 
@@ -140,9 +156,12 @@ static enum status load(struct check *c, struct error *e) {
     int64_t largest = tensor_count(c->x);
     for (int i = 0; i < c->params.n; i++)
         if (c->params.list[i].count > largest) largest = c->params.list[i].count;
-    TRY(arena_reserve(&c->values, (size_t)largest * sizeof(double) + ARENA_ALIGN, e));
+    TRY(arena_reserve(&c->values, 2 * (size_t)largest * sizeof(double) + 2 * ARENA_ALIGN, e));
+    c->reals = arena_alloc(&c->values, (size_t)largest * sizeof *c->reals);
+    c->values_mark = arena_mark(&c->values);
     TRY(params_reserve(&c->params, true, e));
     TRY(graph_plan(&c->graph, e));
+    real *stored = params_fetch(&c->params, c->params.value);
     for (int i = 0; i < c->params.n; i++) {
         const struct param *p = &c->params.list[i];
         char name[300];
@@ -150,10 +169,12 @@ static enum status load(struct check *c, struct error *e) {
         const struct st_tensor *t = safetensors_find(&c->file, name);
         double *value = values_of(c, p->count);
         for (int64_t j = 0; j < p->count; j++) value[j] = st_value(t, j);
-        param_from_contract(p, value, c->params.value + p->offset);
+        param_from_contract(p, value, stored + p->offset);
     }
+    params_store(&c->params, c->params.value);
     const struct st_tensor *x = safetensors_find(&c->file, "x");
-    for (int64_t j = 0; j < x->count; j++) tensor_real(c->x)[j] = (real)st_value(x, j);
+    for (int64_t j = 0; j < x->count; j++) c->reals[j] = (real)st_value(x, j);
+    graph_put(&c->graph, c->x, c->reals);
     return ST_OK;
 }
 
@@ -178,20 +199,26 @@ static void compare(struct check *c, const char *name, const double *got) {
     if (isnan(error) || error > c->total->worst) c->total->worst = error;
 }
 
-static void compare_real(struct check *c, const char *name, const real *got, int64_t count) {
+/* What the caller has read into c->reals. */
+static void compare_reals(struct check *c, const char *name, int64_t count) {
     double *value = values_of(c, count);
-    for (int64_t i = 0; i < count; i++) value[i] = (double)got[i];
+    for (int64_t i = 0; i < count; i++) value[i] = (double)c->reals[i];
     compare(c, name, value);
 }
 
+/* No op of a mixer reads the step state. */
 static void run_and_compare(struct check *c) {
     struct step_state state = {0};
     const struct st_tensor *dy = safetensors_find(&c->file, "dy");
     graph_forward(&c->graph, &state);
-    for (int64_t i = 0; i < dy->count; i++) c->y->grad[i] = (real)st_value(dy, i);
+    for (int64_t i = 0; i < dy->count; i++) c->reals[i] = (real)st_value(dy, i);
+    place_put(c->place, c->y->grad, c->reals, (size_t)dy->count * sizeof *c->reals);
     graph_backward(&c->graph, &state);
-    compare_real(c, "y", tensor_real(c->y), dy->count);
-    compare_real(c, "dx", c->x->grad, dy->count);
+    graph_get(&c->graph, c->y, c->reals);
+    compare_reals(c, "y", dy->count);
+    graph_get_grad(&c->graph, c->x, c->reals);
+    compare_reals(c, "dx", dy->count);
+    const real *grads = params_fetch(&c->params, c->params.grad);
     for (int i = 0; i < c->params.n; i++) {
         const struct param *p = &c->params.list[i];
         char name[300];
@@ -200,7 +227,7 @@ static void run_and_compare(struct check *c) {
         if (p->spec.group == PARAM_CONST)
             memset(value, 0, (size_t)p->count * sizeof *value);
         else
-            param_to_contract(p, c->params.grad + p->offset, value);
+            param_to_contract(p, grads + p->offset, value);
         compare(c, name, value);
     }
     c->total->files++;
@@ -209,10 +236,11 @@ static void run_and_compare(struct check *c) {
 static void print_skipped(struct check *c, const char *why) {
     c->total->skipped += 2 + c->params.n;
     if (c->total->quiet) return;
-    fprintf(c->out, "%s y skipped: %s, %s\n", c->path, c->kernel, why);
-    fprintf(c->out, "%s dx skipped: %s, %s\n", c->path, c->kernel, why);
+    const char *name = c->kernel ? c->kernel : "", *comma = *name ? ", " : "";
+    fprintf(c->out, "%s y skipped: %s%s%s\n", c->path, name, comma, why);
+    fprintf(c->out, "%s dx skipped: %s%s%s\n", c->path, name, comma, why);
     for (int i = 0; i < c->params.n; i++)
-        fprintf(c->out, "%s g.%s skipped: %s, %s\n", c->path, c->params.list[i].name, c->kernel, why);
+        fprintf(c->out, "%s g.%s skipped: %s%s%s\n", c->path, c->params.list[i].name, name, comma, why);
 }
 
 static enum status verify(struct check *c, struct error *e) {
@@ -227,11 +255,12 @@ static enum status verify(struct check *c, struct error *e) {
     }
     TRY(load(c, e));
     run_and_compare(c);
-    return ST_OK;
+    return place_wait(c->place, e);
 }
 
-enum status verify_file(const char *path, const char *kernel, struct verify_total *total, FILE *out, struct error *e) {
-    struct check c = {.path = path, .kernel = kernel, .out = out, .total = total};
+enum status verify_file(const char *path, const char *kernel, const struct place *place, struct verify_total *total,
+                        FILE *out, struct error *e) {
+    struct check c = {.path = path, .kernel = kernel, .place = place, .out = out, .total = total};
     if (safetensors_read(&c.file, path, e) != ST_OK) return e->status = ST_USAGE;
     enum status status = verify(&c, e);
     arena_free(&c.values);

@@ -30,10 +30,11 @@ static enum status write_params(const struct params *p, const char *path, const 
                                 struct error *e) {
     struct st_source *sources = calloc((size_t)p->n + 1, sizeof *sources);
     double *values = calloc((size_t)p->floats + 1, sizeof *values);
+    const real *stored = params_fetch(p, p->value);
     enum status status = sources && values ? ST_OK : fail(e, ST_FAIL, "no memory to write %s", path);
     for (int i = 0; i < p->n && status == ST_OK; i++) {
         const struct param *param = &p->list[i];
-        param_to_contract(param, p->value + param->offset, values + param->offset);
+        param_to_contract(param, stored + param->offset, values + param->offset);
         sources[i] = (struct st_source){
             .name = param->name, .rank = param->spec.rank, .f64 = REAL_IS_DOUBLE, .values = values + param->offset};
         memcpy(sources[i].dims, param->spec.dims, sizeof sources[i].dims);

@@ -12,7 +12,11 @@
 #include "core/real_math.h"
 #include "kernels/kernel.h"
 
-#define GATE_INLINE  static inline __attribute__((always_inline))
+#ifdef __CUDACC__
+#define GATE_INLINE static __forceinline__ __host__ __device__
+#else
+#define GATE_INLINE static inline __attribute__((always_inline))
+#endif
 #define GATE_MIN_SUM ((real)1e-12) /* of relu gates */
 
 /* Whether the gradient subtracts sum_l a_l da_l: whether the row is divided by its sum. */

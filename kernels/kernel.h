@@ -25,7 +25,11 @@ const struct kernel *kernel_reference(const struct op *op);
 
 #define OP(name)          extern const struct op op_##name;
 #define KERNEL(name)      extern const struct kernel kernel_##name;
-#define KERNEL_CUDA(name) extern const struct kernel kernel_##name;
+#ifdef LRNN_CUDA
+#define KERNEL_CUDA(name) KERNEL(name)
+#else
+#define KERNEL_CUDA(name)
+#endif
 #include "kernels/list.def"
 #undef OP
 #undef KERNEL

@@ -111,28 +111,6 @@ const struct op op_adamw = {
     .example = adamw_example,
 };
 
-void begin_step(struct step_state *state, const struct step_attr *attr, double loss, double sum_of_squares) {
-    state->loss = loss;
-    if (isfinite(loss)) { /* the mean of a diverged run is that of its finite losses */
-        state->loss_sum += loss;
-        state->loss_steps++;
-    }
-    state->grad_norm = sqrt(sum_of_squares);
-    state->lr = schedule_rate(&attr->schedule, state->step);
-    if (state->frozen || (isfinite(loss) && isfinite(sum_of_squares))) return;
-    state->frozen = 1;
-    state->frozen_step = state->step;
-}
-
-struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state) {
-    double t = (double)state->step + 1, norm = state->grad_norm;
-    return (struct adamw_scalars){
-        .gradient = attr->clip > 0 && norm > attr->clip ? attr->clip / norm : 1,
-        .rate = state->lr / (1 - pow(attr->beta1, t)),
-        .root = 1 / sqrt(1 - pow(attr->beta2, t)),
-    };
-}
-
 static void step_begin_ref_forward(const struct call *c, const struct exec *exec) {
     const real *grad = tensor_real(c->in[1]);
     long double sum = 0; /* the yardstick: wider than what it is to judge, in either build */

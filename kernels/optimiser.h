@@ -14,14 +14,34 @@ extern "C" {
 #define UPDATE_CHUNK 16384 /* floats one thread updates at a time: 7 streams of 64 KB */
 
 /* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. */
-void begin_step(struct step_state *state, const struct step_attr *attr, double loss, double sum_of_squares);
+LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *attr, double loss,
+                            double sum_of_squares) {
+    state->loss = loss;
+    if (isfinite(loss)) { /* the mean of a diverged run is that of its finite losses */
+        state->loss_sum += loss;
+        state->loss_steps++;
+    }
+    state->grad_norm = sqrt(sum_of_squares);
+    state->lr = schedule_rate(&attr->schedule, state->step);
+    if (state->frozen || (isfinite(loss) && isfinite(sum_of_squares))) return;
+    state->frozen = 1;
+    state->frozen_step = state->step;
+}
 
 struct adamw_scalars {
     double gradient; /* min(1, clip / grad_norm) */
     double rate;     /* lr / (1 - b1^t) */
     double root;     /* 1 / sqrt(1 - b2^t) */
 };
-struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state);
+
+LRNN_INLINE struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state) {
+    double t = (double)state->step + 1, norm = state->grad_norm;
+    struct adamw_scalars k;
+    k.gradient = attr->clip > 0 && norm > attr->clip ? attr->clip / norm : 1;
+    k.rate = state->lr / (1 - pow(attr->beta1, t));
+    k.root = 1 / sqrt(1 - pow(attr->beta2, t));
+    return k;
+}
 
 #ifdef __cplusplus
 }

@@ -4,10 +4,6 @@
 
 #include "kernels/dense.h"
 
-struct scale_by_attr {
-    double factor;
-};
-
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
     struct scale_by_attr attr = {factor};
     return record1(g, &op_scale_by, &attr, sizeof attr, (struct tensor *[]){x}, 1);

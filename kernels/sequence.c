@@ -10,10 +10,6 @@
 
 #include "kernels/dense.h"
 
-struct pool_attr {
-    enum pooling how;
-};
-
 struct decode_attr {
     int64_t T;
 };

@@ -463,7 +463,7 @@ static const struct {
      "w.safetensors: its configuration line 3: the configuration has no option 'dmi'"},
     {"config", "task=s33\nmodel=bdlru\n", "unknown task 's33'"},
     {"config", "task=s3\nmodel=bdlur\n", "unknown model 'bdlur'"},
-    {"config", "task=s3\nmodel=bdlru\ndevice=cuda\n", "device 'cuda' is not available"},
+    {"config", "task=s3\nmodel=bdlru\ndevice=tpu\n", "unknown device 'tpu'"},
     {"config", "task=s3\nmodel=bdlru\nbatch=16000000\ndim=65536\n", "the machine has"},
     {"dtype", "fp64", "holds fp64 weights, and this program computes in fp32; lrnn-f64 reads them"},
 };

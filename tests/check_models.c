@@ -486,7 +486,7 @@ START_TEST(mixers_match_the_ground_truth) {
     FILE *out = fmemopen(log, sizeof log, "w");
     for (int i = 0; i < n; i++) {
         if (!registered[i]) continue;
-        ck_assert_msg(verify_file(paths[i], _i ? "reference" : "", &total, out, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(verify_file(paths[i], _i ? "reference" : "", NULL, &total, out, &e) == ST_OK, "%s", e.text);
         run++;
     }
     fclose(out);

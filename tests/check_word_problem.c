@@ -363,7 +363,7 @@ static void check_uniform(const char *text, enum split split, int64_t sequences)
  * common, at any position and for halves of any length. */
 START_TEST(neighbouring_numbers_give_unrelated_sequences) {
     for (int length = 3; length <= 12; length++) {
-        char text[64];
+        char text[96];
         struct task_choice c;
         snprintf(text, sizeof text, "word-problem:group=z10,length=%d,n_train=1,n_val=1,n_test=900", length);
         open_task(&c, text, 1);

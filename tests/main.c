@@ -4,28 +4,36 @@
  * run-time can hang: nothing here may start threads, and suites do their work inside tests and checked fixtures.
  *
  *   check [--list] [SUITE...]      exit status: 0 all passed, 1 something failed, 2 no such suite */
-#include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "core/place.h"
 #include "kernels/gemm.h"
+#include "tests/cuda_cases.h"
+#include "tests/testing.h"
 
+/* CHECK_CUDA suites need a device, or CUDA on the host. */
 struct entry {
     const char *name;
     Suite *(*make)(void);
+    bool cuda;
 };
 
-#define CHECK(name) Suite *check_##name(void);
+#define CHECK(name)      Suite *check_##name(void);
+#define CHECK_CUDA(name) CHECK(name)
 #include "tests/suites.def"
 #undef CHECK
+#undef CHECK_CUDA
 
 static const struct entry suites[] = {
-#define CHECK(name) {#name, check_##name},
+#define CHECK(name)      {#name, check_##name, false},
+#define CHECK_CUDA(name) {#name, check_##name, true},
 #include "tests/suites.def"
 #undef CHECK
+#undef CHECK_CUDA
 };
 
 #define N_SUITES     (sizeof suites / sizeof suites[0])
@@ -75,10 +83,20 @@ int main(int argc, char **argv) {
     }
     if (!all_known(argc - 1, argv + 1)) return 2;
     setenv("CK_DEFAULT_TIMEOUT", TEST_TIMEOUT, 0);
-    int passed = 0, failed = 0;
-    for (size_t s = 0; s < N_SUITES; s++)
-        if (is_wanted(suites[s].name, argc - 1, argv + 1)) run(&suites[s], &passed, &failed);
-    printf("CUDA: not built; 0 cases run\n");
+    int passed = 0, failed = 0, on_cuda = 0, skipped = 0;
+    struct error why = {ST_OK, ""};
+    bool device = place_probe("cuda", &why) == ST_OK;
+    for (size_t s = 0; s < N_SUITES; s++) {
+        if (!is_wanted(suites[s].name, argc - 1, argv + 1)) continue;
+        int before = passed + failed;
+        if (!suites[s].cuda || device) run(&suites[s], &passed, &failed);
+        if (suites[s].cuda && device) on_cuda += passed + failed - before;
+        if (suites[s].cuda && !device) skipped++;
+    }
+    if (skipped)
+        printf("CUDA: %d suites with %d cases not run: %s\n", skipped, cuda_cases(), why.text);
+    else
+        printf("CUDA: %d cases run\n", on_cuda);
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -1,0 +1,64 @@
+/* cuda.h - what .cu files share: the context behind a place, and how a kernel is launched. C++ alone.
+ *
+ * The same source is compiled by nvcc for devices and, in tests, by the host's C++ compiler (LRNN_CUDA_HOST), where
+ * tests/cuda_host.h stands for the CUDA run-time. docs/cuda.md says how a twin is written. */
+#ifndef LRNN_CORE_CUDA_H
+#define LRNN_CORE_CUDA_H
+
+#ifndef LRNN_CUDA_HOST
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#endif
+
+#include "core/op.h"
+#include "core/place.h"
+
+struct cuda_context {
+    int index;
+    cudaStream_t stream;
+    cublasHandle_t blas;
+    void *blas_workspace;
+    bool failed;
+    char failure[512]; /* the first one: call, file, line, CUDA's message */
+};
+
+/* Keeps the first failure; later ones are its consequences. Returns whether this call went well. */
+bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call, const char *file, int line);
+bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line);
+#define CUDA_TRY(cuda, call)   cuda_check(cuda, call, #call, __FILE__, __LINE__)
+#define CUBLAS_TRY(cuda, call) cublas_check(cuda, call, #call, __FILE__, __LINE__)
+
+/* Launches kernel(arguments...) on the exec's stream: x, kernel (template kernels in parentheses), grid, block, bytes of
+ * dynamic shared memory, arguments. Arguments are copied now. */
+#define LAUNCH(x, kernel, ...) cuda_launch((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
+
+#ifdef LRNN_CUDA_HOST
+template <class... P, class... A>
+void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
+                 dim3 grid, dim3 block, size_t shared, A... arguments) {
+    cuda_check(cuda, cuda_host_launch(name, cuda->stream, kernel, grid, block, shared, static_cast<P>(arguments)...),
+               name, file, line);
+}
+#else
+template <class... P, class... A>
+void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
+                 dim3 grid, dim3 block, size_t shared, A... arguments) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = cuda->stream;
+    cuda_check(cuda, cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), name, file, line);
+}
+#endif
+
+/* type *name = the block's dynamic shared memory. */
+#ifdef LRNN_CUDA_HOST
+#define DYNAMIC_SHARED(type, name) type *name = (type *)cuda_host_shared()
+#else
+#define DYNAMIC_SHARED(type, name)                                                                                     \
+    extern __shared__ __align__(16) unsigned char dynamic_shared_[];                                                   \
+    type *name = reinterpret_cast<type *>(dynamic_shared_)
+#endif
+
+#endif

@@ -1,0 +1,182 @@
+/* place.c - the CPU's half of place.h, and what a build without CUDA says. core/place_cuda.cu is the other half. */
+#include "core/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/real.h"
+
+enum status place_parse(const char *name, enum device *device, int *index, struct error *e) {
+    *device = strncmp(name, "cuda", 4) ? DEVICE_CPU : DEVICE_CUDA;
+    *index = 0;
+    if (!strcmp(name, "cpu") || !strcmp(name, "cuda")) return ST_OK;
+    if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9' && strlen(name) < 9) {
+        char *end;
+        *index = (int)strtol(name + 5, &end, 10);
+        if (!*end) return ST_OK;
+    }
+    return fail(e, ST_USAGE, "unknown device '%.64s'; expected cpu, cuda or cuda:N", name);
+}
+
+int place_cuda_devices(const char **why) {
+#ifdef LRNN_CUDA
+    return cuda_place_ops.devices(why);
+#else
+    *why = "not built";
+    return 0;
+#endif
+}
+
+enum status place_open(struct place *p, const char *name, struct error *e) {
+    *p = (struct place){0};
+    TRY(place_parse(name, &p->device, &p->index, e));
+    if (p->device == DEVICE_CPU) return ST_OK;
+#ifdef LRNN_CUDA
+    p->ops = &cuda_place_ops;
+    enum status status = p->ops->open(p, e);
+    if (status != ST_OK) *p = (struct place){0};
+    return status;
+#else
+    *p = (struct place){0};
+    return fail(e, ST_DEVICE,
+                "--device %s: this lrnn was built without CUDA; install the CUDA toolkit, 12.0 or newer, so that nvcc "
+                "is found, "
+                "and run make again",
+                name);
+#endif
+}
+
+enum status place_probe(const char *name, struct error *e) {
+    struct error found = {ST_OK, ""};
+    struct place place;
+    enum device device;
+    int index, channel[2];
+    TRY(place_parse(name, &device, &index, e));
+    if (device == DEVICE_CPU) return ST_OK;
+    if (pipe(channel) != 0) return fail(e, ST_FAIL, "cannot look for device %s: %s", name, strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (place_open(&place, name, &found) == ST_OK) place_close(&place);
+        _exit(write(channel[1], &found, sizeof found) != (ssize_t)sizeof found);
+    }
+    close(channel[1]);
+    ssize_t n = read(channel[0], &found, sizeof found);
+    close(channel[0]);
+    if (child > 0) waitpid(child, NULL, 0);
+    if (n != (ssize_t)sizeof found) return fail(e, ST_DEVICE, "device %s: the process that looked for it ended", name);
+    return found.status == ST_OK ? ST_OK : fail(e, found.status, "%s", found.text);
+}
+
+static bool elsewhere(const struct place *p) {
+    return p && p->ops;
+}
+
+void place_close(struct place *p) {
+    if (elsewhere(p)) p->ops->close(p);
+    *p = (struct place){0};
+}
+
+void place_allow_tf32(struct place *p, bool allow) {
+    if (elsewhere(p)) p->ops->allow_tf32(p, allow);
+}
+
+enum status place_describe(const struct place *p, struct place_info *info, struct error *e) {
+    *info = (struct place_info){.memory = machine_memory_bytes()};
+    return elsewhere(p) ? p->ops->describe(p, info, e) : ST_OK;
+}
+
+enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
+    return elsewhere(p) ? p->ops->reserve(p, a, bytes, e) : arena_reserve(a, bytes, e);
+}
+
+void place_put(const struct place *p, void *to, const void *from_host, size_t bytes) {
+    if (elsewhere(p))
+        p->ops->put(p, to, from_host, bytes);
+    else
+        memcpy(to, from_host, bytes);
+}
+
+void place_get(const struct place *p, void *to_host, const void *from, size_t bytes) {
+    if (elsewhere(p))
+        p->ops->get(p, to_host, from, bytes);
+    else
+        memcpy(to_host, from, bytes);
+}
+
+void place_send(const struct place *p, void *to, const void *from_host, size_t bytes) {
+    if (elsewhere(p))
+        p->ops->send(p, to, from_host, bytes);
+    else
+        memcpy(to, from_host, bytes);
+}
+
+void *place_host_alloc(const struct place *p, size_t bytes) {
+    return elsewhere(p) ? p->ops->host_alloc(p, bytes) : calloc(1, bytes);
+}
+
+void place_host_free(const struct place *p, void *memory) {
+    if (elsewhere(p))
+        p->ops->host_free(p, memory);
+    else
+        free(memory);
+}
+
+void place_set(const struct place *p, void *to, int byte, size_t bytes) {
+    if (elsewhere(p))
+        p->ops->set(p, to, byte, bytes);
+    else
+        memset(to, byte, bytes);
+}
+
+void place_fill(const struct place *p, void *to, int64_t n, double value) {
+    if (elsewhere(p)) {
+        p->ops->fill(p, to, n, value);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) ((real *)to)[i] = (real)value;
+}
+
+enum status place_wait(const struct place *p, struct error *e) {
+    return elsewhere(p) ? p->ops->wait(p, e) : ST_OK;
+}
+
+struct place_mark *place_mark_create(const struct place *p) {
+    return elsewhere(p) ? p->ops->mark_create(p) : NULL;
+}
+
+void place_mark_free(const struct place *p, struct place_mark *m) {
+    if (m) p->ops->mark_free(m);
+}
+
+void place_mark_set(const struct place *p, struct place_mark *m) {
+    if (m) p->ops->mark_set(p, m);
+}
+
+void place_mark_wait(const struct place *p, struct place_mark *m) {
+    if (m) p->ops->mark_wait(m);
+}
+
+double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to) {
+    return from && to ? p->ops->mark_seconds(from, to) : 0;
+}
+
+void place_record_begin(const struct place *p) {
+    if (elsewhere(p)) p->ops->record_begin(p);
+}
+
+struct place_recording *place_record_end(const struct place *p) {
+    return elsewhere(p) ? p->ops->record_end(p) : NULL;
+}
+
+void place_replay(const struct place *p, struct place_recording *r) {
+    if (r) p->ops->replay(p, r);
+}
+
+void place_recording_free(const struct place *p, struct place_recording *r) {
+    if (r) p->ops->recording_free(r);
+}

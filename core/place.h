@@ -1,0 +1,138 @@
+/* place.h - where graphs run and their memory lies: the CPU, or one CUDA device with a stream of its own.
+ *
+ * Work on a CUDA place is queued and done in order; a failure is kept by the place and returned by the next place_wait.
+ * On the CPU everything happens at once. A program built without CUDA has the same functions, and says so. */
+#ifndef LRNN_CORE_PLACE_H
+#define LRNN_CORE_PLACE_H
+
+#include <stdint.h>
+
+#include "core/arena.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum device { DEVICE_CPU, DEVICE_CUDA, DEVICE_COUNT };
+
+struct cuda_context; /* core/cuda.h */
+struct place_ops;
+
+/* All zeros: the CPU. */
+struct place {
+    enum device device;
+    int index; /* of the CUDA device */
+    struct cuda_context *cuda;
+    const struct place_ops *ops;
+};
+
+struct place_info {
+    char name[256];          /* "NVIDIA H200" */
+    char driver[64];         /* versions: "CUDA driver 12.8, runtime 12.8" */
+    size_t memory, free;     /* bytes */
+    int major, minor, cores; /* compute capability; multiprocessors */
+    double clock_mhz, memory_clock_mhz;
+};
+
+/* Opens "cpu", "cuda" or "cuda:N". Errors: ST_USAGE (no such name), ST_DEVICE (built without CUDA, no driver, no device, no
+ * device N, too old a device), each with what to do. */
+enum status place_open(struct place *p, const char *name, struct error *e);
+void place_close(struct place *p);
+
+/* As place_open and place_close, in a child process: a process that has asked the driver may not fork any more. */
+enum status place_probe(const char *name, struct error *e);
+
+/* Whether matrix products may round their factors to tf32 from here on. The CPU has none. */
+void place_allow_tf32(struct place *p, bool allow);
+
+/* Whether the name is that of a place, without opening it: ST_USAGE otherwise. */
+enum status place_parse(const char *name, enum device *device, int *index, struct error *e);
+
+/* CUDA devices of this machine; 0 without driver or in a build without CUDA, and *why says which. */
+int place_cuda_devices(const char **why);
+
+/* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
+enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
+
+/* Reserves an arena of zeroed memory there; arena_free gives it back. Errors: ST_FAIL, on a device ST_DEVICE naming what was
+ * wanted and what is free. */
+enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e);
+
+/* Bytes from the host to the place and back. place_get waits for all that was queued before; after either the host may use
+ * its memory again. p NULL: the CPU. */
+void place_put(const struct place *p, void *to, const void *from_host, size_t bytes);
+void place_get(const struct place *p, void *to_host, const void *from, size_t bytes);
+
+/* As place_put, but `from_host` is memory of place_host_alloc and is read later: the host writes it again only after a
+ * place_mark behind this call was waited for. */
+void place_send(const struct place *p, void *to, const void *from_host, size_t bytes);
+
+/* Pinned host memory, zeroed; place_host_free gives it back. NULL if there is none. */
+void *place_host_alloc(const struct place *p, size_t bytes);
+void place_host_free(const struct place *p, void *memory);
+
+/* Sets bytes to `byte`; the n values at `to` to `value`. Queued. */
+void place_set(const struct place *p, void *to, int byte, size_t bytes);
+void place_fill(const struct place *p, void *to, int64_t n, double value);
+
+/* Waits for all that was queued. Errors: ST_DEVICE, the first failure since the place was opened: call, file, line and
+ * CUDA's message. */
+enum status place_wait(const struct place *p, struct error *e);
+
+/* --- marks: points of the queue ------------------------------------------------------------------------------------------ */
+
+struct place_mark;
+struct place_mark *place_mark_create(const struct place *p); /* NULL on the CPU */
+void place_mark_free(const struct place *p, struct place_mark *m);
+void place_mark_set(const struct place *p, struct place_mark *m); /* behind all that is queued now */
+void place_mark_wait(const struct place *p, struct place_mark *m);
+/* Waits for both; 0 on the CPU. */
+double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to);
+
+/* --- recordings: a walk captured once and replayed ------------------------------------------------------------------------- */
+
+struct place_recording;
+
+/* Between begin and end, what is queued is recorded instead of done. NULL from end where recording is impossible (the CPU)
+ * or failed. */
+void place_record_begin(const struct place *p);
+struct place_recording *place_record_end(const struct place *p);
+void place_replay(const struct place *p, struct place_recording *r);
+void place_recording_free(const struct place *p, struct place_recording *r);
+
+/* --- what a kind of device other than the CPU brings: the functions above, one by one ---------------------------------------- */
+
+struct place_ops {
+    int (*devices)(const char **why);
+    enum status (*open)(struct place *p, struct error *e);
+    void (*close)(struct place *p);
+    void (*allow_tf32)(struct place *p, bool allow);
+    enum status (*describe)(const struct place *p, struct place_info *info, struct error *e);
+    enum status (*reserve)(const struct place *p, struct arena *a, size_t bytes, struct error *e);
+    void (*put)(const struct place *p, void *to, const void *from, size_t bytes);
+    void (*get)(const struct place *p, void *to, const void *from, size_t bytes);
+    void (*send)(const struct place *p, void *to, const void *from, size_t bytes);
+    void *(*host_alloc)(const struct place *p, size_t bytes);
+    void (*host_free)(const struct place *p, void *memory);
+    void (*set)(const struct place *p, void *to, int byte, size_t bytes);
+    void (*fill)(const struct place *p, void *to, int64_t n, double value);
+    enum status (*wait)(const struct place *p, struct error *e);
+    struct place_mark *(*mark_create)(const struct place *p);
+    void (*mark_free)(struct place_mark *m);
+    void (*mark_set)(const struct place *p, struct place_mark *m);
+    void (*mark_wait)(struct place_mark *m);
+    double (*mark_seconds)(struct place_mark *from, struct place_mark *to);
+    void (*record_begin)(const struct place *p);
+    struct place_recording *(*record_end)(const struct place *p);
+    void (*replay)(const struct place *p, struct place_recording *r);
+    void (*recording_free)(struct place_recording *r);
+};
+
+#ifdef LRNN_CUDA
+extern const struct place_ops cuda_place_ops; /* core/place_cuda.cu */
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,269 @@
+/* place_cuda.cu - a CUDA device as a place: see place.h. One stream, one cuBLAS handle with a workspace of its own (so that
+ * captured products are reproducible), and the first failure. */
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "core/cuda.h"
+
+#define BLAS_WORKSPACE ((size_t)32 << 20)
+#define OLDEST_DEVICE  75 /* compute capability x 10 that the program is compiled for */
+#define FILL_THREADS   256
+
+static void keep_failure(struct cuda_context *cuda, const char *call, const char *file, int line, const char *message) {
+    if (cuda->failed) return;
+    cuda->failed = true;
+    snprintf(cuda->failure, sizeof cuda->failure, "%.200s failed at %s:%d: %.200s", call, file, line, message);
+}
+
+bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call, const char *file, int line) {
+    if (result == cudaSuccess) return true;
+    keep_failure(cuda, call, file, line, cudaGetErrorString(result));
+    return false;
+}
+
+bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line) {
+    if (result == CUBLAS_STATUS_SUCCESS) return true;
+    keep_failure(cuda, call, file, line, cublasGetStatusString(result));
+    return false;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------- */
+
+static int devices(const char **why) {
+    int count = 0;
+    cudaError_t result = cudaGetDeviceCount(&count);
+    if (result == cudaSuccess && count > 0) return count;
+    *why = result == cudaErrorInsufficientDriver ? "no driver, or one older than the toolkit" : "no device";
+    return 0;
+}
+
+static void close_context(struct cuda_context *cuda) {
+    if (cuda->blas) cublasDestroy(cuda->blas);
+    cudaFree(cuda->blas_workspace);
+    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    delete cuda;
+}
+
+static void close_place(struct place *p) {
+    close_context(p->cuda);
+}
+
+static enum status open_place(struct place *p, struct error *e) {
+    const char *why = "";
+    int count = devices(&why);
+    if (count == 0)
+        return fail(e, ST_DEVICE, "--device cuda: %s; `lrnn doctor` looks further, --device cpu needs none", why);
+    if (p->index >= count)
+        return fail(e, ST_DEVICE, "--device cuda:%d: this machine has %d CUDA device%s, cuda:0 to cuda:%d", p->index,
+                    count, count == 1 ? "" : "s", count - 1);
+    cudaDeviceProp properties;
+    struct cuda_context *cuda = new (std::nothrow) cuda_context();
+    if (!cuda) return fail(e, ST_FAIL, "no memory for a device context");
+    cuda->index = p->index;
+    bool good =
+        CUDA_TRY(cuda, cudaSetDevice(p->index)) && CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
+    if (good && properties.major * 10 + properties.minor < OLDEST_DEVICE) {
+        close_context(cuda);
+        return fail(e, ST_DEVICE, "cuda:%d is a %s of compute capability %d.%d; the kernels need %d.%d or newer",
+                    p->index, properties.name, properties.major, properties.minor, OLDEST_DEVICE / 10,
+                    OLDEST_DEVICE % 10);
+    }
+    good = good && CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) &&
+           CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
+           CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, BLAS_WORKSPACE)) &&
+           CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, BLAS_WORKSPACE)) &&
+           CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH));
+    p->cuda = cuda;
+    if (good) return ST_OK;
+    enum status status = fail(e, ST_DEVICE, "cuda:%d cannot be used: %s", p->index, cuda->failure);
+    close_context(cuda);
+    return status;
+}
+
+static void allow_tf32(struct place *p, bool allow) {
+    CUBLAS_TRY(p->cuda, cublasSetMathMode(p->cuda->blas, allow ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
+}
+
+static enum status describe(const struct place *p, struct place_info *info, struct error *e) {
+    cudaDeviceProp properties;
+    int driver = 0, runtime = 0, clock = 0, memory_clock = 0;
+    bool good = CUDA_TRY(p->cuda, cudaGetDeviceProperties(&properties, p->index)) &&
+                CUDA_TRY(p->cuda, cudaMemGetInfo(&info->free, &info->memory));
+    if (!good) return fail(e, ST_DEVICE, "cuda:%d: %s", p->index, p->cuda->failure);
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, p->index);
+    cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, p->index);
+    snprintf(info->name, sizeof info->name, "%s", properties.name);
+    snprintf(info->driver, sizeof info->driver, "CUDA driver %d.%d, runtime %d.%d", driver / 1000, driver % 1000 / 10,
+             runtime / 1000, runtime % 1000 / 10);
+    info->major = properties.major;
+    info->minor = properties.minor;
+    info->cores = properties.multiProcessorCount;
+    info->clock_mhz = clock / 1e3;
+    info->memory_clock_mhz = memory_clock / 1e3;
+    return ST_OK;
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------------- */
+
+static void release(char *base, size_t) {
+    cudaFree(base);
+}
+
+static enum status reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
+    size_t size = (bytes ? bytes : 1) + ARENA_ALIGN, available = 0, total = 0;
+    void *base = nullptr;
+    cudaError_t result = cudaMalloc(&base, size);
+    if (result != cudaSuccess) {
+        cudaGetLastError(); /* running out of memory leaves the device usable */
+        cudaMemGetInfo(&available, &total);
+        return fail(
+            e, ST_DEVICE,
+            "cuda:%d: %zu MB of device memory are needed, %zu MB of %zu MB are free (%s); lower batch, length or width",
+            p->index, size >> 20, available >> 20, total >> 20, cudaGetErrorString(result));
+    }
+    if (!CUDA_TRY(p->cuda, cudaMemsetAsync(base, 0, size, p->cuda->stream))) {
+        cudaFree(base);
+        return fail(e, ST_DEVICE, "cuda:%d: %s", p->index, p->cuda->failure);
+    }
+    a->base = (char *)base;
+    a->size = size;
+    a->used = 0;
+    a->release = release;
+    return ST_OK;
+}
+
+static void put(const struct place *p, void *to, const void *from, size_t bytes) {
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
+}
+
+static void get(const struct place *p, void *to, const void *from, size_t bytes) {
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
+}
+
+static void send(const struct place *p, void *to, const void *from, size_t bytes) {
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->stream));
+}
+
+static void *host_alloc(const struct place *p, size_t bytes) {
+    void *memory = nullptr;
+    if (!CUDA_TRY(p->cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocDefault))) return nullptr;
+    return memset(memory, 0, bytes);
+}
+
+static void host_free(const struct place *, void *memory) {
+    cudaFreeHost(memory);
+}
+
+static void set(const struct place *p, void *to, int byte, size_t bytes) {
+    CUDA_TRY(p->cuda, cudaMemsetAsync(to, byte, bytes, p->cuda->stream));
+}
+
+static __global__ void fill_kernel(real *to, int64_t n, real value) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = value;
+}
+
+static void fill(const struct place *p, void *to, int64_t n, double value) {
+    struct exec x = {};
+    x.place = p;
+    LAUNCH(&x, fill_kernel, dim3((unsigned)((n + FILL_THREADS - 1) / FILL_THREADS)), dim3(FILL_THREADS), 0, (real *)to,
+           n, (real)value);
+}
+
+static enum status wait(const struct place *p, struct error *e) {
+    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
+    return p->cuda->failed ? fail(e, ST_DEVICE, "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
+}
+
+/* --- marks and recordings ----------------------------------------------------------------------------------------------- */
+
+struct place_mark {
+    cudaEvent_t event;
+};
+
+static struct place_mark *mark_create(const struct place *p) {
+    struct place_mark *m = new (std::nothrow) place_mark();
+    if (m && CUDA_TRY(p->cuda, cudaEventCreateWithFlags(&m->event, cudaEventDefault))) return m;
+    delete m;
+    return nullptr;
+}
+
+static void mark_free(struct place_mark *m) {
+    cudaEventDestroy(m->event);
+    delete m;
+}
+
+static void mark_set(const struct place *p, struct place_mark *m) {
+    CUDA_TRY(p->cuda, cudaEventRecord(m->event, p->cuda->stream));
+}
+
+static void mark_wait(struct place_mark *m) {
+    cudaEventSynchronize(m->event); /* a failure shows in the next call on the stream */
+}
+
+static double mark_seconds(struct place_mark *from, struct place_mark *to) {
+    float ms = 0;
+    cudaEventSynchronize(from->event);
+    cudaEventSynchronize(to->event);
+    cudaEventElapsedTime(&ms, from->event, to->event);
+    return 1e-3 * ms;
+}
+
+struct place_recording {
+    cudaGraphExec_t exec;
+};
+
+static void record_begin(const struct place *p) {
+    CUDA_TRY(p->cuda, cudaStreamBeginCapture(p->cuda->stream, cudaStreamCaptureModeThreadLocal));
+}
+
+static struct place_recording *record_end(const struct place *p) {
+    cudaGraph_t graph = nullptr;
+    struct place_recording *r = new (std::nothrow) place_recording();
+    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && r &&
+                CUDA_TRY(p->cuda, cudaGraphInstantiate(&r->exec, graph, 0));
+    if (graph) cudaGraphDestroy(graph);
+    if (good) return r;
+    delete r;
+    return nullptr;
+}
+
+static void replay(const struct place *p, struct place_recording *r) {
+    CUDA_TRY(p->cuda, cudaGraphLaunch(r->exec, p->cuda->stream));
+}
+
+static void recording_free(struct place_recording *r) {
+    cudaGraphExecDestroy(r->exec);
+    delete r;
+}
+
+const struct place_ops cuda_place_ops = {
+    .devices = devices,
+    .open = open_place,
+    .close = close_place,
+    .allow_tf32 = allow_tf32,
+    .describe = describe,
+    .reserve = reserve,
+    .put = put,
+    .get = get,
+    .send = send,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .set = set,
+    .fill = fill,
+    .wait = wait,
+    .mark_create = mark_create,
+    .mark_free = mark_free,
+    .mark_set = mark_set,
+    .mark_wait = mark_wait,
+    .mark_seconds = mark_seconds,
+    .record_begin = record_begin,
+    .record_end = record_end,
+    .replay = replay,
+    .recording_free = recording_free,
+};

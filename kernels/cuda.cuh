@@ -1,0 +1,177 @@
+/* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/cuda.md says how a twin is written. */
+#ifndef LRNN_KERNELS_CUDA_CUH
+#define LRNN_KERNELS_CUDA_CUH
+
+#include "core/cuda.h"
+#include "kernels/dense.h"
+#include "kernels/kernel.h"
+
+#define CUDA_THREADS 256 /* of a block, where nothing else decides */
+#define WARP         32
+#define FULL_WARP    0xffffffffu
+
+/* Blocks of `threads` that cover n elements, one a thread. */
+static inline dim3 cuda_blocks(int64_t n, int threads) {
+    return dim3((unsigned)((n + threads - 1) / threads));
+}
+
+/* This thread's index over a one-dimensional grid. */
+__device__ __forceinline__ int64_t cuda_index(void) {
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* The sum over the warp's lanes, in a fixed tree: the same bits in every lane and every run. All lanes must come. */
+template <class T> __device__ __forceinline__ T warp_sum(T x) {
+    for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(FULL_WARP, x, distance);
+    return x;
+}
+
+/* The sum over a block of whole warps, in a fixed order, in every thread; partial: one T a warp of shared memory, free
+ * again after the next barrier. All threads must come. */
+template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
+    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, warps = (int)blockDim.x / WARP;
+    x = warp_sum(x);
+    __syncthreads();
+    if (lane == 0) partial[warp] = x;
+    __syncthreads();
+    T sum = 0;
+    for (int w = 0; w < warps; w++) sum += partial[w];
+    return sum;
+}
+
+/* --- elements ------------------------------------------------------------------------------------------------------ */
+
+/* W neighbouring values, moved 16 bytes at a time. Tensors begin on a cache line, so element i may be the first of 4 if
+ * 4 divides i. */
+template <int W> struct alignas(W * sizeof(real) < 16 ? W * sizeof(real) : 16) lanes { real v[W]; };
+
+template <int W> __device__ __forceinline__ lanes<W> load_lanes(const real *from) {
+    return *reinterpret_cast<const lanes<W> *>(from);
+}
+
+template <int W> __device__ __forceinline__ void store_lanes(real *to, lanes<W> x) {
+    *reinterpret_cast<lanes<W> *>(to) = x;
+}
+
+/* put() of W values. */
+template <int W> __device__ __forceinline__ void put_lanes(real *to, bool accumulate, lanes<W> x) {
+    if (accumulate) {
+        lanes<W> before = load_lanes<W>(to);
+        for (int k = 0; k < W; k++) x.v[k] = before.v[k] + x.v[k];
+    }
+    store_lanes<W>(to, x);
+}
+
+template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(int64_t n, F f) {
+    int64_t i = 4 * cuda_index();
+    if (i + 4 <= n) {
+        f.template run<4>(i);
+        return;
+    }
+    for (; i < n; i++) f.template run<1>(i);
+}
+
+/* f.run<W>(i) computes elements i to i + W - 1, for all of n elements; f holds plain pointers and numbers, and its type
+ * stands in an unnamed namespace: it must not meet that of another file. */
+template <class F> void each(const struct call *c, const struct exec *x, int64_t n, F f) {
+    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, each_kernel<F>,
+                cuda_blocks((n + 3) / 4, CUDA_THREADS), dim3(CUDA_THREADS), 0, n, f);
+}
+
+/* i / n and i % n; a division of 64 bits takes several times as long as one of 32. */
+struct quotient {
+    int64_t whole, rest;
+};
+__device__ __forceinline__ struct quotient divide(int64_t i, int64_t n) {
+    struct quotient q;
+    if (((uint64_t)i | (uint64_t)n) >> 32 == 0) {
+        q.whole = (uint32_t)i / (uint32_t)n;
+        q.rest = (uint32_t)i % (uint32_t)n;
+    } else {
+        q.whole = i / n;
+        q.rest = i % n;
+    }
+    return q;
+}
+
+/* --- sums over rows, in two stages: chunks of rows, then the chunks in order ------------------------------------------ */
+
+#define SUM_CHUNK_ROWS 128  /* least rows of a chunk */
+#define SUM_BLOCKS     1024 /* about as many blocks as keep the largest device busy */
+
+/* Columns a block covers: a power of two up to a warp. */
+static inline int column_sums_width(int64_t C) {
+    int width = 1;
+    while (width < WARP && width < C) width *= 2;
+    return width;
+}
+
+/* Chunks that the rows are cut into, by the sizes alone. */
+static inline int64_t column_sums_chunks(int64_t rows, int64_t C) {
+    int width = column_sums_width(C);
+    int64_t most = SUM_BLOCKS / ((C + width - 1) / width), chunks = rows / SUM_CHUNK_ROWS;
+    if (chunks > most) chunks = most;
+    return chunks < 1 ? 1 : chunks;
+}
+
+/* Bytes of scratch of cuda_column_sums. */
+static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C) {
+    int64_t chunks = column_sums_chunks(rows, C);
+    return chunks > 1 ? (size_t)(chunks * C) * sizeof(real) : 0;
+}
+
+/* out[k*C + c] (+)= sum of term(r, r*C + c) over the rows r of chunk k. A block has `width` columns side by side and the
+ * rows dealt out among CUDA_THREADS / width threads of each. */
+template <class Term>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    column_sums_kernel(int64_t rows, int64_t C, int64_t chunks, int width, Term term, real *out, bool accumulate) {
+    DYNAMIC_SHARED(real, sums); /* CUDA_THREADS */
+    int64_t tiles = (C + width - 1) / width, chunk = blockIdx.x / tiles;
+    int64_t column = blockIdx.x % tiles * width + (int)threadIdx.x % width;
+    int64_t end = rows * (chunk + 1) / chunks;
+    int self = (int)threadIdx.x, dealt = CUDA_THREADS / width, first = self / width;
+    real sum = 0;
+    if (column < C) {
+#pragma unroll 4
+        for (int64_t r = rows * chunk / chunks + first; r < end; r += dealt) sum += term(r, r * C + column);
+    }
+    sums[self] = sum;
+    __syncthreads();
+    for (int half = dealt / 2; half > 0; half /= 2) {
+        if (first < half) sums[self] += sums[self + half * width];
+        __syncthreads();
+    }
+    if (first == 0 && column < C) put(out + chunk * C + column, accumulate, sums[self]);
+}
+
+/* The sum of a matrix's columns: term(r, i) = m[i]. */
+struct matrix_term {
+    const real *m;
+    __device__ real operator()(int64_t, int64_t i) const {
+        return m[i];
+    }
+};
+
+template <class Term>
+void column_sums_stage(const struct call *c, const struct exec *x, int64_t rows, int64_t C, int64_t chunks, Term term,
+                       real *out, bool accumulate) {
+    int width = column_sums_width(C);
+    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, column_sums_kernel<Term>,
+                dim3((unsigned)(chunks * ((C + width - 1) / width))), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(real),
+                rows, C, chunks, width, term, out, accumulate);
+}
+
+/* out[c] (+)= sum over r of term(r, r*C + c). */
+template <class Term>
+void cuda_column_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, Term term, real *out,
+                      bool accumulate, real *scratch) {
+    int64_t chunks = column_sums_chunks(rows, C);
+    if (chunks == 1) {
+        column_sums_stage(c, x, rows, C, 1, term, out, accumulate);
+        return;
+    }
+    column_sums_stage(c, x, rows, C, chunks, term, scratch, false);
+    column_sums_stage(c, x, chunks, C, 1, matrix_term{scratch}, out, accumulate);
+}
+
+#endif

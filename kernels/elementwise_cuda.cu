@@ -1,0 +1,316 @@
+/* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA: four elements a thread, all
+ * gradients of an op in one pass. The equations are in elementwise.c, scale_by.c and dropout.c. */
+#include "kernels/cuda.cuh"
+
+#include <utility>
+
+#include "core/real_math.h"
+
+/* --- two inputs ------------------------------------------------------------------------------------------------------ */
+
+namespace {
+
+enum binary_rule { BINARY_ADD, BINARY_SUB, BINARY_MUL, BINARY_SILU_MUL };
+
+template <binary_rule RULE> struct binary_value {
+    const real *a, *b;
+    real *y;
+
+    template <int W> __device__ void run(int64_t i) const {
+        lanes<W> u = load_lanes<W>(a + i), v = load_lanes<W>(b + i);
+        for (int k = 0; k < W; k++) {
+            if constexpr (RULE == BINARY_ADD) u.v[k] += v.v[k];
+            if constexpr (RULE == BINARY_SUB) u.v[k] -= v.v[k];
+            if constexpr (RULE == BINARY_MUL) u.v[k] *= v.v[k];
+            if constexpr (RULE == BINARY_SILU_MUL) u.v[k] = u.v[k] * real_sigmoid(u.v[k]) * v.v[k];
+        }
+        store_lanes<W>(y + i, u);
+    }
+};
+
+/* a and b are read where the rule needs their values; da or db NULL: not wanted. */
+template <binary_rule RULE> struct binary_gradient {
+    const real *a, *b, *dy;
+    real *da, *db;
+    bool add_a, add_b;
+
+    template <int W> __device__ void run(int64_t i) const {
+        lanes<W> d = load_lanes<W>(dy + i), by_a = d, by_b = d;
+        if constexpr (RULE == BINARY_SUB)
+            for (int k = 0; k < W; k++) by_b.v[k] = -d.v[k];
+        if constexpr (RULE == BINARY_MUL || RULE == BINARY_SILU_MUL) {
+            lanes<W> u = load_lanes<W>(a + i), v = load_lanes<W>(b + i);
+            for (int k = 0; k < W; k++) {
+                real s = RULE == BINARY_MUL ? 1 : real_sigmoid(u.v[k]), us = u.v[k] * s;
+                by_a.v[k] = d.v[k] * v.v[k];
+                if constexpr (RULE == BINARY_SILU_MUL) by_a.v[k] *= real_fma(us, 1 - s, s);
+                by_b.v[k] = d.v[k] * us;
+            }
+        }
+        if (da) put_lanes<W>(da + i, add_a, by_a);
+        if (db) put_lanes<W>(db + i, add_b, by_b);
+    }
+};
+
+} // namespace
+
+template <binary_rule RULE> static void binary_cuda_forward(const struct call *c, const struct exec *x) {
+    each(c, x, tensor_count(c->out[0]),
+         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->out[0])});
+}
+
+template <binary_rule RULE> static void binary_cuda_backward(const struct call *c, const struct exec *x) {
+    each(c, x, tensor_count(c->out[0]),
+         binary_gradient<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), call_dout(c, 0), c->din[0], c->din[1],
+                               call_accumulates(c, 0), call_accumulates(c, 1)});
+}
+
+/* --- one input ------------------------------------------------------------------------------------------------------- */
+
+namespace {
+
+/* to (+)= factor * from: the value and the gradient of scale_by. */
+struct scaled {
+    const real *from;
+    real *to, factor;
+    bool accumulate;
+
+    template <int W> __device__ void run(int64_t i) const {
+        lanes<W> v = load_lanes<W>(from + i);
+        for (int k = 0; k < W; k++) v.v[k] = factor * v.v[k];
+        put_lanes<W>(to + i, accumulate, v);
+    }
+};
+
+} // namespace
+
+static void scale_by_cuda_forward(const struct call *c, const struct exec *x) {
+    const struct scale_by_attr *attr = (const struct scale_by_attr *)c->attr;
+    each(c, x, tensor_count(c->out[0]),
+         scaled{tensor_real(c->in[0]), tensor_real(c->out[0]), (real)attr->factor, false});
+}
+
+static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
+    const struct scale_by_attr *attr = (const struct scale_by_attr *)c->attr;
+    if (!c->din[0]) return;
+    each(c, x, tensor_count(c->out[0]), scaled{call_dout(c, 0), c->din[0], (real)attr->factor, call_accumulates(c, 0)});
+}
+
+#define SQRT_2_OVER_PI ((real)0.79788456080286535588)
+#define SQRT_HALF      ((real)0.70710678118654752440)
+#define GELU_CUBIC     ((real)0.044715)
+
+#if REAL_IS_DOUBLE
+#define real_sin  sin
+#define real_cos  cos
+#define real_erfc erfc
+#else
+#define real_sin  sinf
+#define real_cos  cosf
+#define real_erfc erfcf
+#endif
+
+/* The tanh form's (1 + tanh u) / 2 is sigmoid(2 u). */
+__device__ __forceinline__ real gelu_sigmoid(real x) {
+    return real_sigmoid(2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1));
+}
+
+template <activation F> __device__ __forceinline__ real value_of(real x) {
+    if constexpr (F == ACT_RELU) return x > 0 ? x : 0;
+    if constexpr (F == ACT_SIGMOID) return real_sigmoid(x);
+    if constexpr (F == ACT_TANH) return real_tanh(x);
+    if constexpr (F == ACT_SILU) return x * real_sigmoid(x);
+    if constexpr (F == ACT_GELU_TANH) return x * gelu_sigmoid(x);
+    if constexpr (F == ACT_GELU_ERF) return (real)0.5 * x * real_erfc(-x * SQRT_HALF);
+    if constexpr (F == ACT_SOFTPLUS) return real_softplus(x);
+    if constexpr (F == ACT_EXP) return real_exp(x);
+    if constexpr (F == ACT_NEG) return -x;
+    if constexpr (F == ACT_SIN) return real_sin(x);
+    if constexpr (F == ACT_COS) return real_cos(x);
+}
+
+template <activation F> __device__ __forceinline__ real slope_of(real x) {
+    if constexpr (F == ACT_RELU) return x > 0 ? 1 : 0;
+    if constexpr (F == ACT_SIGMOID) {
+        real s = real_sigmoid(x);
+        return s * (1 - s);
+    }
+    if constexpr (F == ACT_TANH) {
+        real t = real_tanh(x);
+        return real_fma(-t, t, 1);
+    }
+    if constexpr (F == ACT_SILU) {
+        real s = real_sigmoid(x);
+        return real_fma(x * s, 1 - s, s);
+    }
+    if constexpr (F == ACT_GELU_TANH) {
+        real s = gelu_sigmoid(x);
+        return real_fma(x * s * (1 - s), 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1), s);
+    }
+    if constexpr (F == ACT_GELU_ERF)
+        return (real)0.5 * (real_erfc(-x * SQRT_HALF) + SQRT_2_OVER_PI * x * real_exp((real)-0.5 * x * x));
+    if constexpr (F == ACT_SOFTPLUS) return real_sigmoid(x);
+    if constexpr (F == ACT_EXP) return real_exp(x);
+    if constexpr (F == ACT_NEG) return -1;
+    if constexpr (F == ACT_SIN) return real_cos(x);
+    if constexpr (F == ACT_COS) return -real_sin(x);
+}
+
+namespace {
+
+template <activation F> struct activation_value {
+    const real *x;
+    real *y;
+
+    template <int W> __device__ void run(int64_t i) const {
+        lanes<W> v = load_lanes<W>(x + i);
+        for (int k = 0; k < W; k++) v.v[k] = value_of<F>(v.v[k]);
+        store_lanes<W>(y + i, v);
+    }
+};
+
+template <activation F> struct activation_gradient {
+    const real *x, *dy;
+    real *dx;
+    bool accumulate;
+
+    template <int W> __device__ void run(int64_t i) const {
+        lanes<W> v = load_lanes<W>(x + i), d = load_lanes<W>(dy + i);
+        for (int k = 0; k < W; k++) v.v[k] = d.v[k] * slope_of<F>(v.v[k]);
+        put_lanes<W>(dx + i, accumulate, v);
+    }
+};
+
+} // namespace
+
+template <activation F> static void activation_pass(const struct call *c, const struct exec *x, enum pass pass) {
+    int64_t n = tensor_count(c->out[0]);
+    if (pass == PASS_FORWARD)
+        each(c, x, n, activation_value<F>{tensor_real(c->in[0]), tensor_real(c->out[0])});
+    else
+        each(c, x, n,
+             activation_gradient<F>{tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
+}
+
+/* Calls the function made for the call's activation. */
+template <int... F>
+static void choose_activation(const struct call *c, const struct exec *x, enum pass pass,
+                              std::integer_sequence<int, F...>) {
+    static void (*const passes[])(const struct call *, const struct exec *,
+                                  enum pass) = {activation_pass<(enum activation)F>...};
+    passes[((const struct activate_attr *)c->attr)->f](c, x, pass);
+}
+
+static void activate_cuda_forward(const struct call *c, const struct exec *x) {
+    choose_activation(c, x, PASS_FORWARD, std::make_integer_sequence<int, ACT_COUNT>());
+}
+
+static void activate_cuda_backward(const struct call *c, const struct exec *x) {
+    if (c->din[0]) choose_activation(c, x, PASS_BACKWARD, std::make_integer_sequence<int, ACT_COUNT>());
+}
+
+/* --- dropout --------------------------------------------------------------------------------------------------------- */
+
+namespace {
+
+/* to (+)= from keep / (1 - p). A thread's four elements share one Philox block (dropout_words of dense.h). */
+struct dropped {
+    const real *from;
+    real *to, factor;
+    bool accumulate;
+    int index; /* of the call */
+    uint32_t threshold;
+    const struct step_state *state;
+
+    template <int W> __device__ void run(int64_t i) const {
+        struct philox_block words = dropout_words_at(index, state, i / 4);
+        lanes<W> v = load_lanes<W>(from + i);
+        for (int k = 0; k < W; k++) {
+            uint32_t word = words.word[0]; /* word (i + k) % 4, chosen without indexing registers */
+            for (int j = 1; j < 4; j++)
+                if ((i + k) % 4 == j) word = words.word[j];
+            v.v[k] = word >= threshold ? v.v[k] * factor : 0;
+        }
+        put_lanes<W>(to + i, accumulate, v);
+    }
+};
+
+} // namespace
+
+static void drop(const struct call *c, const struct exec *x, const real *from, real *to, bool accumulate) {
+    double p = ((const struct dropout_attr *)c->attr)->p;
+    each(c, x, tensor_count(c->out[0]),
+         dropped{from, to, (real)(1 / (1 - p)), accumulate, c->index, dropout_threshold(p), x->state});
+}
+
+static void dropout_cuda_forward(const struct call *c, const struct exec *x) {
+    drop(c, x, tensor_real(c->in[0]), tensor_real(c->out[0]), false);
+}
+
+static void dropout_cuda_backward(const struct call *c, const struct exec *x) {
+    if (c->din[0]) drop(c, x, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
+}
+
+/* --- kernels --------------------------------------------------------------------------------------------------------- */
+
+const struct kernel kernel_add_cuda = {
+    .name = "add_cuda",
+    .op = &op_add,
+    .device = DEVICE_CUDA,
+    .forward = binary_cuda_forward<BINARY_ADD>,
+    .backward = binary_cuda_backward<BINARY_ADD>,
+};
+
+const struct kernel kernel_sub_cuda = {
+    .name = "sub_cuda",
+    .op = &op_sub,
+    .device = DEVICE_CUDA,
+    .forward = binary_cuda_forward<BINARY_SUB>,
+    .backward = binary_cuda_backward<BINARY_SUB>,
+};
+
+const struct kernel kernel_mul_cuda = {
+    .name = "mul_cuda",
+    .op = &op_mul,
+    .device = DEVICE_CUDA,
+    .forward = binary_cuda_forward<BINARY_MUL>,
+    .backward = binary_cuda_backward<BINARY_MUL>,
+};
+
+/* Tolerance: an exponential good to a few units in the last place, then five roundings. */
+const struct kernel kernel_silu_mul_cuda = {
+    .name = "silu_mul_cuda",
+    .op = &op_silu_mul,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 16,
+    .forward = binary_cuda_forward<BINARY_SILU_MUL>,
+    .backward = binary_cuda_backward<BINARY_SILU_MUL>,
+};
+
+const struct kernel kernel_scale_by_cuda = {
+    .name = "scale_by_cuda",
+    .op = &op_scale_by,
+    .device = DEVICE_CUDA,
+    .forward = scale_by_cuda_forward,
+    .backward = scale_by_cuda_backward,
+};
+
+/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s. */
+const struct kernel kernel_activate_cuda = {
+    .name = "activate_cuda",
+    .op = &op_activate,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 16,
+    .forward = activate_cuda_forward,
+    .backward = activate_cuda_backward,
+};
+
+const struct kernel kernel_dropout_cuda = {
+    .name = "dropout_cuda",
+    .op = &op_dropout,
+    .device = DEVICE_CUDA,
+    .forward = dropout_cuda_forward,
+    .backward = dropout_cuda_backward,
+};

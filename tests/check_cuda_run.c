@@ -1,0 +1,289 @@
+/* check_cuda_run.c - whole runs on a device, or on the host (cuda_host.h): the CPU's training within a stated bound, the same
+ * bits from run to run whether steps are walked or replayed, case files, records, and everything that can go wrong. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/train.h"
+#include "harness/verify.h"
+#include "tests/cuda_cases.h"
+#include "tests/program.h"
+#include "tests/small_run.h"
+#include "tests/support.h"
+
+#define TRACE_STEPS 50
+
+/* Of the loss after any of 50 steps, relative: the two devices add in other orders, and training amplifies roundings. On the
+ * host 2e-6 is seen in float, 4e-15 in double. */
+#define TRACE_BOUND (REAL_IS_DOUBLE ? 1e-11 : 1e-4)
+
+static const char *const models[] = {"bdlru:m=3,blocks=5",     "bdlru:m=8,blocks=3,gate=sigmoid",
+                                     "bdlru:m=2,selective=no", "hlru:m=2,channels=7,layout=observer",
+                                     "hlru:m=4,channels=8",    "lru:state=6"};
+#define N_MODELS (int)(sizeof models / sizeof *models)
+
+static void begin(void) {
+    start_kernels();
+    program_begin();
+}
+
+static struct setup *device_run(const char *model, const char *mlp, const char *flag, const char *value) {
+    struct setup *s = small_run(program_folder, mlp, model, flag, value);
+    snprintf(s->config.device, sizeof s->config.device, "cuda");
+    s->config.quiet = true;
+    return s;
+}
+
+static void open_trainer(struct trainer *t, const struct setup *s) {
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s", e.text);
+}
+
+static void sync(struct trainer *t) {
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(trainer_sync(t, &e) == ST_OK, "%s", e.text);
+}
+
+/* --- training ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(training_is_that_of_the_cpu) {
+    const char *mlp = _i % 2 ? "gelu" : "swiglu";
+    struct setup *there = device_run(models[_i], mlp, "dropout", "0.1");
+    struct setup *here = small_run(program_folder, mlp, models[_i], "dropout", "0.1");
+    struct trainer a, b;
+    open_trainer(&a, there);
+    open_trainer(&b, here);
+    for (int step = 0; step < TRACE_STEPS; step++) {
+        trainer_step(&a);
+        trainer_step(&b);
+        sync(&a);
+        double bound = TRACE_BOUND * fmax(1, fabs(b.state.loss));
+        ck_assert_msg(fabs(a.state.loss - b.state.loss) <= bound, "%s: loss of step %d is %.9g, on the CPU %.9g",
+                      models[_i], step, a.state.loss, b.state.loss);
+    }
+    struct scores sa, sb;
+    trainer_evaluate(&a, SPLIT_VAL, &sa);
+    trainer_evaluate(&b, SPLIT_VAL, &sb);
+    expect_near(sa.loss, sb.loss, 10 * TRACE_BOUND, "validation loss");
+    ck_assert_int_eq(sa.sequences, sb.sequences);
+    trainer_free(&a);
+    trainer_free(&b);
+    small_run_free(there);
+    small_run_free(here);
+}
+END_TEST
+
+/* The block as the host sees it, copied. */
+static real *block_of(const struct trainer *t, real *block) {
+    return copy_reals(params_fetch(&t->params, block), t->params.floats);
+}
+
+static void expect_same_trainers(struct trainer *a, struct trainer *b) {
+    sync(a);
+    sync(b);
+    real *blocks[2][3] = {{a->params.value, a->params.moment1, a->params.moment2},
+                          {b->params.value, b->params.moment1, b->params.moment2}};
+    for (int i = 0; i < 3; i++) {
+        real *x = block_of(a, blocks[0][i]), *y = block_of(b, blocks[1][i]);
+        expect_same_bits(x, y, a->params.floats, "a block of the parameters");
+        free(x);
+        free(y);
+    }
+    ck_assert_int_eq(a->state.step, b->state.step);
+    ck_assert(a->state.loss == b->state.loss && a->state.loss_sum == b->state.loss_sum);
+}
+
+/* The second trainer's first step after the checkpoint is walked where the other one replays. */
+START_TEST(resumed_equals_uninterrupted) {
+    struct setup *s = device_run(models[_i], "swiglu", "dropout", "0.1");
+    struct trainer whole, first, second;
+    struct error e = {ST_OK, ""};
+    struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .solved_step = -1};
+    bool found;
+    open_trainer(&whole, s);
+    open_trainer(&first, s);
+    open_trainer(&second, s);
+    for (int i = 0; i < 9; i++) trainer_step(&whole);
+    for (int i = 0; i < 4; i++) trainer_step(&first);
+    sync(&first);
+    ck_assert_msg(checkpoint_write(&first, &p, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(checkpoint_read(&second, &p, &found, &e) == ST_OK && found, "%s", e.text);
+    expect_same_trainers(&first, &second);
+    for (int i = 4; i < 9; i++) trainer_step(&second);
+    expect_same_trainers(&whole, &second);
+    ck_assert_ptr_nonnull(whole.recording);
+    trainer_free(&whole);
+    trainer_free(&first);
+    trainer_free(&second);
+    free(p.curve);
+    small_run_free(s);
+}
+END_TEST
+
+START_TEST(divergence_freezes_the_step_it_happens_in) {
+    struct setup *s = device_run("bdlru:m=2,blocks=3", "swiglu", "lr", "1e6");
+    struct trainer t;
+    open_trainer(&t, s);
+    real *value = params_fetch(&t.params, t.params.value);
+    value[params_find(&t.params, "embedding")->offset] = (real)NAN;
+    value[params_find(&t.params, "embedding")->offset + 1] = (real)INFINITY;
+    params_store(&t.params, t.params.value);
+    for (int i = 0; i < 5; i++) trainer_step(&t);
+    sync(&t);
+    ck_assert_int_eq(t.state.frozen, 1);
+    ck_assert_int_eq(t.state.frozen_step, 0);
+    ck_assert_int_eq(t.state.step, 5);
+    ck_assert_str_eq(trainer_find_nonfinite(&t, 0), "embedding");
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
+/* --- cases ------------------------------------------------------------------------------------------------------------ */
+
+START_TEST(case_files_are_met) {
+    expect_status(run("verify --device cuda tests/cases/*.safetensors"), 0, "verify --device cuda");
+    static const char *const verified[] = {"bdlru", "hlru", "lru"};
+    for (size_t i = 0; i < sizeof verified / sizeof *verified; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "-%s-", verified[i]);
+        const char *first = strstr(out, line);
+        ck_assert_msg(first && strstr(first, "pass"), "no case of %s was verified:\n%.2000s", verified[i], out);
+        const char *skipped = strstr(first, "skipped");
+        ck_assert_msg(!skipped || !memmem(first, (size_t)(skipped - first), "\n0", 2) ||
+                          strstr(first, "pass") < skipped,
+                      "%s was skipped", verified[i]);
+    }
+}
+END_TEST
+
+/* --- the program ------------------------------------------------------------------------------------------------------ */
+
+#define SMALL                                                                                                          \
+    "s3:n_train=300,n_val=50,n_test=60,length=8 --dim 8 --batch 64 --quiet --no-color --device cuda --threads 1 "
+
+static const char *in_folder(const char *text) {
+    static char line[1024];
+    snprintf(line, sizeof line, "%s --out %s/results", text, program_folder);
+    return line;
+}
+
+START_TEST(a_run_is_recorded_with_its_device) {
+    const char *line = in_folder("train " SMALL " bdlru:m=2,blocks=4 --epochs 2 --json");
+    expect_status(run(line), 0, line);
+    json_t *row = parse_line(out);
+    ck_assert_str_eq(json_string_value(json_object_get(row, "status")), "ok");
+    ck_assert_str_eq(json_string_value(json_object_get(row, "backend")), "cuda");
+    ck_assert_int_gt(whole(row, "peak_dev_bytes"), 0);
+    ck_assert_int_gt((int)strlen(json_string_value(json_object_get(row, "driver"))), 0);
+    json_decref(row);
+    expect_status(run(line), 0, line); /* nothing to do */
+    line = in_folder("train " SMALL " bdlru:m=2,blocks=4 --epochs 2 --device cpu");
+    expect_status(run(line), 0, line);
+    char runs[SCRATCH_BYTES + 32];
+    snprintf(runs, sizeof runs, "%s/results/runs", program_folder);
+    ck_assert_int_eq(scratch_count(runs, ".json"), 2); /* another device is another run */
+}
+END_TEST
+
+START_TEST(an_op_without_a_kernel_is_named) {
+    const char *line = in_folder("train " SMALL " lstm");
+    int status = run(line);
+    if (status == 0) return; /* it has one by now */
+    expect_status(status, 2, line);
+    expect_text(err, "op scan_lstm cannot run: no kernel of this op is registered for the device", line);
+}
+END_TEST
+
+START_TEST(a_device_that_does_not_exist_is_said) {
+    static const char *const commands[] = {"train ", "bench "};
+    for (int i = 0; i < 2; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "%s" SMALL " %s --device cuda:77", commands[i], i ? "" : "bdlru");
+        expect_status(run(in_folder(line)), 6, line);
+        expect_text(err, "cuda:77: this machine has", line);
+    }
+}
+END_TEST
+
+#ifdef LRNN_CUDA_HOST
+
+START_TEST(what_a_device_lacks_is_said) {
+    static const struct {
+        const char *variable, *value, *text;
+    } lacks[] = {{"LRNN_CUDA_HOST_DEVICES", "0", "--device cuda: no device"},
+                 {"LRNN_CUDA_HOST_CAPABILITY", "70", "of compute capability 7.0; the kernels need 7.5 or newer"},
+                 {"LRNN_CUDA_HOST_MEMORY", "40000000", "MB of device memory"}};
+    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+        const char *line = in_folder("train " SMALL " bdlru --batch 20000");
+        setenv(lacks[i].variable, lacks[i].value, 1);
+        expect_status(run(line), 6, line);
+        expect_text(err, lacks[i].text, line);
+        unsetenv(lacks[i].variable);
+    }
+}
+END_TEST
+
+/* The first run needs more than there is; the second does not. */
+START_TEST(running_out_of_memory_is_a_row) {
+    const char *line = in_folder(
+        "bench " SMALL " --profile smoke --models 'bdlru:m=8,blocks=400 bdlru:m=1,blocks=4' --epochs 1 --no-plots");
+    setenv("LRNN_CUDA_HOST_MEMORY", "60000000", 1);
+    expect_status(run(line), 1, line);
+    expect_text(out, "oom", line);
+    char path[SCRATCH_BYTES + 64];
+    size_t size;
+    snprintf(path, sizeof path, "%s/results/runs.csv", program_folder);
+    char *rows = slurp(path, &size);
+    ck_assert_msg(strstr(rows, ",oom,") && strstr(rows, ",ok,"), "%s", rows);
+    free(rows);
+}
+END_TEST
+
+/* A kernel fails in the middle of the first run; the second has a process, and a device, of its own. */
+START_TEST(a_kernel_failure_is_a_row_and_the_sweep_goes_on) {
+    char once[SCRATCH_BYTES + 16], path[SCRATCH_BYTES + 64];
+    snprintf(once, sizeof once, "%s/once", program_folder);
+    FILE *f = fopen(once, "w");
+    ck_assert(f && fclose(f) == 0);
+    setenv("LRNN_CUDA_HOST_FAIL", "200", 1);
+    setenv("LRNN_CUDA_HOST_FAIL_ONCE", once, 1);
+    const char *line = in_folder(
+        "bench " SMALL " --profile smoke --models 'bdlru:m=3,blocks=4 bdlru:m=1,blocks=4' --epochs 3 --no-plots");
+    expect_status(run(line), 1, line);
+    size_t size;
+    snprintf(path, sizeof path, "%s/results/runs.csv", program_folder);
+    char *rows = slurp(path, &size);
+    ck_assert_msg(strstr(rows, ",error,") && strstr(rows, ",ok,"), "%s", rows);
+    ck_assert_msg(strstr(rows, "unspecified launch failure") && strstr(rows, ".cu:"), "%s", rows);
+    free(rows);
+}
+END_TEST
+
+#endif
+
+int cuda_run_cases(void) {
+    return 2 * N_MODELS + 5;
+}
+
+Suite *check_cuda_run(void);
+Suite *check_cuda_run(void) {
+    Suite *suite = suite_create("cuda_run");
+    TCase *tests = tcase_create("runs");
+    tcase_add_checked_fixture(tests, begin, program_end);
+    tcase_add_loop_test(tests, training_is_that_of_the_cpu, 0, N_MODELS);
+    tcase_add_loop_test(tests, resumed_equals_uninterrupted, 0, N_MODELS);
+    tcase_add_test(tests, divergence_freezes_the_step_it_happens_in);
+    tcase_add_test(tests, case_files_are_met);
+    tcase_add_test(tests, a_run_is_recorded_with_its_device);
+    tcase_add_test(tests, an_op_without_a_kernel_is_named);
+    tcase_add_test(tests, a_device_that_does_not_exist_is_said);
+#ifdef LRNN_CUDA_HOST
+    tcase_add_test(tests, what_a_device_lacks_is_said);
+    tcase_add_test(tests, running_out_of_memory_is_a_row);
+    tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);
+#endif
+    suite_add_tcase(suite, tests);
+    return suite;
+}

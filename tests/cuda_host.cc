@@ -1,0 +1,542 @@
+/* cuda_host.cc - see cuda_host.h: fibers, the run-time's functions over them, cuBLAS over OpenBLAS. */
+#include "tests/cuda_host.h"
+
+#include <cblas.h>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAVE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_ASAN 1
+#endif
+#endif
+#ifdef HAVE_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK_BYTES    ((size_t)256 << 10)
+#define BLOCK_THREADS  1024u
+#define SHARED_BYTES   ((size_t)227 << 10) /* of a block on the largest devices, compute capability 9.0 */
+#define GRID_X         2147483647u
+#define GRID_YZ        65535u
+#define POISON         0xFF /* a NaN in both float types */
+#define DEFAULT_MEMORY ((size_t)4 << 30)
+
+struct cuda_host_thread cuda_host_now;
+
+[[noreturn]] static void die(const char *what) {
+    fprintf(stderr, "cuda_host: block (%u,%u,%u), thread (%u,%u,%u): %s\n", blockIdx.x, blockIdx.y, blockIdx.z,
+            threadIdx.x, threadIdx.y, threadIdx.z, what);
+    abort();
+}
+
+/* --- fibers ---------------------------------------------------------------------------------------------------------- */
+
+enum fiber_state { READY, AT_BARRIER, AT_WARP, ENDED };
+
+struct fiber {
+    ucontext_t context;
+    char *stack;
+    void *fake_stack;
+    fiber_state state;
+    uint3 thread;
+    int warp, lane;
+};
+
+/* What the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while others have
+ * yet to take from this one, but cannot be two ahead. */
+struct warp {
+    unsigned mask, arrived, lanes; /* of the operation under way; lanes: those that exist */
+    unsigned count;                /* operations done */
+    unsigned char slot[2][32][16];
+    size_t bytes;
+};
+
+/* Never destroyed: what fibers hold must be reachable to the end. */
+static std::vector<fiber *> &fibers = *new std::vector<fiber *>; /* made once, used by every block */
+static std::vector<warp> &warps = *new std::vector<warp>;
+static ucontext_t scheduler;
+static fiber *running;
+static const std::function<void()> *body;
+static unsigned n_threads, n_waiting, n_ended;
+static unsigned char *shared_memory;
+static size_t shared_bytes;
+static int order;
+static long launches;
+
+#ifdef HAVE_ASAN
+static const void *scheduler_stack;
+static size_t scheduler_bytes;
+static void *scheduler_fake;
+#endif
+
+extern "C" void cuda_host_set_order(int o) {
+    order = o;
+}
+
+extern "C" long cuda_host_launches(void) {
+    return launches;
+}
+
+static void to_scheduler(void) {
+    fiber *f = running;
+#ifdef HAVE_ASAN
+    __sanitizer_start_switch_fiber(&f->fake_stack, scheduler_stack, scheduler_bytes);
+#endif
+    swapcontext(&f->context, &scheduler);
+#ifdef HAVE_ASAN
+    __sanitizer_finish_switch_fiber(f->fake_stack, &scheduler_stack, &scheduler_bytes);
+#endif
+}
+
+static void to_fiber(fiber *f) {
+    running = f;
+    cuda_host_now.thread = f->thread;
+#ifdef HAVE_ASAN
+    __sanitizer_start_switch_fiber(&scheduler_fake, f->stack, STACK_BYTES);
+#endif
+    swapcontext(&scheduler, &f->context);
+#ifdef HAVE_ASAN
+    __sanitizer_finish_switch_fiber(scheduler_fake, nullptr, nullptr);
+#endif
+}
+
+/* A fiber is never left: it does one thread after the other. */
+static void fiber_main(void) {
+#ifdef HAVE_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_bytes);
+#endif
+    for (;;) {
+        (*body)();
+        running->state = ENDED;
+        n_ended++;
+        to_scheduler();
+    }
+}
+
+static fiber *make_fiber(void) {
+    fiber *f = new fiber();
+    void *stack =
+        mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) die("no memory for a stack");
+    f->stack = (char *)stack;
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = nullptr;
+    makecontext(&f->context, fiber_main, 0);
+    return f;
+}
+
+/* --- waiting ----------------------------------------------------------------------------------------------------------- */
+
+void *cuda_host_shared(void) {
+    return shared_memory;
+}
+
+int cuda_host_lane(void) {
+    return running->lane;
+}
+
+void __syncthreads(void) {
+    if (n_ended) die("__syncthreads after another thread of the block has ended");
+    if (++n_waiting == n_threads) { /* the last one opens it */
+        n_waiting = 0;
+        for (unsigned i = 0; i < n_threads; i++)
+            if (fibers[i]->state == AT_BARRIER) fibers[i]->state = READY;
+        return;
+    }
+    running->state = AT_BARRIER;
+    to_scheduler();
+}
+
+void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from) {
+    fiber *f = running;
+    warp *w = &warps[(size_t)f->warp];
+    mask &= w->lanes;
+    if (!(mask >> f->lane & 1)) die("a warp operation whose mask lacks the lane that executes it");
+    if (w->arrived && (w->mask != mask || w->bytes != bytes)) die("lanes of a warp are in different operations");
+    if (bytes > sizeof w->slot[0][0]) die("a warp exchange of more than 16 bytes");
+    unsigned set = w->count & 1;
+    w->mask = mask;
+    w->bytes = bytes;
+    memcpy(w->slot[set][f->lane], value, bytes);
+    w->arrived |= 1u << f->lane;
+    if (w->arrived == mask) {
+        w->arrived = 0;
+        w->count++;
+        for (unsigned i = 0; i < n_threads; i++)
+            if (fibers[i]->warp == f->warp && fibers[i]->state == AT_WARP && (mask >> fibers[i]->lane & 1))
+                fibers[i]->state = READY;
+    } else {
+        f->state = AT_WARP;
+        to_scheduler();
+    }
+    if (from < 0) return;
+    if (!(mask >> from & 1)) die("a shuffle from a lane that does not take part");
+    memcpy(result, w->slot[set][from], bytes);
+}
+
+unsigned __ballot_sync(unsigned mask, int predicate) {
+    unsigned bits = 0;
+    int lane = cuda_host_lane();
+    warp *w = &warps[(size_t)running->warp];
+    unsigned char vote = predicate != 0, seen = 0;
+    unsigned set = w->count & 1;
+    cuda_host_exchange(mask, &vote, &seen, 1, lane);
+    for (int i = 0; i < 32; i++)
+        if (mask & w->lanes & (1u << i)) bits |= (unsigned)w->slot[set][i][0] << i;
+    return bits;
+}
+
+/* --- a grid ------------------------------------------------------------------------------------------------------------ */
+
+/* The i-th of n in the order set. */
+static unsigned pick(unsigned i, unsigned n) {
+    if (order == 1) return n - 1 - i;
+    if (order == 2) return i < n / 2 ? 2 * i + 1 : 2 * (i - n / 2);
+    return i;
+}
+
+static void run_block(void) {
+    dim3 d = cuda_host_now.block_dim;
+    n_waiting = n_ended = 0;
+    for (unsigned w = 0; w < warps.size(); w++) {
+        unsigned lanes = n_threads - 32 * w < 32 ? n_threads - 32 * w : 32;
+        warps[w] = warp();
+        warps[w].lanes = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
+    }
+    for (unsigned i = 0; i < n_threads; i++) {
+        fiber *f = fibers[i];
+        f->state = READY;
+        f->thread = {i % d.x, i / d.x % d.y, i / (d.x * d.y)};
+        f->warp = (int)(i / 32);
+        f->lane = (int)(i % 32);
+    }
+    while (n_ended < n_threads) {
+        bool moved = false;
+        for (unsigned i = 0; i < n_threads; i++) {
+            fiber *f = fibers[pick(i, n_threads)];
+            if (f->state != READY) continue;
+            moved = true;
+            to_fiber(f);
+        }
+        if (!moved) die("all threads that have not ended wait, for threads that never come");
+    }
+}
+
+bool cuda_host_configuration_possible(dim3 grid, dim3 block, size_t shared) {
+    unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+    return threads >= 1 && threads <= BLOCK_THREADS && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= GRID_X &&
+           grid.y <= GRID_YZ && grid.z <= GRID_YZ && shared <= SHARED_BYTES;
+}
+
+/* A kernel's shared memory holds NaNs when a block begins, and ends where the launch says it does. */
+void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &work) {
+    n_threads = block.x * block.y * block.z;
+    while (fibers.size() < n_threads) fibers.push_back(make_fiber());
+    warps.resize((n_threads + 31) / 32);
+    body = &work;
+    shared_bytes = shared;
+    shared_memory = (unsigned char *)aligned_alloc(16, (shared + 16) / 16 * 16);
+    cuda_host_now.block_dim = block;
+    cuda_host_now.grid_dim = grid;
+    unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
+    for (unsigned long long i = 0; i < blocks; i++) {
+        unsigned b = pick((unsigned)i, (unsigned)blocks);
+        cuda_host_now.block = {b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y)};
+        memset(shared_memory, POISON, shared);
+        run_block();
+    }
+    free(shared_memory);
+    shared_memory = nullptr;
+    launches++;
+}
+
+/* --- streams, captures --------------------------------------------------------------------------------------------------- */
+
+struct cuda_host_graph {
+    std::vector<std::function<void()>> work;
+};
+
+struct cuda_host_stream {
+    cuda_host_graph *capture; /* being recorded, or null */
+};
+
+struct cuda_host_event {
+    double time;
+};
+
+static cudaError_t failure = cudaSuccess; /* sticky, as on a device */
+
+static long setting(const char *name, long fallback) {
+    const char *text = getenv(name);
+    return text && *text ? atol(text) : fallback;
+}
+
+static void run_or_fail(const std::function<void()> &work, bool kernel) {
+    static long seen;
+    const char *once = getenv("LRNN_CUDA_HOST_FAIL_ONCE");
+    if (kernel && ++seen == setting("LRNN_CUDA_HOST_FAIL", -1) && (!once || unlink(once) == 0))
+        failure = cudaErrorLaunchFailure;
+    if (failure == cudaSuccess) work();
+}
+
+static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool kernel) {
+    if (stream->capture)
+        stream->capture->work.push_back([=] { run_or_fail(work, kernel); });
+    else
+        run_or_fail(work, kernel);
+    return failure;
+}
+
+cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *, std::function<void()> work) {
+    return enqueue(stream, work, true);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+    *stream = new cuda_host_stream();
+    return failure;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    if (stream->capture) die("a stream is waited for while it is captured");
+    return failure;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+    stream->capture = new cuda_host_graph();
+    return failure;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    *graph = stream->capture;
+    stream->capture = nullptr;
+    return failure;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+    *exec = new cuda_host_graph(*graph);
+    return failure;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    delete exec;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
+    for (const auto &work : exec->work) work();
+    return failure;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+    *event = new cuda_host_event();
+    return failure;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+    event->time = now();
+    return failure;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    return failure;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    *ms = (float)(1e3 * (to->time - from->time));
+    return failure;
+}
+
+/* --- devices and memory --------------------------------------------------------------------------------------------------- */
+
+static size_t handed_out;
+
+static size_t device_memory(void) {
+    return (size_t)setting("LRNN_CUDA_HOST_MEMORY", (long)DEFAULT_MEMORY);
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess                     ? "no error"
+           : error == cudaErrorMemoryAllocation     ? "out of memory"
+           : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+           : error == cudaErrorNoDevice             ? "no CUDA-capable device is detected"
+           : error == cudaErrorInvalidDevice        ? "invalid device ordinal"
+           : error == cudaErrorLaunchFailure        ? "unspecified launch failure"
+                                                    : "invalid argument";
+}
+
+cudaError_t cudaGetLastError(void) {
+    return failure;
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = 12000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = 12000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = (int)setting("LRNN_CUDA_HOST_DEVICES", 1);
+    return *count ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaSetDevice(int index) {
+    return index < setting("LRNN_CUDA_HOST_DEVICES", 1) ? failure : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
+    *p = cudaDeviceProp();
+    snprintf(p->name, sizeof p->name, "CUDA on the host");
+    p->totalGlobalMem = device_memory();
+    p->major = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) / 10;
+    p->minor = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) % 10;
+    p->multiProcessorCount = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
+    *value = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+    *total = device_memory();
+    *free_bytes = *total > handed_out ? *total - handed_out : 0;
+    return failure;
+}
+
+/* The size stands in front of the memory, in a block of its own. */
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    if (failure != cudaSuccess) return failure;
+    if (handed_out + bytes > device_memory()) return cudaErrorMemoryAllocation;
+    unsigned char *block = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
+    if (!block) return cudaErrorMemoryAllocation;
+    memcpy(block, &bytes, sizeof bytes);
+    memset(block + 256, POISON, bytes);
+    handed_out += bytes;
+    *memory = block + 256;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *memory) {
+    if (!memory) return cudaSuccess;
+    size_t bytes;
+    unsigned char *block = (unsigned char *)memory - 256;
+    memcpy(&bytes, block, sizeof bytes);
+    handed_out -= bytes;
+    free(block);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    *memory = malloc(bytes ? bytes : 1);
+    return *memory ? failure : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *memory) {
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+    return enqueue(
+        stream, [=] { memcpy(to, from, bytes); }, false);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {
+    return enqueue(
+        stream, [=] { memset(to, byte, bytes); }, false);
+}
+
+/* --- cuBLAS ------------------------------------------------------------------------------------------------------------------ */
+
+struct cuda_host_blas {
+    cudaStream_t stream;
+};
+
+const char *cublasGetStatusString(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS ? "success" : "execution failed";
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+    *handle = new cuda_host_blas();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+    handle->stream = stream;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static CBLAS_TRANSPOSE transpose(cublasOperation_t op) {
+    return op == CUBLAS_OP_T ? CblasTrans : CblasNoTrans;
+}
+
+static cublasStatus_t product(cublasHandle_t handle, std::function<void()> work) {
+    return enqueue(handle->stream, work, true) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                           const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,
+                           float *c, int ldc) {
+    float alpha_now = *alpha, beta_now = *beta;
+    return product(handle, [=] {
+        cblas_sgemm(CblasColMajor, transpose(ta), transpose(tb), m, n, k, alpha_now, a, lda, b, ldb, beta_now, c, ldc);
+    });
+}
+
+cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta,
+                           double *c, int ldc) {
+    double alpha_now = *alpha, beta_now = *beta;
+    return product(handle, [=] {
+        cblas_dgemm(CblasColMajor, transpose(ta), transpose(tb), m, n, k, alpha_now, a, lda, b, ldb, beta_now, c, ldc);
+    });
+}

@@ -1,0 +1,234 @@
+/* cuda_host.h - CUDA on the host, for tests: .cu files are compiled as C++ for the CPU with this header in front of them
+ * (LRNN_CUDA_HOST), and their kernels run here, so that they are checked where there is no GPU, and under sanitizers.
+ *
+ * A kernel's threads are fibers. A block's fibers run one after the other, each until it ends or waits (barrier, warp
+ * operation); blocks run one after the other. In which order is a setting: a kernel that misses a barrier computes something
+ * else in another order. "Device" memory is malloc's, poisoned, and shared memory is exactly as large as the launch says.
+ * Strict where hardware is lenient: a thread that ends while others of its block wait at a barrier, lanes that name each
+ * other in different masks, and fibers that all wait are failures.
+ *
+ * Only what the project's kernels use is here; the names are CUDA's. Implementation: tests/cuda_host.cc. */
+#ifndef LRNN_TESTS_CUDA_HOST_H
+#define LRNN_TESTS_CUDA_HOST_H
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __shared__      static
+#define __launch_bounds__(...)
+
+/* --- what a thread sees -------------------------------------------------------------------------------------------- */
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+struct float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(16) double2 {
+    double x, y;
+};
+struct alignas(16) double4 {
+    double x, y, z, w;
+};
+
+struct cuda_host_thread {
+    uint3 thread, block;
+    dim3 block_dim, grid_dim;
+};
+extern struct cuda_host_thread cuda_host_now;
+#define threadIdx cuda_host_now.thread
+#define blockIdx  cuda_host_now.block
+#define blockDim  cuda_host_now.block_dim
+#define gridDim   cuda_host_now.grid_dim
+#define warpSize  32
+
+void *cuda_host_shared(void); /* of the running block */
+
+void __syncthreads(void);
+
+/* Gives `bytes` <= 16 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the mask
+ * must come. */
+void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from);
+int cuda_host_lane(void);
+
+static inline void __syncwarp(unsigned mask = 0xffffffffu) {
+    char none = 0;
+    cuda_host_exchange(mask, &none, &none, 1, -1);
+}
+
+template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
+    T result;
+    int lane = cuda_host_lane();
+    cuda_host_exchange(mask, &value, &result, sizeof value, lane / width * width + (from & (width - 1)));
+    return result;
+}
+
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
+    int lane = cuda_host_lane(), from = lane ^ bits;
+    return __shfl_sync(mask, value, from / width == lane / width ? from % width : lane % width, width);
+}
+
+template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    int lane = cuda_host_lane() % width;
+    return __shfl_sync(mask, value, lane < (int)delta ? lane : lane - (int)delta, width);
+}
+
+template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    int lane = cuda_host_lane() % width;
+    return __shfl_sync(mask, value, lane + (int)delta >= width ? lane : lane + (int)delta, width);
+}
+
+unsigned __ballot_sync(unsigned mask, int predicate);
+static inline int __any_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, !predicate) == 0;
+}
+static inline int __popc(unsigned x) {
+    return __builtin_popcount(x);
+}
+
+/* Fibers are switched at waits alone, so a plain update is atomic. */
+template <class T> T atomicAdd(T *at, T value) {
+    T before = *at;
+    *at = before + value;
+    return before;
+}
+template <class T> T atomicMax(T *at, T value) {
+    T before = *at;
+    if (value > before) *at = value;
+    return before;
+}
+static inline void __threadfence(void) {}
+template <class T> T __ldg(const T *at) {
+    return *at;
+}
+static inline float rsqrtf(float x) {
+    return 1.0f / sqrtf(x);
+}
+static inline double rsqrt(double x) {
+    return 1.0 / sqrt(x);
+}
+
+/* --- the run-time -------------------------------------------------------------------------------------------------- */
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorLaunchFailure = 719
+};
+
+typedef struct cuda_host_stream *cudaStream_t;
+typedef struct cuda_host_event *cudaEvent_t;
+typedef struct cuda_host_graph *cudaGraph_t;
+typedef struct cuda_host_graph *cudaGraphExec_t;
+
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDefault = 0 };
+enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMemoryClockRate = 36 };
+
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount;
+};
+
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaSetDevice(int index);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int index);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int index);
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t cudaMalloc(void **memory, size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+
+/* Runs now, or on replay when the stream is being captured. */
+cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *name, std::function<void()> work);
+void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &body);
+bool cuda_host_configuration_possible(dim3 grid, dim3 block, size_t shared);
+
+template <class... P>
+cudaError_t cuda_host_launch(const char *name, cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
+                             size_t shared, P... arguments) {
+    if (!cuda_host_configuration_possible(grid, block, shared)) return cudaErrorInvalidConfiguration;
+    return cuda_host_enqueue(stream, name, [=] { cuda_host_grid(grid, block, shared, [=] { kernel(arguments...); }); });
+}
+
+/* --- cuBLAS: the two products the project uses, by OpenBLAS ---------------------------------------------------------- */
+
+enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_EXECUTION_FAILED = 13 };
+enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
+enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TF32_TENSOR_OP_MATH = 3 };
+typedef struct cuda_host_blas *cublasHandle_t;
+
+const char *cublasGetStatusString(cublasStatus_t status);
+cublasStatus_t cublasCreate(cublasHandle_t *handle);
+cublasStatus_t cublasDestroy(cublasHandle_t handle);
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes);
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                           const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,
+                           float *c, int ldc);
+cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta,
+                           double *c, int ldc);
+
+/* --- settings of the tests --------------------------------------------------------------------------------------------- */
+
+extern "C" {
+/* Order of fibers in a block and of blocks in a grid: 0 ascending, 1 descending, 2 odd ones first. */
+void cuda_host_set_order(int order);
+long cuda_host_launches(void); /* kernels run so far */
+}
+
+/* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
+ * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (the n-th kernel run of a process fails, and everything
+ * after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file). */
+
+#endif

@@ -1,0 +1,77 @@
+/* op_run.h - one op of the registry, run and compared: what the tests of CPU and of CUDA kernels share.
+ *
+ * Each example is recorded with a loss that is linear in the op's outputs, L = sum_j <out[j], w_j>, so that L's
+ * gradient is the op's own. */
+#ifndef LRNN_TESTS_OP_RUN_H
+#define LRNN_TESTS_OP_RUN_H
+
+#include "tests/support.h"
+
+#define N_LENGTHS 7
+extern const int64_t op_lengths[N_LENGTHS];
+
+struct trial_op {
+    const struct op *op;
+    const char *kernel; /* its name, or "reference" */
+    int64_t n;
+    int variant;
+    unsigned outputs; /* bit j: output j flows into the loss */
+    bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
+    bool guards;
+    enum fill fill;
+    const struct place *place; /* NULL: the CPU */
+};
+
+#define RUN_TENSORS 64
+
+/* Elsewhere than on the CPU the tensors' pointers lead, but during a walk, to host copies. */
+struct run {
+    struct trial_op what;
+    struct graph g;
+    struct call *call;
+    struct step_state state;
+    struct tensor *weight_in[OP_MAX_IN]; /* of prefilled inputs */
+    struct arena state_there;
+    void *data_there[RUN_TENSORS], *data_here[RUN_TENSORS];
+    real *grad_there[RUN_TENSORS], *grad_here[RUN_TENSORS];
+};
+
+int op_count(void);
+
+/* The optimiser's ops have no gradient: they change their inputs and the step state in place. */
+bool differentiable(const struct op *op);
+bool input_has_grad(const struct call *c, int i);
+
+/* The sets of outputs a loss can be made of: all subsets of the returned bits but the empty one. */
+unsigned output_bits(const struct op *op);
+
+/* Records, plans and fills. False if the op has no such variant, or not that many outputs. */
+bool run_open(struct run *r, const struct trial_op *what);
+void run_walk(struct run *r); /* forward and, of a differentiable op, backward */
+void run_close(struct run *r);
+
+enum verdict { NO_SUCH_VARIANT, DOES_NOT_APPLY, APPLIES };
+enum verdict kernel_verdict(const struct kernel *k, const struct trial_op *what);
+
+struct difference;
+_Noreturn void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound);
+
+/* Each ends the test if the runs differ by more than the tolerance (in epsilons; 0: the bits). */
+void expect_same_outputs(const struct run *got, const struct run *want, double tolerance);
+void expect_same_gradients(const struct run *got, const struct run *want, double tolerance, int except);
+void expect_same_effects(const struct run *got, const struct run *want, double tolerance);
+
+/* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing behind its outputs. */
+void expect_clean(const struct run *r);
+
+/* Calls visit for every example of the kernel where it applies: lengths, variants, sets of outputs. Ends the test if there is
+ * none. */
+void each_example(const struct kernel *k, enum fill fill, const struct place *place,
+                  void (*visit)(const struct kernel *k, const struct trial_op *what));
+
+/* What to visit: against the reference, twice; gradients added to what is there; each input's gradient unwanted in turn. */
+void compare_twin(const struct kernel *k, const struct trial_op *what);
+void compare_accumulated(const struct kernel *k, const struct trial_op *what);
+void compare_unwanted(const struct kernel *k, const struct trial_op *what);
+
+#endif
