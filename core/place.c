@@ -115,6 +115,13 @@ void place_send(const struct place *p, void *to, const void *from_host, size_t b
         memcpy(to, from_host, bytes);
 }
 
+void place_copy(const struct place *p, void *to, const void *from, size_t bytes) {
+    if (elsewhere(p))
+        p->ops->copy(p, to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
 void *place_host_alloc(const struct place *p, size_t bytes) {
     return elsewhere(p) ? p->ops->host_alloc(p, bytes) : calloc(1, bytes);
 }

@@ -67,6 +67,9 @@ void place_get(const struct place *p, void *to_host, const void *from, size_t by
  * place_mark behind this call was waited for. */
 void place_send(const struct place *p, void *to, const void *from_host, size_t bytes);
 
+/* Bytes within the place. Queued. */
+void place_copy(const struct place *p, void *to, const void *from, size_t bytes);
+
 /* Pinned host memory, zeroed; place_host_free gives it back. NULL if there is none. */
 void *place_host_alloc(const struct place *p, size_t bytes);
 void place_host_free(const struct place *p, void *memory);
@@ -112,6 +115,7 @@ struct place_ops {
     void (*put)(const struct place *p, void *to, const void *from, size_t bytes);
     void (*get)(const struct place *p, void *to, const void *from, size_t bytes);
     void (*send)(const struct place *p, void *to, const void *from, size_t bytes);
+    void (*copy)(const struct place *p, void *to, const void *from, size_t bytes);
     void *(*host_alloc)(const struct place *p, size_t bytes);
     void (*host_free)(const struct place *p, void *memory);
     void (*set)(const struct place *p, void *to, int byte, size_t bytes);

@@ -149,6 +149,10 @@ static void send(const struct place *p, void *to, const void *from, size_t bytes
     CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->stream));
 }
 
+static void copy(const struct place *p, void *to, const void *from, size_t bytes) {
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, p->cuda->stream));
+}
+
 static void *host_alloc(const struct place *p, size_t bytes) {
     void *memory = nullptr;
     if (!CUDA_TRY(p->cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocDefault))) return nullptr;
@@ -252,6 +256,7 @@ const struct place_ops cuda_place_ops = {
     .put = put,
     .get = get,
     .send = send,
+    .copy = copy,
     .host_alloc = host_alloc,
     .host_free = host_free,
     .set = set,

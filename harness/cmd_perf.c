@@ -9,6 +9,7 @@ static enum status run_step(int argc, char **argv, struct error *e);
 static enum status run_data(int argc, char **argv, struct error *e);
 static enum status run_crossover(int argc, char **argv, struct error *e);
 static enum status run_layers(int argc, char **argv, struct error *e);
+static enum status run_device(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op},
@@ -17,6 +18,8 @@ static const struct command subs[] = {
      run_crossover},
     {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data},
     {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown page", run_layers},
+    {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
+     run_device},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -191,13 +194,34 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
     return perf_layers(&q, e);
 }
 
+/* --- device ------------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct perf_device_request, field)
+static const struct option device_flags[] = {
+    {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
+    {"seconds", OPT_TIME, AT(seconds), "0.2s", 0, 3600, NULL, "time for each number", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a file with the same rows; none = stdout alone", 0},
+    {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+static enum status run_device(int argc, char **argv, struct error *e) {
+    struct perf_device_request q;
+    const struct flag_set set = {device_flags, &q};
+    struct cli cli = {.command = &subs[5], .sets = &set, .n_sets = 1};
+    TRY(options_default(device_flags, &q, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    return perf_device(&q, e);
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_perf, subs, argc, argv, e);
 }
 
 const struct command command_perf = {
     .name = "perf",
-    .usage = "perf op|step|crossover|data|layers NAME [flags]",
+    .usage = "perf op|step|crossover|data|layers|device NAME [flags]",
     .summary = "speed beside what the machine can do",
     .run = run,
 };

@@ -81,6 +81,7 @@ enum status perf_record(struct graph *g, const struct op *op, const struct perf_
 enum { PASS_BOTH = 2 }; /* behind enum pass */
 
 struct kernel_run {
+    const struct place *place; /* where it runs: set before kernel_run_open; NULL: the CPU */
     struct graph graph;
     struct call *call;
     struct step_state state;
@@ -135,5 +136,14 @@ enum status perf_layers(const struct perf_layers_request *request, struct error 
 
 /* Examples generated for `seconds` on one core. */
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);
+
+/* Every CUDA kernel at the shapes of spec/performance.md, copies, products and a training step on a device, as CSV rows: to
+ * stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */
+struct perf_device_request {
+    char device[OPTION_TEXT], out[OPTION_TEXT];
+    double seconds; /* for each kernel */
+    bool small;     /* sizes that a test can afford */
+};
+enum status perf_device(const struct perf_device_request *request, struct error *e);
 
 #endif

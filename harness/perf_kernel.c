@@ -1,30 +1,50 @@
 /* perf_kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
+#include <stdlib.h>
+
 #include "core/philox.h"
 #include "harness/perf.h"
 
 /* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
-static void fill_inputs(struct graph *g) {
-    for (int i = 0; i < g->n_tensors; i++) {
-        struct tensor *t = g->tensors[i];
-        if (t->producer >= 0 || t->base || t->param) continue;
-        struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
-        for (int64_t j = 0; j < tensor_count(t); j++) {
-            if (t->dtype == DT_I32)
-                tensor_i32(t)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
-            else
-                tensor_real(t)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
-        }
+static void fill_input(const struct tensor *t, int i, void *values) {
+    struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
+    for (int64_t j = 0; j < tensor_count(t); j++) {
+        if (t->dtype == DT_I32)
+            ((int32_t *)values)[j] = (int32_t)rng_below(&r, (uint64_t)t->limit);
+        else
+            ((real *)values)[j] = (real)(1.4 * rng_uniform(&r) - 0.7);
     }
 }
 
-static void fill_gradient(struct graph *g) {
+static void fill_gradient(const struct tensor *t, real *values) {
     struct rng r = rng_at(2, STREAM_TEST, 0);
-    for (int64_t j = 0; j < tensor_count(g->root); j++) g->root->grad[j] = (real)(2 * rng_uniform(&r) - 1);
+    for (int64_t j = 0; j < tensor_count(t); j++) values[j] = (real)(2 * rng_uniform(&r) - 1);
+}
+
+/* By way of host memory, wherever the graph is. */
+static enum status fill(struct graph *g, struct error *e) {
+    size_t bytes = g->root ? tensor_bytes(g->root) : 1;
+    for (int i = 0; i < g->n_tensors; i++)
+        if (tensor_bytes(g->tensors[i]) > bytes) bytes = tensor_bytes(g->tensors[i]);
+    void *values = malloc(bytes);
+    if (!values) return fail(e, ST_FAIL, "no memory for inputs of %zu MB", bytes >> 20);
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        if (t->producer >= 0 || t->base || t->param) continue;
+        fill_input(t, i, values);
+        graph_put(g, t, values);
+    }
+    if (g->root) {
+        fill_gradient(g->root, values);
+        place_put(g->options.place, g->root->grad, values, tensor_bytes(g->root));
+    }
+    free(values);
+    return ST_OK;
 }
 
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct perf_shape *shape, const char **why, struct error *e) {
-    struct graph_options options = {.training = true, .kernel = kernel ? kernel->name : NULL, .kernels = kernel_list()};
+    struct graph_options options = {
+        .training = true, .place = r->place, .kernel = kernel ? kernel->name : NULL, .kernels = kernel_list()};
     *why = NULL;
     TRY(graph_create(&r->graph, &options, NULL, e));
     TRY(perf_record(&r->graph, op, shape, r->shape, sizeof r->shape, e));
@@ -39,8 +59,7 @@ enum status kernel_run_open(struct kernel_run *r, const struct op *op, const str
     bool backward = kernel_reference(op)->backward && r->call->n_out > 0 && r->call->out[0]->needs_grad;
     if (backward) graph_set_root(&r->graph, r->call->out[0]);
     TRY(graph_plan(&r->graph, e));
-    fill_inputs(&r->graph);
-    if (backward) fill_gradient(&r->graph);
+    TRY(fill(&r->graph, e));
     r->cost[PASS_FORWARD] = graph_cost(&r->graph, PASS_FORWARD);
     if (backward) r->cost[PASS_BACKWARD] = graph_cost(&r->graph, PASS_BACKWARD);
     r->cost[PASS_BOTH].flops = r->cost[PASS_FORWARD].flops + r->cost[PASS_BACKWARD].flops;

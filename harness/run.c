@@ -462,6 +462,9 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
     if (!p->curve) return fail(e, ST_FAIL, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
     time_now_text(p->started, sizeof p->started);
     TRY(trainer_create(&r->trainer, setup, e));
+    if (r->trainer.device_bytes && !setup->config.quiet)
+        fprintf(stderr, "%s: the run takes %zu MB of device memory\n", setup->config.device,
+                r->trainer.device_bytes >> 20);
     bool resumed;
     TRY(checkpoint_read(&r->trainer, p, &resumed, e));
     r->sitting_wall_s = resumed ? p->wall_s : 0;

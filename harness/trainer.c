@@ -1,6 +1,5 @@
 /* trainer.c - graphs, data and optimiser of one run; see train.h. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "harness/train.h"
@@ -113,8 +112,8 @@ static enum status open_place(struct trainer *t, const char *device, struct erro
     return ST_OK;
 }
 
-/* Says how much of a device's memory the run takes before it takes it; more than there is ends the run here. */
-static enum status announce_memory(struct trainer *t, struct error *e) {
+/* How much of a device's memory the run takes, before it takes it; more than there is ends the run here. */
+static enum status estimate_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, params = 4 * (size_t)t->params.floats * sizeof(real);
     if (t->place.device == DEVICE_CPU) return ST_OK;
@@ -122,9 +121,6 @@ static enum status announce_memory(struct trainer *t, struct error *e) {
     TRY(graph_measure(&t->eval, &eval, e));
     TRY(place_describe(&t->place, &info, e));
     t->device_bytes = train + eval + params;
-    if (!t->setup->config.quiet)
-        fprintf(stderr, "cuda:%d (%s): the run needs %zu MB of device memory, %zu MB of %zu MB are free\n",
-                t->place.index, info.name, t->device_bytes >> 20, info.free >> 20, info.memory >> 20);
     if (t->device_bytes <= info.free) return ST_OK;
     return fail(
         e, ST_DEVICE,
@@ -140,7 +136,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     t->params.place = &t->place;
     TRY(build_net(t, &t->train, &t->train_net, true, e));
     TRY(build_net(t, &t->eval, &t->eval_net, false, e));
-    TRY(announce_memory(t, e));
+    TRY(estimate_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(create_tables(t, true, e));
     TRY(graph_plan(&t->train, e));

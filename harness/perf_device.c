@@ -1,0 +1,362 @@
+/* perf_device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the same
+ * run, and a training step walked and replayed. Times are the device's own, between events. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/args.h"
+#include "harness/files.h"
+#include "harness/perf.h"
+#include "harness/train.h"
+#include "harness/version.h"
+
+#define WALKS      20 /* of a sample: what starts and ends it is small beside them */
+#define MIN_COUNT  7
+#define COPY_BYTES ((size_t)512 << 20)
+#define STEP_MODEL "bdlru:m=5,blocks=64"
+
+/* Shapes of spec/performance.md section 6, and those of an S5 model of about a million parameters. */
+static const struct {
+    const char *op, *shape;
+} cases[] = {
+    {"scan_diag", "batch=128 length=1024 blocks=256"},
+    {"scan_diag", "batch=128 length=16 blocks=256"},
+    {"scan_diag", "batch=8 length=2048 blocks=256"},
+    {"scan_diag", "batch=1 length=65536 blocks=256"},
+    {"scan_diag_complex", "batch=128 length=128 blocks=128"},
+    {"scan_block", "batch=128 length=16 blocks=64 m=5"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=1"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=2"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=4"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=5"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=8"},
+    {"scan_companion", "batch=128 length=128 blocks=256 m=2"},
+    {"scan_companion", "batch=128 length=128 blocks=256 m=5"},
+    {"linear", "batch=128 length=16 dim=256 out=1920"},
+    {"linear", "batch=128 length=16 dim=320 out=256"},
+    {"rmsnorm", "batch=128 length=128 dim=256"},
+    {"layernorm", "batch=128 length=128 dim=256"},
+    {"add", "batch=128 length=128 dim=256"},
+    {"silu_mul", "batch=128 length=128 dim=688"},
+    {"activate", "batch=128 length=128 dim=688"},
+    {"dropout", "batch=128 length=128 dim=256"},
+    {"embedding", "batch=128 length=128 dim=256 vocab=120"},
+    {"cross_entropy", "batch=128 length=128 vocab=120"},
+};
+
+struct device_run {
+    const struct perf_device_request *request;
+    struct place place;
+    struct place_info info;
+    struct place_mark *from, *to;
+    double copy_rate, product_rate; /* bytes a second, read and written both counted; FLOP/s of a large product */
+    FILE *file;                     /* NULL: stdout alone */
+};
+
+struct device_row {
+    const char *name, *kernel, *shape, *pass, *precision;
+    double error; /* against the reference, relative to its largest magnitude; NAN: none */
+    struct cost cost;
+};
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+static void print_to(FILE *f, const struct device_run *d, const struct device_row *r, const struct samples *t) {
+    double time = samples_median(t), bytes = r->cost.bytes / time, flops = r->cost.flops / time;
+    char error[32] = "";
+    if (!isnan(r->error)) snprintf(error, sizeof error, "%.3g", r->error);
+    fprintf(f, "%.12s,%s,%s,%.0f,%.0f,%s,%s,\"%s\",%s,%s,%s,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.4g,%.4g\n",
+            build_info()->commit, d->info.name, d->info.driver, d->info.clock_mhz, d->info.memory_clock_mhz, r->name,
+            r->kernel, r->shape, r->pass, r->precision, error, t->n, time * 1e6, samples_mad(t) * 1e6, r->cost.bytes,
+            r->cost.flops, bytes / 1e9, flops / 1e9, d->copy_rate > 0 ? 100 * bytes / d->copy_rate : NAN,
+            d->product_rate > 0 ? 100 * flops / d->product_rate : NAN);
+    fflush(f);
+}
+
+static void print_row(const struct device_run *d, const struct device_row *r, const struct samples *t) {
+    print_to(stdout, d, r, t);
+    if (d->file) print_to(d->file, d, r, t);
+}
+
+static void print_head(FILE *f) {
+    fprintf(
+        f,
+        "commit,device,driver,sm_mhz,mem_mhz,op,kernel,shape,pass,precision,error,samples,time_us,mad_us,bytes,flops,"
+        "gb_per_s,gflop_per_s,pct_of_copy,pct_of_gemm\n");
+}
+
+/* Seconds of one of `walks` calls of work, by events; sampled for the request's time. */
+static enum status sample(struct device_run *d, void (*work)(void *context), void *context, int walks,
+                          struct samples *t, struct error *e) {
+    work(context); /* loads the kernels */
+    TRY(place_wait(&d->place, e));
+    t->n = 0;
+    double start = time_now_s();
+    while (t->n < PERF_SAMPLES && (t->n < MIN_COUNT || time_now_s() - start < d->request->seconds)) {
+        place_mark_set(&d->place, d->from);
+        for (int i = 0; i < walks; i++) work(context);
+        place_mark_set(&d->place, d->to);
+        samples_add(t, place_mark_seconds(&d->place, d->from, d->to) / walks);
+    }
+    return place_wait(&d->place, e);
+}
+
+/* --- kernels --------------------------------------------------------------------------------------------------------- */
+
+static void walk_forward(void *context) {
+    struct kernel_run *r = context;
+    graph_forward(&r->graph, NULL);
+}
+
+static void walk_both(void *context) {
+    struct kernel_run *r = context;
+    graph_forward(&r->graph, NULL);
+    if (r->graph.root) graph_backward(&r->graph, NULL);
+}
+
+/* max |got - want| / max |want| of a block of reals. */
+static double relative_error(const real *got, const real *want, int64_t n) {
+    double off = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double difference = fabs((double)got[i] - (double)want[i]);
+        if (!(difference <= off)) off = difference; /* NaN too */
+        if (fabs((double)want[i]) > size) size = fabs((double)want[i]);
+    }
+    return size > 0 ? off / size : off;
+}
+
+/* Of the output and of every input's gradient, the largest. */
+static double compare_runs(struct kernel_run *got, struct kernel_run *want, real *a) {
+    const struct call *c = got->call, *reference = want->call;
+    double worst = 0;
+    for (int j = 0; j < c->n_out; j++) {
+        if (c->out[j]->dtype != DT_REAL) continue;
+        graph_get(&got->graph, c->out[j], a);
+        worst = fmax(worst, relative_error(a, tensor_real(reference->out[j]), tensor_count(c->out[j])));
+    }
+    for (int i = 0; i < c->n_in && got->graph.root; i++) {
+        if (!c->in[i] || !c->in[i]->grad) continue;
+        graph_get_grad(&got->graph, c->in[i], a);
+        worst = fmax(worst, relative_error(a, reference->in[i]->grad, tensor_count(c->in[i])));
+    }
+    return worst;
+}
+
+static enum status error_of(struct kernel_run *r, const struct perf_shape *shape, double *error, struct error *e) {
+    struct kernel_run *reference = calloc(1, sizeof *reference);
+    const char *why;
+    if (!reference) return fail(e, ST_FAIL, "no memory for the reference");
+    enum status status = kernel_run_open(reference, r->call->op, kernel_reference(r->call->op), shape, &why, e);
+    size_t bytes = 1;
+    for (int i = 0; i < r->graph.n_tensors; i++)
+        if (tensor_bytes(r->graph.tensors[i]) > bytes) bytes = tensor_bytes(r->graph.tensors[i]);
+    real *room = status == ST_OK ? malloc(bytes) : NULL;
+    if (status == ST_OK && !room) status = fail(e, ST_FAIL, "no memory for the reference");
+    if (status == ST_OK) {
+        walk_both(reference);
+        walk_both(r);
+        status = place_wait(r->place, e);
+        if (status == ST_OK) *error = compare_runs(r, reference, room);
+    }
+    free(room);
+    kernel_run_close(reference);
+    free(reference);
+    return status;
+}
+
+static enum status measure_kernel(struct device_run *d, const struct kernel *k, const struct perf_shape *shape,
+                                  struct error *e) {
+    struct kernel_run *r = calloc(1, sizeof *r);
+    const char *why = NULL;
+    double error = NAN;
+    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    r->place = &d->place;
+    enum status status = kernel_run_open(r, k->op, k, shape, &why, e);
+    if (status == ST_OK && !why) status = error_of(r, shape, &error, e);
+    struct device_row row = {k->op->name, k->name, r->shape, "forward", REAL_NAME, error, r->cost[PASS_FORWARD]};
+    if (status == ST_OK && !why) status = sample(d, walk_forward, r, WALKS, &r->time[0], e);
+    if (status == ST_OK && !why) print_row(d, &row, &r->time[0]);
+    if (status == ST_OK && !why && r->graph.root) {
+        status = sample(d, walk_both, r, WALKS, &r->time[0], e);
+        row.pass = "both";
+        row.cost = r->cost[PASS_BOTH];
+        if (status == ST_OK) print_row(d, &row, &r->time[0]);
+    }
+    kernel_run_close(r);
+    free(r);
+    return status;
+}
+
+/* "name=value name=value" over the defaults; small: nothing larger than a test can afford. */
+static enum status read_shape(const char *text, bool small, struct perf_shape *shape, struct error *e) {
+    TRY(options_default(perf_shape_options, shape, e));
+    TRY(options_parse(perf_shape_options, shape, "perf device", text, " ", e));
+    if (!small) return ST_OK;
+    int64_t *sizes[] = {&shape->batch, &shape->length, &shape->blocks, &shape->dim, &shape->out, &shape->vocab};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (*sizes[i] > 6) *sizes[i] = 6;
+    return ST_OK;
+}
+
+static enum status measure_kernels(struct device_run *d, struct error *e) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct perf_shape shape;
+        TRY(read_shape(cases[i].shape, d->request->small, &shape, e));
+        for (const struct kernel *const *k = kernel_list(); *k; k++)
+            if ((*k)->device == DEVICE_CUDA && !strcmp((*k)->op->name, cases[i].op))
+                TRY(measure_kernel(d, *k, &shape, e));
+    }
+    return ST_OK;
+}
+
+/* --- what the device can do ----------------------------------------------------------------------------------------------- */
+
+struct copy {
+    const struct place *place;
+    struct arena arena;
+    size_t bytes;
+};
+
+static void copy_walk(void *context) {
+    const struct copy *c = context;
+    place_copy(c->place, c->arena.base + c->bytes, c->arena.base, c->bytes);
+}
+
+static enum status measure_copy(struct device_run *d, struct error *e) {
+    struct copy c = {.place = &d->place, .bytes = d->request->small ? 4096 : COPY_BYTES};
+    struct samples *t = calloc(1, sizeof *t);
+    if (!t) return fail(e, ST_FAIL, "no memory for the samples");
+    enum status status = place_reserve(&d->place, &c.arena, 2 * c.bytes, e);
+    if (status == ST_OK) status = sample(d, copy_walk, &c, WALKS, t, e);
+    if (status == ST_OK) {
+        d->copy_rate = 2 * (double)c.bytes / samples_median(t);
+        struct device_row row = {"copy", "memcpy", "512 MB", "forward", "", NAN, {0, 2 * (double)c.bytes}};
+        print_row(d, &row, t);
+    }
+    arena_free(&c.arena);
+    free(t);
+    return status;
+}
+
+/* A product of 4096 x 4096 matrices; the fp32 one is the measure of the percentages. */
+static enum status measure_product(struct device_run *d, bool tf32, struct error *e) {
+    struct kernel_run *r = calloc(1, sizeof *r);
+    struct perf_shape shape;
+    const char *why = NULL;
+    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    r->place = &d->place;
+    enum status status = read_shape("batch=1 length=4096 dim=4096 out=4096", d->request->small, &shape, e);
+    place_allow_tf32(&d->place, tf32);
+    if (status == ST_OK) status = kernel_run_open(r, &op_linear, kernel_find("linear_cuda"), &shape, &why, e);
+    if (status == ST_OK) status = sample(d, walk_forward, r, WALKS, &r->time[0], e);
+    if (status == ST_OK) {
+        if (!tf32) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);
+        struct device_row row = {"product", "linear_cuda",        r->shape, "forward", tf32 ? "tf32" : REAL_NAME,
+                                 NAN,       r->cost[PASS_FORWARD]};
+        print_row(d, &row, &r->time[0]);
+    }
+    place_allow_tf32(&d->place, false);
+    kernel_run_close(r);
+    free(r);
+    return status;
+}
+
+/* --- a training step --------------------------------------------------------------------------------------------------------- */
+
+static void step_walked(void *context) {
+    struct trainer *t = context;
+    place_recording_free(&t->place, t->recording);
+    t->recording = NULL;
+    t->steps_queued = 0; /* the first step is walked, as every one here is */
+    trainer_step(t);
+}
+
+static void step_replayed(void *context) {
+    trainer_step(context);
+}
+
+/* The step of an S5 model of about a million parameters, walked and replayed (G11); times include the way of the batches. */
+static enum status measure_steps(struct device_run *d, const char *precision, struct error *e) {
+    struct config c;
+    TRY(config_default(&c, e));
+    const char *const flags[][2] = {{"device", d->request->device},
+                                    {"dim", d->request->small ? "8" : "256"},
+                                    {"batch", d->request->small ? "4" : "128"},
+                                    {"precision", precision},
+                                    {"epochs", "1000"},
+                                    {"quiet", "yes"}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) TRY(config_set(&c, flags[i][0], flags[i][1], e));
+    struct setup *s =
+        setup_make(&c, d->request->small ? "s3" : "s5", d->request->small ? "bdlru:m=2,blocks=2" : STEP_MODEL, e);
+    if (!s) return e->status;
+    struct trainer *t = calloc(1, sizeof *t);
+    struct samples *times = calloc(1, sizeof *times);
+    enum status status = t && times ? trainer_create(t, s, e) : fail(e, ST_FAIL, "no memory for a trainer");
+    struct device_run own = *d;
+    if (status == ST_OK) {
+        own.place = t->place;
+        own.from = place_mark_create(&t->place);
+        own.to = place_mark_create(&t->place);
+        struct cost forward = graph_cost(&t->train, PASS_FORWARD), backward = graph_cost(&t->train, PASS_BACKWARD);
+        struct cost cost = {forward.flops + backward.flops, forward.bytes + backward.bytes};
+        char shape[256];
+        snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->model_label, c.batch,
+                 params_trained(&t->params));
+        struct device_row row = {"step", "walked", shape, "step", precision, NAN, cost};
+        status = sample(&own, step_walked, t, WALKS, times, e);
+        if (status == ST_OK) print_row(&own, &row, times);
+        row.kernel = "replayed";
+        if (status == ST_OK) status = sample(&own, step_replayed, t, WALKS, times, e);
+        if (status == ST_OK) print_row(&own, &row, times);
+        place_mark_free(&t->place, own.from);
+        place_mark_free(&t->place, own.to);
+    }
+    if (t) trainer_free(t);
+    free(times);
+    free(t);
+    setup_free(s);
+    free(s);
+    return status;
+}
+
+/* --- all -------------------------------------------------------------------------------------------------------------------------- */
+
+static enum status measure_all(struct device_run *d, struct error *e) {
+    TRY(place_describe(&d->place, &d->info, e));
+    print_head(stdout);
+    if (d->file) print_head(d->file);
+    TRY(measure_copy(d, e));
+    TRY(measure_product(d, false, e));
+    if (!REAL_IS_DOUBLE) TRY(measure_product(d, true, e));
+    TRY(measure_kernels(d, e));
+    TRY(measure_steps(d, REAL_NAME, e));
+    return REAL_IS_DOUBLE ? ST_OK : measure_steps(d, "tf32", e);
+}
+
+static enum status open_file(struct device_run *d, struct error *e) {
+    char path[PATH_BYTES];
+    if (!*d->request->out) return ST_OK;
+    TRY(make_folder(d->request->out, e));
+    TRY(path_format(path, sizeof path, e, "%s/device-%.12s.csv", d->request->out, build_info()->commit));
+    d->file = fopen(path, "w");
+    return d->file ? ST_OK : fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+}
+
+enum status perf_device(const struct perf_device_request *request, struct error *e) {
+    struct device_run d = {.request = request};
+    TRY(place_open(&d.place, request->device, e));
+    if (d.place.device == DEVICE_CPU)
+        return fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` the CPU");
+    enum status status = open_file(&d, e);
+    d.from = place_mark_create(&d.place);
+    d.to = place_mark_create(&d.place);
+    if (status == ST_OK) status = measure_all(&d, e);
+    if (d.file && fclose(d.file) != 0 && status == ST_OK)
+        status = fail(e, ST_FAIL, "cannot write to %s: %s", request->out, strerror(errno));
+    place_mark_free(&d.place, d.from);
+    place_mark_free(&d.place, d.to);
+    place_close(&d.place);
+    return status;
+}

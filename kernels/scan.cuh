@@ -1,0 +1,217 @@
+/* scan.cuh - the one scan engine of the CUDA twins: h_t = apply(element_t, h_{t-1}) and its adjoint, which runs from the
+ * last time step to the first.
+ *
+ * A lane is one channel (or block of them) of one batch element, and neighbouring threads are neighbouring lanes. A walk
+ * is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time:
+ *   ROWS, LANES, STEPS  threads of one lane; lanes of a thread block, whole warps; time steps asked for ahead of use
+ *   REVERSE             from the last time step to the first
+ *   input, state        what a thread reads from memory at a time step; what it carries from one to the next
+ *   shared              what the rows of a lane tell each other
+ *   begin               the state before the first step
+ *   load, prepare       a time step's input; all of its arithmetic that needs no state
+ *   step, end           the state after a time step, and its stores; what is stored after the last one
+ * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first walk
+ * leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time steps,
+ * each chunk's first state, from which a third one does the work (spec/performance.md section 5).
+ *
+ * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed.
+ * Bits depend on sizes alone, through the length of chunks. */
+#ifndef LRNN_KERNELS_SCAN_CUH
+#define LRNN_KERNELS_SCAN_CUH
+
+#include "kernels/cuda.cuh"
+#include "kernels/scan.h"
+
+struct scan_shape {
+    int64_t B;
+    int T, N, length, chunks; /* length: time steps of a chunk, but for the last; chunks: of a sequence */
+};
+
+#define SCAN_CHUNK_MIN    16 /* time steps; lengths are multiples of it */
+#define SCAN_LANES_WANTED 65536
+#define SCAN_LANES_FEW    16384 /* fewer do not keep a large device's memory busy; from there on */
+#define SCAN_LONG         256   /* time steps, reading the elements twice pays */
+
+static inline struct scan_shape scan_whole(int64_t B, int64_t T, int64_t N) {
+    return {.B = B, .T = (int)T, .N = (int)N, .length = (int)T, .chunks = 1};
+}
+
+static inline struct scan_shape scan_chunked(int64_t B, int64_t T, int64_t N) {
+    int64_t length = (T * B * N + SCAN_LANES_WANTED - 1) / SCAN_LANES_WANTED;
+    length = (length + SCAN_CHUNK_MIN - 1) / SCAN_CHUNK_MIN * SCAN_CHUNK_MIN;
+    return {.B = B, .T = (int)T, .N = (int)N, .length = (int)length, .chunks = (int)((T + length - 1) / length)};
+}
+
+static inline bool scan_chunks_pay(int64_t B, int64_t T, int64_t N) {
+    return T >= SCAN_LONG && B * N < SCAN_LANES_FEW;
+}
+
+static inline int64_t scan_lanes(const struct scan_shape &s) {
+    return s.B * s.chunks * s.N;
+}
+
+/* Where a thread stands. */
+struct scan_lane {
+    int64_t index, tokens;   /* of the lane; in front of its batch element */
+    int k, N;                /* channel, of how many */
+    int chunk, first, count; /* its time steps */
+    int x, row;              /* in the thread block */
+    bool stores;             /* false: there only for the barriers, on the last lane's data */
+
+    /* Of the channel's first value at time t in a tensor (B,T,rows*N). */
+    __device__ __forceinline__ int64_t at(int t, int rows = 1) const {
+        return tokens * rows * N + k + (int64_t)t * (rows * N);
+    }
+};
+
+/* Time steps asked for at once, `inputs` values each: registers hold them twice, and they are the bytes in flight. */
+constexpr int scan_steps(int inputs, int values) {
+    int steps = values / inputs / (REAL_IS_DOUBLE ? 2 : 1);
+    return steps < 1 ? 1 : steps > 24 ? 24 : steps;
+}
+
+struct scan_nothing_shared {};
+
+__device__ __forceinline__ scan_lane scan_lane_at(const scan_shape &shape, int lanes) {
+    scan_lane lane;
+    int64_t count = shape.B * shape.chunks * shape.N;
+    lane.x = (int)threadIdx.x;
+    lane.row = (int)threadIdx.y;
+    lane.index = (int64_t)blockIdx.x * lanes + lane.x;
+    lane.stores = lane.index < count;
+    if (!lane.stores) lane.index = count - 1;
+    int64_t sequence = lane.index / shape.N, b = sequence / shape.chunks;
+    lane.N = shape.N;
+    lane.k = (int)(lane.index - sequence * shape.N);
+    lane.chunk = (int)(sequence - b * shape.chunks);
+    lane.tokens = b * shape.T;
+    lane.first = lane.chunk * shape.length;
+    lane.count = shape.T - lane.first < shape.length ? shape.T - lane.first : shape.length;
+    return lane;
+}
+
+/* The lane's i-th time step. */
+template <class W> __device__ __forceinline__ int scan_time(const scan_lane &lane, int i) {
+    return W::REVERSE ? lane.first + lane.count - 1 - i : lane.first + i;
+}
+
+/* The input of time steps i and on; those behind the last repeat it. */
+template <class W>
+__device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int i, typename W::input *next) {
+    if (i + W::STEPS <= lane.count) {
+#pragma unroll
+        for (int s = 0; s < W::STEPS; s++) next[s] = w.load(lane, scan_time<W>(lane, i + s));
+    } else {
+#pragma unroll
+        for (int s = 0; s < W::STEPS; s++)
+            next[s] = w.load(lane, scan_time<W>(lane, i + s < lane.count ? i + s : lane.count - 1));
+    }
+}
+
+/* Thread blocks that a multiprocessor is to hold: two warps may use all the registers a thread can have, more share half of
+ * the multiprocessor's among 256 threads. */
+#define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
+
+template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLOCKS(W::LANES *W::ROWS)) scan_walk(W w) {
+    __shared__ typename W::shared shared;
+    scan_lane lane = scan_lane_at(w.shape, W::LANES);
+    typename W::state state;
+    typename W::input now[W::STEPS], next[W::STEPS];
+    w.begin(lane, state, shared);
+    scan_load(w, lane, 0, next);
+    for (int done = 0; done < lane.count; done += W::STEPS) {
+#pragma unroll
+        for (int s = 0; s < W::STEPS; s++) now[s] = next[s];
+        if (done + W::STEPS < lane.count) scan_load(w, lane, done + W::STEPS, next);
+#pragma unroll
+        for (int s = 0; s < W::STEPS; s++) w.prepare(now[s]);
+#pragma unroll
+        for (int s = 0; s < W::STEPS; s++)
+            if (done + s < lane.count) w.step(lane, scan_time<W>(lane, done + s), now[s], state, shared);
+    }
+    w.end(lane, state);
+}
+
+template <class W> static void scan_launch(const struct exec *x, const W &w) {
+    LAUNCH(x, (scan_walk<W>), cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
+}
+
+/* --- sums over lanes, for parameters that all time steps and batch elements share ----------------------------------- */
+
+#define SCAN_SUM_PARTS 8
+
+/* out[k] = sum over rows r, in a fixed order, of partial[r][k]: a thread block for WARP columns. */
+static __global__ void __launch_bounds__(WARP *SCAN_SUM_PARTS)
+    scan_sum_kernel(int64_t rows, int64_t N, const real *partial, real *out, bool add) {
+    __shared__ double sums[SCAN_SUM_PARTS][WARP];
+    int64_t k = (int64_t)blockIdx.x * WARP + threadIdx.x;
+    double sum = 0;
+    for (int64_t r = threadIdx.y; r < rows && k < N; r += SCAN_SUM_PARTS) sum += partial[r * N + k];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || k >= N) return;
+    for (int part = 1; part < SCAN_SUM_PARTS; part++) sum += sums[part][threadIdx.x];
+    put(&out[k], add, (real)sum);
+}
+
+[[maybe_unused]] static void scan_sum(const struct exec *x, int64_t rows, int64_t N, const real *partial, real *out,
+                                      bool add) {
+    LAUNCH(x, scan_sum_kernel, cuda_blocks(N, WARP), dim3(WARP, SCAN_SUM_PARTS), 0, rows, N, partial, out, add);
+}
+
+/* --- gated scans: a row of m + 1 gates, normalised in registers (kernels/gate.h) ---------------------------------------- */
+
+template <int m> struct scan_gates {
+    real p[m + 1], scale; /* gates are p * scale once normalised; raw before */
+
+    /* z: the row's first gate; the others lie N apart. */
+    __device__ __forceinline__ void load(const real *z, int N) {
+#pragma unroll
+        for (int j = 0; j <= m; j++) p[j] = z[j * N];
+    }
+
+    template <enum gate GATE> __device__ __forceinline__ void normalise() {
+        scale = gate_lane(GATE, m + 1, p, 1, p);
+    }
+
+    template <enum gate GATE> __device__ __forceinline__ real slope(int j) const {
+        return gate_slope(GATE, p[j], scale);
+    }
+};
+
+/* Calls run.operator()<m, GATE>() with those of the call. */
+template <int m, class F> static void scan_with_gate(enum gate gate, F run) {
+    switch (gate) {
+    case GATE_SOFTMAX:
+        return run.template operator()<m, GATE_SOFTMAX>();
+    case GATE_SIGMOID:
+        return run.template operator()<m, GATE_SIGMOID>();
+    case GATE_RELU:
+        return run.template operator()<m, GATE_RELU>();
+    default:
+        return run.template operator()<m, GATE_NONE>();
+    }
+}
+
+template <class F> static void scan_with(const struct scan_attr *a, F run) {
+    switch (a->m) {
+    case 1:
+        return scan_with_gate<1>(a->gate, run);
+    case 2:
+        return scan_with_gate<2>(a->gate, run);
+    case 3:
+        return scan_with_gate<3>(a->gate, run);
+    case 4:
+        return scan_with_gate<4>(a->gate, run);
+    case 5:
+        return scan_with_gate<5>(a->gate, run);
+    case 6:
+        return scan_with_gate<6>(a->gate, run);
+    case 7:
+        return scan_with_gate<7>(a->gate, run);
+    default:
+        return scan_with_gate<SCAN_ORDER_MAX>(a->gate, run);
+    }
+}
+
+#endif

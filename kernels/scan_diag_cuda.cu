@@ -1,0 +1,359 @@
+/* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, by the engine of scan.cuh.
+ *
+ *   h_t = a_t h_{t-1} + x_t;   G_t = dh_t + conj(a_{t+1}) G_{t+1},  dx_t = G_t,  da_t = conj(h_{t-1}) G_t
+ * Of a chunk: h_end = P h_begin + E with P the product of its a_t; backward conj(P) likewise. The gradient of a constant a
+ * is summed by each lane over its time steps, then over lanes in their order. */
+#include "kernels/scan.cuh"
+
+/* --- numbers: real, or complex held as two planes -------------------------------------------------------------------- */
+
+template <int PLANES> struct number { real part[PLANES]; };
+
+/* a b + c */
+template <int PLANES>
+__device__ __forceinline__ number<PLANES> mul_add(number<PLANES> a, number<PLANES> b, number<PLANES> c) {
+    if constexpr (PLANES == 1)
+        return {{real_fma(a.part[0], b.part[0], c.part[0])}};
+    else
+        return {{real_fma(a.part[0], b.part[0], real_fma(-a.part[1], b.part[1], c.part[0])),
+                 real_fma(a.part[0], b.part[1], real_fma(a.part[1], b.part[0], c.part[1]))}};
+}
+
+template <int PLANES> __device__ __forceinline__ number<PLANES> conjugate(number<PLANES> a) {
+    if constexpr (PLANES == 2) a.part[1] = -a.part[1];
+    return a;
+}
+
+template <int PLANES> __device__ __forceinline__ number<PLANES> sum_of(number<PLANES> a, number<PLANES> b) {
+#pragma unroll
+    for (int p = 0; p < PLANES; p++) a.part[p] += b.part[p];
+    return a;
+}
+
+/* A tensor of numbers; plane[p] NULL reads as zero and is not written. */
+template <int PLANES> struct source {
+    const real *plane[PLANES];
+
+    __device__ __forceinline__ number<PLANES> at(int64_t i) const {
+        number<PLANES> value;
+#pragma unroll
+        for (int p = 0; p < PLANES; p++) value.part[p] = plane[p] ? plane[p][i] : 0;
+        return value;
+    }
+};
+
+template <int PLANES> struct sink {
+    real *plane[PLANES];
+    bool add[PLANES];
+
+    __device__ __forceinline__ void store(int64_t i, number<PLANES> value) const {
+#pragma unroll
+        for (int p = 0; p < PLANES; p++)
+            if (plane[p]) put(&plane[p][i], add[p], value.part[p]);
+    }
+};
+
+/* --- walks ------------------------------------------------------------------------------------------------------------- */
+
+/* What they share: a lane's a if that is constant, and where elements lie. */
+template <int PLANES, bool CONSTANT> struct diag_walk {
+    static constexpr int ROWS = 1, LANES = 64;
+    using value = number<PLANES>;
+    using shared = scan_nothing_shared;
+    scan_shape shape;
+    source<PLANES> a;
+
+    /* a_t, unless it is constant: then nothing is read. */
+    __device__ __forceinline__ value element(const scan_lane &lane, int t) const {
+        if constexpr (CONSTANT)
+            return {};
+        else
+            return a.at(lane.at(t));
+    }
+
+    __device__ __forceinline__ value constant(const scan_lane &lane) const {
+        if constexpr (CONSTANT)
+            return a.at(lane.k);
+        else
+            return {};
+    }
+};
+
+template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CONSTANT> {
+    static constexpr int STEPS = scan_steps((CONSTANT ? 1 : 2) * PLANES, 32);
+    static constexpr bool REVERSE = false;
+    using value = number<PLANES>;
+    struct input {
+        value a, x;
+    };
+    struct state {
+        value a, h;
+    };
+    source<PLANES> x, carry; /* carry: the first state of each lane; NULL is zero */
+    sink<PLANES> h;
+
+    __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
+        s = {this->constant(lane), carry.at(lane.index)};
+    }
+    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+        return {this->element(lane, t), x.at(lane.at(t))};
+    }
+    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s,
+                                         scan_nothing_shared &) const {
+        s.h = mul_add(CONSTANT ? s.a : in.a, s.h, in.x);
+        if (lane.stores) h.store(lane.at(t), s.h);
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
+};
+
+template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CONSTANT> {
+    static constexpr int STEPS = scan_steps((CONSTANT ? 2 : 3) * PLANES, 36);
+    static constexpr bool REVERSE = true;
+    using value = number<PLANES>;
+    struct input {
+        value a, before, dh;
+    };
+    struct state {
+        value a, da, carry; /* da: summed over time; carry: conj(a_{t+1}) G_{t+1} */
+    };
+    source<PLANES> h, dh, carry;
+    sink<PLANES> da, dx; /* da: of a time step, or of a lane if a is constant */
+
+    __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
+        s = {this->constant(lane), {}, carry.at(lane.index)};
+    }
+    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+        int64_t i = lane.at(t);
+        return {this->element(lane, t), t > 0 ? h.at(i - lane.N) : value{}, dh.at(i)};
+    }
+    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s,
+                                         scan_nothing_shared &) const {
+        int64_t i = lane.at(t);
+        value G = sum_of(in.dh, s.carry);
+        s.da = mul_add(conjugate(in.before), G, CONSTANT ? s.da : value{});
+        s.carry = mul_add(conjugate(CONSTANT ? s.a : in.a), G, value{});
+        if (lane.stores) dx.store(i, G);
+        if (!CONSTANT && lane.stores) da.store(i, s.da);
+    }
+    __device__ __forceinline__ void end(const scan_lane &lane, const state &s) const {
+        if (CONSTANT && lane.stores) da.store(lane.index, s.da);
+    }
+};
+
+/* A chunk's product P, and its end E from a zero state: of h, or of the adjoint's carry. */
+template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_walk<PLANES, CONSTANT> {
+    static constexpr int STEPS = scan_steps((CONSTANT ? 1 : 2) * PLANES, 32);
+    static constexpr bool REVERSE = ADJOINT;
+    using value = number<PLANES>;
+    struct input {
+        value a, x;
+    };
+    struct state {
+        value a, product, sum;
+    };
+    source<PLANES> x; /* forward x, backward dh */
+    sink<PLANES> product, sum;
+
+    __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
+        s = {this->constant(lane), {{1}}, {}};
+    }
+    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+        return {this->element(lane, t), x.at(lane.at(t))};
+    }
+    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void step(const scan_lane &, int, const input &in, state &s,
+                                         scan_nothing_shared &) const {
+        value a = CONSTANT ? s.a : in.a;
+        if constexpr (ADJOINT)
+            s.sum = mul_add(conjugate(a), sum_of(in.x, s.sum), value{});
+        else
+            s.sum = mul_add(a, s.sum, in.x);
+        s.product = mul_add(a, s.product, value{});
+    }
+    __device__ __forceinline__ void end(const scan_lane &lane, const state &s) const {
+        if (!lane.stores) return;
+        product.store(lane.index, s.product);
+        sum.store(lane.index, s.sum);
+    }
+};
+
+/* Over chunks instead of time steps: in place of each E the chunk's first state. */
+template <int PLANES, bool ADJOINT> struct diag_carry : diag_walk<PLANES, false> {
+    static constexpr int STEPS = scan_steps(2 * PLANES, 32);
+    static constexpr bool REVERSE = ADJOINT;
+    using value = number<PLANES>;
+    struct input {
+        value product, sum;
+    };
+    struct state {
+        value carry;
+    };
+    source<PLANES> sum;
+    sink<PLANES> carry;
+
+    __device__ __forceinline__ void begin(const scan_lane &, state &s, scan_nothing_shared &) const {
+        s = {};
+    }
+    __device__ __forceinline__ input load(const scan_lane &lane, int chunk) const {
+        return {this->element(lane, chunk), sum.at(lane.at(chunk))};
+    }
+    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void step(const scan_lane &lane, int chunk, const input &in, state &s,
+                                         scan_nothing_shared &) const {
+        if (lane.stores) carry.store(lane.at(chunk), s.carry);
+        s.carry = mul_add(ADJOINT ? conjugate(in.product) : in.product, s.carry, in.sum);
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
+};
+
+/* --- calls: inputs are a, x, the output h, PLANES tensors each ----------------------------------------------------------- */
+
+static bool constant_a(const struct call *c) {
+    return c->in[0]->rank == 1;
+}
+
+template <int PLANES> static source<PLANES> source_of(struct tensor *const *tensors) {
+    source<PLANES> s;
+    for (int p = 0; p < PLANES; p++) s.plane[p] = tensor_real(tensors[p]);
+    return s;
+}
+
+template <int PLANES> static source<PLANES> gradient_of(const struct call *c) {
+    source<PLANES> s;
+    for (int p = 0; p < PLANES; p++) s.plane[p] = call_dout(c, p);
+    return s;
+}
+
+template <int PLANES> static sink<PLANES> gradient_to(const struct call *c, int input) {
+    sink<PLANES> s;
+    for (int p = 0; p < PLANES; p++) {
+        s.plane[p] = c->din[input + p];
+        s.add[p] = call_accumulates(c, input + p);
+    }
+    return s;
+}
+
+/* Planes of n values each of this pass's scratch, `skip` planes behind its start. */
+template <int PLANES> static sink<PLANES> scratch_at(const struct call *c, enum pass pass, int skip, int64_t n) {
+    sink<PLANES> s = {};
+    for (int p = 0; p < PLANES; p++) s.plane[p] = (real *)c->scratch[pass] + (skip + p) * n;
+    return s;
+}
+
+template <int PLANES> static source<PLANES> read_back(const sink<PLANES> &s) {
+    source<PLANES> r;
+    for (int p = 0; p < PLANES; p++) r.plane[p] = s.plane[p];
+    return r;
+}
+
+/* One lane a sequence if !CHUNKED. */
+template <int PLANES, bool CHUNKED> struct diag_call {
+    static scan_shape shape_of(const struct call *c) {
+        const int64_t *dims = c->in[PLANES]->dims;
+        return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2]) : scan_whole(dims[0], dims[1], dims[2]);
+    }
+
+    /* Planes of one number a lane: products and ends of chunks, sums of a constant a's gradient. */
+    static size_t workspace(const struct call *c, enum pass pass) {
+        bool sums = pass == PASS_BACKWARD && constant_a(c);
+        return (size_t)(PLANES * (2 * CHUNKED + sums) * scan_lanes(shape_of(c))) * sizeof(real);
+    }
+
+    /* The first state of each lane, x the call's x or dh. */
+    template <bool CONSTANT, bool ADJOINT>
+    static source<PLANES> carries(const struct call *c, const struct exec *e, const source<PLANES> &x) {
+        scan_shape shape = shape_of(c), over_chunks = scan_whole(shape.B, shape.chunks, shape.N);
+        if (!CHUNKED) return {};
+        enum pass pass = ADJOINT ? PASS_BACKWARD : PASS_FORWARD;
+        int64_t lanes = scan_lanes(shape);
+        sink<PLANES> product = scratch_at<PLANES>(c, pass, 0, lanes), sum = scratch_at<PLANES>(c, pass, PLANES, lanes);
+        scan_launch(e, diag_summary<PLANES, CONSTANT, ADJOINT>{{shape, source_of<PLANES>(c->in)}, x, product, sum});
+        scan_launch(e, diag_carry<PLANES, ADJOINT>{{over_chunks, read_back(product)}, read_back(sum), sum});
+        return read_back(sum);
+    }
+
+    template <bool CONSTANT> static void run_forward(const struct call *c, const struct exec *e) {
+        source<PLANES> x = source_of<PLANES>(c->in + PLANES);
+        sink<PLANES> h = {};
+        for (int p = 0; p < PLANES; p++) h.plane[p] = tensor_real(c->out[p]);
+        scan_launch(e, diag_forward<PLANES, CONSTANT>{
+                           {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h});
+    }
+
+    template <bool CONSTANT> static void run_backward(const struct call *c, const struct exec *e) {
+        scan_shape shape = shape_of(c);
+        int64_t lanes = scan_lanes(shape);
+        source<PLANES> dh = gradient_of<PLANES>(c);
+        sink<PLANES> sums = scratch_at<PLANES>(c, PASS_BACKWARD, 2 * PLANES * CHUNKED, lanes);
+        scan_launch(e, diag_adjoint<PLANES, CONSTANT>{{shape, source_of<PLANES>(c->in)},
+                                                      source_of<PLANES>(c->out),
+                                                      dh,
+                                                      carries<CONSTANT, true>(c, e, dh),
+                                                      CONSTANT ? sums : gradient_to<PLANES>(c, 0),
+                                                      gradient_to<PLANES>(c, PLANES)});
+        for (int p = 0; CONSTANT && p < PLANES; p++)
+            if (c->din[p]) scan_sum(e, lanes / shape.N, shape.N, sums.plane[p], c->din[p], call_accumulates(c, p));
+    }
+
+    static void forward(const struct call *c, const struct exec *e) {
+        constant_a(c) ? run_forward<true>(c, e) : run_forward<false>(c, e);
+    }
+
+    static void backward(const struct call *c, const struct exec *e) {
+        constant_a(c) ? run_backward<true>(c, e) : run_backward<false>(c, e);
+    }
+
+    static bool preferred(const struct call *c) {
+        const int64_t *dims = c->in[PLANES]->dims;
+        return scan_chunks_pay(dims[0], dims[1], dims[2]);
+    }
+};
+
+/* Rounding as scan_diag_cpu's, which says why; the products of chunks round once a time step as well. */
+const struct kernel kernel_scan_diag_cuda = {
+    .name = "scan_diag_cuda",
+    .op = &op_scan_diag,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = diag_call<1, false>::workspace,
+    .forward = diag_call<1, false>::forward,
+    .backward = diag_call<1, false>::backward,
+};
+
+const struct kernel kernel_scan_diag_chunk_cuda = {
+    .name = "scan_diag_chunk_cuda",
+    .op = &op_scan_diag,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .preferred = diag_call<1, true>::preferred,
+    .workspace = diag_call<1, true>::workspace,
+    .forward = diag_call<1, true>::forward,
+    .backward = diag_call<1, true>::backward,
+};
+
+const struct kernel kernel_scan_diag_complex_cuda = {
+    .name = "scan_diag_complex_cuda",
+    .op = &op_scan_diag_complex,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = diag_call<2, false>::workspace,
+    .forward = diag_call<2, false>::forward,
+    .backward = diag_call<2, false>::backward,
+};
+
+const struct kernel kernel_scan_diag_complex_chunk_cuda = {
+    .name = "scan_diag_complex_chunk_cuda",
+    .op = &op_scan_diag_complex,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .preferred = diag_call<2, true>::preferred,
+    .workspace = diag_call<2, true>::workspace,
+    .forward = diag_call<2, true>::forward,
+    .backward = diag_call<2, true>::backward,
+};
