@@ -5,11 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/args.h"
-#include "harness/bench.h"
+#include "harness/plan.h"
 #include "harness/report.h"
 #include "kernels/gemm.h"
-#include "kernels/kernel.h"
 
 #define MAX_RATES 16
 
@@ -17,7 +15,7 @@ struct bench_flags {
     char models[OPTION_TEXT * 4], rates[OPTION_TEXT];
     int64_t seeds, jobs;
     double timeout, limit;
-    bool retry_failed, dry_run, no_plots;
+    bool retry_failed, dry_run, no_plots, variants;
 };
 
 /* A bench's own options; `models` is longer than an option text and is read apart. */
@@ -34,13 +32,16 @@ static const struct option bench_options[] = {
      0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "list the runs and stop", 0},
+    {"variants", OPT_BOOL, AT(variants), "no", 0, 0, NULL,
+     "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
     {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "write tables only", 0},
     {0}};
 
 static const struct option extra[] = {
     {"models", OPT_TEXT_FIELD, 0, "the profile's", 0, 0, NULL,
-     "blank-separated, each with its options: 'bdlru:m=5 lstm'", 0},
-    {"profile", OPT_CHOICE, 0, "quick", 0, 0, "smoke quick paper", "sizes, grid and budget", 0},
+     "blank-separated, each with its options, behind an @ flags of its own: 'bdlru:m=5 lstm@dim=64'", 0},
+    {"profile", OPT_CHOICE, 0, "quick", 0, 0, "smoke quick paper; of MAD's tasks also mad hlru-paper",
+     "sizes, grid and budget", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the profile's", 0, 0, NULL, "learning rates of the grid, comma-separated", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
     {0}};
@@ -52,8 +53,22 @@ struct bench {
     const struct profile *profile;
     double rates[MAX_RATES];
     int n_rates;
+    struct plan_request request;
     struct plan plan;
 };
+
+/* A flag with several values: every run is done with each of them. */
+static enum status note_axis(struct bench *b, const char *name, const char *value, struct error *e) {
+    struct plan_request *r = &b->request;
+    struct plan_axis *axis = &r->axes[r->n_axes];
+    if (r->n_axes == PLAN_MAX_AXES) return fail(e, ST_USAGE, "more than %d flags list values", PLAN_MAX_AXES);
+    if (strlen(value) >= sizeof axis->values)
+        return fail(e, ST_USAGE, "--%s is longer than %zu bytes", name, sizeof axis->values - 1);
+    snprintf(axis->name, sizeof axis->name, "%s", name);
+    snprintf(axis->values, sizeof axis->values, "%s", value);
+    r->n_axes++;
+    return ST_OK;
+}
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct bench *b = context;
@@ -64,6 +79,10 @@ static enum status on_flag(void *context, const char *name, const char *value, b
     size_t room = !strcmp(name, "models") ? sizeof b->flags.models : OPTION_TEXT;
     if (!strcmp(name, "seed"))
         return fail(e, ST_USAGE, "bench runs seeds 1..n: use --seeds n, or `lrnn train --seed` for one run");
+    if (!into && plan_is_list(name, value)) {
+        *done = true;
+        return note_axis(b, name, value, e);
+    }
     if (!into) return args_note(&b->args, name, value, done, e);
     if (strlen(value) >= room) return fail(e, ST_USAGE, "--%s is longer than %zu bytes", name, room - 1);
     snprintf(into, room, "%s", value);
@@ -85,108 +104,37 @@ static enum status parse_rates(struct bench *b, const char *text, struct error *
     return b->n_rates ? ST_OK : fail(e, ST_USAGE, "--lr lists no rate");
 }
 
-/* NAME:options with the defaults of the profile added where the text does not set them itself. `has` says whether the
- * thing has such an option. */
-static void with_defaults(const char *text, const char *defaults, const struct option *table, char *out, size_t size) {
-    size_t used = (size_t)snprintf(out, size, "%s", text);
-    bool any = strchr(text, ':') != NULL;
-    for (const char *at = defaults; *at && used < size;) {
-        size_t n = strcspn(at, ","), name = strcspn(at, "=");
-        char key[OPTION_TEXT], needle[2][OPTION_TEXT + 8];
-        snprintf(key, sizeof key, "%.*s", (int)name, at);
-        snprintf(needle[0], sizeof needle[0], ":%s=", key);
-        snprintf(needle[1], sizeof needle[1], ",%s=", key);
-        if (option_find(table, key) && !strstr(text, needle[0]) && !strstr(text, needle[1])) {
-            used += (size_t)snprintf(out + used, size - used, "%s%.*s", any ? "," : ":", (int)n, at);
-            any = true;
-        }
-        at += n + (at[n] == ',');
-    }
-}
-
-/* FLOPs of a whole run, from a recorded graph. */
-static double run_flops(const struct setup *s) {
-    struct params params;
-    struct graph graph;
-    struct net net;
-    struct model_choice choice = s->parsed;
-    struct error e;
-    struct graph_options options = {.training = true, .kernels = kernel_list()};
-    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
-    double flops = 0;
-    size_t bytes;
-    if (params_create(&params, &e) != ST_OK) return 0;
-    if (graph_create(&graph, &options, &params, &e) == ST_OK &&
-        net_build(&net, &graph, &s->config.net, &choice, &shape, &e) == ST_OK &&
-        graph_measure(&graph, &bytes, &e) == ST_OK)
-        flops = graph_cost(&graph, PASS_FORWARD).flops + graph_cost(&graph, PASS_BACKWARD).flops;
-    graph_free(&graph);
-    params_free(&params);
-    return flops * (double)s->steps;
+static bool is_length(const char *flag) {
+    return !strcmp(flag, "epochs") || !strcmp(flag, "steps") || !strcmp(flag, "budget");
 }
 
 /* A profile's limit stands for the length of its runs: who says another length does not want it. */
 static double bench_limit(const struct bench *b) {
-    static const char *const lengths[] = {"epochs", "steps", "budget"};
     if (b->flags.limit > 0) return b->flags.limit;
     for (int i = 0; i < b->args.n_given; i++)
-        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
-            if (!strcmp(b->args.given_name[i], lengths[j])) return 0;
+        if (is_length(b->args.given_name[i])) return 0;
+    for (int i = 0; i < b->request.n_axes; i++)
+        if (is_length(b->request.axes[i].name)) return 0;
     return b->profile->limit_s;
 }
 
-/* The limit of the whole bench is a budget of each run, and thereby part of what the run is: a record that the limit ended
- * does not pass for one of a bench without it. */
-static enum status add_run(struct bench *b, const char *task, const char *model, double rate, int64_t seed,
-                           struct error *e) {
-    struct config config = b->args.config;
-    double limit = bench_limit(b);
-    config.lr = rate;
-    config.seed = seed;
-    if (limit > 0 && (config.budget == 0 || config.budget > limit)) config.budget = limit;
-    struct setup *s = setup_make(&config, task, model, e);
-    if (!s) return e->status;
-    s->flops = run_flops(s);
-    b->plan.setups[b->plan.n++] = s;
-    return ST_OK;
-}
-
-static int count_words(const char *text) {
-    int n = 0;
-    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-        n++;
-        text += strcspn(text, " ");
-    }
-    return n;
-}
-
-/* Every model x rate x seed, resolved, so that a bad size is said before anything runs. */
 static enum status make_plan(struct bench *b, struct error *e) {
-    const char *models = *b->flags.models ? b->flags.models : b->profile->models;
-    int64_t seeds = b->flags.seeds ? b->flags.seeds : b->profile->seeds;
-    int n_models = count_words(models);
-    if (!n_models) return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
-    b->plan.setups = calloc((size_t)n_models * (size_t)b->n_rates * (size_t)seeds, sizeof *b->plan.setups);
-    struct task_choice *task = calloc(1, sizeof *task);
-    enum status status = b->plan.setups && task ? task_parse(task, b->args.task, e) : fail(e, ST_FAIL, "no memory");
-    char task_text[CONFIG_TEXT], model_text[CONFIG_TEXT];
-    if (status == ST_OK)
-        with_defaults(b->args.task, b->profile->task_options, task->task->options, task_text, sizeof task_text);
-    free(task);
-    for (const char *at = models + strspn(models, " "); status == ST_OK && *at; at += strspn(at, " ")) {
-        char word[OPTION_TEXT * 2];
-        struct model_choice choice;
-        size_t n = strcspn(at, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, at);
-        at += n;
-        status = model_parse(&choice, word, e);
-        if (status == ST_OK)
-            with_defaults(word, b->profile->model_options, choice.model->options, model_text, sizeof model_text);
-        for (int r = 0; status == ST_OK && r < b->n_rates; r++)
-            for (int64_t seed = 1; status == ST_OK && seed <= seeds; seed++)
-                status = add_run(b, task_text, model_text, b->rates[r], seed, e);
-    }
-    return status;
+    b->request.args = &b->args;
+    b->request.profile = b->profile;
+    b->request.task = b->args.task;
+    b->request.models = *b->flags.models ? b->flags.models : b->profile->models;
+    b->request.rates = b->rates;
+    b->request.n_rates = b->n_rates;
+    b->request.seeds = b->flags.seeds ? b->flags.seeds : b->profile->seeds;
+    b->request.limit = bench_limit(b);
+    b->request.variants = b->flags.variants || b->profile->variants;
+    return plan_make(&b->plan, &b->request, e);
+}
+
+static bool has_several_tasks(const struct plan *plan) {
+    for (int i = 1; i < plan->n; i++)
+        if (strcmp(plan->setups[i]->task.name, plan->setups[0]->task.name)) return true;
+    return false;
 }
 
 /* --- what comes before and after the runs -------------------------------------------------------------------------------- */
@@ -214,10 +162,23 @@ static void announce(const struct bench *b, int jobs) {
     if (limit > 0 && seconds > limit) seconds = limit;
     const char *unit = seconds < 90 ? "seconds" : seconds < 5400 ? "minutes" : seconds < 129600 ? "hours" : "days";
     double per = seconds < 90 ? 1 : seconds < 5400 ? 60 : seconds < 129600 ? 3600 : 86400;
-    fprintf(stderr,
-            "%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping)\n",
-            b->plan.setups[0]->task.name, b->profile->name, b->plan.n, jobs, seconds / per, unit);
+    fprintf(
+        stderr,
+        "%s%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping)\n",
+        b->plan.setups[0]->task.name, has_several_tasks(&b->plan) ? " and others" : "", b->profile->name, b->plan.n,
+        jobs, seconds / per, unit);
     fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", b->args.config.out);
+}
+
+/* Several tasks: their tables, then what they were run together for. */
+static enum status print_tables(const struct bench *b, const struct record_set *set, const struct report_filter *filter,
+                                bool several, struct error *e) {
+    const char *out = b->args.config.out;
+    TRY(report_print(set, filter, REPORT_TERM, out, stdout, e));
+    if (!several) return ST_OK;
+    putchar('\n');
+    enum report_what what = b->request.variants ? REPORT_SETTINGS : REPORT_LAYERS;
+    return report_print_what(set, filter, what, REPORT_TERM, out, stdout, e);
 }
 
 static enum status publish(struct bench *b, struct error *e) {
@@ -232,15 +193,17 @@ static enum status publish(struct bench *b, struct error *e) {
         for (int j = 0; j < n_cells; j++) seen |= !strcmp(cells[j], b->plan.setups[i]->cell_id);
         if (!seen) cells[n_cells++] = b->plan.setups[i]->cell_id;
     }
-    struct report_filter filter = {.cells = cells, .n_cells = n_cells, .task = b->plan.setups[0]->task.name};
+    bool several = has_several_tasks(&b->plan);
+    struct report_filter filter = {
+        .cells = cells, .n_cells = n_cells, .task = several ? NULL : b->plan.setups[0]->task.name};
     machine_read(&machine);
     enum status status = records_load(&set, out, e);
     if (status == ST_OK) {
         status = records_export_csv(&set, out, e);
         if (status == ST_OK) status = machines_export(out, &machine, e);
-        if (status == ST_OK) status = report_print(&set, &filter, REPORT_TERM, out, stdout, e);
+        if (status == ST_OK) status = print_tables(b, &set, &filter, several, e);
         if (status == ST_OK) printf("%s\n", b->profile->note);
-        if (status == ST_OK && !b->flags.no_plots) status = report_plot(&set, &filter, NULL, out, e);
+        if (status == ST_OK && !b->flags.no_plots && !several) status = report_plot(&set, &filter, NULL, out, e);
         records_free(&set);
     }
     free(cells);
@@ -271,7 +234,9 @@ static enum status run_plan(struct bench *b, struct error *e) {
     if (left > 0)
         fprintf(stderr, "%d of %d runs did not start within the limit of %.0f s; the same command does them\n", left,
                 b->plan.n, options.limit_s);
-    TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet, e));
+    if (!has_several_tasks(&b->plan)) /* a sweep asks for accuracies */
+        TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet,
+                                e));
     if (signal_received())
         return fail(e, (enum status)(128 + signal_received()),
                     "stopped before every speed was measured; the same command goes on");
@@ -297,9 +262,12 @@ static enum status read_arguments(struct bench *b, int argc, char **argv, struct
     if (words[0]) snprintf(b->args.task, sizeof b->args.task, "%s", words[0]);
     if (!words[0])
         return fail(e, ST_USAGE, "bench needs a task, for example `lrnn bench s3`; `lrnn list tasks` names them");
+    char first[CONFIG_TEXT], name[OPTION_TEXT];
+    TRY(plan_first_task(b->args.task, first, e));
     struct task_choice *task = calloc(1, sizeof *task);
-    enum status status = task ? task_parse(task, b->args.task, e) : fail(e, ST_FAIL, "no memory");
-    if (status == ST_OK) status = profile_find(task->task->suite, b->profile_name, &b->profile, e);
+    enum status status = task ? task_parse(task, first, e) : fail(e, ST_FAIL, "no memory");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(first, ":"), first);
+    if (status == ST_OK) status = profile_find(name, task->task->suite, b->profile_name, &b->profile, e);
     free(task);
     TRY(status);
     TRY(args_apply(&b->args, b->profile->flags, e));

@@ -23,7 +23,7 @@ static const struct command subs[] = {
 struct data_flags {
     int split;
     int64_t first, count, seed;
-    bool json;
+    bool json, stats;
 };
 
 #define AT(field) offsetof(struct data_flags, field)
@@ -37,8 +37,12 @@ struct data_flags {
     { NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0 }
 
 static const struct option show_flags[] = {
-    SPLIT_FLAG, FIRST_FLAG, {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
-    SEED_FLAG,  NO_FLAG,
+    SPLIT_FLAG,
+    FIRST_FLAG,
+    {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
+    SEED_FLAG,
+    {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "what `lrnn data stats` says of them instead", 0},
+    NO_FLAG,
 };
 
 static const struct option stats_flags[] = {
@@ -146,8 +150,20 @@ static void print_example(const struct view *v, int64_t index) {
     printf("}\n");
 }
 
+/* --stats, another way to ask for the other command: taken out, the rest of the words in their order. */
+static bool take_stats(int *argc, char **argv) {
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--stats") != 0) continue;
+        for (int k = i; k + 1 < *argc; k++) argv[k] = argv[k + 1];
+        (*argc)--;
+        return true;
+    }
+    return false;
+}
+
 static enum status show(int argc, char **argv, struct error *e) {
     struct view v = {0};
+    if (take_stats(&argc, argv)) return stats(argc, argv, e);
     enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
     for (int64_t i = 0; status == ST_OK && i < v.flags.count && !ferror(stdout); i++) {
         view_fill(&v, i);

@@ -7,7 +7,7 @@
 
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT];
-    int format;
+    int format, what;
 };
 
 #define AT(field) offsetof(struct report_flags, field)
@@ -18,7 +18,13 @@ struct report_flags {
     }
 
 static const struct option report_options[] = {
-    COMMON, {"format", OPT_CHOICE, AT(format), "term", 0, 0, "term md latex csv", "of the table", 0}, {0}};
+    COMMON,
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, "term md latex csv", "of the table", 0},
+    {"what", OPT_CHOICE, AT(what), "tables", 0, 0, "tables layers settings",
+     "tables: one a task; layers: fewest layers that reach 0.9 at each length; settings: a task's changes and their "
+     "mean",
+     0},
+    {0}};
 static const struct option plot_options[] = {COMMON, {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {
@@ -45,7 +51,9 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     TRY(load(&command_report, report_options, &flags, argc, argv, NULL, &set, e));
     struct report_filter filter = filter_of(&flags);
     enum status status = records_export_csv(&set, flags.out, e);
-    if (status == ST_OK) status = report_print(&set, &filter, (enum report_format)flags.format, flags.out, stdout, e);
+    if (status == ST_OK)
+        status = report_print_what(&set, &filter, (enum report_what)flags.what, (enum report_format)flags.format,
+                                   flags.out, stdout, e);
     records_free(&set);
     return status;
 }
@@ -61,10 +69,11 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     return status;
 }
 
-const struct command command_report = {.name = "report",
-                                       .usage = "report [--format term|md|latex|csv] [flags]",
-                                       .summary = "print the table of the run records, export the CSV files",
-                                       .run = run_report};
+const struct command command_report = {
+    .name = "report",
+    .usage = "report [--what tables|layers|settings] [--format term|md|latex|csv] [flags]",
+    .summary = "print the table of the run records, export the CSV files",
+    .run = run_report};
 const struct command command_plot = {
     .name = "plot",
     .usage = "plot [accuracy|table|length] [flags]",

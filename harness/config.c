@@ -27,7 +27,10 @@ const struct option config_options[] = {
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
     {"beta1", OPT_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "AdamW beta1", 0},
     {"beta2", OPT_REAL, AT(beta2), "0.999", 0, 0.999999, NULL, "AdamW beta2", 0},
-    {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, "constant cosine cosine-epoch", "learning rate over steps",
+    {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, "constant cosine cosine-epoch mad-const mad-cosine",
+     "learning rate over steps; mad-const: MAD's effective one, constant; mad-cosine: its declared one, per epoch to "
+     "1e-6 "
+     "over 200 epochs whatever the run's length",
      0},
     {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up", 0},
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this; 0 = off", 0},
@@ -313,12 +316,21 @@ void setup_free(struct setup *s) {
     arena_free(&s->host);
 }
 
+enum { MAD_CONST = SCHEDULE_COSINE_EPOCH + 1, MAD_COSINE }; /* of --schedule, behind enum schedule_kind */
+
 struct schedule setup_schedule(const struct setup *s) {
     const struct config *c = &s->config;
-    return (struct schedule){.kind = (enum schedule_kind)c->schedule,
-                             .lr = c->lr,
-                             .lr_min = c->lr_min,
-                             .warmup = c->warmup,
-                             .total = s->steps,
-                             .steps_per_epoch = s->steps_per_epoch};
+    struct schedule schedule = {.kind = (enum schedule_kind)c->schedule,
+                                .lr = c->lr,
+                                .lr_min = c->lr_min,
+                                .warmup = c->warmup,
+                                .total = s->steps,
+                                .steps_per_epoch = s->steps_per_epoch};
+    if (c->schedule == MAD_CONST) schedule.kind = SCHEDULE_CONSTANT;
+    if (c->schedule == MAD_COSINE) { /* athms/mad-lab mad/configs.py: T_max 200 epochs, eta_min 1e-6 */
+        schedule.kind = SCHEDULE_COSINE_EPOCH;
+        schedule.lr_min = 1e-6;
+        schedule.total = 200 * s->steps_per_epoch;
+    }
+    return schedule;
 }

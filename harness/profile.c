@@ -1,9 +1,8 @@
 /* profile.c - see profile.h. One block a suite. */
 #include "harness/profile.h"
 
+#include <stdio.h>
 #include <string.h>
-
-const char *const profile_names = "smoke quick paper";
 
 #define WORD_PROBLEM_MODELS                                                                                            \
     "bdlru:m=1 bdlru:m=2 bdlru:m=3 bdlru:m=4 bdlru:m=5 hlru:m=1 hlru:m=2 hlru:m=3 hlru:m=4 hlru:m=5 lstm lru"
@@ -15,6 +14,12 @@ const char *const profile_names = "smoke quick paper";
 #define REGULAR_MODELS                                                                                                 \
     "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct:steps=4,forget=yes lstm "      \
     "mamba2"
+
+/* About 1024 numbers of a transition matrix a channel: d, d*b, d^2, d(1+2r), d^2*keep (spec/lru-slice-baselines.md 9). */
+#define A5_MODELS                                                                                                      \
+    "slice:block=8@dim=128 slice:structure=diagonal@dim=1024 slice:structure=hadamard@dim=1024 "                       \
+    "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \
+    "lstm@dim=1024 mamba2@dim=1024 deltaproduct:steps=4,forget=yes@dim=1024"
 
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
 
@@ -49,6 +54,42 @@ static const struct profile profiles[] = {
      .rates = "0.001,0.0005,0.0001",
      .seeds = 5,
      .note = "paper: AdamW, 3 learning rates x 5 seeds, cosine to 1e-5 over 200 epochs"},
+    {.suite = "a5-slice",
+     .name = "smoke",
+     .models = "slice:block=4 lstm:hidden=16",
+     .model_options = "penalty=0.001",
+     .task_options = "length=3..5,n_train=1000,n_val=100",
+     .flags = "backbone=slice-paper dim=16 steps=40 batch=32 decay=0.01",
+     .axes = "layers=1..2",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: three lengths, tiny sizes, 40 steps; shows that everything runs, not how good a model is"},
+    {.suite = "a5-slice",
+     .name = "quick",
+     .models = "slice:block=8 slice:structure=diagonal lstm deltaproduct:steps=4,forget=yes mamba2",
+     .model_options = "penalty=0.001",
+     .task_options = "length=3..6,n_train=100k",
+     .flags = "backbone=slice-paper dim=64 steps=20000 eval-every=500 batch=64 schedule=cosine warmup=2000 lr-min=1e-5 "
+              "decay=0.01 dropout=0.1 stop-at=0.95",
+     .axes = "layers=1..2",
+     .rates = "0.002",
+     .seeds = 1,
+     .limit_s = 540,
+     .note = "quick: lengths 3 to 6, 1 and 2 layers of width 64, batch 64, at most 20000 steps, all ended after 9 "
+             "minutes: a model without\nenough layers may also be one without enough time, so compare steps"},
+    {.suite = "a5-slice",
+     .name = "paper",
+     .models = A5_MODELS,
+     .model_options = "penalty=0.001",
+     .task_options = "length=3..20",
+     .flags = "backbone=slice-paper batch=256 steps=1M eval-every=10000 schedule=cosine warmup=100k lr-min=1e-5 "
+              "decay=0.01 dropout=0.1 stop-at=0.99",
+     .axes = "layers=1..4",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "paper (SLiCE's A5): lengths 3 to 20, 1 to 4 layers, a step learns from 256 strings and 25 of length 2; "
+             "transitions of about 1024\nnumbers a channel, baselines of width 1024; steps, ranks and keep rates are "
+             "not published: a million steps at most"},
     {.suite = "mad",
      .name = "smoke",
      .models = MAD_SMOKE,
@@ -78,6 +119,32 @@ static const struct profile profiles[] = {
      .note =
          "paper (BD-LRU/H-LRU): one layer, 3 learning rates x 5 seeds, cosine to 1e-5 over 200 epochs; MAD itself has "
          "--layers 2,\nrates 0.0001,0.0005,0.001, decay 0 and 0.1, --schedule constant"},
+    {.suite = "mad",
+     .name = "mad",
+     .models = MAD_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "layers=2 epochs=200 schedule=mad-const",
+     .axes = "decay=0,0.1",
+     .variants = true,
+     .rates = "0.0001,0.0005,0.001",
+     .seeds = 1,
+     .note = "mad (MAD's own protocol): 2 layers, 200 epochs at a constant rate (--schedule mad-cosine is the declared "
+             "one), 3 rates x decay 0, 0.1,\nbaseline and every one-at-a-time change, best of the six runs of each; "
+             "float32 where MAD has bf16"},
+    {.suite = "mad",
+     .name = "hlru-paper",
+     .models = MAD_MODELS,
+     .model_options = "",
+     .task_options = "length=64,n_train=20k",
+     .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5",
+     .axes = "decay=0,0.1",
+     .variants = true,
+     .rates = "0.001,0.0005,0.0001",
+     .seeds = 5,
+     .note = "hlru-paper (BD-LRU/H-LRU, Table 1): one layer, length 64, 20000 examples, and V 32, length 128, 10000 "
+             "examples one at a time;\n3 rates x decay 0, 0.1 (not stated there: MAD's) x 5 seeds, cosine to 1e-5 over "
+             "200 epochs, best run of each setting"},
     {.suite = "mqar",
      .name = "smoke",
      .models = MAD_SMOKE,
@@ -172,15 +239,23 @@ static const struct profile profiles[] = {
      .note = "paper (S4's ListOps): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine to 0"},
 };
 
-enum status profile_find(const char *suite, const char *name, const struct profile **profile, struct error *e) {
-    bool suite_known = false;
+static bool has_profiles(const char *suite) {
+    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
+        if (!strcmp(profiles[i].suite, suite)) return true;
+    return false;
+}
+
+enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
+                         struct error *e) {
+    const char *of = has_profiles(task) ? task : suite;
+    char known[128] = "";
     for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++) {
-        if (strcmp(profiles[i].suite, suite)) continue;
-        suite_known = true;
+        if (strcmp(profiles[i].suite, of)) continue;
         *profile = &profiles[i];
         if (!strcmp(profiles[i].name, name)) return ST_OK;
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, " %s", profiles[i].name);
     }
-    if (!suite_known)
-        return fail(e, ST_USAGE, "no bench profile exists for tasks of the suite %s; use `lrnn train`", suite);
-    return fail(e, ST_USAGE, "unknown profile '%s'; there are: %s", name, profile_names);
+    if (!*known) return fail(e, ST_USAGE, "no bench profile exists for tasks of the suite %s; use `lrnn train`", suite);
+    return fail(e, ST_USAGE, "unknown profile '%s'; of %s there are:%s", name, of, known);
 }

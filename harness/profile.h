@@ -7,22 +7,23 @@
 #include "core/status.h"
 
 struct profile {
-    const char *suite;  /* of the task: "word-problem" */
-    const char *name;   /* "smoke", "quick", "paper" */
+    const char *suite;  /* of the task, or the name of one task or alias: "word-problem", "a5-slice" */
+    const char *name;   /* "smoke", "quick", "paper"; MAD's have more */
     const char *models; /* blank-separated */
     const char
         *model_options;       /* "gate-init=5": set in every model that has the option unless its text sets it; or "" */
-    const char *task_options; /* "n_train=2000": likewise for the task; or "" */
+    const char *task_options; /* "n_train=2000": likewise for the task, integers may be ranges: "length=3..20"; or "" */
     const char *flags;        /* "epochs=12 lr=0.002": defaults under the command line's */
+    const char *axes;         /* "layers=1..4 decay=0,0.1": flags with several values; or NULL */
+    bool variants;            /* the task's one-at-a-time changes as well */
     const char *rates;        /* learning rates of the grid, comma-separated */
     int seeds;                /* 1 .. seeds */
     double limit_s;           /* of the training of the whole bench; 0 = none */
     const char *note;         /* one sentence for the table's foot */
 };
 
-/* The profile of a suite; ST_USAGE naming the known ones. */
-enum status profile_find(const char *suite, const char *name, const struct profile **profile, struct error *e);
-
-extern const char *const profile_names; /* "smoke quick paper" */
+/* The profile of a task or alias of that name if it has any, else of its suite; ST_USAGE naming the known ones. */
+enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
+                         struct error *e);
 
 #endif

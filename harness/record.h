@@ -61,6 +61,7 @@ struct run {
     char started[32], finished[32];
     int64_t attempt, resumed;
     char ckpt[RECORD_TEXT], ckpt_xxh3[RUN_ID_HEX];
+    double chance;
 };
 
 /* One point of a learning curve: a row of curves.csv. */

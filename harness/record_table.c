@@ -115,6 +115,7 @@ static const struct field run_fields[] = {
     INT(resumed, "1", "times continued from a checkpoint"),
     TEXT(ckpt, "path", "best weights (`lrnn export`), relative to the output folder"),
     TEXT(ckpt_xxh3, "hex32", "its hash"),
+    REAL(chance, "0..1", "primary metric of uniform guessing; empty in records made before there was this column"),
     END,
 };
 const struct table runs_table = {"runs", run_fields};

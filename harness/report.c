@@ -10,6 +10,7 @@
 #include "harness/files.h"
 #include "harness/record_table.h"
 #include "harness/report_rows.h"
+#include "harness/report_text.h"
 
 const char *const report_format_names = "term md latex csv";
 
@@ -157,54 +158,11 @@ static void note_all(const struct notes *n, const struct report_table *t, bool h
 
 /* --- formats -------------------------------------------------------------------------------------------------------- */
 
-static void print_plain(FILE *f, const char *text) {
-    for (const char *p = text; *p; p++) fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
-}
-
-static void print_md(FILE *f, const char *text) {
-    for (const char *p = text; *p; p++) {
-        if (strchr("\\|`*_<>[]$", *p)) fputc('\\', f);
-        fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
-    }
-}
-
-static void print_latex(FILE *f, const char *text) {
-    for (const char *p = text; *p; p++) {
-        if (strchr("&%$#_{}", *p))
-            fprintf(f, "\\%c", *p);
-        else if (*p == '\\')
-            fputs("\\textbackslash{}", f);
-        else if (*p == '~')
-            fputs("\\textasciitilde{}", f);
-        else if (*p == '^')
-            fputs("\\textasciicircum{}", f);
-        else if (*p == '<' || *p == '>' || *p == '|')
-            fprintf(f, "$%c$", *p);
-        else
-            fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
-    }
-}
-
 static void make_title(const struct report_table *t, char *text, size_t size) {
     const struct run *run = t->rows[0].run;
-    snprintf(text, size, "%s, profile %s: %d model%s, %d run%s, %lld training sequences of length %lld", t->task,
-             t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
-             (long long)run->n_train, (long long)run->len_train);
-}
-
-/* Width on a terminal: UTF-8 continuation bytes take no column. */
-static int width_of(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
-static void print_padded(FILE *f, const char *text, int width, bool left, const char *separator) {
-    int padding = width - width_of(text);
-    fputs(separator, f);
-    if (!left) fprintf(f, "%*s", padding > 0 ? padding : 0, "");
-    print_plain(f, text);
-    if (left) fprintf(f, "%*s", padding > 0 ? padding : 0, "");
+    snprintf(text, size, "%s, profile %s: %d model%s, %d run%s, %lld training sequences of length %lld, chance %.4f",
+             t->task, t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
+             (long long)run->n_train, (long long)run->len_train, run_chance(run));
 }
 
 static void print_term(FILE *f, const struct report_table *t, const struct cells *cells, bool has_published) {
@@ -305,7 +263,7 @@ static void print_summary_header(FILE *f) {
     fputs("schema,cell_id,model", f);
     for (int i = 0; report_row_keys[i]; i++) fprintf(f, ",%s", report_row_keys[i]);
     fputs(",protocol,n,n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,solve_hi,lr_chosen,"
-          "published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s\n",
+          "published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance\n",
           f);
 }
 
@@ -340,6 +298,7 @@ static void print_summary_row(FILE *f, const struct report_row *row) {
     comma_int(f, row->run->params);
     comma_int(f, row->run->state_floats);
     comma_real(f, row->tok_per_s);
+    comma_real(f, run_chance(row->run));
     fputc('\n', f);
 }
 

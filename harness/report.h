@@ -22,6 +22,17 @@ struct report_filter {
 enum status report_print(const struct record_set *set, const struct report_filter *filter, enum report_format format,
                          const char *out, FILE *stream, struct error *e);
 
+enum report_what { REPORT_TABLES, REPORT_LAYERS, REPORT_SETTINGS };
+
+/* What several tasks were run together for, one table a family of tasks and profile:
+ *   REPORT_LAYERS    families that differ in length alone: the fewest layers whose mean test metric exceeds REPORT_REACHED at
+ *                    each length, a row a model
+ *   REPORT_SETTINGS  a task and its changes: the best test metric of the grid in each setting and the mean over settings
+ * REPORT_TABLES is report_print. ST_DATA: no family has two members. */
+enum status report_print_what(const struct record_set *set, const struct report_filter *filter, enum report_what what,
+                              enum report_format format, const char *out, FILE *stream, struct error *e);
+extern const char *const report_what_names; /* "tables layers settings" */
+
 /* Writes OUT/summary.csv, a row for every row of every table that the records make. */
 enum status report_summary(const struct record_set *set, const char *out, struct error *e);
 

@@ -9,6 +9,7 @@
 #include "harness/published.h"
 #include "harness/record_table.h"
 #include "models/model.h"
+#include "tasks/task.h"
 
 const char *const report_row_keys[] = {"task",         "task_version", "profile",   "layers",    "d_model",
                                        "n_layers",     "backbone",     "mlp",       "norm",      "n_train",
@@ -21,7 +22,23 @@ bool run_failed(const struct run *run) {
     return run->status != RUN_OK || !isfinite(macro ? run->test_macro_acc : run->test_acc);
 }
 
+/* Of a task that this program still has in the version that was run; NAN otherwise. */
+static double chance_of_task(const char *name, int64_t version, int64_t vocab) {
+    struct task_choice *task = calloc(1, sizeof *task);
+    struct arena host = {0};
+    double chance = NAN;
+    bool opened = task && arena_reserve(&host, (size_t)256 << 20, NULL) == ST_OK &&
+                  task_parse(task, name, NULL) == ST_OK && task_open(task, 1, &host, NULL) == ST_OK;
+    if (opened && task->task->version == version && task->shape.vocab_out == vocab) chance = task->shape.chance;
+    arena_free(&host);
+    free(task);
+    return chance;
+}
+
 double run_chance(const struct run *run) {
+    if (isfinite(run->chance)) return run->chance;
+    double chance = chance_of_task(run->task, run->task_version, run->vocab);
+    if (isfinite(chance)) return chance;
     return run->vocab > 0 ? 1.0 / (double)run->vocab : 0.0;
 }
 

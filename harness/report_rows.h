@@ -3,7 +3,7 @@
  * A table is a task and a profile; a row is everything that is equal but learning rate and seed. Protocol val-mean: the
  * rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the mean
  * test metric at that rate is reported. Best-of-grid is the largest test metric over all rates and seeds.
- * A run that did not end well counts as chance, 1/vocab, in every one of these. */
+ * A run that did not end well counts as chance, the task's primary metric of uniform guessing, in every one of these. */
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
 #define LRNN_HARNESS_REPORT_ROWS_H
 
@@ -50,7 +50,7 @@ void report_tables_free(struct report_tables *tables);
 
 /* Whether a run has no result of its own and counts as chance. */
 bool run_failed(const struct run *run);
-double run_chance(const struct run *run);
+double run_chance(const struct run *run); /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 
 /* The columns that tell rows apart, NULL-terminated: names of runs.csv. */

@@ -387,12 +387,3 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     free(r);
     return status;
 }
-
-void plan_free(struct plan *plan) {
-    for (int i = 0; i < plan->n; i++) {
-        setup_free(plan->setups[i]);
-        free(plan->setups[i]);
-    }
-    free(plan->setups);
-    *plan = (struct plan){0};
-}

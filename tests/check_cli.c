@@ -68,6 +68,8 @@ static const struct {
     {"data show s3 --first 10000", 2, "has 10000 train examples"},
     {"data show s3:length=2", 2, "has only 36 sequences"},
     {"data stats s3 --count 600", 0, "chance     0.1667"},
+    {"data show s3 --stats --count 600", 0, "chance     0.1667"},
+    {"data show --stats parity --split val --json", 0, "\"chance\":0.5"},
     {"verify", 2, "verify: say which case files"},
     {"verify --kernel scan_blok_cpu x", 2, "unknown kernel 'scan_blok_cpu'; did you mean 'scan_block_cpu'?"},
     {"verify --device gpu " CASE, 2, "unknown device 'gpu'"},

@@ -1,0 +1,38 @@
+/* plan.h - which runs a bench makes: settings of the task x models x lists of flags x learning rates x seeds. */
+#ifndef LRNN_HARNESS_PLAN_H
+#define LRNN_HARNESS_PLAN_H
+
+#include "harness/args.h"
+#include "harness/bench.h"
+
+#define PLAN_MAX_AXES 8
+
+/* A flag with several values: "layers", "1..4" or "decay", "0,0.1". */
+struct plan_axis {
+    char name[32], values[OPTION_TEXT];
+};
+
+struct plan_request {
+    const struct args *args; /* configuration; what the command line gives stands over the profile's axes */
+    const struct profile *profile;
+    const char *task;   /* integer options may be ranges: "a5-slice:length=3..20" */
+    const char *models; /* blank-separated; "lstm@dim=1024,layers=2" has flags of its own behind the '@' */
+    const double *rates;
+    int n_rates;
+    int64_t seeds;
+    double limit;  /* of the whole bench; a budget of each run. 0 = none */
+    bool variants; /* besides the task its one-at-a-time changes */
+    struct plan_axis axes[PLAN_MAX_AXES];
+    int n_axes;
+};
+
+/* Every run once, resolved, so that a bad size is said before anything runs. plan_free, also after an error. */
+enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
+
+/* Whether a value is a list or a range, and the flag is one that can have several. */
+bool plan_is_list(const char *name, const char *value);
+
+/* The first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
+enum status plan_first_task(const char *text, char first[CONFIG_TEXT], struct error *e);
+
+#endif
