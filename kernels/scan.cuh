@@ -2,7 +2,8 @@
  * last time step to the first.
  *
  * A lane is one channel (or block of them) of one batch element, and neighbouring threads are neighbouring lanes. A walk
- * is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time:
+ * is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time. Its type stands
+ * in an unnamed namespace, as with each() of cuda.cuh, and has
  *   ROWS, LANES, STEPS  threads of one lane; lanes of a thread block, whole warps; time steps asked for ahead of use
  *   REVERSE             from the last time step to the first
  *   input, state        what a thread reads from memory at a time step; what it carries from one to the next
@@ -27,10 +28,10 @@ struct scan_shape {
     int T, N, length, chunks; /* length: time steps of a chunk, but for the last; chunks: of a sequence */
 };
 
-#define SCAN_CHUNK_MIN    16 /* time steps; lengths are multiples of it */
-#define SCAN_LANES_WANTED 65536
-#define SCAN_LANES_FEW    16384 /* fewer do not keep a large device's memory busy; from there on */
-#define SCAN_LONG         256   /* time steps, reading the elements twice pays */
+#define SCAN_CHUNK_MIN    16    /* time steps; lengths are multiples of it */
+#define SCAN_LANES_WANTED 65536 /* by which chunks are cut */
+#define SCAN_LANES_FEW    16384 /* fewer do not keep a large device's memory busy: then, from */
+#define SCAN_LONG         256   /* time steps on, it pays to read the elements twice */
 
 static inline struct scan_shape scan_whole(int64_t B, int64_t T, int64_t N) {
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)T, .chunks = 1};
@@ -52,11 +53,11 @@ static inline int64_t scan_lanes(const struct scan_shape &s) {
 
 /* Where a thread stands. */
 struct scan_lane {
-    int64_t index, tokens;   /* of the lane; in front of its batch element */
-    int k, N;                /* channel, of how many */
-    int chunk, first, count; /* its time steps */
-    int x, row;              /* in the thread block */
-    bool stores;             /* false: there only for the barriers, on the last lane's data */
+    int64_t index, tokens; /* of the lane; in front of its batch element */
+    int k, N;              /* channel, of how many */
+    int first, count;      /* its time steps */
+    int x, row;            /* in the thread block */
+    bool stores;           /* false: there only for the barriers, on the last lane's data */
 
     /* Of the channel's first value at time t in a tensor (B,T,rows*N). */
     __device__ __forceinline__ int64_t at(int t, int rows = 1) const {
@@ -80,12 +81,11 @@ __device__ __forceinline__ scan_lane scan_lane_at(const scan_shape &shape, int l
     lane.index = (int64_t)blockIdx.x * lanes + lane.x;
     lane.stores = lane.index < count;
     if (!lane.stores) lane.index = count - 1;
-    int64_t sequence = lane.index / shape.N, b = sequence / shape.chunks;
+    quotient sequence = divide(lane.index, shape.N), b = divide(sequence.whole, shape.chunks);
     lane.N = shape.N;
-    lane.k = (int)(lane.index - sequence * shape.N);
-    lane.chunk = (int)(sequence - b * shape.chunks);
-    lane.tokens = b * shape.T;
-    lane.first = lane.chunk * shape.length;
+    lane.k = (int)sequence.rest;
+    lane.tokens = b.whole * shape.T;
+    lane.first = (int)b.rest * shape.length;
     lane.count = shape.T - lane.first < shape.length ? shape.T - lane.first : shape.length;
     return lane;
 }
@@ -132,31 +132,9 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
     w.end(lane, state);
 }
 
-template <class W> static void scan_launch(const struct exec *x, const W &w) {
-    LAUNCH(x, (scan_walk<W>), cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
-}
-
-/* --- sums over lanes, for parameters that all time steps and batch elements share ----------------------------------- */
-
-#define SCAN_SUM_PARTS 8
-
-/* out[k] = sum over rows r, in a fixed order, of partial[r][k]: a thread block for WARP columns. */
-static __global__ void __launch_bounds__(WARP *SCAN_SUM_PARTS)
-    scan_sum_kernel(int64_t rows, int64_t N, const real *partial, real *out, bool add) {
-    __shared__ double sums[SCAN_SUM_PARTS][WARP];
-    int64_t k = (int64_t)blockIdx.x * WARP + threadIdx.x;
-    double sum = 0;
-    for (int64_t r = threadIdx.y; r < rows && k < N; r += SCAN_SUM_PARTS) sum += partial[r * N + k];
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0 || k >= N) return;
-    for (int part = 1; part < SCAN_SUM_PARTS; part++) sum += sums[part][threadIdx.x];
-    put(&out[k], add, (real)sum);
-}
-
-[[maybe_unused]] static void scan_sum(const struct exec *x, int64_t rows, int64_t N, const real *partial, real *out,
-                                      bool add) {
-    LAUNCH(x, scan_sum_kernel, cuda_blocks(N, WARP), dim3(WARP, SCAN_SUM_PARTS), 0, rows, N, partial, out, add);
+template <class W> void scan_launch(const struct call *c, const struct exec *x, const W &w) {
+    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, scan_walk<W>,
+                cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
 }
 
 /* --- gated scans: a row of m + 1 gates, normalised in registers (kernels/gate.h) ---------------------------------------- */
@@ -180,7 +158,7 @@ template <int m> struct scan_gates {
 };
 
 /* Calls run.operator()<m, GATE>() with those of the call. */
-template <int m, class F> static void scan_with_gate(enum gate gate, F run) {
+template <int m, class F> void scan_with_gate(enum gate gate, F run) {
     switch (gate) {
     case GATE_SOFTMAX:
         return run.template operator()<m, GATE_SOFTMAX>();
@@ -193,7 +171,7 @@ template <int m, class F> static void scan_with_gate(enum gate gate, F run) {
     }
 }
 
-template <class F> static void scan_with(const struct scan_attr *a, F run) {
+template <class F> void scan_with(const struct scan_attr *a, F run) {
     switch (a->m) {
     case 1:
         return scan_with_gate<1>(a->gate, run);

@@ -8,6 +8,8 @@
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i]) */
 #include "kernels/scan.cuh"
 
+namespace {
+
 template <int m> struct block_walk {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32;
     static constexpr int IN_FLIGHT = m == 1   ? 72
@@ -65,8 +67,7 @@ __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &
     }
 }
 __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
-}
-;
+}; // namespace
 
 template <int m, enum gate GATE>
 struct block_adjoint : block_walk<m> {
@@ -137,24 +138,27 @@ __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
 }
 ;
 
-template <int m> static block_walk<m> walk_of(const struct call *c) {
+template <int m> block_walk<m> walk_of(const struct call *c) {
     const int64_t *dims = c->in[1]->dims;
     return {scan_whole(dims[0], dims[1], ((const struct scan_attr *)c->attr)->N), tensor_real(c->in[0]),
             tensor_real(c->in[1])};
 }
 
-static void scan_block_cuda_forward(const struct call *c, const struct exec *x) {
+void scan_block_cuda_forward(const struct call *c, const struct exec *x) {
     scan_with((const struct scan_attr *)c->attr, [=]<int m, enum gate GATE>() {
-        scan_launch(x, block_forward<m, GATE>{walk_of<m>(c), tensor_real(c->out[0])});
+        scan_launch(c, x, block_forward<m, GATE>{walk_of<m>(c), tensor_real(c->out[0])});
     });
 }
 
-static void scan_block_cuda_backward(const struct call *c, const struct exec *x) {
+void scan_block_cuda_backward(const struct call *c, const struct exec *x) {
     scan_with((const struct scan_attr *)c->attr, [=]<int m, enum gate GATE>() {
-        scan_launch(x, block_adjoint<m, GATE>{walk_of<m>(c), tensor_real(c->out[0]), call_dout(c, 0), c->din[0],
-                                              c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
+        scan_launch(c, x,
+                    block_adjoint<m, GATE>{walk_of<m>(c), tensor_real(c->out[0]), call_dout(c, 0), c->din[0], c->din[1],
+                                           call_accumulates(c, 0), call_accumulates(c, 1)});
     });
 }
+
+} // namespace
 
 /* Rounding as scan_block_cpu's, which says why. */
 const struct kernel kernel_scan_block_cuda = {

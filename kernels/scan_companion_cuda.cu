@@ -4,6 +4,8 @@
  * of which a step back in time brings in the oldest alone; the observer's gates meet s_{t-1}[0] alone. */
 #include "kernels/scan.cuh"
 
+namespace {
+
 #define SCAN_COMPANION_IN_FLIGHT 48 /* values a thread asks for at once */
 
 struct companion_walk {
@@ -154,36 +156,38 @@ template <int m, enum gate GATE, enum companion_layout LAYOUT> struct companion_
 
 /* --- calls -------------------------------------------------------------------------------------------------------------- */
 
-static companion_walk walk_of(const struct call *c) {
+companion_walk walk_of(const struct call *c) {
     const int64_t *dims = c->in[1]->dims;
     return {scan_whole(dims[0], dims[1], dims[2]), tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
-template <enum companion_layout LAYOUT> static void run_forward(const struct call *c, const struct exec *x) {
+template <enum companion_layout LAYOUT> void run_forward(const struct call *c, const struct exec *x) {
     scan_with((const struct scan_attr *)c->attr, [=]<int m, enum gate GATE>() {
-        scan_launch(x, companion_forward<m, GATE, LAYOUT>{walk_of(c), tensor_real(c->out[0])});
+        scan_launch(c, x, companion_forward<m, GATE, LAYOUT>{walk_of(c), tensor_real(c->out[0])});
     });
 }
 
-template <enum companion_layout LAYOUT> static void run_backward(const struct call *c, const struct exec *x) {
+template <enum companion_layout LAYOUT> void run_backward(const struct call *c, const struct exec *x) {
     scan_with((const struct scan_attr *)c->attr, [=]<int m, enum gate GATE>() {
-        scan_launch(x,
+        scan_launch(c, x,
                     companion_adjoint<m, GATE, LAYOUT>{walk_of(c), tensor_real(c->out[0]), call_dout(c, 0), c->din[0],
                                                        c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
     });
 }
 
-static bool is_companion(const struct call *c) {
+bool is_companion(const struct call *c) {
     return ((const struct scan_attr *)c->attr)->layout == LAYOUT_COMPANION;
 }
 
-static void scan_companion_cuda_forward(const struct call *c, const struct exec *x) {
+void scan_companion_cuda_forward(const struct call *c, const struct exec *x) {
     is_companion(c) ? run_forward<LAYOUT_COMPANION>(c, x) : run_forward<LAYOUT_OBSERVER>(c, x);
 }
 
-static void scan_companion_cuda_backward(const struct call *c, const struct exec *x) {
+void scan_companion_cuda_backward(const struct call *c, const struct exec *x) {
     is_companion(c) ? run_backward<LAYOUT_COMPANION>(c, x) : run_backward<LAYOUT_OBSERVER>(c, x);
 }
+
+} // namespace
 
 /* Rounding as scan_companion_cpu's, which says why. */
 const struct kernel kernel_scan_companion_cuda = {

@@ -5,6 +5,8 @@
  * is summed by each lane over its time steps, then over lanes in their order. */
 #include "kernels/scan.cuh"
 
+namespace {
+
 /* --- numbers: real, or complex held as two planes -------------------------------------------------------------------- */
 
 template <int PLANES> struct number { real part[PLANES]; };
@@ -210,23 +212,23 @@ template <int PLANES, bool ADJOINT> struct diag_carry : diag_walk<PLANES, false>
 
 /* --- calls: inputs are a, x, the output h, PLANES tensors each ----------------------------------------------------------- */
 
-static bool constant_a(const struct call *c) {
+bool constant_a(const struct call *c) {
     return c->in[0]->rank == 1;
 }
 
-template <int PLANES> static source<PLANES> source_of(struct tensor *const *tensors) {
+template <int PLANES> source<PLANES> source_of(struct tensor *const *tensors) {
     source<PLANES> s;
     for (int p = 0; p < PLANES; p++) s.plane[p] = tensor_real(tensors[p]);
     return s;
 }
 
-template <int PLANES> static source<PLANES> gradient_of(const struct call *c) {
+template <int PLANES> source<PLANES> gradient_of(const struct call *c) {
     source<PLANES> s;
     for (int p = 0; p < PLANES; p++) s.plane[p] = call_dout(c, p);
     return s;
 }
 
-template <int PLANES> static sink<PLANES> gradient_to(const struct call *c, int input) {
+template <int PLANES> sink<PLANES> gradient_to(const struct call *c, int input) {
     sink<PLANES> s;
     for (int p = 0; p < PLANES; p++) {
         s.plane[p] = c->din[input + p];
@@ -236,13 +238,13 @@ template <int PLANES> static sink<PLANES> gradient_to(const struct call *c, int 
 }
 
 /* Planes of n values each of this pass's scratch, `skip` planes behind its start. */
-template <int PLANES> static sink<PLANES> scratch_at(const struct call *c, enum pass pass, int skip, int64_t n) {
+template <int PLANES> sink<PLANES> scratch_at(const struct call *c, enum pass pass, int skip, int64_t n) {
     sink<PLANES> s = {};
     for (int p = 0; p < PLANES; p++) s.plane[p] = (real *)c->scratch[pass] + (skip + p) * n;
     return s;
 }
 
-template <int PLANES> static source<PLANES> read_back(const sink<PLANES> &s) {
+template <int PLANES> source<PLANES> read_back(const sink<PLANES> &s) {
     source<PLANES> r;
     for (int p = 0; p < PLANES; p++) r.plane[p] = s.plane[p];
     return r;
@@ -255,10 +257,14 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2]) : scan_whole(dims[0], dims[1], dims[2]);
     }
 
-    /* Planes of one number a lane: products and ends of chunks, sums of a constant a's gradient. */
+    /* Planes of one number a lane, products and ends of chunks, sums of a constant a's gradient; then what the sums of
+     * these need. */
     static size_t workspace(const struct call *c, enum pass pass) {
-        bool sums = pass == PASS_BACKWARD && constant_a(c);
-        return (size_t)(PLANES * (2 * CHUNKED + sums) * scan_lanes(shape_of(c))) * sizeof(real);
+        scan_shape shape = shape_of(c);
+        int64_t lanes = scan_lanes(shape);
+        size_t chunks = (size_t)(2 * CHUNKED * PLANES * lanes) * sizeof(real);
+        if (pass == PASS_FORWARD || !constant_a(c)) return chunks;
+        return chunks + (size_t)(PLANES * lanes) * sizeof(real) + cuda_column_sums_bytes(lanes / shape.N, shape.N);
     }
 
     /* The first state of each lane, x the call's x or dh. */
@@ -269,8 +275,8 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         enum pass pass = ADJOINT ? PASS_BACKWARD : PASS_FORWARD;
         int64_t lanes = scan_lanes(shape);
         sink<PLANES> product = scratch_at<PLANES>(c, pass, 0, lanes), sum = scratch_at<PLANES>(c, pass, PLANES, lanes);
-        scan_launch(e, diag_summary<PLANES, CONSTANT, ADJOINT>{{shape, source_of<PLANES>(c->in)}, x, product, sum});
-        scan_launch(e, diag_carry<PLANES, ADJOINT>{{over_chunks, read_back(product)}, read_back(sum), sum});
+        scan_launch(c, e, diag_summary<PLANES, CONSTANT, ADJOINT>{{shape, source_of<PLANES>(c->in)}, x, product, sum});
+        scan_launch(c, e, diag_carry<PLANES, ADJOINT>{{over_chunks, read_back(product)}, read_back(sum), sum});
         return read_back(sum);
     }
 
@@ -278,8 +284,9 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         source<PLANES> x = source_of<PLANES>(c->in + PLANES);
         sink<PLANES> h = {};
         for (int p = 0; p < PLANES; p++) h.plane[p] = tensor_real(c->out[p]);
-        scan_launch(e, diag_forward<PLANES, CONSTANT>{
-                           {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h});
+        scan_launch(c, e,
+                    diag_forward<PLANES, CONSTANT>{
+                        {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h});
     }
 
     template <bool CONSTANT> static void run_backward(const struct call *c, const struct exec *e) {
@@ -287,14 +294,18 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         int64_t lanes = scan_lanes(shape);
         source<PLANES> dh = gradient_of<PLANES>(c);
         sink<PLANES> sums = scratch_at<PLANES>(c, PASS_BACKWARD, 2 * PLANES * CHUNKED, lanes);
-        scan_launch(e, diag_adjoint<PLANES, CONSTANT>{{shape, source_of<PLANES>(c->in)},
-                                                      source_of<PLANES>(c->out),
-                                                      dh,
-                                                      carries<CONSTANT, true>(c, e, dh),
-                                                      CONSTANT ? sums : gradient_to<PLANES>(c, 0),
-                                                      gradient_to<PLANES>(c, PLANES)});
+        scan_launch(c, e,
+                    diag_adjoint<PLANES, CONSTANT>{{shape, source_of<PLANES>(c->in)},
+                                                   source_of<PLANES>(c->out),
+                                                   dh,
+                                                   carries<CONSTANT, true>(c, e, dh),
+                                                   CONSTANT ? sums : gradient_to<PLANES>(c, 0),
+                                                   gradient_to<PLANES>(c, PLANES)});
+        real *stages = scratch_at<PLANES>(c, PASS_BACKWARD, PLANES * (2 * CHUNKED + 1), lanes).plane[0];
         for (int p = 0; CONSTANT && p < PLANES; p++)
-            if (c->din[p]) scan_sum(e, lanes / shape.N, shape.N, sums.plane[p], c->din[p], call_accumulates(c, p));
+            if (c->din[p])
+                cuda_column_sums(c, e, lanes / shape.N, shape.N, matrix_term{sums.plane[p]}, c->din[p],
+                                 call_accumulates(c, p), stages);
     }
 
     static void forward(const struct call *c, const struct exec *e) {
@@ -310,6 +321,8 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         return scan_chunks_pay(dims[0], dims[1], dims[2]);
     }
 };
+
+} // namespace
 
 /* Rounding as scan_diag_cpu's, which says why; the products of chunks round once a time step as well. */
 const struct kernel kernel_scan_diag_cuda = {
