@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/place.h"
 #include "harness/cli.h"
 #include "harness/files.h"
 #include "harness/record.h"
@@ -114,7 +115,15 @@ static void check_machine(struct doctor *d) {
     bool right = c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
     say(d, right ? GOOD : BAD, "OpenBLAS", "%s, %d thread of its own%s", openblas_get_config(),
         openblas_get_num_threads(), right ? "" : "; a 2 x 2 product came out wrong, install another libopenblas");
-    say(d, NOTE, "CUDA", "not in this build; everything runs on the CPU");
+    struct error e = {ST_OK, ""};
+    struct place place;
+    struct place_info info;
+    if (place_open(&place, "cuda", &e) != ST_OK || place_describe(&place, &info, &e) != ST_OK)
+        say(d, NOTE, "CUDA", "%s; everything runs on the CPU", e.text);
+    else
+        say(d, GOOD, "CUDA", "%s, compute capability %d.%d, %zu MB of %zu MB free, %s", info.name, info.major, info.minor,
+            info.free >> 20, info.memory >> 20, info.driver);
+    place_close(&place);
 }
 
 /* --- files -------------------------------------------------------------------------------------------------------- */

@@ -148,47 +148,47 @@ template <int m> struct scan_gates {
         for (int j = 0; j <= m; j++) p[j] = z[j * N];
     }
 
-    template <enum gate GATE> __device__ __forceinline__ void normalise() {
-        scale = gate_lane(GATE, m + 1, p, 1, p);
+    /* Which gate it is all threads know alike, so the choice costs no divergence, and a quarter of the kernels. */
+    __device__ __forceinline__ void normalise(enum gate gate) {
+        switch (gate) {
+        case GATE_SOFTMAX:
+            scale = gate_lane(GATE_SOFTMAX, m + 1, p, 1, p);
+            break;
+        case GATE_SIGMOID:
+            scale = gate_lane(GATE_SIGMOID, m + 1, p, 1, p);
+            break;
+        case GATE_RELU:
+            scale = gate_lane(GATE_RELU, m + 1, p, 1, p);
+            break;
+        default:
+            scale = 1;
+        }
     }
 
-    template <enum gate GATE> __device__ __forceinline__ real slope(int j) const {
-        return gate_slope(GATE, p[j], scale);
+    __device__ __forceinline__ real slope(enum gate gate, int j) const {
+        return gate_slope(gate, p[j], scale);
     }
 };
 
-/* Calls run.operator()<m, GATE>() with those of the call. */
-template <int m, class F> void scan_with_gate(enum gate gate, F run) {
-    switch (gate) {
-    case GATE_SOFTMAX:
-        return run.template operator()<m, GATE_SOFTMAX>();
-    case GATE_SIGMOID:
-        return run.template operator()<m, GATE_SIGMOID>();
-    case GATE_RELU:
-        return run.template operator()<m, GATE_RELU>();
-    default:
-        return run.template operator()<m, GATE_NONE>();
-    }
-}
-
+/* Calls run.operator()<m>() with that of the call. */
 template <class F> void scan_with(const struct scan_attr *a, F run) {
     switch (a->m) {
     case 1:
-        return scan_with_gate<1>(a->gate, run);
+        return run.template operator()<1>();
     case 2:
-        return scan_with_gate<2>(a->gate, run);
+        return run.template operator()<2>();
     case 3:
-        return scan_with_gate<3>(a->gate, run);
+        return run.template operator()<3>();
     case 4:
-        return scan_with_gate<4>(a->gate, run);
+        return run.template operator()<4>();
     case 5:
-        return scan_with_gate<5>(a->gate, run);
+        return run.template operator()<5>();
     case 6:
-        return scan_with_gate<6>(a->gate, run);
+        return run.template operator()<6>();
     case 7:
-        return scan_with_gate<7>(a->gate, run);
+        return run.template operator()<7>();
     default:
-        return scan_with_gate<SCAN_ORDER_MAX>(a->gate, run);
+        return run.template operator()<SCAN_ORDER_MAX>();
     }
 }
 

@@ -82,8 +82,27 @@ START_TEST(bits_do_not_depend_on_the_order_of_threads) {
 }
 END_TEST
 
+/* One walk of each kernel at one length: what compute-sanitizer can afford. */
+START_TEST(every_kernel_runs) {
+    const struct kernel *k = cuda_kernel(_i);
+    struct run r;
+    int ran = 0;
+    for (int variant = 0;; variant++) {
+        struct trial_op what = {k->op, k->name, 33, variant, 1, false, false, FILL_SMALL, &place};
+        enum verdict verdict = kernel_verdict(k, &what);
+        if (verdict == NO_SUCH_VARIANT) break;
+        if (verdict == DOES_NOT_APPLY) continue;
+        ck_assert(run_open(&r, &what));
+        run_walk(&r);
+        run_close(&r);
+        ran++;
+    }
+    ck_assert_int_gt(ran, 0);
+}
+END_TEST
+
 int cuda_cases(void) {
-    return 4 * cuda_kernel_count() + cuda_run_cases();
+    return 5 * cuda_kernel_count() + cuda_run_cases();
 }
 
 Suite *check_cuda(void);
@@ -96,6 +115,10 @@ Suite *check_cuda(void) {
     tcase_add_loop_test(tests, gradients_accumulate, 0, n);
     tcase_add_loop_test(tests, unwanted_gradients_are_left_out, 0, n);
     tcase_add_loop_test(tests, bits_do_not_depend_on_the_order_of_threads, 0, n);
+    suite_add_tcase(suite, tests);
+    tests = tcase_create("short");
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_loop_test(tests, every_kernel_runs, 0, n);
     suite_add_tcase(suite, tests);
     return suite;
 }

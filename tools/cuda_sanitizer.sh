@@ -1,0 +1,21 @@
+#!/bin/sh
+# cuda_sanitizer.sh - memcheck and racecheck of compute-sanitizer over the CUDA suites' shorter tests; says so where there is no
+# device or no compute-sanitizer, and succeeds then.
+#
+#   tools/cuda_sanitizer.sh build/check      (part of make test-cuda)
+set -eu
+
+check=$1
+tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
+if ! command -v nvidia-smi >/dev/null 2>&1 || ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
+    echo "compute-sanitizer: no device; memcheck and racecheck not run"
+    exit 0
+fi
+if [ ! -x "$tool" ]; then
+    echo "compute-sanitizer: not found; memcheck and racecheck not run"
+    exit 0
+fi
+for kind in memcheck racecheck; do
+    echo "compute-sanitizer: $kind"
+    CK_FORK=no CK_RUN_CASE=short "$tool" --tool "$kind" --error-exitcode 1 "$check" cuda
+done
