@@ -52,14 +52,36 @@ LRNN_INLINE void pad_row(int64_t n, int64_t width, const real *from, real *to) {
     memset(to + n, 0, (size_t)(width - n) * sizeof *to);
 }
 
+/* to[n] = from[n]. A call of memcpy takes longer than the few vectors of a row. */
+LRNN_INLINE void copy_row(int64_t n, const real *from, real *to) {
+    int64_t i = 0;
+    for (; i + STATE_VECTOR <= n; i += STATE_VECTOR) memcpy(to + i, from + i, STATE_VECTOR * sizeof *to);
+    for (; i < n; i++) to[i] = from[i];
+}
+
 /* `count` rows n wide, ld apart, padded to width; then zero rows up to a whole chunk. */
 LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld, int64_t width, real *to) {
-    for (int64_t t = 0; t < count; t++) pad_row(n, width, from + t * ld, to + t * width);
-    memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
+    for (int64_t t = 0; t < count; t++) {
+        copy_row(n, from + t * ld, to + t * width);
+        for (int64_t i = n; i < width; i++) to[t * width + i] = 0;
+    }
+    if (count < STATE_CHUNK) memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
+}
+
+/* Asks for `count` rows of n, ld apart, to be read or written soon. One head's rows are a line or a few of their own,
+ * far from one another, which the hardware does not foresee. */
+STATE_INLINE void prefetch_rows(int64_t count, int64_t n, const real *at, int64_t ld, bool write) {
+    for (int64_t t = 0; t < count; t++)
+        for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof(real))
+            if (write)
+                __builtin_prefetch(at + t * ld + i, 1);
+            else
+                __builtin_prefetch(at + t * ld + i, 0);
 }
 
 /* A state with padded rows to one without, and back. */
 LRNN_INLINE void pack_rows(int64_t dk, int64_t dv, const real *state, int64_t width, real *kept) {
+    if (dv == width) dv = width = dk * dv, dk = 1;
     for (int64_t i = 0; i < dk; i++) memcpy(kept + i * dv, state + i * width, (size_t)dv * sizeof *kept);
 }
 

@@ -128,29 +128,29 @@ static void solve_up(const real *c, real *x, int64_t ld) {
 /* --- a chunk forwards ------------------------------------------------------------------------------------------------ */
 
 static void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
-    int64_t steps = d->s.steps;
-    for (int r = 0; r < STATE_CHUNK; r++) {
-        bool there = r < k->count * steps;
-        int64_t token = k->token + r / steps, row = r % steps * d->s.heads + d->h;
-        bool decays = there && d->c->in[DELTA_DECAY] && r % steps == 0;
-        x->f[r] = decays ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
-        x->b[r] = there ? d->rate * *value_row(d->c, DELTA_BETA, token, row, 1) : 0;
+    int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
+    const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
+    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps lie as tokens do: H further on */
+    for (int64_t r = 0; r < STATE_CHUNK; r++) {
+        x->f[r] = 1;
+        x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
     }
+    for (int64_t t = 0; decay && t < k->count; t++) x->f[t * steps] = decay[t * H];
     border_products(x->f, x->before, x->after);
     for (int r = 0; r < STATE_CHUNK; r++) x->a[r] = x->before[r] * x->f[r];
-    range_products(0, x->f, x->L);
+    range_products(x->f, x->L);
 }
 
-/* Rows of input i (or of `from` laid out as the output): of steps in order, or of tokens at their last steps. */
+/* Rows of input i: of steps in order, or of tokens at their last steps. */
 static void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
-    int64_t steps = d->s.steps;
-    bool tokens = i == DELTA_Q;
-    memset(to, 0, (size_t)(STATE_CHUNK * width) * sizeof *to);
-    for (int64_t r = 0; r < k->count * steps; r++) {
-        int64_t row = tokens ? d->h : r % steps * d->s.heads + d->h;
-        if (tokens && (r + 1) % steps != 0) continue;
-        memcpy(to + r * width, value_row(d->c, i, k->token + r / steps, row, n), (size_t)n * sizeof *to);
+    int64_t steps = d->s.steps, ld = d->s.heads * n;
+    const real *from = value_row(d->c, i, k->token, d->h, n);
+    if (i != DELTA_Q || steps == 1) {
+        pad_rows(k->count * steps, n, from, ld, width, to);
+        return;
     }
+    memset(to, 0, (size_t)(STATE_CHUNK * width) * sizeof *to);
+    for (int64_t t = 0; t < k->count; t++) copy_row(n, from + t * ld, to + ((t + 1) * steps - 1) * width);
 }
 
 /* Scores of all pairs, the errors and U; S is the state before. Scores stay without L. */
@@ -206,8 +206,8 @@ static void write_outputs(const struct head *d, const struct chunk *k, const str
     chunk_product(STATE_CHUNK, VW, STATE_CHUNK + (k->first ? 0 : d->s.dk), (struct factor){scores, 1, TWO}, m->U, VW, 0,
                   m->O, VW);
     for (int64_t t = 0; t < k->count; t++)
-        memcpy(tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv, m->O + ((t + 1) * steps - 1) * VW,
-               (size_t)dv * sizeof *m->O);
+        copy_row(dv, m->O + ((t + 1) * steps - 1) * VW,
+                 tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
 
 static struct chunk chunk_at(const struct head *d, int64_t first) {
@@ -215,11 +215,34 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
+/* Asks for what chunk `next` reads. */
+static void prefetch_inputs(const struct head *d, const struct chunk *next, bool backward) {
+    int64_t steps = d->s.steps, H = d->s.heads, dk = d->s.dk, dv = d->s.dv, rows = next->count * steps;
+    prefetch_rows(next->count, dk, value_row(d->c, DELTA_Q, next->token, d->h, dk), H * dk, false);
+    prefetch_rows(rows, dk, value_row(d->c, DELTA_K, next->token, d->h, dk), H * dk, false);
+    prefetch_rows(rows, dv, value_row(d->c, DELTA_V, next->token, d->h, dv), H * dv, false);
+    prefetch_rows(rows, 1, value_row(d->c, DELTA_BETA, next->token, d->h, 1), H, false);
+    if (d->c->in[DELTA_DECAY])
+        prefetch_rows(next->count, 1, value_row(d->c, DELTA_DECAY, next->token, d->h, 1), H, false);
+    if (backward) prefetch_rows(next->count, dv, call_dout(d->c, 0) + (next->token * H + d->h) * dv, H * dv, false);
+}
+
+/* And for the gradients that this chunk writes. */
+static void prefetch_gradients(const struct head *d, const struct chunk *k) {
+    for (int i = DELTA_Q; i <= DELTA_V; i++) {
+        int64_t n = i == DELTA_V ? d->s.dv : d->s.dk, rows = i == DELTA_Q ? k->count : k->count * d->s.steps;
+        if (d->c->din[i]) prefetch_rows(rows, n, gradient_row(d->c, i, k->token, d->h, n), d->s.heads * n, true);
+    }
+}
+
 static void forward_head(const struct head *d, const struct matrices *m) {
     const struct state_shape *s = &d->s;
     memset(m->S, 0, (size_t)(d->KW * d->VW) * sizeof *m->S);
     for (int64_t first = 0; first < s->T; first += d->tokens) {
-        struct chunk k = chunk_at(d, first);
+        struct chunk k = chunk_at(d, first), next = chunk_at(d, first + (k.last ? 0 : d->tokens));
+        prefetch_inputs(d, &next, false);
+        prefetch_rows(k.count, s->dv, tensor_real(d->c->out[0]) + (k.token * s->heads + d->h) * s->dv, s->heads * s->dv,
+                      true);
         if (first % STATE_CHUNK == 0)
             pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d->b, first / STATE_CHUNK, d->h));
         read_factors(d, &k, m->x);
@@ -264,18 +287,18 @@ static void border_gradients(const struct head *d, const struct chunk *k, const 
         memset(m->dKQ, 0, (size_t)(TWO * KW) * sizeof *m->dKQ);
     } else {
         chunk_product(TWO, KW, VW, (struct factor){m->PW, VW, 1}, m->St, KW, 0, m->dKQ, KW);
+        row_dots(KW, Q, KW, dQ, KW, x->reads);
+        row_dots(KW, K, KW, dK, KW, x->Y);
         for (int r = 0; r < STATE_CHUNK; r++) {
-            x->reads[r] = row_dot(KW, Q + r * KW, dQ + r * KW) - row_dot(KW, K + r * KW, dK + r * KW);
+            x->reads[r] -= x->Y[r];
             scale_row(KW, -x->a[r], dK + r * KW, dK + r * KW);
             scale_row(KW, x->a[r], dQ + r * KW, dQ + r * KW);
         }
     }
     if (k->last) return;
     chunk_product(STATE_CHUNK, KW, VW, (struct factor){m->U, VW, 1}, m->Gt, KW, 0, m->keys, KW);
-    for (int s = 0; s < STATE_CHUNK; s++) {
-        x->writes[s] = row_dot(KW, K + s * KW, m->keys + s * KW);
-        add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
-    }
+    row_dots(KW, K, KW, m->keys, KW, x->writes);
+    for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
 }
 
 /* The gradient of f; corner = <G, S>. */
@@ -324,12 +347,11 @@ static void add_inner_gradients(const struct head *d, const struct matrices *m) 
 
 /* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
 static void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from, int64_t width) {
-    int64_t steps = d->s.steps;
-    bool tokens = i == DELTA_Q, add = call_accumulates(d->c, i);
-    for (int64_t r = 0; r < k->count * steps; r++) {
-        if (tokens && (r + 1) % steps != 0) continue;
-        real *to = gradient_row(d->c, i, k->token + r / steps, tokens ? d->h : r % steps * d->s.heads + d->h, n);
-        for (int64_t j = 0; to && j < n; j++) put(to + j, add, from[r * width + j]);
+    int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
+    real *to = gradient_row(d->c, i, k->token, d->h, n);
+    for (int64_t r = every - 1; to && r < k->count * steps; r += every, to += ld) {
+        if (!call_accumulates(d->c, i)) copy_row(n, from + r * width, to);
+        for (int64_t j = 0; call_accumulates(d->c, i) && j < n; j++) to[j] += from[r * width + j];
     }
 }
 
@@ -339,7 +361,8 @@ static void write_gradients(const struct head *d, const struct chunk *k, const s
     write_rows(d, k, DELTA_Q, d->s.dk, m->dKQ + STATE_CHUNK * d->KW, d->KW);
     write_rows(d, k, DELTA_K, d->s.dk, m->dKQ, d->KW);
     write_rows(d, k, DELTA_V, d->s.dv, m->PW, VW);
-    for (int r = 0; r < STATE_CHUNK; r++) x->Y[r] = d->rate * row_dot(VW, m->dU + r * VW, m->E + r * VW);
+    row_dots(VW, m->dU, VW, m->E, VW, x->Y);
+    scale_row(STATE_CHUNK, d->rate, x->Y, x->Y);
     write_rows(d, k, DELTA_BETA, 1, x->Y, 1);
     for (int64_t t = 0; t < k->count; t++) {
         real *to = gradient_row(d->c, DELTA_DECAY, k->token + t, d->h, 1);
@@ -347,23 +370,32 @@ static void write_gradients(const struct head *d, const struct chunk *k, const s
     }
 }
 
+/* W = scale dO, tokens at their last steps. */
+static void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
+    int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
+    const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
+    if (k->count * steps < STATE_CHUNK || steps > 1) memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
+    for (int64_t t = 0; t < k->count; t++) {
+        real *to = W + ((t + 1) * steps - 1) * VW;
+        pad_row(dv, VW, d_o + t * d->s.heads * dv, to);
+        scale_row(VW, d->scale, to, to);
+    }
+}
+
 /* One chunk in reverse; m->S the state before it. */
 static void backward_chunk(const struct head *d, const struct chunk *k, const struct matrices *m) {
-    int64_t KW = d->KW, VW = d->VW, steps = d->s.steps;
+    int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     real *W = m->PW + STATE_CHUNK * VW;
     read_factors(d, k, x);
     solve_errors(d, k, m);
-    memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
-    for (int64_t t = 0; t < k->count; t++)
-        scale_row(d->s.dv, d->scale, call_dout(d->c, 0) + ((k->token + t) * d->s.heads + d->h) * d->s.dv,
-                  W + ((t + 1) * steps - 1) * VW);
+    read_output_gradient(d, k, W);
     solve_adjoint(d, k, m);
     if (!k->first) transpose(KW, VW, m->S, VW, m->St, KW);
     if (!k->last) transpose(KW, VW, m->G, VW, m->Gt, KW);
     border_gradients(d, k, m);
     mix(d, m);
-    if (d->c->din[DELTA_DECAY]) factor_gradients(m, k->first || k->last ? 0 : row_dot(KW * VW, m->G, m->S));
+    if (d->c->din[DELTA_DECAY]) factor_gradients(m, k->first || k->last ? 0 : state_dot(KW * VW, m->G, m->S));
     add_inner_gradients(d, m);
     write_gradients(d, k, m);
     if (k->first) return;
@@ -393,7 +425,10 @@ static void backward_head(const struct head *d, struct matrices *m) {
             next_state(d, &k, m, m->S + n);
         }
         for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
-            struct chunk k = chunk_at(d, begin + i * d->tokens);
+            int64_t first = begin + i * d->tokens;
+            struct chunk k = chunk_at(d, first), next = chunk_at(d, first - (first ? d->tokens : 0));
+            prefetch_inputs(d, &next, true);
+            prefetch_gradients(d, &k);
             m->S = states + i * n;
             backward_chunk(d, &k, m);
         }

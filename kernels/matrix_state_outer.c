@@ -1,0 +1,446 @@
+/* matrix_state_outer.c - outer-product states, a chunk of tokens at a time (spec/plstm-myosotis.md A1.4, A1.5): inside
+ * a chunk products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
+ *
+ * Gate, the gates between two tokens of the chunk; Z_-1[i], what they read of state i before it; X[a], what they write
+ * into state a behind it; A_-1, how states pass through it, are those of matrix_state_gates.h:
+ *   O = scale ((Gate o Q K^T) V + sum_i diag(Z_-1[i]) Q C_i);   C_a <- sum_i A_-1[i][a] C_i + K^T diag(X[a]) V
+ * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U = Gate o W V^T, P = Gate o Q K^T:
+ *   dQ = U K + sum_i diag(Z_-1[i]) W C_i^T     dK = U^T Q + sum_a diag(X[a]) V E_a^T     dV = P^T W + sum_a diag(X[a]) K E_a
+ *   E_i <- sum_a A_-1[i][a] E_a + (diag(Z_-1[i]) Q)^T W
+ * The gradients of the gates are in matrix_state_gates.h. */
+#include "kernels/matrix_state_outer.h"
+
+#include "kernels/matrix_state_gates.h"
+
+#define BUNDLE       16    /* most heads that go through time side by side: their rows lie side by side in memory */
+#define BUNDLE_BYTES 32768 /* of their states, which stay in L1 */
+#define KEEP_ALL     64 /* chunks up to which backward holds the states before all of them when it computes them again */
+
+/* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
+struct work {
+    struct gates g;
+    int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
+    real scale;
+    real *Q, *K, *V, *Qt;
+    real *keys, *gate;             /* [m][n]: q_n . k_m, Gate[n][m] */
+    real *part_keys, *part_values; /* one term of a sum over states */
+    real *W, *Wt, *dQ, *dK, *dV;   /* backward, with the rest */
+    real *values, *both;           /* v_m . w_n; keys o values */
+    real *C, *Ct, *Et;             /* states before; one of them, one of E, transposed */
+};
+
+/* Lays the gates and matrices out from `at`; returns how many reals they take. at NULL measures. */
+static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, struct work *w) {
+    int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK, used = 0;
+    struct gates *g = &w->g;
+    *w = (struct work){.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
+    w->chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK;
+    struct {
+        real **to;
+        int64_t n;
+    } list[] = {{&g->T, N * J * J},
+                {&g->S, N * J},
+                {&g->M, N * J},
+                {&g->D, N},
+                {&g->Z, (N + 1) * N * J},
+                {&g->A, N * J * J},
+                {&g->all, J * J},
+                {&g->X, N * J},
+                {&w->Q, N * KW},
+                {&w->K, N * KW},
+                {&w->Qt, N * KW},
+                {&w->V, N * VW},
+                {&w->keys, SCORES},
+                {&w->gate, SCORES},
+                {&w->part_keys, N * KW},
+                {&w->part_values, N * VW},
+                /* backward */
+                {&g->Y, (N + 1) * N * J},
+                {&g->B, N * J * J},
+                {&g->writes, N * J},
+                {&g->dT, N * J * J},
+                {&g->dS, N * J},
+                {&g->dM, N * J},
+                {&w->W, N * VW},
+                {&w->Wt, N * VW},
+                {&w->dQ, N * KW},
+                {&w->dK, N * KW},
+                {&w->dV, N * VW},
+                {&w->values, SCORES},
+                {&w->both, SCORES},
+                {&w->C, J * KW * VW},
+                {&w->Ct, KW * VW},
+                {&w->Et, KW * VW}};
+    int n = pass == PASS_FORWARD ? 16 : (int)(sizeof list / sizeof *list);
+    for (int i = 0; i < n; i++) {
+        *list[i].to = at ? at + used : NULL;
+        used += (list[i].n + 15) / 16 * 16;
+    }
+    return used;
+}
+
+static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
+    int64_t first = i * STATE_CHUNK, left = s->T - first;
+    return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
+}
+
+/* --- states
+ * ------------------------------------------------------------------------------------------------------------ */
+
+/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements each; J = 1 is left to the product that follows. */
+static void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
+    for (int64_t e = 0; J > 1 && e < n; e += STATE_LANES) {
+        state_vector old[16]; /* J is at most that */
+        for (int64_t j = 0; j < J; j++) old[j] = load_vector(X + j * n + e);
+        for (int64_t i = 0; i < J; i++) {
+            state_vector sum = F[i * row] * old[0];
+            for (int64_t j = 1; j < J; j++) sum = fma_vector(F[i * row + j * column], old[j], sum);
+            store_vector(X + i * n + e, sum);
+        }
+    }
+}
+
+/* How much of a state the product behind mix_states keeps. */
+static real kept_part(int64_t J, const real *F, bool fresh) {
+    return fresh ? 0 : J == 1 ? *F : 1;
+}
+
+static void read_rows(const struct outer_rows *rows, const struct chunk *k, int64_t n, int64_t width, real *to) {
+    pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
+}
+
+/* Asks for what the next chunk reads, and for the rows of gradients that this one is going to write. */
+static void prefetch_inputs(const struct outer_head *h, const struct work *w, const struct chunk *k) {
+    prefetch_rows(k->count, w->dk, h->q.at + k->first * h->q.step, h->q.step, false);
+    prefetch_rows(k->count, w->dk, h->k.at + k->first * h->k.step, h->k.step, false);
+    prefetch_rows(k->count, w->dv, h->v.at + k->first * h->v.step, h->v.step, false);
+    if (h->d_o) prefetch_rows(k->count, w->dv, h->d_o + k->first * h->o_step, h->o_step, false);
+}
+
+static void prefetch_gradients(const struct outer_head *h, const struct work *w, const struct chunk *k) {
+    if (h->q.d) prefetch_rows(k->count, w->dk, h->q.d + k->first * h->q.step, h->q.step, true);
+    if (h->k.d) prefetch_rows(k->count, w->dk, h->k.d + k->first * h->k.step, h->k.step, true);
+    if (h->v.d) prefetch_rows(k->count, w->dv, h->v.d + k->first * h->v.step, h->v.step, true);
+}
+
+/* to_n = factor_n from_n */
+STATE_INLINE void scale_rows(int64_t width, const real *factors, const real *from, real *to) {
+    for (int64_t n = 0; n < STATE_CHUNK; n++) scale_row(width, factors[n], from + n * width, to + n * width);
+}
+
+/* C of the next chunk. */
+static void next_states(const struct work *w, const struct chunk *k, real *C) {
+    int64_t n = w->KW * w->VW;
+    if (!k->begins) mix_states(w->J, w->g.all, 1, w->J, n, C);
+    for (int64_t a = 0; a < w->J; a++) {
+        scale_rows(w->VW, w->g.X + a * STATE_CHUNK, w->V, w->part_values);
+        chunk_product(w->KW, w->VW, STATE_CHUNK, (struct factor){w->K, 1, w->KW}, w->part_values, w->VW,
+                      kept_part(w->J, w->g.all, k->begins), C + a * n, w->VW);
+    }
+}
+
+/* --- forward
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C) {
+    int64_t KW = w->KW, VW = w->VW;
+    real *O = w->part_values;
+    EACH_J(reader_factors, w->J, &w->g);
+    read_rows(&h->q, k, w->dk, KW, w->Q);
+    transpose(STATE_CHUNK, KW, w->Q, KW, w->Qt, STATE_CHUNK);
+    chunk_product(STATE_CHUNK, STATE_CHUNK, w->dk, (struct factor){w->K, KW, 1}, w->Qt, STATE_CHUNK, 0, w->keys,
+                  STATE_CHUNK);
+    EACH_J(gate_matrix, w->J, &w->g, w->scale, w->gate);
+#pragma omp simd
+    for (int i = 0; i < SCORES; i++) w->keys[i] *= w->gate[i];
+    chunk_product(STATE_CHUNK, VW, STATE_CHUNK, (struct factor){w->keys, 1, STATE_CHUNK}, w->V, VW, 0, O, VW);
+    for (int64_t i = 0; !k->begins && i < w->J; i++) {
+        const real *read = w->g.Z + i * STATE_CHUNK;
+        for (int64_t n = 0; n < STATE_CHUNK; n++)
+            scale_row(KW, w->scale * read[n], w->Q + n * KW, w->part_keys + n * KW);
+        chunk_product(STATE_CHUNK, VW, w->dk, (struct factor){w->part_keys, KW, 1}, C + i * KW * VW, VW, 1, O, VW);
+    }
+    for (int64_t n = 0; n < k->count; n++) copy_row(w->dv, O + n * VW, h->o + (k->first + n) * h->o_step);
+}
+
+/* One chunk of one head: C becomes the states behind it. */
+static void forward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read, real *C) {
+    if (!read && k->ends) return;
+    EACH_J(read_gates, w->J, h, k, &w->g);
+    EACH_J(exit_factors, w->J, &w->g);
+    read_rows(&h->k, k, w->dk, w->KW, w->K);
+    read_rows(&h->v, k, w->dv, w->VW, w->V);
+    if (read) write_outputs(h, w, k, C);
+    if (!k->ends) next_states(w, k, C);
+}
+
+/* --- backward
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
+    int64_t KW = w->KW, VW = w->VW;
+    EACH_J(read_gates, w->J, h, k, &w->g);
+    EACH_J(exit_factors, w->J, &w->g);
+    EACH_J(reader_factors, w->J, &w->g);
+    read_rows(&h->q, k, w->dk, KW, w->Q);
+    read_rows(&h->k, k, w->dk, KW, w->K);
+    read_rows(&h->v, k, w->dv, VW, w->V);
+    pad_rows(k->count, w->dv, h->d_o + k->first * h->o_step, h->o_step, VW, w->W);
+    scale_row(STATE_CHUNK * VW, w->scale, w->W, w->W);
+    transpose(STATE_CHUNK, KW, w->Q, KW, w->Qt, STATE_CHUNK);
+    transpose(STATE_CHUNK, VW, w->W, VW, w->Wt, STATE_CHUNK);
+}
+
+/* What the states before the chunk give: dQ, Y_0. */
+static void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    memset(w->dQ, 0, (size_t)(N * KW) * sizeof *w->dQ);
+    memset(w->g.Y, 0, (size_t)(N * w->J) * sizeof *w->g.Y);
+    for (int64_t i = 0; !k->begins && i < w->J; i++) {
+        const real *read = w->g.Z + i * N;
+        transpose(KW, VW, C + i * KW * VW, VW, w->Ct, KW);
+        chunk_product(N, KW, VW, (struct factor){w->W, VW, 1}, w->Ct, KW, 0, w->part_keys, KW);
+        row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * N);
+        for (int64_t n = 0; n < N; n++) add_row(KW, read[n], w->part_keys + n * KW, w->dQ + n * KW);
+    }
+}
+
+/* What the gradients of the states behind the chunk give: dK, dV, writes. */
+static void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    memset(w->dK, 0, (size_t)(N * KW) * sizeof *w->dK);
+    memset(w->dV, 0, (size_t)(N * VW) * sizeof *w->dV);
+    memset(w->g.writes, 0, (size_t)(N * w->J) * sizeof *w->g.writes);
+    for (int64_t a = 0; !k->ends && a < w->J; a++) {
+        const real *X = w->g.X + a * N, *Ea = E + a * KW * VW;
+        transpose(KW, VW, Ea, VW, w->Et, KW);
+        chunk_product(N, KW, VW, (struct factor){w->V, VW, 1}, w->Et, KW, 0, w->part_keys, KW);
+        chunk_product(N, VW, w->dk, (struct factor){w->K, KW, 1}, Ea, VW, 0, w->part_values, VW);
+        row_dots(KW, w->K, KW, w->part_keys, KW, w->g.writes + a * N);
+        for (int64_t n = 0; n < N; n++) {
+            add_row(KW, X[n], w->part_keys + n * KW, w->dK + n * KW);
+            add_row(VW, X[n], w->part_values + n * VW, w->dV + n * VW);
+        }
+    }
+}
+
+/* B_0 */
+static void corner_products(const struct work *w, const struct chunk *k, const real *C, const real *E) {
+    int64_t n = w->KW * w->VW, J = w->J;
+    for (int64_t j = 0; j < J; j++)
+        for (int64_t a = 0; a < J; a++)
+            w->g.B[(j * J + a) * STATE_CHUNK] = k->begins || k->ends ? 0 : state_dot(n, E + a * n, C + j * n);
+}
+
+static void add_inner_gradients(const struct work *w) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    chunk_product(N, KW, N, (struct factor){w->values, 1, N}, w->K, KW, 1, w->dQ, KW);
+    chunk_product(N, KW, N, (struct factor){w->values, N, 1}, w->Q, KW, 1, w->dK, KW);
+    chunk_product(N, VW, N, (struct factor){w->keys, N, 1}, w->W, VW, 1, w->dV, VW);
+}
+
+/* E of the chunk before. */
+static void pass_back(const struct work *w, const struct chunk *k, real *E) {
+    int64_t n = w->KW * w->VW, J = w->J;
+    if (!k->ends) mix_states(J, w->g.all, J, 1, n, E);
+    for (int64_t i = 0; i < J; i++) {
+        scale_rows(w->KW, w->g.Z + i * STATE_CHUNK, w->Q, w->part_keys);
+        chunk_product(w->KW, w->VW, STATE_CHUNK, (struct factor){w->part_keys, 1, w->KW}, w->W, w->VW,
+                      kept_part(J, w->g.all, k->ends), E + i * n, w->VW);
+    }
+}
+
+static void put_rows(const struct outer_rows *rows, const struct chunk *k, bool add, int64_t n, const real *from,
+                     int64_t width) {
+    if (!rows->d) return;
+    for (int64_t t = 0; t < k->count; t++) {
+        real *to = rows->d + (k->first + t) * rows->step;
+        if (!add && !rows->add) copy_row(n, from + t * width, to);
+        for (int64_t i = 0; (add || rows->add) && i < n; i++) to[i] += from[t * width + i];
+    }
+}
+
+/* One chunk of one head in reverse; C: the states before it, E: becomes that of the chunk before. add: another head
+ * has written dq and dk already. */
+static void backward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
+                           real *E, bool add) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    const struct gates *g = &w->g;
+    read_chunk(h, w, k);
+    entry_gradients(w, k, C);
+    exit_gradients(w, k, E);
+    corner_products(w, k, C, E);
+    chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
+    chunk_product(N, N, w->dv, (struct factor){w->V, VW, 1}, w->Wt, N, 0, w->values, N);
+    EACH_J(gate_matrix, w->J, &w->g, 1, w->gate);
+#pragma omp simd
+    for (int i = 0; i < SCORES; i++) {
+        w->both[i] = w->keys[i] * w->values[i];
+        w->keys[i] *= w->gate[i];
+        w->values[i] *= w->gate[i];
+    }
+    EACH_J(gate_gradients, w->J, g, w->both);
+    write_gates(h, k, w->J, g, w->both);
+    add_inner_gradients(w);
+    put_rows(&h->q, k, add, w->dk, w->dQ, KW);
+    put_rows(&h->k, k, add, w->dk, w->dK, KW);
+    put_rows(&h->v, k, false, w->dv, w->dV, VW);
+    if (!k->begins) pass_back(w, k, E);
+}
+
+/* --- bundles of heads through time
+ * ------------------------------------------------------------------------------------- */
+
+/* Heads first .. first + n of all heads of all sequences. */
+struct bundle {
+    const struct outer_sizes *s;
+    int64_t first, n, state; /* state: reals of a head's states */
+    struct outer_head heads[BUNDLE];
+};
+
+static int64_t state_reals(const struct outer_sizes *s) {
+    return s->J * padded(s->dk) * padded(s->dv);
+}
+
+static int64_t bundle_heads(const struct outer_sizes *s) {
+    int64_t n = BUNDLE_BYTES / (state_reals(s) * (int64_t)sizeof(real));
+    return n < 1 ? 1 : n > BUNDLE ? BUNDLE : n;
+}
+
+static void pack_states(const struct work *w, const real *C, real *kept) {
+    for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
+}
+
+/* Where the states lie ready for use, or w->C after a copy that pads them. */
+static const real *padded_states(const struct work *w, const real *kept) {
+    if (w->dk == w->KW && w->dv == w->VW) return kept;
+    memset(w->C, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->C);
+    for (int64_t j = 0; j < w->J; j++)
+        unpack_rows(w->dk, w->dv, kept + j * w->dk * w->dv, w->VW, w->C + j * w->KW * w->VW);
+    return w->C;
+}
+
+/* States C (of all heads of the bundle) from before chunk `begin` to before chunk `end`. Those before each chunk go to
+ * the heads' `kept`, if any, from its start on. */
+static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
+                           real *C) {
+    for (int64_t i = begin; i < end; i++) {
+        struct chunk k = chunk_at(b->s, i), next = chunk_at(b->s, i + 1);
+        for (int64_t h = 0; h < b->n; h++) {
+            const struct outer_head *head = &b->heads[h];
+            if (h + 1 < b->n)
+                prefetch_inputs(head + 1, w, &k);
+            else
+                prefetch_inputs(b->heads, w, &next);
+            if (read) prefetch_rows(k.count, w->dv, head->o + k.first * head->o_step, head->o_step, true);
+            if (head->kept) pack_states(w, C + h * b->state, head->kept + (i - begin) * head->kept_step);
+            forward_chunk(head, w, &k, read, C + h * b->state);
+        }
+    }
+}
+
+/* E from behind chunk `end` to behind chunk `begin`. */
+static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, real *E) {
+    for (int64_t i = end - 1; i >= begin; i--) {
+        struct chunk k = chunk_at(b->s, i), next = chunk_at(b->s, i - (i > 0));
+        for (int64_t h = 0; h < b->n; h++) {
+            const struct outer_head *head = &b->heads[h];
+            bool add = (b->first + h) % b->s->share > 0;
+            if (h + 1 < b->n)
+                prefetch_inputs(head + 1, w, &k);
+            else
+                prefetch_inputs(b->heads, w, &next);
+            prefetch_gradients(head, w, &k);
+            const real *C = padded_states(w, head->kept + (i - begin) * head->kept_step);
+            backward_chunk(head, w, &k, C, E + h * b->state, add);
+        }
+    }
+}
+
+/* Chunks between two copies of the states when they are computed again. */
+static int64_t stretch_of(const struct outer_sizes *s) {
+    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = chunks < KEEP_ALL ? chunks : KEEP_ALL;
+    while (stretch * stretch < chunks) stretch++;
+    return stretch;
+}
+
+/* Reals of scratch beside `work` for a bundle: states in forward; E, and where states are computed again C, a copy of
+ * C at the start of each stretch, the states before each chunk of one. */
+static int64_t bundle_reals(const struct outer_sizes *s, enum pass pass) {
+    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = stretch_of(s), states = 1;
+    if (pass == PASS_BACKWARD && !s->keeps) states = 2 + (chunks + stretch - 1) / stretch + stretch;
+    return bundle_heads(s) * states * state_reals(s);
+}
+
+/* Backward without kept states: forward once over all stretches but the last, then stretch by stretch from the last
+ * on. */
+static void backward_again(struct bundle *b, const struct work *w, real *scratch) {
+    int64_t stretch = stretch_of(b->s), n = b->n * b->state, last = (w->chunks - 1) / stretch,
+            packed = w->J * w->dk * w->dv;
+    real *E = scratch, *C = E + n, *copies = C + n, *kept = copies + (last + 1) * n;
+    memset(E, 0, 2 * (size_t)n * sizeof *E);
+    for (int64_t i = 0; i <= last; i++) {
+        memcpy(copies + i * n, C, (size_t)n * sizeof *C);
+        if (i < last) forward_bundle(b, w, i * stretch, (i + 1) * stretch, false, C);
+    }
+    for (int64_t h = 0; h < b->n; h++) {
+        b->heads[h].kept = kept + h * stretch * packed;
+        b->heads[h].kept_step = packed;
+    }
+    for (int64_t i = last; i >= 0; i--) {
+        int64_t begin = i * stretch, end = begin + stretch < w->chunks ? begin + stretch : w->chunks;
+        forward_bundle(b, w, begin, end, false, copies + i * n);
+        backward_bundle(b, w, begin, end, E);
+    }
+}
+
+static void run_bundle(struct bundle *b, enum pass pass, real *scratch) {
+    struct work w;
+    real *states = scratch + place(b->s, pass, scratch, &w);
+    if (pass == PASS_BACKWARD && !b->s->keeps) {
+        backward_again(b, &w, states);
+        return;
+    }
+    memset(states, 0, (size_t)(b->n * b->state) * sizeof *states);
+    if (pass == PASS_FORWARD)
+        forward_bundle(b, &w, 0, w.chunks, true, states);
+    else
+        backward_bundle(b, &w, 0, w.chunks, states);
+}
+
+/* Reals of scratch a part. */
+static int64_t part_reals(const struct outer_sizes *s, enum pass pass) {
+    struct work w;
+    return place(s, pass, NULL, &w) + bundle_reals(s, pass);
+}
+
+/* A task is a group of heads with the same q and k: they add to the same dq and dk, in order. */
+static int64_t part_count(const struct outer_sizes *s) {
+    return state_parts(s->B * s->heads / s->share);
+}
+
+size_t outer_chunks_bytes(const struct outer_sizes *s, enum pass pass) {
+    return (size_t)(part_count(s) * part_reals(s, pass)) * sizeof(real);
+}
+
+static void run_part(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at,
+                     struct range heads, real *scratch) {
+    struct bundle b = {.s = s, .state = state_reals(s)};
+    for (int64_t most = bundle_heads(s), first = heads.begin; first < heads.end; first += most) {
+        b.first = first;
+        b.n = heads.end - first < most ? heads.end - first : most;
+        for (int64_t h = 0; h < b.n; h++) b.heads[h] = head_at(c, (first + h) / s->heads, (first + h) % s->heads);
+        run_bundle(&b, pass, scratch);
+    }
+}
+
+void outer_chunks_run(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at) {
+    int64_t parts = part_count(s), tasks = s->B * s->heads / s->share, reals = part_reals(s, pass);
+    real *scratch = c->scratch[pass];
+#pragma omp parallel for schedule(static) if (s->B * s->T * s->heads * s->J * s->dk * s->dv > PARALLEL_MIN)
+    for (int64_t p = 0; p < parts; p++) {
+        struct range part = part_at(tasks, parts, p);
+        struct range heads = {part.begin * s->share, part.end * s->share};
+        run_part(c, s, pass, head_at, heads, scratch + p * reals);
+    }
+}
