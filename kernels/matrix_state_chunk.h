@@ -198,7 +198,7 @@ STATE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
     return (sum0 + sum1) + (sum2 + sum3);
 }
 
-/* ranges[m][n] = product of f over m < x <= n; 0 where n < m. Products instead of logarithms: f may be negative or 0. */
+/* ranges[m][n] = product of f over m < x <= n; 0 where n < m. Products, not logarithms: f may be negative or 0. */
 STATE_INLINE void range_products(const real *f, real *restrict ranges) {
     for (int n = 0; n < STATE_CHUNK; n++) ranges[SCORES - STATE_CHUNK + n] = n == STATE_CHUNK - 1;
     for (int m = STATE_CHUNK - 2; m >= 0; m--) {

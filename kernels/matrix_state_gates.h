@@ -1,17 +1,17 @@
 /* matrix_state_gates.h - the gates of a chunk of an outer-product state with J states a head (matrix_state_outer.h),
  * and their gradients.
  *
- * What token n reads of a unit written into state i at token t < n is Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i], and
- * what comes out of the chunk in state a is A_t[i][a] = (T_last ... T_{t+1})[a][i]. From the last token back, Z_{t-1}
- * = T_t^T Z_t, where column t becomes M_t, and A_{t-1} = T_t^T A_t. Then
- *   Gate[n][m] = sum_i S_m[i] Z_m[i][n] for m < n, D_n for m = n, else 0      X[a][m] = sum_i S_m[i] A_m[i][a]
- * Gradients: with R[n][m] = (q_n . k_m)(w_n . v_m), let Y_t[j][n] be what token n would read of state j before token
- * t, times w_n, and B_t[j][a] = <E_a, C_j> there; both follow the recurrence:
- *   Y_{t+1}[i][n] = sum_j T_t[i][j] Y_t[j][n] + S_t[i] R[n][t]     B_{t+1}[i][a] = sum_j T_t[i][j] B_t[j][a] + S_t[i] k_t^T E_a v_t
- *   dM_t[j] = Y_t[j][t]     dD_t = R[t][t]     dT_t[i][j] = sum_n Z_t[i][n] Y_t[j][n] + sum_a A_t[i][a] B_t[j][a]
- *   dS_t[i] = sum_n Z_t[i][n] R[n][t] + sum_a A_t[i][a] k_t^T E_a v_t
- * from Y_0[j][n] = q_n^T C_j w_n and B_0[j][a] = <E_a, C_j>, C before the chunk. No division, no logarithm: T may be
- * negative or 0. */
+ * The readers n of a chunk are its tokens and, behind them, its exits: exit a stands for state a after the chunk. What
+ * reader n reads of a unit written into state i at token t is Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i] for a later
+ * token, (T_last ... T_{t+1})[a][i] for an exit. From the last token back, Z_{t-1} = T_t^T Z_t, where column t becomes
+ * M_t; Z_-1 is what readers read of the states before the chunk. Then
+ *   Gate[m][n] = sum_i S_m[i] Z_m[i][n], but D_m for n = m
+ * Gradients: let R[m][n] = (q_n . k_m)(w_n . v_m), for an exit k_m^T E_a v_m, and Y_t[j][n] what reader n would read of
+ * state j before token t, times w_n, for an exit <E_a, C_j> there. Y follows the recurrence:
+ *   Y_{t+1}[i][n] = sum_j T_t[i][j] Y_t[j][n] + S_t[i] R[t][n]      Y_0: of the states before the chunk
+ *   dM_t[j] = Y_t[j][t]      dD_t = R[t][t]
+ *   dT_t[i][j] = sum_n Z_t[i][n] Y_t[j][n]      dS_t[i] = sum_n Z_t[i][n] R[t][n]
+ * No division, no logarithm: T may be negative or 0. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_GATES_H
 #define LRNN_KERNELS_MATRIX_STATE_GATES_H
 
@@ -25,13 +25,14 @@ struct chunk {
     bool begins, ends;    /* the sequence: no states before, no gradient behind */
 };
 
-/* The gates of one chunk and head and their gradients; n, t: token of the chunk. Missing tokens write nothing, read
- * nothing and keep the states. */
+enum { READERS = 2 * STATE_CHUNK }; /* tokens, then exits; there are at most as many as tokens */
+
+/* The gates of one chunk and head, and gradients. Missing tokens write nothing, read nothing and keep the states. */
 struct gates {
-    real *T, *S, *M, *D;   /* [J][J][t], [J][t], [J][n], [n] */
-    real *Z, *A, *all, *X; /* [1 + t][J][n], [J][J][t], A_-1: [J][J], [J][t] */
-    real *Y, *B, *writes;  /* [t][J][n], [J][J][t], k_t^T E_a v_t: [J][t] */
-    real *dT, *dS, *dM;    /* as T, S, M */
+    real *T, *S, *M, *D; /* [J][J][t], [J][t], [J][t], [t] */
+    real *Z, *gate;      /* [1 + t][J][n], [m][n] */
+    real *Y, *R;         /* [t][J][n], [m][n] */
+    real *dT, *dS, *dM;  /* as T, S, M */
 };
 
 /* Calls f(J, ...) with J = 1 as a constant, the usual case, or as it is. */
@@ -60,115 +61,49 @@ STATE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct
         memcpy(g->D, g->S, STATE_CHUNK * sizeof *g->D);
 }
 
-/* A, all and X. */
-STATE_INLINE void exit_factors(int64_t J, const struct gates *g) {
-    for (int64_t i = 0; i < J * J; i++) g->A[i * STATE_CHUNK + STATE_CHUNK - 1] = i / J == i % J;
-    for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
-        const real *T = g->T + t, *A = g->A + t;
-        real *to = t ? g->A + t - 1 : g->all;
-        int64_t step = t ? STATE_CHUNK : 1;
-        for (int64_t j = 0; j < J; j++)
-            for (int64_t a = 0; a < J; a++) {
-                real sum = T[j * STATE_CHUNK] * A[a * STATE_CHUNK];
-                for (int64_t i = 1; i < J; i++)
-                    sum = real_fma(T[(i * J + j) * STATE_CHUNK], A[(i * J + a) * STATE_CHUNK], sum);
-                to[(j * J + a) * step] = sum;
-            }
-    }
-    for (int64_t a = 0; a < J; a++) {
-        real *X = g->X + a * STATE_CHUNK;
-#pragma omp simd
-        for (int t = 0; t < STATE_CHUNK; t++) {
-            real sum = g->S[t] * g->A[a * STATE_CHUNK + t];
-            for (int64_t i = 1; i < J; i++)
-                sum = real_fma(g->S[i * STATE_CHUNK + t], g->A[(i * J + a) * STATE_CHUNK + t], sum);
-            X[t] = sum;
-        }
+/* row += sum over i of factors[i * step] rows[i], J rows of READERS. */
+STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, real *row) {
+    for (int64_t n = 0; n < READERS; n += STATE_LANES) {
+        state_vector sum = load_vector(row + n);
+        for (int64_t i = 0; i < J; i++) sum = fma_vector(factors[i * step], load_vector(rows + i * READERS + n), sum);
+        store_vector(row + n, sum);
     }
 }
 
-/* Z. */
+/* Z and gate. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
 STATE_INLINE void reader_factors(int64_t J, const struct gates *g) {
-    int64_t rows = J * STATE_CHUNK;
-    memset(g->Z + STATE_CHUNK * rows, 0, (size_t)rows * sizeof *g->Z);
+    int64_t rows = J * READERS;
+    memset(g->Z, 0, (size_t)((STATE_CHUNK + 1) * rows) * sizeof *g->Z);
+    memset(g->gate, 0, STATE_CHUNK * READERS * sizeof *g->gate);
+    for (int64_t i = 0; i < J; i++) g->Z[STATE_CHUNK * rows + i * READERS + STATE_CHUNK + i] = 1;
     for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
-        const real *T = g->T + t, *from = g->Z + (t + 1) * rows;
-        for (int64_t j = 0; j < J; j++) {
-            const real *M = g->M + j * STATE_CHUNK;
-            real *to = g->Z + t * rows + j * STATE_CHUNK;
-#pragma omp simd
-            for (int n = 0; n < STATE_CHUNK; n++) {
-                real sum = T[j * STATE_CHUNK] * from[n];
-                for (int64_t i = 1; i < J; i++)
-                    sum = real_fma(T[(i * J + j) * STATE_CHUNK], from[i * STATE_CHUNK + n], sum);
-                to[n] = n == t ? M[n] : sum;
-            }
-        }
+        for (int64_t j = 0; j < J; j++) g->Z[t * rows + j * READERS + t] = g->M[j * STATE_CHUNK + t];
+        g->gate[t * READERS + t] = g->D[t];
+    }
+    for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
+        const real *Z = g->Z + (t + 1) * rows;
+        add_rows(J, g->S + t, STATE_CHUNK, Z, g->gate + t * READERS);
+        for (int64_t j = 0; j < J; j++)
+            add_rows(J, g->T + j * STATE_CHUNK + t, J * STATE_CHUNK, Z, g->Z + t * rows + j * READERS);
     }
 }
 
-/* gate[m][n] = factor Gate[n][m] */
-STATE_INLINE void gate_matrix(int64_t J, const struct gates *g, real factor, real *gate) {
-    for (int64_t m = 0; m < STATE_CHUNK; m++) {
-        const real *Z = g->Z + (m + 1) * J * STATE_CHUNK, *S = g->S + m;
-        real direct = factor * g->D[m], *row = gate + m * STATE_CHUNK;
-#pragma omp simd
-        for (int n = 0; n < STATE_CHUNK; n++) {
-            real sum = S[0] * Z[n];
-            for (int64_t i = 1; i < J; i++) sum = real_fma(S[i * STATE_CHUNK], Z[i * STATE_CHUNK + n], sum);
-            row[n] = n == m ? direct : factor * sum;
-        }
-    }
-}
-
-/* Y and B, which begin with Y_0 and B_0. */
-STATE_INLINE void follow_recurrence(int64_t J, const struct gates *g, const real *both) {
-    int64_t rows = J * STATE_CHUNK;
-    for (int64_t t = 0; t < STATE_CHUNK; t++) {
-        const real *T = g->T + t, *S = g->S + t, *R = both + t * STATE_CHUNK, *Y = g->Y + t * rows;
+/* dT, dS and dM, from Y_0 and R. */
+STATE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
+    int64_t rows = J * READERS;
+    for (int64_t t = 0; t < STATE_CHUNK; t++)
         for (int64_t i = 0; i < J; i++) {
-            real *to = g->Y + (t + 1) * rows + i * STATE_CHUNK, Si = S[i * STATE_CHUNK];
-#pragma omp simd
-            for (int n = 0; n < STATE_CHUNK; n++) {
-                real sum = Si * R[n];
-                for (int64_t j = 0; j < J; j++)
-                    sum = real_fma(T[(i * J + j) * STATE_CHUNK], Y[j * STATE_CHUNK + n], sum);
-                to[n] = sum;
-            }
-            for (int64_t a = 0; a < J && t + 1 < STATE_CHUNK; a++) {
-                real sum = Si * g->writes[a * STATE_CHUNK + t];
-                for (int64_t j = 0; j < J; j++)
-                    sum = real_fma(T[(i * J + j) * STATE_CHUNK], g->B[(j * J + a) * STATE_CHUNK + t], sum);
-                g->B[(i * J + a) * STATE_CHUNK + t + 1] = sum;
-            }
+            const real *R = g->R + t * READERS;
+            real *next = g->Y + (t + 1) * rows + i * READERS;
+            scale_row(READERS, g->S[i * STATE_CHUNK + t], R, next);
+            add_rows(J, g->T + i * J * STATE_CHUNK + t, STATE_CHUNK, g->Y + t * rows, next);
         }
-    }
-}
-
-/* dots_t += sum over a of A_t[i][a] b[a][t] */
-STATE_INLINE void add_exits(int64_t J, const struct gates *g, int64_t i, const real *b, real *dots) {
-    for (int64_t a = 0; a < J; a++) {
-        const real *A = g->A + (i * J + a) * STATE_CHUNK, *row = b + a * STATE_CHUNK;
-#pragma omp simd
-        for (int t = 0; t < STATE_CHUNK; t++) dots[t] = real_fma(A[t], row[t], dots[t]);
-    }
-}
-
-/* dT, dS and dM. dD is the diagonal of both. */
-STATE_INLINE void gate_gradients(int64_t J, const struct gates *g, const real *both) {
-    int64_t rows = J * STATE_CHUNK;
-    follow_recurrence(J, g, both);
     for (int64_t i = 0; i < J; i++) {
-        const real *Z = g->Z + rows + i * STATE_CHUNK, *Y = g->Y + i * STATE_CHUNK;
-        real *dS = g->dS + i * STATE_CHUNK, *dM = g->dM + i * STATE_CHUNK;
-        row_dots(STATE_CHUNK, Z, rows, both, STATE_CHUNK, dS);
-        add_exits(J, g, i, g->writes, dS);
-        for (int64_t t = 0; t < STATE_CHUNK; t++) dM[t] = Y[t * rows + t];
-        for (int64_t j = 0; j < J; j++) {
-            real *dT = g->dT + (i * J + j) * STATE_CHUNK;
-            row_dots(STATE_CHUNK, Z, rows, g->Y + j * STATE_CHUNK, rows, dT);
-            add_exits(J, g, i, g->B + j * rows, dT);
-        }
+        const real *Z = g->Z + rows + i * READERS, *Y = g->Y + i * READERS;
+        row_dots(READERS, Z, rows, g->R, READERS, g->dS + i * STATE_CHUNK);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) g->dM[i * STATE_CHUNK + t] = Y[t * rows + t];
+        for (int64_t j = 0; j < J; j++)
+            row_dots(READERS, Z, rows, g->Y + j * READERS, rows, g->dT + (i * J + j) * STATE_CHUNK);
     }
 }
 
@@ -179,10 +114,9 @@ static void put_gate(const struct outer_rows *gate, const struct chunk *k, int64
     }
 }
 
-static void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g,
-                        const real *both) {
+static void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
     real dD[STATE_CHUNK];
-    for (int64_t n = 0; n < STATE_CHUNK; n++) dD[n] = both[n * STATE_CHUNK + n];
+    for (int64_t n = 0; n < STATE_CHUNK; n++) dD[n] = g->R[n * READERS + n];
     for (int64_t n = 0; !h->mark.at && n < STATE_CHUNK; n++) {
         g->dT[n] += g->dM[n];
         g->dS[n] += dD[n];

@@ -1,20 +1,20 @@
 /* matrix_state_outer.c - outer-product states, a chunk of tokens at a time (spec/plstm-myosotis.md A1.4, A1.5): inside
  * a chunk products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
  *
- * Gate, the gates between two tokens of the chunk; Z_-1[i], what they read of state i before it; X[a], what they write
- * into state a behind it; A_-1, how states pass through it, are those of matrix_state_gates.h:
- *   O = scale ((Gate o Q K^T) V + sum_i diag(Z_-1[i]) Q C_i);   C_a <- sum_i A_-1[i][a] C_i + K^T diag(X[a]) V
- * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U = Gate o W V^T, P = Gate o Q K^T:
- *   dQ = U K + sum_i diag(Z_-1[i]) W C_i^T     dK = U^T Q + sum_a diag(X[a]) V E_a^T     dV = P^T W + sum_a diag(X[a]) K E_a
- *   E_i <- sum_a A_-1[i][a] E_a + (diag(Z_-1[i]) Q)^T W
- * The gradients of the gates are in matrix_state_gates.h. */
+ * With the gates of matrix_state_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of
+ * state i before the chunk, x_a[m] = Gate[m][a] what they write into state a behind it, F[i][a] = Z_-1[i][a] what
+ * passes through:
+ *   O = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
+ * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
+ *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a
+ *   E_i <- sum_a F[i][a] E_a + (diag(r_i) Q)^T W */
 #include "kernels/matrix_state_outer.h"
 
 #include "kernels/matrix_state_gates.h"
 
 #define BUNDLE       16    /* most heads that go through time side by side: their rows lie side by side in memory */
 #define BUNDLE_BYTES 32768 /* of their states, which stay in L1 */
-#define KEEP_ALL     64 /* chunks up to which backward holds the states before all of them when it computes them again */
+#define KEEP_ALL     64    /* chunks whose states backward holds at once when it computes them again, or their root */
 
 /* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
 struct work {
@@ -22,10 +22,10 @@ struct work {
     int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
     real scale;
     real *Q, *K, *V, *Qt;
-    real *keys, *gate;             /* [m][n]: q_n . k_m, Gate[n][m] */
+    real *keys;                    /* [m][n]: q_n . k_m */
     real *part_keys, *part_values; /* one term of a sum over states */
     real *W, *Wt, *dQ, *dK, *dV;   /* backward, with the rest */
-    real *values, *both;           /* v_m . w_n; keys o values */
+    real *values, *writes;         /* v_m . w_n; of one exit, in R */
     real *C, *Ct, *Et;             /* states before; one of them, one of E, transposed */
 };
 
@@ -42,22 +42,18 @@ static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, stru
                 {&g->S, N * J},
                 {&g->M, N * J},
                 {&g->D, N},
-                {&g->Z, (N + 1) * N * J},
-                {&g->A, N * J * J},
-                {&g->all, J * J},
-                {&g->X, N * J},
+                {&g->Z, (N + 1) * READERS * J},
+                {&g->gate, N * READERS},
                 {&w->Q, N * KW},
                 {&w->K, N * KW},
                 {&w->Qt, N * KW},
                 {&w->V, N * VW},
                 {&w->keys, SCORES},
-                {&w->gate, SCORES},
                 {&w->part_keys, N * KW},
                 {&w->part_values, N * VW},
                 /* backward */
-                {&g->Y, (N + 1) * N * J},
-                {&g->B, N * J * J},
-                {&g->writes, N * J},
+                {&g->Y, (N + 1) * READERS * J},
+                {&g->R, N * READERS},
                 {&g->dT, N * J * J},
                 {&g->dS, N * J},
                 {&g->dM, N * J},
@@ -67,11 +63,11 @@ static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, stru
                 {&w->dK, N * KW},
                 {&w->dV, N * VW},
                 {&w->values, SCORES},
-                {&w->both, SCORES},
+                {&w->writes, N},
                 {&w->C, J * KW * VW},
                 {&w->Ct, KW * VW},
                 {&w->Et, KW * VW}};
-    int n = pass == PASS_FORWARD ? 16 : (int)(sizeof list / sizeof *list);
+    int n = pass == PASS_FORWARD ? 13 : (int)(sizeof list / sizeof *list);
     for (int i = 0; i < n; i++) {
         *list[i].to = at ? at + used : NULL;
         used += (list[i].n + 15) / 16 * 16;
@@ -84,10 +80,9 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
     return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
 }
 
-/* --- states
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- states ------------------------------------------------------------------------------------------------------- */
 
-/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements each; J = 1 is left to the product that follows. */
+/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements; J = 1 is left to the product that follows. */
 static void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
     for (int64_t e = 0; J > 1 && e < n; e += STATE_LANES) {
         state_vector old[16]; /* J is at most that */
@@ -123,42 +118,45 @@ static void prefetch_gradients(const struct outer_head *h, const struct work *w,
     if (h->v.d) prefetch_rows(k->count, w->dv, h->v.d + k->first * h->v.step, h->v.step, true);
 }
 
-/* to_n = factor_n from_n */
-STATE_INLINE void scale_rows(int64_t width, const real *factors, const real *from, real *to) {
-    for (int64_t n = 0; n < STATE_CHUNK; n++) scale_row(width, factors[n], from + n * width, to + n * width);
+/* What tokens read of state i before the chunk, one after the other; what they write into state a behind it, READERS
+ * apart. */
+static const real *reads_of(const struct work *w, int64_t i) {
+    return w->g.Z + i * READERS;
+}
+
+static const real *writes_into(const struct work *w, int64_t a) {
+    return w->g.gate + STATE_CHUNK + a;
 }
 
 /* C of the next chunk. */
 static void next_states(const struct work *w, const struct chunk *k, real *C) {
-    int64_t n = w->KW * w->VW;
-    if (!k->begins) mix_states(w->J, w->g.all, 1, w->J, n, C);
+    int64_t n = w->KW * w->VW, VW = w->VW;
+    const real *through = w->g.Z + STATE_CHUNK; /* F */
+    if (!k->begins) mix_states(w->J, through, 1, READERS, n, C);
     for (int64_t a = 0; a < w->J; a++) {
-        scale_rows(w->VW, w->g.X + a * STATE_CHUNK, w->V, w->part_values);
-        chunk_product(w->KW, w->VW, STATE_CHUNK, (struct factor){w->K, 1, w->KW}, w->part_values, w->VW,
-                      kept_part(w->J, w->g.all, k->begins), C + a * n, w->VW);
+        const real *x = writes_into(w, a);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(VW, x[t * READERS], w->V + t * VW, w->part_values + t * VW);
+        chunk_product(w->KW, VW, STATE_CHUNK, (struct factor){w->K, 1, w->KW}, w->part_values, VW,
+                      kept_part(w->J, through, k->begins), C + a * n, VW);
     }
 }
 
-/* --- forward
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- forward ------------------------------------------------------------------------------------------------------ */
 
 static void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C) {
-    int64_t KW = w->KW, VW = w->VW;
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     real *O = w->part_values;
-    EACH_J(reader_factors, w->J, &w->g);
     read_rows(&h->q, k, w->dk, KW, w->Q);
-    transpose(STATE_CHUNK, KW, w->Q, KW, w->Qt, STATE_CHUNK);
-    chunk_product(STATE_CHUNK, STATE_CHUNK, w->dk, (struct factor){w->K, KW, 1}, w->Qt, STATE_CHUNK, 0, w->keys,
-                  STATE_CHUNK);
-    EACH_J(gate_matrix, w->J, &w->g, w->scale, w->gate);
+    transpose(N, KW, w->Q, KW, w->Qt, N);
+    chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
+    for (int64_t m = 0; m < N; m++)
 #pragma omp simd
-    for (int i = 0; i < SCORES; i++) w->keys[i] *= w->gate[i];
-    chunk_product(STATE_CHUNK, VW, STATE_CHUNK, (struct factor){w->keys, 1, STATE_CHUNK}, w->V, VW, 0, O, VW);
+        for (int64_t n = 0; n < STATE_CHUNK; n++) w->keys[m * STATE_CHUNK + n] *= w->scale * w->g.gate[m * READERS + n];
+    chunk_product(N, VW, N, (struct factor){w->keys, 1, N}, w->V, VW, 0, O, VW);
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
-        const real *read = w->g.Z + i * STATE_CHUNK;
-        for (int64_t n = 0; n < STATE_CHUNK; n++)
-            scale_row(KW, w->scale * read[n], w->Q + n * KW, w->part_keys + n * KW);
-        chunk_product(STATE_CHUNK, VW, w->dk, (struct factor){w->part_keys, KW, 1}, C + i * KW * VW, VW, 1, O, VW);
+        const real *reads = reads_of(w, i);
+        for (int64_t n = 0; n < N; n++) scale_row(KW, w->scale * reads[n], w->Q + n * KW, w->part_keys + n * KW);
+        chunk_product(N, VW, w->dk, (struct factor){w->part_keys, KW, 1}, C + i * KW * VW, VW, 1, O, VW);
     }
     for (int64_t n = 0; n < k->count; n++) copy_row(w->dv, O + n * VW, h->o + (k->first + n) * h->o_step);
 }
@@ -167,20 +165,18 @@ static void write_outputs(const struct outer_head *h, const struct work *w, cons
 static void forward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read, real *C) {
     if (!read && k->ends) return;
     EACH_J(read_gates, w->J, h, k, &w->g);
-    EACH_J(exit_factors, w->J, &w->g);
+    EACH_J(reader_factors, w->J, &w->g);
     read_rows(&h->k, k, w->dk, w->KW, w->K);
     read_rows(&h->v, k, w->dv, w->VW, w->V);
     if (read) write_outputs(h, w, k, C);
     if (!k->ends) next_states(w, k, C);
 }
 
-/* --- backward
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- backward ----------------------------------------------------------------------------------------------------- */
 
 static void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
     int64_t KW = w->KW, VW = w->VW;
     EACH_J(read_gates, w->J, h, k, &w->g);
-    EACH_J(exit_factors, w->J, &w->g);
     EACH_J(reader_factors, w->J, &w->g);
     read_rows(&h->q, k, w->dk, KW, w->Q);
     read_rows(&h->k, k, w->dk, KW, w->K);
@@ -191,45 +187,59 @@ static void read_chunk(const struct outer_head *h, const struct work *w, const s
     transpose(STATE_CHUNK, VW, w->W, VW, w->Wt, STATE_CHUNK);
 }
 
-/* What the states before the chunk give: dQ, Y_0. */
+/* What the states before the chunk give: dQ, and what tokens read in Y_0. */
 static void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     memset(w->dQ, 0, (size_t)(N * KW) * sizeof *w->dQ);
-    memset(w->g.Y, 0, (size_t)(N * w->J) * sizeof *w->g.Y);
+    memset(w->g.Y, 0, (size_t)(READERS * w->J) * sizeof *w->g.Y);
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
-        const real *read = w->g.Z + i * N;
+        const real *reads = reads_of(w, i);
         transpose(KW, VW, C + i * KW * VW, VW, w->Ct, KW);
         chunk_product(N, KW, VW, (struct factor){w->W, VW, 1}, w->Ct, KW, 0, w->part_keys, KW);
-        row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * N);
-        for (int64_t n = 0; n < N; n++) add_row(KW, read[n], w->part_keys + n * KW, w->dQ + n * KW);
+        row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * READERS);
+        for (int64_t n = 0; n < N; n++) add_row(KW, reads[n], w->part_keys + n * KW, w->dQ + n * KW);
     }
 }
 
-/* What the gradients of the states behind the chunk give: dK, dV, writes. */
+/* What the gradients of the states behind the chunk give: dK, dV, and what goes to the exits in R. */
 static void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     memset(w->dK, 0, (size_t)(N * KW) * sizeof *w->dK);
     memset(w->dV, 0, (size_t)(N * VW) * sizeof *w->dV);
-    memset(w->g.writes, 0, (size_t)(N * w->J) * sizeof *w->g.writes);
+    memset(w->g.R, 0, (size_t)(N * READERS) * sizeof *w->g.R);
     for (int64_t a = 0; !k->ends && a < w->J; a++) {
-        const real *X = w->g.X + a * N, *Ea = E + a * KW * VW;
+        const real *x = writes_into(w, a), *Ea = E + a * KW * VW;
         transpose(KW, VW, Ea, VW, w->Et, KW);
         chunk_product(N, KW, VW, (struct factor){w->V, VW, 1}, w->Et, KW, 0, w->part_keys, KW);
         chunk_product(N, VW, w->dk, (struct factor){w->K, KW, 1}, Ea, VW, 0, w->part_values, VW);
-        row_dots(KW, w->K, KW, w->part_keys, KW, w->g.writes + a * N);
-        for (int64_t n = 0; n < N; n++) {
-            add_row(KW, X[n], w->part_keys + n * KW, w->dK + n * KW);
-            add_row(VW, X[n], w->part_values + n * VW, w->dV + n * VW);
+        row_dots(KW, w->K, KW, w->part_keys, KW, w->writes);
+        for (int64_t m = 0; m < N; m++) {
+            w->g.R[m * READERS + N + a] = w->writes[m];
+            add_row(KW, x[m * READERS], w->part_keys + m * KW, w->dK + m * KW);
+            add_row(VW, x[m * READERS], w->part_values + m * VW, w->dV + m * VW);
         }
     }
 }
 
-/* B_0 */
-static void corner_products(const struct work *w, const struct chunk *k, const real *C, const real *E) {
+/* What the exits read of the states before the chunk, in Y_0. */
+static void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
-    for (int64_t j = 0; j < J; j++)
-        for (int64_t a = 0; a < J; a++)
-            w->g.B[(j * J + a) * STATE_CHUNK] = k->begins || k->ends ? 0 : state_dot(n, E + a * n, C + j * n);
+    for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
+        for (int64_t a = 0; a < J; a++) w->g.Y[j * READERS + STATE_CHUNK + a] = state_dot(n, E + a * n, C + j * n);
+}
+
+/* R of tokens from keys and values; those then become P and U. */
+static void gate_scores(const struct work *w) {
+    for (int64_t m = 0; m < STATE_CHUNK; m++) {
+        real *keys = w->keys + m * STATE_CHUNK, *values = w->values + m * STATE_CHUNK, *R = w->g.R + m * READERS;
+        const real *gate = w->g.gate + m * READERS;
+#pragma omp simd
+        for (int n = 0; n < STATE_CHUNK; n++) {
+            R[n] = keys[n] * values[n];
+            keys[n] *= gate[n];
+            values[n] *= gate[n];
+        }
+    }
 }
 
 static void add_inner_gradients(const struct work *w) {
@@ -241,12 +251,14 @@ static void add_inner_gradients(const struct work *w) {
 
 /* E of the chunk before. */
 static void pass_back(const struct work *w, const struct chunk *k, real *E) {
-    int64_t n = w->KW * w->VW, J = w->J;
-    if (!k->ends) mix_states(J, w->g.all, J, 1, n, E);
+    int64_t n = w->KW * w->VW, J = w->J, KW = w->KW;
+    const real *through = w->g.Z + STATE_CHUNK; /* F */
+    if (!k->ends) mix_states(J, through, READERS, 1, n, E);
     for (int64_t i = 0; i < J; i++) {
-        scale_rows(w->KW, w->g.Z + i * STATE_CHUNK, w->Q, w->part_keys);
-        chunk_product(w->KW, w->VW, STATE_CHUNK, (struct factor){w->part_keys, 1, w->KW}, w->W, w->VW,
-                      kept_part(J, w->g.all, k->ends), E + i * n, w->VW);
+        const real *reads = reads_of(w, i);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(KW, reads[t], w->Q + t * KW, w->part_keys + t * KW);
+        chunk_product(KW, w->VW, STATE_CHUNK, (struct factor){w->part_keys, 1, KW}, w->W, w->VW,
+                      kept_part(J, through, k->ends), E + i * n, w->VW);
     }
 }
 
@@ -265,22 +277,15 @@ static void put_rows(const struct outer_rows *rows, const struct chunk *k, bool 
 static void backward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
                            real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
-    const struct gates *g = &w->g;
     read_chunk(h, w, k);
     entry_gradients(w, k, C);
     exit_gradients(w, k, E);
-    corner_products(w, k, C, E);
+    through_gradients(w, k, C, E);
     chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
     chunk_product(N, N, w->dv, (struct factor){w->V, VW, 1}, w->Wt, N, 0, w->values, N);
-    EACH_J(gate_matrix, w->J, &w->g, 1, w->gate);
-#pragma omp simd
-    for (int i = 0; i < SCORES; i++) {
-        w->both[i] = w->keys[i] * w->values[i];
-        w->keys[i] *= w->gate[i];
-        w->values[i] *= w->gate[i];
-    }
-    EACH_J(gate_gradients, w->J, g, w->both);
-    write_gates(h, k, w->J, g, w->both);
+    gate_scores(w);
+    EACH_J(gate_gradients, w->J, &w->g);
+    write_gates(h, k, w->J, &w->g);
     add_inner_gradients(w);
     put_rows(&h->q, k, add, w->dk, w->dQ, KW);
     put_rows(&h->k, k, add, w->dk, w->dK, KW);
@@ -288,8 +293,7 @@ static void backward_chunk(const struct outer_head *h, const struct work *w, con
     if (!k->begins) pass_back(w, k, E);
 }
 
-/* --- bundles of heads through time
- * ------------------------------------------------------------------------------------- */
+/* --- bundles of heads through time -------------------------------------------------------------------------------- */
 
 /* Heads first .. first + n of all heads of all sequences. */
 struct bundle {

@@ -1,13 +1,14 @@
 /* matrix_state_outer.h - outer-product states on the CPU, a chunk of tokens at a time: what the chunkwise kernels of
  * scan_outer and scan_plstm are instances of. A head keeps J states C[i], dk x dv, coupled by a J x J transition:
- *   o_t = scale (sum_i M_t[i] C_{t-1}[i]^T q_t + D_t (q_t . k_t) v_t);   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
+ *   o_t = scale (sum_i M_t[i] C_{t-1}[i]^T q_t + D_t (q_t . k_t) v_t)
+ *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
  * scan_plstm is the whole of it, scan_outer the case J = 1, where several heads may share q and k. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_OUTER_H
 #define LRNN_KERNELS_MATRIX_STATE_OUTER_H
 
 #include "core/op.h"
 
-/* Row t of one head: at + t * step; its gradient, if wanted (d not NULL): d + t * step, added to what is there or not. */
+/* Row t of one head: at + t * step. Its gradient, if wanted (d not NULL): d + t * step, added to what is there or not. */
 struct outer_rows {
     const real *at;
     real *d;
@@ -20,12 +21,10 @@ struct outer_rows {
  * transition, direct = source. */
 struct outer_head {
     struct outer_rows q, k, v, transition, source, mark, direct;
-    real *o;         /* rows as v, o_step apart; in backward d_o instead */
-    const real *d_o; /* its gradient */
+    real *o;         /* forward: rows as v, o_step apart */
+    const real *d_o; /* backward: its gradient */
     int64_t o_step;
-    real *
-        kept; /* the J states before each chunk, dk x dv, kept_step apart: written in forward, read in backward. NULL: they are
-                   computed again */
+    real *kept; /* the J states before each chunk, dk x dv, kept_step apart, from forward; NULL: computed again */
     int64_t kept_step;
 };
 
