@@ -147,6 +147,10 @@ STATE_INLINE void scale_row(int64_t n, real factor, const real *from, real *to) 
     for (int64_t i = 0; i < n; i += STATE_LANES) store_vector(to + i, factor * load_vector(from + i));
 }
 
+STATE_INLINE void clear_row(int64_t n, real *to) {
+    for (int64_t i = 0; i < n; i += STATE_LANES) store_vector(to + i, (state_vector){0});
+}
+
 /* to += factor from */
 STATE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i += STATE_LANES)

@@ -9,6 +9,7 @@
 
 #define STATE_VECTOR 16 /* rows of the state are multiples of this many columns */
 #define STATE_PARTS  16 /* most parts the heads of a batch are cut into; each has its own scratch */
+#define STATE_BUNDLE 16 /* most heads that go through time side by side */
 #define STATE_INLINE static inline __attribute__((always_inline))
 
 /* name(width, ...) calls step(width, ...) with the usual widths as constants: the loops over columns unroll and the
@@ -39,6 +40,13 @@ LRNN_INLINE int64_t state_parts(int64_t tasks) {
     return tasks < STATE_PARTS ? tasks : STATE_PARTS;
 }
 
+/* How many heads go through time side by side, a chunk of each after the other, with states of `reals` each: a token's rows of
+ * neighbouring heads lie side by side in memory, while those of one head are far apart. The states stay in L1. */
+LRNN_INLINE int64_t heads_side_by_side(int64_t reals) {
+    int64_t n = 32768 / (reals * (int64_t)sizeof(real));
+    return n < 1 ? 1 : n < STATE_BUNDLE ? n : STATE_BUNDLE;
+}
+
 /* Bytes of scratch for all parts: `states` padded states, `rows` padded rows of dv, `keys` padded rows of dk each. */
 LRNN_INLINE size_t state_scratch_bytes(const struct state_shape *s, int64_t states, int64_t rows, int64_t keys,
                                        int64_t tasks) {
@@ -66,17 +74,6 @@ LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld
         for (int64_t i = n; i < width; i++) to[t * width + i] = 0;
     }
     if (count < STATE_CHUNK) memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
-}
-
-/* Asks for `count` rows of n, ld apart, to be read or written soon. One head's rows are a line or a few of their own,
- * far from one another, which the hardware does not foresee. */
-STATE_INLINE void prefetch_rows(int64_t count, int64_t n, const real *at, int64_t ld, bool write) {
-    for (int64_t t = 0; t < count; t++)
-        for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof(real))
-            if (write)
-                __builtin_prefetch(at + t * ld + i, 1);
-            else
-                __builtin_prefetch(at + t * ld + i, 0);
 }
 
 /* A state with padded rows to one without, and back. */

@@ -73,8 +73,8 @@ STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const r
 /* Z and gate. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
 STATE_INLINE void reader_factors(int64_t J, const struct gates *g) {
     int64_t rows = J * READERS;
-    memset(g->Z, 0, (size_t)((STATE_CHUNK + 1) * rows) * sizeof *g->Z);
-    memset(g->gate, 0, STATE_CHUNK * READERS * sizeof *g->gate);
+    clear_row((STATE_CHUNK + 1) * rows, g->Z);
+    clear_row(STATE_CHUNK * READERS, g->gate);
     for (int64_t i = 0; i < J; i++) g->Z[STATE_CHUNK * rows + i * READERS + STATE_CHUNK + i] = 1;
     for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
         for (int64_t j = 0; j < J; j++) g->Z[t * rows + j * READERS + t] = g->M[j * STATE_CHUNK + t];

@@ -12,9 +12,7 @@
 
 #include "kernels/matrix_state_gates.h"
 
-#define BUNDLE       16    /* most heads that go through time side by side: their rows lie side by side in memory */
-#define BUNDLE_BYTES 32768 /* of their states, which stay in L1 */
-#define KEEP_ALL     64    /* chunks whose states backward holds at once when it computes them again, or their root */
+#define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
 
 /* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
 struct work {
@@ -104,20 +102,6 @@ static void read_rows(const struct outer_rows *rows, const struct chunk *k, int6
     pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
 }
 
-/* Asks for what the next chunk reads, and for the rows of gradients that this one is going to write. */
-static void prefetch_inputs(const struct outer_head *h, const struct work *w, const struct chunk *k) {
-    prefetch_rows(k->count, w->dk, h->q.at + k->first * h->q.step, h->q.step, false);
-    prefetch_rows(k->count, w->dk, h->k.at + k->first * h->k.step, h->k.step, false);
-    prefetch_rows(k->count, w->dv, h->v.at + k->first * h->v.step, h->v.step, false);
-    if (h->d_o) prefetch_rows(k->count, w->dv, h->d_o + k->first * h->o_step, h->o_step, false);
-}
-
-static void prefetch_gradients(const struct outer_head *h, const struct work *w, const struct chunk *k) {
-    if (h->q.d) prefetch_rows(k->count, w->dk, h->q.d + k->first * h->q.step, h->q.step, true);
-    if (h->k.d) prefetch_rows(k->count, w->dk, h->k.d + k->first * h->k.step, h->k.step, true);
-    if (h->v.d) prefetch_rows(k->count, w->dv, h->v.d + k->first * h->v.step, h->v.step, true);
-}
-
 /* What tokens read of state i before the chunk, one after the other; what they write into state a behind it, READERS
  * apart. */
 static const real *reads_of(const struct work *w, int64_t i) {
@@ -187,26 +171,36 @@ static void read_chunk(const struct outer_head *h, const struct work *w, const s
     transpose(STATE_CHUNK, VW, w->W, VW, w->Wt, STATE_CHUNK);
 }
 
+/* Term i of a sum over states: to = or += factor from. */
+STATE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, real *to) {
+    if (i == 0)
+        scale_row(n, factor, from, to);
+    else
+        add_row(n, factor, from, to);
+}
+
 /* What the states before the chunk give: dQ, and what tokens read in Y_0. */
 static void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
-    memset(w->dQ, 0, (size_t)(N * KW) * sizeof *w->dQ);
-    memset(w->g.Y, 0, (size_t)(READERS * w->J) * sizeof *w->g.Y);
+    if (k->begins) clear_row(N * KW, w->dQ);
+    clear_row(READERS * w->J, w->g.Y);
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
         const real *reads = reads_of(w, i);
         transpose(KW, VW, C + i * KW * VW, VW, w->Ct, KW);
         chunk_product(N, KW, VW, (struct factor){w->W, VW, 1}, w->Ct, KW, 0, w->part_keys, KW);
         row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * READERS);
-        for (int64_t n = 0; n < N; n++) add_row(KW, reads[n], w->part_keys + n * KW, w->dQ + n * KW);
+        for (int64_t n = 0; n < N; n++) add_term(i, KW, reads[n], w->part_keys + n * KW, w->dQ + n * KW);
     }
 }
 
 /* What the gradients of the states behind the chunk give: dK, dV, and what goes to the exits in R. */
 static void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
-    memset(w->dK, 0, (size_t)(N * KW) * sizeof *w->dK);
-    memset(w->dV, 0, (size_t)(N * VW) * sizeof *w->dV);
-    memset(w->g.R, 0, (size_t)(N * READERS) * sizeof *w->g.R);
+    if (k->ends) {
+        clear_row(N * KW, w->dK);
+        clear_row(N * VW, w->dV);
+    }
+    clear_row(N * READERS, w->g.R);
     for (int64_t a = 0; !k->ends && a < w->J; a++) {
         const real *x = writes_into(w, a), *Ea = E + a * KW * VW;
         transpose(KW, VW, Ea, VW, w->Et, KW);
@@ -215,8 +209,8 @@ static void exit_gradients(const struct work *w, const struct chunk *k, const re
         row_dots(KW, w->K, KW, w->part_keys, KW, w->writes);
         for (int64_t m = 0; m < N; m++) {
             w->g.R[m * READERS + N + a] = w->writes[m];
-            add_row(KW, x[m * READERS], w->part_keys + m * KW, w->dK + m * KW);
-            add_row(VW, x[m * READERS], w->part_values + m * VW, w->dV + m * VW);
+            add_term(a, KW, x[m * READERS], w->part_keys + m * KW, w->dK + m * KW);
+            add_term(a, VW, x[m * READERS], w->part_values + m * VW, w->dV + m * VW);
         }
     }
 }
@@ -299,7 +293,7 @@ static void backward_chunk(const struct outer_head *h, const struct work *w, con
 struct bundle {
     const struct outer_sizes *s;
     int64_t first, n, state; /* state: reals of a head's states */
-    struct outer_head heads[BUNDLE];
+    struct outer_head heads[STATE_BUNDLE];
 };
 
 static int64_t state_reals(const struct outer_sizes *s) {
@@ -307,8 +301,7 @@ static int64_t state_reals(const struct outer_sizes *s) {
 }
 
 static int64_t bundle_heads(const struct outer_sizes *s) {
-    int64_t n = BUNDLE_BYTES / (state_reals(s) * (int64_t)sizeof(real));
-    return n < 1 ? 1 : n > BUNDLE ? BUNDLE : n;
+    return heads_side_by_side(state_reals(s));
 }
 
 static void pack_states(const struct work *w, const real *C, real *kept) {
@@ -329,14 +322,9 @@ static const real *padded_states(const struct work *w, const real *kept) {
 static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
                            real *C) {
     for (int64_t i = begin; i < end; i++) {
-        struct chunk k = chunk_at(b->s, i), next = chunk_at(b->s, i + 1);
+        struct chunk k = chunk_at(b->s, i);
         for (int64_t h = 0; h < b->n; h++) {
             const struct outer_head *head = &b->heads[h];
-            if (h + 1 < b->n)
-                prefetch_inputs(head + 1, w, &k);
-            else
-                prefetch_inputs(b->heads, w, &next);
-            if (read) prefetch_rows(k.count, w->dv, head->o + k.first * head->o_step, head->o_step, true);
             if (head->kept) pack_states(w, C + h * b->state, head->kept + (i - begin) * head->kept_step);
             forward_chunk(head, w, &k, read, C + h * b->state);
         }
@@ -346,15 +334,10 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
 /* E from behind chunk `end` to behind chunk `begin`. */
 static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, real *E) {
     for (int64_t i = end - 1; i >= begin; i--) {
-        struct chunk k = chunk_at(b->s, i), next = chunk_at(b->s, i - (i > 0));
+        struct chunk k = chunk_at(b->s, i);
         for (int64_t h = 0; h < b->n; h++) {
             const struct outer_head *head = &b->heads[h];
             bool add = (b->first + h) % b->s->share > 0;
-            if (h + 1 < b->n)
-                prefetch_inputs(head + 1, w, &k);
-            else
-                prefetch_inputs(b->heads, w, &next);
-            prefetch_gradients(head, w, &k);
             const real *C = padded_states(w, head->kept + (i - begin) * head->kept_step);
             backward_chunk(head, w, &k, C, E + h * b->state, add);
         }

@@ -72,9 +72,9 @@ static int64_t place(const struct head *d, enum pass pass, real *at, struct matr
                 {&m->E, STATE_CHUNK * VW},
                 {&m->O, STATE_CHUNK * VW},
                 {&m->U, STATE_CHUNK * VW},
-                {&m->S, KW * VW},
+                {&m->S, heads_side_by_side(KW * VW) * KW * VW},
                 {&m->pairs, SCORES},
-                {&m->G, KW * VW},
+                {&m->G, heads_side_by_side(KW * VW) * KW * VW},
                 {&m->St, KW * VW},
                 {&m->Gt, KW * VW},
                 {&m->PW, TWO * VW},
@@ -215,41 +215,23 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
-/* Asks for what chunk `next` reads. */
-static void prefetch_inputs(const struct head *d, const struct chunk *next, bool backward) {
-    int64_t steps = d->s.steps, H = d->s.heads, dk = d->s.dk, dv = d->s.dv, rows = next->count * steps;
-    prefetch_rows(next->count, dk, value_row(d->c, DELTA_Q, next->token, d->h, dk), H * dk, false);
-    prefetch_rows(rows, dk, value_row(d->c, DELTA_K, next->token, d->h, dk), H * dk, false);
-    prefetch_rows(rows, dv, value_row(d->c, DELTA_V, next->token, d->h, dv), H * dv, false);
-    prefetch_rows(rows, 1, value_row(d->c, DELTA_BETA, next->token, d->h, 1), H, false);
-    if (d->c->in[DELTA_DECAY])
-        prefetch_rows(next->count, 1, value_row(d->c, DELTA_DECAY, next->token, d->h, 1), H, false);
-    if (backward) prefetch_rows(next->count, dv, call_dout(d->c, 0) + (next->token * H + d->h) * dv, H * dv, false);
-}
-
-/* And for the gradients that this chunk writes. */
-static void prefetch_gradients(const struct head *d, const struct chunk *k) {
-    for (int i = DELTA_Q; i <= DELTA_V; i++) {
-        int64_t n = i == DELTA_V ? d->s.dv : d->s.dk, rows = i == DELTA_Q ? k->count : k->count * d->s.steps;
-        if (d->c->din[i]) prefetch_rows(rows, n, gradient_row(d->c, i, k->token, d->h, n), d->s.heads * n, true);
-    }
-}
-
-static void forward_head(const struct head *d, const struct matrices *m) {
+/* Heads d[0] to d[n-1] side by side through time, their states one after the other in m->S. */
+static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
     const struct state_shape *s = &d->s;
-    memset(m->S, 0, (size_t)(d->KW * d->VW) * sizeof *m->S);
-    for (int64_t first = 0; first < s->T; first += d->tokens) {
-        struct chunk k = chunk_at(d, first), next = chunk_at(d, first + (k.last ? 0 : d->tokens));
-        prefetch_inputs(d, &next, false);
-        prefetch_rows(k.count, s->dv, tensor_real(d->c->out[0]) + (k.token * s->heads + d->h) * s->dv, s->heads * s->dv,
-                      true);
-        if (first % STATE_CHUNK == 0)
-            pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d->b, first / STATE_CHUNK, d->h));
-        read_factors(d, &k, m->x);
-        solve_errors(d, &k, m);
-        write_outputs(d, &k, m);
-        if (!k.last) next_state(d, &k, m, m->S);
-    }
+    int64_t state = d->KW * d->VW;
+    real *states = m->S;
+    memset(states, 0, (size_t)(n * state) * sizeof *states);
+    for (int64_t first = 0; first < s->T; first += d->tokens)
+        for (int64_t h = 0; h < n; h++) {
+            struct chunk k = chunk_at(d + h, first);
+            m->S = states + h * state;
+            if (first % STATE_CHUNK == 0)
+                pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
+            read_factors(d + h, &k, m->x);
+            solve_errors(d + h, &k, m);
+            write_outputs(d + h, &k, m);
+            if (!k.last) next_state(d + h, &k, m, m->S);
+        }
 }
 
 /* --- a chunk backwards ----------------------------------------------------------------------------------------------- */
@@ -407,32 +389,37 @@ static void backward_chunk(const struct head *d, const struct chunk *k, const st
     chunk_product(KW, VW, TWO, (struct factor){m->KQ, 1, KW}, m->PW, VW, k->last ? 0 : x->a[STATE_CHUNK - 1], m->G, VW);
 }
 
-/* Between two kept states the chunks go forward once more, for the states before them. */
-static void backward_head(const struct head *d, struct matrices *m) {
+/* The tokens from kept state `kept` to the next; the chunks go forward once more, for the states before them. */
+static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     const struct state_shape *s = &d->s;
-    int64_t n = d->KW * d->VW;
+    int64_t n = d->KW * d->VW, begin = kept * STATE_CHUNK,
+            end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
     real *states = m->states;
-    for (int64_t kept = s->chunks - 1; kept >= 0; kept--) {
-        int64_t begin = kept * STATE_CHUNK, end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
-        memset(states, 0, (size_t)n * sizeof *states);
-        unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states);
-        for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
-            struct chunk k = chunk_at(d, first);
-            m->S = states + (first - begin) / d->tokens * n;
-            memcpy(m->S + n, m->S, (size_t)n * sizeof *m->S);
-            read_factors(d, &k, m->x);
-            solve_errors(d, &k, m);
-            next_state(d, &k, m, m->S + n);
-        }
-        for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
-            int64_t first = begin + i * d->tokens;
-            struct chunk k = chunk_at(d, first), next = chunk_at(d, first - (first ? d->tokens : 0));
-            prefetch_inputs(d, &next, true);
-            prefetch_gradients(d, &k);
-            m->S = states + i * n;
-            backward_chunk(d, &k, m);
-        }
+    if (d->KW > s->dk || d->VW > s->dv) memset(states, 0, (size_t)n * sizeof *states);
+    unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states);
+    for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
+        struct chunk k = chunk_at(d, first);
+        m->S = states + (first - begin) / d->tokens * n;
+        memcpy(m->S + n, m->S, (size_t)n * sizeof *m->S);
+        read_factors(d, &k, m->x);
+        solve_errors(d, &k, m);
+        next_state(d, &k, m, m->S + n);
     }
+    for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
+        struct chunk k = chunk_at(d, begin + i * d->tokens);
+        m->S = states + i * n;
+        backward_chunk(d, &k, m);
+    }
+}
+
+/* As forward_heads, G in the place of S. */
+static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
+    real *gradients = m->G;
+    for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
+        for (int64_t h = 0; h < n; h++) {
+            m->G = gradients + h * d->KW * d->VW;
+            backward_between(d + h, kept, m);
+        }
 }
 
 /* --- both ------------------------------------------------------------------------------------------------------------ */
@@ -465,23 +452,30 @@ static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
     return (size_t)(state_parts(s.B * s.heads) * place(&d, pass, NULL, &m)) * sizeof(real);
 }
 
+/* As many heads from `first` on as go side by side, before `end`. */
+static void run_heads(const struct call *c, const struct state_shape *s, enum pass pass, int64_t first, int64_t end,
+                      real *scratch) {
+    struct head d[STATE_BUNDLE];
+    struct matrices m = {0};
+    int64_t most = heads_side_by_side(padded(s->dk) * padded(s->dv)), n = end - first < most ? end - first : most;
+    for (int64_t h = 0; h < n; h++) d[h] = head_at(c, s, first + h);
+    place(d, pass, scratch, &m);
+    if (pass == PASS_FORWARD)
+        forward_heads(d, n, &m);
+    else
+        backward_heads(d, n, &m);
+}
+
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
+    int64_t most = heads_side_by_side(padded(s.dk) * padded(s.dv));
     int64_t tasks = s.B * s.heads, parts = state_parts(tasks);
     int64_t floats = (int64_t)(scan_delta_chunk_workspace(c, pass) / sizeof(real)) / parts;
     real *scratch = c->scratch[pass];
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(tasks, parts, p);
-        for (int64_t i = part.begin; i < part.end; i++) {
-            struct head d = head_at(c, &s, i);
-            struct matrices m = {0};
-            place(&d, pass, scratch + p * floats, &m);
-            if (pass == PASS_FORWARD)
-                forward_head(&d, &m);
-            else
-                backward_head(&d, &m);
-        }
+        for (int64_t i = part.begin; i < part.end; i += most) run_heads(c, &s, pass, i, part.end, scratch + p * floats);
     }
 }
 
