@@ -35,9 +35,11 @@ static struct outer_sizes sizes_of(const struct call *c) {
         .B = z.B, .T = z.T, .heads = z.H, .share = 1, .J = a->J, .dk = z.dk, .dv = z.dv, .scale = (real)a->scale};
 }
 
+/* Measured, forward + backward (`lrnn perf crossover`): both pad keys and values to whole vectors, and a chunk costs the same
+ * however many of its rows are missing. */
 static bool scan_plstm_chunk_preferred(const struct call *c) {
     struct outer_sizes s = sizes_of(c);
-    return s.T >= 4 && s.J * s.dk >= 8;
+    return s.T >= 8 || (s.T >= 4 && (s.J > 1 || s.dk > 16));
 }
 
 static size_t scan_plstm_chunk_workspace(const struct call *c, enum pass pass) {
