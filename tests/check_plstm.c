@@ -185,6 +185,29 @@ START_TEST(long_sequences_give_the_same_gradients) {
 }
 END_TEST
 
+/* Chunks are for sequences that fill them; who is named computes whatever the size. */
+START_TEST(length_chooses_the_kernel) {
+    static const struct {
+        int64_t T, J, dk;
+        const char *named, *taken;
+    } cases[] = {{3, 1, 64, "", "scan_plstm_cpu"},
+                 {5, 1, 16, "", "scan_plstm_cpu"},
+                 {5, 1, 32, "", "scan_plstm_chunk"},
+                 {5, 2, 2, "", "scan_plstm_chunk"},
+                 {50, 5, 3, "", "scan_plstm_chunk"},
+                 {1, 1, 2, "scan_plstm_chunk", "scan_plstm_chunk"},
+                 {50, 5, 3, "scan_plstm_cpu", "scan_plstm_cpu"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct graph g;
+        open_graph(&g, NULL, false, false, cases[i].named);
+        graph_keep(&g, record_sequence(&g, cases[i].T, 1, cases[i].dk, 3, cases[i].J));
+        plan_graph(&g);
+        ck_assert_str_eq(g.calls[0].kernel->name, cases[i].taken);
+        graph_free(&g);
+    }
+}
+END_TEST
+
 /* One state a head is scan_outer with all four gates: the same chunks, the same bits. */
 START_TEST(one_state_is_the_outer_product_state) {
     struct graph g, outer;
@@ -489,6 +512,7 @@ Suite *check_plstm(void) {
     tcase_add_test(tests, sequence_tracks_parity_exactly);
     tcase_add_test(tests, track_with_a_diagonal_transition_equals_independent_states);
     tcase_add_test(tests, long_sequences_give_the_same_gradients);
+    tcase_add_test(tests, length_chooses_the_kernel);
     tcase_add_test(tests, one_state_is_the_outer_product_state);
     tcase_add_test(tests, exponentials_are_orthogonal);
     tcase_add_test(tests, impulse_of_constant_p_mode_is_binomial);
