@@ -442,7 +442,7 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
  * empty, and backward computes the states of a chunk's parts again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
-    return s.T >= 4 && s.dk >= 12 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
+    return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
 }
 
 static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {

@@ -45,7 +45,7 @@ static struct outer_sizes sizes_of(const struct call *c) {
  * much for 4 keys as for 16, while time in scan_outer_cpu is that of its dk rows a token. */
 static bool scan_outer_chunk_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
-    return s.T >= 4 && s.dk >= 8 && s.T * s.dk >= 64;
+    return s.T >= 4 && s.dk >= 4 && s.T * s.dk >= 64;
 }
 
 static size_t scan_outer_chunk_workspace(const struct call *c, enum pass pass) {
