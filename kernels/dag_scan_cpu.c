@@ -1,6 +1,8 @@
-/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph. One tile of the states (dag_lanes.h) after the other goes
- * over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those of k and its lanes
- * the columns of v, so that y is summed in registers; backward the other way round, for dq and dk. */
+/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph. One tile of the states (dag_lanes.h) after the
+ * other goes over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those
+ * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
+ * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
+ * behind it, give. */
 #include "kernels/dag_lanes.h"
 
 struct sizes {
@@ -32,12 +34,14 @@ struct head {
     real *S, *M, *T;        /* [edges], [edges], [pairs] */
     real *dS, *dM, *dT;     /* as many times LANES: spread over the lanes */
     real *C, *E;            /* [edges] tiles */
+    int32_t *first,
+        *next; /* backward: first pair that leaves an edge, [edges]; the one after a pair, [pairs]; -1: none */
 };
 
 static int64_t head_reals(struct sizes z, const struct dag *d, enum pass pass) {
     int64_t gates = 2 * d->edges + d->pairs;
     if (pass == PASS_FORWARD) return z.N * (2 * z.pk + 2 * z.pv) + gates + d->edges * TILE;
-    return z.N * (4 * z.pk + 3 * z.pv) + gates + gates * LANES + 2 * d->edges * TILE;
+    return z.N * (4 * z.pk + 3 * z.pv) + gates + gates * LANES + 2 * d->edges * TILE + d->edges + d->pairs;
 }
 
 static struct head head_of(struct sizes z, const struct dag *d, enum pass pass, real *s) {
@@ -55,6 +59,8 @@ static struct head head_of(struct sizes z, const struct dag *d, enum pass pass, 
     g.dq = g.dT + d->pairs * LANES;
     g.dk = g.dq + z.N * z.pk;
     g.dv = g.dk + z.N * z.pk;
+    g.first = (int32_t *)(g.dv + z.N * z.pv);
+    g.next = g.first + d->edges;
     return g;
 }
 
@@ -77,21 +83,26 @@ static struct head load_head(const struct call *c, struct sizes z, enum pass pas
     return g;
 }
 
-/* The edge's state, row j: T C of its predecessors, pairs `first` to `end`, and its source x_j c. */
-STATE_INLINE lanes state_row(const struct head *g, int64_t first, int64_t end, int64_t j, real x, lanes c) {
-    lanes sum = x * c;
-    for (int64_t p = first; p < end; p++)
-        sum = lanes_fma(all_lanes(g->T[p]), lanes_at(g->C + g->d->from[p] * TILE + j * LANES), sum);
-    return sum;
-}
-
 /* The pairs of edge e end before the returned one. */
 static int64_t pairs_end(const struct dag *d, int64_t e, int64_t p) {
     while (p < d->pairs && d->to[p] == e) p++;
     return p;
 }
 
-/* --- forward -------------------------------------------------------------------------------------------------------------- */
+/* The state of edge e, rows of x and lanes of c: its source, and T C of the edges before it, pairs `first` to `end`. */
+STATE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, const real *x, lanes c, lanes *state) {
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++) state[j] = x[j] * c;
+    for (int64_t p = first; p < end; p++) {
+        const real *from = g->C + g->d->from[p] * TILE;
+        lanes T = all_lanes(g->T[p]);
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++) state[j] = lanes_fma(T, lanes_at(from + j * LANES), state[j]);
+    }
+}
+
+/* --- forward
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void forward_tile(const struct head *g) {
     const struct dag *d = g->d;
@@ -99,11 +110,12 @@ static void forward_tile(const struct head *g) {
         int64_t end = pairs_end(d, e, p);
         const real *q = g->q + d->head[e] * g->z.pk + g->i, *k = g->k + d->tail[e] * g->z.pk + g->i;
         real *y = g->y + d->head[e] * g->z.pv + g->e;
-        lanes source = g->S[e] * lanes_at(g->v + d->tail[e] * g->z.pv + g->e), read = {0};
-        for (int64_t j = 0; j < LANES; j++) {
-            lanes state = state_row(g, p, end, j, k[j], source);
-            lanes_to(g->C + e * TILE + j * LANES, state);
-            read = lanes_fma(all_lanes(q[j]), state, read);
+        lanes source = g->S[e] * lanes_at(g->v + d->tail[e] * g->z.pv + g->e), read = {0}, state[LANES];
+        edge_state(g, p, end, k, source, state);
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++) {
+            lanes_to(g->C + e * TILE + j * LANES, state[j]);
+            read = lanes_fma(all_lanes(q[j]), state[j], read);
         }
         lanes_to(y, lanes_fma(all_lanes(g->M[e]), read, lanes_at(y)));
         p = end;
@@ -123,63 +135,75 @@ static void forward_head(const struct call *c, struct sizes z, int64_t b, int64_
     }
 }
 
-/* --- backward: rows of v and w, lanes of q and k ------------------------------------------------------------------------- */
+/* --- backward: rows of v and w, lanes of q and k
+ * ------------------------------------------------------------------------- */
 
 static void states_tile(const struct head *g) {
     const struct dag *d = g->d;
     for (int64_t e = 0, p = 0; e < d->edges; e++) {
         int64_t end = pairs_end(d, e, p);
         const real *v = g->v + d->tail[e] * g->z.pv + g->e;
-        lanes source = g->S[e] * lanes_at(g->k + d->tail[e] * g->z.pk + g->i);
-        for (int64_t j = 0; j < LANES; j++)
-            lanes_to(g->C + e * TILE + j * LANES, state_row(g, p, end, j, v[j], source));
+        lanes source = g->S[e] * lanes_at(g->k + d->tail[e] * g->z.pk + g->i), state[LANES];
+        edge_state(g, p, end, v, source, state);
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++) lanes_to(g->C + e * TILE + j * LANES, state[j]);
         p = end;
     }
 }
 
-/* Adds edge e's mark to E, then its gates' gradients and its share of dq, dk, dv. */
+/* E of edge e: its mark, and T E of the edges behind it, whose gradients of T come on the way. */
+STATE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, lanes mark, lanes *E) {
+    const real *C = g->C + e * TILE;
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++) E[j] = w[j] * mark;
+    for (int64_t p = g->first[e]; p >= 0; p = g->next[p]) {
+        const real *behind = g->E + g->d->to[p] * TILE;
+        lanes T = all_lanes(g->T[p]), even = {0}, odd = {0};
+#pragma GCC unroll 8
+        for (int j = 0; j < LANES; j += 2) {
+            lanes first = lanes_at(behind + j * LANES), second = lanes_at(behind + (j + 1) * LANES);
+            E[j] = lanes_fma(T, first, E[j]);
+            E[j + 1] = lanes_fma(T, second, E[j + 1]);
+            even = lanes_fma(lanes_at(C + j * LANES), first, even);
+            odd = lanes_fma(lanes_at(C + (j + 1) * LANES), second, odd);
+        }
+        add_lanes(g->dT + p * LANES, even + odd);
+    }
+}
+
+/* E of edge e, then its gates' gradients and its share of dq, dk, dv. */
 static void backward_edge(const struct head *g, int64_t e) {
     int64_t tail = g->d->tail[e], head = g->d->head[e];
     const real *v = g->v + tail * g->z.pv + g->e, *w = g->w + head * g->z.pv + g->e, *C = g->C + e * TILE;
-    real *E = g->E + e * TILE;
     lanes k = lanes_at(g->k + tail * g->z.pk + g->i), q = lanes_at(g->q + head * g->z.pk + g->i);
-    lanes source = g->S[e] * k, mark = g->M[e] * q, Ev = {0}, Cw = {0}, part[LANES];
+    lanes source = g->S[e] * k, Ev = {0}, Cw = {0}, E[LANES];
+    edge_gradient(g, e, w, g->M[e] * q, E);
+#pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) {
-        lanes vj = all_lanes(v[j]), wj = all_lanes(w[j]), now = lanes_fma(mark, wj, lanes_at(E + j * LANES));
-        lanes_to(E + j * LANES, now);
-        Ev = lanes_fma(now, vj, Ev);
-        Cw = lanes_fma(lanes_at(C + j * LANES), wj, Cw);
-        part[j] = source * now;
+        lanes_to(g->E + e * TILE + j * LANES, E[j]);
+        Ev = lanes_fma(E[j], all_lanes(v[j]), Ev);
+        Cw = lanes_fma(lanes_at(C + j * LANES), all_lanes(w[j]), Cw);
+        E[j] = source * E[j];
     }
-    add_lanes(g->dv + tail * g->z.pv + g->e, sums_of_rows(part));
+    add_lanes(g->dv + tail * g->z.pv + g->e, sums_of_rows(E));
     add_lanes(g->dk + tail * g->z.pk + g->i, g->S[e] * Ev);
     add_lanes(g->dq + head * g->z.pk + g->i, g->M[e] * Cw);
     add_lanes(g->dS + e * LANES, k * Ev);
     add_lanes(g->dM + e * LANES, q * Cw);
 }
 
-/* E of the edge that pair p leads to, back to the one that it comes from. */
-static void backward_pair(const struct head *g, int64_t p) {
-    const real *E = g->E + g->d->to[p] * TILE, *C = g->C + g->d->from[p] * TILE;
-    real *to = g->E + g->d->from[p] * TILE;
-    lanes T = all_lanes(g->T[p]), even = {0}, odd = {0};
-    for (int j = 0; j < TILE; j += 2 * LANES) {
-        lanes first = lanes_at(E + j), second = lanes_at(E + j + LANES);
-        lanes_to(to + j, lanes_fma(T, first, lanes_at(to + j)));
-        lanes_to(to + j + LANES, lanes_fma(T, second, lanes_at(to + j + LANES)));
-        even = lanes_fma(first, lanes_at(C + j), even);
-        odd = lanes_fma(second, lanes_at(C + j + LANES), odd);
-    }
-    add_lanes(g->dT + p * LANES, even + odd);
+static void backward_tile(const struct head *g) {
+    states_tile(g);
+    for (int64_t e = g->d->edges - 1; e >= 0; e--) backward_edge(g, e);
 }
 
-static void backward_tile(const struct head *g) {
-    const struct dag *d = g->d;
-    states_tile(g);
-    memset(g->E, 0, (size_t)(d->edges * TILE) * sizeof(real));
-    for (int64_t e = d->edges - 1, p = d->pairs - 1; e >= 0; e--) {
-        backward_edge(g, e);
-        for (; p >= 0 && d->to[p] == e; p--) backward_pair(g, p);
+/* Lists of the pairs that leave each edge, in order. */
+static void list_pairs(const struct head *g) {
+    for (int64_t e = 0; e < g->d->edges; e++) g->first[e] = -1;
+    for (int64_t p = g->d->pairs - 1; p >= 0; p--) {
+        int32_t *first = g->first + g->d->from[p];
+        g->next[p] = *first;
+        *first = (int32_t)p;
     }
 }
 
@@ -203,6 +227,7 @@ static void backward_head(const struct call *c, struct sizes z, int64_t b, int64
     struct head g = load_head(c, z, PASS_BACKWARD, b, h, scratch);
     int64_t gates = 2 * d->edges + d->pairs, sums = gates * LANES + z.N * (2 * z.pk + z.pv);
     memset(g.dS, 0, (size_t)sums * sizeof(real)); /* dS, dM, dT, dq, dk, dv */
+    list_pairs(&g);
     for (g.e = 0; g.e < z.pv; g.e += LANES)
         for (g.i = 0; g.i < z.pk; g.i += LANES) backward_tile(&g);
     for (int64_t e = 0; e < d->edges; e++) {
@@ -214,7 +239,8 @@ static void backward_head(const struct call *c, struct sizes z, int64_t b, int64
     for (int64_t node = 0; node < z.N; node++) backward_node(c, &g, b, h, node);
 }
 
-/* --- tasks ----------------------------------------------------------------------------------------------------------------- */
+/* --- tasks
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static int64_t group_reals(const struct call *c, enum pass pass) {
     return (head_reals(sizes_of(c), dag_of(c), pass) + 15) / 16 * 16;

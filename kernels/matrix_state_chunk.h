@@ -1,10 +1,10 @@
-/* matrix_state_chunk.h - what the chunkwise kernels of the matrix-state recurrences share: products of small matrices in
- * registers, and products of gates over ranges of tokens.
+/* matrix_state_chunk.h - what the chunkwise kernels of the matrix-state recurrences share: products of small matrices
+ * in registers, and products of gates over ranges of tokens.
  *
- * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing ones are zero), so that a row of scores is a vector.
- * Scores stand [writer][reader]: what row m wrote into the state and row n reads is in element [m][n]. Widths are
- * multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster where one side is 16, slower
- * (by a fifth) in the updates of 16 terms. */
+ * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing ones are zero), so that a row of scores is a
+ * vector. Scores stand [writer][reader]: what row m wrote into the state and row n reads is in element [m][n]. Widths
+ * are multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster where one side is 16,
+ * slower (by a fifth) in the updates of 16 terms. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_CHUNK_H
 #define LRNN_KERNELS_MATRIX_STATE_CHUNK_H
 
@@ -110,8 +110,8 @@ static __attribute__((noinline, unused)) void chunk_product(int64_t rows, int64_
 #endif
 #endif
 
-/* to[j][r] = from[r][j] for one tile of STATE_LANES x STATE_LANES. Interleaving rows i and i + half turns the index of an
- * element (row, column) by one bit; after as many rounds as it has bits for the row, the two have changed places. */
+/* to[j][r] = from[r][j] for one tile of STATE_LANES x STATE_LANES. Interleaving rows i and i + half turns the index of
+ * an element (row, column) by one bit; after as many rounds as it has bits for the row, the two have changed places. */
 STATE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
 #ifdef INTERLEAVE_LOW
     state_vector v[STATE_LANES], w[STATE_LANES];
@@ -142,32 +142,74 @@ static __attribute__((noinline, unused)) void transpose(int64_t rows, int64_t co
         for (int64_t j = 0; j < columns; j += STATE_LANES) transpose_tile(from + r * ld + j, ld, to + j * ldt + r, ldt);
 }
 
+/* Rows of n reals, a multiple of STATE_VECTOR: whole vectors, no remainder to look for. */
 STATE_INLINE void scale_row(int64_t n, real factor, const real *from, real *to) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) to[i] = factor * from[i];
+    for (int64_t i = 0; i < n; i += STATE_LANES) store_vector(to + i, factor * load_vector(from + i));
+}
+
+STATE_INLINE void clear_row(int64_t n, real *to) {
+    for (int64_t i = 0; i < n; i += STATE_LANES) store_vector(to + i, (state_vector){0});
 }
 
 /* to += factor from */
 STATE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
+    for (int64_t i = 0; i < n; i += STATE_LANES)
+        store_vector(to + i, fma_vector(factor, load_vector(from + i), load_vector(to + i)));
+}
+
+/* Lane r of the result is the sum over the lanes of v[r]; v is lost. Each round adds the two halves of two vectors. */
+STATE_INLINE state_vector sums_of_lanes(state_vector *v) {
+#ifdef INTERLEAVE_LOW
+#pragma GCC unroll 4
+    for (int half = STATE_LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int r = 0; r < half; r++) v[r] = INTERLEAVE_LOW(v[r], v[r + half]) + INTERLEAVE_HIGH(v[r], v[r + half]);
+    return v[0];
+#else
+    state_vector sums = {0};
+    for (int r = 0; r < STATE_LANES; r++)
+        for (int i = 0; i < STATE_LANES; i++) sums[r] += v[r][i];
+    return sums;
+#endif
+}
+
+/* dots[r] = sum over i < n of a[r][i] b[r][i] for the rows of a chunk, lda and ldb apart; n a multiple of
+ * STATE_VECTOR. */
+STATE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b, int64_t ldb, real *dots) {
+    for (int r = 0; r < STATE_CHUNK; r += STATE_LANES) {
+        state_vector sum[STATE_LANES];
+#pragma GCC unroll 16
+        for (int x = 0; x < STATE_LANES; x++) {
+            const real *p = a + (r + x) * lda, *q = b + (r + x) * ldb;
+            sum[x] = load_vector(p) * load_vector(q);
+            for (int64_t i = STATE_LANES; i < n; i += STATE_LANES) sum[x] += load_vector(p + i) * load_vector(q + i);
+        }
+        store_vector(dots + r, sums_of_lanes(sum));
+    }
+}
+
+/* Sum of a o b over a state, n a multiple of 4: four sums at once, or each step waits for the one before. */
+STATE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
+    real sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
+    int64_t part = n / 4;
+#pragma omp simd reduction(+ : sum0, sum1, sum2, sum3)
+    for (int64_t i = 0; i < part; i++) {
+        sum0 += a[i] * b[i];
+        sum1 += a[part + i] * b[part + i];
+        sum2 += a[2 * part + i] * b[2 * part + i];
+        sum3 += a[3 * part + i] * b[3 * part + i];
+    }
+    return (sum0 + sum1) + (sum2 + sum3);
+}
+
+/* ranges[m][n] = product of f over m < x <= n; 0 where n < m. Products, not logarithms: f may be negative or 0. */
+STATE_INLINE void range_products(const real *f, real *restrict ranges) {
+    for (int n = 0; n < STATE_CHUNK; n++) ranges[SCORES - STATE_CHUNK + n] = n == STATE_CHUNK - 1;
+    for (int m = STATE_CHUNK - 2; m >= 0; m--) {
+        const real *from = ranges + (m + 1) * STATE_CHUNK;
+        real *to = ranges + m * STATE_CHUNK;
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) to[i] = real_fma(factor, from[i], to[i]);
-}
-
-STATE_INLINE real row_dot(int64_t n, const real *a, const real *b) {
-    real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
-
-/* ranges[m][n] = product of f over m < x < n (reader_first = 1: the reader's own factor does not count), or over m < x <= n
- * (0: it does); 0 where n < m + reader_first. Products instead of logarithms: f may be negative or 0. */
-STATE_INLINE void range_products(int reader_first, const real *f, real *restrict ranges) {
-    memset(ranges, 0, SCORES * sizeof *ranges);
-    for (int m = STATE_CHUNK - 1; m >= 0; m--) {
-        real *row = ranges + m * STATE_CHUNK;
-        if (m + 1 < STATE_CHUNK) scale_row(STATE_CHUNK, f[m + 1], row + STATE_CHUNK, row);
-        if (m + reader_first < STATE_CHUNK) row[m + reader_first] = 1;
+        for (int n = 0; n < STATE_CHUNK; n++) to[n] = n == m ? 1 : f[m + 1] * from[n];
     }
 }
 

@@ -9,6 +9,7 @@
 
 #define STATE_VECTOR 16 /* rows of the state are multiples of this many columns */
 #define STATE_PARTS  16 /* most parts the heads of a batch are cut into; each has its own scratch */
+#define STATE_BUNDLE 16 /* most heads that go through time side by side */
 #define STATE_INLINE static inline __attribute__((always_inline))
 
 /* name(width, ...) calls step(width, ...) with the usual widths as constants: the loops over columns unroll and the
@@ -39,6 +40,13 @@ LRNN_INLINE int64_t state_parts(int64_t tasks) {
     return tasks < STATE_PARTS ? tasks : STATE_PARTS;
 }
 
+/* How many heads go through time side by side, a chunk of each after the other, with states of `reals` each: a token's rows of
+ * neighbouring heads lie side by side in memory, while those of one head are far apart. The states stay in L1. */
+LRNN_INLINE int64_t heads_side_by_side(int64_t reals) {
+    int64_t n = 32768 / (reals * (int64_t)sizeof(real));
+    return n < 1 ? 1 : n < STATE_BUNDLE ? n : STATE_BUNDLE;
+}
+
 /* Bytes of scratch for all parts: `states` padded states, `rows` padded rows of dv, `keys` padded rows of dk each. */
 LRNN_INLINE size_t state_scratch_bytes(const struct state_shape *s, int64_t states, int64_t rows, int64_t keys,
                                        int64_t tasks) {
@@ -52,14 +60,25 @@ LRNN_INLINE void pad_row(int64_t n, int64_t width, const real *from, real *to) {
     memset(to + n, 0, (size_t)(width - n) * sizeof *to);
 }
 
+/* to[n] = from[n]. A call of memcpy takes longer than the few vectors of a row. */
+LRNN_INLINE void copy_row(int64_t n, const real *from, real *to) {
+    int64_t i = 0;
+    for (; i + STATE_VECTOR <= n; i += STATE_VECTOR) memcpy(to + i, from + i, STATE_VECTOR * sizeof *to);
+    for (; i < n; i++) to[i] = from[i];
+}
+
 /* `count` rows n wide, ld apart, padded to width; then zero rows up to a whole chunk. */
 LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld, int64_t width, real *to) {
-    for (int64_t t = 0; t < count; t++) pad_row(n, width, from + t * ld, to + t * width);
-    memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
+    for (int64_t t = 0; t < count; t++) {
+        copy_row(n, from + t * ld, to + t * width);
+        for (int64_t i = n; i < width; i++) to[t * width + i] = 0;
+    }
+    if (count < STATE_CHUNK) memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
 }
 
 /* A state with padded rows to one without, and back. */
 LRNN_INLINE void pack_rows(int64_t dk, int64_t dv, const real *state, int64_t width, real *kept) {
+    if (dv == width) dv = width = dk * dv, dk = 1;
     for (int64_t i = 0; i < dk; i++) memcpy(kept + i * dv, state + i * width, (size_t)dv * sizeof *kept);
 }
 

@@ -72,9 +72,9 @@ static int64_t place(const struct head *d, enum pass pass, real *at, struct matr
                 {&m->E, STATE_CHUNK * VW},
                 {&m->O, STATE_CHUNK * VW},
                 {&m->U, STATE_CHUNK * VW},
-                {&m->S, KW * VW},
+                {&m->S, heads_side_by_side(KW * VW) * KW * VW},
                 {&m->pairs, SCORES},
-                {&m->G, KW * VW},
+                {&m->G, heads_side_by_side(KW * VW) * KW * VW},
                 {&m->St, KW * VW},
                 {&m->Gt, KW * VW},
                 {&m->PW, TWO * VW},
@@ -128,29 +128,29 @@ static void solve_up(const real *c, real *x, int64_t ld) {
 /* --- a chunk forwards ------------------------------------------------------------------------------------------------ */
 
 static void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
-    int64_t steps = d->s.steps;
-    for (int r = 0; r < STATE_CHUNK; r++) {
-        bool there = r < k->count * steps;
-        int64_t token = k->token + r / steps, row = r % steps * d->s.heads + d->h;
-        bool decays = there && d->c->in[DELTA_DECAY] && r % steps == 0;
-        x->f[r] = decays ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
-        x->b[r] = there ? d->rate * *value_row(d->c, DELTA_BETA, token, row, 1) : 0;
+    int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
+    const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
+    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps lie as tokens do: H further on */
+    for (int64_t r = 0; r < STATE_CHUNK; r++) {
+        x->f[r] = 1;
+        x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
     }
+    for (int64_t t = 0; decay && t < k->count; t++) x->f[t * steps] = decay[t * H];
     border_products(x->f, x->before, x->after);
     for (int r = 0; r < STATE_CHUNK; r++) x->a[r] = x->before[r] * x->f[r];
-    range_products(0, x->f, x->L);
+    range_products(x->f, x->L);
 }
 
-/* Rows of input i (or of `from` laid out as the output): of steps in order, or of tokens at their last steps. */
+/* Rows of input i: of steps in order, or of tokens at their last steps. */
 static void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
-    int64_t steps = d->s.steps;
-    bool tokens = i == DELTA_Q;
-    memset(to, 0, (size_t)(STATE_CHUNK * width) * sizeof *to);
-    for (int64_t r = 0; r < k->count * steps; r++) {
-        int64_t row = tokens ? d->h : r % steps * d->s.heads + d->h;
-        if (tokens && (r + 1) % steps != 0) continue;
-        memcpy(to + r * width, value_row(d->c, i, k->token + r / steps, row, n), (size_t)n * sizeof *to);
+    int64_t steps = d->s.steps, ld = d->s.heads * n;
+    const real *from = value_row(d->c, i, k->token, d->h, n);
+    if (i != DELTA_Q || steps == 1) {
+        pad_rows(k->count * steps, n, from, ld, width, to);
+        return;
     }
+    memset(to, 0, (size_t)(STATE_CHUNK * width) * sizeof *to);
+    for (int64_t t = 0; t < k->count; t++) copy_row(n, from + t * ld, to + ((t + 1) * steps - 1) * width);
 }
 
 /* Scores of all pairs, the errors and U; S is the state before. Scores stay without L. */
@@ -206,8 +206,8 @@ static void write_outputs(const struct head *d, const struct chunk *k, const str
     chunk_product(STATE_CHUNK, VW, STATE_CHUNK + (k->first ? 0 : d->s.dk), (struct factor){scores, 1, TWO}, m->U, VW, 0,
                   m->O, VW);
     for (int64_t t = 0; t < k->count; t++)
-        memcpy(tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv, m->O + ((t + 1) * steps - 1) * VW,
-               (size_t)dv * sizeof *m->O);
+        copy_row(dv, m->O + ((t + 1) * steps - 1) * VW,
+                 tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
 
 static struct chunk chunk_at(const struct head *d, int64_t first) {
@@ -215,18 +215,23 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
-static void forward_head(const struct head *d, const struct matrices *m) {
+/* Heads d[0] to d[n-1] side by side through time, their states one after the other in m->S. */
+static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
     const struct state_shape *s = &d->s;
-    memset(m->S, 0, (size_t)(d->KW * d->VW) * sizeof *m->S);
-    for (int64_t first = 0; first < s->T; first += d->tokens) {
-        struct chunk k = chunk_at(d, first);
-        if (first % STATE_CHUNK == 0)
-            pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d->b, first / STATE_CHUNK, d->h));
-        read_factors(d, &k, m->x);
-        solve_errors(d, &k, m);
-        write_outputs(d, &k, m);
-        if (!k.last) next_state(d, &k, m, m->S);
-    }
+    int64_t state = d->KW * d->VW;
+    real *states = m->S;
+    memset(states, 0, (size_t)(n * state) * sizeof *states);
+    for (int64_t first = 0; first < s->T; first += d->tokens)
+        for (int64_t h = 0; h < n; h++) {
+            struct chunk k = chunk_at(d + h, first);
+            m->S = states + h * state;
+            if (first % STATE_CHUNK == 0)
+                pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
+            read_factors(d + h, &k, m->x);
+            solve_errors(d + h, &k, m);
+            write_outputs(d + h, &k, m);
+            if (!k.last) next_state(d + h, &k, m, m->S);
+        }
 }
 
 /* --- a chunk backwards ----------------------------------------------------------------------------------------------- */
@@ -264,18 +269,18 @@ static void border_gradients(const struct head *d, const struct chunk *k, const 
         memset(m->dKQ, 0, (size_t)(TWO * KW) * sizeof *m->dKQ);
     } else {
         chunk_product(TWO, KW, VW, (struct factor){m->PW, VW, 1}, m->St, KW, 0, m->dKQ, KW);
+        row_dots(KW, Q, KW, dQ, KW, x->reads);
+        row_dots(KW, K, KW, dK, KW, x->Y);
         for (int r = 0; r < STATE_CHUNK; r++) {
-            x->reads[r] = row_dot(KW, Q + r * KW, dQ + r * KW) - row_dot(KW, K + r * KW, dK + r * KW);
+            x->reads[r] -= x->Y[r];
             scale_row(KW, -x->a[r], dK + r * KW, dK + r * KW);
             scale_row(KW, x->a[r], dQ + r * KW, dQ + r * KW);
         }
     }
     if (k->last) return;
     chunk_product(STATE_CHUNK, KW, VW, (struct factor){m->U, VW, 1}, m->Gt, KW, 0, m->keys, KW);
-    for (int s = 0; s < STATE_CHUNK; s++) {
-        x->writes[s] = row_dot(KW, K + s * KW, m->keys + s * KW);
-        add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
-    }
+    row_dots(KW, K, KW, m->keys, KW, x->writes);
+    for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
 }
 
 /* The gradient of f; corner = <G, S>. */
@@ -324,12 +329,11 @@ static void add_inner_gradients(const struct head *d, const struct matrices *m) 
 
 /* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
 static void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from, int64_t width) {
-    int64_t steps = d->s.steps;
-    bool tokens = i == DELTA_Q, add = call_accumulates(d->c, i);
-    for (int64_t r = 0; r < k->count * steps; r++) {
-        if (tokens && (r + 1) % steps != 0) continue;
-        real *to = gradient_row(d->c, i, k->token + r / steps, tokens ? d->h : r % steps * d->s.heads + d->h, n);
-        for (int64_t j = 0; to && j < n; j++) put(to + j, add, from[r * width + j]);
+    int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
+    real *to = gradient_row(d->c, i, k->token, d->h, n);
+    for (int64_t r = every - 1; to && r < k->count * steps; r += every, to += ld) {
+        if (!call_accumulates(d->c, i)) copy_row(n, from + r * width, to);
+        for (int64_t j = 0; call_accumulates(d->c, i) && j < n; j++) to[j] += from[r * width + j];
     }
 }
 
@@ -339,7 +343,8 @@ static void write_gradients(const struct head *d, const struct chunk *k, const s
     write_rows(d, k, DELTA_Q, d->s.dk, m->dKQ + STATE_CHUNK * d->KW, d->KW);
     write_rows(d, k, DELTA_K, d->s.dk, m->dKQ, d->KW);
     write_rows(d, k, DELTA_V, d->s.dv, m->PW, VW);
-    for (int r = 0; r < STATE_CHUNK; r++) x->Y[r] = d->rate * row_dot(VW, m->dU + r * VW, m->E + r * VW);
+    row_dots(VW, m->dU, VW, m->E, VW, x->Y);
+    scale_row(STATE_CHUNK, d->rate, x->Y, x->Y);
     write_rows(d, k, DELTA_BETA, 1, x->Y, 1);
     for (int64_t t = 0; t < k->count; t++) {
         real *to = gradient_row(d->c, DELTA_DECAY, k->token + t, d->h, 1);
@@ -347,23 +352,32 @@ static void write_gradients(const struct head *d, const struct chunk *k, const s
     }
 }
 
+/* W = scale dO, tokens at their last steps. */
+static void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
+    int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
+    const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
+    if (k->count * steps < STATE_CHUNK || steps > 1) memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
+    for (int64_t t = 0; t < k->count; t++) {
+        real *to = W + ((t + 1) * steps - 1) * VW;
+        pad_row(dv, VW, d_o + t * d->s.heads * dv, to);
+        scale_row(VW, d->scale, to, to);
+    }
+}
+
 /* One chunk in reverse; m->S the state before it. */
 static void backward_chunk(const struct head *d, const struct chunk *k, const struct matrices *m) {
-    int64_t KW = d->KW, VW = d->VW, steps = d->s.steps;
+    int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     real *W = m->PW + STATE_CHUNK * VW;
     read_factors(d, k, x);
     solve_errors(d, k, m);
-    memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
-    for (int64_t t = 0; t < k->count; t++)
-        scale_row(d->s.dv, d->scale, call_dout(d->c, 0) + ((k->token + t) * d->s.heads + d->h) * d->s.dv,
-                  W + ((t + 1) * steps - 1) * VW);
+    read_output_gradient(d, k, W);
     solve_adjoint(d, k, m);
     if (!k->first) transpose(KW, VW, m->S, VW, m->St, KW);
     if (!k->last) transpose(KW, VW, m->G, VW, m->Gt, KW);
     border_gradients(d, k, m);
     mix(d, m);
-    if (d->c->din[DELTA_DECAY]) factor_gradients(m, k->first || k->last ? 0 : row_dot(KW * VW, m->G, m->S));
+    if (d->c->din[DELTA_DECAY]) factor_gradients(m, k->first || k->last ? 0 : state_dot(KW * VW, m->G, m->S));
     add_inner_gradients(d, m);
     write_gradients(d, k, m);
     if (k->first) return;
@@ -375,29 +389,37 @@ static void backward_chunk(const struct head *d, const struct chunk *k, const st
     chunk_product(KW, VW, TWO, (struct factor){m->KQ, 1, KW}, m->PW, VW, k->last ? 0 : x->a[STATE_CHUNK - 1], m->G, VW);
 }
 
-/* Between two kept states the chunks go forward once more, for the states before them. */
-static void backward_head(const struct head *d, struct matrices *m) {
+/* The tokens from kept state `kept` to the next; the chunks go forward once more, for the states before them. */
+static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     const struct state_shape *s = &d->s;
-    int64_t n = d->KW * d->VW;
+    int64_t n = d->KW * d->VW, begin = kept * STATE_CHUNK,
+            end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
     real *states = m->states;
-    for (int64_t kept = s->chunks - 1; kept >= 0; kept--) {
-        int64_t begin = kept * STATE_CHUNK, end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
-        memset(states, 0, (size_t)n * sizeof *states);
-        unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states);
-        for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
-            struct chunk k = chunk_at(d, first);
-            m->S = states + (first - begin) / d->tokens * n;
-            memcpy(m->S + n, m->S, (size_t)n * sizeof *m->S);
-            read_factors(d, &k, m->x);
-            solve_errors(d, &k, m);
-            next_state(d, &k, m, m->S + n);
-        }
-        for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
-            struct chunk k = chunk_at(d, begin + i * d->tokens);
-            m->S = states + i * n;
-            backward_chunk(d, &k, m);
-        }
+    if (d->KW > s->dk || d->VW > s->dv) memset(states, 0, (size_t)n * sizeof *states);
+    unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states);
+    for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
+        struct chunk k = chunk_at(d, first);
+        m->S = states + (first - begin) / d->tokens * n;
+        memcpy(m->S + n, m->S, (size_t)n * sizeof *m->S);
+        read_factors(d, &k, m->x);
+        solve_errors(d, &k, m);
+        next_state(d, &k, m, m->S + n);
     }
+    for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
+        struct chunk k = chunk_at(d, begin + i * d->tokens);
+        m->S = states + i * n;
+        backward_chunk(d, &k, m);
+    }
+}
+
+/* As forward_heads, G in the place of S. */
+static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
+    real *gradients = m->G;
+    for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
+        for (int64_t h = 0; h < n; h++) {
+            m->G = gradients + h * d->KW * d->VW;
+            backward_between(d + h, kept, m);
+        }
 }
 
 /* --- both ------------------------------------------------------------------------------------------------------------ */
@@ -420,7 +442,7 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
  * empty, and backward computes the states of a chunk's parts again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
-    return s.T >= 4 && s.dk >= 12 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
+    return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
 }
 
 static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
@@ -430,23 +452,30 @@ static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
     return (size_t)(state_parts(s.B * s.heads) * place(&d, pass, NULL, &m)) * sizeof(real);
 }
 
+/* As many heads from `first` on as go side by side, before `end`. */
+static void run_heads(const struct call *c, const struct state_shape *s, enum pass pass, int64_t first, int64_t end,
+                      real *scratch) {
+    struct head d[STATE_BUNDLE];
+    struct matrices m = {0};
+    int64_t most = heads_side_by_side(padded(s->dk) * padded(s->dv)), n = end - first < most ? end - first : most;
+    for (int64_t h = 0; h < n; h++) d[h] = head_at(c, s, first + h);
+    place(d, pass, scratch, &m);
+    if (pass == PASS_FORWARD)
+        forward_heads(d, n, &m);
+    else
+        backward_heads(d, n, &m);
+}
+
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
+    int64_t most = heads_side_by_side(padded(s.dk) * padded(s.dv));
     int64_t tasks = s.B * s.heads, parts = state_parts(tasks);
     int64_t floats = (int64_t)(scan_delta_chunk_workspace(c, pass) / sizeof(real)) / parts;
     real *scratch = c->scratch[pass];
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(tasks, parts, p);
-        for (int64_t i = part.begin; i < part.end; i++) {
-            struct head d = head_at(c, &s, i);
-            struct matrices m = {0};
-            place(&d, pass, scratch + p * floats, &m);
-            if (pass == PASS_FORWARD)
-                forward_head(&d, &m);
-            else
-                backward_head(&d, &m);
-        }
+        for (int64_t i = part.begin; i < part.end; i += most) run_heads(c, &s, pass, i, part.end, scratch + p * floats);
     }
 }
 

@@ -1,217 +1,267 @@
-/* scan_plstm_cpu.c - pLSTM on sequences: a task is one head of one sequence, its J states in L1, columns in vector lanes.
+/* scan_plstm_cpu.c - pLSTM on sequences: a task is one head of one sequence, its J states in L1, columns in vectors.
  *
- * States are [dk][J][dv], so that the J rows that a transition couples lie together. Backward computes the states again: once
- * with a copy of every `stride`-th kept, then stretch by stretch from the last copy on, about 2 sqrt(T) states in all. */
-#include <string.h>
-
+ * A token reads the states with one pair of gate and vector and writes into them with another; its adjoint, from the
+ * last token back, is the same walk with the pairs exchanged and the transition transposed:
+ *   forward  out += q (sum_i M[i] C[i]),  C[i] <- sum_j T[i][j] C[j] + S[i] k v^T,   y = scale (out + D (q.k) v)
+ *   backward out += k (sum_i S[i] E[i]),  E[i] <- sum_j T[j][i] E[j] + M[i] q w^T,   dv = out + D (q.k) w
+ * Rows are padded with zeros, which stay zero. Backward computes the states again: once with a copy of every
+ * `stride`-th kept, then stretch by stretch from the last copy on, about 2 sqrt(T) states in all. */
 #include "kernels/dag_state.h"
+#include "kernels/matrix_state_chunk.h"
 
-#define TRACK_CPU 4 /* largest J the kernel is compiled for; beyond, the reference computes */
+enum { TRACK = SCAN_PLSTM_TRACK_MAX };
 
 struct sizes {
-    int64_t T, dk, dv, stride, n; /* n: reals of the J states */
+    int64_t T, H, J, dk, dv, KW, VW, stride; /* KW, VW: padded */
     real scale;
 };
 
-/* One head at one token: inputs, the rows of dy, and where gradients go. */
+/* One head at one token: inputs, vectors padded; w = scale dy. */
 struct token {
-    const real *q, *k, *v, *S, *T, *M, *dy;
+    const real *q, *k, *v, *S, *T, *M;
+    real *w;
     real D;
     int64_t row, h;
 };
 
-static struct token token_at(const struct call *c, int64_t row, int64_t h) {
-    const struct scan_plstm_attr *a = c->attr;
-    struct dag_sizes z = dag_sizes_of(c, a->H);
-    const real *dy = call_dout(c, 0) ? call_dout(c, 0) + (row * z.H + h) * z.dv : NULL;
-    return (struct token){head_in(c, 0, row, h, z.dk),
-                          head_in(c, 1, row, h, z.dk),
-                          head_in(c, 2, row, h, z.dv),
-                          head_in(c, 3, row, h, a->J),
-                          head_in(c, 4, row, h, a->J * a->J),
-                          head_in(c, 5, row, h, a->J),
-                          dy,
-                          *head_in(c, 6, row, h, 1),
-                          row,
-                          h};
+/* Reals of the J states. */
+static int64_t state_reals(const struct sizes *z) {
+    return z->J * z->KW * z->VW;
+}
+
+/* Of padded vectors and sums of one token. */
+struct rows {
+    real *q, *k, *v, *w;
+    real *out;     /* VW */
+    real *Ev, *Cw; /* [J][KW] */
+    real *dq, *dk; /* KW */
+    real *dS, *dT; /* J, J x J */
+    real *dM;      /* J */
+};
+
+static int64_t place(const struct sizes *z, real *at, struct rows *r) {
+    int64_t J = z->J, used = 0;
+    struct {
+        real **to;
+        int64_t n;
+    } list[] = {{&r->q, z->KW},   {&r->k, z->KW},      {&r->v, z->VW},      {&r->w, z->VW},
+                {&r->out, z->VW}, {&r->Ev, J * z->KW}, {&r->Cw, J * z->KW}, {&r->dq, z->KW},
+                {&r->dk, z->KW},  {&r->dS, J},         {&r->dT, J * J},     {&r->dM, J}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        *list[i].to = at ? at + used : NULL;
+        used += padded(list[i].n);
+    }
+    return used;
 }
 
 static struct sizes sizes_of(const struct call *c) {
     const struct scan_plstm_attr *a = c->attr;
-    struct dag_sizes z = dag_sizes_of(c, a->H);
-    int64_t stride = 1;
-    while (stride * stride < z.T) stride++;
-    return (struct sizes){z.T, z.dk, z.dv, stride, a->J * z.dk * z.dv, (real)a->scale};
+    struct dag_sizes d = dag_sizes_of(c, a->H);
+    struct sizes z = {d.T, d.H, a->J, d.dk, d.dv, padded(d.dk), padded(d.dv), 1, (real)a->scale};
+    while (z.stride * z.stride < z.T) z.stride++;
+    return z;
 }
 
-/* Row i of the states: after = T before + S k_i v; before and after may be the same. */
-STATE_INLINE void update_row(int J, int64_t dv, struct token t, real ki, const real *before, real *after) {
-#pragma omp simd
-    for (int64_t e = 0; e < dv; e++) {
-        real old[TRACK_CPU], kv = ki * t.v[e];
-        for (int j = 0; j < J; j++) old[j] = before[j * dv + e];
-        for (int j = 0; j < J; j++) {
-            real sum = t.S[j] * kv;
-            for (int l = 0; l < J; l++) sum = real_fma(t.T[j * J + l], old[l], sum);
-            after[j * dv + e] = sum;
-        }
-    }
+/* A vector as it stands, or its padded copy. */
+static const real *whole_row(int64_t n, int64_t width, const real *from, real *copy) {
+    if (n == width) return from;
+    pad_row(n, width, from, copy);
+    return copy;
 }
 
-STATE_INLINE void forward_token(int J, struct sizes z, struct token t, real *C, real *y) {
-    real direct = t.D * dot_product(z.dk, t.q, t.k);
-    for (int64_t e = 0; e < z.dv; e++) y[e] = direct * t.v[e];
-    for (int64_t i = 0; i < z.dk; i++) {
-        real *row = C + i * J * z.dv, qi = t.q[i];
-#pragma omp simd
-        for (int64_t e = 0; e < z.dv; e++) {
-            real sum = 0;
-            for (int j = 0; j < J; j++) sum = real_fma(t.M[j], row[j * z.dv + e], sum);
-            y[e] = real_fma(qi, sum, y[e]);
-        }
-        update_row(J, z.dv, t, t.k[i], row, row);
-    }
-    for (int64_t e = 0; e < z.dv; e++) y[e] *= z.scale;
+static struct token token_at(const struct call *c, const struct sizes *z, const struct rows *r, int64_t row,
+                             int64_t h) {
+    int64_t J = z->J;
+    return (struct token){.q = whole_row(z->dk, z->KW, head_in(c, 0, row, h, z->dk), r->q),
+                          .k = whole_row(z->dk, z->KW, head_in(c, 1, row, h, z->dk), r->k),
+                          .v = whole_row(z->dv, z->VW, head_in(c, 2, row, h, z->dv), r->v),
+                          .S = head_in(c, 3, row, h, J),
+                          .T = head_in(c, 4, row, h, J * J),
+                          .M = head_in(c, 5, row, h, J),
+                          .D = *head_in(c, 6, row, h, 1),
+                          .w = r->w,
+                          .row = row,
+                          .h = h};
 }
 
-/* Sums over the state of one token's gradients. */
-struct gradient {
-    real dS[TRACK_CPU], dT[TRACK_CPU * TRACK_CPU], dM[TRACK_CPU];
-    real *dq, *dk, *dv, *w; /* dk, dk, dv and dv reals */
+/* What a walk does at a token: out += a (sum_i read[i] X[i]), X[i] <- sum_j through[i * row + j * column] X[j] +
+ * write[i] b u^T. */
+struct step {
+    const real *read, *a, *through, *write, *b, *u;
+    int64_t row, column;
 };
 
-/* Row i: what depends on E and on C, then E becomes its predecessor. */
-STATE_INLINE void backward_row(int J, struct sizes z, struct token t, int64_t i, const real *C, real *E,
-                               struct gradient *g) {
-    real Ev[TRACK_CPU] = {0}, Cw[TRACK_CPU] = {0}, qi = t.q[i], ki = t.k[i], dq = 0, dk = 0;
-    int64_t dv = z.dv;
-    for (int j = 0; j < J; j++) {
-        Ev[j] = dot_product(dv, E + j * dv, t.v);
-        Cw[j] = dot_product(dv, C + j * dv, g->w);
-        for (int l = 0; l < J; l++) g->dT[j * J + l] += dot_product(dv, E + j * dv, C + l * dv);
-        g->dS[j] = real_fma(ki, Ev[j], g->dS[j]);
-        g->dM[j] = real_fma(qi, Cw[j], g->dM[j]);
-        dq = real_fma(t.M[j], Cw[j], dq);
-        dk = real_fma(t.S[j], Ev[j], dk);
-    }
-    g->dq[i] = dq;
-    g->dk[i] = dk;
-#pragma omp simd
-    for (int64_t e = 0; e < dv; e++) {
-        real now[TRACK_CPU], source = 0, qw = qi * g->w[e];
-        for (int j = 0; j < J; j++) {
-            now[j] = E[j * dv + e];
-            source = real_fma(t.S[j], now[j], source);
+/* One vector of columns of all rows, rows of `width`, n reals a state; X and after may be the same. */
+STATE_INLINE state_vector walk_columns(int64_t J, int64_t n, int64_t width, struct step s, const real *X, real *after,
+                                       state_vector u, state_vector out) {
+    const real *a = s.a, *b = s.b;
+    for (int64_t r = 0; r < n; r += width, a++, b++) {
+        state_vector old[TRACK], seen = {0}, bu = *b * u;
+        for (int64_t i = 0; i < J; i++) {
+            old[i] = load_vector(X + i * n + r);
+            seen = fma_vector(s.read[i], old[i], seen);
         }
-        g->dv[e] = real_fma(ki, source, g->dv[e]);
-        for (int j = 0; j < J; j++) {
-            real sum = t.M[j] * qw;
-            for (int l = 0; l < J; l++) sum = real_fma(t.T[l * J + j], now[l], sum);
-            E[j * dv + e] = sum;
+        out = fma_vector(*a, seen, out);
+        for (int64_t i = 0; i < J; i++) {
+            state_vector sum = s.write[i] * bu;
+            for (int64_t j = 0; j < J; j++) sum = fma_vector(s.through[i * s.row + j * s.column], old[j], sum);
+            store_vector(after + i * n + r, sum);
         }
     }
+    return out;
 }
 
-static void put_gradients(const struct call *c, int J, struct sizes z, struct token t, struct gradient *g, real qk,
-                          real vw) {
-    int64_t row = t.row, h = t.h;
-    real direct = qk * vw;
-    add_scaled(z.dk, t.D * vw, t.k, g->dq);
-    add_scaled(z.dk, t.D * vw, t.q, g->dk);
-    add_scaled(z.dv, t.D * qk, g->w, g->dv);
-    put_row(head_din(c, 0, row, h, z.dk), call_accumulates(c, 0), z.dk, g->dq);
-    put_row(head_din(c, 1, row, h, z.dk), call_accumulates(c, 1), z.dk, g->dk);
-    put_row(head_din(c, 2, row, h, z.dv), call_accumulates(c, 2), z.dv, g->dv);
-    put_row(head_din(c, 3, row, h, J), call_accumulates(c, 3), J, g->dS);
-    put_row(head_din(c, 4, row, h, J * J), call_accumulates(c, 4), J * J, g->dT);
-    put_row(head_din(c, 5, row, h, J), call_accumulates(c, 5), J, g->dM);
-    put_row(head_din(c, 6, row, h, 1), call_accumulates(c, 6), 1, &direct);
-}
-
-STATE_INLINE void backward_token(const struct call *c, int J, struct sizes z, struct token t, const real *C, real *E,
-                                 struct gradient *g) {
-    memset(g->dS, 0, sizeof g->dS);
-    memset(g->dT, 0, sizeof g->dT);
-    memset(g->dM, 0, sizeof g->dM);
-    for (int64_t e = 0; e < z.dv; e++) {
-        g->w[e] = z.scale * t.dy[e];
-        g->dv[e] = 0;
+/* The same with one state: its three gates stay in registers. */
+STATE_INLINE state_vector walk_single(int64_t n, int64_t width, struct step s, const real *X, real *after,
+                                      state_vector u, state_vector out) {
+    const real *a = s.a, *b = s.b;
+    state_vector through = *s.through - (state_vector){0}, write = *s.write * u, seen = {0};
+    for (int64_t r = 0; r < n; r += width, a++, b++) {
+        state_vector old = load_vector(X + r);
+        seen = fma_vector(*a, old, seen);
+        store_vector(after + r, fma_vector(*b, write, through * old));
     }
-    for (int64_t i = 0; i < z.dk; i++) backward_row(J, z, t, i, C + i * J * z.dv, E + i * J * z.dv, g);
-    put_gradients(c, J, z, t, g, dot_product(z.dk, t.q, t.k), dot_product(z.dv, t.v, g->w));
+    return fma_vector(*s.read, seen, out);
 }
 
-STATE_INLINE void forward_head(const struct call *c, int J, struct sizes z, int64_t b, int64_t h, real *scratch) {
-    int64_t H = ((const struct scan_plstm_attr *)c->attr)->H;
-    memset(scratch, 0, (size_t)z.n * sizeof *scratch);
-    for (int64_t row = b * z.T; row < (b + 1) * z.T; row++)
-        forward_token(J, z, token_at(c, row, h), scratch, tensor_real(c->out[0]) + (row * H + h) * z.dv);
-}
-
-/* scratch: copies at each multiple of stride, the states of one stretch, E, rows of gradients. */
-STATE_INLINE void backward_head(const struct call *c, int J, struct sizes z, int64_t b, int64_t h, real *scratch) {
-    real *copies = scratch, *stretch = copies + z.stride * z.n, *E = stretch + z.stride * z.n, *rows = E + z.n;
-    struct gradient g = {.dq = rows, .dk = rows + z.dk, .dv = rows + 2 * z.dk, .w = rows + 2 * z.dk + z.dv};
-    memset(copies, 0, (size_t)z.n * sizeof *copies);
-    memset(E, 0, (size_t)z.n * sizeof *E);
-    for (int64_t t = 0, last = 0; t + 1 < z.T; t++) {
-        struct token token = token_at(c, b * z.T + t, h);
-        real *from = t % z.stride ? stretch : copies + last * z.n;
-        if ((t + 1) % z.stride == 0) last++;
-        real *to = (t + 1) % z.stride ? stretch : copies + last * z.n;
-        for (int64_t i = 0; i < z.dk; i++)
-            update_row(J, z.dv, token, token.k[i], from + i * J * z.dv, to + i * J * z.dv);
-    }
-    for (int64_t first = (z.T - 1) / z.stride * z.stride; first >= 0; first -= z.stride) {
-        int64_t end = first + z.stride < z.T ? first + z.stride : z.T;
-        memcpy(stretch, copies + first / z.stride * z.n, (size_t)z.n * sizeof *stretch);
-        for (int64_t t = first; t + 1 < end; t++) {
-            struct token token = token_at(c, b * z.T + t, h);
-            real *from = stretch + (t - first) * z.n;
-            for (int64_t i = 0; i < z.dk; i++)
-                update_row(J, z.dv, token, token.k[i], from + i * J * z.dv, from + z.n + i * J * z.dv);
+/* All columns; J as a constant, or the loops over states stay loops. */
+static void walk_token(const struct sizes *z, struct step s, const real *X, real *after, real *out) {
+    int64_t J = z->J, width = z->VW, n = z->KW * width;
+    for (int64_t e = 0; e < width; e += STATE_LANES) {
+        state_vector sum = load_vector(out + e), u = load_vector(s.u + e);
+        switch (J) {
+        case 1:
+            sum = walk_single(n, width, s, X + e, after + e, u, sum);
+            break;
+        case 2:
+            sum = walk_columns(2, n, width, s, X + e, after + e, u, sum);
+            break;
+        case 3:
+            sum = walk_columns(3, n, width, s, X + e, after + e, u, sum);
+            break;
+        case 4:
+            sum = walk_columns(4, n, width, s, X + e, after + e, u, sum);
+            break;
+        default:
+            sum = walk_columns(J, n, width, s, X + e, after + e, u, sum);
+            break;
         }
+        store_vector(out + e, sum);
+    }
+}
+
+static struct step step_forward(const struct sizes *z, const struct token *t) {
+    return (struct step){t->M, t->q, t->T, t->S, t->k, t->v, z->J, 1};
+}
+
+static struct step step_backward(const struct sizes *z, const struct token *t) {
+    return (struct step){t->S, t->k, t->T, t->M, t->q, t->w, 1, z->J};
+}
+
+static void forward_head(const struct call *c, const struct sizes *z, int64_t b, int64_t h, real *scratch) {
+    struct rows r;
+    real *C = scratch + place(z, scratch, &r);
+    memset(C, 0, (size_t)state_reals(z) * sizeof *C);
+    for (int64_t row = b * z->T; row < (b + 1) * z->T; row++) {
+        struct token t = token_at(c, z, &r, row, h);
+        scale_row(z->VW, t.D * dot_product(z->dk, t.q, t.k), t.v, r.out);
+        walk_token(z, step_forward(z, &t), C, C, r.out);
+        scale_row(z->VW, z->scale, r.out, r.out);
+        copy_row(z->dv, r.out, tensor_real(c->out[0]) + (row * z->H + h) * z->dv);
+    }
+}
+
+/* C: the states before the token, E: the gradient of those behind it, still. */
+static void state_gradients(const struct sizes *z, const struct token *t, const real *C, const real *E,
+                            const struct rows *r) {
+    int64_t KW = z->KW, VW = z->VW, n = KW * VW, J = z->J;
+    for (int64_t i = 0; i < J; i++) {
+        real *Ev = r->Ev + i * KW, *Cw = r->Cw + i * KW;
+        for (int64_t k = 0; k < KW; k += STATE_CHUNK) {
+            row_dots(VW, E + i * n + k * VW, VW, t->v, 0, Ev + k);
+            row_dots(VW, C + i * n + k * VW, VW, t->w, 0, Cw + k);
+        }
+        r->dS[i] = dot_product(KW, t->k, Ev);
+        r->dM[i] = dot_product(KW, t->q, Cw);
+        for (int64_t j = 0; j < J; j++) r->dT[i * J + j] = state_dot(n, E + i * n, C + j * n);
+    }
+}
+
+static void put_gradients(const struct call *c, const struct sizes *z, const struct token *t, const struct rows *r) {
+    int64_t J = z->J, KW = z->KW;
+    real qk = dot_product(KW, t->q, t->k), vw = dot_product(z->VW, t->v, t->w), dD = qk * vw;
+    scale_row(KW, t->D * vw, t->k, r->dq);
+    scale_row(KW, t->D * vw, t->q, r->dk);
+    for (int64_t i = 0; i < J; i++) {
+        add_row(KW, t->M[i], r->Cw + i * KW, r->dq);
+        add_row(KW, t->S[i], r->Ev + i * KW, r->dk);
+    }
+    add_row(z->VW, t->D * qk, t->w, r->out);
+    const real *from[7] = {r->dq, r->dk, r->out, r->dS, r->dT, r->dM, &dD};
+    int64_t widths[7] = {z->dk, z->dk, z->dv, J, J * J, J, 1};
+    for (int i = 0; i < 7; i++)
+        put_row(head_din(c, i, t->row, t->h, widths[i]), call_accumulates(c, i), widths[i], from[i]);
+}
+
+static void backward_token(const struct call *c, const struct sizes *z, const struct rows *r, int64_t row, int64_t h,
+                           const real *C, real *E) {
+    struct token t = token_at(c, z, r, row, h);
+    pad_row(z->dv, z->VW, call_dout(c, 0) + (row * z->H + h) * z->dv, t.w);
+    scale_row(z->VW, z->scale, t.w, t.w);
+    state_gradients(z, &t, C, E, r);
+    clear_row(z->VW, r->out);
+    walk_token(z, step_backward(z, &t), E, E, r->out);
+    put_gradients(c, z, &t, r);
+}
+
+/* The states behind token `row` from those before it. */
+static void next_states(const struct call *c, const struct sizes *z, const struct rows *r, int64_t row, int64_t h,
+                        const real *before, real *after) {
+    struct token t = token_at(c, z, r, row, h);
+    walk_token(z, step_forward(z, &t), before, after, r->out);
+}
+
+/* scratch: rows, copies at each multiple of stride, the states of one stretch, E. */
+static void backward_head(const struct call *c, const struct sizes *z, int64_t b, int64_t h, real *scratch) {
+    struct rows r;
+    int64_t n = state_reals(z), first_row = b * z->T, last = (z->T - 1) / z->stride;
+    real *copies = scratch + place(z, scratch, &r), *stretch = copies + z->stride * n, *E = stretch + z->stride * n;
+    memset(copies, 0, (size_t)n * sizeof *copies);
+    memset(E, 0, (size_t)n * sizeof *E);
+    clear_row(z->VW, r.out);
+    for (int64_t t = 0; t < last * z->stride; t++) {
+        real *from = t % z->stride ? stretch : copies + t / z->stride * n;
+        real *to = (t + 1) % z->stride ? stretch : copies + (t + 1) / z->stride * n;
+        next_states(c, z, &r, first_row + t, h, from, to);
+    }
+    for (int64_t first = last * z->stride; first >= 0; first -= z->stride) {
+        int64_t end = first + z->stride < z->T ? first + z->stride : z->T;
+        memcpy(stretch, copies + first / z->stride * n, (size_t)n * sizeof *stretch);
+        for (int64_t t = first; t + 1 < end; t++)
+            next_states(c, z, &r, first_row + t, h, stretch + (t - first) * n, stretch + (t + 1 - first) * n);
         for (int64_t t = end - 1; t >= first; t--)
-            backward_token(c, J, z, token_at(c, b * z.T + t, h), stretch + (t - first) * z.n, E, &g);
+            backward_token(c, z, &r, first_row + t, h, stretch + (t - first) * n, E);
     }
 }
 
-static size_t group_reals(const struct call *c, enum pass pass) {
+static int64_t group_reals(const struct call *c, enum pass pass) {
     struct sizes z = sizes_of(c);
-    int64_t reals = pass == PASS_FORWARD ? z.n : (2 * z.stride + 1) * z.n + 2 * z.dk + 2 * z.dv;
-    return (size_t)(reals + 15) / 16 * 16;
+    struct rows r;
+    return place(&z, NULL, &r) + (pass == PASS_FORWARD ? 1 : 2 * z.stride + 1) * state_reals(&z);
 }
 
 static size_t scan_plstm_cpu_workspace(const struct call *c, enum pass pass) {
-    struct dag_sizes z = dag_sizes_of(c, ((const struct scan_plstm_attr *)c->attr)->H);
-    return dag_scratch_bytes(c, z.H, (int64_t)group_reals(c, pass));
+    return dag_scratch_bytes(c, sizes_of(c).H, group_reals(c, pass));
 }
 
 static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h, real *scratch) {
-    const struct scan_plstm_attr *a = c->attr;
-    struct sizes z = *(const struct sizes *)sizes;
-    bool forward = pass == PASS_FORWARD;
-    switch (a->J) {
-    case 1:
-        forward ? forward_head(c, 1, z, b, h, scratch) : backward_head(c, 1, z, b, h, scratch);
-        break;
-    case 2:
-        forward ? forward_head(c, 2, z, b, h, scratch) : backward_head(c, 2, z, b, h, scratch);
-        break;
-    case 3:
-        forward ? forward_head(c, 3, z, b, h, scratch) : backward_head(c, 3, z, b, h, scratch);
-        break;
-    case 4:
-        forward ? forward_head(c, 4, z, b, h, scratch) : backward_head(c, 4, z, b, h, scratch);
-        break;
-    }
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, sizes, b, h, scratch);
 }
 
 static void run(const struct call *c, enum pass pass) {
-    struct dag_sizes z = dag_sizes_of(c, ((const struct scan_plstm_attr *)c->attr)->H);
-    struct sizes sizes = sizes_of(c);
-    int64_t work = z.B * z.H * z.T * z.dk * z.dv;
-    dag_each_head(c, pass, z.H, (int64_t)group_reals(c, pass), work, c->scratch[pass], run_head, &sizes);
+    struct sizes z = sizes_of(c);
+    int64_t work = c->in[0]->dims[0] * z.H * z.T * z.dk * z.dv;
+    dag_each_head(c, pass, z.H, group_reals(c, pass), work, c->scratch[pass], run_head, &z);
 }
 
 static void scan_plstm_cpu_forward(const struct call *c, const struct exec *x) {
@@ -224,20 +274,14 @@ static void scan_plstm_cpu_backward(const struct call *c, const struct exec *x) 
     run(c, PASS_BACKWARD);
 }
 
-static bool scan_plstm_cpu_applicable(const struct call *c, const char **why) {
-    *why = "track is larger than 4";
-    return ((const struct scan_plstm_attr *)c->attr)->J <= TRACK_CPU;
-}
-
-/* Tolerance: each of T steps rounds the state anew, and gradients are sums of dk dv products that cancel: some hundreds of units at
- * the lengths of the tests. */
+/* Tolerance: each of T steps rounds the state anew, and gradients are sums of dk dv products that cancel: some
+ * hundreds of units at the lengths of the tests. */
 const struct kernel kernel_scan_plstm_cpu = {
     .name = "scan_plstm_cpu",
     .op = &op_scan_plstm,
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 512,
-    .applicable = scan_plstm_cpu_applicable,
     .workspace = scan_plstm_cpu_workspace,
     .forward = scan_plstm_cpu_forward,
     .backward = scan_plstm_cpu_backward,

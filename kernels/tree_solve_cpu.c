@@ -14,6 +14,7 @@
 
 #define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
 #define TREE_WIDTH       1024      /* most heads of a strip */
+#define TREE_LEAST       32        /* fewest, if there are so many: one vector a node takes as long as two */
 #define TREE_STRIP_BYTES (1 << 20) /* of solution a strip, so that the way down finds it in L2 */
 
 static const real zeros[TREE_WIDTH];
@@ -71,7 +72,8 @@ static struct cut cut_of(const struct call *c, enum pass pass) {
     int64_t parts = (TREE_GROUPS + cut.groups - 1) / cut.groups;
     int64_t most = TREE_STRIP_BYTES / (2 * T * (int64_t)sizeof(real));
     most = most < 4 * TREE_VECTOR ? 4 * TREE_VECTOR : most > TREE_WIDTH ? TREE_WIDTH : most;
-    cut.width = (P + parts - 1) / parts < most ? (P + parts - 1) / parts : most;
+    int64_t share = (P + parts - 1) / parts, least = P < TREE_LEAST ? P : TREE_LEAST;
+    cut.width = share < least ? least : share < most ? share : most;
     cut.width = (cut.width + TREE_VECTOR - 1) / TREE_VECTOR * TREE_VECTOR;
     cut.strips = (P + cut.width - 1) / cut.width;
     cut.factors = by_level(sharing) ? 2 * attr_of(c)->tree.levels : T;

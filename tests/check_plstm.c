@@ -11,6 +11,8 @@
 /* Kernels to hold to the properties: the reference and the first that applies. */
 static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS 2
+static const char *const sequence_kernels[] = {"reference", "scan_plstm_cpu", "scan_plstm_chunk"};
+#define N_SEQUENCE_KERNELS 3
 static const char *const grid_kernels[] = {"reference", "grid_scan_cpu", "grid_scan_wave", "grid_scan_block"};
 #define N_GRID_KERNELS 4
 #define BOUND          (REAL_IS_DOUBLE ? 1e-12 : 1e-4)
@@ -58,10 +60,10 @@ static void fill_sequence(struct graph *g, uint64_t seed) {
 
 /* G[n][n'] = M_n T_{n-1} ... T_{n'+1} S_{n'}, D on the diagonal: y = (Q K^T o G) V. T negative and T = 0 among them. */
 START_TEST(sequence_equals_its_gating_matrix) {
-    for (int kernel = 0; kernel < N_KERNELS; kernel++) {
+    for (int kernel = 0; kernel < N_SEQUENCE_KERNELS; kernel++) {
         struct graph g;
         int64_t T = 37, dk = 3, dv = 4;
-        open_graph(&g, NULL, false, false, kernels[kernel]);
+        open_graph(&g, NULL, false, false, sequence_kernels[kernel]);
         struct tensor *y = record_sequence(&g, T, 1, dk, dv, 1);
         graph_keep(&g, y);
         plan_graph(&g);
@@ -88,10 +90,10 @@ END_TEST
 
 /* T = -1 where a bit is 1, else 1: the state's sign is the parity of the bits since the first token, which alone is stored. */
 START_TEST(sequence_tracks_parity_exactly) {
-    for (int kernel = 0; kernel < N_KERNELS; kernel++) {
+    for (int kernel = 0; kernel < N_SEQUENCE_KERNELS; kernel++) {
         struct graph g;
         int64_t T = 101;
-        open_graph(&g, NULL, false, false, kernels[kernel]);
+        open_graph(&g, NULL, false, false, sequence_kernels[kernel]);
         struct tensor *y = record_sequence(&g, T, 1, 1, 1, 1);
         graph_keep(&g, y);
         plan_graph(&g);
@@ -112,10 +114,10 @@ END_TEST
 
 /* A diagonal transition makes J states J independent recurrences. */
 START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
-    for (int kernel = 0; kernel < N_KERNELS; kernel++) {
+    for (int kernel = 0; kernel < N_SEQUENCE_KERNELS; kernel++) {
         struct graph many, one;
         int64_t T = 23, J = 3, dk = 2, dv = 5;
-        open_graph(&many, NULL, false, false, kernels[kernel]);
+        open_graph(&many, NULL, false, false, sequence_kernels[kernel]);
         struct tensor *y = record_sequence(&many, T, 1, dk, dv, J);
         graph_keep(&many, y);
         plan_graph(&many);
@@ -125,7 +127,7 @@ START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
             if (i % (J * J) / J != i % J) t[i] = 0;
         walk(&many);
         for (int64_t j = 0; j < J; j++) {
-            open_graph(&one, NULL, false, false, kernels[kernel]);
+            open_graph(&one, NULL, false, false, sequence_kernels[kernel]);
             struct tensor *part = record_sequence(&one, T, 1, dk, dv, 1);
             graph_keep(&one, part);
             plan_graph(&one);
@@ -143,6 +145,94 @@ START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
         expect_close(tensor_real(y), want, T * dv, BOUND, "y");
         graph_free(&many);
     }
+}
+END_TEST
+
+/* A graph of one call with gradients: y and what the inputs get from a gradient of y that varies along it. */
+struct gradients {
+    struct graph g;
+    struct tensor *in[7], *y;
+};
+
+static void sequence_gradients(struct gradients *x, const char *kernel, int64_t B, int64_t T, int64_t H, int64_t J) {
+    int64_t dk = 2, dv = 3, widths[7] = {H * dk, H * dk, H * dv, H * J, H * J * J, H * J, H};
+    static const char *const names[] = {"q", "k", "v", "source", "transition", "mark", "direct"};
+    open_graph(&x->g, NULL, true, true, kernel);
+    for (int i = 0; i < 7; i++) x->in[i] = input3(&x->g, names[i], B, T, widths[i], true);
+    x->y = scan_plstm(&x->g, x->in[0], x->in[1], x->in[2], x->in[3], x->in[4], x->in[5], x->in[6], H, J, 1);
+    graph_set_root(&x->g, x->y);
+    plan_graph(&x->g);
+    fill_sequence(&x->g, 19);
+    struct step_state state = first_state();
+    graph_forward(&x->g, &state);
+    for (int64_t i = 0; i < tensor_count(x->y); i++) x->y->grad[i] = (real)sin((double)i);
+    graph_backward(&x->g, &state);
+    ck_assert_int_eq(x->g.first_guard_failure, -1);
+}
+
+/* Beyond some length the chunkwise kernel keeps only some of the states and computes those between them again. */
+START_TEST(long_sequences_give_the_same_gradients) {
+    for (int64_t J = 1; J <= 3; J += 2) {
+        struct gradients want, got;
+        sequence_gradients(&want, "reference", 1, 1300, 2, J);
+        sequence_gradients(&got, "scan_plstm_chunk", 1, 1300, 2, J);
+        expect_close(tensor_real(got.y), tensor_real(want.y), tensor_count(want.y), BOUND, "y");
+        for (int i = 0; i < 7; i++)
+            expect_close(got.in[i]->grad, want.in[i]->grad, tensor_count(want.in[i]), BOUND, want.in[i]->name);
+        graph_free(&want.g);
+        graph_free(&got.g);
+    }
+}
+END_TEST
+
+/* Chunks are for sequences that fill them; who is named computes whatever the size. */
+START_TEST(length_chooses_the_kernel) {
+    static const struct {
+        int64_t T, J, dk;
+        const char *named, *taken;
+    } cases[] = {{3, 1, 64, "", "scan_plstm_cpu"},
+                 {5, 1, 16, "", "scan_plstm_cpu"},
+                 {5, 1, 32, "", "scan_plstm_chunk"},
+                 {5, 2, 2, "", "scan_plstm_chunk"},
+                 {50, 5, 3, "", "scan_plstm_chunk"},
+                 {1, 1, 2, "scan_plstm_chunk", "scan_plstm_chunk"},
+                 {50, 5, 3, "scan_plstm_cpu", "scan_plstm_cpu"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct graph g;
+        open_graph(&g, NULL, false, false, cases[i].named);
+        graph_keep(&g, record_sequence(&g, cases[i].T, 1, cases[i].dk, 3, cases[i].J));
+        plan_graph(&g);
+        ck_assert_str_eq(g.calls[0].kernel->name, cases[i].taken);
+        graph_free(&g);
+    }
+}
+END_TEST
+
+/* One state a head is scan_outer with all four gates: the same chunks, the same bits. */
+START_TEST(one_state_is_the_outer_product_state) {
+    struct graph g, outer;
+    int64_t T = 53, H = 3, dk = 5, dv = 16;
+    open_graph(&g, NULL, false, false, "scan_plstm_chunk");
+    open_graph(&outer, NULL, false, false, "scan_outer_chunk");
+    struct tensor *y = record_sequence(&g, T, H, dk, dv, 1);
+    struct tensor *q = input3(&outer, "q", 1, T, H * dk, false), *k = input3(&outer, "k", 1, T, H * dk, false);
+    struct tensor *v = input3(&outer, "v", 1, T, H * dv, false);
+    struct outer_gates gates = {.decay = input3(&outer, "transition", 1, T, H, false),
+                                .source = input3(&outer, "source", 1, T, H, false),
+                                .mark = input3(&outer, "mark", 1, T, H, false),
+                                .direct = input3(&outer, "direct", 1, T, H, false)};
+    struct tensor *o = scan_outer(&outer, q, k, v, &gates, H, H, 1);
+    graph_keep(&g, y);
+    graph_keep(&outer, o);
+    plan_graph(&g);
+    plan_graph(&outer);
+    fill_sequence(&g, 23);
+    fill_sequence(&outer, 23);
+    walk(&g);
+    walk(&outer);
+    expect_same_bits(tensor_real(o), tensor_real(y), tensor_count(y), "o");
+    graph_free(&g);
+    graph_free(&outer);
 }
 END_TEST
 
@@ -421,6 +511,9 @@ Suite *check_plstm(void) {
     tcase_add_test(tests, sequence_equals_its_gating_matrix);
     tcase_add_test(tests, sequence_tracks_parity_exactly);
     tcase_add_test(tests, track_with_a_diagonal_transition_equals_independent_states);
+    tcase_add_test(tests, long_sequences_give_the_same_gradients);
+    tcase_add_test(tests, length_chooses_the_kernel);
+    tcase_add_test(tests, one_state_is_the_outer_product_state);
     tcase_add_test(tests, exponentials_are_orthogonal);
     tcase_add_test(tests, impulse_of_constant_p_mode_is_binomial);
     tcase_add_test(tests, impulse_of_d_mode_is_one_everywhere);

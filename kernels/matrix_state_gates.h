@@ -1,0 +1,130 @@
+/* matrix_state_gates.h - the gates of a chunk of an outer-product state with J states a head (matrix_state_outer.h),
+ * and their gradients.
+ *
+ * The readers n of a chunk are its tokens and, behind them, its exits: exit a stands for state a after the chunk. What
+ * reader n reads of a unit written into state i at token t is Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i] for a later
+ * token, (T_last ... T_{t+1})[a][i] for an exit. From the last token back, Z_{t-1} = T_t^T Z_t, where column t becomes
+ * M_t; Z_-1 is what readers read of the states before the chunk. Then
+ *   Gate[m][n] = sum_i S_m[i] Z_m[i][n], but D_m for n = m
+ * Gradients: let R[m][n] = (q_n . k_m)(w_n . v_m), for an exit k_m^T E_a v_m, and Y_t[j][n] what reader n would read of
+ * state j before token t, times w_n, for an exit <E_a, C_j> there. Y follows the recurrence:
+ *   Y_{t+1}[i][n] = sum_j T_t[i][j] Y_t[j][n] + S_t[i] R[t][n]      Y_0: of the states before the chunk
+ *   dM_t[j] = Y_t[j][t]      dD_t = R[t][t]
+ *   dT_t[i][j] = sum_n Z_t[i][n] Y_t[j][n]      dS_t[i] = sum_n Z_t[i][n] R[t][n]
+ * No division, no logarithm: T may be negative or 0. */
+#ifndef LRNN_KERNELS_MATRIX_STATE_GATES_H
+#define LRNN_KERNELS_MATRIX_STATE_GATES_H
+
+#include "kernels/dense.h"
+#include "kernels/matrix_state_chunk.h"
+#include "kernels/matrix_state_outer.h"
+
+/* Where a chunk lies in a sequence. */
+struct chunk {
+    int64_t first, count; /* tokens */
+    bool begins, ends;    /* the sequence: no states before, no gradient behind */
+};
+
+enum { READERS = 2 * STATE_CHUNK }; /* tokens, then exits; there are at most as many as tokens */
+
+/* The gates of one chunk and head, and gradients. Missing tokens write nothing, read nothing and keep the states. */
+struct gates {
+    real *T, *S, *M, *D; /* [J][J][t], [J][t], [J][t], [t] */
+    real *Z, *gate;      /* [1 + t][J][n], [m][n] */
+    real *Y, *R;         /* [t][J][n], [m][n] */
+    real *dT, *dS, *dM;  /* as T, S, M */
+};
+
+/* Calls f(J, ...) with J = 1 as a constant, the usual case, or as it is. */
+#define EACH_J(f, J, ...) ((J) == 1 ? f(1, __VA_ARGS__) : f(J, __VA_ARGS__))
+
+STATE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, real *to) {
+    for (int64_t i = 0; i < width; i++) {
+        const real *at = gate->at + k->first * gate->step + i;
+        for (int64_t n = 0; n < k->count; n++) to[i * STATE_CHUNK + n] = at[n * gate->step];
+        for (int64_t n = k->count; n < STATE_CHUNK; n++) to[i * STATE_CHUNK + n] = 0;
+    }
+}
+
+STATE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct chunk *k, const struct gates *g) {
+    read_gate(&h->transition, k, J * J, g->T);
+    for (int64_t i = 0; i < J; i++)
+        for (int64_t n = k->count; n < STATE_CHUNK; n++) g->T[(i * J + i) * STATE_CHUNK + n] = 1;
+    if (h->source.at)
+        read_gate(&h->source, k, J, g->S);
+    else
+        for (int64_t n = 0; n < STATE_CHUNK; n++) g->S[n] = n < k->count;
+    read_gate(h->mark.at ? &h->mark : &h->transition, k, J, g->M);
+    if (h->direct.at)
+        read_gate(&h->direct, k, 1, g->D);
+    else
+        memcpy(g->D, g->S, STATE_CHUNK * sizeof *g->D);
+}
+
+/* row += sum over i of factors[i * step] rows[i], J rows of READERS. */
+STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, real *row) {
+    for (int64_t n = 0; n < READERS; n += STATE_LANES) {
+        state_vector sum = load_vector(row + n);
+        for (int64_t i = 0; i < J; i++) sum = fma_vector(factors[i * step], load_vector(rows + i * READERS + n), sum);
+        store_vector(row + n, sum);
+    }
+}
+
+/* Z and gate. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
+STATE_INLINE void reader_factors(int64_t J, const struct gates *g) {
+    int64_t rows = J * READERS;
+    clear_row((STATE_CHUNK + 1) * rows, g->Z);
+    clear_row(STATE_CHUNK * READERS, g->gate);
+    for (int64_t i = 0; i < J; i++) g->Z[STATE_CHUNK * rows + i * READERS + STATE_CHUNK + i] = 1;
+    for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
+        for (int64_t j = 0; j < J; j++) g->Z[t * rows + j * READERS + t] = g->M[j * STATE_CHUNK + t];
+        g->gate[t * READERS + t] = g->D[t];
+    }
+    for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
+        const real *Z = g->Z + (t + 1) * rows;
+        add_rows(J, g->S + t, STATE_CHUNK, Z, g->gate + t * READERS);
+        for (int64_t j = 0; j < J; j++)
+            add_rows(J, g->T + j * STATE_CHUNK + t, J * STATE_CHUNK, Z, g->Z + t * rows + j * READERS);
+    }
+}
+
+/* dT, dS and dM, from Y_0 and R. */
+STATE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
+    int64_t rows = J * READERS;
+    for (int64_t t = 0; t < STATE_CHUNK; t++)
+        for (int64_t i = 0; i < J; i++) {
+            const real *R = g->R + t * READERS;
+            real *next = g->Y + (t + 1) * rows + i * READERS;
+            scale_row(READERS, g->S[i * STATE_CHUNK + t], R, next);
+            add_rows(J, g->T + i * J * STATE_CHUNK + t, STATE_CHUNK, g->Y + t * rows, next);
+        }
+    for (int64_t i = 0; i < J; i++) {
+        const real *Z = g->Z + rows + i * READERS, *Y = g->Y + i * READERS;
+        row_dots(READERS, Z, rows, g->R, READERS, g->dS + i * STATE_CHUNK);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) g->dM[i * STATE_CHUNK + t] = Y[t * rows + t];
+        for (int64_t j = 0; j < J; j++)
+            row_dots(READERS, Z, rows, g->Y + j * READERS, rows, g->dT + (i * J + j) * STATE_CHUNK);
+    }
+}
+
+static void put_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, const real *from) {
+    for (int64_t i = 0; gate->d && i < width; i++) {
+        real *to = gate->d + k->first * gate->step + i;
+        for (int64_t n = 0; n < k->count; n++) put(to + n * gate->step, gate->add, from[i * STATE_CHUNK + n]);
+    }
+}
+
+static void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
+    real dD[STATE_CHUNK];
+    for (int64_t n = 0; n < STATE_CHUNK; n++) dD[n] = g->R[n * READERS + n];
+    for (int64_t n = 0; !h->mark.at && n < STATE_CHUNK; n++) {
+        g->dT[n] += g->dM[n];
+        g->dS[n] += dD[n];
+    }
+    put_gate(&h->transition, k, J * J, g->dT);
+    put_gate(&h->source, k, J, g->dS);
+    put_gate(&h->mark, k, J, g->dM);
+    put_gate(&h->direct, k, 1, dD);
+}
+
+#endif

@@ -1,0 +1,433 @@
+/* matrix_state_outer.c - outer-product states, a chunk of tokens at a time (spec/plstm-myosotis.md A1.4, A1.5): inside
+ * a chunk products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
+ *
+ * With the gates of matrix_state_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of
+ * state i before the chunk, x_a[m] = Gate[m][a] what they write into state a behind it, F[i][a] = Z_-1[i][a] what
+ * passes through:
+ *   O = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
+ * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
+ *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a
+ *   E_i <- sum_a F[i][a] E_a + (diag(r_i) Q)^T W */
+#include "kernels/matrix_state_outer.h"
+
+#include "kernels/matrix_state_gates.h"
+
+#define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
+
+/* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
+struct work {
+    struct gates g;
+    int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
+    real scale;
+    real *Q, *K, *V, *Qt;
+    real *keys;                    /* [m][n]: q_n . k_m */
+    real *part_keys, *part_values; /* one term of a sum over states */
+    real *W, *Wt, *dQ, *dK, *dV;   /* backward, with the rest */
+    real *values, *writes;         /* v_m . w_n; of one exit, in R */
+    real *C, *Ct, *Et;             /* states before; one of them, one of E, transposed */
+};
+
+/* Lays the gates and matrices out from `at`; returns how many reals they take. at NULL measures. */
+static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, struct work *w) {
+    int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK, used = 0;
+    struct gates *g = &w->g;
+    *w = (struct work){.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
+    w->chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK;
+    struct {
+        real **to;
+        int64_t n;
+    } list[] = {{&g->T, N * J * J},
+                {&g->S, N * J},
+                {&g->M, N * J},
+                {&g->D, N},
+                {&g->Z, (N + 1) * READERS * J},
+                {&g->gate, N * READERS},
+                {&w->Q, N * KW},
+                {&w->K, N * KW},
+                {&w->Qt, N * KW},
+                {&w->V, N * VW},
+                {&w->keys, SCORES},
+                {&w->part_keys, N * KW},
+                {&w->part_values, N * VW},
+                /* backward */
+                {&g->Y, (N + 1) * READERS * J},
+                {&g->R, N * READERS},
+                {&g->dT, N * J * J},
+                {&g->dS, N * J},
+                {&g->dM, N * J},
+                {&w->W, N * VW},
+                {&w->Wt, N * VW},
+                {&w->dQ, N * KW},
+                {&w->dK, N * KW},
+                {&w->dV, N * VW},
+                {&w->values, SCORES},
+                {&w->writes, N},
+                {&w->C, J * KW * VW},
+                {&w->Ct, KW * VW},
+                {&w->Et, KW * VW}};
+    int n = pass == PASS_FORWARD ? 13 : (int)(sizeof list / sizeof *list);
+    for (int i = 0; i < n; i++) {
+        *list[i].to = at ? at + used : NULL;
+        used += (list[i].n + 15) / 16 * 16;
+    }
+    return used;
+}
+
+static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
+    int64_t first = i * STATE_CHUNK, left = s->T - first;
+    return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
+}
+
+/* --- states ------------------------------------------------------------------------------------------------------- */
+
+/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements; J = 1 is left to the product that follows. */
+static void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
+    for (int64_t e = 0; J > 1 && e < n; e += STATE_LANES) {
+        state_vector old[16]; /* J is at most that */
+        for (int64_t j = 0; j < J; j++) old[j] = load_vector(X + j * n + e);
+        for (int64_t i = 0; i < J; i++) {
+            state_vector sum = F[i * row] * old[0];
+            for (int64_t j = 1; j < J; j++) sum = fma_vector(F[i * row + j * column], old[j], sum);
+            store_vector(X + i * n + e, sum);
+        }
+    }
+}
+
+/* How much of a state the product behind mix_states keeps. */
+static real kept_part(int64_t J, const real *F, bool fresh) {
+    return fresh ? 0 : J == 1 ? *F : 1;
+}
+
+static void read_rows(const struct outer_rows *rows, const struct chunk *k, int64_t n, int64_t width, real *to) {
+    pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
+}
+
+/* What tokens read of state i before the chunk, one after the other; what they write into state a behind it, READERS
+ * apart. */
+static const real *reads_of(const struct work *w, int64_t i) {
+    return w->g.Z + i * READERS;
+}
+
+static const real *writes_into(const struct work *w, int64_t a) {
+    return w->g.gate + STATE_CHUNK + a;
+}
+
+/* C of the next chunk. */
+static void next_states(const struct work *w, const struct chunk *k, real *C) {
+    int64_t n = w->KW * w->VW, VW = w->VW;
+    const real *through = w->g.Z + STATE_CHUNK; /* F */
+    if (!k->begins) mix_states(w->J, through, 1, READERS, n, C);
+    for (int64_t a = 0; a < w->J; a++) {
+        const real *x = writes_into(w, a);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(VW, x[t * READERS], w->V + t * VW, w->part_values + t * VW);
+        chunk_product(w->KW, VW, STATE_CHUNK, (struct factor){w->K, 1, w->KW}, w->part_values, VW,
+                      kept_part(w->J, through, k->begins), C + a * n, VW);
+    }
+}
+
+/* --- forward ------------------------------------------------------------------------------------------------------ */
+
+static void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    real *O = w->part_values;
+    read_rows(&h->q, k, w->dk, KW, w->Q);
+    transpose(N, KW, w->Q, KW, w->Qt, N);
+    chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
+    for (int64_t m = 0; m < N; m++)
+#pragma omp simd
+        for (int64_t n = 0; n < STATE_CHUNK; n++) w->keys[m * STATE_CHUNK + n] *= w->scale * w->g.gate[m * READERS + n];
+    chunk_product(N, VW, N, (struct factor){w->keys, 1, N}, w->V, VW, 0, O, VW);
+    for (int64_t i = 0; !k->begins && i < w->J; i++) {
+        const real *reads = reads_of(w, i);
+        for (int64_t n = 0; n < N; n++) scale_row(KW, w->scale * reads[n], w->Q + n * KW, w->part_keys + n * KW);
+        chunk_product(N, VW, w->dk, (struct factor){w->part_keys, KW, 1}, C + i * KW * VW, VW, 1, O, VW);
+    }
+    for (int64_t n = 0; n < k->count; n++) copy_row(w->dv, O + n * VW, h->o + (k->first + n) * h->o_step);
+}
+
+/* One chunk of one head: C becomes the states behind it. */
+static void forward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read, real *C) {
+    if (!read && k->ends) return;
+    EACH_J(read_gates, w->J, h, k, &w->g);
+    EACH_J(reader_factors, w->J, &w->g);
+    read_rows(&h->k, k, w->dk, w->KW, w->K);
+    read_rows(&h->v, k, w->dv, w->VW, w->V);
+    if (read) write_outputs(h, w, k, C);
+    if (!k->ends) next_states(w, k, C);
+}
+
+/* --- backward ----------------------------------------------------------------------------------------------------- */
+
+static void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
+    int64_t KW = w->KW, VW = w->VW;
+    EACH_J(read_gates, w->J, h, k, &w->g);
+    EACH_J(reader_factors, w->J, &w->g);
+    read_rows(&h->q, k, w->dk, KW, w->Q);
+    read_rows(&h->k, k, w->dk, KW, w->K);
+    read_rows(&h->v, k, w->dv, VW, w->V);
+    pad_rows(k->count, w->dv, h->d_o + k->first * h->o_step, h->o_step, VW, w->W);
+    scale_row(STATE_CHUNK * VW, w->scale, w->W, w->W);
+    transpose(STATE_CHUNK, KW, w->Q, KW, w->Qt, STATE_CHUNK);
+    transpose(STATE_CHUNK, VW, w->W, VW, w->Wt, STATE_CHUNK);
+}
+
+/* Term i of a sum over states: to = or += factor from. */
+STATE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, real *to) {
+    if (i == 0)
+        scale_row(n, factor, from, to);
+    else
+        add_row(n, factor, from, to);
+}
+
+/* What the states before the chunk give: dQ, and what tokens read in Y_0. */
+static void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    if (k->begins) clear_row(N * KW, w->dQ);
+    clear_row(READERS * w->J, w->g.Y);
+    for (int64_t i = 0; !k->begins && i < w->J; i++) {
+        const real *reads = reads_of(w, i);
+        transpose(KW, VW, C + i * KW * VW, VW, w->Ct, KW);
+        chunk_product(N, KW, VW, (struct factor){w->W, VW, 1}, w->Ct, KW, 0, w->part_keys, KW);
+        row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * READERS);
+        for (int64_t n = 0; n < N; n++) add_term(i, KW, reads[n], w->part_keys + n * KW, w->dQ + n * KW);
+    }
+}
+
+/* What the gradients of the states behind the chunk give: dK, dV, and what goes to the exits in R. */
+static void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    if (k->ends) {
+        clear_row(N * KW, w->dK);
+        clear_row(N * VW, w->dV);
+    }
+    clear_row(N * READERS, w->g.R);
+    for (int64_t a = 0; !k->ends && a < w->J; a++) {
+        const real *x = writes_into(w, a), *Ea = E + a * KW * VW;
+        transpose(KW, VW, Ea, VW, w->Et, KW);
+        chunk_product(N, KW, VW, (struct factor){w->V, VW, 1}, w->Et, KW, 0, w->part_keys, KW);
+        chunk_product(N, VW, w->dk, (struct factor){w->K, KW, 1}, Ea, VW, 0, w->part_values, VW);
+        row_dots(KW, w->K, KW, w->part_keys, KW, w->writes);
+        for (int64_t m = 0; m < N; m++) {
+            w->g.R[m * READERS + N + a] = w->writes[m];
+            add_term(a, KW, x[m * READERS], w->part_keys + m * KW, w->dK + m * KW);
+            add_term(a, VW, x[m * READERS], w->part_values + m * VW, w->dV + m * VW);
+        }
+    }
+}
+
+/* What the exits read of the states before the chunk, in Y_0. */
+static void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
+    int64_t n = w->KW * w->VW, J = w->J;
+    for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
+        for (int64_t a = 0; a < J; a++) w->g.Y[j * READERS + STATE_CHUNK + a] = state_dot(n, E + a * n, C + j * n);
+}
+
+/* R of tokens from keys and values; those then become P and U. */
+static void gate_scores(const struct work *w) {
+    for (int64_t m = 0; m < STATE_CHUNK; m++) {
+        real *keys = w->keys + m * STATE_CHUNK, *values = w->values + m * STATE_CHUNK, *R = w->g.R + m * READERS;
+        const real *gate = w->g.gate + m * READERS;
+#pragma omp simd
+        for (int n = 0; n < STATE_CHUNK; n++) {
+            R[n] = keys[n] * values[n];
+            keys[n] *= gate[n];
+            values[n] *= gate[n];
+        }
+    }
+}
+
+static void add_inner_gradients(const struct work *w) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    chunk_product(N, KW, N, (struct factor){w->values, 1, N}, w->K, KW, 1, w->dQ, KW);
+    chunk_product(N, KW, N, (struct factor){w->values, N, 1}, w->Q, KW, 1, w->dK, KW);
+    chunk_product(N, VW, N, (struct factor){w->keys, N, 1}, w->W, VW, 1, w->dV, VW);
+}
+
+/* E of the chunk before. */
+static void pass_back(const struct work *w, const struct chunk *k, real *E) {
+    int64_t n = w->KW * w->VW, J = w->J, KW = w->KW;
+    const real *through = w->g.Z + STATE_CHUNK; /* F */
+    if (!k->ends) mix_states(J, through, READERS, 1, n, E);
+    for (int64_t i = 0; i < J; i++) {
+        const real *reads = reads_of(w, i);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(KW, reads[t], w->Q + t * KW, w->part_keys + t * KW);
+        chunk_product(KW, w->VW, STATE_CHUNK, (struct factor){w->part_keys, 1, KW}, w->W, w->VW,
+                      kept_part(J, through, k->ends), E + i * n, w->VW);
+    }
+}
+
+static void put_rows(const struct outer_rows *rows, const struct chunk *k, bool add, int64_t n, const real *from,
+                     int64_t width) {
+    if (!rows->d) return;
+    for (int64_t t = 0; t < k->count; t++) {
+        real *to = rows->d + (k->first + t) * rows->step;
+        if (!add && !rows->add) copy_row(n, from + t * width, to);
+        for (int64_t i = 0; (add || rows->add) && i < n; i++) to[i] += from[t * width + i];
+    }
+}
+
+/* One chunk of one head in reverse; C: the states before it, E: becomes that of the chunk before. add: another head
+ * has written dq and dk already. */
+static void backward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
+                           real *E, bool add) {
+    int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
+    read_chunk(h, w, k);
+    entry_gradients(w, k, C);
+    exit_gradients(w, k, E);
+    through_gradients(w, k, C, E);
+    chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
+    chunk_product(N, N, w->dv, (struct factor){w->V, VW, 1}, w->Wt, N, 0, w->values, N);
+    gate_scores(w);
+    EACH_J(gate_gradients, w->J, &w->g);
+    write_gates(h, k, w->J, &w->g);
+    add_inner_gradients(w);
+    put_rows(&h->q, k, add, w->dk, w->dQ, KW);
+    put_rows(&h->k, k, add, w->dk, w->dK, KW);
+    put_rows(&h->v, k, false, w->dv, w->dV, VW);
+    if (!k->begins) pass_back(w, k, E);
+}
+
+/* --- bundles of heads through time -------------------------------------------------------------------------------- */
+
+/* Heads first .. first + n of all heads of all sequences. */
+struct bundle {
+    const struct outer_sizes *s;
+    int64_t first, n, state; /* state: reals of a head's states */
+    struct outer_head heads[STATE_BUNDLE];
+};
+
+static int64_t state_reals(const struct outer_sizes *s) {
+    return s->J * padded(s->dk) * padded(s->dv);
+}
+
+static int64_t bundle_heads(const struct outer_sizes *s) {
+    return heads_side_by_side(state_reals(s));
+}
+
+static void pack_states(const struct work *w, const real *C, real *kept) {
+    for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
+}
+
+/* Where the states lie ready for use, or w->C after a copy that pads them. */
+static const real *padded_states(const struct work *w, const real *kept) {
+    if (w->dk == w->KW && w->dv == w->VW) return kept;
+    memset(w->C, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->C);
+    for (int64_t j = 0; j < w->J; j++)
+        unpack_rows(w->dk, w->dv, kept + j * w->dk * w->dv, w->VW, w->C + j * w->KW * w->VW);
+    return w->C;
+}
+
+/* States C (of all heads of the bundle) from before chunk `begin` to before chunk `end`. Those before each chunk go to
+ * the heads' `kept`, if any, from its start on. */
+static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
+                           real *C) {
+    for (int64_t i = begin; i < end; i++) {
+        struct chunk k = chunk_at(b->s, i);
+        for (int64_t h = 0; h < b->n; h++) {
+            const struct outer_head *head = &b->heads[h];
+            if (head->kept) pack_states(w, C + h * b->state, head->kept + (i - begin) * head->kept_step);
+            forward_chunk(head, w, &k, read, C + h * b->state);
+        }
+    }
+}
+
+/* E from behind chunk `end` to behind chunk `begin`. */
+static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, real *E) {
+    for (int64_t i = end - 1; i >= begin; i--) {
+        struct chunk k = chunk_at(b->s, i);
+        for (int64_t h = 0; h < b->n; h++) {
+            const struct outer_head *head = &b->heads[h];
+            bool add = (b->first + h) % b->s->share > 0;
+            const real *C = padded_states(w, head->kept + (i - begin) * head->kept_step);
+            backward_chunk(head, w, &k, C, E + h * b->state, add);
+        }
+    }
+}
+
+/* Chunks between two copies of the states when they are computed again. */
+static int64_t stretch_of(const struct outer_sizes *s) {
+    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = chunks < KEEP_ALL ? chunks : KEEP_ALL;
+    while (stretch * stretch < chunks) stretch++;
+    return stretch;
+}
+
+/* Reals of scratch beside `work` for a bundle: states in forward; E, and where states are computed again C, a copy of
+ * C at the start of each stretch, the states before each chunk of one. */
+static int64_t bundle_reals(const struct outer_sizes *s, enum pass pass) {
+    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = stretch_of(s), states = 1;
+    if (pass == PASS_BACKWARD && !s->keeps) states = 2 + (chunks + stretch - 1) / stretch + stretch;
+    return bundle_heads(s) * states * state_reals(s);
+}
+
+/* Backward without kept states: forward once over all stretches but the last, then stretch by stretch from the last
+ * on. */
+static void backward_again(struct bundle *b, const struct work *w, real *scratch) {
+    int64_t stretch = stretch_of(b->s), n = b->n * b->state, last = (w->chunks - 1) / stretch,
+            packed = w->J * w->dk * w->dv;
+    real *E = scratch, *C = E + n, *copies = C + n, *kept = copies + (last + 1) * n;
+    memset(E, 0, 2 * (size_t)n * sizeof *E);
+    for (int64_t i = 0; i <= last; i++) {
+        memcpy(copies + i * n, C, (size_t)n * sizeof *C);
+        if (i < last) forward_bundle(b, w, i * stretch, (i + 1) * stretch, false, C);
+    }
+    for (int64_t h = 0; h < b->n; h++) {
+        b->heads[h].kept = kept + h * stretch * packed;
+        b->heads[h].kept_step = packed;
+    }
+    for (int64_t i = last; i >= 0; i--) {
+        int64_t begin = i * stretch, end = begin + stretch < w->chunks ? begin + stretch : w->chunks;
+        forward_bundle(b, w, begin, end, false, copies + i * n);
+        backward_bundle(b, w, begin, end, E);
+    }
+}
+
+static void run_bundle(struct bundle *b, enum pass pass, real *scratch) {
+    struct work w;
+    real *states = scratch + place(b->s, pass, scratch, &w);
+    if (pass == PASS_BACKWARD && !b->s->keeps) {
+        backward_again(b, &w, states);
+        return;
+    }
+    memset(states, 0, (size_t)(b->n * b->state) * sizeof *states);
+    if (pass == PASS_FORWARD)
+        forward_bundle(b, &w, 0, w.chunks, true, states);
+    else
+        backward_bundle(b, &w, 0, w.chunks, states);
+}
+
+/* Reals of scratch a part. */
+static int64_t part_reals(const struct outer_sizes *s, enum pass pass) {
+    struct work w;
+    return place(s, pass, NULL, &w) + bundle_reals(s, pass);
+}
+
+/* A task is a group of heads with the same q and k: they add to the same dq and dk, in order. */
+static int64_t part_count(const struct outer_sizes *s) {
+    return state_parts(s->B * s->heads / s->share);
+}
+
+size_t outer_chunks_bytes(const struct outer_sizes *s, enum pass pass) {
+    return (size_t)(part_count(s) * part_reals(s, pass)) * sizeof(real);
+}
+
+static void run_part(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at,
+                     struct range heads, real *scratch) {
+    struct bundle b = {.s = s, .state = state_reals(s)};
+    for (int64_t most = bundle_heads(s), first = heads.begin; first < heads.end; first += most) {
+        b.first = first;
+        b.n = heads.end - first < most ? heads.end - first : most;
+        for (int64_t h = 0; h < b.n; h++) b.heads[h] = head_at(c, (first + h) / s->heads, (first + h) % s->heads);
+        run_bundle(&b, pass, scratch);
+    }
+}
+
+void outer_chunks_run(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at) {
+    int64_t parts = part_count(s), tasks = s->B * s->heads / s->share, reals = part_reals(s, pass);
+    real *scratch = c->scratch[pass];
+#pragma omp parallel for schedule(static) if (s->B * s->T * s->heads * s->J * s->dk * s->dv > PARALLEL_MIN)
+    for (int64_t p = 0; p < parts; p++) {
+        struct range part = part_at(tasks, parts, p);
+        struct range heads = {part.begin * s->share, part.end * s->share};
+        run_part(c, s, pass, head_at, heads, scratch + p * reals);
+    }
+}
