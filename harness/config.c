@@ -254,20 +254,14 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* The model at the lengths of evaluation and of training; keeps the latter. */
+/* The model at the lengths of evaluation and of training; keeps the latter. A tree has parameters by its levels: where lengths
+ * differ, the tree of the longest serves all of them, and shorter sequences leave more of its leaves empty. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
-    if (s->parsed.model->nodes && task_length(shape, SPLIT_TEST) != shape->T)
-        return fail(e, ST_USAGE,
-                    "%s has parameters for its tree, so all splits must have one length, but %s trains at %" PRId64
-                    " and tests at %" PRId64,
-                    s->parsed.model->name, s->task.name, shape->T, task_length(shape, SPLIT_TEST));
-    if (s->parsed.model->nodes && shape->T_extra)
-        return fail(
-            e, ST_USAGE,
-            "%s has parameters for its tree, so all strings must have one length, but %s trains on lengths %" PRId64
-            " and %" PRId64 "; use extra_length=0",
-            s->parsed.model->name, s->task.name, shape->T, shape->T_extra);
+    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
+    if (shape->T_extra > longest) longest = shape->T_extra;
+    if (s->parsed.model->nodes && (test != shape->T || shape->T_extra))
+        TRY(s->parsed.model->nodes(s->parsed.inst, longest, &nodes, e));
     for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
         struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
         s->model = s->parsed;

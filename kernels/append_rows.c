@@ -1,5 +1,5 @@
-/* append_rows.c - rows of a table behind the rows of each sequence (the virtual nodes of a tree): the op and its kernel,
- * which moves memory and needs no other.
+/* append_rows.c - rows of a table behind the rows of each sequence (the virtual nodes of a tree): the op, its reference and
+ * its CPU twin, sequences on threads.
  *
  *   y[b][t] = x[b][t] for t < T;  y[b][T + i] = p[which[i]], or 0 where which[i] is -1
  *   dx = dy in its rows;  dp[r] = sum over b and all i with which[i] = r of dy[b][T + i] */
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/dense.h"
+#include "kernels/parallel.h"
 
 struct append_rows_attr {
     const int32_t *which;
@@ -62,21 +63,23 @@ const struct op op_append_rows = {
     .example = append_rows_example,
 };
 
+static void append_to_sequence(const struct call *c, int64_t b) {
+    const struct append_rows_attr *a = c->attr;
+    int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];
+    real *y = tensor_real(c->out[0]) + b * (T + a->n) * C;
+    memcpy(y, tensor_real(c->in[0]) + b * T * C, (size_t)(T * C) * sizeof *y);
+    for (int64_t i = 0; i < a->n; i++) {
+        real *row = y + (T + i) * C;
+        if (a->which[i] < 0)
+            memset(row, 0, (size_t)C * sizeof *row);
+        else
+            memcpy(row, tensor_real(c->in[1]) + a->which[i] * C, (size_t)C * sizeof *row);
+    }
+}
+
 static void append_rows_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct append_rows_attr *a = c->attr;
-    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], C = c->in[0]->dims[2];
-    for (int64_t b = 0; b < B; b++) {
-        real *y = tensor_real(c->out[0]) + b * (T + a->n) * C;
-        memcpy(y, tensor_real(c->in[0]) + b * T * C, (size_t)(T * C) * sizeof *y);
-        for (int64_t i = 0; i < a->n; i++) {
-            real *row = y + (T + i) * C;
-            if (a->which[i] < 0)
-                memset(row, 0, (size_t)C * sizeof *row);
-            else
-                memcpy(row, tensor_real(c->in[1]) + a->which[i] * C, (size_t)C * sizeof *row);
-        }
-    }
+    for (int64_t b = 0; b < c->in[0]->dims[0]; b++) append_to_sequence(c, b);
 }
 
 static size_t append_rows_ref_workspace(const struct call *c, enum pass pass) {
@@ -108,4 +111,67 @@ const struct kernel kernel_append_rows_ref = {
     .workspace = append_rows_ref_workspace,
     .forward = append_rows_ref_forward,
     .backward = append_rows_ref_backward,
+};
+
+/* --- CPU: the table's gradient in groups of sequences, summed in order -------------------------------------------- */
+
+#define APPEND_GROUPS 16
+
+static int64_t groups_of(const struct call *c) {
+    int64_t B = c->in[0]->dims[0];
+    return B < APPEND_GROUPS ? B : APPEND_GROUPS;
+}
+
+static void append_rows_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+#pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
+    for (int64_t b = 0; b < c->in[0]->dims[0]; b++) append_to_sequence(c, b);
+}
+
+static size_t append_rows_cpu_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : (size_t)(groups_of(c) * tensor_count(c->in[1])) * sizeof(real);
+}
+
+/* dx of the sequences of one group, and their share of dp. */
+static void group_gradient(const struct call *c, struct range sequences, real *dp) {
+    const struct append_rows_attr *a = c->attr;
+    int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];
+    bool accumulate = call_accumulates(c, 0);
+    memset(dp, 0, (size_t)tensor_count(c->in[1]) * sizeof *dp);
+    for (int64_t b = sequences.begin; b < sequences.end; b++) {
+        const real *dy = call_dout(c, 0) + b * (T + a->n) * C;
+        real *dx = c->din[0] ? c->din[0] + b * T * C : NULL;
+        if (dx) {
+#pragma omp simd
+            for (int64_t k = 0; k < T * C; k++) put(&dx[k], accumulate, dy[k]);
+        }
+        for (int64_t i = 0; i < a->n; i++) {
+            if (a->which[i] < 0) continue;
+            const real *row = dy + (T + i) * C;
+            real *sum = dp + a->which[i] * C;
+#pragma omp simd
+            for (int64_t k = 0; k < C; k++) sum[k] += row[k];
+        }
+    }
+}
+
+static void append_rows_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t groups = groups_of(c), P = tensor_count(c->in[1]);
+    real *partial = c->scratch[PASS_BACKWARD];
+#pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
+    for (int64_t i = 0; i < groups; i++) group_gradient(c, part_at(c->in[0]->dims[0], groups, i), partial + i * P);
+    if (c->din[1]) sum_partials(P, groups, partial, P, c->din[1], call_accumulates(c, 1));
+}
+
+/* dp sums a table row's uses in `real`, the reference in double; errors grow like the root of their number. */
+const struct kernel kernel_append_rows_cpu = {
+    .name = "append_rows_cpu",
+    .op = &op_append_rows,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = append_rows_cpu_workspace,
+    .forward = append_rows_cpu_forward,
+    .backward = append_rows_cpu_backward,
 };

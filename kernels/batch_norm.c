@@ -1,22 +1,17 @@
-/* batch_norm.c - batch normalisation over the rows in use of a batch: the op and its kernel.
+/* batch_norm.c - batch normalisation over the rows in use of a batch: the op and its reference.
  *
  *   training:    mu, v = mean and biased variance of x over the N rows in use;  running <- m running + (1 - m) batch
  *   evaluation:  mu, v = the running ones
  *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                                    (Ioffe & Szegedy 2015, Alg. 1 and 2)
  * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
  * Without a row in use the batch counts as mean 0, variance 1, and the running ones stay. */
+#include "kernels/batch_norm.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "kernels/dense.h"
-
-enum { X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS, INPUTS };
-
-struct batch_norm_attr {
-    double eps, momentum;
-    const int32_t *first;
-};
+enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS, INPUTS };
 
 struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_norm *p) {
     struct batch_norm_attr attr = {.eps = p->eps, .momentum = p->momentum, .first = p->first};
@@ -76,26 +71,19 @@ const struct op op_batch_norm = {
     .example = batch_norm_example,
 };
 
-/* Row r of all sequences' rows. */
-static bool in_use(const struct call *c, int64_t r) {
-    const struct batch_norm_attr *a = c->attr;
-    int64_t T = c->in[X]->dims[1], t = r % T;
-    return !c->in[LENGTHS] || (a->first ? a->first[t] : t) < tensor_i32(c->in[LENGTHS])[r / T];
-}
-
 /* Mean and variance of the rows in use into mean[D], variance[D]; their number. */
 static int64_t batch_statistics(const struct call *c, double *mean, double *variance) {
     int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]), n = 0;
     const real *x = tensor_real(c->in[X]);
     for (int64_t d = 0; d < D; d++) mean[d] = variance[d] = 0;
     for (int64_t r = 0; r < rows; r++) {
-        if (!in_use(c, r)) continue;
+        if (!batch_norm_in_use(c, r)) continue;
         n++;
         for (int64_t d = 0; d < D; d++) mean[d] += x[r * D + d];
     }
     for (int64_t d = 0; n && d < D; d++) mean[d] /= (double)n;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t d = 0; d < D && in_use(c, r); d++)
+        for (int64_t d = 0; d < D && batch_norm_in_use(c, r); d++)
             variance[d] += (x[r * D + d] - mean[d]) * (x[r * D + d] - mean[d]);
     for (int64_t d = 0; d < D; d++) variance[d] = n ? variance[d] / (double)n : 1;
     return n;
@@ -154,7 +142,7 @@ static void batch_norm_ref_backward(const struct call *c, const struct exec *exe
     for (int64_t i = 0; c->din[X] && i < n; i++) {
         int64_t d = i % D;
         double q = 1 / sqrt(variance[d] + eps), normal = (x[i] - mean[d]) * q;
-        double through = in_use(c, i / D) ? (dy_sum[d] + normal * dyn_sum[d]) / (double)N : 0;
+        double through = batch_norm_in_use(c, i / D) ? (dy_sum[d] + normal * dyn_sum[d]) / (double)N : 0;
         put(c->din[X] + i, call_accumulates(c, X), (real)(q * w[d] * (dy[i] - through)));
     }
 }

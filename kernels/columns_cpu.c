@@ -145,6 +145,44 @@ static void prepend_one_cpu_backward(const struct call *c, const struct exec *ex
                                .add = call_accumulates(c, 0)});
 }
 
+/* --- repeat_each ---------------------------------------------------------------------------------------------------- */
+
+static void repeat_each_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t n = ((const struct repeat_each_attr *)c->attr)->n, C = tensor_count(c->in[0]);
+#pragma omp parallel for schedule(static) if (C * n > PARALLEL_MIN)
+    for (int64_t p = 0; p < C; p++) {
+        real value = tensor_real(c->in[0])[p], *y = tensor_real(c->out[0]) + p * n;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) y[i] = value;
+    }
+}
+
+static void repeat_each_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t n = ((const struct repeat_each_attr *)c->attr)->n, C = tensor_count(c->in[0]);
+    if (!c->din[0]) return;
+#pragma omp parallel for schedule(static) if (C * n > PARALLEL_MIN)
+    for (int64_t p = 0; p < C; p++) {
+        const real *dy = call_dout(c, 0) + p * n;
+        real sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < n; i++) sum += dy[i];
+        put(c->din[0] + p, call_accumulates(c, 0), sum);
+    }
+}
+
+/* dp sums n terms in `real`, the reference in double. */
+const struct kernel kernel_repeat_each_cpu = {
+    .name = "repeat_each_cpu",
+    .op = &op_repeat_each,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 32,
+    .forward = repeat_each_cpu_forward,
+    .backward = repeat_each_cpu_backward,
+};
+
 const struct kernel kernel_split_cpu = {
     .name = "split_cpu",
     .op = &op_split,

@@ -315,11 +315,14 @@ enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
  * with b = beta theta / sqrt(1 + |theta|^2) (B4; beta 0 = unbounded, b = theta), theta from up, likewise c from down.
  * up, down: real and imaginary planes, [1][P] for all nodes, [levels-1][P] a level of the child, [nodes-1][P] a child, or
  * (B,nodes,P) a child of each sequence, the root's row unused. down only in the free form. All four NULL when levels is 1.
- * u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, in place of tree.leaves; or NULL. */
+ * u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, in place of tree.leaves; or NULL.
+ * block d > 1 (B1): x_v, u_v in C^d, B_v and C_v d x d, C = B^H or -B^H, |theta| the Frobenius norm, so that |B|_2 < beta. Then
+ * d*P columns stand in place of P in u, element i*P + p of head p, and d*d*P in the couplings, (i*d + j)*P + p. */
 struct tree_system {
     struct tree tree;
     enum tree_form form;
     double beta;
+    int64_t block; /* 0 and 1: scalars */
     struct tensor *up_re, *up_im, *down_re, *down_im;
     struct tensor *u_re, *u_im;
     struct tensor *leaves;

@@ -1,8 +1,8 @@
-/* scale_by.c - y = factor * x, a constant factor: the op and its kernel, which is as plain as it is fast enough to be tuned by
- * the compiler alone. */
+/* scale_by.c - y = factor * x, a constant factor: the op, its reference and its CPU twin, spans of elements on threads. */
 #include <math.h>
 
 #include "kernels/dense.h"
+#include "kernels/parallel.h"
 
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
     struct scale_by_attr attr = {factor};
@@ -64,4 +64,34 @@ const struct kernel kernel_scale_by_ref = {
     .reference = true,
     .forward = scale_by_forward,
     .backward = scale_by_backward,
+};
+
+/* y (+)= factor * x. */
+static void scale_spans(int64_t n, real factor, const real *x, real *y, bool accumulate) {
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t s = 0; s < span_count(n); s++) {
+        struct range span = span_at(n, s);
+#pragma omp simd
+        for (int64_t i = span.begin; i < span.end; i++) put(&y[i], accumulate, factor * x[i]);
+    }
+}
+
+static void scale_by_cpu_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    real factor = (real)((const struct scale_by_attr *)c->attr)->factor;
+    scale_spans(tensor_count(c->out[0]), factor, tensor_real(c->in[0]), tensor_real(c->out[0]), false);
+}
+
+static void scale_by_cpu_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    real factor = (real)((const struct scale_by_attr *)c->attr)->factor;
+    if (c->din[0]) scale_spans(tensor_count(c->out[0]), factor, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
+}
+
+const struct kernel kernel_scale_by_cpu = {
+    .name = "scale_by_cpu",
+    .op = &op_scale_by,
+    .device = DEVICE_CPU,
+    .forward = scale_by_cpu_forward,
+    .backward = scale_by_cpu_backward,
 };

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "kernels/parallel.h"
-#include "kernels/scan.h"
+#include "kernels/scan_softmax.h"
 
 /* One row of one block: sum_j a_j h_prev[j*prev] + a_m v. */
 GATE_INLINE real row_forward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev,
                              int64_t prev) {
     real p[GATE_MAX];
-    real scale = gate_lane(gate, m + 1, z, N, p), sum = p[m] * v;
+    real scale = scan_gates(gate, m + 1, z, N, p), sum = p[m] * v;
     GATE_EACH(m, sum = real_fma(p[j], h_prev[j * prev], sum));
     return sum * scale;
 }
@@ -43,7 +43,14 @@ GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct sc
 GATE_INLINE real row_backward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev, int64_t prev,
                               real h, real G, real *carry, real *dz, int64_t dz_stride) {
     real p[GATE_MAX];
-    real scale = gate_lane(gate, m + 1, z, N, p), mean = gate_divides(gate) ? h : 0, G_scale = G * scale;
+    real scale = scan_gates(gate, m + 1, z, N, p), mean = gate_divides(gate) ? h : 0, G_scale = G * scale;
+    if (gate == GATE_SOFTMAX) { /* w = a: a_j G serves the carry and dz */
+        GATE_EACH(m + 1, p[j] *= G_scale);
+        GATE_EACH(m, carry[j * SCAN_STRIDE] += p[j]);
+        GATE_EACH(m, dz[j * dz_stride] = p[j] * (h_prev[j * prev] - mean));
+        dz[m * dz_stride] = p[m] * (v - mean);
+        return p[m];
+    }
     GATE_EACH(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, carry[j * SCAN_STRIDE]));
     GATE_EACH(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G * (h_prev[j * prev] - mean)));
     dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G * (v - mean));
@@ -88,7 +95,7 @@ SCAN_TABLE(backward, walk_backward, 0)
 
 static void run(const struct call *c, void (*walk)(const struct scan_task *s)) {
     const struct scan_attr *a = c->attr;
-    struct scan_strips strips = scan_strips(c->in[1]->dims[0], a->N);
+    struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < strips.tasks; i++) {
         struct scan_task s = scan_task_of(c, strips, i, a->m, a->m);

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "kernels/parallel.h"
-#include "kernels/scan.h"
+#include "kernels/scan_softmax.h"
 
 /* One channel at one step: s[i*N] from s_prev[i*prev]. */
 GATE_INLINE void step_forward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,
                               int64_t prev, real *s) {
     real p[GATE_MAX];
-    real scale = gate_lane(gate, m + 1, z, N, p), sum = p[m] * v;
+    real scale = scan_gates(gate, m + 1, z, N, p), sum = p[m] * v;
     if (layout == LAYOUT_COMPANION) {
         GATE_EACH(m, sum = real_fma(p[j], s_prev[j * prev], sum));
         s[0] = sum * scale;
@@ -41,7 +41,7 @@ GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct sc
 GATE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,
                                int64_t prev, const real *s, const real *ds, real *carry, real *dz, int64_t dz_stride) {
     real p[GATE_MAX], G[GATE_MAX];
-    real scale = gate_lane(gate, m + 1, z, N, p);
+    real scale = scan_gates(gate, m + 1, z, N, p);
     GATE_EACH(m, G[j] = ds[j * N] + carry[j * SCAN_STRIDE]);
     real dv = p[m] * (G[0] * scale); /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult): m >= 1 sets G[0] */
     if (layout == LAYOUT_COMPANION) {
@@ -90,7 +90,7 @@ SCAN_TABLE(backward_observer, walk_backward, LAYOUT_OBSERVER)
 
 static void run(const struct call *c, void (*walk)(const struct scan_task *s)) {
     const struct scan_attr *a = c->attr;
-    struct scan_strips strips = scan_strips(c->in[1]->dims[0], a->N);
+    struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < strips.tasks; i++) {
         struct scan_task s = scan_task_of(c, strips, i, 1, 1);

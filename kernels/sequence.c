@@ -1,18 +1,13 @@
-/* sequence.c - ops that move whole rows of sequences: pool, reverse, decode_positions; each with its one kernel.
+/* sequence.c - ops that move whole rows of sequences: pool, reverse, decode_positions: the ops and their references.
  *
  *   pool               last: y[b] = x[b][n-1];  mean: y[b] = 1/n sum over t < n of x[b][t];  n = lengths[b], y = 0 if n = 0
  *   reverse            y[b][t] = x[b][n-1-t] for t < n, else x[b][t]; its own adjoint
  *   decode_positions   y[b][p] = e[b] + PE[p], PE[p] = (sin(p w_j), cos(p w_j)), w_j = 10000^(-j/(h-1)), j < h = D/2; an odd
  *                      last column is 0 (MAD's auto-encoder, spec/tasks.md 1.1);  de[b] = sum over p of dy[b][p] */
+#include "kernels/sequence.h"
+
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
-
-#include "kernels/dense.h"
-
-struct decode_attr {
-    int64_t T;
-};
 
 struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how) {
     struct pool_attr attr = {.how = how};
@@ -179,7 +174,7 @@ static void reverse_ref_backward(const struct call *c, const struct exec *exec) 
 static double position_code(int64_t p, int64_t column, int64_t D) {
     int64_t h = D / 2, j = column < h ? column : column - h;
     if (column >= 2 * h) return 0;
-    double angle = (double)p * pow(10000, h > 1 ? -(double)j / (double)(h - 1) : 0);
+    double angle = (double)p * position_frequency(j, D);
     return column < h ? sin(angle) : cos(angle);
 }
 

@@ -29,24 +29,29 @@ int64_t tree_nodes(const struct tree *t) {
 }
 
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
-    struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta};
+    struct tree_solve_attr attr = {
+        .tree = s->tree, .form = s->form, .beta = s->beta, .block = s->block == 0 ? 1 : s->block};
     struct tensor *in[TREE_INPUTS] = {s->up_re, s->up_im, s->down_re, s->down_im, s->u_re, s->u_im, s->leaves};
-    struct call *c = graph_record(g, &op_tree_solve, &attr, sizeof attr, in, TREE_INPUTS);
+    const struct op *op = attr.block == 1 ? &op_tree_solve : &op_tree_solve_block;
+    struct call *c = graph_record(g, op, &attr, sizeof attr, in, TREE_INPUTS);
     if (x_im) *x_im = c ? c->out[1] : NULL;
     return c ? c->out[0] : NULL;
 }
 
 /* A table of couplings has one of the four shapes of kernel.h, and the same as its plane of reference `first`. */
-static bool table_fits(struct graph *g, const struct tree *t, const struct tensor *p, const struct tensor *first,
-                       const struct tensor *u) {
+static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *p,
+                       const struct tensor *first, const struct tensor *u) {
+    const struct tree *t = &a->tree;
     int64_t nodes = u->dims[1], rows = p->dims[0];
     bool same = p->rank == first->rank;
     for (int i = 0; same && i < p->rank; i++) same = p->dims[i] == first->dims[i];
     if (p->rank != 2 && p->rank != 3) {
         graph_fail(g, ST_USAGE, "tree_solve: couplings have rank %d, expected 2 (rows,P) or 3 (B,nodes,P)", p->rank);
-    } else if (tensor_cols(p) != u->dims[2]) {
-        graph_fail(g, ST_USAGE, "tree_solve: couplings have %" PRId64 " heads and u %" PRId64 "; they must agree",
-                   tensor_cols(p), u->dims[2]);
+    } else if (tensor_cols(p) != u->dims[2] * a->block) {
+        graph_fail(g, ST_USAGE,
+                   "tree_solve: couplings are %" PRId64 " wide, expected %" PRId64 ": u's %" PRId64
+                   " columns times the block size %" PRId64,
+                   tensor_cols(p), u->dims[2] * a->block, u->dims[2], a->block);
     } else if (!same) {
         graph_fail(g, ST_USAGE,
                    "tree_solve: couplings hold %" PRId64 " and %" PRId64
@@ -68,9 +73,15 @@ static bool table_fits(struct graph *g, const struct tree *t, const struct tenso
     return false;
 }
 
-static bool tree_fits(struct graph *g, const struct tree *t, const struct tensor *u) {
+static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *u) {
+    const struct tree *t = &a->tree;
     int64_t nodes = tree_nodes(t);
-    if (u->rank != 3)
+    if (a->block < 1)
+        graph_fail(g, ST_USAGE, "tree_solve: the block size is %" PRId64 ", expected at least 1", a->block);
+    else if (u->rank == 3 && u->dims[2] % a->block)
+        graph_fail(g, ST_USAGE, "tree_solve: u has %" PRId64 " columns, not a multiple of the block size %" PRId64,
+                   u->dims[2], a->block);
+    else if (u->rank != 3)
         graph_fail(g, ST_USAGE, "tree_solve: u has rank %d, expected 3 (B,nodes,P)", u->rank);
     else if (nodes < 0)
         graph_fail(g, ST_USAGE,
@@ -89,10 +100,10 @@ static bool tree_fits(struct graph *g, const struct tree *t, const struct tensor
     return false;
 }
 
-static void tree_solve_infer(struct graph *g, struct call *c) {
+void tree_solve_infer(struct graph *g, struct call *c) {
     const struct tree_solve_attr *a = c->attr;
     const struct tensor *u = c->in[TREE_U_RE], *u_im = c->in[TREE_U_IM], *leaves = c->in[TREE_LEAVES];
-    if (!u || !u_im || !tree_fits(g, &a->tree, u) || !tree_fits(g, &a->tree, u_im)) return;
+    if (!u || !u_im || !tree_fits(g, a, u) || !tree_fits(g, a, u_im)) return;
     bool alone = a->tree.levels == 1 && !c->in[TREE_UP_RE];
     int tables = alone ? 0 : a->form == TREE_FREE ? 4 : 2;
     for (int i = 0; i < TREE_U_RE; i++) {
@@ -102,7 +113,7 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
                        i, c->in[i] ? "one too many" : "missing");
             return;
         }
-        if (c->in[i] && !table_fits(g, &a->tree, c->in[i], c->in[TREE_UP_RE], u)) return;
+        if (c->in[i] && !table_fits(g, a, c->in[i], c->in[TREE_UP_RE], u)) return;
     }
     if (!infer_same_shape(g, c, TREE_U_RE, TREE_U_IM)) return;
     if (leaves &&

@@ -1,0 +1,201 @@
+/* batch_norm_cpu.c - batch normalisation: chunks of rows on threads, columns in vectors. The equations are in batch_norm.c.
+ *
+ * A chunk walks its rows twice, for its own means and then, while they are in L2, for sums about these; the chunks' sums are
+ * then moved to the common mean mu, in their order (n_k rows in use, mean mu_k, M_k squares about it):
+ *   M = sum M_k + n_k (mu_k - mu)^2        sum dy (x - mu) = sum_k [ sum dy (x - mu_k) + (mu_k - mu) sum dy ] */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/batch_norm.h"
+#include "kernels/parallel.h"
+
+enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS };
+
+/* Rows of D columns of a chunk's sums; forward has the first two. */
+enum { SUM_MEAN, SUM_SQUARES, SUM_DY, SUM_DYX, SUM_ROWS };
+
+/* Of one column or all: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n over all rows. */
+enum { ALL_MEAN, ALL_Q, ALL_DY, ALL_DYN, ALL_ROWS };
+
+/* Scratch: the rows in use of each chunk, the chunks' sums, then what is common to all. */
+struct work {
+    int64_t chunks, D;
+    double *used;
+    real *sums, *all;
+};
+
+static size_t batch_norm_cpu_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    int64_t chunks = row_chunks(tensor_rows(c->in[X])), D = tensor_cols(c->in[X]);
+    return (size_t)chunks * sizeof(double) + (size_t)((chunks * SUM_ROWS + ALL_ROWS) * D) * sizeof(real);
+}
+
+static struct work work_of(const struct call *c, enum pass pass) {
+    struct work w = {.chunks = row_chunks(tensor_rows(c->in[X])), .D = tensor_cols(c->in[X])};
+    w.used = c->scratch[pass];
+    w.sums = (real *)(w.used + w.chunks);
+    w.all = w.sums + w.chunks * SUM_ROWS * w.D;
+    return w;
+}
+
+static void add_squares(int64_t D, const real *x, const real *mean, real *squares) {
+#pragma omp simd
+    for (int64_t d = 0; d < D; d++) squares[d] = real_fma(x[d] - mean[d], x[d] - mean[d], squares[d]);
+}
+
+static void add_gradient(int64_t D, const real *x, const real *mean, const real *dy, real *dy_sum, real *dyx_sum) {
+#pragma omp simd
+    for (int64_t d = 0; d < D; d++) {
+        dy_sum[d] += dy[d];
+        dyx_sum[d] = real_fma(dy[d], x[d] - mean[d], dyx_sum[d]);
+    }
+}
+
+/* Sums of one chunk of rows; dy NULL: those of x alone. Returns the rows in use. */
+static double chunk_statistics(const struct call *c, struct range part, const real *dy, real *sums) {
+    int64_t D = tensor_cols(c->in[X]), used = 0;
+    const real *x = tensor_real(c->in[X]);
+    real *mean = sums + SUM_MEAN * D;
+    memset(sums, 0, (size_t)(SUM_ROWS * D) * sizeof *sums);
+    for (int64_t r = part.begin; r < part.end; r++) {
+        if (!batch_norm_in_use(c, r)) continue;
+        used++;
+#pragma omp simd
+        for (int64_t d = 0; d < D; d++) mean[d] += x[r * D + d];
+    }
+    for (int64_t d = 0; used && d < D; d++) mean[d] /= (real)used;
+    for (int64_t r = part.begin; r < part.end; r++) {
+        if (batch_norm_in_use(c, r)) add_squares(D, x + r * D, mean, sums + SUM_SQUARES * D);
+        if (dy) add_gradient(D, x + r * D, mean, dy + r * D, sums + SUM_DY * D, sums + SUM_DYX * D);
+    }
+    return (double)used;
+}
+
+/* Statistics of all rows from those of the chunks; the biased variance goes to the place of q. Returns the rows in use. */
+static double gather_statistics(struct work w) {
+    double used = 0;
+    int64_t D = w.D;
+    for (int64_t k = 0; k < w.chunks; k++) used += w.used[k];
+    for (int64_t d = 0; d < D; d++) {
+        double mean = 0, squares = 0;
+        for (int64_t k = 0; k < w.chunks; k++) mean += w.used[k] * w.sums[(k * SUM_ROWS + SUM_MEAN) * D + d];
+        if (used > 0) mean /= used;
+        for (int64_t k = 0; k < w.chunks; k++) {
+            const real *sums = w.sums + k * SUM_ROWS * D + d;
+            double off = sums[SUM_MEAN * D] - mean;
+            squares += sums[SUM_SQUARES * D] + w.used[k] * off * off;
+        }
+        w.all[ALL_MEAN * D + d] = (real)mean;
+        w.all[ALL_Q * D + d] = (real)(used > 0 ? squares / used : 1);
+    }
+    return used;
+}
+
+static void gather_gradient(struct work w) {
+    int64_t D = w.D;
+    for (int64_t d = 0; d < D; d++) {
+        double dy = 0, dyx = 0;
+        for (int64_t k = 0; k < w.chunks; k++) {
+            const real *sums = w.sums + k * SUM_ROWS * D + d;
+            dy += sums[SUM_DY * D];
+            dyx += sums[SUM_DYX * D] + ((double)sums[SUM_MEAN * D] - w.all[ALL_MEAN * D + d]) * sums[SUM_DY * D];
+        }
+        w.all[ALL_DY * D + d] = (real)dy;
+        w.all[ALL_DYN * D + d] = (real)(dyx * w.all[ALL_Q * D + d]);
+    }
+}
+
+/* Statistics of the batch; returns the rows in use. */
+static double batch_statistics(const struct call *c, struct work w, const real *dy) {
+    int64_t rows = tensor_rows(c->in[X]);
+#pragma omp parallel for schedule(static) if (rows * w.D > PARALLEL_MIN)
+    for (int64_t k = 0; k < w.chunks; k++)
+        w.used[k] = chunk_statistics(c, part_at(rows, w.chunks, k), dy, w.sums + k * SUM_ROWS * w.D);
+    return gather_statistics(w);
+}
+
+/* q in place of the variance. */
+static void invert_deviation(const struct call *c, struct work w) {
+    double eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    for (int64_t d = 0; d < w.D; d++) w.all[ALL_Q * w.D + d] = (real)(1 / sqrt(w.all[ALL_Q * w.D + d] + eps));
+}
+
+static void update_running(const struct call *c, struct work w) {
+    double m = ((const struct batch_norm_attr *)c->attr)->momentum;
+    real *mean = tensor_real(c->in[MEAN]), *variance = tensor_real(c->in[VARIANCE]);
+    for (int64_t d = 0; d < w.D; d++) {
+        mean[d] = (real)(m * mean[d] + (1 - m) * w.all[ALL_MEAN * w.D + d]);
+        variance[d] = (real)(m * variance[d] + (1 - m) * w.all[ALL_Q * w.D + d]);
+    }
+}
+
+static void batch_norm_cpu_forward(const struct call *c, const struct exec *exec) {
+    struct work w = work_of(c, PASS_FORWARD);
+    int64_t rows = tensor_rows(c->in[X]), D = w.D;
+    if (exec->training) {
+        if (batch_statistics(c, w, NULL) > 0) update_running(c, w);
+    } else {
+        memcpy(w.all + ALL_MEAN * D, c->in[MEAN]->data, (size_t)D * sizeof(real));
+        memcpy(w.all + ALL_Q * D, c->in[VARIANCE]->data, (size_t)D * sizeof(real));
+    }
+    invert_deviation(c, w);
+    const real *mean = w.all + ALL_MEAN * D, *q = w.all + ALL_Q * D;
+    const real *weight = tensor_real(c->in[WEIGHT]), *b = tensor_real(c->in[BIAS]);
+#pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
+    for (int64_t k = 0; k < w.chunks; k++) {
+        struct range part = part_at(rows, w.chunks, k);
+        for (int64_t r = part.begin; r < part.end; r++) {
+            const real *x = tensor_real(c->in[X]) + r * D;
+            real *y = tensor_real(c->out[0]) + r * D;
+#pragma omp simd
+            for (int64_t d = 0; d < D; d++) y[d] = real_fma((x[d] - mean[d]) * q[d], weight[d], b[d]);
+        }
+    }
+}
+
+/* dx of row r; share: 1/N where the row is in use, else 0. */
+static void row_dx(const struct call *c, struct work w, int64_t r, real share) {
+    int64_t D = w.D;
+    const real *x = tensor_real(c->in[X]) + r * D, *dy = call_dout(c, 0) + r * D, *weight = tensor_real(c->in[WEIGHT]);
+    const real *mean = w.all + ALL_MEAN * D, *q = w.all + ALL_Q * D, *dy_sum = w.all + ALL_DY * D,
+               *dyn_sum = w.all + ALL_DYN * D;
+    real *dx = c->din[X] + r * D;
+    bool accumulate = call_accumulates(c, X);
+#pragma omp simd
+    for (int64_t d = 0; d < D; d++) {
+        real through = share * real_fma((x[d] - mean[d]) * q[d], dyn_sum[d], dy_sum[d]);
+        put(&dx[d], accumulate, q[d] * weight[d] * (dy[d] - through));
+    }
+}
+
+static void batch_norm_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    struct work w = work_of(c, PASS_BACKWARD);
+    int64_t rows = tensor_rows(c->in[X]);
+    double used = batch_statistics(c, w, call_dout(c, 0));
+    invert_deviation(c, w);
+    gather_gradient(w);
+    for (int64_t d = 0; d < w.D; d++) {
+        if (c->din[WEIGHT]) put(c->din[WEIGHT] + d, call_accumulates(c, WEIGHT), w.all[ALL_DYN * w.D + d]);
+        if (c->din[BIAS]) put(c->din[BIAS] + d, call_accumulates(c, BIAS), w.all[ALL_DY * w.D + d]);
+    }
+    if (!c->din[X]) return;
+#pragma omp parallel for schedule(static) if (rows * w.D > PARALLEL_MIN)
+    for (int64_t k = 0; k < w.chunks; k++) {
+        struct range part = part_at(rows, w.chunks, k);
+        for (int64_t r = part.begin; r < part.end; r++) row_dx(c, w, r, batch_norm_in_use(c, r) ? (real)(1 / used) : 0);
+    }
+}
+
+/* Sums over a chunk's rows in working precision err by about the root of their number; x - mu loses the digits by which
+ * mu exceeds the spread, and sum(e n) cancels against e. */
+const struct kernel kernel_batch_norm_cpu = {
+    .name = "batch_norm_cpu",
+    .op = &op_batch_norm,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = batch_norm_cpu_workspace,
+    .forward = batch_norm_cpu_forward,
+    .backward = batch_norm_cpu_backward,
+};

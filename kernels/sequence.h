@@ -1,0 +1,30 @@
+/* sequence.h - attributes of pool and decode_positions, shared by their twins. */
+#ifndef LRNN_KERNELS_SEQUENCE_H
+#define LRNN_KERNELS_SEQUENCE_H
+
+#include <math.h>
+
+#include "kernels/dense.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pool_attr {
+    enum pooling how;
+};
+
+struct decode_attr {
+    int64_t T;
+};
+
+/* w_j of column j or h + j of D. */
+LRNN_INLINE double position_frequency(int64_t j, int64_t D) {
+    int64_t h = D / 2;
+    return pow(10000, h > 1 ? -(double)j / (double)(h - 1) : 0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,147 @@
+/* check_sizes.c - whole nets at sizes that hurt, and at two lengths. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/args.h"
+#include "harness/train.h"
+#include "tests/support.h"
+
+/* A task that trains short and tests long: one tree, and so one set of parameters, for both. What it makes of a short
+ * sequence does not depend on which of the two graphs reads it. */
+START_TEST(one_tree_serves_two_lengths) {
+    static const char *const models[] = {"myosotis:heads=4", "myosotis:heads=4,arity=3,share=node,form=free",
+                                         "myosotis:heads=4,levels=8,share=head,selective=yes"};
+    struct config c;
+    struct error e;
+    struct trainer t;
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "dim", "8", &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "batch", "4", &e), ST_OK);
+    struct setup *s =
+        setup_make(&c, "parity:min_length=2,max_length=5,eval_min_length=6,eval_max_length=21", models[_i], &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
+    int64_t B = t.train_net.tokens->dims[0], T = t.train_net.tokens->dims[1], V = tensor_cols(t.train_net.logits);
+    int64_t longer = t.eval_net.tokens->dims[1];
+    ck_assert_int_lt(T, longer);
+    for (int step = 0; step < 3; step++) trainer_step(&t);
+    ck_assert(isfinite(t.state.loss));
+    memset(t.eval_net.tokens->data, 0, tensor_bytes(t.eval_net.tokens));
+    for (int64_t b = 0; b < B; b++)
+        memcpy(tensor_i32(t.eval_net.tokens) + b * longer, tensor_i32(t.train_net.tokens) + b * T,
+               (size_t)T * sizeof(int32_t));
+    memcpy(t.eval_net.lengths->data, t.train_net.lengths->data, tensor_bytes(t.train_net.lengths));
+    graph_forward(&t.train, &t.state);
+    graph_forward(&t.eval, &t.state);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t i = 0; i < tensor_i32(t.train_net.lengths)[b] * V; i++)
+            expect_near(tensor_real(t.eval_net.logits)[b * longer * V + i],
+                        tensor_real(t.train_net.logits)[b * T * V + i], 64 * REAL_EPSILON, "logits");
+    trainer_free(&t);
+    setup_free(s);
+    free(s);
+}
+END_TEST
+
+/* Where a strip, a chunk, a tile or a tree has an edge: one token, primes above every chunk, one head and a head a column, grids
+ * of one row or one column, leaves left over, one sequence, odd widths. */
+static const struct {
+    const char *model;
+    int64_t B, T, D;
+} hard_sizes[] = {
+    {"bdlru:m=8,blocks=1", 1, 101, 5},
+    {"bdlru:m=5,blocks=67", 2, 1, 7},
+    {"hlru:m=8,channels=1", 1, 127, 3},
+    {"hlru:m=4,channels=33,layout=observer", 3, 1, 9},
+    {"lru:state=1", 1, 127, 5},
+    {"slice:structure=block,block=5", 1, 101, 15},
+    {"slice:structure=dense", 2, 1, 17},
+    {"slice:structure=dplr,rank=3", 1, 101, 7},
+    {"slice:structure=hadamard", 1, 101, 16},
+    {"slice:structure=diagonal-dense,block=6", 1, 1, 7},
+    {"lstm:hidden=1", 1, 101, 3},
+    {"attention:heads=1", 1, 101, 6},
+    {"attention:heads=6", 1, 1, 12},
+    {"conv:channels=1,m=128", 1, 101, 5},
+    {"mamba2:state=1,headdim=1", 1, 101, 3},
+    {"mamba2:state=17,headdim=10", 2, 127, 5},
+    {"deltanet:heads=1", 1, 127, 9},
+    {"deltanet:heads=7", 2, 1, 7},
+    {"deltaproduct:heads=1,headdim=13,steps=3", 1, 101, 5},
+    {"plstm:heads=1", 1, 127, 9},
+    {"plstm:heads=11", 2, 101, 11},
+    {"plstm:heads=1,track=5", 1, 101, 6},
+    {"plstm:heads=4,track=16", 2, 1, 8},
+    {"plstm2d:heads=1,height=1,width=101", 1, 101, 9},
+    {"plstm2d:heads=7,height=101,width=1,mode=D", 2, 101, 7},
+    {"plstm2d:heads=3,height=13,width=11,form=ref", 1, 143, 6},
+    {"plstm2d:heads=2", 1, 1, 10},
+    {"plstm-graph:heads=1", 1, 101, 9},
+    {"plstm-graph:heads=9,mode=D", 2, 1, 9},
+    {"myosotis:heads=1", 1, 101, 5},
+    {"myosotis:heads=33,arity=3,share=node", 2, 7, 3},
+    {"myosotis:heads=5,arity=7,levels=4,form=free,selective=yes", 1, 101, 5},
+    {"myosotis:heads=17,form=skew", 3, 1, 9},
+    {"myosotis:heads=4,arity=1", 1, 127, 7},
+};
+
+/* Whether a call of the graph can be left to the kernel. */
+static bool applies(const struct graph *g, const struct kernel *k) {
+    const char *why;
+    for (int i = 0; i < g->n_calls; i++)
+        if (g->calls[i].op == k->op && (!k->applicable || k->applicable(&g->calls[i], &why))) return true;
+    return false;
+}
+
+/* Tolerance: that of a kernel, through norms and products up to a whole net's gradient. */
+static void expect_same_net(const struct trial_shape *shape, const struct trial *reference, const char *kernel) {
+    struct trial t;
+    struct trial_shape s = *shape;
+    char what[128];
+    s.kernel = kernel;
+    snprintf(what, sizeof what, "%s with kernel '%s'", s.model, kernel);
+    trial_open(&t, &s, 5);
+    graph_forward(&t.graph, &t.state);
+    graph_backward(&t.graph, &t.state);
+    expect_close(t.net.logits->data, reference->net.logits->data, tensor_count(t.net.logits), 1024 * REAL_EPSILON,
+                 what);
+    expect_close(t.params.grad, reference->params.grad, t.params.floats, 4096 * REAL_EPSILON, what);
+    ck_assert_msg(t.graph.first_guard_failure < 0, "%s: call %d wrote behind its output", what,
+                  t.graph.first_guard_failure);
+    trial_close(&t);
+}
+
+/* Every kernel of every op that the mixer records, forced, against the references. */
+START_TEST(kernels_agree_at_hard_sizes) {
+    struct trial reference;
+    struct trial_shape s = {.model = hard_sizes[_i].model,
+                            .B = hard_sizes[_i].B,
+                            .T = hard_sizes[_i].T,
+                            .D = hard_sizes[_i].D,
+                            .V = 11,
+                            .layers = 2,
+                            .mlp = MLP_NONE,
+                            .kernel = "reference",
+                            .guards = true};
+    trial_open(&reference, &s, 5);
+    graph_forward(&reference.graph, &reference.state);
+    graph_backward(&reference.graph, &reference.state);
+    expect_same_net(&s, &reference, "");
+    for (const struct kernel *const *k = kernel_list(); *k; k++)
+        if (!(*k)->reference && (*k)->device == DEVICE_CPU && applies(&reference.graph, *k))
+            expect_same_net(&s, &reference, (*k)->name);
+    trial_close(&reference);
+}
+END_TEST
+
+Suite *check_sizes(void);
+Suite *check_sizes(void) {
+    Suite *suite = suite_create("sizes");
+    TCase *tests = tcase_create("sizes");
+    tcase_add_checked_fixture(tests, start_kernels, NULL);
+    tcase_add_loop_test(tests, one_tree_serves_two_lengths, 0, 3);
+    tcase_add_loop_test(tests, kernels_agree_at_hard_sizes, 0, (int)(sizeof hard_sizes / sizeof *hard_sizes));
+    suite_add_tcase(suite, tests);
+    return suite;
+}
