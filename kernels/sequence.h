@@ -1,4 +1,4 @@
-/* sequence.h - attributes of pool and decode_positions, shared by their twins. */
+/* sequence.h - what the twins of decode_positions share. */
 #ifndef LRNN_KERNELS_SEQUENCE_H
 #define LRNN_KERNELS_SEQUENCE_H
 
@@ -9,10 +9,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct pool_attr {
-    enum pooling how;
-};
 
 struct decode_attr {
     int64_t T;
