@@ -106,7 +106,7 @@ CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harnes
            core/*.cu kernels/*.cu kernels/*.cuh tests/*.cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-resources sanitize bench layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -153,31 +153,36 @@ $(OBJ)/link.stamp: FORCE
 
 # --- tests -------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64.
+# With all suites those of CUDA are run too, on the host.
 test: $(CHECK) $(LRNN) other-real $(if $(filter host,$(cuda_mode))$(SUITES),,test-cuda-host)
 	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 $(CHECK) $(SUITES)
 
 other-real:
-	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) all
+	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
+	  CUDA=$(if $(f64),$(CUDA),$(if $(filter host,$(cuda_mode)),host,0)) all
 
 test-double:
 	@$(MAKE) --no-print-directory REAL=double test
 
-# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The CUDA kernels take
-# part, on the host.
+# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The suites of CUDA are
+# test-cuda-host's, of the same build.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host BUILD=$(BUILD)/sanitize
 sanitize:
-	@$(sanitized) test
+	@$(sanitized) programs
+	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | grep -v '^cuda' | tr '\n' ' ')"
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
 test-cuda-host:
-	@$(sanitized) test SUITES='$(CUDA_SUITES)'
+	@$(sanitized) cuda-suites
 
 # The same cases on this machine's device.
-test-cuda: $(CHECK) $(LRNN)
-	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
+test-cuda: cuda-suites
 	@tools/cuda_sanitizer.sh $(CHECK)
-CUDA_SUITES := cuda cuda_run $(if $(filter test-cuda-host sanitize,$(MAKECMDGOALS))$(filter host,$(cuda_mode)),cuda_host)
+
+cuda-suites: $(CHECK) $(LRNN)
+	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
+CUDA_SUITES := cuda cuda_order cuda_run cuda_short $(if $(filter host,$(cuda_mode)),cuda_host)
 
 # Registers, spills and shared memory of every kernel, for the newest architecture.
 cuda-resources:

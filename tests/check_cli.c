@@ -25,7 +25,6 @@ static const struct {
     int status;
     const char *text; /* in what it prints */
 } calls[] = {
-    {"train parity myosotis", 2, "trains at 40 and tests at 256"},
     {"train listops myosotis:levels=64", 2, "has 2^31 nodes or more"},
     {"train listops bdlru:m=2 --pool top --steps 1", 2, "--pool top reads the root of a tree, and bdlru has none"},
     {"", 0, "lrnn doctor"},

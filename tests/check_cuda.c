@@ -105,20 +105,30 @@ int cuda_cases(void) {
     return 5 * cuda_kernel_count() + cuda_run_cases();
 }
 
+static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_tests) {
+    Suite *suite = suite_create(name);
+    TCase *kernels = tcase_create(name);
+    int n = cuda_kernel_count();
+    tcase_add_checked_fixture(kernels, begin, end);
+    for (int i = 0; i < n_tests; i++) tcase_add_loop_test(kernels, tests[i], 0, n);
+    suite_add_tcase(suite, kernels);
+    return suite;
+}
+
 Suite *check_cuda(void);
 Suite *check_cuda(void) {
-    Suite *suite = suite_create("cuda");
-    TCase *tests = tcase_create("kernels");
-    int n = cuda_kernel_count();
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_loop_test(tests, kernels_agree_with_the_reference, 0, n);
-    tcase_add_loop_test(tests, gradients_accumulate, 0, n);
-    tcase_add_loop_test(tests, unwanted_gradients_are_left_out, 0, n);
-    tcase_add_loop_test(tests, bits_do_not_depend_on_the_order_of_threads, 0, n);
-    suite_add_tcase(suite, tests);
-    tests = tcase_create("short");
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_loop_test(tests, every_kernel_runs, 0, n);
-    suite_add_tcase(suite, tests);
-    return suite;
+    const TTest *const tests[] = {kernels_agree_with_the_reference, gradients_accumulate};
+    return kernel_suite("cuda", tests, 2);
+}
+
+Suite *check_cuda_order(void);
+Suite *check_cuda_order(void) {
+    const TTest *const tests[] = {bits_do_not_depend_on_the_order_of_threads, unwanted_gradients_are_left_out};
+    return kernel_suite("cuda_order", tests, 2);
+}
+
+Suite *check_cuda_short(void);
+Suite *check_cuda_short(void) {
+    const TTest *const tests[] = {every_kernel_runs};
+    return kernel_suite("cuda_short", tests, 1);
 }

@@ -66,7 +66,6 @@ START_TEST(misfits_are_refused) {
         {"compression --profile fast", "of mad there are: smoke quick paper mad hlru-paper"},
         {"s3 --models lstm@dim", "'@dim' behind a model is not of the form"},
         {"s3 --models lstm@width=3", "has no option 'width'"},
-        {"a5-slice --models myosotis --allow-non-causal", "trains on lengths 3 and 2; use extra_length=0"},
     };
     char all[512];
     snprintf(all, sizeof all, "bench %s --dry-run", cases[_i][0]);

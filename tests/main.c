@@ -3,12 +3,18 @@
  * Each test runs in a process of its own (libcheck forks), so a crash or a hang is one failed test. A forked OpenMP
  * run-time can hang: nothing here may start threads, and suites do their work inside tests and checked fixtures.
  *
+ * Suites are taken in the order of suites.def by as many processes as there are cores (CHECK_JOBS changes that).
+ *
  *   check [--list] [SUITE...]      exit status: 0 all passed, 1 something failed, 2 no such suite */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/place.h"
 #include "kernels/gemm.h"
@@ -75,6 +81,48 @@ static void run(const struct entry *suite, int *passed, int *failed) {
     *failed += bad;
 }
 
+/* What the processes share. */
+struct progress {
+    atomic_int next, passed, failed, on_cuda;
+};
+
+/* Takes one suite after the other, until none is left. */
+static void work(struct progress *p, bool device, int n, char **names) {
+    for (size_t s; (s = (size_t)atomic_fetch_add(&p->next, 1)) < N_SUITES;) {
+        int passed = 0, failed = 0;
+        if (!is_wanted(suites[s].name, n, names) || (suites[s].cuda && !device)) continue;
+        run(&suites[s], &passed, &failed);
+        atomic_fetch_add(&p->passed, passed);
+        atomic_fetch_add(&p->failed, failed);
+        if (suites[s].cuda) atomic_fetch_add(&p->on_cuda, passed + failed);
+    }
+}
+
+static long processes(void) {
+    const char *asked = getenv("CHECK_JOBS");
+    long n = asked && *asked ? atol(asked) : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 8 ? 8 : n;
+}
+
+/* In processes of their own, so that nothing is started in this one; one that dies counts as a failure. */
+static void work_in_parallel(struct progress *p, bool device, int n, char **names) {
+    long jobs = processes();
+    fflush(NULL);
+    for (long i = 0; i < jobs; i++) {
+        pid_t child = fork();
+        if (child < 0) atomic_fetch_add(&p->failed, 1);
+        if (child != 0) continue;
+        work(p, device, n, names);
+        fflush(NULL);
+        _exit(0);
+    }
+    for (int status; wait(&status) > 0;)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+            printf("a process of the tests ended by signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+            atomic_fetch_add(&p->failed, 1);
+        }
+}
+
 int main(int argc, char **argv) {
     gemm_init(); /* as lrnn does: the tests run on the OpenBLAS kernels that the program runs on */
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
@@ -83,20 +131,18 @@ int main(int argc, char **argv) {
     }
     if (!all_known(argc - 1, argv + 1)) return 2;
     setenv("CK_DEFAULT_TIMEOUT", TEST_TIMEOUT, 0);
-    int passed = 0, failed = 0, on_cuda = 0, skipped = 0;
     struct error why = {ST_OK, ""};
     bool device = place_probe("cuda", &why) == ST_OK;
-    for (size_t s = 0; s < N_SUITES; s++) {
-        if (!is_wanted(suites[s].name, argc - 1, argv + 1)) continue;
-        int before = passed + failed;
-        if (!suites[s].cuda || device) run(&suites[s], &passed, &failed);
-        if (suites[s].cuda && device) on_cuda += passed + failed - before;
-        if (suites[s].cuda && !device) skipped++;
-    }
+    struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* zeros */
+    if (p == MAP_FAILED) return 1;
+    work_in_parallel(p, device, argc - 1, argv + 1);
+    int skipped = 0;
+    for (size_t s = 0; s < N_SUITES; s++)
+        skipped += suites[s].cuda && !device && is_wanted(suites[s].name, argc - 1, argv + 1);
     if (skipped)
         printf("CUDA: %d suites with %d cases not run: %s\n", skipped, cuda_cases(), why.text);
     else
-        printf("CUDA: %d cases run\n", on_cuda);
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed > 0;
+        printf("CUDA: %d cases run\n", p->on_cuda);
+    printf("%d passed, %d failed\n", p->passed, p->failed);
+    return p->failed > 0 || p->passed + p->failed == 0;
 }

@@ -17,5 +17,5 @@ if [ ! -x "$tool" ]; then
 fi
 for kind in memcheck racecheck; do
     echo "compute-sanitizer: $kind"
-    CK_FORK=no CK_RUN_CASE=short "$tool" --tool "$kind" --error-exitcode 1 "$check" cuda
+    CHECK_JOBS=1 CK_FORK=no "$tool" --target-processes all --tool "$kind" --error-exitcode 1 "$check" cuda_short
 done
