@@ -121,8 +121,8 @@ static void check_machine(struct doctor *d) {
     if (place_open(&place, "cuda", &e) != ST_OK || place_describe(&place, &info, &e) != ST_OK)
         say(d, NOTE, "CUDA", "%s; everything runs on the CPU", e.text);
     else
-        say(d, GOOD, "CUDA", "%s, compute capability %d.%d, %zu MB of %zu MB free, %s", info.name, info.major, info.minor,
-            info.free >> 20, info.memory >> 20, info.driver);
+        say(d, GOOD, "CUDA", "%s, compute capability %d.%d, %zu MB of %zu MB free, %s", info.name, info.major,
+            info.minor, info.free >> 20, info.memory >> 20, info.driver);
     place_close(&place);
 }
 

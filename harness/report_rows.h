@@ -50,7 +50,7 @@ void report_tables_free(struct report_tables *tables);
 
 /* Whether a run has no result of its own and counts as chance. */
 bool run_failed(const struct run *run);
-double run_chance(const struct run *run); /* as recorded; of an older record as its task says now, else 1/vocab */
+double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 
 /* The columns that tell rows apart, NULL-terminated: names of runs.csv. */

@@ -21,7 +21,7 @@
 static const char *const models[] = {"bdlru:m=3,blocks=5",     "bdlru:m=8,blocks=3,gate=sigmoid",
                                      "bdlru:m=2,selective=no", "hlru:m=2,channels=7,layout=observer",
                                      "hlru:m=4,channels=8",    "lru:state=6"};
-#define N_MODELS (int)(sizeof models / sizeof *models)
+#define N_MODELS  (int)(sizeof models / sizeof *models)
 #define N_RESUMED 1 /* what is resumed does not depend on the model */
 
 static void begin(void) {
