@@ -106,7 +106,7 @@ CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harnes
            core/*.cu kernels/*.cu kernels/*.cuh tests/*.cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -232,6 +232,14 @@ bench: all
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
+# docs/results.md: every table of the committed records.
+results: all
+	@{ echo '# Results'; echo; \
+	   echo 'Written by `make results` from the run records under `results/baseline/`: one table a task and profile, every run a'; \
+	   echo 'row. What they show, and under which budgets, is in [findings.md](findings.md).'; echo; \
+	   $(LRNN) report --out results/baseline --format md; } >$(BUILD)/results.md
+	@mv $(BUILD)/results.md docs/results.md
+
 install: all
 	install -D -m 755 $(LRNN) $(DESTDIR)$(PREFIX)/bin/lrnn$(f64)
 	install -d $(DESTDIR)$(PREFIX)/share/lrnn/plots $(DESTDIR)$(PREFIX)/share/lrnn/results
@@ -251,6 +259,7 @@ help:
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
+	@echo "make results          docs/results.md from the committed run records"
 	@echo "make layers           fails on an include that the layering forbids"
 	@echo "make format           formats the code (format-check only looks); make lint runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="
