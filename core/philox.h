@@ -85,9 +85,38 @@ LRNN_INLINE double rng_uniform(struct rng *r) {
 /* Standard normal (Box-Muller, the cosine branch; two uniforms a draw so that position stays predictable). */
 double rng_normal(struct rng *r);
 
+/* --- permutations ------------------------------------------------------------------------------------------------------ */
+
+#define PERMUTE_ROUNDS 8
+
+/* Each round maps (left, right) to (right, left ^ F(right)), which is invertible whatever F is. The third word of the
+ * counter has its top bit set: no philox_at of a stream meets it. */
+LRNN_INLINE uint64_t permute_once(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t value, int half_bits) {
+    uint32_t mask = (uint32_t)((UINT64_C(1) << half_bits) - 1);
+    uint32_t left = (uint32_t)(value >> half_bits), right = (uint32_t)value & mask;
+    for (uint32_t round = 0; round < PERMUTE_ROUNDS; round++) {
+        struct philox_block counter = {
+            {right, (uint32_t)epoch, 0x80000000u | round << 16 | stream, (uint32_t)(epoch >> 32)}};
+        uint32_t f = philox4x32(counter, (uint32_t)seed, (uint32_t)(seed >> 32)).word[0];
+        uint32_t next = left ^ (f & mask);
+        left = right;
+        right = next;
+    }
+    return (uint64_t)left << half_bits | right;
+}
+
 /* A keyed bijection of [0, n), n >= 1: a Feistel network over the next power of four with cycle walking. Gives the
- * epoch's shuffled order and distinct training examples without storing either. */
-uint64_t permute_index(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t i, uint64_t n);
+ * epoch's shuffled order and distinct training examples without storing either.
+ *
+ * The domain has less than 4 n elements; leaving [0, n) and walking on along the cycle comes back to it, because the
+ * start lies inside, and takes less than four steps on average. */
+LRNN_INLINE uint64_t permute_index(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t i, uint64_t n) {
+    int half_bits = 0;
+    while (UINT64_C(1) << (2 * half_bits) < n) half_bits++;
+    do i = permute_once(seed, stream, epoch, i, half_bits);
+    while (i >= n);
+    return i;
+}
 
 #ifdef __cplusplus
 }

@@ -38,6 +38,19 @@ int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64
     return left < b->B ? left : b->B;
 }
 
+void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, struct batch *b) {
+    const struct task *task = s->task.task;
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        struct example x = clean_row(b, row);
+        if (extra)
+            task->fill_extra(s->task.inst, first + row, &x);
+        else
+            task->fill(s->task.inst, SPLIT_TRAIN, first + row, &x);
+        b->lengths[row] = x.length;
+    }
+}
+
 /* The strings of another length: every one once in their own epochs, those in their own order; no partial batches. */
 static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
     int64_t n = s->task.shape.extra_examples;
@@ -107,15 +120,15 @@ const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
 
 /* --- beginning and end ------------------------------------------------------------------------------------------------------ */
 
-static int64_t ids_of(const struct batch *b) {
+int64_t batch_ids(const struct batch *b) {
     return b->B * (b->T + b->labels + 1);
 }
 
-static int32_t *place(struct batch *b, int32_t *at) {
+int32_t *batch_lay(struct batch *b, int32_t *at) {
     b->tokens = at;
     b->targets = b->tokens + b->B * b->T;
     b->lengths = b->targets + b->B * b->labels;
-    return at + ids_of(b);
+    return at + batch_ids(b);
 }
 
 static enum status start_thread(struct feeder *f, struct error *e) {
@@ -133,7 +146,7 @@ static enum status start_thread(struct feeder *f, struct error *e) {
     return ST_OK;
 }
 
-static struct step_batches sizes_of(const struct setup *s) {
+struct step_batches step_sizes(const struct setup *s) {
     const struct task_shape *shape = &s->task.shape;
     return (struct step_batches){
         .main = {.B = s->config.batch, .T = shape->T, .labels = task_targets(shape, SPLIT_TRAIN)},
@@ -141,8 +154,8 @@ static struct step_batches sizes_of(const struct setup *s) {
 }
 
 size_t feeder_bytes(const struct setup *setup) {
-    struct step_batches sizes = sizes_of(setup);
-    return (size_t)(ids_of(&sizes.main) + ids_of(&sizes.extra)) * sizeof(int32_t);
+    struct step_batches sizes = step_sizes(setup);
+    return (size_t)(batch_ids(&sizes.main) + batch_ids(&sizes.extra)) * sizeof(int32_t);
 }
 
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e) {
@@ -151,8 +164,8 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
     int32_t *at = f->memory = malloc(bytes);
     if (!at) return fail(e, ST_FAIL, "no memory for batches of %zu bytes", bytes);
     for (int i = 0; i < 2; i++) {
-        f->slot[i] = sizes_of(setup);
-        at = place(&f->slot[i].extra, place(&f->slot[i].main, at));
+        f->slot[i] = step_sizes(setup);
+        at = batch_lay(&f->slot[i].extra, batch_lay(&f->slot[i].main, at));
     }
     return setup->config.ahead ? start_thread(f, e) : ST_OK;
 }

@@ -25,6 +25,17 @@ struct step_batches {
     struct batch main, extra;
 };
 
+/* Their sizes, without memory. */
+struct step_batches step_sizes(const struct setup *s);
+
+/* Ids in a batch of that size; its arrays one behind the other from `at` on: returns the end. */
+int64_t batch_ids(const struct batch *b);
+int32_t *batch_lay(struct batch *b, int32_t *at);
+
+/* Training examples first .. first+rows in their own order, of the main strings or those of another length, on OpenMP's
+ * threads. */
+void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, struct batch *b);
+
 /* Two steps' batches in turn: while one is trained on, the next is made. */
 struct feeder {
     const struct setup *setup;

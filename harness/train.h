@@ -7,6 +7,7 @@
 #include "harness/config.h"
 #include "harness/feeder.h"
 #include "harness/metrics.h"
+#include "harness/resident.h"
 #include "harness/staging.h"
 
 /* A net with its optimiser and its data, stepping. Deterministic: what step s does is a function of the setup, the
@@ -22,7 +23,9 @@ struct trainer {
     struct step_state state; /* on a device as of the latest trainer_sync, but for the step */
     struct step_state *live; /* what the ops read and write: &state, or its like in the device's memory */
     struct arena there;      /* owns live on a device */
-    struct staging staging;  /* batches on their way there */
+    size_t resident;         /* bytes of the training data where it lies on the device whole; 0: batches are sent */
+    struct resident data;    /* those */
+    struct staging staging;  /* or batches on their way there */
     struct place_recording *recording; /* a whole step, captured once; NULL on the CPU and before the second step */
     int64_t steps_queued;              /* since the trainer was made */
     size_t device_bytes;               /* that the run takes; 0 on the CPU */

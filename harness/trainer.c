@@ -112,7 +112,8 @@ static enum status open_place(struct trainer *t, const char *device, struct erro
     return ST_OK;
 }
 
-/* How much of a device's memory the run takes, before it takes it; more than there is ends the run here. */
+/* How much of a device's memory the run takes, before it takes it; more than there is ends the run here. The training data
+ * lies there whole if there is room. */
 static enum status estimate_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, params = 4 * (size_t)t->params.floats * sizeof(real);
@@ -121,6 +122,8 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
     TRY(graph_measure(&t->eval, &eval, e));
     TRY(place_describe(&t->place, &info, e));
     t->device_bytes = train + eval + params;
+    if (t->device_bytes + resident_bytes(t->setup) <= info.free) t->resident = resident_bytes(t->setup);
+    t->device_bytes += t->resident;
     if (t->device_bytes <= info.free) return ST_OK;
     return fail(
         e, ST_DEVICE,
@@ -143,6 +146,9 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(graph_plan(&t->eval, e));
     TRY(build_update(t, e));
     params_init(&t->params, (uint64_t)setup->config.seed);
+    if (t->resident)
+        return resident_create(&t->data, setup, &t->place, &t->train_net, t->extra_net.tokens ? &t->extra_net : NULL,
+                               e);
     TRY(staging_start(&t->staging, &t->place, feeder_bytes(setup), e));
     return feeder_start(&t->feeder, setup, e);
 }
@@ -160,6 +166,7 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
 void trainer_free(struct trainer *t) {
     feeder_stop(&t->feeder);
     staging_stop(&t->staging);
+    resident_free(&t->data);
     place_recording_free(&t->place, t->recording);
     graph_free(&t->train);
     graph_free(&t->eval);
@@ -179,7 +186,9 @@ static void put_batch(struct trainer *t, const struct net *net, const struct bat
     if (net->lengths) staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
 }
 
+/* Sends the batch of a step, unless the step takes it itself. */
 static void fill_step(struct trainer *t, int64_t step) {
+    if (t->resident) return;
     const struct step_batches *b = feeder_take(&t->feeder, step);
     staging_begin(&t->staging);
     put_batch(t, &t->train_net, &b->main);
@@ -190,6 +199,7 @@ static void fill_step(struct trainer *t, int64_t step) {
 /* --- steps ------------------------------------------------------------------------------------------------------------- */
 
 static void walk_step(struct trainer *t) {
+    if (t->resident) graph_forward(&t->data.take, t->live);
     graph_forward(&t->train, t->live);
     graph_backward(&t->train, t->live);
     graph_forward(&t->update, t->live);
@@ -297,10 +307,10 @@ static const char *bad_param(const struct trainer *t, const real *block) {
     return NULL;
 }
 
-const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
-    const char *bad = bad_param(t, t->params.value);
-    if (bad) return bad;
-    fill_step(t, step);
+/* Walks the step of the state op by op. */
+static const char *bad_in_step(struct trainer *t) {
+    fill_step(t, t->state.step);
+    if (t->resident) graph_forward(&t->data.take, t->live);
     struct exec x = {.place = &t->place, .training = true, .state = t->live};
     for (int i = 0; i < t->train.n_calls; i++) {
         struct call *c = &t->train.calls[i];
@@ -311,4 +321,16 @@ const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
     }
     graph_backward(&t->train, t->live);
     return bad_param(t, t->params.grad);
+}
+
+const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
+    int64_t reached = t->state.step;
+    const char *bad = bad_param(t, t->params.value);
+    if (bad) return bad;
+    t->state.step = step; /* dropout's masks and, on a device, the batch depend on it */
+    trainer_set_state(t);
+    bad = bad_in_step(t);
+    t->state.step = reached;
+    trainer_set_state(t);
+    return bad;
 }

@@ -334,6 +334,23 @@ struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct t
 /* y[b][v] = w[b][v] + p[row of v], the root's y = w: w (B,nodes,P), p of the shared shapes above -> (B,nodes,P). */
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p);
 
+/* --- data: an op without gradient, recorded on a graph of its own -------------------------------------------------- */
+
+/* Arrays of ids with as many rows as there are examples; lengths may be NULL. */
+struct batch_tensors {
+    struct tensor *tokens, *targets, *lengths;
+};
+
+/* Writes the batch of step state->step: its row b is example permute_index(seed, STREAM_SHUFFLE, at / period, at % period)
+ * of the split, at = step B + b; where at % period is no example, tokens 0, targets ignored, length 0. A period of whole
+ * batches leaves the end of an epoch's last batch empty, one of as many as there are examples goes on. */
+struct take_batch_attr {
+    uint64_t seed;
+    int64_t period;
+};
+void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
+                const struct take_batch_attr *attr);
+
 /* --- optimiser: ops without gradient, recorded on the update graph ------------------------------------------------ */
 
 /* Global L2 norm of the flat gradient (n floats), summed in a fixed tree in double -> state->grad_norm; reads the loss

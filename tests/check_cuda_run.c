@@ -127,6 +127,67 @@ START_TEST(resumed_equals_uninterrupted) {
 }
 END_TEST
 
+/* What the device took out of its own data is what the feeder would have sent: epochs that end within a batch, strings of
+ * another length, one label a sequence. */
+static void expect_batch(struct trainer *t, const struct net *net, const struct batch *want) {
+    const struct {
+        const struct tensor *got;
+        const int32_t *want;
+    } arrays[] = {{net->tokens, want->tokens}, {net->targets, want->targets}, {net->lengths, want->lengths}};
+    for (int i = 0; i < 3; i++) {
+        if (!arrays[i].got) continue;
+        size_t bytes = tensor_bytes(arrays[i].got);
+        int32_t *got = malloc(bytes);
+        ck_assert_ptr_nonnull(got);
+        graph_get(&t->train, arrays[i].got, got);
+        ck_assert_msg(!memcmp(got, arrays[i].want, bytes), "array %d of step %lld differs from the feeder's", i,
+                      (long long)t->state.step);
+        free(got);
+    }
+}
+
+START_TEST(batches_out_of_the_device_are_the_feeders) {
+    static const char *const tasks[] = {SMALL_TASK, "a5-slice:length=3,n_train=300,n_val=20",
+                                        "listops:min_length=4,max_length=12,n_train=130,n_val=20,n_test=20"};
+    struct setup *s = small_run_of(tasks[_i], program_folder, "gelu", "bdlru:m=2,blocks=4", "device", "cuda");
+    struct trainer t;
+    struct feeder feeder = {0};
+    struct error e = {ST_OK, ""};
+    open_trainer(&t, s);
+    ck_assert_uint_gt(t.resident, 0);
+    ck_assert_msg(feeder_start(&feeder, s, &e) == ST_OK, "%s", e.text);
+    for (int step = 0; step < 8; step++) {
+        t.state.step = step;
+        trainer_set_state(&t);
+        graph_forward(&t.data.take, t.live);
+        const struct step_batches *want = feeder_take(&feeder, step);
+        expect_batch(&t, &t.train_net, &want->main);
+        if (want->extra.B) expect_batch(&t, &t.extra_net, &want->extra);
+    }
+    feeder_stop(&feeder);
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
+/* A run too short to see all examples has its batches sent: the same bits as the first steps of a longer one. */
+START_TEST(sent_batches_give_the_same_bits) {
+    struct setup *s[] = {device_run(models[0], "swiglu", NULL, NULL), device_run(models[0], "swiglu", "steps", "2")};
+    struct trainer whole, sent;
+    open_trainer(&whole, s[0]);
+    open_trainer(&sent, s[1]);
+    ck_assert(whole.resident && !sent.resident);
+    for (int i = 0; i < 2; i++) {
+        trainer_step(&whole);
+        trainer_step(&sent);
+    }
+    expect_same_trainers(&whole, &sent);
+    trainer_free(&whole);
+    trainer_free(&sent);
+    for (int i = 0; i < 2; i++) small_run_free(s[i]);
+}
+END_TEST
+
 START_TEST(divergence_freezes_the_step_it_happens_in) {
     struct setup *s = device_run("bdlru:m=2,blocks=3", "swiglu", "lr", "1e6");
     struct trainer t;
@@ -276,7 +337,7 @@ END_TEST
 #endif
 
 int cuda_run_cases(void) {
-    return N_MODELS + N_RESUMED + 8;
+    return N_MODELS + N_RESUMED + 12;
 }
 
 Suite *check_cuda_run(void);
@@ -286,6 +347,8 @@ Suite *check_cuda_run(void) {
     tcase_add_checked_fixture(tests, begin, program_end);
     tcase_add_loop_test(tests, training_is_that_of_the_cpu, 0, N_MODELS);
     tcase_add_loop_test(tests, resumed_equals_uninterrupted, 0, N_RESUMED);
+    tcase_add_loop_test(tests, batches_out_of_the_device_are_the_feeders, 0, 3);
+    tcase_add_test(tests, sent_batches_give_the_same_bits);
     tcase_add_test(tests, divergence_freezes_the_step_it_happens_in);
     tcase_add_loop_test(tests, case_files_are_met, 0, 3);
     tcase_add_test(tests, a_run_is_recorded_with_its_device);

@@ -7,6 +7,11 @@
 #include "tests/testing.h"
 
 struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value) {
+    return small_run_of(SMALL_TASK, folder, mlp, model, flag, value);
+}
+
+struct setup *small_run_of(const char *task, const char *folder, const char *mlp, const char *model, const char *flag,
+                           const char *value) {
     struct config c;
     struct error e;
     const char *const flags[][2] = {{"dim", "16"},    {"batch", "128"}, {"epochs", "10"}, {"eval-every", "5"},
@@ -16,7 +21,7 @@ struct setup *small_run(const char *folder, const char *mlp, const char *model, 
         ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
     if (flag) ck_assert_int_eq(config_set(&c, flag, value, &e), ST_OK);
-    struct setup *s = setup_make(&c, SMALL_TASK, model, &e);
+    struct setup *s = setup_make(&c, task, model, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     return s;
 }

@@ -184,7 +184,7 @@ real *copy_reals(const real *x, int64_t n) {
 }
 
 struct step_state first_state(void) {
-    return (struct step_state){.seed = 12345, .lr = 1e-3};
+    return (struct step_state){.seed = 12345, .step = 3, .lr = 1e-3};
 }
 
 /* --- comparing --------------------------------------------------------------------------------------------------- */

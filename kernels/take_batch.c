@@ -1,0 +1,105 @@
+/* take_batch.c - the batch of a step out of a split that lies in memory whole: the op and its reference.
+ *
+ *   at = step B + b;  y[b] = x[order of epoch at / period (at % period)], an empty row where at % period >= n
+ * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is recorded once. */
+#include "kernels/take_batch.h"
+
+#include <inttypes.h>
+
+#include "kernels/dense.h"
+
+void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
+                const struct take_batch_attr *attr) {
+    struct tensor *in[] = {split->tokens, split->targets, split->lengths,
+                           batch->tokens, batch->targets, batch->lengths};
+    graph_record(g, &op_take_batch, attr, sizeof *attr, in, 2 * TAKE_ARRAYS);
+}
+
+static void take_batch_infer(struct graph *g, struct call *c) {
+    const struct take_batch_attr *a = c->attr;
+    const struct tensor *const *x = (const struct tensor *const *)c->in, *const *y = x + TAKE_ARRAYS;
+    if (!x[TAKE_TOKENS] || !x[TAKE_TARGETS] || !y[TAKE_TOKENS] || !y[TAKE_TARGETS]) {
+        if (g->error.status == ST_OK) graph_fail(g, ST_FAIL, "take_batch: tokens or targets are missing");
+        return;
+    }
+    if (a->period < x[TAKE_TOKENS]->dims[0]) {
+        graph_fail(g, ST_FAIL, "take_batch: a period of %" PRId64 " leaves out some of %" PRId64 " examples", a->period,
+                   x[TAKE_TOKENS]->dims[0]);
+        return;
+    }
+    for (int i = 0; i < TAKE_ARRAYS; i++) {
+        if (!x[i] != !y[i]) {
+            graph_fail(g, ST_FAIL, "take_batch: the split and the batch do not both have array %d", i);
+            return;
+        }
+        if (!x[i]) continue;
+        if (x[i]->dtype == DT_I32 && y[i]->dtype == DT_I32 && x[i]->dims[0] == x[0]->dims[0] &&
+            y[i]->dims[0] == y[0]->dims[0] && tensor_count(x[i]) / x[i]->dims[0] == tensor_count(y[i]) / y[i]->dims[0])
+            continue;
+        graph_fail(g, ST_FAIL,
+                   "take_batch: array %d has %" PRId64 " ids in a split of %" PRId64 " and %" PRId64
+                   " in a batch of %" PRId64,
+                   i, tensor_count(x[i]), x[0]->dims[0], tensor_count(y[i]), y[0]->dims[0]);
+        return;
+    }
+}
+
+/* Bytes: the batch read and written. */
+static struct cost take_batch_cost(const struct call *c, enum pass pass) {
+    double ids = 0;
+    for (int i = 0; i < TAKE_ARRAYS; i++)
+        if (pass == PASS_FORWARD && c->in[TAKE_ARRAYS + i]) ids += (double)tensor_count(c->in[TAKE_ARRAYS + i]);
+    return (struct cost){0, 2 * sizeof(int32_t) * ids};
+}
+
+static struct tensor *example_ids(struct graph *g, const char *name, int64_t rows, int64_t columns) {
+    return graph_input_ids(g, name, 2, (int64_t[]){rows, columns}, 1000, true);
+}
+
+/* An epoch that ends within a batch, and goes on or leaves the rest of its rows empty; more rows than examples. */
+static bool take_batch_example_of(struct graph *g, int64_t n, int variant) {
+    static const int64_t batches[] = {1, 3, 40, 7};
+    if (variant >= (int)(sizeof batches / sizeof *batches)) return false;
+    int64_t B = batches[variant], T = variant == 1 ? 300 : 5, labels = variant == 2 ? 1 : T;
+    bool lengths = variant > 0;
+    struct batch_tensors split = {example_ids(g, "tokens", n, T), example_ids(g, "targets", n, labels),
+                                  lengths ? example_ids(g, "lengths", n, 1) : NULL};
+    struct batch_tensors batch = {example_ids(g, "batch_tokens", B, T), example_ids(g, "batch_targets", B, labels),
+                                  lengths ? example_ids(g, "batch_lengths", B, 1) : NULL};
+    struct take_batch_attr attr = {.seed = 77, .period = variant == 3 ? n : (n + B - 1) / B * B};
+    take_batch(g, &split, &batch, &attr);
+    return true;
+}
+
+const struct op op_take_batch = {
+    .name = "take_batch",
+    .maths = "y[b] = x[order of the epoch of row step B + b]",
+    .source = "",
+    .no_grad_in = 63,
+    .mutates = 7u << TAKE_ARRAYS,
+    .infer = take_batch_infer,
+    .cost = take_batch_cost,
+    .example = take_batch_example_of,
+};
+
+static void take_batch_ref_forward(const struct call *c, const struct exec *exec) {
+    int64_t n = c->in[0]->dims[0], B = c->in[TAKE_ARRAYS]->dims[0];
+    for (int64_t b = 0; b < B; b++) {
+        int64_t example = take_batch_example(c->attr, exec->state->step, B, b, n);
+        for (int i = 0; i < TAKE_ARRAYS; i++) {
+            if (!c->in[i]) continue;
+            int64_t columns = tensor_count(c->in[i]) / n;
+            const int32_t *x = tensor_i32(c->in[i]);
+            int32_t *y = tensor_i32(c->in[TAKE_ARRAYS + i]) + b * columns;
+            for (int64_t k = 0; k < columns; k++) y[k] = example < 0 ? take_batch_empty(i) : x[example * columns + k];
+        }
+    }
+}
+
+const struct kernel kernel_take_batch_ref = {
+    .name = "take_batch_ref",
+    .op = &op_take_batch,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = take_batch_ref_forward,
+};

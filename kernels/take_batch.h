@@ -1,0 +1,32 @@
+/* take_batch.h - which example of a split a row of a batch is, shared by the twins of take_batch. */
+#ifndef LRNN_KERNELS_TAKE_BATCH_H
+#define LRNN_KERNELS_TAKE_BATCH_H
+
+#include "core/batch.h"
+#include "core/philox.h"
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Inputs of the call. The lengths are optional, in both places. */
+enum { TAKE_TOKENS, TAKE_TARGETS, TAKE_LENGTHS, TAKE_ARRAYS };
+
+/* What a row without an example holds. */
+LRNN_INLINE int32_t take_batch_empty(int array) {
+    return array == TAKE_TARGETS ? IGNORED : 0;
+}
+
+/* The example in row `row` of a batch of B of step `step`, of a split of n; -1 = none. */
+LRNN_INLINE int64_t take_batch_example(const struct take_batch_attr *attr, int64_t step, int64_t B, int64_t row,
+                                       int64_t n) {
+    uint64_t at = (uint64_t)(step * B + row), period = (uint64_t)attr->period, i = at % period;
+    if (i >= (uint64_t)n) return -1;
+    return (int64_t)permute_index(attr->seed, STREAM_SHUFFLE, at / period, i, (uint64_t)n);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
