@@ -2,7 +2,6 @@
 #include "tests/cuda_host.h"
 
 #include <cblas.h>
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -38,18 +37,34 @@ struct cuda_host_thread cuda_host_now;
     abort();
 }
 
-/* --- fibers ---------------------------------------------------------------------------------------------------------- */
+/* --- fibers ----------------------------------------------------------------------------------------------------------
+ * A fiber is a stack. A thread that ends or waits passes on to the next ready one, which goes on where it waits or begins on
+ * a free fiber; that of an ended thread is free, so threads that never wait share one and cost no switch. */
 
-enum fiber_state { READY, AT_BARRIER, AT_WARP, ENDED };
+/* The compiler's own jumps, in functions that it does not instrument: AddressSanitizer takes those of the library for
+ * unwinding, and cleans the stack behind a system call each time. */
+typedef void *jump_point[5];
+#ifdef __clang__
+#define UNINSTRUMENTED __attribute__((noinline, no_sanitize("address")))
+#else
+#define UNINSTRUMENTED __attribute__((noinline, no_sanitize_address))
+#endif
 
 struct fiber {
     ucontext_t context; /* how it is entered */
-    jmp_buf place;      /* where it goes on */
+    jump_point place;   /* where it goes on */
     bool entered;
-    char *stack;
+    const void *stack;
+    size_t stack_bytes;
     void *fake_stack;
-    fiber_state state;
-    uint3 thread;
+};
+
+enum thread_state { READY, AT_BARRIER, AT_WARP, ENDED };
+
+struct thread {
+    fiber *on; /* once begun */
+    thread_state state;
+    uint3 index;
     int warp, lane;
 };
 
@@ -63,22 +78,20 @@ struct warp {
 };
 
 /* Never destroyed: what fibers hold must be reachable to the end. */
-static std::vector<fiber *> &fibers = *new std::vector<fiber *>; /* made once, used by every block */
+static std::vector<fiber *> &free_fibers = *new std::vector<fiber *>; /* made once, used by every block */
+static std::vector<thread> &threads = *new std::vector<thread>;       /* of the block */
 static std::vector<warp> &warps = *new std::vector<warp>;
-static jmp_buf scheduler;
-static fiber *running;
+static fiber &host = *new fiber; /* the caller's stack */
+static fiber *current = &host, *came_from;
+static thread *running;
 static const std::function<void()> *body;
 static unsigned n_threads, n_waiting, n_ended;
+static unsigned turn; /* whose it is: threads come round after round, in the order set */
+static bool moved;    /* whether one went on in this round */
 static unsigned char *shared_memory;
 static size_t shared_bytes;
 static int order;
 static long launches;
-
-#ifdef HAVE_ASAN
-static const void *scheduler_stack;
-static size_t scheduler_bytes;
-static void *scheduler_fake;
-#endif
 
 extern "C" void cuda_host_set_order(int o) {
     order = o;
@@ -88,44 +101,88 @@ extern "C" long cuda_host_launches(void) {
     return launches;
 }
 
-/* A fiber is entered by setcontext once; from then on switches are jumps, which unlike swapcontext need no system call. */
-static void to_scheduler(void) {
-    fiber *f = running;
+UNINSTRUMENTED static void go_on(fiber *f) {
+    if (f->entered) __builtin_longjmp(f->place, 1);
+    f->entered = true;
+    setcontext(&f->context);
+}
+
+UNINSTRUMENTED static void leave(fiber *from, fiber *to) {
+    if (!__builtin_setjmp(from->place)) go_on(to);
+}
+
+/* On `current` now. Only here is the extent of the host's stack learnt. */
+static void arrive(void) {
 #ifdef HAVE_ASAN
-    __sanitizer_start_switch_fiber(&f->fake_stack, scheduler_stack, scheduler_bytes);
-#endif
-    if (!_setjmp(f->place)) _longjmp(scheduler, 1);
-#ifdef HAVE_ASAN
-    __sanitizer_finish_switch_fiber(running->fake_stack, &scheduler_stack, &scheduler_bytes);
+    const void *stack;
+    size_t bytes;
+    __sanitizer_finish_switch_fiber(current->fake_stack, &stack, &bytes);
+    if (came_from != &host) return;
+    host.stack = stack;
+    host.stack_bytes = bytes;
 #endif
 }
 
 static void to_fiber(fiber *f) {
-    running = f;
-    cuda_host_now.thread = f->thread;
+    came_from = current;
+    current = f;
 #ifdef HAVE_ASAN
-    __sanitizer_start_switch_fiber(&scheduler_fake, f->stack, STACK_BYTES);
+    __sanitizer_start_switch_fiber(&came_from->fake_stack, f->stack, f->stack_bytes);
 #endif
-    if (!_setjmp(scheduler)) {
-        if (f->entered) _longjmp(f->place, 1);
-        f->entered = true;
-        setcontext(&f->context);
+    leave(came_from, f);
+    arrive();
+}
+
+/* The i-th of n in the order set. */
+static unsigned pick(unsigned i, unsigned n) {
+    if (order == 1) return n - 1 - i;
+    if (order == 2) return i < n / 2 ? 2 * i + 1 : 2 * (i - n / 2);
+    return i;
+}
+
+/* NULL when all have ended. */
+static thread *next_ready(void) {
+    while (n_ended < n_threads) {
+        if (turn == n_threads) {
+            if (!moved) die("all threads that have not ended wait, for threads that never come");
+            turn = 0;
+            moved = false;
+        }
+        thread *t = &threads[pick(turn++, n_threads)];
+        if (t->state != READY) continue;
+        moved = true;
+        return t;
     }
-#ifdef HAVE_ASAN
-    __sanitizer_finish_switch_fiber(scheduler_fake, nullptr, nullptr);
-#endif
+    return nullptr;
+}
+
+static fiber *make_fiber(void);
+
+/* The next thread; behind the last, the host. Returns when this fiber's own goes on, or it has got another. */
+static void pass_on(void) {
+    running = next_ready();
+    fiber *next = &host;
+    if (running) {
+        cuda_host_now.thread = running->index;
+        if (!running->on && free_fibers.empty()) free_fibers.push_back(make_fiber());
+        if (!running->on) {
+            running->on = free_fibers.back();
+            free_fibers.pop_back();
+        }
+        next = running->on;
+    }
+    if (next != current) to_fiber(next);
 }
 
 /* A fiber is never left: it does one thread after the other. */
 static void fiber_main(void) {
-#ifdef HAVE_ASAN
-    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_bytes);
-#endif
+    arrive();
     for (;;) {
         (*body)();
         running->state = ENDED;
         n_ended++;
-        to_scheduler();
+        free_fibers.push_back(current);
+        pass_on();
     }
 }
 
@@ -134,9 +191,10 @@ static fiber *make_fiber(void) {
     void *stack =
         mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) die("no memory for a stack");
-    f->stack = (char *)stack;
+    f->stack = stack;
+    f->stack_bytes = STACK_BYTES;
     getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_sp = stack;
     f->context.uc_stack.ss_size = STACK_BYTES;
     f->context.uc_link = nullptr;
     makecontext(&f->context, fiber_main, 0);
@@ -157,35 +215,34 @@ void __syncthreads(void) {
     if (n_ended) die("__syncthreads after another thread of the block has ended");
     if (++n_waiting == n_threads) { /* the last one opens it */
         n_waiting = 0;
-        for (unsigned i = 0; i < n_threads; i++)
-            if (fibers[i]->state == AT_BARRIER) fibers[i]->state = READY;
+        for (thread &t : threads)
+            if (t.state == AT_BARRIER) t.state = READY;
         return;
     }
     running->state = AT_BARRIER;
-    to_scheduler();
+    pass_on();
 }
 
 void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from) {
-    fiber *f = running;
-    warp *w = &warps[(size_t)f->warp];
+    thread *self = running;
+    warp *w = &warps[(size_t)self->warp];
     mask &= w->lanes;
-    if (!(mask >> f->lane & 1)) die("a warp operation whose mask lacks the lane that executes it");
+    if (!(mask >> self->lane & 1)) die("a warp operation whose mask lacks the lane that executes it");
     if (w->arrived && (w->mask != mask || w->bytes != bytes)) die("lanes of a warp are in different operations");
     if (bytes > sizeof w->slot[0][0]) die("a warp exchange of more than 16 bytes");
     unsigned set = w->count & 1;
     w->mask = mask;
     w->bytes = bytes;
-    memcpy(w->slot[set][f->lane], value, bytes);
-    w->arrived |= 1u << f->lane;
+    memcpy(w->slot[set][self->lane], value, bytes);
+    w->arrived |= 1u << self->lane;
     if (w->arrived == mask) {
         w->arrived = 0;
         w->count++;
-        for (unsigned i = 0; i < n_threads; i++)
-            if (fibers[i]->warp == f->warp && fibers[i]->state == AT_WARP && (mask >> fibers[i]->lane & 1))
-                fibers[i]->state = READY;
+        for (thread *t = self - self->lane; t < &threads[0] + n_threads && t->warp == self->warp; t++)
+            if (t->state == AT_WARP && (mask >> t->lane & 1)) t->state = READY;
     } else {
-        f->state = AT_WARP;
-        to_scheduler();
+        self->state = AT_WARP;
+        pass_on();
     }
     if (from < 0) return;
     if (!(mask >> from & 1)) die("a shuffle from a lane that does not take part");
@@ -206,13 +263,6 @@ unsigned __ballot_sync(unsigned mask, int predicate) {
 
 /* --- a grid ------------------------------------------------------------------------------------------------------------ */
 
-/* The i-th of n in the order set. */
-static unsigned pick(unsigned i, unsigned n) {
-    if (order == 1) return n - 1 - i;
-    if (order == 2) return i < n / 2 ? 2 * i + 1 : 2 * (i - n / 2);
-    return i;
-}
-
 static void run_block(void) {
     dim3 d = cuda_host_now.block_dim;
     n_waiting = n_ended = 0;
@@ -221,23 +271,11 @@ static void run_block(void) {
         warps[w] = warp();
         warps[w].lanes = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
     }
-    for (unsigned i = 0; i < n_threads; i++) {
-        fiber *f = fibers[i];
-        f->state = READY;
-        f->thread = {i % d.x, i / d.x % d.y, i / (d.x * d.y)};
-        f->warp = (int)(i / 32);
-        f->lane = (int)(i % 32);
-    }
-    while (n_ended < n_threads) {
-        bool moved = false;
-        for (unsigned i = 0; i < n_threads; i++) {
-            fiber *f = fibers[pick(i, n_threads)];
-            if (f->state != READY) continue;
-            moved = true;
-            to_fiber(f);
-        }
-        if (!moved) die("all threads that have not ended wait, for threads that never come");
-    }
+    for (unsigned i = 0; i < n_threads; i++)
+        threads[i] = {nullptr, READY, {i % d.x, i / d.x % d.y, i / (d.x * d.y)}, (int)(i / 32), (int)(i % 32)};
+    turn = 0;
+    moved = false;
+    pass_on();
 }
 
 bool cuda_host_configuration_possible(dim3 grid, dim3 block, size_t shared) {
@@ -249,7 +287,8 @@ bool cuda_host_configuration_possible(dim3 grid, dim3 block, size_t shared) {
 /* A kernel's shared memory holds NaNs when a block begins, and ends where the launch says it does. */
 void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &work) {
     n_threads = block.x * block.y * block.z;
-    while (fibers.size() < n_threads) fibers.push_back(make_fiber());
+    threads.resize(n_threads);
+    host.entered = true;
     warps.resize((n_threads + 31) / 32);
     body = &work;
     shared_bytes = shared;
