@@ -22,11 +22,14 @@ enum status arena_reserve(struct arena *a, size_t bytes, struct error *e) {
     if (size < bytes) return fail(e, ST_FAIL, "cannot reserve %zu bytes of memory: the size overflows", bytes);
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return fail(e, ST_FAIL, "cannot reserve %zu MB of memory: %s", size >> 20, strerror(errno));
-    if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* advice: a refusal changes speed only */
     a->base = base;
     a->size = size;
     a->used = 0;
     return ST_OK;
+}
+
+void arena_huge_pages(struct arena *a) {
+    if (a->size >= HUGE_PAGE) madvise(a->base, a->size, MADV_HUGEPAGE); /* advice: a refusal changes speed only */
 }
 
 static bool strikes(struct arena *a) {

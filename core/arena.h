@@ -28,9 +28,12 @@ struct arena {
     void (*release)(char *base, size_t size); /* how the block is given back; NULL: munmap */
 };
 
-/* Reserves `bytes` of zeroed memory, huge pages asked for. Pages are committed when first touched, so a generous
- * reservation costs nothing. Errors: ST_FAIL naming the size when the system refuses. */
+/* Reserves `bytes` of zeroed memory. Pages are committed when first touched, so a generous reservation costs nothing.
+ * Errors: ST_FAIL naming the size when the system refuses. */
 enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
+
+/* Asks for huge pages: for a block of which most will be used, since a first touch then clears 2 MB. */
+void arena_huge_pages(struct arena *a);
 
 /* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL when measuring, when the arena is
  * full, or when fail_after strikes; the arena is then unchanged except for `peak`, which counts what was wanted. */

@@ -91,7 +91,10 @@ enum status place_describe(const struct place *p, struct place_info *info, struc
 }
 
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
-    return elsewhere(p) ? p->ops->reserve(p, a, bytes, e) : arena_reserve(a, bytes, e);
+    if (elsewhere(p)) return p->ops->reserve(p, a, bytes, e);
+    TRY(arena_reserve(a, bytes, e));
+    arena_huge_pages(a);
+    return ST_OK;
 }
 
 void place_put(const struct place *p, void *to, const void *from_host, size_t bytes) {

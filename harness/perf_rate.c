@@ -40,6 +40,7 @@ double samples_mad(const struct samples *s) {
 enum status copy_create(struct copy_bench *c, size_t bytes, struct error *e) {
     *c = (struct copy_bench){.bytes = bytes};
     TRY(arena_reserve(&c->arena, 2 * (bytes + ARENA_ALIGN), e));
+    arena_huge_pages(&c->arena);
     c->from = arena_alloc(&c->arena, bytes);
     c->to = arena_alloc(&c->arena, bytes);
     memset(c->from, 1, bytes); /* pages must exist */
@@ -123,6 +124,7 @@ enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e) {
     *g = (struct gemm_bench){.n = n};
     size_t bytes = (size_t)(n * n) * sizeof(real);
     TRY(arena_reserve(&g->arena, 3 * (bytes + ARENA_ALIGN), e));
+    arena_huge_pages(&g->arena);
     g->a = arena_alloc(&g->arena, bytes);
     g->b = arena_alloc(&g->arena, bytes);
     g->c = arena_alloc(&g->arena, bytes);
