@@ -18,6 +18,8 @@ struct cuda_context {
     cudaStream_t stream;
     cublasHandle_t blas;
     void *blas_workspace;
+    bool
+        careful; /* LRNN_CUDA_SYNC: each kernel is waited for and nothing is recorded, so that a fault names its launch */
     bool failed;
     char failure[512]; /* the first one: call, file, line, CUDA's message */
 };
@@ -49,6 +51,7 @@ void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, 
     config.dynamicSmemBytes = shared;
     config.stream = cuda->stream;
     cuda_check(cuda, cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), name, file, line);
+    if (cuda->careful) cuda_check(cuda, cudaStreamSynchronize(cuda->stream), name, file, line);
 }
 #endif
 

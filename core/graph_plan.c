@@ -55,6 +55,8 @@ static enum status choose_kernel(struct graph *g, struct call *c, struct error *
 static enum status choose_kernels(struct graph *g, struct error *e) {
     const char *forced = g->options.kernel && *g->options.kernel ? g->options.kernel : NULL;
     bool used = !forced || !strcmp(forced, "reference");
+    if (forced && used && device_of(g) != DEVICE_CPU)
+        return fail(e, ST_USAGE, "--kernel reference: the references run on the CPU alone; use --device cpu");
     for (int i = 0; i < g->n_calls; i++) {
         TRY(choose_kernel(g, &g->calls[i], e));
         if (forced && !strcmp(forced, g->calls[i].kernel->name)) used = true;

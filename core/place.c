@@ -175,8 +175,8 @@ double place_mark_seconds(const struct place *p, struct place_mark *from, struct
     return from && to ? p->ops->mark_seconds(from, to) : 0;
 }
 
-void place_record_begin(const struct place *p) {
-    if (elsewhere(p)) p->ops->record_begin(p);
+bool place_record_begin(const struct place *p) {
+    return elsewhere(p) && p->ops->record_begin(p);
 }
 
 struct place_recording *place_record_end(const struct place *p) {

@@ -96,9 +96,9 @@ double place_mark_seconds(const struct place *p, struct place_mark *from, struct
 
 struct place_recording;
 
-/* Between begin and end, what is queued is recorded instead of done. NULL from end where recording is impossible (the CPU)
- * or failed. */
-void place_record_begin(const struct place *p);
+/* Between begin and end, what is queued is recorded instead of done. False: recording is impossible (the CPU, a device under
+ * LRNN_CUDA_SYNC, a failure) and everything is done as ever. NULL from end: it failed, which place_wait says. */
+bool place_record_begin(const struct place *p);
 struct place_recording *place_record_end(const struct place *p);
 void place_replay(const struct place *p, struct place_recording *r);
 void place_recording_free(const struct place *p, struct place_recording *r);
@@ -126,7 +126,7 @@ struct place_ops {
     void (*mark_set)(const struct place *p, struct place_mark *m);
     void (*mark_wait)(struct place_mark *m);
     double (*mark_seconds)(struct place_mark *from, struct place_mark *to);
-    void (*record_begin)(const struct place *p);
+    bool (*record_begin)(const struct place *p);
     struct place_recording *(*record_end)(const struct place *p);
     void (*replay)(const struct place *p, struct place_recording *r);
     void (*recording_free)(struct place_recording *r);

@@ -1,6 +1,7 @@
 /* place_cuda.cu - a CUDA device as a place: see place.h. One stream, one cuBLAS handle with a workspace of its own (so that
  * captured products are reproducible), and the first failure. */
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -34,7 +35,9 @@ static int devices(const char **why) {
     int count = 0;
     cudaError_t result = cudaGetDeviceCount(&count);
     if (result == cudaSuccess && count > 0) return count;
-    *why = result == cudaErrorInsufficientDriver ? "no driver, or one older than the toolkit" : "no device";
+    *why = result == cudaErrorInsufficientDriver                  ? "no driver, or one older than the toolkit"
+           : result == cudaSuccess || result == cudaErrorNoDevice ? "no device"
+                                                                  : cudaGetErrorString(result);
     return 0;
 }
 
@@ -49,8 +52,22 @@ static void close_place(struct place *p) {
     close_context(p->cuda);
 }
 
+/* What a run computes with is said by its flags alone: these would change the products of cuBLAS behind its back. */
+static void forget_overrides(void) {
+    unsetenv("NVIDIA_TF32_OVERRIDE");
+    unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
+    unsetenv("CUBLAS_EMULATION_STRATEGY");
+}
+
+static __global__ void fill_kernel(real *to, int64_t n, real value) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = value;
+}
+
 static enum status open_place(struct place *p, struct error *e) {
     const char *why = "";
+    cudaFuncAttributes attributes;
+    forget_overrides();
     int count = devices(&why);
     if (count == 0)
         return fail(e, ST_DEVICE, "--device cuda: %s; `lrnn doctor` looks further, --device cpu needs none", why);
@@ -69,7 +86,10 @@ static enum status open_place(struct place *p, struct error *e) {
                     p->index, properties.name, properties.major, properties.minor, OLDEST_DEVICE / 10,
                     OLDEST_DEVICE % 10);
     }
-    good = good && CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) &&
+    const char *sync = getenv("LRNN_CUDA_SYNC");
+    cuda->careful = sync && *sync && *sync != '0';
+    good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
+           CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) &&
            CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
            CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, BLAS_WORKSPACE)) &&
            CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, BLAS_WORKSPACE)) &&
@@ -167,11 +187,6 @@ static void set(const struct place *p, void *to, int byte, size_t bytes) {
     CUDA_TRY(p->cuda, cudaMemsetAsync(to, byte, bytes, p->cuda->stream));
 }
 
-static __global__ void fill_kernel(real *to, int64_t n, real value) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) to[i] = value;
-}
-
 static void fill(const struct place *p, void *to, int64_t n, double value) {
     struct exec x = {};
     x.place = p;
@@ -222,8 +237,9 @@ struct place_recording {
     cudaGraphExec_t exec;
 };
 
-static void record_begin(const struct place *p) {
-    CUDA_TRY(p->cuda, cudaStreamBeginCapture(p->cuda->stream, cudaStreamCaptureModeThreadLocal));
+static bool record_begin(const struct place *p) {
+    return !p->cuda->careful &&
+           CUDA_TRY(p->cuda, cudaStreamBeginCapture(p->cuda->stream, cudaStreamCaptureModeThreadLocal));
 }
 
 static struct place_recording *record_end(const struct place *p) {

@@ -78,11 +78,16 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     real *blocks[4];
     blocks_of(t, blocks);
     for (int i = 0; i < 4; i++, at += block) memcpy(at, i < 3 ? params_fetch(&t->params, blocks[i]) : blocks[i], block);
+    enum status status = place_wait(&t->place, e); /* what a dead device gave must not replace an earlier checkpoint */
+    if (status != ST_OK) {
+        free(bytes);
+        return status;
+    }
     memcpy(at, p->curve, (size_t)p->n_curve * sizeof *p->curve);
     at += (size_t)p->n_curve * sizeof *p->curve;
     XXH128_hash_t sum = XXH3_128bits(bytes, (size_t)(at - bytes));
     memcpy(at, &sum, sizeof sum);
-    enum status status = write_file_atomic(path, bytes, size, e);
+    status = write_file_atomic(path, bytes, size, e);
     free(bytes);
     return status;
 }

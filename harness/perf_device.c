@@ -1,5 +1,5 @@
 /* perf_device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the same
- * run, and a training step walked and replayed. Times are the device's own, between events. */
+ * same run, and a training step walked and replayed. Times are the device's own, between events; kernels are replayed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -87,22 +87,51 @@ static void print_head(FILE *f) {
         "gb_per_s,gflop_per_s,pct_of_copy,pct_of_gemm\n");
 }
 
-/* Seconds of one of `walks` calls of work, by events; sampled for the request's time. */
-static enum status sample(struct device_run *d, void (*work)(void *context), void *context, int walks,
-                          struct samples *t, struct error *e) {
+/* A piece of work to be timed, as often in a row as a sample takes. */
+struct timed {
+    void (*work)(void *context);
+    void *context;
+    int walks;
+    struct place_recording *recording; /* of all walks, so that launches from the host are not what is timed; or NULL */
+};
+
+static void walk_all(struct timed *w) {
+    for (int i = 0; i < w->walks; i++) w->work(w->context);
+}
+
+static void record_walks(const struct place *p, struct timed *w) {
+    if (!place_record_begin(p)) return;
+    walk_all(w);
+    w->recording = place_record_end(p);
+}
+
+/* Seconds of one walk, by events; sampled for the request's time. */
+static enum status sample(struct device_run *d, struct timed *w, struct samples *t, struct error *e) {
     int least = d->request->small ? 2 : MIN_COUNT;
-    if (d->request->small) walks = 1;
-    work(context); /* loads the kernels */
-    TRY(place_wait(&d->place, e));
     t->n = 0;
     double start = time_now_s();
     while (t->n < PERF_SAMPLES && (t->n < least || time_now_s() - start < d->request->seconds)) {
         place_mark_set(&d->place, d->from);
-        for (int i = 0; i < walks; i++) work(context);
+        if (w->recording)
+            place_replay(&d->place, w->recording);
+        else
+            walk_all(w);
         place_mark_set(&d->place, d->to);
-        samples_add(t, place_mark_seconds(&d->place, d->from, d->to) / walks);
+        samples_add(t, place_mark_seconds(&d->place, d->from, d->to) / w->walks);
     }
     return place_wait(&d->place, e);
+}
+
+/* The first call loads the kernels. */
+static enum status sample_work(struct device_run *d, bool recorded, void (*work)(void *context), void *context,
+                               struct samples *t, struct error *e) {
+    struct timed w = {.work = work, .context = context, .walks = d->request->small ? 1 : WALKS};
+    work(context);
+    TRY(place_wait(&d->place, e));
+    if (recorded) record_walks(&d->place, &w);
+    enum status status = sample(d, &w, t, e);
+    place_recording_free(&d->place, w.recording);
+    return status;
 }
 
 /* --- kernels --------------------------------------------------------------------------------------------------------- */
@@ -178,10 +207,10 @@ static enum status measure_kernel(struct device_run *d, const struct kernel *k, 
     enum status status = kernel_run_open(r, k->op, k, shape, &why, e);
     if (status == ST_OK && !why) status = error_of(r, shape, &error, e);
     struct device_row row = {k->op->name, k->name, r->shape, "forward", REAL_NAME, error, r->cost[PASS_FORWARD]};
-    if (status == ST_OK && !why) status = sample(d, walk_forward, r, WALKS, &r->time[0], e);
+    if (status == ST_OK && !why) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK && !why) print_row(d, &row, &r->time[0]);
     if (status == ST_OK && !why && r->graph.root) {
-        status = sample(d, walk_both, r, WALKS, &r->time[0], e);
+        status = sample_work(d, true, walk_both, r, &r->time[0], e);
         row.pass = "both";
         row.cost = r->cost[PASS_BOTH];
         if (status == ST_OK) print_row(d, &row, &r->time[0]);
@@ -231,7 +260,7 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
     struct samples *t = calloc(1, sizeof *t);
     if (!t) return fail(e, ST_FAIL, "no memory for the samples");
     enum status status = place_reserve(&d->place, &c.arena, 2 * c.bytes, e);
-    if (status == ST_OK) status = sample(d, copy_walk, &c, WALKS, t, e);
+    if (status == ST_OK) status = sample_work(d, true, copy_walk, &c, t, e);
     if (status == ST_OK) {
         d->copy_rate = 2 * (double)c.bytes / samples_median(t);
         struct device_row row = {"copy", "memcpy", "512 MB", "forward", "", NAN, {0, 2 * (double)c.bytes}};
@@ -252,7 +281,7 @@ static enum status measure_product(struct device_run *d, bool tf32, struct error
     enum status status = read_shape("batch=1 length=4096 dim=4096 out=4096", d->request->small, &shape, e);
     place_allow_tf32(&d->place, tf32);
     if (status == ST_OK) status = kernel_run_open(r, &op_linear, kernel_find("linear_cuda"), &shape, &why, e);
-    if (status == ST_OK) status = sample(d, walk_forward, r, WALKS, &r->time[0], e);
+    if (status == ST_OK) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK) {
         if (!tf32) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);
         struct device_row row = {"product", "linear_cuda",        r->shape, "forward", tf32 ? "tf32" : REAL_NAME,
@@ -307,10 +336,10 @@ static enum status measure_steps(struct device_run *d, const char *precision, st
         snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->model_label, c.batch,
                  params_trained(&t->params));
         struct device_row row = {"step", "walked", shape, "step", precision, NAN, cost};
-        status = sample(&own, step_walked, t, WALKS, times, e);
+        status = sample_work(&own, false, step_walked, t, times, e);
         if (status == ST_OK) print_row(&own, &row, times);
         row.kernel = "replayed";
-        if (status == ST_OK) status = sample(&own, step_replayed, t, WALKS, times, e);
+        if (status == ST_OK) status = sample_work(&own, false, step_replayed, t, times, e);
         if (status == ST_OK) print_row(&own, &row, times);
         place_mark_free(&t->place, own.from);
         place_mark_free(&t->place, own.to);

@@ -205,8 +205,9 @@ static enum run_status classify(const struct job *j, int wait_status, char *deta
         snprintf(detail, size, "the process ended by signal %d", WTERMSIG(wait_status));
         return WTERMSIG(wait_status) == SIGKILL || WTERMSIG(wait_status) == SIGTERM ? RUN_KILLED : RUN_ERROR;
     }
-    snprintf(detail, size, "%.500s", j->last.error.text);
-    return strstr(j->last.error.text, "memory") ? RUN_OOM : RUN_ERROR;
+    const char *text = j->last.error.text;
+    snprintf(detail, size, "%.500s", text);
+    return strstr(text, "memory") && !strstr(text, "illegal memory access") ? RUN_OOM : RUN_ERROR;
 }
 
 static void finish_job(struct runner *r, struct job *j) {

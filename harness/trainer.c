@@ -5,7 +5,9 @@
 #include "harness/train.h"
 #include "kernels/kernel.h"
 
-#define SYNC_EVERY 50 /* steps queued on a device before the host looks at their losses */
+#define SYNC_EVERY     50    /* steps queued on a device before the host looks at their losses */
+#define FINITE_AT_ONCE 16384 /* values fetched together in the search for one that is not finite */
+#define MEMORY_SPARE   64    /* of a device's memory, this part is left to the libraries and to recordings */
 
 static struct graph_options graph_options_of(const struct trainer *t, bool training) {
     return (struct graph_options){
@@ -121,15 +123,16 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
     TRY(graph_measure(&t->train, &train, e));
     TRY(graph_measure(&t->eval, &eval, e));
     TRY(place_describe(&t->place, &info, e));
+    size_t room = info.free > info.memory / MEMORY_SPARE ? info.free - info.memory / MEMORY_SPARE : 0;
     t->device_bytes = train + eval + params;
-    if (t->device_bytes + resident_bytes(t->setup) <= info.free) t->resident = resident_bytes(t->setup);
+    if (t->device_bytes + resident_bytes(t->setup) <= room) t->resident = resident_bytes(t->setup);
     t->device_bytes += t->resident;
-    if (t->device_bytes <= info.free) return ST_OK;
+    if (t->device_bytes <= room) return ST_OK;
     return fail(
         e, ST_DEVICE,
         "the run needs %zu MB of device memory (activations %zu MB, evaluation %zu MB, parameters %zu MB) but cuda:%d "
-        "has %zu MB free; lower batch, length or width",
-        t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, info.free >> 20);
+        "has %zu MB to give; lower batch, length or width",
+        t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
@@ -207,15 +210,10 @@ static void walk_step(struct trainer *t) {
 
 /* The first step on a device loads its kernels; the second is recorded, and from then on replayed. */
 static void queue_step(struct trainer *t) {
-    if (t->steps_queued == 1) {
-        place_record_begin(&t->place);
-        walk_step(t);
-        t->recording = place_record_end(&t->place);
-    }
-    if (t->recording)
-        place_replay(&t->place, t->recording);
-    else
-        walk_step(t);
+    bool records = t->steps_queued == 1 && place_record_begin(&t->place);
+    if (!t->recording) walk_step(t);
+    if (records) t->recording = place_record_end(&t->place);
+    if (t->recording) place_replay(&t->place, t->recording);
     t->steps_queued++;
     t->state.step++;
 }
@@ -269,7 +267,7 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
     int64_t B = t->setup->config.batch, labels = task_targets(shape, split), n = shape->examples[split];
     metrics_reset(&t->metrics);
     for (int64_t first = 0; first < n; first += B) {
-        real loss;
+        real loss = (real)NAN;
         int64_t rows = fill_evaluation(t, split, first);
         graph_forward(&t->eval, t->live);
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
@@ -287,9 +285,9 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 /* --- the search for the first bad tensor -------------------------------------------------------------------------------- */
 
 static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
-    real part[1024];
-    for (int64_t at = 0; at < n; at += 1024) {
-        int64_t count = n - at < 1024 ? n - at : 1024;
+    real part[FINITE_AT_ONCE];
+    for (int64_t at = 0; at < n; at += FINITE_AT_ONCE) {
+        int64_t count = n - at < FINITE_AT_ONCE ? n - at : FINITE_AT_ONCE;
         place_get(&t->place, part, x + at, (size_t)count * sizeof *part);
         for (int64_t i = 0; i < count; i++)
             if (!isfinite(part[i])) return false;

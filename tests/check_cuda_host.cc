@@ -204,10 +204,10 @@ START_TEST(a_failure_stays) {
     setenv("LRNN_CUDA_HOST_FAIL", "2", 1);
     launch(add_kernel, dim3(1), dim3(4), 0, x, 1.0f);
     ck_assert_int_eq(cuda_host_launch("test", stream, add_kernel, dim3(1), dim3(4), 0, x, 1.0f),
-                     cudaErrorLaunchFailure);
+                     cudaErrorIllegalAddress);
     ck_assert_int_eq(cuda_host_launch("test", stream, add_kernel, dim3(1), dim3(4), 0, x, 1.0f),
-                     cudaErrorLaunchFailure);
-    ck_assert_int_eq(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+                     cudaErrorIllegalAddress);
+    ck_assert_int_eq(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
     ck_assert_float_eq(x[0], 1);
 }
 END_TEST

@@ -273,6 +273,13 @@ START_TEST(an_op_without_a_kernel_is_named) {
 }
 END_TEST
 
+START_TEST(references_are_said_to_be_of_the_cpu) {
+    const char *line = in_folder("train " SMALL " bdlru --device cuda --kernel reference");
+    expect_status(run(line), 2, line);
+    expect_text(err, "--kernel reference: the references run on the CPU alone", line);
+}
+END_TEST
+
 START_TEST(a_device_that_does_not_exist_is_said) {
     static const char *const commands[] = {"train ", "bench "};
     for (int i = 0; i < 2; i++) {
@@ -299,6 +306,55 @@ START_TEST(what_a_device_lacks_is_said) {
         expect_text(err, lacks[i].text, line);
         unsetenv(lacks[i].variable);
     }
+}
+END_TEST
+
+/* A device that died since the latest checkpoint gives nothing that could replace it. */
+START_TEST(a_dead_device_leaves_the_checkpoint_alone) {
+    struct setup *s = device_run(models[0], "swiglu", NULL, NULL);
+    struct trainer t;
+    struct error e = {ST_OK, ""};
+    struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .solved_step = -1};
+    char path[SCRATCH_BYTES + 128];
+    size_t size[2];
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", program_folder, s->run_id);
+    open_trainer(&t, s);
+    trainer_step(&t);
+    settle(&t);
+    ck_assert_msg(checkpoint_write(&t, &p, &e) == ST_OK, "%s", e.text);
+    char *before = slurp(path, &size[0]);
+    setenv("LRNN_CUDA_HOST_FAIL", "1", 1);
+    trainer_step(&t);
+    ck_assert_int_eq(checkpoint_write(&t, &p, &e), ST_DEVICE);
+    ck_assert_msg(strstr(e.text, "illegal memory access") != NULL, "%s", e.text);
+    unsetenv("LRNN_CUDA_HOST_FAIL");
+    char *after = slurp(path, &size[1]);
+    ck_assert(size[0] == size[1] && !memcmp(before, after, size[0]));
+    free(before);
+    free(after);
+    free(p.curve);
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
+/* Waiting for each kernel changes no bit, and nothing is recorded. */
+START_TEST(careful_steps_give_the_same_bits) {
+    struct setup *s = device_run(models[0], "swiglu", "dropout", "0.1");
+    struct trainer a, b;
+    open_trainer(&a, s);
+    setenv("LRNN_CUDA_SYNC", "1", 1);
+    open_trainer(&b, s);
+    unsetenv("LRNN_CUDA_SYNC");
+    for (int i = 0; i < 4; i++) {
+        trainer_step(&a);
+        trainer_step(&b);
+    }
+    ck_assert(a.recording && !b.recording);
+    expect_same_trainers(&a, &b);
+    trainer_free(&a);
+    trainer_free(&b);
+    small_run_free(s);
 }
 END_TEST
 
@@ -329,7 +385,7 @@ START_TEST(a_kernel_failure_is_a_row_and_the_sweep_goes_on) {
     expect_status(run(line), 0, line);
     char *rows = rows_of_runs();
     ck_assert_msg(strstr(rows, ",error,") && strstr(rows, ",ok,"), "%s", rows);
-    ck_assert_msg(strstr(rows, "unspecified launch failure") && strstr(rows, ".cu:"), "%s", rows);
+    ck_assert_msg(strstr(rows, "illegal memory access") && strstr(rows, ".cu:"), "%s", rows);
     free(rows);
 }
 END_TEST
@@ -337,7 +393,7 @@ END_TEST
 #endif
 
 int cuda_run_cases(void) {
-    return N_MODELS + N_RESUMED + 12;
+    return N_MODELS + N_RESUMED + 13;
 }
 
 Suite *check_cuda_run(void);
@@ -354,9 +410,12 @@ Suite *check_cuda_run(void) {
     tcase_add_test(tests, a_run_is_recorded_with_its_device);
     tcase_add_test(tests, speed_is_measured_and_written);
     tcase_add_test(tests, an_op_without_a_kernel_is_named);
+    tcase_add_test(tests, references_are_said_to_be_of_the_cpu);
     tcase_add_test(tests, a_device_that_does_not_exist_is_said);
 #ifdef LRNN_CUDA_HOST
     tcase_add_test(tests, what_a_device_lacks_is_said);
+    tcase_add_test(tests, a_dead_device_leaves_the_checkpoint_alone);
+    tcase_add_test(tests, careful_steps_give_the_same_bits);
     tcase_add_test(tests, running_out_of_memory_is_a_row);
     tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);
 #endif

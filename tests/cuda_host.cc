@@ -331,8 +331,9 @@ static long setting(const char *name, long fallback) {
 static void run_or_fail(const std::function<void()> &work, bool kernel) {
     static long seen;
     const char *once = getenv("LRNN_CUDA_HOST_FAIL_ONCE");
-    if (kernel && ++seen == setting("LRNN_CUDA_HOST_FAIL", -1) && (!once || unlink(once) == 0))
-        failure = cudaErrorLaunchFailure;
+    long first = setting("LRNN_CUDA_HOST_FAIL", 0);
+    if (kernel && ++seen >= first && first > 0 && failure == cudaSuccess && (!once || unlink(once) == 0))
+        failure = cudaErrorIllegalAddress;
     if (failure == cudaSuccess) work();
 }
 
@@ -438,7 +439,7 @@ const char *cudaGetErrorString(cudaError_t error) {
            : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
            : error == cudaErrorNoDevice             ? "no CUDA-capable device is detected"
            : error == cudaErrorInvalidDevice        ? "invalid device ordinal"
-           : error == cudaErrorLaunchFailure        ? "unspecified launch failure"
+           : error == cudaErrorIllegalAddress       ? "an illegal memory access was encountered"
                                                     : "invalid argument";
 }
 

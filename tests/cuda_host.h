@@ -138,7 +138,7 @@ enum cudaError_t {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
-    cudaErrorLaunchFailure = 719
+    cudaErrorIllegalAddress = 700
 };
 
 typedef struct cuda_host_stream *cudaStream_t;
@@ -164,6 +164,14 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int index);
+
+struct cudaFuncAttributes {
+    int numRegs;
+};
+template <class Kernel> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, Kernel *) {
+    *attributes = {};
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int index);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
@@ -228,7 +236,7 @@ long cuda_host_launches(void); /* kernels run so far */
 }
 
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
- * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (the n-th kernel run of a process fails, and everything
+ * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything
  * after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file). */
 
 #endif

@@ -135,7 +135,10 @@ int main(int argc, char **argv) {
     bool device = place_probe("cuda", &why) == ST_OK;
     struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* zeros */
     if (p == MAP_FAILED) return 1;
-    work_in_parallel(p, device, argc - 1, argv + 1);
+    if (processes() == 1) /* nothing forked: compute-sanitizer's verdict is that of this process */
+        work(p, device, argc - 1, argv + 1);
+    else
+        work_in_parallel(p, device, argc - 1, argv + 1);
     int skipped = 0;
     for (size_t s = 0; s < N_SUITES; s++)
         skipped += suites[s].cuda && !device && is_wanted(suites[s].name, argc - 1, argv + 1);

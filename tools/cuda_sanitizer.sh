@@ -1,5 +1,5 @@
 #!/bin/sh
-# cuda_sanitizer.sh - memcheck and racecheck of compute-sanitizer over the CUDA suites' shorter tests; says so where there is no
+# cuda_sanitizer.sh - memcheck, racecheck and synccheck of compute-sanitizer over the CUDA suites' shorter tests; says so where there is no
 # device or no compute-sanitizer, and succeeds then.
 #
 #   tools/cuda_sanitizer.sh build/check      (part of make test-cuda)
@@ -8,14 +8,14 @@ set -eu
 check=$1
 tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
 if ! command -v nvidia-smi >/dev/null 2>&1 || ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
-    echo "compute-sanitizer: no device; memcheck and racecheck not run"
+    echo "compute-sanitizer: no device; memcheck, racecheck and synccheck not run"
     exit 0
 fi
 if [ ! -x "$tool" ]; then
-    echo "compute-sanitizer: not found; memcheck and racecheck not run"
+    echo "compute-sanitizer: not found; memcheck, racecheck and synccheck not run"
     exit 0
 fi
-for kind in memcheck racecheck; do
+for kind in memcheck racecheck synccheck; do
     echo "compute-sanitizer: $kind"
     CHECK_JOBS=1 CK_FORK=no "$tool" --target-processes all --tool "$kind" --error-exitcode 1 "$check" cuda_short
 done
