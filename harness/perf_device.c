@@ -34,6 +34,8 @@ static const struct {
     {"scan_block", "batch=128 length=128 blocks=64 m=8"},
     {"scan_companion", "batch=128 length=128 blocks=256 m=2"},
     {"scan_companion", "batch=128 length=128 blocks=256 m=5"},
+    {"scan_block", "batch=4 length=4096 blocks=64 m=5"},
+    {"scan_companion", "batch=4 length=4096 blocks=256 m=5"},
     {"linear", "batch=128 length=16 dim=256 out=1920"},
     {"linear", "batch=128 length=16 dim=320 out=256"},
     {"rmsnorm", "batch=128 length=128 dim=256"},

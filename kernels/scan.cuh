@@ -10,10 +10,12 @@
  *   shared              what the rows of a lane tell each other
  *   begin               the state before the first step
  *   load, prepare       a time step's input; all of its arithmetic that needs no state
- *   step, end           the state after a time step, and its stores; what is stored after the last one
+ *   step, hear          the state after a time step, and its stores; with several rows then, behind a barrier, what the
+ *                       others told meanwhile. Two buffers take turns, so that none is overwritten while it is read
+ *   end                 what is stored after the last one, by all rows together
  * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first walk
  * leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time steps,
- * each chunk's first state, from which a third one does the work (spec/performance.md section 5).
+ * each chunk's first state (scan_carry), from which a third one does the work (spec/performance.md section 5).
  *
  * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed.
  * Bits depend on sizes alone, through the length of chunks. */
@@ -28,26 +30,28 @@ struct scan_shape {
     int T, N, length, chunks; /* length: time steps of a chunk, but for the last; chunks: of a sequence */
 };
 
-#define SCAN_CHUNK_MIN    16    /* time steps; lengths are multiples of it */
-#define SCAN_LANES_WANTED 65536 /* by which chunks are cut */
-#define SCAN_LANES_FEW    16384 /* fewer do not keep a large device's memory busy: then, from */
-#define SCAN_LONG         256   /* time steps on, it pays to read the elements twice */
+#define SCAN_CHUNK_MIN      16    /* time steps; lengths are multiples of it */
+#define SCAN_THREADS_WANTED 65536 /* by which chunks are cut */
+#define SCAN_VALUES_FEW     32768 /* fewer to read at a time step do not keep a large device's memory busy: then, from */
+#define SCAN_LONG           256   /* time steps on, it pays to read the elements twice */
 
 static inline struct scan_shape scan_whole(int64_t B, int64_t T, int64_t N) {
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)T, .chunks = 1};
 }
 
-static inline struct scan_shape scan_chunked(int64_t B, int64_t T, int64_t N) {
-    int64_t length = (T * B * N + SCAN_LANES_WANTED - 1) / SCAN_LANES_WANTED;
+/* rows: threads of a lane. */
+static inline struct scan_shape scan_chunked(int64_t B, int64_t T, int64_t N, int64_t rows) {
+    int64_t length = (T * B * N * rows + SCAN_THREADS_WANTED - 1) / SCAN_THREADS_WANTED;
     length = (length + SCAN_CHUNK_MIN - 1) / SCAN_CHUNK_MIN * SCAN_CHUNK_MIN;
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)length, .chunks = (int)((T + length - 1) / length)};
 }
 
-static inline bool scan_chunks_pay(int64_t B, int64_t T, int64_t N) {
-    return T >= SCAN_LONG && B * N < SCAN_LANES_FEW;
+/* values: what a channel reads at a time step. */
+static inline bool scan_chunks_pay(int64_t B, int64_t T, int64_t N, int64_t values) {
+    return T >= SCAN_LONG && B * N * values < SCAN_VALUES_FEW;
 }
 
-static inline int64_t scan_lanes(const struct scan_shape &s) {
+__host__ __device__ static inline int64_t scan_lanes(const struct scan_shape &s) {
     return s.B * s.chunks * s.N;
 }
 
@@ -55,13 +59,17 @@ static inline int64_t scan_lanes(const struct scan_shape &s) {
 struct scan_lane {
     int64_t index, tokens; /* of the lane; in front of its batch element */
     int k, N;              /* channel, of how many */
-    int first, count;      /* its time steps */
+    int first, count;      /* its time steps; no more than shape.length */
     int x, row;            /* in the thread block */
     bool stores;           /* false: there only for the barriers, on the last lane's data */
 
     /* Of the channel's first value at time t in a tensor (B,T,rows*N). */
     __device__ __forceinline__ int64_t at(int t, int rows = 1) const {
         return tokens * rows * N + k + (int64_t)t * (rows * N);
+    }
+
+    __device__ __forceinline__ int last(void) const {
+        return first + count - 1;
     }
 };
 
@@ -75,7 +83,7 @@ struct scan_nothing_shared {};
 
 __device__ __forceinline__ scan_lane scan_lane_at(const scan_shape &shape, int lanes) {
     scan_lane lane;
-    int64_t count = shape.B * shape.chunks * shape.N;
+    int64_t count = scan_lanes(shape);
     lane.x = (int)threadIdx.x;
     lane.row = (int)threadIdx.y;
     lane.index = (int64_t)blockIdx.x * lanes + lane.x;
@@ -112,6 +120,22 @@ __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int
  * the multiprocessor's among 256 threads. */
 #define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
 
+/* Of several rows all threads of a block go through all time steps of the longest lane, for the barriers. */
+template <class W> __device__ __forceinline__ int scan_steps_of(const W &w, const scan_lane &lane) {
+    return W::ROWS > 1 ? w.shape.length : lane.count;
+}
+
+template <class W>
+__device__ __forceinline__ void scan_step(const W &w, const scan_lane &lane, int i, const typename W::input &in,
+                                          typename W::state &state, typename W::shared &shared) {
+    int t = scan_time<W>(lane, i);
+    if (i < lane.count) w.step(lane, t, in, state, shared);
+    if constexpr (W::ROWS > 1) {
+        __syncthreads();
+        if (i < lane.count) w.hear(lane, t, in, state, shared);
+    }
+}
+
 template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLOCKS(W::LANES *W::ROWS)) scan_walk(W w) {
     __shared__ typename W::shared shared;
     scan_lane lane = scan_lane_at(w.shape, W::LANES);
@@ -119,7 +143,8 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
     typename W::input now[W::STEPS], next[W::STEPS];
     w.begin(lane, state, shared);
     scan_load(w, lane, 0, next);
-    for (int done = 0; done < lane.count; done += W::STEPS) {
+    int steps = scan_steps_of(w, lane);
+    for (int done = 0; done < steps; done += W::STEPS) {
 #pragma unroll
         for (int s = 0; s < W::STEPS; s++) now[s] = next[s];
         if (done + W::STEPS < lane.count) scan_load(w, lane, done + W::STEPS, next);
@@ -127,14 +152,93 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
         for (int s = 0; s < W::STEPS; s++) w.prepare(now[s]);
 #pragma unroll
         for (int s = 0; s < W::STEPS; s++)
-            if (done + s < lane.count) w.step(lane, scan_time<W>(lane, done + s), now[s], state, shared);
+            if (done + s < steps) scan_step(w, lane, done + s, now[s], state, shared);
     }
-    w.end(lane, state);
+    w.end(lane, state, shared);
 }
 
 template <class W> void scan_launch(const struct call *c, const struct exec *x, const W &w) {
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, scan_walk<W>,
                 cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
+}
+
+/* --- chunks ---------------------------------------------------------------------------------------------------------------
+ * Of a summary, m*m planes of transition products, row after row, then m planes of ends, become the chunks' first states; a
+ * plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the imaginary part. */
+
+static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool complex_product) {
+    return ((complex_product ? m : m * m) + m) * scan_lanes(shape);
+}
+
+namespace {
+
+/* Over chunks instead of time steps, first to last, with REVERSE last to first; its shape is scan_whole(B, chunks, N). */
+template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
+    static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, STEPS = scan_steps(m + 1, 32);
+    static constexpr bool REVERSE = REVERSED;
+    struct input {
+        real product[m], sum;
+    };
+    struct state {
+        real own, before[m];
+    };
+    struct shared {
+        real own[2][m][LANES];
+    };
+    scan_shape shape;
+    const real *product;
+    real *sum; /* replaced */
+
+    __device__ __forceinline__ int64_t at(const scan_lane &lane, int chunk, int plane) const {
+        return plane * (shape.B * shape.T * shape.N) + lane.at(chunk);
+    }
+    __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
+        s = {};
+    }
+    __device__ __forceinline__ input load(const scan_lane &lane, int chunk) const {
+        input in;
+#pragma unroll
+        for (int j = 0; j < m; j++) in.product[j] = product[at(lane, chunk, COMPLEX ? lane.row ^ j : lane.row * m + j)];
+        in.sum = sum[at(lane, chunk, lane.row)];
+        return in;
+    }
+    /* (re, im) x = (re x0 - im x1, im x0 + re x1) */
+    __device__ __forceinline__ void prepare(input &in) const {
+        if (COMPLEX && threadIdx.y == 0) in.product[m - 1] = -in.product[m - 1];
+    }
+    __device__ __forceinline__ void step(const scan_lane &lane, int chunk, const input &in, state &s,
+                                         shared &rows) const {
+        real next = in.sum;
+        if (lane.stores) sum[at(lane, chunk, lane.row)] = s.own;
+#pragma unroll
+        for (int j = 0; j < m; j++) next = real_fma(in.product[j], s.before[j], next);
+        s.own = next;
+        if constexpr (m == 1)
+            s.before[0] = next;
+        else
+            rows.own[chunk & 1][lane.row][lane.x] = next;
+    }
+    __device__ __forceinline__ void hear(const scan_lane &lane, int chunk, const input &, state &s,
+                                         shared &rows) const {
+#pragma unroll
+        for (int j = 0; j < m; j++) s.before[j] = rows.own[chunk & 1][j][lane.x];
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
+};
+
+} // namespace
+
+/* Value i of a lane's first state; carry NULL: zero. */
+__device__ __forceinline__ real scan_first(const real *carry, const scan_shape &shape, const scan_lane &lane, int i) {
+    return carry ? carry[i * scan_lanes(shape) + lane.index] : 0;
+}
+
+/* Makes first states of the ends; returns them. summary: see above. */
+template <int m, bool REVERSE, bool COMPLEX>
+const real *scan_carry_over(const struct call *c, const struct exec *x, const scan_shape &chunked, real *summary) {
+    real *sum = summary + (scan_chunk_values(chunked, m, COMPLEX) - m * scan_lanes(chunked));
+    scan_launch(c, x, scan_carry<m, REVERSE, COMPLEX>{scan_whole(chunked.B, chunked.chunks, chunked.N), summary, sum});
+    return sum;
 }
 
 /* --- gated scans: a row of m + 1 gates, normalised in registers (kernels/gate.h) ---------------------------------------- */

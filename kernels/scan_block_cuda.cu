@@ -1,11 +1,13 @@
 /* scan_block_cuda.cu - BD-LRU on CUDA: each row of a block is a thread of its own, by the engine of scan.cuh.
  *
  * A row's thread reads and normalises its m + 1 gates ahead of time; per time step the rows of a block tell each other
- * their states through shared memory, behind one barrier (two buffers take turns, so that none is overwritten while it is
- * read). Rows are whole warps and lanes neighbouring blocks, so that every access is a run of neighbouring values.
+ * their states through shared memory. Rows are whole warps and lanes neighbouring blocks, so that every access is a run of
+ * neighbouring values.
  * Backward recomputes the gates. A row contributes a_t[i][j] G_t[i] to the carried A_t^T G_t of every row j, and since
  * sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
- *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i]) */
+ *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
+ * In chunks, of which the first step is f and the last e: P = A_e ... A_f takes a state over the chunk and P^T a carry. Both
+ * summaries go forward in time, for what a chunk adds to the carry is sum_t (A_t ... A_f)^T dh_t. */
 #include "kernels/scan.cuh"
 
 namespace {
@@ -41,10 +43,12 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
+    const real *carry; /* the first state of each lane; NULL is zero */
     real *h;
 
-    __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
-        s = {};
+    __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
+#pragma unroll
+        for (int j = 0; j < m; j++) s.before[j] = scan_first(carry, this->shape, lane, j);
     }
     __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
         input in = {};
@@ -61,16 +65,16 @@ template <int m> struct block_forward : block_walk<m> {
         for (int j = 0; j < m; j++) sum = real_fma(in.gates.p[j], s.before[j], sum);
         sum *= in.gates.scale;
         if (lane.stores) h[this->state_at(lane, t)] = sum;
-        if constexpr (m == 1) {
+        if constexpr (m == 1)
             s.before[0] = sum;
-        } else {
+        else
             rows.h[t & 1][lane.row][lane.x] = sum;
-            __syncthreads();
-#pragma unroll
-            for (int j = 0; j < m; j++) s.before[j] = rows.h[t & 1][j][lane.x];
-        }
     }
-    __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
+    __device__ __forceinline__ void hear(const scan_lane &lane, int t, const input &, state &s, shared &rows) const {
+#pragma unroll
+        for (int j = 0; j < m; j++) s.before[j] = rows.h[t & 1][j][lane.x];
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
 template <int m> struct block_adjoint : block_walk<m> {
@@ -81,17 +85,17 @@ template <int m> struct block_adjoint : block_walk<m> {
         real v, dh, before; /* before: h_{t-1} of this row */
     };
     struct state {
-        real h, carry;
+        real h, carry, G;
     };
     struct shared {
         real product[2][m][m][block_walk<m>::LANES], before[2][m][block_walk<m>::LANES];
     };
-    const real *h, *dh;
+    const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} of each lane's last step t; NULL is zero */
     real *dz, *dv;
     bool add_dz, add_dv;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
-        s = {h[this->state_at(lane, this->shape.T - 1)], 0};
+        s = {h[this->state_at(lane, lane.last())], scan_first(carry, this->shape, lane, lane.row), 0};
     }
     __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
         input in = {};
@@ -106,65 +110,198 @@ template <int m> struct block_adjoint : block_walk<m> {
         in.gates.normalise(this->gate);
     }
 
-    /* Sends this row's a_t[.] G and h_{t-1}; takes its carry and all of h_{t-1}. */
-    __device__ __forceinline__ void exchange(const scan_lane &lane, int t, const input &in, real G, state &s,
-                                             shared &rows, real *before) const {
+    __device__ __forceinline__ void store_gradients(const scan_lane &lane, int t, const input &in, state &s,
+                                                    const real *before) const {
+        real mean = gate_divides(this->gate) ? s.h : 0;
+        s.h = in.before;
+        if (!lane.stores) return;
+        if (dv) put(&dv[this->state_at(lane, t)], add_dv, in.gates.p[m] * (s.G * in.gates.scale));
+        if (!dz) return;
+        real *row = dz + this->gate_at(lane, t);
+#pragma unroll
+        for (int j = 0; j <= m; j++)
+            put(&row[j * lane.N], add_dz, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean)));
+    }
+
+    /* Tells the others this row's a_t[.] G and h_{t-1}. */
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
+        s.G = in.dh + s.carry;
+        real G_scale = s.G * in.gates.scale;
         if constexpr (m == 1) {
-            s.carry = in.gates.p[0] * G;
-            before[0] = in.before;
+            s.carry = in.gates.p[0] * G_scale;
+            store_gradients(lane, t, in, s, &in.before);
         } else {
             auto &product = rows.product[t & 1];
 #pragma unroll
-            for (int j = 0; j < m; j++) product[lane.row][j][lane.x] = in.gates.p[j] * G;
+            for (int j = 0; j < m; j++) product[lane.row][j][lane.x] = in.gates.p[j] * G_scale;
             rows.before[t & 1][lane.row][lane.x] = in.before;
-            __syncthreads();
-            s.carry = 0;
+        }
+    }
+
+    /* Takes the carry of this row and all of h_{t-1}. */
+    __device__ __forceinline__ void hear(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
+        real before[m];
+        s.carry = 0;
+#pragma unroll
+        for (int j = 0; j < m; j++) {
+            s.carry += rows.product[t & 1][j][lane.row][lane.x];
+            before[j] = rows.before[t & 1][j][lane.x];
+        }
+        store_gradients(lane, t, in, s, before);
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
+};
+
+/* A chunk's product P and, from zero, its last state, or what it adds to the carry. A row's thread has its row of P, and
+ * needs all rows at every step. */
+template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
+    static constexpr int STEPS = scan_steps(m + 2, block_walk<m>::IN_FLIGHT), LANES = block_walk<m>::LANES;
+    static constexpr bool REVERSE = false;
+    struct input {
+        scan_gates<m> gates;
+        real x;
+    };
+    struct state {
+        real product[m];
+        real sum[ADJOINT ? m : 1]; /* the row's state, or its share of all rows' carry */
+    };
+    struct shared {
+        real product[2][m][m][LANES], sum[2][ADJOINT ? 1 : m][LANES];
+    };
+    const real *x; /* forward v, backward dh */
+    real *summary;
+
+    __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
+        s = {};
+    }
+    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+        input in = {};
+        in.gates.load(this->z + this->gate_at(lane, t), lane.N);
+        in.x = x[this->state_at(lane, t)];
+        return in;
+    }
+    __device__ __forceinline__ void prepare(input &in) const {
+        in.gates.normalise(this->gate);
+    }
+
+    /* This row of A_t P and of A_t h, P and h of the step before, by its gates before they are scaled. */
+    __device__ __forceinline__ void multiply(const scan_lane &lane, int t, const input &in, state &s,
+                                             const shared &rows) const {
+        const real *p = in.gates.p;
+        if constexpr (m == 1) {
+            s.product[0] *= p[0];
+            if (!ADJOINT) s.sum[0] *= p[0];
+            return;
+        }
+        int before = (t & 1) ^ 1;
+#pragma unroll
+        for (int l = 0; l < m; l++) {
 #pragma unroll
             for (int j = 0; j < m; j++) {
-                s.carry += product[j][lane.row][lane.x];
-                before[j] = rows.before[t & 1][j][lane.x];
+                real value = rows.product[before][l][j][lane.x];
+                s.product[j] = l == 0 ? p[0] * value : real_fma(p[l], value, s.product[j]);
+            }
+            if constexpr (!ADJOINT) {
+                real value = rows.sum[before][l][lane.x];
+                s.sum[0] = l == 0 ? p[0] * value : real_fma(p[l], value, s.sum[0]);
             }
         }
     }
 
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
-        real before[m], G = in.dh + s.carry, mean = gate_divides(this->gate) ? s.h : 0;
-        exchange(lane, t, in, G * in.gates.scale, s, rows, before);
-        s.h = in.before;
-        if (!lane.stores) return;
-        if (dv) put(&dv[this->state_at(lane, t)], add_dv, in.gates.p[m] * (G * in.gates.scale));
-        if (!dz) return;
-        real *row = dz + this->gate_at(lane, t);
+        if (t != lane.first) {
+            multiply(lane, t, in, s, rows);
+        } else {
 #pragma unroll
-        for (int j = 0; j <= m; j++)
-            put(&row[j * lane.N], add_dz, in.gates.slope(this->gate, j) * (G * ((j < m ? before[j] : in.v) - mean)));
+            for (int j = 0; j < m; j++) s.product[j] = in.gates.p[j];
+        }
+#pragma unroll
+        for (int j = 0; j < m; j++) {
+            s.product[j] *= in.gates.scale;
+            if constexpr (ADJOINT) s.sum[j] = real_fma(s.product[j], in.x, s.sum[j]);
+            if constexpr (m > 1) rows.product[t & 1][lane.row][j][lane.x] = s.product[j];
+        }
+        if constexpr (!ADJOINT) {
+            s.sum[0] = real_fma(in.gates.p[m], in.x, s.sum[0]) * in.gates.scale;
+            if constexpr (m > 1) rows.sum[t & 1][lane.row][lane.x] = s.sum[0];
+        }
     }
-    __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
+    __device__ __forceinline__ void hear(const scan_lane &, int, const input &, state &, shared &) const {}
+
+    /* The transition of the carry is P^T. */
+    __device__ __forceinline__ void end(const scan_lane &lane, const state &s, shared &rows) const {
+        real sum = s.sum[0], *to = summary + lane.index;
+        int64_t plane = scan_lanes(this->shape);
+        if constexpr (ADJOINT && m > 1) {
+#pragma unroll
+            for (int j = 0; j < m; j++) rows.product[0][lane.row][j][lane.x] = s.sum[j];
+            __syncthreads();
+            sum = 0;
+#pragma unroll
+            for (int j = 0; j < m; j++) sum += rows.product[0][j][lane.row][lane.x];
+        }
+        if (!lane.stores) return;
+#pragma unroll
+        for (int j = 0; j < m; j++) to[(ADJOINT ? j * m + lane.row : lane.row * m + j) * plane] = s.product[j];
+        to[(m * m + lane.row) * plane] = sum;
+    }
 };
 
-template <int m> block_walk<m> walk_of(const struct call *c) {
+/* --- calls -------------------------------------------------------------------------------------------------------------- */
+
+template <bool CHUNKED> scan_shape shape_of(const struct call *c) {
     const int64_t *dims = c->in[1]->dims;
-    return {scan_whole(dims[0], dims[1], ((const struct scan_attr *)c->attr)->N),
-            ((const struct scan_attr *)c->attr)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
+    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    return CHUNKED ? scan_chunked(dims[0], dims[1], a->N, a->m) : scan_whole(dims[0], dims[1], a->N);
 }
 
-void scan_block_cuda_forward(const struct call *c, const struct exec *x) {
+template <int m> block_walk<m> walk_of(const struct call *c, const scan_shape &shape) {
+    return {shape, ((const struct scan_attr *)c->attr)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
+}
+
+/* The first states of chunks, or carries into them; x: v or dh. */
+template <int m, bool ADJOINT>
+const real *chunk_states(const struct call *c, const struct exec *e, const scan_shape &shape, const real *x) {
+    real *summary = (real *)c->scratch[ADJOINT ? PASS_BACKWARD : PASS_FORWARD];
+    scan_launch(c, e, block_summary<m, ADJOINT>{walk_of<m>(c, shape), x, summary});
+    return scan_carry_over<m, ADJOINT, false>(c, e, shape, summary);
+}
+
+template <bool CHUNKED> void block_cuda_forward(const struct call *c, const struct exec *e) {
     scan_with((const struct scan_attr *)c->attr, [=]<int m>() {
-        scan_launch(c, x, block_forward<m>{walk_of<m>(c), tensor_real(c->out[0])});
+        scan_shape shape = shape_of<CHUNKED>(c);
+        const real *carry = nullptr;
+        if constexpr (CHUNKED) carry = chunk_states<m, false>(c, e, shape, tensor_real(c->in[1]));
+        scan_launch(c, e, block_forward<m>{walk_of<m>(c, shape), carry, tensor_real(c->out[0])});
     });
 }
 
-void scan_block_cuda_backward(const struct call *c, const struct exec *x) {
+template <bool CHUNKED> void block_cuda_backward(const struct call *c, const struct exec *e) {
     scan_with((const struct scan_attr *)c->attr, [=]<int m>() {
-        scan_launch(c, x,
-                    block_adjoint<m>{walk_of<m>(c), tensor_real(c->out[0]), call_dout(c, 0), c->din[0], c->din[1],
-                                     call_accumulates(c, 0), call_accumulates(c, 1)});
+        scan_shape shape = shape_of<CHUNKED>(c);
+        const real *carry = nullptr;
+        if constexpr (CHUNKED) carry = chunk_states<m, true>(c, e, shape, call_dout(c, 0));
+        scan_launch(c, e,
+                    block_adjoint<m>{walk_of<m>(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry, c->din[0],
+                                     c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
     });
+}
+
+size_t chunk_workspace(const struct call *c, enum pass) {
+    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    return (size_t)scan_chunk_values(shape_of<true>(c), m, false) * sizeof(real);
+}
+
+/* Where rows are not divided by their sum, products of gates may overflow though no state does. */
+bool chunks_preferred(const struct call *c) {
+    const int64_t *dims = c->in[1]->dims;
+    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, a->m * (a->m + 2));
 }
 
 } // namespace
 
-/* Rounding as scan_block_cpu's, which says why. */
+/* Rounding as scan_block_cpu's, which says why; in chunks, products and what they are applied to round once a time step too. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,
@@ -172,6 +309,19 @@ const struct kernel kernel_scan_block_cuda = {
     .inexact = true,
     .tolerance = 64,
     .applicable = scan_cpu_applicable,
-    .forward = scan_block_cuda_forward,
-    .backward = scan_block_cuda_backward,
+    .forward = block_cuda_forward<false>,
+    .backward = block_cuda_backward<false>,
+};
+
+const struct kernel kernel_scan_block_chunk_cuda = {
+    .name = "scan_block_chunk_cuda",
+    .op = &op_scan_block,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .applicable = scan_cpu_applicable,
+    .preferred = chunks_preferred,
+    .workspace = chunk_workspace,
+    .forward = block_cuda_forward<true>,
+    .backward = block_cuda_backward<true>,
 };

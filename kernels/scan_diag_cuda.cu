@@ -106,7 +106,7 @@ template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CON
         s.h = mul_add(CONSTANT ? s.a : in.a, s.h, in.x);
         if (lane.stores) h.store(lane.at(t), s.h);
     }
-    __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
+    __device__ __forceinline__ void end(const scan_lane &, const state &, scan_nothing_shared &) const {}
 };
 
 template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CONSTANT> {
@@ -139,12 +139,12 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
         if (lane.stores) dx.store(i, G);
         if (!CONSTANT && lane.stores) da.store(i, s.da);
     }
-    __device__ __forceinline__ void end(const scan_lane &lane, const state &s) const {
+    __device__ __forceinline__ void end(const scan_lane &lane, const state &s, scan_nothing_shared &) const {
         if (CONSTANT && lane.stores) da.store(lane.index, s.da);
     }
 };
 
-/* A chunk's product P, and its end E from a zero state: of h, or of the adjoint's carry. */
+/* A chunk's transition product, and its end from a zero state: of h, or of the adjoint's carry. */
 template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_walk<PLANES, CONSTANT> {
     static constexpr int STEPS = scan_steps((CONSTANT ? 1 : 2) * PLANES, 32);
     static constexpr bool REVERSE = ADJOINT;
@@ -174,40 +174,11 @@ template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_wa
             s.sum = mul_add(a, s.sum, in.x);
         s.product = mul_add(a, s.product, value{});
     }
-    __device__ __forceinline__ void end(const scan_lane &lane, const state &s) const {
+    __device__ __forceinline__ void end(const scan_lane &lane, const state &s, scan_nothing_shared &) const {
         if (!lane.stores) return;
-        product.store(lane.index, s.product);
+        product.store(lane.index, ADJOINT ? conjugate(s.product) : s.product);
         sum.store(lane.index, s.sum);
     }
-};
-
-/* Over chunks instead of time steps: in place of each E the chunk's first state. */
-template <int PLANES, bool ADJOINT> struct diag_carry : diag_walk<PLANES, false> {
-    static constexpr int STEPS = scan_steps(2 * PLANES, 32);
-    static constexpr bool REVERSE = ADJOINT;
-    using value = number<PLANES>;
-    struct input {
-        value product, sum;
-    };
-    struct state {
-        value carry;
-    };
-    source<PLANES> sum;
-    sink<PLANES> carry;
-
-    __device__ __forceinline__ void begin(const scan_lane &, state &s, scan_nothing_shared &) const {
-        s = {};
-    }
-    __device__ __forceinline__ input load(const scan_lane &lane, int chunk) const {
-        return {this->element(lane, chunk), sum.at(lane.at(chunk))};
-    }
-    __device__ __forceinline__ void prepare(input &) const {}
-    __device__ __forceinline__ void step(const scan_lane &lane, int chunk, const input &in, state &s,
-                                         scan_nothing_shared &) const {
-        if (lane.stores) carry.store(lane.at(chunk), s.carry);
-        s.carry = mul_add(ADJOINT ? conjugate(in.product) : in.product, s.carry, in.sum);
-    }
-    __device__ __forceinline__ void end(const scan_lane &, const state &) const {}
 };
 
 /* --- calls: inputs are a, x, the output h, PLANES tensors each ----------------------------------------------------------- */
@@ -254,7 +225,7 @@ template <int PLANES> source<PLANES> read_back(const sink<PLANES> &s) {
 template <int PLANES, bool CHUNKED> struct diag_call {
     static scan_shape shape_of(const struct call *c) {
         const int64_t *dims = c->in[PLANES]->dims;
-        return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2]) : scan_whole(dims[0], dims[1], dims[2]);
+        return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2], 1) : scan_whole(dims[0], dims[1], dims[2]);
     }
 
     /* Planes of one number a lane, products and ends of chunks, sums of a constant a's gradient; then what the sums of
@@ -262,7 +233,7 @@ template <int PLANES, bool CHUNKED> struct diag_call {
     static size_t workspace(const struct call *c, enum pass pass) {
         scan_shape shape = shape_of(c);
         int64_t lanes = scan_lanes(shape);
-        size_t chunks = (size_t)(2 * CHUNKED * PLANES * lanes) * sizeof(real);
+        size_t chunks = CHUNKED ? (size_t)scan_chunk_values(shape, PLANES, PLANES == 2) * sizeof(real) : 0;
         if (pass == PASS_FORWARD || !constant_a(c)) return chunks;
         return chunks + (size_t)(PLANES * lanes) * sizeof(real) + cuda_column_sums_bytes(lanes / shape.N, shape.N);
     }
@@ -270,13 +241,13 @@ template <int PLANES, bool CHUNKED> struct diag_call {
     /* The first state of each lane, x the call's x or dh. */
     template <bool CONSTANT, bool ADJOINT>
     static source<PLANES> carries(const struct call *c, const struct exec *e, const source<PLANES> &x) {
-        scan_shape shape = shape_of(c), over_chunks = scan_whole(shape.B, shape.chunks, shape.N);
+        scan_shape shape = shape_of(c);
         if (!CHUNKED) return {};
         enum pass pass = ADJOINT ? PASS_BACKWARD : PASS_FORWARD;
         int64_t lanes = scan_lanes(shape);
         sink<PLANES> product = scratch_at<PLANES>(c, pass, 0, lanes), sum = scratch_at<PLANES>(c, pass, PLANES, lanes);
         scan_launch(c, e, diag_summary<PLANES, CONSTANT, ADJOINT>{{shape, source_of<PLANES>(c->in)}, x, product, sum});
-        scan_launch(c, e, diag_carry<PLANES, ADJOINT>{{over_chunks, read_back(product)}, read_back(sum), sum});
+        scan_carry_over<PLANES, ADJOINT, PLANES == 2>(c, e, shape, product.plane[0]);
         return read_back(sum);
     }
 
@@ -318,7 +289,7 @@ template <int PLANES, bool CHUNKED> struct diag_call {
 
     static bool preferred(const struct call *c) {
         const int64_t *dims = c->in[PLANES]->dims;
-        return scan_chunks_pay(dims[0], dims[1], dims[2]);
+        return scan_chunks_pay(dims[0], dims[1], dims[2], 2 * PLANES);
     }
 };
 
