@@ -115,7 +115,7 @@ bool run_open(struct run *r, const struct trial_op *what) {
     *r = (struct run){.what = *what, .state = first_state()};
     open_graph(&r->g, NULL, true, what->guards, what->kernel);
     r->g.options.place = what->place;
-    if (!what->op->example(&r->g, what->n, what->variant)) {
+    if (!(what->example ? what->example : what->op->example)(&r->g, what->n, what->variant)) {
         graph_free(&r->g);
         return false;
     }
@@ -178,7 +178,7 @@ enum verdict kernel_verdict(const struct kernel *k, const struct trial_op *what)
 
 unsigned output_bits(const struct op *op) {
     struct run r;
-    struct trial_op what = {op, "reference", 1, 0, 1, false, false, FILL_SMALL, NULL};
+    struct trial_op what = {op, "reference", 1, 0, 1, false, false, FILL_SMALL, NULL, NULL};
     ck_assert(run_open(&r, &what));
     unsigned bits = differentiable(op) ? real_outputs(r.call) : 1;
     run_close(&r);
@@ -306,7 +306,8 @@ void each_example(const struct kernel *k, enum fill fill, const struct place *pl
     for (unsigned outputs = 1; outputs <= all; outputs++)
         for (int l = 0; l < N_LENGTHS; l++)
             for (int variant = 0;; variant++) {
-                struct trial_op what = {k->op, k->name, op_lengths[l], variant, outputs, false, true, fill, place};
+                struct trial_op what = {k->op, k->name, op_lengths[l], variant, outputs,
+                                        false, true,    fill,          place,   NULL};
                 enum verdict verdict = kernel_verdict(k, &what);
                 if (verdict == NO_SUCH_VARIANT) break;
                 if (verdict == DOES_NOT_APPLY) continue;

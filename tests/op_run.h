@@ -19,7 +19,8 @@ struct trial_op {
     bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
     bool guards;
     enum fill fill;
-    const struct place *place; /* NULL: the CPU */
+    const struct place *place;                                /* NULL: the CPU */
+    bool (*example)(struct graph *g, int64_t n, int variant); /* NULL: the op's */
 };
 
 #define RUN_TENSORS 64
