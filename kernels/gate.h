@@ -24,8 +24,35 @@ GATE_INLINE bool gate_divides(enum gate gate) {
     return gate != GATE_NONE;
 }
 
+/* e^x for x <= 0, or NaN, and 1 / x for x in [1, 9]: what softmax takes. Devices have instructions for 2^x and 1 / x. What the
+ * product x / ln 2 was rounded by comes in to first order, 1 / x gets one step of Newton's: relative errors below 4e-7, 2.4e-7
+ * of which are the instruction's own, in half of the operations of real_exp and of a division, and without a branch. */
+#if defined(__CUDA_ARCH__) && !defined(LRNN_DOUBLE)
+GATE_INLINE real gate_exp(real x) {
+    const real log2_e = 1.44269504f, log2_e_rest = 1.92596303e-8f, ln_2 = 0.693147181f;
+    real y = x < -104.0f ? -104.0f : x, power; /* 2^-150 is 0 here */
+    real t = y * log2_e, rest = real_fma(y, log2_e_rest, real_fma(y, log2_e, -t));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(t));
+    return real_fma(power, rest * ln_2, power);
+}
+
+GATE_INLINE real gate_reciprocal(real x) {
+    real r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return real_fma(r, real_fma(-x, r, 1.0f), r);
+}
+#else
+GATE_INLINE real gate_exp(real x) {
+    return real_exp(x);
+}
+
+GATE_INLINE real gate_reciprocal(real x) {
+    return 1 / x;
+}
+#endif
+
 GATE_INLINE real gate_value(enum gate gate, real z, real top) {
-    if (gate == GATE_SOFTMAX) return real_exp(z - top);
+    if (gate == GATE_SOFTMAX) return gate_exp(z - top);
     if (gate == GATE_SIGMOID) return real_sigmoid(z);
     if (gate == GATE_RELU) return z < 0 ? 0 : z; /* NaN comes through */
     return z;
@@ -34,6 +61,7 @@ GATE_INLINE real gate_value(enum gate gate, real z, real top) {
 /* 1 / S; 1 where nothing is divided, 0 where a relu row is dead. */
 GATE_INLINE real gate_scale(enum gate gate, real sum) {
     if (!gate_divides(gate)) return 1;
+    if (gate == GATE_SOFTMAX) return gate_reciprocal(sum);
     real scale = 1 / sum;
     return gate == GATE_RELU && sum < GATE_MIN_SUM ? 0 : scale;
 }

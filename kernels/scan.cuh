@@ -9,7 +9,7 @@
  *   input, state        what a thread reads from memory at a time step; what it carries from one to the next
  *   shared              what the rows of a lane tell each other
  *   begin               the state before the first step
- *   load, prepare       a time step's input; all of its arithmetic that needs no state
+ *   load, prepare       a time step's input; all arithmetic of the next STEPS inputs that needs no state
  *   step, hear          the state after a time step, and its stores; with several rows then, behind a barrier, what the
  *                       others told meanwhile. Two buffers take turns, so that none is overwritten while it is read
  *   end                 what is stored after the last one, by all rows together
@@ -148,8 +148,7 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
 #pragma unroll
         for (int s = 0; s < W::STEPS; s++) now[s] = next[s];
         if (done + W::STEPS < lane.count) scan_load(w, lane, done + W::STEPS, next);
-#pragma unroll
-        for (int s = 0; s < W::STEPS; s++) w.prepare(now[s]);
+        w.prepare(now);
 #pragma unroll
         for (int s = 0; s < W::STEPS; s++)
             if (done + s < steps) scan_step(w, lane, done + s, now[s], state, shared);
@@ -203,8 +202,10 @@ template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
         return in;
     }
     /* (re, im) x = (re x0 - im x1, im x0 + re x1) */
-    __device__ __forceinline__ void prepare(input &in) const {
-        if (COMPLEX && threadIdx.y == 0) in.product[m - 1] = -in.product[m - 1];
+    __device__ __forceinline__ void prepare(input *in) const {
+#pragma unroll
+        for (int s = 0; s < STEPS; s++)
+            if (COMPLEX && threadIdx.y == 0) in[s].product[m - 1] = -in[s].product[m - 1];
     }
     __device__ __forceinline__ void step(const scan_lane &lane, int chunk, const input &in, state &s,
                                          shared &rows) const {
@@ -252,27 +253,30 @@ template <int m> struct scan_gates {
         for (int j = 0; j <= m; j++) p[j] = z[j * N];
     }
 
-    /* Which gate it is all threads know alike, so the choice costs no divergence, and a quarter of the kernels. */
-    __device__ __forceinline__ void normalise(enum gate gate) {
-        switch (gate) {
-        case GATE_SOFTMAX:
-            scale = gate_lane(GATE_SOFTMAX, m + 1, p, 1, p);
-            break;
-        case GATE_SIGMOID:
-            scale = gate_lane(GATE_SIGMOID, m + 1, p, 1, p);
-            break;
-        case GATE_RELU:
-            scale = gate_lane(GATE_RELU, m + 1, p, 1, p);
-            break;
-        default:
-            scale = 1;
-        }
-    }
-
     __device__ __forceinline__ real slope(enum gate gate, int j) const {
         return gate_slope(gate, p[j], scale);
     }
 };
+
+template <int m, int STEPS, enum gate GATE, class Input> __device__ __forceinline__ void scan_normalise_as(Input *in) {
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) in[s].gates.scale = gate_lane(GATE, m + 1, in[s].gates.p, 1, in[s].gates.p);
+}
+
+/* Which gate it is all threads know alike, so the choice costs no divergence, and a quarter of the kernels. It is made once
+ * for all steps, so that their arithmetic can be interleaved. */
+template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_normalise(enum gate gate, Input *in) {
+    switch (gate) {
+    case GATE_SOFTMAX:
+        return scan_normalise_as<m, STEPS, GATE_SOFTMAX>(in);
+    case GATE_SIGMOID:
+        return scan_normalise_as<m, STEPS, GATE_SIGMOID>(in);
+    case GATE_RELU:
+        return scan_normalise_as<m, STEPS, GATE_RELU>(in);
+    default:
+        return scan_normalise_as<m, STEPS, GATE_NONE>(in);
+    }
+}
 
 /* Calls run.operator()<m>() with that of the call. */
 template <class F> void scan_with(const struct scan_attr *a, F run) {

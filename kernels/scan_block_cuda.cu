@@ -56,8 +56,8 @@ template <int m> struct block_forward : block_walk<m> {
         in.v = this->v[this->state_at(lane, t)];
         return in;
     }
-    __device__ __forceinline__ void prepare(input &in) const {
-        in.gates.normalise(this->gate);
+    __device__ __forceinline__ void prepare(input *in) const {
+        scan_normalise<m, STEPS>(this->gate, in);
     }
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         real sum = in.gates.p[m] * in.v;
@@ -106,8 +106,8 @@ template <int m> struct block_adjoint : block_walk<m> {
         in.before = t > 0 ? h[i - m * lane.N] : 0;
         return in;
     }
-    __device__ __forceinline__ void prepare(input &in) const {
-        in.gates.normalise(this->gate);
+    __device__ __forceinline__ void prepare(input *in) const {
+        scan_normalise<m, STEPS>(this->gate, in);
     }
 
     __device__ __forceinline__ void store_gradients(const scan_lane &lane, int t, const input &in, state &s,
@@ -180,8 +180,8 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
         in.x = x[this->state_at(lane, t)];
         return in;
     }
-    __device__ __forceinline__ void prepare(input &in) const {
-        in.gates.normalise(this->gate);
+    __device__ __forceinline__ void prepare(input *in) const {
+        scan_normalise<m, STEPS>(this->gate, in);
     }
 
     /* This row of A_t P and of A_t h, P and h of the step before, by its gates before they are scaled. */

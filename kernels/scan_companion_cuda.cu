@@ -57,8 +57,8 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
         in.v = v[lane.at(t)];
         return in;
     }
-    __device__ __forceinline__ void prepare(input &in) const {
-        in.gates.normalise(gate);
+    __device__ __forceinline__ void prepare(input *in) const {
+        scan_normalise<m, STEPS>(gate, in);
     }
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &at, shared &) const {
         companion_apply<m, LAYOUT>(in.gates, in.gates.p[m] * in.v, at.s);
@@ -99,8 +99,8 @@ template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary
         for (int j = 0; j < (ADJOINT ? m : 1); j++) in.x[j] = x[lane.at(t, ADJOINT ? m : 1) + j * lane.N];
         return in;
     }
-    __device__ __forceinline__ void prepare(input &in) const {
-        in.gates.normalise(gate);
+    __device__ __forceinline__ void prepare(input *in) const {
+        scan_normalise<m, STEPS>(gate, in);
     }
     __device__ __forceinline__ void step(const scan_lane &, int, const input &in, state &at, shared &) const {
 #pragma unroll
@@ -161,8 +161,8 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
         in.s = WINDOW ? state_at(lane, t - 2, m - 1) : state_at(lane, t - 1, 0);
         return in;
     }
-    __device__ __forceinline__ void prepare(input &in) const {
-        in.gates.normalise(gate);
+    __device__ __forceinline__ void prepare(input *in) const {
+        scan_normalise<m, STEPS>(gate, in);
     }
 
     /* dz of gate j, da its gradient: w_j (da - sum_l a_l da_l). */

@@ -100,7 +100,7 @@ template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CON
     __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
         return {this->element(lane, t), x.at(lane.at(t))};
     }
-    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void prepare(input *) const {}
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s,
                                          scan_nothing_shared &) const {
         s.h = mul_add(CONSTANT ? s.a : in.a, s.h, in.x);
@@ -129,7 +129,7 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
         int64_t i = lane.at(t);
         return {this->element(lane, t), t > 0 ? h.at(i - lane.N) : value{}, dh.at(i)};
     }
-    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void prepare(input *) const {}
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s,
                                          scan_nothing_shared &) const {
         int64_t i = lane.at(t);
@@ -164,7 +164,7 @@ template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_wa
     __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
         return {this->element(lane, t), x.at(lane.at(t))};
     }
-    __device__ __forceinline__ void prepare(input &) const {}
+    __device__ __forceinline__ void prepare(input *) const {}
     __device__ __forceinline__ void step(const scan_lane &, int, const input &in, state &s,
                                          scan_nothing_shared &) const {
         value a = CONSTANT ? s.a : in.a;
