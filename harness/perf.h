@@ -64,7 +64,7 @@ size_t peak_resident_bytes(void);
 
 struct perf_shape {
     int64_t batch, length, blocks, m, dim, out, vocab; /* out 0 = dim */
-    int gate;
+    int gate, layout;
     int64_t heads, dk, dv, substeps; /* of the matrix-state recurrences */
     int64_t variant;                 /* of op->example, for ops that have no sizes of their own here */
 };

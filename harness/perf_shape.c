@@ -13,6 +13,7 @@ const struct option perf_shape_options[] = {
     {"blocks", OPT_INT, AT(blocks), "64", 1, 1 << 24, NULL, "blocks or channels N of a scan", 0},
     {"m", OPT_INT, AT(m), "5", 1, 64, NULL, "block size or order of a scan", 0},
     {"gate", OPT_CHOICE, AT(gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser of a scan", 0},
+    {"layout", OPT_CHOICE, AT(layout), "companion", 0, 0, "companion observer", "of scan_companion", 0},
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 20, NULL, "width D, or the hidden size of scan_lstm", 0},
     {"out", OPT_INT, AT(out), "auto", 0, 1 << 20, NULL, "output width of linear; auto = dim", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1 << 24, NULL, "token ids", 0},
@@ -108,7 +109,8 @@ static void record_scan_block(struct graph *g, const struct perf_shape *s) {
 
 static void record_scan_companion(struct graph *g, const struct perf_shape *s) {
     int64_t N = s->blocks, m = s->m;
-    scan_companion(g, tokens(g, s, "z", (m + 1) * N), tokens(g, s, "v", N), N, m, (enum gate)s->gate, LAYOUT_COMPANION);
+    scan_companion(g, tokens(g, s, "z", (m + 1) * N), tokens(g, s, "v", N), N, m, (enum gate)s->gate,
+                   (enum companion_layout)s->layout);
 }
 
 static void record_scan_diag(struct graph *g, const struct perf_shape *s) {
@@ -234,7 +236,7 @@ static const struct {
     {&op_dropout, record_dropout, "batch length dim"},
     {&op_cross_entropy, record_cross_entropy, "batch length vocab"},
     {&op_scan_block, record_scan_block, "batch length blocks m gate"},
-    {&op_scan_companion, record_scan_companion, "batch length blocks m gate"},
+    {&op_scan_companion, record_scan_companion, "batch length blocks m gate layout"},
     {&op_scan_diag, record_scan_diag, "batch length blocks"},
     {&op_scan_diag_complex, record_scan_diag_complex, "batch length blocks"},
     {&op_scan_lstm, record_scan_lstm, "batch length dim"},
