@@ -173,7 +173,7 @@ namespace {
 
 /* Over chunks instead of time steps, first to last, with REVERSE last to first; its shape is scan_whole(B, chunks, N). */
 template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
-    static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, STEPS = scan_steps(m + 1, 24);
+    static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, STEPS = scan_steps(m + 1, m <= 2 ? 32 : 24);
     static constexpr bool REVERSE = REVERSED;
     struct input {
         real product[m], sum;
