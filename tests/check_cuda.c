@@ -146,7 +146,7 @@ static const struct {
     {"scan_diag_chunk_cuda", 300, 0, true, scan_diag_of_many},
     {"scan_diag_complex_cuda", 300, 0, true, scan_diag_complex_of_many},
     {"scan_diag_complex_chunk_cuda", 300, 0, true, scan_diag_complex_of_many},
-    {"cross_entropy_cuda", 1500, 0, false, NULL},
+    {"cross_entropy_cuda", 1500, 2, false, NULL},
     {"cross_entropy_cuda", 700, 4, false, NULL}, /* more partial losses than the second stage has threads */
     {"step_begin_cuda", 5000, 0, false, NULL},
     {"step_begin_cuda", 1100000, 0, false, NULL}, /* likewise */
@@ -180,8 +180,10 @@ START_TEST(second_stages_add_all_partial_sums) {
                             true,  FILL_SMALL, &place,           two_stages[_i].example};
     compare_orders(k, &what);
     compare_twin(k, &what);
-    what.fill = FILL_WHOLE; /* exact in any order */
-    compare_twin(k, &what);
+    if (two_stages[_i].another_launch) { /* of these whole numbers are exact in any order */
+        what.fill = FILL_WHOLE;
+        compare_twin(k, &what);
+    }
     expect_partial_sums(k, &what, two_stages[_i].another_launch);
 }
 END_TEST
