@@ -8,20 +8,29 @@
 #ifndef LRNN_KERNELS_MATRIX_STATE_CHUNK_H
 #define LRNN_KERNELS_MATRIX_STATE_CHUNK_H
 
+#if defined(__FMA__) && defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 #include "kernels/matrix_state_cpu.h"
 
 #if defined(__AVX512F__)
 #define STATE_VECTOR_BYTES 64
-#define TILE_ROWS          8 /* times 2 vectors of sums, 2 of B and one of A: of 32 registers */
+#define TILE_SUMS          16 /* vectors of sums, beside 2 of B and one of A: of 32 registers */
 #elif defined(__AVX__)
 #define STATE_VECTOR_BYTES 32
-#define TILE_ROWS          4 /* of 16 registers */
+#define TILE_SUMS          8 /* of 16 registers */
 #else
 #define STATE_VECTOR_BYTES 16
-#define TILE_ROWS          4
+#define TILE_SUMS          8
 #endif
 enum { STATE_LANES = STATE_VECTOR_BYTES / sizeof(real), SCORES = STATE_CHUNK * STATE_CHUNK };
 typedef real state_vector __attribute__((vector_size(STATE_VECTOR_BYTES)));
+#if REAL_IS_DOUBLE
+typedef int64_t real_bits;
+#else
+typedef int32_t real_bits;
+#endif
 
 STATE_INLINE state_vector load_vector(const real *x) {
     state_vector v;
@@ -33,9 +42,18 @@ STATE_INLINE void store_vector(real *x, state_vector v) {
     memcpy(x, &v, sizeof v);
 }
 
-/* a b + c */
+/* a b + c, real_fma in each lane. Spelt out where it can be: lane by lane, compilers take vectors of several a and pick
+ * each out of them, where the instruction itself could read it from memory. */
 STATE_INLINE state_vector fma_vector(real a, state_vector b, state_vector c) {
-#ifdef __FMA__
+#if defined(__AVX512F__) && REAL_IS_DOUBLE
+    return (state_vector)_mm512_fmadd_pd(_mm512_set1_pd(a), (__m512d)b, (__m512d)c);
+#elif defined(__AVX512F__)
+    return (state_vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
+#elif defined(__AVX__) && defined(__FMA__) && REAL_IS_DOUBLE
+    return (state_vector)_mm256_fmadd_pd(_mm256_set1_pd(a), (__m256d)b, (__m256d)c);
+#elif defined(__AVX__) && defined(__FMA__)
+    return (state_vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
+#elif defined(__FMA__)
     state_vector r = b;
     for (int i = 0; i < STATE_LANES; i++) r[i] = real_fma(a, b[i], c[i]);
     return r;
@@ -44,28 +62,34 @@ STATE_INLINE state_vector fma_vector(real a, state_vector b, state_vector c) {
 #endif
 }
 
-/* One tile of chunk_product: TILE_ROWS x `vectors`. */
-STATE_INLINE void product_tile(int vectors, int64_t depth, const real *A, int64_t row, int64_t step, const real *B,
-                               int64_t ldb, real keep, real *out, int64_t ldo) {
-    state_vector sum[TILE_ROWS][2];
-#pragma GCC unroll 8
-    for (int r = 0; r < TILE_ROWS; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            sum[r][v] = keep != 0 ? keep * load_vector(out + r * ldo + v * STATE_LANES) : (state_vector){0};
+/* v with zeros in all lanes but one; all zeros where there is no such lane. */
+STATE_INLINE state_vector lane_alone(state_vector v, int lane) {
+    typedef real_bits lanes __attribute__((vector_size(STATE_VECTOR_BYTES)));
+    lanes keep = {0};
+    if (lane >= 0 && lane < STATE_LANES) keep[lane] = -1;
+    return (state_vector)((lanes)v & keep);
+}
+
+/* One tile of chunk_product, at most TILE_SUMS vectors. */
+STATE_INLINE void product_tile(int rows, int vectors, int64_t depth, const real *A, int64_t row, int64_t step,
+                               const real *B, int64_t ldb, real keep, real *out, int64_t ldo) {
+    state_vector sum[TILE_SUMS];
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * vectors; i++) sum[i] = (state_vector){0};
+    if (keep != 0)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows * vectors; i++)
+            sum[i] = keep * load_vector(out + i / vectors * ldo + i % vectors * STATE_LANES);
     for (int64_t k = 0; k < depth; k++) {
         state_vector b[2];
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) b[v] = load_vector(B + k * ldb + v * STATE_LANES);
-#pragma GCC unroll 8
-        for (int r = 0; r < TILE_ROWS; r++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) sum[r][v] = fma_vector(A[r * row + k * step], b[v], sum[r][v]);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows * vectors; i++)
+            sum[i] = fma_vector(A[i / vectors * row + k * step], b[i % vectors], sum[i]);
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < TILE_ROWS; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) store_vector(out + r * ldo + v * STATE_LANES, sum[r][v]);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * vectors; i++) store_vector(out + i / vectors * ldo + i % vectors * STATE_LANES, sum[i]);
 }
 
 /* A matrix whose element (r,k) is at[r * row + k * step]: either way round. */
@@ -74,23 +98,48 @@ struct factor {
     int64_t row, step;
 };
 
-/* out = keep out + A B; out rows x columns, B depth x columns with rows ldb apart. rows and columns are multiples of
- * STATE_VECTOR; keep = 0 does not read out. */
-static __attribute__((noinline, unused)) void chunk_product(int64_t rows, int64_t columns, int64_t depth,
-                                                            struct factor A, const real *B, int64_t ldb, real keep,
-                                                            real *out, int64_t ldo) {
-    for (int64_t j = 0; j < columns;) {
-        int64_t wide = columns - j >= 2 * STATE_LANES;
-        for (int64_t r = 0; r < rows; r += TILE_ROWS) {
-            const real *a = A.at + r * A.row;
-            real *to = out + r * ldo + j;
-            if (wide)
-                product_tile(2, depth, a, A.row, A.step, B + j, ldb, keep, to, ldo);
-            else
-                product_tile(1, depth, a, A.row, A.step, B + j, ldb, keep, to, ldo);
-        }
-        j += (wide + 1) * STATE_LANES;
-    }
+/* tall: rows of a tile of one vector. */
+STATE_INLINE void product_tiles(int tall, int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
+                                int64_t ldb, real keep, real *out, int64_t ldo) {
+    int64_t j = 0;
+    for (; j + 2 * STATE_LANES <= columns; j += 2 * STATE_LANES)
+        for (int64_t r = 0; r < rows; r += TILE_SUMS / 2)
+            product_tile(TILE_SUMS / 2, 2, depth, A.at + r * A.row, A.row, A.step, B + j, ldb, keep, out + r * ldo + j,
+                         ldo);
+    for (; j < columns; j += STATE_LANES)
+        for (int64_t r = 0; r < rows; r += tall)
+            product_tile(tall, 1, depth, A.at + r * A.row, A.row, A.step, B + j, ldb, keep, out + r * ldo + j, ldo);
+}
+
+/* A tile's rows of A that lie any step apart take a register each to find: no more than half as many as sums. */
+static __attribute__((noinline, unused)) void product_of_any_size(int64_t rows, int64_t columns, int64_t depth,
+                                                                  struct factor A, const real *B, int64_t ldb,
+                                                                  real keep, real *out, int64_t ldo) {
+    product_tiles(TILE_SUMS / 2, rows, columns, depth, A, B, ldb, keep, out, ldo);
+}
+
+/* out = keep out + A B; out rows x columns, B depth x columns with rows ldb apart. rows are a multiple of
+ * STATE_CHUNK / 2, columns of STATE_VECTOR; keep = 0 does not read out. Sizes that the compiler knows are small: those
+ * products stand in place. */
+STATE_INLINE void chunk_product(int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
+                                int64_t ldb, real keep, real *out, int64_t ldo) {
+    if (__builtin_constant_p(rows) && __builtin_constant_p(columns) && __builtin_constant_p(depth))
+        product_tiles(rows % TILE_SUMS ? TILE_SUMS / 2 : TILE_SUMS, rows, columns, depth, A, B, ldb, keep, out, ldo);
+    else
+        product_of_any_size(rows, columns, depth, A, B, ldb, keep, out, ldo);
+}
+
+/* The same with rows = depth = STATE_CHUNK and a triangle for A: of row r it is 0 behind (LOWER) or before (UPPER)
+ * element r. A quarter of A is left out. */
+enum triangle { LOWER, UPPER };
+
+STATE_INLINE void triangle_product(enum triangle side, int64_t columns, struct factor A, const real *B, int64_t ldb,
+                                   real keep, real *out, int64_t ldo) {
+    const int64_t half = STATE_CHUNK / 2, from = side == UPPER ? half : 0;
+    struct factor last = {A.at + half * A.row + from * A.step, A.row, A.step};
+    chunk_product(half, columns, side == UPPER ? STATE_CHUNK : half, A, B, ldb, keep, out, ldo);
+    chunk_product(half, columns, side == UPPER ? half : STATE_CHUNK, last, B + from * ldb, ldb, keep, out + half * ldo,
+                  ldo);
 }
 
 /* Elements of a and b in turn, from the first half of each (low) or the second (high). */
@@ -204,25 +253,25 @@ STATE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
 
 /* ranges[m][n] = product of f over m < x <= n; 0 where n < m. Products, not logarithms: f may be negative or 0. */
 STATE_INLINE void range_products(const real *f, real *restrict ranges) {
-    for (int n = 0; n < STATE_CHUNK; n++) ranges[SCORES - STATE_CHUNK + n] = n == STATE_CHUNK - 1;
-    for (int m = STATE_CHUNK - 2; m >= 0; m--) {
-        const real *from = ranges + (m + 1) * STATE_CHUNK;
-        real *to = ranges + m * STATE_CHUNK;
-#pragma omp simd
-        for (int n = 0; n < STATE_CHUNK; n++) to[n] = n == m ? 1 : f[m + 1] * from[n];
+    const state_vector ones = (state_vector){0} + 1;
+    for (int n = 0; n < STATE_CHUNK; n += STATE_LANES) {
+        state_vector row = {0};
+#pragma GCC unroll 16
+        for (int m = STATE_CHUNK - 1; m >= 0; m--) {
+            row = fma_vector(m + 1 < STATE_CHUNK ? f[m + 1] : 0, row, lane_alone(ones, m - n));
+            store_vector(ranges + m * STATE_CHUNK + n, row);
+        }
     }
 }
 
-/* before[n] = f[0] ... f[n-1], after[n] = f[n+1] ... f[last]; returns the product of all. */
-STATE_INLINE real border_products(const real *f, real *before, real *after) {
-    real left = 1, right = 1;
-    for (int n = 0; n < STATE_CHUNK; n++) {
-        before[n] = left;
-        left *= f[n];
-        after[STATE_CHUNK - 1 - n] = right;
-        right *= f[STATE_CHUNK - 1 - n];
+/* after[n] = f[n+1] ... f[last] */
+STATE_INLINE void products_behind(const real *f, real *after) {
+    real product = 1;
+#pragma GCC unroll 16
+    for (int n = STATE_CHUNK - 1; n >= 0; n--) {
+        after[n] = product;
+        product *= f[n];
     }
-    return left;
 }
 
 #endif

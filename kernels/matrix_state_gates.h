@@ -31,17 +31,21 @@ enum { READERS = 2 * STATE_CHUNK }; /* tokens, then exits; there are at most as 
 struct gates {
     real *T, *S, *M, *D; /* [J][J][t], [J][t], [J][t], [t] */
     real *Z, *gate;      /* [1 + t][J][n], [m][n] */
+    real *writes;        /* [a][m]: gate of the exits */
+    real *after;         /* J = 1: [t], Z_t of the exit */
     real *Y, *R;         /* [t][J][n], [m][n] */
+    real *taken;         /* [a][m]: R of the exits */
     real *dT, *dS, *dM;  /* as T, S, M */
 };
-
-/* Calls f(J, ...) with J = 1 as a constant, the usual case, or as it is. */
-#define EACH_J(f, J, ...) ((J) == 1 ? f(1, __VA_ARGS__) : f(J, __VA_ARGS__))
 
 STATE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, real *to) {
     for (int64_t i = 0; i < width; i++) {
         const real *at = gate->at + k->first * gate->step + i;
-        for (int64_t n = 0; n < k->count; n++) to[i * STATE_CHUNK + n] = at[n * gate->step];
+        if (k->count == STATE_CHUNK)
+#pragma GCC unroll 16
+            for (int64_t n = 0; n < STATE_CHUNK; n++) to[i * STATE_CHUNK + n] = at[n * gate->step];
+        else
+            for (int64_t n = 0; n < k->count; n++) to[i * STATE_CHUNK + n] = at[n * gate->step];
         for (int64_t n = k->count; n < STATE_CHUNK; n++) to[i * STATE_CHUNK + n] = 0;
     }
 }
@@ -61,43 +65,107 @@ STATE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct
         memcpy(g->D, g->S, STATE_CHUNK * sizeof *g->D);
 }
 
-/* row += sum over i of factors[i * step] rows[i], J rows of READERS. */
-STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, real *row) {
-    for (int64_t n = 0; n < READERS; n += STATE_LANES) {
+/* row += sum over i of factors[i * step] rows[i], J rows of READERS, from reader `first` on. */
+STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, int64_t first, real *row) {
+    for (int64_t n = first; n < READERS; n += STATE_LANES) {
         state_vector sum = load_vector(row + n);
         for (int64_t i = 0; i < J; i++) sum = fma_vector(factors[i * step], load_vector(rows + i * READERS + n), sum);
         store_vector(row + n, sum);
     }
 }
 
-/* Z and gate. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
-STATE_INLINE void reader_factors(int64_t J, const struct gates *g) {
-    int64_t rows = J * READERS;
+/* Which readers of a chunk are asked for. */
+enum readers { EXITS_ALONE, TOKENS_TOO };
+
+/* The factors of one state: the row of the tokens stays in registers, the exit is a number. */
+STATE_INLINE void single_reader_factors(const struct gates *g, enum readers which) {
+    real after = 1;
+#pragma GCC unroll 16
+    for (int t = STATE_CHUNK - 1; t >= 0; t--) {
+        g->after[t] = after;
+        g->writes[t] = g->S[t] * after;
+        after *= g->T[t];
+    }
+    g->Z[STATE_CHUNK] = after;
+    for (int n = 0; which == TOKENS_TOO && n < STATE_CHUNK; n += STATE_LANES) {
+        state_vector Z = {0}, M = load_vector(g->M + n), D = load_vector(g->D + n);
+#pragma GCC unroll 16
+        for (int t = STATE_CHUNK - 1; t >= 0; t--) {
+            store_vector(g->Z + (t + 1) * READERS + n, Z);
+            store_vector(g->gate + t * READERS + n, fma_vector(g->S[t], Z, lane_alone(D, t - n)));
+            Z = fma_vector(g->T[t], Z, lane_alone(M, t - n));
+        }
+        store_vector(g->Z + n, Z);
+    }
+}
+
+/* Z, gate and writes. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
+STATE_INLINE void reader_factors(int64_t J, const struct gates *g, enum readers which) {
+    int64_t rows = J * READERS, first = which == TOKENS_TOO ? 0 : STATE_CHUNK;
+    if (J == 1) {
+        single_reader_factors(g, which);
+        return;
+    }
     clear_row((STATE_CHUNK + 1) * rows, g->Z);
     clear_row(STATE_CHUNK * READERS, g->gate);
     for (int64_t i = 0; i < J; i++) g->Z[STATE_CHUNK * rows + i * READERS + STATE_CHUNK + i] = 1;
-    for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
+    for (int64_t t = STATE_CHUNK - 1; which == TOKENS_TOO && t >= 0; t--) {
         for (int64_t j = 0; j < J; j++) g->Z[t * rows + j * READERS + t] = g->M[j * STATE_CHUNK + t];
         g->gate[t * READERS + t] = g->D[t];
     }
     for (int64_t t = STATE_CHUNK - 1; t >= 0; t--) {
         const real *Z = g->Z + (t + 1) * rows;
-        add_rows(J, g->S + t, STATE_CHUNK, Z, g->gate + t * READERS);
+        add_rows(J, g->S + t, STATE_CHUNK, Z, first, g->gate + t * READERS);
         for (int64_t j = 0; j < J; j++)
-            add_rows(J, g->T + j * STATE_CHUNK + t, J * STATE_CHUNK, Z, g->Z + t * rows + j * READERS);
+            add_rows(J, g->T + j * STATE_CHUNK + t, J * STATE_CHUNK, Z, first, g->Z + t * rows + j * READERS);
+        for (int64_t a = 0; a < J; a++) g->writes[a * STATE_CHUNK + t] = g->gate[t * READERS + STATE_CHUNK + a];
     }
 }
 
-/* dT, dS and dM, from Y_0 and R. */
+/* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number a token. */
+STATE_INLINE void single_gate_gradients(const struct gates *g) {
+    real left[STATE_CHUNK], through = g->Y[STATE_CHUNK];
+#pragma GCC unroll 16
+    for (int t = 0; t < STATE_CHUNK; t++) {
+        left[t] = through;
+        through = real_fma(g->T[t], through, g->S[t] * g->taken[t]);
+    }
+    for (int n = 0; n < STATE_CHUNK; n += STATE_LANES) {
+        state_vector Y = load_vector(g->Y + n), dM = {0};
+#pragma GCC unroll 16
+        for (int t = 0; t < STATE_CHUNK; t++) {
+            store_vector(g->Y + t * READERS + n, Y);
+            dM += lane_alone(Y, t - n);
+            Y = fma_vector(g->T[t], Y, g->S[t] * load_vector(g->R + t * READERS + n));
+        }
+        store_vector(g->dM + n, dM);
+    }
+    row_dots(STATE_CHUNK, g->Z + READERS, READERS, g->R, READERS, g->dS);
+    row_dots(STATE_CHUNK, g->Z + READERS, READERS, g->Y, READERS, g->dT);
+    for (int n = 0; n < STATE_CHUNK; n += STATE_LANES) {
+        state_vector after = load_vector(g->after + n);
+        store_vector(g->dS + n, load_vector(g->dS + n) + after * load_vector(g->taken + n));
+        store_vector(g->dT + n, load_vector(g->dT + n) + after * load_vector(left + n));
+    }
+}
+
+/* dT, dS and dM, from Y_0, R of the tokens and `taken`. */
 STATE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
     int64_t rows = J * READERS;
-    for (int64_t t = 0; t < STATE_CHUNK; t++)
+    if (J == 1) {
+        single_gate_gradients(g);
+        return;
+    }
+    for (int64_t t = 0; t < STATE_CHUNK; t++) {
+        real *R = g->R + t * READERS;
+        clear_row(STATE_CHUNK, R + STATE_CHUNK);
+        for (int64_t a = 0; a < J; a++) R[STATE_CHUNK + a] = g->taken[a * STATE_CHUNK + t];
         for (int64_t i = 0; i < J; i++) {
-            const real *R = g->R + t * READERS;
             real *next = g->Y + (t + 1) * rows + i * READERS;
             scale_row(READERS, g->S[i * STATE_CHUNK + t], R, next);
-            add_rows(J, g->T + i * J * STATE_CHUNK + t, STATE_CHUNK, g->Y + t * rows, next);
+            add_rows(J, g->T + i * J * STATE_CHUNK + t, STATE_CHUNK, g->Y + t * rows, 0, next);
         }
+    }
     for (int64_t i = 0; i < J; i++) {
         const real *Z = g->Z + rows + i * READERS, *Y = g->Y + i * READERS;
         row_dots(READERS, Z, rows, g->R, READERS, g->dS + i * STATE_CHUNK);
@@ -107,14 +175,18 @@ STATE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
     }
 }
 
-static void put_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, const real *from) {
+STATE_INLINE void put_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, const real *from) {
     for (int64_t i = 0; gate->d && i < width; i++) {
         real *to = gate->d + k->first * gate->step + i;
-        for (int64_t n = 0; n < k->count; n++) put(to + n * gate->step, gate->add, from[i * STATE_CHUNK + n]);
+        if (k->count == STATE_CHUNK && !gate->add)
+#pragma GCC unroll 16
+            for (int64_t n = 0; n < STATE_CHUNK; n++) to[n * gate->step] = from[i * STATE_CHUNK + n];
+        else
+            for (int64_t n = 0; n < k->count; n++) put(to + n * gate->step, gate->add, from[i * STATE_CHUNK + n]);
     }
 }
 
-static void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
+STATE_INLINE void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
     real dD[STATE_CHUNK];
     for (int64_t n = 0; n < STATE_CHUNK; n++) dD[n] = g->R[n * READERS + n];
     for (int64_t n = 0; !h->mark.at && n < STATE_CHUNK; n++) {

@@ -23,25 +23,36 @@ struct work {
     real *keys;                    /* [m][n]: q_n . k_m */
     real *part_keys, *part_values; /* one term of a sum over states */
     real *W, *Wt, *dQ, *dK, *dV;   /* backward, with the rest */
-    real *values, *writes;         /* v_m . w_n; of one exit, in R */
+    real *values;                  /* v_m . w_n */
     real *C, *Ct, *Et;             /* states before; one of them, one of E, transposed */
 };
 
-/* Lays the gates and matrices out from `at`; returns how many reals they take. at NULL measures. */
+static int64_t state_reals(const struct outer_sizes *s) {
+    return s->J * padded(s->dk) * padded(s->dv);
+}
+
+static int64_t bundle_heads(const struct outer_sizes *s) {
+    return heads_side_by_side(state_reals(s));
+}
+
+/* Lays the gates (T, S, M, D: of all heads of a bundle) and matrices out from `at`; returns how many reals they take.
+ * at NULL measures. */
 static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, struct work *w) {
-    int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK, used = 0;
+    int64_t heads = bundle_heads(s), J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK, used = 0;
     struct gates *g = &w->g;
     *w = (struct work){.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
     w->chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK;
     struct {
         real **to;
         int64_t n;
-    } list[] = {{&g->T, N * J * J},
-                {&g->S, N * J},
-                {&g->M, N * J},
-                {&g->D, N},
+    } list[] = {{&g->T, heads * N * J * J},
+                {&g->S, heads * N * J},
+                {&g->M, heads * N * J},
+                {&g->D, heads * N},
                 {&g->Z, (N + 1) * READERS * J},
                 {&g->gate, N * READERS},
+                {&g->writes, N * J},
+                {&g->after, N},
                 {&w->Q, N * KW},
                 {&w->K, N * KW},
                 {&w->Qt, N * KW},
@@ -52,6 +63,7 @@ static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, stru
                 /* backward */
                 {&g->Y, (N + 1) * READERS * J},
                 {&g->R, N * READERS},
+                {&g->taken, N * J},
                 {&g->dT, N * J * J},
                 {&g->dS, N * J},
                 {&g->dM, N * J},
@@ -61,11 +73,10 @@ static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, stru
                 {&w->dK, N * KW},
                 {&w->dV, N * VW},
                 {&w->values, SCORES},
-                {&w->writes, N},
                 {&w->C, J * KW * VW},
                 {&w->Ct, KW * VW},
                 {&w->Et, KW * VW}};
-    int n = pass == PASS_FORWARD ? 13 : (int)(sizeof list / sizeof *list);
+    int n = pass == PASS_FORWARD ? 15 : (int)(sizeof list / sizeof *list);
     for (int i = 0; i < n; i++) {
         *list[i].to = at ? at + used : NULL;
         used += (list[i].n + 15) / 16 * 16;
@@ -78,10 +89,24 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
     return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
 }
 
+/* name(h, w, ...) calls step(h, w, ...), with the sizes as constants for single states of 16 x 16: there the work
+ * between the products counts as much as they do. */
+#define STATE_EACH_SIZE(name, step, parameters, ...)                                                                   \
+    static void name parameters {                                                                                      \
+        if (w->J == 1 && w->dk == STATE_VECTOR && w->dv == STATE_VECTOR) {                                             \
+            struct work known = *w;                                                                                    \
+            known.J = 1;                                                                                               \
+            known.dk = known.dv = known.KW = known.VW = STATE_VECTOR;                                                  \
+            step(h, &known, __VA_ARGS__);                                                                              \
+        } else {                                                                                                       \
+            step(h, w, __VA_ARGS__);                                                                                   \
+        }                                                                                                              \
+    }
+
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
 /* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements; J = 1 is left to the product that follows. */
-static void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
+STATE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
     for (int64_t e = 0; J > 1 && e < n; e += STATE_LANES) {
         state_vector old[16]; /* J is at most that */
         for (int64_t j = 0; j < J; j++) old[j] = load_vector(X + j * n + e);
@@ -94,32 +119,31 @@ static void mix_states(int64_t J, const real *F, int64_t row, int64_t column, in
 }
 
 /* How much of a state the product behind mix_states keeps. */
-static real kept_part(int64_t J, const real *F, bool fresh) {
+STATE_INLINE real kept_part(int64_t J, const real *F, bool fresh) {
     return fresh ? 0 : J == 1 ? *F : 1;
 }
 
-static void read_rows(const struct outer_rows *rows, const struct chunk *k, int64_t n, int64_t width, real *to) {
+STATE_INLINE void read_rows(const struct outer_rows *rows, const struct chunk *k, int64_t n, int64_t width, real *to) {
     pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
 }
 
-/* What tokens read of state i before the chunk, one after the other; what they write into state a behind it, READERS
- * apart. */
-static const real *reads_of(const struct work *w, int64_t i) {
+/* What tokens read of state i before the chunk; what they write into state a behind it. */
+STATE_INLINE const real *reads_of(const struct work *w, int64_t i) {
     return w->g.Z + i * READERS;
 }
 
-static const real *writes_into(const struct work *w, int64_t a) {
-    return w->g.gate + STATE_CHUNK + a;
+STATE_INLINE const real *writes_into(const struct work *w, int64_t a) {
+    return w->g.writes + a * STATE_CHUNK;
 }
 
 /* C of the next chunk. */
-static void next_states(const struct work *w, const struct chunk *k, real *C) {
+STATE_INLINE void next_states(const struct work *w, const struct chunk *k, real *C) {
     int64_t n = w->KW * w->VW, VW = w->VW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
     if (!k->begins) mix_states(w->J, through, 1, READERS, n, C);
     for (int64_t a = 0; a < w->J; a++) {
         const real *x = writes_into(w, a);
-        for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(VW, x[t * READERS], w->V + t * VW, w->part_values + t * VW);
+        for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(VW, x[t], w->V + t * VW, w->part_values + t * VW);
         chunk_product(w->KW, VW, STATE_CHUNK, (struct factor){w->K, 1, w->KW}, w->part_values, VW,
                       kept_part(w->J, through, k->begins), C + a * n, VW);
     }
@@ -127,7 +151,8 @@ static void next_states(const struct work *w, const struct chunk *k, real *C) {
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-static void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C) {
+STATE_INLINE void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k,
+                                const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     real *O = w->part_values;
     read_rows(&h->q, k, w->dk, KW, w->Q);
@@ -136,7 +161,7 @@ static void write_outputs(const struct outer_head *h, const struct work *w, cons
     for (int64_t m = 0; m < N; m++)
 #pragma omp simd
         for (int64_t n = 0; n < STATE_CHUNK; n++) w->keys[m * STATE_CHUNK + n] *= w->scale * w->g.gate[m * READERS + n];
-    chunk_product(N, VW, N, (struct factor){w->keys, 1, N}, w->V, VW, 0, O, VW);
+    triangle_product(LOWER, VW, (struct factor){w->keys, 1, N}, w->V, VW, 0, O, VW);
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
         const real *reads = reads_of(w, i);
         for (int64_t n = 0; n < N; n++) scale_row(KW, w->scale * reads[n], w->Q + n * KW, w->part_keys + n * KW);
@@ -146,22 +171,25 @@ static void write_outputs(const struct outer_head *h, const struct work *w, cons
 }
 
 /* One chunk of one head: C becomes the states behind it. */
-static void forward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read, real *C) {
+STATE_INLINE void forward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read,
+                                real *C) {
     if (!read && k->ends) return;
-    EACH_J(read_gates, w->J, h, k, &w->g);
-    EACH_J(reader_factors, w->J, &w->g);
+    reader_factors(w->J, &w->g, read ? TOKENS_TOO : EXITS_ALONE);
     read_rows(&h->k, k, w->dk, w->KW, w->K);
     read_rows(&h->v, k, w->dv, w->VW, w->V);
     if (read) write_outputs(h, w, k, C);
     if (!k->ends) next_states(w, k, C);
 }
 
+STATE_EACH_SIZE(forward_chunk, forward_sized,
+                (const struct outer_head *h, const struct work *w, const struct chunk *k, bool read, real *C), k, read,
+                C)
+
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-static void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
+STATE_INLINE void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
     int64_t KW = w->KW, VW = w->VW;
-    EACH_J(read_gates, w->J, h, k, &w->g);
-    EACH_J(reader_factors, w->J, &w->g);
+    reader_factors(w->J, &w->g, TOKENS_TOO);
     read_rows(&h->q, k, w->dk, KW, w->Q);
     read_rows(&h->k, k, w->dk, KW, w->K);
     read_rows(&h->v, k, w->dv, VW, w->V);
@@ -180,7 +208,7 @@ STATE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
 }
 
 /* What the states before the chunk give: dQ, and what tokens read in Y_0. */
-static void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
+STATE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->begins) clear_row(N * KW, w->dQ);
     clear_row(READERS * w->J, w->g.Y);
@@ -194,36 +222,35 @@ static void entry_gradients(const struct work *w, const struct chunk *k, const r
 }
 
 /* What the gradients of the states behind the chunk give: dK, dV, and what goes to the exits in R. */
-static void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
+STATE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->ends) {
         clear_row(N * KW, w->dK);
         clear_row(N * VW, w->dV);
     }
-    clear_row(N * READERS, w->g.R);
+    clear_row(N * w->J, w->g.taken);
     for (int64_t a = 0; !k->ends && a < w->J; a++) {
         const real *x = writes_into(w, a), *Ea = E + a * KW * VW;
         transpose(KW, VW, Ea, VW, w->Et, KW);
         chunk_product(N, KW, VW, (struct factor){w->V, VW, 1}, w->Et, KW, 0, w->part_keys, KW);
         chunk_product(N, VW, w->dk, (struct factor){w->K, KW, 1}, Ea, VW, 0, w->part_values, VW);
-        row_dots(KW, w->K, KW, w->part_keys, KW, w->writes);
+        row_dots(KW, w->K, KW, w->part_keys, KW, w->g.taken + a * N);
         for (int64_t m = 0; m < N; m++) {
-            w->g.R[m * READERS + N + a] = w->writes[m];
-            add_term(a, KW, x[m * READERS], w->part_keys + m * KW, w->dK + m * KW);
-            add_term(a, VW, x[m * READERS], w->part_values + m * VW, w->dV + m * VW);
+            add_term(a, KW, x[m], w->part_keys + m * KW, w->dK + m * KW);
+            add_term(a, VW, x[m], w->part_values + m * VW, w->dV + m * VW);
         }
     }
 }
 
 /* What the exits read of the states before the chunk, in Y_0. */
-static void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
+STATE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
     for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
         for (int64_t a = 0; a < J; a++) w->g.Y[j * READERS + STATE_CHUNK + a] = state_dot(n, E + a * n, C + j * n);
 }
 
 /* R of tokens from keys and values; those then become P and U. */
-static void gate_scores(const struct work *w) {
+STATE_INLINE void gate_scores(const struct work *w) {
     for (int64_t m = 0; m < STATE_CHUNK; m++) {
         real *keys = w->keys + m * STATE_CHUNK, *values = w->values + m * STATE_CHUNK, *R = w->g.R + m * READERS;
         const real *gate = w->g.gate + m * READERS;
@@ -236,15 +263,15 @@ static void gate_scores(const struct work *w) {
     }
 }
 
-static void add_inner_gradients(const struct work *w) {
+STATE_INLINE void add_inner_gradients(const struct work *w) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
-    chunk_product(N, KW, N, (struct factor){w->values, 1, N}, w->K, KW, 1, w->dQ, KW);
-    chunk_product(N, KW, N, (struct factor){w->values, N, 1}, w->Q, KW, 1, w->dK, KW);
-    chunk_product(N, VW, N, (struct factor){w->keys, N, 1}, w->W, VW, 1, w->dV, VW);
+    triangle_product(LOWER, KW, (struct factor){w->values, 1, N}, w->K, KW, 1, w->dQ, KW);
+    triangle_product(UPPER, KW, (struct factor){w->values, N, 1}, w->Q, KW, 1, w->dK, KW);
+    triangle_product(UPPER, VW, (struct factor){w->keys, N, 1}, w->W, VW, 1, w->dV, VW);
 }
 
 /* E of the chunk before. */
-static void pass_back(const struct work *w, const struct chunk *k, real *E) {
+STATE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E) {
     int64_t n = w->KW * w->VW, J = w->J, KW = w->KW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
     if (!k->ends) mix_states(J, through, READERS, 1, n, E);
@@ -256,8 +283,8 @@ static void pass_back(const struct work *w, const struct chunk *k, real *E) {
     }
 }
 
-static void put_rows(const struct outer_rows *rows, const struct chunk *k, bool add, int64_t n, const real *from,
-                     int64_t width) {
+STATE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k, bool add, int64_t n, const real *from,
+                           int64_t width) {
     if (!rows->d) return;
     for (int64_t t = 0; t < k->count; t++) {
         real *to = rows->d + (k->first + t) * rows->step;
@@ -268,8 +295,8 @@ static void put_rows(const struct outer_rows *rows, const struct chunk *k, bool 
 
 /* One chunk of one head in reverse; C: the states before it, E: becomes that of the chunk before. add: another head
  * has written dq and dk already. */
-static void backward_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
-                           real *E, bool add) {
+STATE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
+                                 real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     read_chunk(h, w, k);
     entry_gradients(w, k, C);
@@ -278,7 +305,7 @@ static void backward_chunk(const struct outer_head *h, const struct work *w, con
     chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
     chunk_product(N, N, w->dv, (struct factor){w->V, VW, 1}, w->Wt, N, 0, w->values, N);
     gate_scores(w);
-    EACH_J(gate_gradients, w->J, &w->g);
+    gate_gradients(w->J, &w->g);
     write_gates(h, k, w->J, &w->g);
     add_inner_gradients(w);
     put_rows(&h->q, k, add, w->dk, w->dQ, KW);
@@ -286,6 +313,11 @@ static void backward_chunk(const struct outer_head *h, const struct work *w, con
     put_rows(&h->v, k, false, w->dv, w->dV, VW);
     if (!k->begins) pass_back(w, k, E);
 }
+
+STATE_EACH_SIZE(backward_chunk, backward_sized,
+                (const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C, real *E,
+                 bool add),
+                k, C, E, add)
 
 /* --- bundles of heads through time -------------------------------------------------------------------------------- */
 
@@ -295,14 +327,6 @@ struct bundle {
     int64_t first, n, state; /* state: reals of a head's states */
     struct outer_head heads[STATE_BUNDLE];
 };
-
-static int64_t state_reals(const struct outer_sizes *s) {
-    return s->J * padded(s->dk) * padded(s->dv);
-}
-
-static int64_t bundle_heads(const struct outer_sizes *s) {
-    return heads_side_by_side(state_reals(s));
-}
 
 static void pack_states(const struct work *w, const real *C, real *kept) {
     for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
@@ -317,16 +341,39 @@ static const real *padded_states(const struct work *w, const real *kept) {
     return w->C;
 }
 
+static struct gates gates_of(const struct work *w, int64_t h) {
+    struct gates g = w->g;
+    g.T += h * w->J * w->J * STATE_CHUNK;
+    g.S += h * w->J * STATE_CHUNK;
+    g.M += h * w->J * STATE_CHUNK;
+    g.D += h * STATE_CHUNK;
+    return g;
+}
+
+/* Reads the gates of chunk k of all heads, whose numbers lie side by side, well before they are read back as vectors. */
+static void read_all_gates(const struct bundle *b, const struct work *w, const struct chunk *k) {
+    for (int64_t h = 0; h < b->n; h++) {
+        struct gates g = gates_of(w, h);
+        if (w->J == 1)
+            read_gates(1, &b->heads[h], k, &g);
+        else
+            read_gates(w->J, &b->heads[h], k, &g);
+    }
+}
+
 /* States C (of all heads of the bundle) from before chunk `begin` to before chunk `end`. Those before each chunk go to
  * the heads' `kept`, if any, from its start on. */
 static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
                            real *C) {
     for (int64_t i = begin; i < end; i++) {
         struct chunk k = chunk_at(b->s, i);
+        read_all_gates(b, w, &k);
         for (int64_t h = 0; h < b->n; h++) {
             const struct outer_head *head = &b->heads[h];
+            struct work own = *w;
+            own.g = gates_of(w, h);
             if (head->kept) pack_states(w, C + h * b->state, head->kept + (i - begin) * head->kept_step);
-            forward_chunk(head, w, &k, read, C + h * b->state);
+            forward_chunk(head, &own, &k, read, C + h * b->state);
         }
     }
 }
@@ -335,11 +382,14 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
 static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, real *E) {
     for (int64_t i = end - 1; i >= begin; i--) {
         struct chunk k = chunk_at(b->s, i);
+        read_all_gates(b, w, &k);
         for (int64_t h = 0; h < b->n; h++) {
             const struct outer_head *head = &b->heads[h];
+            struct work own = *w;
+            own.g = gates_of(w, h);
             bool add = (b->first + h) % b->s->share > 0;
             const real *C = padded_states(w, head->kept + (i - begin) * head->kept_step);
-            backward_chunk(head, w, &k, C, E + h * b->state, add);
+            backward_chunk(head, &own, &k, C, E + h * b->state, add);
         }
     }
 }

@@ -30,9 +30,9 @@ struct head {
 
 /* The factors of a chunk's rows. Missing rows have f = 1, b = 0 and zero vectors. Lies in scratch. */
 struct factors {
-    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], before[STATE_CHUNK], after[STATE_CHUNK]; /* after: l */
+    real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after: l */
     real reads[STATE_CHUNK], writes[STATE_CHUNK]; /* what crosses the borders of the chunk, for the gradient of f */
-    real df[STATE_CHUNK], Y[STATE_CHUNK];
+    real df[STATE_CHUNK], dots[STATE_CHUNK];
     real L[SCORES]; /* [s][r] */
 };
 
@@ -55,6 +55,7 @@ struct matrices {
     real *mixed;        /* chunk x 2 chunk: [s][r] u_s . p_r, then u_s . w_r */
     real *dKQ, *keys;   /* 2 chunk x KW, chunk x KW */
     real *dU, *pairs;   /* chunk x VW, R [s][r] */
+    real *Y;            /* [t][r]: what row r would read of the state before row t, times its gradient */
     real *states;       /* those before the chunks that lie between two kept states */
 };
 
@@ -83,7 +84,7 @@ static int64_t place(const struct head *d, enum pass pass, real *at, struct matr
                 {&m->dKQ, TWO * KW},
                 {&m->keys, STATE_CHUNK * KW},
                 {&m->dU, STATE_CHUNK * VW},
-
+                {&m->Y, SCORES},
                 {&m->states, STATE_CHUNK / d->tokens * KW * VW}};
     int64_t n = pass == PASS_FORWARD ? 8 : (int64_t)(sizeof list / sizeof *list), used = factors;
     m->x = (struct factors *)at;
@@ -125,9 +126,22 @@ static void solve_up(const real *c, real *x, int64_t ld) {
     for (int r = 0; r < STATE_CHUNK; r++) store_vector(x + r * ld, v[r]);
 }
 
+/* name(d, ...) calls step(d, ...), for heads of 16 x 16 and one step a token with the sizes as constants. */
+#define STATE_EACH_SIZE(name, step)                                                                                    \
+    static void name(const struct head *d, const struct chunk *k, const struct matrices *m) {                          \
+        if (d->s.steps == 1 && d->s.dk == STATE_VECTOR && d->s.dv == STATE_VECTOR) {                                   \
+            struct head known = *d;                                                                                    \
+            known.s.steps = 1;                                                                                         \
+            known.s.dk = known.s.dv = known.KW = known.VW = STATE_VECTOR;                                              \
+            step(&known, k, m);                                                                                        \
+        } else {                                                                                                       \
+            step(d, k, m);                                                                                             \
+        }                                                                                                              \
+    }
+
 /* --- a chunk forwards ------------------------------------------------------------------------------------------------ */
 
-static void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
+STATE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
     int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
     const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
     const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps lie as tokens do: H further on */
@@ -136,13 +150,13 @@ static void read_factors(const struct head *d, const struct chunk *k, struct fac
         x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
     }
     for (int64_t t = 0; decay && t < k->count; t++) x->f[t * steps] = decay[t * H];
-    border_products(x->f, x->before, x->after);
-    for (int r = 0; r < STATE_CHUNK; r++) x->a[r] = x->before[r] * x->f[r];
+    products_behind(x->f, x->after);
     range_products(x->f, x->L);
+    scale_row(STATE_CHUNK, x->f[0], x->L, x->a);
 }
 
 /* Rows of input i: of steps in order, or of tokens at their last steps. */
-static void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
+STATE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
     int64_t steps = d->s.steps, ld = d->s.heads * n;
     const real *from = value_row(d->c, i, k->token, d->h, n);
     if (i != DELTA_Q || steps == 1) {
@@ -154,7 +168,7 @@ static void read_rows(const struct head *d, const struct chunk *k, int i, int64_
 }
 
 /* Scores of all pairs, the errors and U; S is the state before. Scores stay without L. */
-static void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
+STATE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
     const struct factors *x = m->x;
     read_rows(d, k, DELTA_K, dk, KW, m->KQ);
@@ -177,7 +191,7 @@ static void solve_errors(const struct head *d, const struct chunk *k, const stru
 }
 
 /* S <- a_last S + K^T diag(l) U; U is scaled. */
-static void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
+STATE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
     const struct factors *x = m->x;
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
     chunk_product(d->KW, d->VW, STATE_CHUNK, (struct factor){m->KQ, 1, d->KW}, m->U, d->VW,
@@ -185,7 +199,7 @@ static void next_state(const struct head *d, const struct chunk *k, const struct
 }
 
 /* to = factor L o scores; rows of scores are TWO apart, those of to ldt. */
-static void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
+STATE_INLINE void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
     for (int s = 0; s < STATE_CHUNK; s++) {
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++)
@@ -193,7 +207,7 @@ static void range_scores(const struct factors *x, real factor, const real *score
     }
 }
 
-static void write_outputs(const struct head *d, const struct chunk *k, const struct matrices *m) {
+STATE_INLINE void write_outputs(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const struct factors *x = m->x;
     real *scores = m->scores + STATE_CHUNK;
@@ -203,12 +217,25 @@ static void write_outputs(const struct head *d, const struct chunk *k, const str
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++) Qt[r] *= d->scale * x->a[r];
     }
-    chunk_product(STATE_CHUNK, VW, STATE_CHUNK + (k->first ? 0 : d->s.dk), (struct factor){scores, 1, TWO}, m->U, VW, 0,
-                  m->O, VW);
+    struct factor left = {scores, 1, TWO};
+    if (k->first)
+        chunk_product(STATE_CHUNK, VW, STATE_CHUNK, left, m->U, VW, 0, m->O, VW);
+    else
+        chunk_product(STATE_CHUNK, VW, STATE_CHUNK + d->s.dk, left, m->U, VW, 0, m->O, VW);
     for (int64_t t = 0; t < k->count; t++)
         copy_row(dv, m->O + ((t + 1) * steps - 1) * VW,
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
+
+/* m->S: the state before the chunk, becomes that behind it. */
+STATE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
+    read_factors(d, k, m->x);
+    solve_errors(d, k, m);
+    write_outputs(d, k, m);
+    if (!k->last) next_state(d, k, m, m->S);
+}
+
+STATE_EACH_SIZE(forward_chunk, forward_sized)
 
 static struct chunk chunk_at(const struct head *d, int64_t first) {
     int64_t left = d->s.T - first;
@@ -227,17 +254,14 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
             m->S = states + h * state;
             if (first % STATE_CHUNK == 0)
                 pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
-            read_factors(d + h, &k, m->x);
-            solve_errors(d + h, &k, m);
-            write_outputs(d + h, &k, m);
-            if (!k.last) next_state(d + h, &k, m, m->S);
+            forward_chunk(d + h, &k, m);
         }
 }
 
 /* --- a chunk backwards ----------------------------------------------------------------------------------------------- */
 
 /* dU and P = diag(b) dU, from the last row up. */
-static void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
+STATE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t VW = d->VW;
     const struct factors *x = m->x;
     real *P = m->PW, *W = P + STATE_CHUNK * VW;
@@ -246,8 +270,7 @@ static void solve_adjoint(const struct head *d, const struct chunk *k, const str
         for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->after[s], m->dU + s * VW, m->dU + s * VW);
     }
     range_scores(x, 1, m->scores + STATE_CHUNK, m->pairs, STATE_CHUNK);
-    chunk_product(STATE_CHUNK, VW, STATE_CHUNK, (struct factor){m->pairs, STATE_CHUNK, 1}, W, VW, k->last ? 0 : 1,
-                  m->dU, VW);
+    triangle_product(UPPER, VW, (struct factor){m->pairs, STATE_CHUNK, 1}, W, VW, k->last ? 0 : 1, m->dU, VW);
     for (int s = 0; s < STATE_CHUNK; s++) {
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++)
@@ -258,7 +281,7 @@ static void solve_adjoint(const struct head *d, const struct chunk *k, const str
 }
 
 /* dK and dQ as the states alone give them, and the terms of f's gradient that cross a border. */
-static void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
+STATE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
@@ -270,9 +293,9 @@ static void border_gradients(const struct head *d, const struct chunk *k, const 
     } else {
         chunk_product(TWO, KW, VW, (struct factor){m->PW, VW, 1}, m->St, KW, 0, m->dKQ, KW);
         row_dots(KW, Q, KW, dQ, KW, x->reads);
-        row_dots(KW, K, KW, dK, KW, x->Y);
+        row_dots(KW, K, KW, dK, KW, x->dots);
         for (int r = 0; r < STATE_CHUNK; r++) {
-            x->reads[r] -= x->Y[r];
+            x->reads[r] -= x->dots[r];
             scale_row(KW, -x->a[r], dK + r * KW, dK + r * KW);
             scale_row(KW, x->a[r], dQ + r * KW, dQ + r * KW);
         }
@@ -284,24 +307,29 @@ static void border_gradients(const struct head *d, const struct chunk *k, const 
 }
 
 /* The gradient of f; corner = <G, S>. */
-static void factor_gradients(const struct matrices *m, real corner) {
+STATE_INLINE void factor_gradients(const struct matrices *m, real corner) {
     struct factors *x = m->x;
-    memcpy(x->Y, x->reads, sizeof x->Y);
+    real corners[STATE_CHUNK];
+#pragma GCC unroll 16
     for (int t = 0; t < STATE_CHUNK; t++) {
-        const real *R = m->pairs + t * STATE_CHUNK, *L = x->L + t * STATE_CHUNK;
-        real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int r = 0; r < STATE_CHUNK; r++) {
-            sum += L[r] * x->Y[r];
-            x->Y[r] = real_fma(x->f[t], x->Y[r], R[r]);
-        }
-        x->df[t] = real_fma(x->after[t], corner, sum);
+        corners[t] = corner;
         corner = real_fma(x->f[t], corner, x->writes[t]);
     }
+    for (int r = 0; r < STATE_CHUNK; r += STATE_LANES) {
+        state_vector Y = load_vector(x->reads + r);
+#pragma GCC unroll 16
+        for (int t = 0; t < STATE_CHUNK; t++) {
+            store_vector(m->Y + t * STATE_CHUNK + r, Y);
+            Y = fma_vector(x->f[t], Y, load_vector(m->pairs + t * STATE_CHUNK + r));
+        }
+    }
+    row_dots(STATE_CHUNK, x->L, STATE_CHUNK, m->Y, STATE_CHUNK, x->df);
+    for (int t = 0; t < STATE_CHUNK; t += STATE_LANES)
+        store_vector(x->df + t, load_vector(x->df + t) + load_vector(x->after + t) * load_vector(corners + t));
 }
 
 /* Sums of products with P and W: R in `pairs`, L o in `mixed`, the first half with minus sign and strict. */
-static void mix(const struct head *d, const struct matrices *m) {
+STATE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
     chunk_product(STATE_CHUNK, TWO, d->s.dv, (struct factor){m->U, d->VW, 1}, m->PWt, TWO, 0, m->mixed, TWO);
@@ -319,16 +347,19 @@ static void mix(const struct head *d, const struct matrices *m) {
 }
 
 /* Adds what rows of the chunk give one another: steps as writers and readers, and queries. */
-static void add_inner_gradients(const struct head *d, const struct matrices *m) {
+STATE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
-    chunk_product(STATE_CHUNK, KW, TWO, (struct factor){m->mixed, TWO, 1}, m->KQ, KW, 1, dK, KW);
-    chunk_product(STATE_CHUNK, KW, STATE_CHUNK, (struct factor){m->mixed, 1, TWO}, m->KQ, KW, 1, dK, KW);
-    chunk_product(STATE_CHUNK, KW, STATE_CHUNK, (struct factor){m->mixed + STATE_CHUNK, 1, TWO}, m->KQ, KW, 1, dQ, KW);
+    const real *K = m->KQ, *Q = K + STATE_CHUNK * KW, *steps = m->mixed, *reads = steps + STATE_CHUNK;
+    triangle_product(UPPER, KW, (struct factor){steps, TWO, 1}, K, KW, 1, dK, KW);
+    triangle_product(UPPER, KW, (struct factor){reads, TWO, 1}, Q, KW, 1, dK, KW);
+    triangle_product(LOWER, KW, (struct factor){steps, 1, TWO}, K, KW, 1, dK, KW);
+    triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, K, KW, 1, dQ, KW);
 }
 
 /* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
-static void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from, int64_t width) {
+STATE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
+                             int64_t width) {
     int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
     real *to = gradient_row(d->c, i, k->token, d->h, n);
     for (int64_t r = every - 1; to && r < k->count * steps; r += every, to += ld) {
@@ -337,15 +368,15 @@ static void write_rows(const struct head *d, const struct chunk *k, int i, int64
     }
 }
 
-static void write_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
+STATE_INLINE void write_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     struct factors *x = m->x;
     int64_t VW = d->VW;
     write_rows(d, k, DELTA_Q, d->s.dk, m->dKQ + STATE_CHUNK * d->KW, d->KW);
     write_rows(d, k, DELTA_K, d->s.dk, m->dKQ, d->KW);
     write_rows(d, k, DELTA_V, d->s.dv, m->PW, VW);
-    row_dots(VW, m->dU, VW, m->E, VW, x->Y);
-    scale_row(STATE_CHUNK, d->rate, x->Y, x->Y);
-    write_rows(d, k, DELTA_BETA, 1, x->Y, 1);
+    row_dots(VW, m->dU, VW, m->E, VW, x->dots);
+    scale_row(STATE_CHUNK, d->rate, x->dots, x->dots);
+    write_rows(d, k, DELTA_BETA, 1, x->dots, 1);
     for (int64_t t = 0; t < k->count; t++) {
         real *to = gradient_row(d->c, DELTA_DECAY, k->token + t, d->h, 1);
         if (to) put(to, call_accumulates(d->c, DELTA_DECAY), x->df[t * d->s.steps]);
@@ -353,7 +384,7 @@ static void write_gradients(const struct head *d, const struct chunk *k, const s
 }
 
 /* W = scale dO, tokens at their last steps. */
-static void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
+STATE_INLINE void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
     if (k->count * steps < STATE_CHUNK || steps > 1) memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
@@ -365,7 +396,7 @@ static void read_output_gradient(const struct head *d, const struct chunk *k, re
 }
 
 /* One chunk in reverse; m->S the state before it. */
-static void backward_chunk(const struct head *d, const struct chunk *k, const struct matrices *m) {
+STATE_INLINE void backward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     real *W = m->PW + STATE_CHUNK * VW;
@@ -388,6 +419,8 @@ static void backward_chunk(const struct head *d, const struct chunk *k, const st
     }
     chunk_product(KW, VW, TWO, (struct factor){m->KQ, 1, KW}, m->PW, VW, k->last ? 0 : x->a[STATE_CHUNK - 1], m->G, VW);
 }
+
+STATE_EACH_SIZE(backward_chunk, backward_sized)
 
 /* The tokens from kept state `kept` to the next; the chunks go forward once more, for the states before them. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
