@@ -101,10 +101,12 @@ extern "C" long cuda_host_launches(void) {
     return launches;
 }
 
-UNINSTRUMENTED static void go_on(fiber *f) {
+/* Does not return, and says so: as a last call that might, it could take over the frame of leave(). */
+[[noreturn]] UNINSTRUMENTED static void go_on(fiber *f) {
     if (f->entered) __builtin_longjmp(f->place, 1);
     f->entered = true;
     setcontext(&f->context);
+    die("a fiber cannot be entered");
 }
 
 UNINSTRUMENTED static void leave(fiber *from, fiber *to) {
