@@ -68,14 +68,14 @@ static const struct profile profiles[] = {
      .name = "quick",
      .models = "slice:block=8 slice:structure=diagonal lstm deltaproduct:steps=4,forget=yes mamba2",
      .model_options = "penalty=0.001",
-     .task_options = "length=3..6,n_train=100k",
-     .flags = "backbone=slice-paper dim=64 steps=5000 eval-every=500 batch=64 schedule=cosine warmup=500 lr-min=1e-5 "
+     .task_options = "length=3..4,n_train=100k",
+     .flags = "backbone=slice-paper dim=64 steps=20000 eval-every=500 batch=64 schedule=cosine warmup=500 lr-min=1e-5 "
               "decay=0.01 dropout=0.1 stop-at=0.95",
      .axes = "layers=1..2",
      .rates = "0.002",
      .seeds = 1,
-     .note = "quick: lengths 3 to 6, 1 and 2 layers of width 64, 5000 steps of 64 strings: a model without enough "
-             "layers may also be one\nwithout enough steps"},
+     .note = "quick: lengths 3 and 4, 1 and 2 layers of width 64, 20000 steps of 64 strings: a model without enough "
+             "layers may also be\none without enough steps"},
     {.suite = "a5-slice",
      .name = "paper",
      .models = A5_MODELS,
