@@ -1,5 +1,5 @@
 /* perf_device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the same
- * same run, and a training step walked and replayed. Times are the device's own, between events; kernels are replayed. */
+ * run, and a training step walked and replayed. Times are the device's own, between events; kernels are replayed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -278,6 +278,14 @@ template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_no
     }
 }
 
+/* Whether a gated scan is worth chunks. Where rows are not divided by their sum, products of gates may overflow though no
+ * state does. values: what a channel reads at a time step. */
+static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
+    const int64_t *dims = c->in[1]->dims;
+    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, values);
+}
+
 /* Calls run.operator()<m>() with that of the call. */
 template <class F> void scan_with(const struct scan_attr *a, F run) {
     switch (a->m) {

@@ -271,11 +271,9 @@ size_t chunk_workspace(const struct call *c, enum pass) {
     return (size_t)scan_chunk_values(shape_of<true>(c), m, false) * sizeof(real);
 }
 
-/* Where rows are not divided by their sum, products of gates may overflow though no state does. */
 bool chunks_preferred(const struct call *c) {
-    const int64_t *dims = c->in[1]->dims;
-    const struct scan_attr *a = (const struct scan_attr *)c->attr;
-    return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, a->m + 2);
+    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    return scan_gated_chunks_pay(c, m + 2);
 }
 
 } // namespace
