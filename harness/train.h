@@ -8,6 +8,7 @@
 #include "harness/feeder.h"
 #include "harness/metrics.h"
 #include "harness/resident.h"
+#include "harness/split_store.h"
 #include "harness/staging.h"
 
 /* A net with its optimiser and its data, stepping. Deterministic: what step s does is a function of the setup, the
@@ -30,11 +31,11 @@ struct trainer {
     int64_t steps_queued;              /* since the trainer was made */
     size_t device_bytes;               /* that the run takes; 0 on the CPU */
     struct metrics metrics;
-    struct batch batch;   /* of the evaluation, filled last, on the host */
-    int32_t *predictions; /* of it */
-    struct arena host;    /* segments, metric tables, the best parameters so far */
-    real *best;           /* copy of params.value at best_step */
-    int64_t best_step;    /* -1 = none yet */
+    struct split_store val, test; /* their examples */
+    int32_t *predictions;         /* of a batch, on the host */
+    struct arena host;            /* segments, metric tables, the best parameters so far */
+    real *best;                   /* copy of params.value at best_step */
+    int64_t best_step;            /* -1 = none yet */
     struct scores best_val;
     double data_s, step_s, eval_s; /* seconds spent: waiting for training batches, stepping, evaluating */
 };
@@ -60,7 +61,7 @@ void trainer_set_state(struct trainer *t);
 /* Steps that may be queued before a trainer_sync, where nothing else asks for one. */
 int64_t trainer_sync_every(const struct trainer *t);
 
-/* Scores of a whole split with the current parameters. */
+/* Scores of the whole validation or test split with the current parameters. */
 void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores);
 
 /* Primary metric of the task. */

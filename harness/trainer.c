@@ -81,21 +81,17 @@ static enum status build_update(struct trainer *t, struct error *e) {
     return graph_plan(g, e);
 }
 
-/* What lives beside the graphs: tables of the metrics, a batch of the evaluation and, for training, the best parameters and
- * room for the optimiser's table. */
+/* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best parameters and room
+ * for the optimiser's table. */
 static enum status create_tables(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->config.batch;
     size_t best_bytes = training ? (size_t)t->params.floats * sizeof(real) : 0;
     size_t segments = training ? (size_t)(t->params.n + 1) * sizeof(struct adamw_segment) : 0;
     size_t ids = (size_t)(B * longest) * sizeof(int32_t) + ARENA_ALIGN;
-    size_t bytes = best_bytes + metrics_bytes(shape->vocab_out, longest) + 4 * ids + segments + 4096;
+    size_t bytes = best_bytes + metrics_bytes(shape->vocab_out, longest) + ids + segments + 4096;
     TRY(arena_reserve(&t->host, bytes, e));
     if (training) t->best = arena_alloc(&t->host, best_bytes);
-    t->batch = (struct batch){.B = B};
-    t->batch.tokens = arena_alloc(&t->host, ids);
-    t->batch.targets = arena_alloc(&t->host, ids);
-    t->batch.lengths = arena_alloc(&t->host, (size_t)B * sizeof(int32_t));
     t->predictions = arena_alloc(&t->host, ids);
     if ((training && !t->best) || !t->predictions) return fail(e, ST_FAIL, "no memory for the best parameters");
     return metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e);
@@ -119,11 +115,13 @@ static enum status open_place(struct trainer *t, const char *device, struct erro
 static enum status estimate_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, params = 4 * (size_t)t->params.floats * sizeof(real);
+    size_t splits = split_store_bytes(t->setup, SPLIT_VAL) + split_store_bytes(t->setup, SPLIT_TEST);
     if (t->place.device == DEVICE_CPU) return ST_OK;
     TRY(graph_measure(&t->train, &train, e));
     TRY(graph_measure(&t->eval, &eval, e));
     TRY(place_describe(&t->place, &info, e));
     size_t room = info.free > info.memory / MEMORY_SPARE ? info.free - info.memory / MEMORY_SPARE : 0;
+    eval += splits;
     t->device_bytes = train + eval + params;
     if (t->device_bytes + resident_bytes(t->setup) <= room) t->resident = resident_bytes(t->setup);
     t->device_bytes += t->resident;
@@ -133,6 +131,15 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
         "the run needs %zu MB of device memory (activations %zu MB, evaluation %zu MB, parameters %zu MB) but cuda:%d "
         "has %zu MB to give; lower batch, length or width",
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
+}
+
+/* The plan of the evaluation graph leaves its inputs out: they lie in the stores. */
+static enum status plan_evaluation(struct trainer *t, struct error *e) {
+    struct batch first;
+    TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, &t->place, e));
+    TRY(split_store_create(&t->test, t->setup, SPLIT_TEST, &t->place, e));
+    split_store_select(&t->val, 0, &t->eval_net, &first);
+    return graph_plan(&t->eval, e);
 }
 
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
@@ -146,7 +153,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(params_reserve(&t->params, true, e));
     TRY(create_tables(t, true, e));
     TRY(graph_plan(&t->train, e));
-    TRY(graph_plan(&t->eval, e));
+    TRY(plan_evaluation(t, e));
     TRY(build_update(t, e));
     params_init(&t->params, (uint64_t)setup->config.seed);
     if (t->resident)
@@ -163,13 +170,15 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
     TRY(build_net(t, &t->eval, &t->eval_net, false, e));
     TRY(params_reserve(&t->params, false, e));
     TRY(create_tables(t, false, e));
-    return graph_plan(&t->eval, e);
+    return plan_evaluation(t, e);
 }
 
 void trainer_free(struct trainer *t) {
     feeder_stop(&t->feeder);
     staging_stop(&t->staging);
     resident_free(&t->data);
+    split_store_free(&t->val);
+    split_store_free(&t->test);
     place_recording_free(&t->place, t->recording);
     graph_free(&t->train);
     graph_free(&t->eval);
@@ -248,31 +257,20 @@ int64_t trainer_sync_every(const struct trainer *t) {
 
 /* --- evaluation ------------------------------------------------------------------------------------------------------------ */
 
-/* Examples first .. first+B of a split into the evaluation net; returns the rows in use. */
-static int64_t fill_evaluation(struct trainer *t, enum split split, int64_t first) {
-    const struct task_shape *shape = &t->setup->task.shape;
-    struct batch *b = &t->batch;
-    b->T = task_length(shape, split);
-    b->labels = task_targets(shape, split);
-    int64_t rows = batch_fill(t->setup, split, first, 0, true, b);
-    graph_put(&t->eval, t->eval_net.tokens, b->tokens);
-    graph_put(&t->eval, t->eval_net.targets, b->targets);
-    if (t->eval_net.lengths) graph_put(&t->eval, t->eval_net.lengths, b->lengths);
-    return rows;
-}
-
 void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
     const struct task_shape *shape = &t->setup->task.shape;
-    int64_t B = t->setup->config.batch, labels = task_targets(shape, split), n = shape->examples[split];
+    const struct split_store *store = split == SPLIT_TEST ? &t->test : &t->val;
+    int64_t B = t->setup->config.batch, n = shape->examples[split];
     metrics_reset(&t->metrics);
     for (int64_t first = 0; first < n; first += B) {
         real loss = (real)NAN;
-        int64_t rows = fill_evaluation(t, split, first);
+        struct batch b;
+        int64_t rows = split_store_select(store, first, &t->eval_net, &b);
         graph_forward(&t->eval, t->live);
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
-        metrics_add(&t->metrics, t->batch.targets, t->predictions, t->batch.lengths, rows, labels, (double)loss);
+        metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, rows, b.labels, (double)loss);
     }
     *scores = metrics_scores(&t->metrics);
     t->eval_s += time_now_s() - start;

@@ -1,0 +1,57 @@
+/* split_store.c - see split_store.h. */
+#include "harness/split_store.h"
+
+#include <stdlib.h>
+
+static struct batch whole_batches(const struct setup *s, enum split split) {
+    const struct task_shape *shape = &s->task.shape;
+    int64_t n = shape->examples[split], B = s->config.batch;
+    return (struct batch){
+        .B = (n + B - 1) / B * B, .T = task_length(shape, split), .labels = task_targets(shape, split)};
+}
+
+size_t split_store_bytes(const struct setup *s, enum split split) {
+    struct batch rows = whole_batches(s, split);
+    return (size_t)batch_ids(&rows) * sizeof(int32_t);
+}
+
+enum status split_store_create(struct split_store *store, const struct setup *s, enum split split,
+                               const struct place *place, struct error *e) {
+    size_t bytes = split_store_bytes(s, split);
+    *store = (struct split_store){.rows = whole_batches(s, split)};
+    store->memory = malloc(bytes);
+    if (!store->memory) return fail(e, ST_FAIL, "no memory for the %lld examples of a split", (long long)store->rows.B);
+    batch_lay(&store->rows, store->memory);
+    store->examples = batch_fill(s, split, 0, 0, true, &store->rows);
+    if (place->device == DEVICE_CPU) return ST_OK;
+    TRY(place_reserve(place, &store->there, bytes, e));
+    place_put(place, store->there.base, store->memory, bytes);
+    return ST_OK;
+}
+
+/* Ids of the host as they lie where the net runs. */
+static void point(const struct split_store *store, struct tensor *input, int32_t *ids) {
+    if (!input) return;
+    input->data = store->there.base ? (int32_t *)(void *)store->there.base + (ids - store->memory) : ids;
+}
+
+int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
+    const struct batch *all = &store->rows;
+    int64_t B = net->tokens->dims[0], left = store->examples - first;
+    *b = (struct batch){.B = B,
+                        .T = all->T,
+                        .labels = all->labels,
+                        .tokens = all->tokens + first * all->T,
+                        .targets = all->targets + first * all->labels,
+                        .lengths = all->lengths + first};
+    point(store, net->tokens, b->tokens);
+    point(store, net->targets, b->targets);
+    point(store, net->lengths, b->lengths);
+    return left < B ? left : B;
+}
+
+void split_store_free(struct split_store *store) {
+    arena_free(&store->there);
+    free(store->memory);
+    *store = (struct split_store){0};
+}
