@@ -129,7 +129,7 @@ END_TEST
 
 /* What the device took out of its own data is what the feeder would have sent: epochs that end within a batch, strings of
  * another length, one label a sequence. */
-static void expect_batch(struct trainer *t, const struct net *net, const struct batch *want) {
+static void expect_batch(const struct graph *g, const struct net *net, const struct batch *want, int64_t step) {
     const struct {
         const struct tensor *got;
         const int32_t *want;
@@ -139,9 +139,9 @@ static void expect_batch(struct trainer *t, const struct net *net, const struct 
         size_t bytes = tensor_bytes(arrays[i].got);
         int32_t *got = malloc(bytes);
         ck_assert_ptr_nonnull(got);
-        graph_get(&t->train, arrays[i].got, got);
-        ck_assert_msg(!memcmp(got, arrays[i].want, bytes), "array %d of step %lld differs from the feeder's", i,
-                      (long long)t->state.step);
+        graph_get(g, arrays[i].got, got);
+        ck_assert_msg(!memcmp(got, arrays[i].want, bytes), "array %d of step %lld differs from the host's", i,
+                      (long long)step);
         free(got);
     }
 }
@@ -161,10 +161,27 @@ START_TEST(batches_out_of_the_device_are_the_feeders) {
         trainer_set_state(&t);
         graph_forward(&t.data.take, t.live);
         const struct step_batches *want = feeder_take(&feeder, step);
-        expect_batch(&t, &t.train_net, &want->main);
-        if (want->extra.B) expect_batch(&t, &t.extra_net, &want->extra);
+        expect_batch(&t.train, &t.train_net, &want->main, step);
+        if (want->extra.B) expect_batch(&t.train, &t.extra_net, &want->extra, step);
     }
     feeder_stop(&feeder);
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
+START_TEST(evaluation_examples_lie_on_the_device) {
+    static const char *const tasks[] = {
+        "parity:max_length=9,eval_min_length=10,eval_max_length=20,n_val=300,n_test=130",
+        "listops:min_length=4,max_length=12,n_train=130,n_val=300,n_test=20"};
+    struct setup *s = small_run_of(tasks[_i], program_folder, "gelu", "bdlru:m=2,blocks=4", "device", "cuda");
+    struct trainer t;
+    open_trainer(&t, s);
+    for (int64_t first = 0; first < 300; first += s->config.batch) {
+        struct batch want;
+        split_store_select(&t.val, first, &t.eval_net, &want);
+        expect_batch(&t.eval, &t.eval_net, &want, first);
+    }
     trainer_free(&t);
     small_run_free(s);
 }
@@ -404,6 +421,7 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, training_is_that_of_the_cpu, 0, N_MODELS);
     tcase_add_loop_test(tests, resumed_equals_uninterrupted, 0, N_RESUMED);
     tcase_add_loop_test(tests, batches_out_of_the_device_are_the_feeders, 0, 3);
+    tcase_add_loop_test(tests, evaluation_examples_lie_on_the_device, 0, 2);
     tcase_add_test(tests, sent_batches_give_the_same_bits);
     tcase_add_test(tests, divergence_freezes_the_step_it_happens_in);
     tcase_add_loop_test(tests, case_files_are_met, 0, 3);

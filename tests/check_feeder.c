@@ -1,5 +1,5 @@
-/* check_feeder.c - training batches made ahead by a thread change no bit, in whatever order steps are asked for; and the
- * strings of another length that a step learns from besides. */
+/* check_feeder.c - training batches made ahead by a thread change no bit, in whatever order steps are asked for; the strings
+ * of another length that a step learns from besides; and splits stored for evaluation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/scratch.h"
 #include "tests/support.h"
 
-#define WITH_EXTRA "word-problem:group=z5,length=6,n_train=300,n_val=50,n_test=50,extra_length=2"
+#define WITH_EXTRA "word-problem:group=z5,length=6,n_train=300,n_val=120,n_test=50,extra_length=2"
 
 static char folder[SCRATCH_BYTES];
 
@@ -42,11 +42,11 @@ static void release(struct setup *s) {
 }
 
 /* A task of each kind of target: a position, some positions, a sequence, all decoded from one; and with two lengths. */
-static const char *const tasks[] = {"s3:n_train=170,n_val=50,n_test=50,length=5",
-                                    "parity:max_length=20,eval_max_length=50,n_val=50,n_test=50",
-                                    "listops:min_length=10,max_length=40,n_train=170,n_val=50,n_test=50",
-                                    "compression:length=12,n_train=170,n_val=50,n_test=50",
-                                    "mqar:vocab=64,length=24,pairs=3,n_train=170,n_val=50,n_test=50",
+static const char *const tasks[] = {"s3:n_train=170,n_val=120,n_test=50,length=5",
+                                    "parity:max_length=20,eval_max_length=50,n_val=120,n_test=50",
+                                    "listops:min_length=10,max_length=40,n_train=170,n_val=120,n_test=50",
+                                    "compression:length=12,n_train=170,n_val=120,n_test=50",
+                                    "mqar:vocab=64,length=24,pairs=3,n_train=170,n_val=120,n_test=50",
                                     WITH_EXTRA};
 #define N_TASKS (int)(sizeof tasks / sizeof *tasks)
 
@@ -117,6 +117,35 @@ START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
     free(p.curve);
     release(with);
     release(without);
+}
+END_TEST
+
+/* Row after row as batch_fill makes them, to the last, partial batch; and the net reads those rows. */
+START_TEST(a_stored_split_is_the_batches_one_by_one) {
+    struct setup *s = setup_of(tasks[_i], "no");
+    struct trainer t;
+    open_trainer(&t, s);
+    for (int split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
+        const struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
+        int64_t B = s->config.batch, n = s->task.shape.examples[split], seen = 0;
+        ck_assert_uint_eq(split_store_bytes(s, split), (size_t)batch_ids(&store->rows) * sizeof(int32_t));
+        for (int64_t first = 0; first < n; first += B) {
+            struct batch got, want;
+            int64_t rows = split_store_select(store, first, &t.eval_net, &got);
+            want = got;
+            int32_t *memory = malloc((size_t)batch_ids(&want) * sizeof *memory);
+            batch_lay(&want, memory);
+            ck_assert_int_eq(rows, batch_fill(s, split, first, 0, false, &want));
+            expect_same_batch(&got, &want, first);
+            ck_assert(t.eval_net.tokens->data == got.tokens && t.eval_net.targets->data == got.targets);
+            ck_assert(!t.eval_net.lengths || t.eval_net.lengths->data == got.lengths);
+            free(memory);
+            seen += rows;
+        }
+        ck_assert_int_eq(seen, n);
+    }
+    trainer_free(&t);
+    release(s);
 }
 END_TEST
 
@@ -196,6 +225,7 @@ Suite *check_feeder(void) {
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_loop_test(c, a_thread_makes_the_batches_that_are_made_without, 0, N_TASKS);
     tcase_add_loop_test(c, a_thread_changes_no_bit_of_training_or_resuming, 0, N_TASKS);
+    tcase_add_loop_test(c, a_stored_split_is_the_batches_one_by_one, 0, N_TASKS);
     tcase_add_test(c, each_epoch_of_the_other_length_has_every_string_once);
     tcase_add_test(c, a_step_descends_the_sum_of_both_losses);
     tcase_add_test(c, a_feeder_that_never_started_can_be_stopped);
