@@ -211,6 +211,10 @@ struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t he
  * column j of block k; y0 (B, N*m) -> y (B,T, N*m), both with element k*m + i. a at t = 0 is not read. */
 struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m);
 
+/* E = exp(L) - I of every block: l (rows,m*m*N), blocks as above -> e likewise. With e as its generators scan_flow takes the exact
+ * flows exp(L). */
+struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m);
+
 /* A_t = diag(d_t) + U_t V_t^T of rank r: d (B,T,D); u, v (B,T,r*D), element q*D + i; y0 (B,D) -> y (B,T,D). */
 struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0);
 
