@@ -172,7 +172,7 @@ START_TEST(exponentials_are_those_known) {
         expect_near(e[0], cos(t) - 1, 4 * REAL_EPSILON * fmax(1, t), "cos t - 1"); /* squarings double the rounding */
         expect_near(e[2], sin(t), 4 * REAL_EPSILON * fmax(1, t), "sin t");
         exponential(&t, 1, e);
-        expect_near(e[0], expm1(t), 8 * REAL_EPSILON * expm1(t), "e^t - 1");
+        expect_near(e[0], expm1(t), 4 * REAL_EPSILON * fmax(1, t) * expm1(t), "e^t - 1");
     }
     exponential(step, 3, e);
     for (int i = 0; i < 9; i++) expect_near(e[i], want[i], 8 * REAL_EPSILON, "nilpotent");
@@ -380,13 +380,13 @@ static double error_of(const char *model, int depth, double dt) {
 /* Halving the increments divides the error by 4 at depth 1, by 8 at depth 2. Diagonal generators commute: no error. */
 START_TEST(the_error_falls_one_order_faster_at_depth_2) {
     for (int depth = 1; depth <= 2; depth++) {
-        double last = error_of(closed[_i], depth, 0.1);
-        for (double dt = 0.05; dt > 0.005; dt /= 2) {
+        double last = error_of(closed[_i], depth, 0.05);
+        for (double dt = 0.025; dt > 0.003; dt /= 2) {
             double now = error_of(closed[_i], depth, dt);
             if (_i == 0)
                 expect_near(now, 0, 64 * REAL_EPSILON, "error of a diagonal flow");
             else
-                expect_near(log2(last / now), 1 + depth, 0.2, closed[_i]);
+                expect_near(log2(last / now), 1 + depth, 0.15, closed[_i]);
             last = now;
         }
     }
