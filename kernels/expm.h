@@ -21,6 +21,11 @@ struct expm_attr {
     bool flow;
 };
 
+/* One number needs neither series nor squarings. */
+LRNN_INLINE bool expm_of_number(const struct expm_attr *a) {
+    return a->flow && a->J == 1;
+}
+
 LRNN_INLINE int64_t expm_at(int64_t n, int64_t N, int64_t q) {
     return q / N * n * N + q % N;
 }

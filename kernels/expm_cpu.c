@@ -1,5 +1,5 @@
 /* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU: eight matrices at a time in vector lanes, groups of them on
- * threads. Matrices larger than EXPM_MAX (of flows) come one at a time, their rows in the lanes.
+ * threads. Of flows, matrices larger than EXPM_MAX come one at a time, their rows in the lanes, and so do single numbers.
  *
  * The arithmetic is the reference's, in double and in its order, so the bits are too; each lane squares as often as its own
  * norm asks for. The equations are in expm_skew.c. */
@@ -20,7 +20,8 @@ static int64_t size_of(const struct call *c) {
 }
 
 static int64_t lanes_of(const struct call *c) {
-    return size_of(c) <= EXPM_MAX ? LANES : 1;
+    const struct expm_attr *a = c->attr;
+    return a->J <= EXPM_MAX && !expm_of_number(a) ? LANES : 1;
 }
 
 /* Blocks of as many matrices as there are lanes, and parts of neighbouring blocks that share scratch. */

@@ -9,6 +9,7 @@
  *   X = (A - A^T) / 2^q:        dA = (dX - dX^T) / 2^q
  * The flow takes X = L / 2^q and leaves the identity out, so that small increments keep their digits:
  *   S_0 = X S_1,   P_{i+1} = 2 P_i + P_i P_i:   dP_i = 2 dP + dP P_i^T + P_i^T dP,   dL = dX / 2^q
+ * and of a 1 x 1 matrix expm1 itself, dL = e^L dE.
  * Sandwich T = U diag(e) W: de_l = (U^T dT W^T)[l][l],  dU = dT W^T diag(e),  dW = diag(e) U^T dT. */
 #include <inttypes.h>
 #include <math.h>
@@ -73,13 +74,13 @@ static void sandwich_infer(struct graph *g, struct call *c) {
 }
 
 /* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual, none in the
- * small steps of a flow (up to 1/2). */
+ * small steps of a flow (up to 1/2). A function of a number counts what it does in `activate`. */
 static struct cost expm_cost(const struct call *c, enum pass pass) {
     const struct expm_attr *a = c->attr;
-    double J = (double)a->J, n = (double)tensor_count(c->out[0]);
+    double n = (double)tensor_count(c->out[0]), bytes = (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real);
     double products = EXPM_ORDER - 1 + (a->flow ? 0 : 3);
-    return (struct cost){2 * J * n * products * (pass == PASS_FORWARD ? 1 : 3),
-                         (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real)};
+    if (expm_of_number(a)) return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, bytes};
+    return (struct cost){2 * (double)a->J * n * products * (pass == PASS_FORWARD ? 1 : 3), bytes};
 }
 
 static struct cost sandwich_cost(const struct call *c, enum pass pass) {
@@ -217,6 +218,10 @@ static int exponentiate(struct expm_work w, const struct expm_attr *a, const rea
 
 void expm_one(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, real *to) {
     int64_t n = a->J * a->J, at = expm_at(n, a->N, q);
+    if (expm_of_number(a)) {
+        to[at] = (real)expm1((double)from[at]);
+        return;
+    }
     const double *P = w.P + exponentiate(w, a, from + at) * n;
     for (int64_t i = 0; i < n; i++) to[at + i * a->N] = (real)P[i];
 }
@@ -224,6 +229,10 @@ void expm_one(struct expm_work w, const struct expm_attr *a, int64_t q, const re
 void expm_one_gradient(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, const real *dU,
                        real *dA, bool accumulate) {
     int64_t J = a->J, n = J * J, at = expm_at(n, a->N, q);
+    if (expm_of_number(a)) {
+        put(&dA[at], accumulate, (real)(exp((double)from[at]) * dU[at]));
+        return;
+    }
     int squarings = exponentiate(w, a, from + at);
     double *d = w.d[0], *next = w.d[1], *dX = w.d[2];
     for (int64_t i = 0; i < n; i++) d[i] = dU[at + i * a->N];
