@@ -1,4 +1,4 @@
-/* expm.h - what the twins of expm_skew and sandwich share. */
+/* expm.h - what the twins of expm_skew, expm_flow and sandwich share. */
 #ifndef LRNN_KERNELS_EXPM_H
 #define LRNN_KERNELS_EXPM_H
 
@@ -14,9 +14,21 @@ extern "C" {
 #define EXPM_ORDER     14
 #define EXPM_SQUARINGS 40 /* beyond, a norm of 5e11, the rounding of A - A^T alone leaves no digit of the angle */
 
+/* Matrices of n = J*J elements. N neighbours are interleaved: element e of matrix number q stands expm_at + e*N. `flow`: the result
+ * is exp(A) - I, else exp(A - A^T). */
 struct expm_attr {
-    int64_t J;
+    int64_t J, N;
+    bool flow;
 };
+
+/* One number needs neither series nor squarings. */
+LRNN_INLINE bool expm_of_number(const struct expm_attr *a) {
+    return a->flow && a->J == 1;
+}
+
+LRNN_INLINE int64_t expm_at(int64_t n, int64_t N, int64_t q) {
+    return q / N * n * N + q % N;
+}
 
 /* Squarings for a matrix of that Frobenius norm: the smallest q with norm / 2^q <= 1/2; 0 if it is not finite. */
 LRNN_INLINE int expm_squarings(double norm) {
@@ -26,6 +38,29 @@ LRNN_INLINE int expm_squarings(double norm) {
     int q = exponent + (part > 0.5);
     return q < EXPM_SQUARINGS ? q : EXPM_SQUARINGS;
 }
+
+/* out (+)= factor * op(a) op(b), J x J, sums in order of the index that they run over; out is neither a nor b, `spare` has room
+ * for one matrix. */
+typedef void expm_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
+                          double *out, double *spare);
+
+/* Work of one exponential: X, then S_0 .. S_ORDER of the series, then P_0 = S_0 .. P_q, three for the gradient, one to spare. */
+struct expm_work {
+    double *X, *S, *P, *d[3], *spare;
+    expm_product *product;
+};
+
+#define EXPM_WORK_MATRICES (1 + EXPM_ORDER + 1 + EXPM_SQUARINGS + 1 + 3 + 1)
+
+/* `at` has room for EXPM_WORK_MATRICES matrices. */
+struct expm_work expm_work_at(double *at, int64_t J, expm_product *product);
+
+/* Matrix number q of `from` and its exponential in `to`. */
+void expm_one(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, real *to);
+
+/* The gradient of matrix number q, from that of its exponential. */
+void expm_one_gradient(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, const real *dU,
+                       real *dA, bool accumulate);
 
 #ifdef __cplusplus
 }

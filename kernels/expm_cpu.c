@@ -1,4 +1,5 @@
-/* expm_cpu.c - expm_skew and sandwich on the CPU: eight matrices at a time in vector lanes, groups of them on threads.
+/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU: eight matrices at a time in vector lanes, groups of them on
+ * threads. Of flows, matrices larger than EXPM_MAX come one at a time, their rows in the lanes, and so do single numbers.
  *
  * The arithmetic is the reference's, in double and in its order, so the bits are too; each lane squares as often as its own
  * norm asks for. The equations are in expm_skew.c. */
@@ -18,10 +19,15 @@ static int64_t size_of(const struct call *c) {
     return ((const struct expm_attr *)c->attr)->J;
 }
 
-/* Blocks of LANES matrices, and parts of neighbouring blocks that share scratch. */
+static int64_t lanes_of(const struct call *c) {
+    const struct expm_attr *a = c->attr;
+    return a->J <= EXPM_MAX && !expm_of_number(a) ? LANES : 1;
+}
+
+/* Blocks of as many matrices as there are lanes, and parts of neighbouring blocks that share scratch. */
 static int64_t blocks_of(const struct call *c) {
     int64_t n = size_of(c) * size_of(c);
-    return (tensor_count(c->in[0]) / n + LANES - 1) / LANES;
+    return (tensor_count(c->in[0]) / n + lanes_of(c) - 1) / lanes_of(c);
 }
 
 static int64_t parts_of(const struct call *c) {
@@ -31,15 +37,19 @@ static int64_t parts_of(const struct call *c) {
 
 /* --- lanes ----------------------------------------------------------------------------------------------------------- */
 
-/* n numbers of each of `lanes` neighbours at `from`; 0 in the lanes left over. */
-static void load(int64_t n, int64_t lanes, const real *from, double *to) {
-    for (int64_t e = 0; e < n; e++)
-        for (int64_t k = 0; k < LANES; k++) to[e * LANES + k] = k < lanes ? (double)from[k * n + e] : 0;
+/* n numbers of each matrix of the range (expm.h: N neighbours are interleaved), a matrix a lane; 0 in the lanes left over. */
+static void load(int64_t n, int64_t N, struct range m, const real *from, double *to) {
+    for (int64_t k = 0; k < LANES; k++) {
+        int64_t at = expm_at(n, N, m.begin + k);
+        bool used = m.begin + k < m.end;
+        for (int64_t e = 0; e < n; e++) to[e * LANES + k] = used ? (double)from[at + e * N] : 0;
+    }
 }
 
-static void store(int64_t n, int64_t lanes, const double *from, real *to, bool accumulate) {
-    for (int64_t k = 0; k < lanes; k++)
-        for (int64_t e = 0; e < n; e++) put(&to[k * n + e], accumulate, (real)from[e * LANES + k]);
+static void store(int64_t n, int64_t N, struct range m, const double *from, real *to, bool accumulate) {
+    for (int64_t q = m.begin; q < m.end; q++)
+        for (int64_t e = 0; e < n; e++)
+            put(&to[expm_at(n, N, q) + e * N], accumulate, (real)from[e * LANES + q - m.begin]);
 }
 
 /* out = before + sum over `terms` of a b, the elements `a_step` and `b_step` lanes' rows apart. */
@@ -90,35 +100,27 @@ static void identity(int64_t J, double *out) {
 
 /* --- the exponential --------------------------------------------------------------------------------------------------- */
 
-/* Work of a block: X, then S_0 .. S_ORDER of the series, then P_0 = S_0 .. P_q, and three for the gradient. */
+/* Work of a block: as struct expm_work, every number for all lanes. */
 struct work {
     double *X, *S, *P, *d[3];
     int q[LANES], most; /* squarings */
 };
 
-#define WORK_MATRICES (1 + EXPM_ORDER + 1 + EXPM_SQUARINGS + 1 + 3)
-
-static size_t expm_skew_cpu_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    int64_t n = size_of(c) * size_of(c);
-    return (size_t)(parts_of(c) * WORK_MATRICES * n * LANES) * sizeof(double);
-}
-
-static struct work work_of(const struct call *c, enum pass pass, int64_t part) {
-    int64_t n = size_of(c) * size_of(c) * LANES;
-    double *at = (double *)c->scratch[pass] + part * WORK_MATRICES * n;
+static struct work work_of(double *at, int64_t J) {
+    int64_t n = J * J * LANES;
     struct work w = {.X = at, .S = at + n, .P = at + (EXPM_ORDER + 2) * n};
     for (int i = 0; i < 3; i++) w.d[i] = w.P + (EXPM_SQUARINGS + 1 + i) * n;
     return w;
 }
 
-/* X = A - A^T, scaled by each lane's own power of two; `A` is work. */
-static void scale_down(struct work *w, int64_t J, const double *A) {
+/* X, scaled by each lane's own power of two; `A` is work. */
+static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     w->most = 0;
     for (int64_t k = 0; k < LANES; k++) {
         double norm = 0;
         for (int64_t e = 0; e < J * J; e++) {
-            double x = A[e * LANES + k] - A[(e % J * J + e / J) * LANES + k];
+            double x = A[e * LANES + k];
+            if (!flow) x -= A[(e % J * J + e / J) * LANES + k];
             w->X[e * LANES + k] = x;
             norm += x * x;
         }
@@ -135,53 +137,38 @@ static void keep_done(const struct work *w, int step, int64_t n, const double *f
         for (int64_t e = 0; step >= w->q[k] && e < n; e++) to[e * LANES + k] = from[e * LANES + k];
 }
 
+static void double_of(int64_t n, const double *from, double *to) {
+    for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
+}
+
 /* Fills the work of a block; the result is P + most * J^2 * LANES. */
-static void exponentiate(struct work *w, int64_t J, int64_t lanes, const real *a) {
-    int64_t n = J * J * LANES;
-    load(J * J, lanes, a, w->d[0]);
-    scale_down(w, J, w->d[0]);
+static void exponentiate(struct work *w, const struct expm_attr *a, struct range m, const real *from) {
+    int64_t J = a->J, n = J * J * LANES;
+    load(J * J, a->N, m, from, w->d[0]);
+    scale_down(w, J, a->flow, w->d[0]);
     identity(J, w->S + EXPM_ORDER * n);
     for (int i = EXPM_ORDER; i > 0; i--) {
         double *s = w->S + (i - 1) * n;
-        identity(J, s);
-        product(J, 1.0 / i, w->X, false, w->S + i * n, false, true, s);
+        bool plus_one = i > 1 || !a->flow;
+        if (plus_one) identity(J, s);
+        product(J, 1.0 / i, w->X, false, w->S + i * n, false, plus_one, s);
     }
     memcpy(w->P, w->S, (size_t)n * sizeof *w->P);
     for (int i = 0; i < w->most; i++) {
-        double *from = w->P + i * n;
-        product(J, 1, from, false, from, false, false, from + n);
-        keep_done(w, i, J * J, from, from + n);
+        double *p = w->P + i * n;
+        if (a->flow) double_of(n, p, p + n);
+        product(J, 1, p, false, p, false, a->flow, p + n);
+        keep_done(w, i, J * J, p, p + n);
     }
 }
 
-/* Matrices of block `block`: the first, and how many. */
-static struct range block_at(const struct call *c, int64_t block) {
-    int64_t n = size_of(c) * size_of(c), count = tensor_count(c->in[0]) / n, first = block * LANES;
-    return (struct range){first, first + LANES < count ? first + LANES : count};
-}
-
-static void expm_skew_cpu_forward(const struct call *c, const struct exec *x) {
-    (void)x;
-    int64_t J = size_of(c), n = J * J, parts = parts_of(c);
-#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * J > PARALLEL_MIN / 16)
-    for (int64_t part = 0; part < parts; part++) {
-        struct work w = work_of(c, PASS_FORWARD, part);
-        struct range blocks = part_at(blocks_of(c), parts, part);
-        for (int64_t block = blocks.begin; block < blocks.end; block++) {
-            struct range m = block_at(c, block);
-            exponentiate(&w, J, m.end - m.begin, tensor_real(c->in[0]) + m.begin * n);
-            store(n, m.end - m.begin, w.P + w.most * n * LANES, tensor_real(c->out[0]) + m.begin * n, false);
-        }
-    }
-}
-
-/* dA of a block into d[0]. */
-static void block_gradient(struct work *w, int64_t J, int64_t lanes, const real *dU) {
+/* dA of a block into d[0], which holds dU. */
+static void block_gradient(struct work *w, int64_t J, bool flow) {
     int64_t n = J * J * LANES;
     double *d = w->d[0], *next = w->d[1], *dX = w->d[2];
-    load(J * J, lanes, dU, d);
     for (int i = w->most - 1; i >= 0; i--) {
-        product(J, 1, d, false, w->P + i * n, true, false, next);
+        if (flow) double_of(n, d, next);
+        product(J, 1, d, false, w->P + i * n, true, flow, next);
         product(J, 1, w->P + i * n, true, d, false, true, next);
         keep_done(w, i, J * J, d, next);
         memcpy(d, next, (size_t)n * sizeof *d);
@@ -193,25 +180,116 @@ static void block_gradient(struct work *w, int64_t J, int64_t lanes, const real 
         memcpy(d, next, (size_t)n * sizeof *d);
     }
     for (int64_t k = 0; k < LANES; k++)
-        for (int64_t e = 0; e < J * J; e++)
-            d[e * LANES + k] = ldexp(dX[e * LANES + k] - dX[(e % J * J + e / J) * LANES + k], -w->q[k]);
+        for (int64_t e = 0; e < J * J; e++) {
+            double x = dX[e * LANES + k];
+            if (!flow) x -= dX[(e % J * J + e / J) * LANES + k];
+            d[e * LANES + k] = ldexp(x, -w->q[k]);
+        }
 }
 
-static void expm_skew_cpu_backward(const struct call *c, const struct exec *x) {
-    (void)x;
-    int64_t J = size_of(c), n = J * J, parts = parts_of(c);
-    if (!c->din[0]) return;
-#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * J > PARALLEL_MIN / 16)
-    for (int64_t part = 0; part < parts; part++) {
-        struct work w = work_of(c, PASS_BACKWARD, part);
-        struct range blocks = part_at(blocks_of(c), parts, part);
-        for (int64_t block = blocks.begin; block < blocks.end; block++) {
-            struct range m = block_at(c, block);
-            exponentiate(&w, J, m.end - m.begin, tensor_real(c->in[0]) + m.begin * n);
-            block_gradient(&w, J, m.end - m.begin, call_dout(c, 0) + m.begin * n);
-            store(n, m.end - m.begin, w.d[0], c->din[0] + m.begin * n, call_accumulates(c, 0));
-        }
+/* --- one large matrix at a time ------------------------------------------------------------------------------------- */
+
+#define TILE 16 /* columns whose sums stay in registers */
+
+/* sum[k] = sum over l < J of a_l b_l[k], in order. */
+GATE_INLINE void tile_sums(int64_t lanes, int64_t J, const double *a, int64_t a_step, const double *b, double *sum) {
+    for (int64_t l = 0; l < J; l++) {
+        double x = a[l * a_step];
+#pragma omp simd
+        for (int64_t k = 0; k < lanes; k++) sum[k] += x * b[l * J + k];
     }
+}
+
+static void tile(int64_t lanes, int64_t J, double factor, const double *a, int64_t a_step, const double *b, bool add,
+                 double *out) {
+    double sum[TILE] = {0};
+    if (lanes == TILE)
+        tile_sums(TILE, J, a, a_step, b, sum);
+    else
+        tile_sums(lanes, J, a, a_step, b, sum);
+    for (int64_t k = 0; k < lanes; k++) out[k] = factor * sum[k] + (add ? out[k] : 0);
+}
+
+/* As product, of one matrix; `spare` takes b^T. */
+static void large_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
+                          double *out, double *spare) {
+    for (int64_t i = 0; bt && i < J; i++)
+        for (int64_t j = 0; j < J; j++) spare[i * J + j] = b[j * J + i];
+    if (bt) b = spare;
+    for (int64_t j = 0; j < J; j += TILE)
+        for (int64_t i = 0; i < J; i++)
+            tile(J - j < TILE ? J - j : TILE, J, factor, a + (at ? i : i * J), at ? J : 1, b + j, add, out + i * J + j);
+}
+
+/* --- both ------------------------------------------------------------------------------------------------------------ */
+
+static size_t expm_cpu_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    int64_t n = size_of(c) * size_of(c);
+    return (size_t)(parts_of(c) * EXPM_WORK_MATRICES * n * lanes_of(c)) * sizeof(double);
+}
+
+static double *scratch_of(const struct call *c, enum pass pass, int64_t part) {
+    int64_t n = size_of(c) * size_of(c);
+    return (double *)c->scratch[pass] + part * EXPM_WORK_MATRICES * n * lanes_of(c);
+}
+
+/* Numbers of the matrices of block `block`. */
+static struct range block_at(const struct call *c, int64_t block) {
+    int64_t n = size_of(c) * size_of(c), count = tensor_count(c->in[0]) / n, lanes = lanes_of(c), first = block * lanes;
+    return (struct range){first, first + lanes < count ? first + lanes : count};
+}
+
+static void part_forward(const struct call *c, double *scratch, struct range blocks) {
+    const struct expm_attr *a = c->attr;
+    int64_t J = a->J, n = J * J;
+    const real *from = tensor_real(c->in[0]);
+    real *to = tensor_real(c->out[0]);
+    struct work w = work_of(scratch, J);
+    for (int64_t block = blocks.begin; block < blocks.end; block++) {
+        if (lanes_of(c) == 1) {
+            expm_one(expm_work_at(scratch, J, large_product), a, block, from, to);
+            continue;
+        }
+        exponentiate(&w, a, block_at(c, block), from);
+        store(n, a->N, block_at(c, block), w.P + w.most * n * LANES, to, false);
+    }
+}
+
+static void expm_cpu_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t parts = parts_of(c);
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * size_of(c) > PARALLEL_MIN / 16)
+    for (int64_t part = 0; part < parts; part++)
+        part_forward(c, scratch_of(c, PASS_FORWARD, part), part_at(blocks_of(c), parts, part));
+}
+
+static void part_backward(const struct call *c, double *scratch, struct range blocks) {
+    const struct expm_attr *a = c->attr;
+    int64_t J = a->J, n = J * J;
+    const real *from = tensor_real(c->in[0]), *dU = call_dout(c, 0);
+    struct work w = work_of(scratch, J);
+    for (int64_t block = blocks.begin; block < blocks.end; block++) {
+        struct range m = block_at(c, block);
+        if (lanes_of(c) == 1) {
+            struct expm_work one = expm_work_at(scratch, J, large_product);
+            expm_one_gradient(one, a, block, from, dU, c->din[0], call_accumulates(c, 0));
+            continue;
+        }
+        exponentiate(&w, a, m, from);
+        load(n, a->N, m, dU, w.d[0]);
+        block_gradient(&w, J, a->flow);
+        store(n, a->N, m, w.d[0], c->din[0], call_accumulates(c, 0));
+    }
+}
+
+static void expm_cpu_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t parts = parts_of(c);
+    if (!c->din[0]) return;
+#pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * size_of(c) > PARALLEL_MIN / 16)
+    for (int64_t part = 0; part < parts; part++)
+        part_backward(c, scratch_of(c, PASS_BACKWARD, part), part_at(blocks_of(c), parts, part));
 }
 
 /* --- the sandwich ------------------------------------------------------------------------------------------------------ */
@@ -234,10 +312,10 @@ static struct slices slices_of(const struct call *c, enum pass pass, int64_t par
 }
 
 static void load_slices(const struct call *c, struct range m, struct slices s) {
-    int64_t J = size_of(c), n = J * J, lanes = m.end - m.begin;
-    load(n, lanes, tensor_real(c->in[0]) + m.begin * n, s.u);
-    load(J, lanes, tensor_real(c->in[1]) + m.begin * J, s.e);
-    load(n, lanes, tensor_real(c->in[2]) + m.begin * n, s.w);
+    int64_t J = size_of(c), n = J * J;
+    load(n, 1, m, tensor_real(c->in[0]), s.u);
+    load(J, 1, m, tensor_real(c->in[1]), s.e);
+    load(n, 1, m, tensor_real(c->in[2]), s.w);
 }
 
 /* to[i][l] = x[i][l] e[l], or x[i][l] e[i] `by_row`. */
@@ -261,23 +339,23 @@ static void sandwich_cpu_forward(const struct call *c, const struct exec *x) {
             load_slices(c, m, s);
             scale_diagonal(J, false, s.u, s.e, s.a);
             product(J, 1, s.a, false, s.w, false, false, s.b);
-            store(n, m.end - m.begin, s.b, tensor_real(c->out[0]) + m.begin * n, false);
+            store(n, 1, m, s.b, tensor_real(c->out[0]), false);
         }
     }
 }
 
 static void sandwich_block_gradient(const struct call *c, struct range m, struct slices s) {
-    int64_t J = size_of(c), n = J * J, lanes = m.end - m.begin;
+    int64_t J = size_of(c), n = J * J;
     load_slices(c, m, s);
-    load(n, lanes, call_dout(c, 0) + m.begin * n, s.dT);
+    load(n, 1, m, call_dout(c, 0), s.dT);
     product(J, 1, s.u, true, s.dT, false, false, s.a);
     scale_diagonal(J, true, s.a, s.e, s.b);
-    if (c->din[2]) store(n, lanes, s.b, c->din[2] + m.begin * n, call_accumulates(c, 2));
+    if (c->din[2]) store(n, 1, m, s.b, c->din[2], call_accumulates(c, 2));
     product(J, 1, s.dT, false, s.w, true, false, s.a);
     scale_diagonal(J, false, s.a, s.e, s.b);
-    if (c->din[0]) store(n, lanes, s.b, c->din[0] + m.begin * n, call_accumulates(c, 0));
+    if (c->din[0]) store(n, 1, m, s.b, c->din[0], call_accumulates(c, 0));
     for (int64_t l = 0; l < J; l++) dot_lanes(J, s.u + l * LANES, J, s.a + l * LANES, J, s.e + l * LANES);
-    if (c->din[1]) store(J, lanes, s.e, c->din[1] + m.begin * J, call_accumulates(c, 1));
+    if (c->din[1]) store(J, 1, m, s.e, c->din[1], call_accumulates(c, 1));
 }
 
 static void sandwich_cpu_backward(const struct call *c, const struct exec *x) {
@@ -296,9 +374,18 @@ const struct kernel kernel_expm_skew_cpu = {
     .name = "expm_skew_cpu",
     .op = &op_expm_skew,
     .device = DEVICE_CPU,
-    .workspace = expm_skew_cpu_workspace,
-    .forward = expm_skew_cpu_forward,
-    .backward = expm_skew_cpu_backward,
+    .workspace = expm_cpu_workspace,
+    .forward = expm_cpu_forward,
+    .backward = expm_cpu_backward,
+};
+
+const struct kernel kernel_expm_flow_cpu = {
+    .name = "expm_flow_cpu",
+    .op = &op_expm_flow,
+    .device = DEVICE_CPU,
+    .workspace = expm_cpu_workspace,
+    .forward = expm_cpu_forward,
+    .backward = expm_cpu_backward,
 };
 
 const struct kernel kernel_sandwich_cpu = {

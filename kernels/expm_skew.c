@@ -1,4 +1,5 @@
-/* expm_skew.c - small orthogonal matrices: U = expm(A - A^T), and the product U diag(e) W; ops and references.
+/* expm_skew.c - exponentials of matrices: the orthogonal U = expm(A - A^T) and the product U diag(e) W; the increment
+ * E = expm(L) - I of a linear flow; ops and references.
  *
  * The exponential by scaling and squaring (spec/plstm-myosotis.md A4): K = A - A^T, q squarings so that X = K / 2^q has
  * ||X||_F <= 1/2, Taylor's series to order EXPM_ORDER in Horner's form, P <- P P q times. The series' remainder is below
@@ -6,6 +7,9 @@
  *   P_{i+1} = P_i P_i:          dP_i = dP P_i^T + P_i^T dP
  *   S_{i-1} = I + X S_i / i:    dX += dS_{i-1} S_i^T / i,   dS_i = X^T dS_{i-1} / i
  *   X = (A - A^T) / 2^q:        dA = (dX - dX^T) / 2^q
+ * The flow takes X = L / 2^q and leaves the identity out, so that small increments keep their digits:
+ *   S_0 = X S_1,   P_{i+1} = 2 P_i + P_i P_i:   dP_i = 2 dP + dP P_i^T + P_i^T dP,   dL = dX / 2^q
+ * and of a 1 x 1 matrix expm1 itself, dL = e^L dE.
  * Sandwich T = U diag(e) W: de_l = (U^T dT W^T)[l][l],  dU = dT W^T diag(e),  dW = diag(e) U^T dT. */
 #include <inttypes.h>
 #include <math.h>
@@ -14,12 +18,17 @@
 #include "kernels/expm.h"
 
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J) {
-    struct expm_attr attr = {.J = J};
+    struct expm_attr attr = {.J = J, .N = 1};
     return record1(g, &op_expm_skew, &attr, sizeof attr, (struct tensor *[]){a}, 1);
 }
 
+struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m) {
+    struct expm_attr attr = {.J = m, .N = N, .flow = true};
+    return record1(g, &op_expm_flow, &attr, sizeof attr, (struct tensor *[]){l}, 1);
+}
+
 struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, struct tensor *w, int64_t J) {
-    struct expm_attr attr = {.J = J};
+    struct expm_attr attr = {.J = J, .N = 1};
     return record1(g, &op_sandwich, &attr, sizeof attr, (struct tensor *[]){u, e, w}, 3);
 }
 
@@ -41,6 +50,18 @@ static void expm_skew_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
+static void expm_flow_infer(struct graph *g, struct call *c) {
+    const struct expm_attr *a = c->attr;
+    if (!infer_present(g, c, 1)) return;
+    if (a->N < 1 || a->J < 1)
+        graph_fail(g, ST_USAGE, "expm_flow: blocks=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N, a->J);
+    else if (tensor_cols(c->in[0]) != a->J * a->J * a->N)
+        graph_fail(g, ST_USAGE, "expm_flow: l has %" PRId64 " columns, expected m*m*blocks = %" PRId64,
+                   tensor_cols(c->in[0]), a->J * a->J * a->N);
+    else
+        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+}
+
 static void sandwich_infer(struct graph *g, struct call *c) {
     int64_t J = ((const struct expm_attr *)c->attr)->J;
     if (!infer_matrices(g, c, J) || !infer_same_shape(g, c, 0, 2)) return;
@@ -52,12 +73,14 @@ static void sandwich_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual. */
-static struct cost expm_skew_cost(const struct call *c, enum pass pass) {
-    double J = (double)((const struct expm_attr *)c->attr)->J, n = (double)tensor_count(c->out[0]);
-    double products = EXPM_ORDER - 1 + 3;
-    return (struct cost){2 * J * n * products * (pass == PASS_FORWARD ? 1 : 3),
-                         (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real)};
+/* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual, none in the
+ * small steps of a flow (up to 1/2). A function of a number counts what it does in `activate`. */
+static struct cost expm_cost(const struct call *c, enum pass pass) {
+    const struct expm_attr *a = c->attr;
+    double n = (double)tensor_count(c->out[0]), bytes = (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real);
+    double products = EXPM_ORDER - 1 + (a->flow ? 0 : 3);
+    if (expm_of_number(a)) return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, bytes};
+    return (struct cost){2 * (double)a->J * n * products * (pass == PASS_FORWARD ? 1 : 3), bytes};
 }
 
 static struct cost sandwich_cost(const struct call *c, enum pass pass) {
@@ -72,6 +95,18 @@ static bool expm_skew_example(struct graph *g, int64_t n, int variant) {
     if (variant >= (int)(sizeof sizes / sizeof sizes[0])) return false;
     int64_t J = sizes[variant];
     expm_skew(g, graph_input(g, "a", 3, (int64_t[]){2, J < 8 ? n : 1, J < 8 ? 2 * J * J : J * J}, true), J);
+    return true;
+}
+
+static bool expm_flow_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, N, m; /* 0 = n */
+    } cases[] = {{2, 0, 3, 2}, {2, 3, 0, 1}, {1, 0, 1, 4}, {2, 2, 3, 5}, {3, 3, 9, 3}, {1, 2, 2, 17}, {1, 1, 1, 33}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
+    if (T == 0) T = n;
+    if (N == 0) N = n;
+    expm_flow(g, graph_input(g, "l", 3, (int64_t[]){B, T, m * m * N}, true), N, m);
     return true;
 }
 
@@ -91,8 +126,18 @@ const struct op op_expm_skew = {
     .source = "pLSTM, D.6, spec/plstm-myosotis.md A4",
     .needs_in = 1,
     .infer = expm_skew_infer,
-    .cost = expm_skew_cost,
+    .cost = expm_cost,
     .example = expm_skew_example,
+};
+
+const struct op op_expm_flow = {
+    .name = "expm_flow",
+    .maths = "E = expm(L) - I for each block L: scaling and squaring without the identity",
+    .source = "log-ODE SLiCE, spec/lru-slice-baselines.md section 8",
+    .needs_in = 1,
+    .infer = expm_flow_infer,
+    .cost = expm_cost,
+    .example = expm_flow_example,
 };
 
 const struct op op_sandwich = {
@@ -107,9 +152,9 @@ const struct op op_sandwich = {
 
 /* --- reference --------------------------------------------------------------------------------------------------------- */
 
-/* out (+)= factor * op(a) op(b), J x J. */
-static void product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
-                    double *out) {
+static void product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add, double *out,
+                    double *spare) {
+    (void)spare;
     for (int64_t i = 0; i < J; i++)
         for (int64_t j = 0; j < J; j++) {
             double sum = 0;
@@ -123,80 +168,112 @@ static void identity(int64_t J, double *out) {
     for (int64_t i = 0; i < J * J; i++) out[i] = i / J == i % J;
 }
 
-/* Work of one exponential: X, then S_0 .. S_ORDER of the series, then P_0 = S_0 .. P_q, and three for the gradient. */
-struct work {
-    double *X, *S, *P, *d[3];
-};
+struct expm_work expm_work_at(double *at, int64_t J, expm_product *multiply) {
+    int64_t n = J * J;
+    struct expm_work w = {.X = at, .S = at + n, .P = at + (EXPM_ORDER + 2) * n, .product = multiply};
+    for (int i = 0; i < 3; i++) w.d[i] = w.P + (EXPM_SQUARINGS + 1 + i) * n;
+    w.spare = w.d[2] + n;
+    return w;
+}
+
+/* X; returns q. */
+static int scale_down(struct expm_work w, const struct expm_attr *a, const real *from) {
+    int64_t J = a->J, N = a->N;
+    double norm = 0;
+    for (int64_t i = 0; i < J; i++)
+        for (int64_t j = 0; j < J; j++) {
+            double x = (double)from[(i * J + j) * N];
+            if (!a->flow) x -= from[(j * J + i) * N];
+            w.X[i * J + j] = x;
+            norm += x * x;
+        }
+    int q = expm_squarings(sqrt(norm));
+    for (int64_t i = 0; i < J * J; i++) w.X[i] = ldexp(w.X[i], -q);
+    return q;
+}
+
+static void double_of(int64_t n, const double *from, double *to) {
+    for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
+}
+
+/* Fills the work; returns q, the result is P + q J^2. */
+static int exponentiate(struct expm_work w, const struct expm_attr *a, const real *from) {
+    int64_t J = a->J, n = J * J;
+    int q = scale_down(w, a, from);
+    identity(J, w.S + EXPM_ORDER * n);
+    for (int i = EXPM_ORDER; i > 0; i--) {
+        double *s = w.S + (i - 1) * n;
+        bool plus_one = i > 1 || !a->flow;
+        if (plus_one) identity(J, s);
+        w.product(J, 1.0 / i, w.X, false, w.S + i * n, false, plus_one, s, w.spare);
+    }
+    memcpy(w.P, w.S, (size_t)n * sizeof *w.P);
+    for (int i = 0; i < q; i++) {
+        double *p = w.P + i * n;
+        if (a->flow) double_of(n, p, p + n);
+        w.product(J, 1, p, false, p, false, a->flow, p + n, w.spare);
+    }
+    return q;
+}
+
+void expm_one(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, real *to) {
+    int64_t n = a->J * a->J, at = expm_at(n, a->N, q);
+    if (expm_of_number(a)) {
+        to[at] = (real)expm1((double)from[at]);
+        return;
+    }
+    const double *P = w.P + exponentiate(w, a, from + at) * n;
+    for (int64_t i = 0; i < n; i++) to[at + i * a->N] = (real)P[i];
+}
+
+void expm_one_gradient(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, const real *dU,
+                       real *dA, bool accumulate) {
+    int64_t J = a->J, n = J * J, at = expm_at(n, a->N, q);
+    if (expm_of_number(a)) {
+        put(&dA[at], accumulate, (real)(exp((double)from[at]) * dU[at]));
+        return;
+    }
+    int squarings = exponentiate(w, a, from + at);
+    double *d = w.d[0], *next = w.d[1], *dX = w.d[2];
+    for (int64_t i = 0; i < n; i++) d[i] = dU[at + i * a->N];
+    for (int i = squarings - 1; i >= 0; i--) {
+        if (a->flow) double_of(n, d, next);
+        w.product(J, 1, d, false, w.P + i * n, true, a->flow, next, w.spare);
+        w.product(J, 1, w.P + i * n, true, d, false, true, next, w.spare);
+        memcpy(d, next, (size_t)n * sizeof *d);
+    }
+    memset(dX, 0, (size_t)n * sizeof *dX);
+    for (int i = 1; i <= EXPM_ORDER; i++) {
+        w.product(J, 1.0 / i, d, false, w.S + i * n, true, true, dX, w.spare);
+        w.product(J, 1.0 / i, w.X, true, d, false, false, next, w.spare);
+        memcpy(d, next, (size_t)n * sizeof *d);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double x = a->flow ? dX[i] : dX[i] - dX[i % J * J + i / J];
+        put(dA + at + i * a->N, accumulate, (real)ldexp(x, -squarings));
+    }
+}
 
 static size_t expm_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
     int64_t J = ((const struct expm_attr *)c->attr)->J;
-    return (size_t)(1 + EXPM_ORDER + 1 + EXPM_SQUARINGS + 1 + 3) * (size_t)(J * J) * sizeof(double);
-}
-
-static struct work work_of(const struct call *c, enum pass pass) {
-    int64_t n = ((const struct expm_attr *)c->attr)->J;
-    n *= n;
-    double *at = c->scratch[pass];
-    struct work w = {at, at + n, at + (EXPM_ORDER + 2) * n, {0}};
-    for (int i = 0; i < 3; i++) w.d[i] = w.P + (EXPM_SQUARINGS + 1 + i) * n;
-    return w;
-}
-
-/* Fills the work; returns q, the result is P + q J^2. */
-static int ref_expm(struct work w, int64_t J, const real *a) {
-    double norm = 0;
-    for (int64_t i = 0; i < J; i++)
-        for (int64_t j = 0; j < J; j++) {
-            w.X[i * J + j] = (double)a[i * J + j] - a[j * J + i];
-            norm += w.X[i * J + j] * w.X[i * J + j];
-        }
-    int q = expm_squarings(sqrt(norm));
-    for (int64_t i = 0; i < J * J; i++) w.X[i] = ldexp(w.X[i], -q);
-    identity(J, w.S + EXPM_ORDER * J * J);
-    for (int i = EXPM_ORDER; i > 0; i--) {
-        double *s = w.S + (i - 1) * J * J;
-        identity(J, s);
-        product(J, 1.0 / i, w.X, false, w.S + i * J * J, false, true, s);
-    }
-    memcpy(w.P, w.S, (size_t)(J * J) * sizeof *w.P);
-    for (int i = 0; i < q; i++)
-        product(J, 1, w.P + i * J * J, false, w.P + i * J * J, false, false, w.P + (i + 1) * J * J);
-    return q;
+    return EXPM_WORK_MATRICES * (size_t)(J * J) * sizeof(double);
 }
 
 static void expm_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    int64_t J = ((const struct expm_attr *)c->attr)->J, count = tensor_count(c->in[0]) / (J * J);
-    struct work w = work_of(c, PASS_FORWARD);
-    for (int64_t m = 0; m < count; m++) {
-        int q = ref_expm(w, J, tensor_real(c->in[0]) + m * J * J);
-        for (int64_t i = 0; i < J * J; i++) tensor_real(c->out[0])[m * J * J + i] = (real)w.P[q * J * J + i];
-    }
+    const struct expm_attr *a = c->attr;
+    struct expm_work w = expm_work_at(c->scratch[PASS_FORWARD], a->J, product);
+    for (int64_t q = 0; q < tensor_count(c->in[0]) / (a->J * a->J); q++)
+        expm_one(w, a, q, tensor_real(c->in[0]), tensor_real(c->out[0]));
 }
 
 static void expm_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    int64_t J = ((const struct expm_attr *)c->attr)->J, n = J * J, count = tensor_count(c->in[0]) / n;
-    struct work w = work_of(c, PASS_BACKWARD);
-    for (int64_t m = 0; m < count && c->din[0]; m++) {
-        int q = ref_expm(w, J, tensor_real(c->in[0]) + m * n);
-        double *d = w.d[0], *next = w.d[1], *dX = w.d[2];
-        for (int64_t i = 0; i < n; i++) d[i] = call_dout(c, 0)[m * n + i];
-        for (int i = q - 1; i >= 0; i--) {
-            product(J, 1, d, false, w.P + i * n, true, false, next);
-            product(J, 1, w.P + i * n, true, d, false, true, next);
-            memcpy(d, next, (size_t)n * sizeof *d);
-        }
-        memset(dX, 0, (size_t)n * sizeof *dX);
-        for (int i = 1; i <= EXPM_ORDER; i++) {
-            product(J, 1.0 / i, d, false, w.S + i * n, true, true, dX);
-            product(J, 1.0 / i, w.X, true, d, false, false, next);
-            memcpy(d, next, (size_t)n * sizeof *d);
-        }
-        for (int64_t i = 0; i < n; i++)
-            put(c->din[0] + m * n + i, call_accumulates(c, 0), (real)ldexp(dX[i] - dX[i % J * J + i / J], -q));
-    }
+    const struct expm_attr *a = c->attr;
+    struct expm_work w = expm_work_at(c->scratch[PASS_BACKWARD], a->J, product);
+    for (int64_t q = 0; q < tensor_count(c->in[0]) / (a->J * a->J) && c->din[0]; q++)
+        expm_one_gradient(w, a, q, tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
 static void sandwich_ref_forward(const struct call *c, const struct exec *x) {
@@ -238,6 +315,16 @@ static void sandwich_ref_backward(const struct call *c, const struct exec *x) {
 const struct kernel kernel_expm_skew_ref = {
     .name = "expm_skew_ref",
     .op = &op_expm_skew,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = expm_ref_workspace,
+    .forward = expm_ref_forward,
+    .backward = expm_ref_backward,
+};
+
+const struct kernel kernel_expm_flow_ref = {
+    .name = "expm_flow_ref",
+    .op = &op_expm_flow,
     .device = DEVICE_CPU,
     .reference = true,
     .workspace = expm_ref_workspace,

@@ -211,6 +211,22 @@ struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t he
  * column j of block k; y0 (B, N*m) -> y (B,T, N*m), both with element k*m + i. a at t = 0 is not read. */
 struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m);
 
+/* E = exp(L) - I of every block: l (rows,m*m*N), blocks as above -> e likewise. With e as its generators scan_flow takes the exact
+ * flows exp(L). */
+struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m);
+
+/* The log-signature of depth 1 or 2 of a piecewise-linear path over intervals of `interval` steps, the last one perhaps shorter.
+ * Row t >= 1 of w (B,T,C) is the increment of step t; row 0, where the path starts, is not read. -> (B,1+K,S), K = ceil((T-1) /
+ * interval): row k >= 1 of interval k, row 0 is 0, as scan_flow takes it. Of an interval with points p_0 .. p_n the C letters
+ * l = p_n - p_0; at depth 2 behind them, for i < j in lexicographic order (S = C + C(C-1)/2), the signed areas
+ * a_ij = 1/2 sum_k ((p_k - p_0)_i d_j - (p_k - p_0)_j d_i), d = p_{k+1} - p_k. */
+struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval, int depth);
+int64_t log_signature_size(int64_t C, int depth); /* S */
+
+/* The generators that a log-signature of depth 2 is multiplied by: a (m*m*N,C), column c the generator A_c in scan_flow's layout
+ * -> (m*m*N,S), behind the letters the brackets A_j A_i - A_i A_j of each block. The weight of a linear map, like a. */
+struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m);
+
 /* A_t = diag(d_t) + U_t V_t^T of rank r: d (B,T,D); u, v (B,T,r*D), element q*D + i; y0 (B,D) -> y (B,T,D). */
 struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0);
 

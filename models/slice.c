@@ -6,7 +6,14 @@
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
  * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6), without its overflow clip. The matrices
- * A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear map of w. */
+ * A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear map of w.
+ *
+ * Log-ODE form (Walker et al. 2024; section 8): positions 1..T-1 are cut into intervals of `interval` steps, the last one
+ * perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
+ *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
+ * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense.
+ * The reference returns one state an interval. A mixer gives one a position: ours is the state at the end of the last
+ * interval that has ended by then, y_0 before. A shorter last interval ends with the sequence, at position T-1. */
 #include <inttypes.h>
 
 #include "kernels/kernel.h"
@@ -18,7 +25,11 @@ struct slice {
     int structure;
     int64_t block, rank;
     double keep, dt, init_std, penalty;
+    int64_t interval, depth;
+    int flow;
 };
+
+enum flow { FLOW_EULER, FLOW_EXP };
 
 static const struct option options[] = {
     {"structure", OPT_CHOICE, offsetof(struct slice, structure), "block", 0, 0,
@@ -32,6 +43,12 @@ static const struct option options[] = {
      "standard deviation of initial values", 0},
     {"penalty", OPT_REAL, offsetof(struct slice, penalty), "0", 0, 1e3, NULL,
      "weight of each layer's Frobenius norm of A in the training loss; the paper's token tasks: 0.001", OPT_LATER},
+    {"interval", OPT_INT, offsetof(struct slice, interval), "1", 1, 1 << 20, NULL,
+     "steps of an interval of the log-ODE form: one move of the state each", OPT_LATER},
+    {"depth", OPT_INT, offsetof(struct slice, depth), "1", 1, 2, NULL,
+     "depth of the log-signature of an interval: 1 sums, 2 areas as well", OPT_LATER},
+    {"flow", OPT_CHOICE, offsetof(struct slice, flow), "euler", 0, 0, "euler exp",
+     "how an interval's generator L moves the state: I + L or exp(L)", OPT_LATER},
     {0}};
 
 /* Columns of A, U and V together. */
@@ -52,9 +69,28 @@ static double generator_columns(const struct slice *o, int64_t D) {
     }
 }
 
-static enum status check(void *inst, const struct dims *d, struct error *e) {
-    const struct slice *o = inst;
-    double bytes = generator_columns(o, d->D) * (double)d->B * (double)d->T * sizeof(real);
+/* Brackets of block matrices are of the same blocks; those of the others would fill a dense matrix. */
+static bool closed_under_brackets(const struct slice *o) {
+    return o->structure != DPLR && o->structure != HADAMARD && o->structure != SPARSE;
+}
+
+/* Depth of the log-signature that the mixer takes: matrices of one element have no brackets. */
+static int depth_of(const struct slice *o, int64_t D) {
+    int64_t m = o->structure == DIAGONAL ? 1 : o->structure == DENSE ? D : o->block;
+    return o->depth == 2 && m > 1 ? 2 : 1;
+}
+
+static int64_t intervals_of(const struct slice *o, int64_t T) {
+    return (T - 1 + o->interval - 1) / o->interval;
+}
+
+/* Whether the log-signature is more than w itself. */
+static bool takes_signature(const struct slice *o, int64_t D) {
+    return o->interval > 1 || depth_of(o, D) == 2;
+}
+
+static enum status check_structure(const struct slice *o, const struct dims *d, struct error *e) {
+    static const char *const names[] = {"diagonal", "block", "dense", "dplr", "hadamard", "sparse", "diagonal-dense"};
     if (o->structure == BLOCK && d->D % o->block)
         return fail(e, ST_USAGE, "slice: block=%" PRId64 " does not divide D=%" PRId64, o->block, d->D);
     if (o->structure == DIAGONAL_DENSE && o->block >= d->D)
@@ -64,12 +100,44 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     o->block, d->D);
     if (o->structure == HADAMARD && (d->D & (d->D - 1)))
         return fail(e, ST_USAGE, "slice: structure=hadamard needs D to be a power of two, but D=%" PRId64, d->D);
-    if (bytes > (double)machine_memory_bytes())
+    if (!closed_under_brackets(o) && (o->depth > 1 || o->flow == FLOW_EXP))
+        return fail(e, ST_USAGE,
+                    "slice: %s would make dense matrices of structure=%s; try %s, or structure=block, dense, diagonal "
+                    "or diagonal-dense",
+                    o->depth > 1 ? "the brackets of depth=2" : "flow=exp", names[o->structure],
+                    o->depth == 1           ? "flow=euler"
+                    : o->flow == FLOW_EULER ? "depth=1"
+                                            : "depth=1 with flow=euler");
+    return ST_OK;
+}
+
+/* What depth 2 and intervals need, values alone: log-signatures, generators of all letters and brackets, and those of each
+ * interval, which exp(L) - I doubles. */
+static enum status check_memory(const struct slice *o, const struct dims *d, struct error *e) {
+    double columns = generator_columns(o, d->D), rows = (double)d->B * (double)(1 + intervals_of(o, d->T));
+    double S = (double)log_signature_size(d->D + 1, depth_of(o, d->D));
+    double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
+    double signatures = takes_signature(o, d->D) ? S * rows * sizeof(real) : 0;
+    double brackets = depth_of(o, d->D) == 2 ? S * columns * sizeof(real) : 0;
+    if (moves + signatures + brackets <= (double)machine_memory_bytes()) return ST_OK;
+    if (signatures == 0 && o->flow == FLOW_EULER)
         return fail(e, ST_USAGE,
                     "slice: the generators of D=%" PRId64 " at batch %" PRId64 " length %" PRId64
                     " need %.0f MB but the machine has %zu MB; try a sparser structure",
-                    d->D, d->B, d->T, bytes / 1048576, machine_memory_bytes() >> 20);
-    return ST_OK;
+                    d->D, d->B, d->T, moves / 1048576, machine_memory_bytes() >> 20);
+    return fail(
+        e, ST_USAGE,
+        "slice: interval=%" PRId64 " depth=%d of D=%" PRId64 " at batch %" PRId64 " length %" PRId64
+        " need %.0f MB (%.0f for the moves of the state, %.0f for log-signatures of %.0f numbers, %.0f for their "
+        "generators) but the machine has %zu MB; try %s",
+        o->interval, depth_of(o, d->D), d->D, d->B, d->T, (moves + signatures + brackets) / 1048576, moves / 1048576,
+        signatures / 1048576, S, brackets / 1048576, machine_memory_bytes() >> 20,
+        depth_of(o, d->D) == 2 ? "depth=1, a smaller D or smaller blocks" : "a longer interval or smaller blocks");
+}
+
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    TRY(check_structure(inst, d, e));
+    return check_memory(inst, d, e);
 }
 
 /* The contract's [E][columns] with columns = d1*d2*d3, stored as (axes of the columns in the order a, b, c)[E]. */
@@ -92,11 +160,15 @@ static struct init normal(const struct slice *o, int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = o->init_std / sqrt((double)fan)};
 }
 
-/* N blocks of m: column (k*m + i)*m + j is row i, column j of block k; stored as scan_flow wants, k fastest. */
-static struct tensor *blocks(const struct slice *o, struct graph *g, const char *name, struct tensor *w, int64_t N,
-                             int64_t m) {
-    struct layout layout = transposed(tensor_cols(w), N, m, m, 2, 3, 1);
-    return linear(g, w, map_of_path(g, name, layout, normal(o, m), PARAM_DECAY), NULL);
+/* The moves of N blocks of m, driven by w of C = D+1 letters or by log-signatures of it. Of A column (k*m + i)*m + j is row i,
+ * column j of block k; stored as scan_flow wants, k fastest. */
+static struct tensor *blocks(const struct slice *o, struct graph *g, const char *name, struct tensor *w, int64_t C,
+                             int64_t N, int64_t m) {
+    struct layout layout = transposed(C, N, m, m, 2, 3, 1);
+    struct tensor *A = map_of_path(g, name, layout, normal(o, m), PARAM_DECAY);
+    if (w && tensor_cols(w) > C) A = brackets(g, A, N, m);
+    struct tensor *L = linear(g, w, A, NULL);
+    return o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L;
 }
 
 static double draw_mask(struct rng *r, int64_t element, double keep, double b) {
@@ -114,7 +186,7 @@ static struct tensor *masked_dense(const struct slice *o, struct graph *g, struc
 
 static struct tensor *low_rank(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t D) {
     struct layout layout = transposed(tensor_cols(w), D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
-    struct tensor *d = blocks(o, g, "A", w, D, 1);
+    struct tensor *d = blocks(o, g, "A", w, D + 1, D, 1);
     struct tensor *u = linear(g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_DECAY), NULL);
     struct tensor *v = linear(g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_DECAY), NULL);
     return scan_dplr(g, d, u, v, y0);
@@ -129,29 +201,23 @@ static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, str
 static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                      int64_t D) {
     int64_t b = o->block, n = D - b;
-    struct tensor *diagonal = blocks(o, g, "A.diagonal", w, n, 1), *dense = blocks(o, g, "A.dense", w, 1, b);
+    struct tensor *letters = depth_of(o, D) == 2 ? columns(g, w, 0, D + 1) : w;
+    struct tensor *diagonal = blocks(o, g, "A.diagonal", letters, D + 1, n, 1);
+    struct tensor *dense = blocks(o, g, "A.dense", w, D + 1, 1, b);
     struct tensor *first = scan_flow(g, diagonal, columns(g, y0, 0, n), n, 1);
     return join_columns(g, first, scan_flow(g, dense, columns(g, y0, n, b), 1, b));
 }
 
-static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
-    if (!x) return NULL;
-    const struct slice *o = inst;
-    int64_t B = x->dims[0], T = x->dims[1], D = x->dims[2], b = o->block;
-    struct tensor *w_init =
-        graph_param(g, &(struct param_spec){.name = "init.weight", .rank = 2, .dims = {D, D}, .init = normal(o, 1)});
-    struct tensor *b_init = vector(g, "init.bias", D, normal(o, 1), AS_CONTRACT);
-    struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
-    struct tensor *y0 = linear(g, x0, w_init, b_init);
-    struct tensor *w = prepend_one(g, x, o->dt);
-    if (!y0 || !w) return NULL;
+/* States y_0 .. y_K from y_0 and what drives them, (B,1+K,.). */
+static struct tensor *states(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t D) {
+    int64_t b = o->block;
     switch ((enum structure)o->structure) {
     case DIAGONAL:
-        return scan_flow(g, blocks(o, g, "A", w, D, 1), y0, D, 1);
+        return scan_flow(g, blocks(o, g, "A", w, D + 1, D, 1), y0, D, 1);
     case BLOCK:
-        return scan_flow(g, blocks(o, g, "A", w, D / b, b), y0, D / b, b);
+        return scan_flow(g, blocks(o, g, "A", w, D + 1, D / b, b), y0, D / b, b);
     case DENSE:
-        return scan_flow(g, blocks(o, g, "A", w, 1, D), y0, 1, D);
+        return scan_flow(g, blocks(o, g, "A", w, D + 1, 1, D), y0, 1, D);
     case SPARSE:
         return scan_flow(g, masked_dense(o, g, w, D), y0, 1, D);
     case DPLR:
@@ -162,6 +228,34 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
         return diagonal_dense(o, g, w, y0, D);
     }
     return NULL;
+}
+
+/* y (B,1+K,D) at each of T positions: the state after the intervals that have ended by then. */
+static struct tensor *at_positions(const struct slice *o, struct graph *g, struct tensor *y, int64_t T) {
+    int32_t *pairs = arena_alloc(&g->host, (size_t)(2 * T) * sizeof *pairs);
+    if (!pairs) {
+        graph_fail(g, ST_FAIL, "the graph is too large to record: no room for %" PRId64 " positions", T);
+        return NULL;
+    }
+    for (int64_t t = 0; t < T; t++)
+        pairs[2 * t] = pairs[2 * t + 1] = (int32_t)(t < T - 1 ? t / o->interval : intervals_of(o, T));
+    return gather_pairs(g, y, pairs, T, 1); /* the mean of a row and itself */
+}
+
+static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    const struct slice *o = inst;
+    int64_t B = x->dims[0], T = x->dims[1], D = x->dims[2];
+    struct tensor *w_init =
+        graph_param(g, &(struct param_spec){.name = "init.weight", .rank = 2, .dims = {D, D}, .init = normal(o, 1)});
+    struct tensor *b_init = vector(g, "init.bias", D, normal(o, 1), AS_CONTRACT);
+    struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
+    struct tensor *y0 = linear(g, x0, w_init, b_init);
+    struct tensor *w = prepend_one(g, x, o->dt);
+    if (takes_signature(o, D)) w = log_signature(g, w, o->interval, depth_of(o, D));
+    if (!y0 || !w) return NULL;
+    struct tensor *y = states(o, g, w, y0, D);
+    return o->interval > 1 ? at_positions(o, g, y, T) : y;
 }
 
 /* penalty * ||A||_F: vf_A of the reference, so neither U nor V, and tanh not yet applied; both parts of diagonal-dense, of
@@ -178,15 +272,19 @@ static struct tensor *loss_term(const void *inst, struct graph *g) {
     return scale_by(g, frobenius(g, A, more), o->penalty);
 }
 
+/* And, in longer intervals than a step, the log-signature so far. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
-    (void)inst;
-    return d->D;
+    const struct slice *o = inst;
+    return d->D + (o->interval > 1 ? log_signature_size(d->D + 1, depth_of(o, d->D)) : 0);
 }
 
 const struct model model_slice = {
     .name = "slice",
     .summary = "structured linear CDE: y_t = (I + A(w_t)) y_{t-1}, seven structures of A (Walker et al. 2025)",
-    .equation = "w_t = dt (1, x_t);  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}",
+    .equation = "w_t = dt (1, x_t);  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}\n"
+                "interval, depth: A of the log-signature of each interval, sum_i l_i A_i + sum_{i<j} a_ij (A_j A_i - "
+                "A_i A_j);\n"
+                "flow=exp: y_k = exp(A) y_{k-1}",
     .options = options,
     .inst_bytes = sizeof(struct slice),
     .causal = true,

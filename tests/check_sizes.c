@@ -60,6 +60,8 @@ static const struct {
     {"slice:structure=dplr,rank=3", 1, 101, 7},
     {"slice:structure=hadamard", 1, 101, 16},
     {"slice:structure=diagonal-dense,block=6", 1, 1, 7},
+    {"slice:structure=dense,interval=7,depth=2,flow=exp", 1, 101, 18},
+    {"slice:structure=block,block=1,interval=200,depth=2", 1, 101, 5},
     {"lstm:hidden=1", 1, 101, 3},
     {"attention:heads=1", 1, 101, 6},
     {"attention:heads=6", 1, 1, 12},

@@ -3,49 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/model.h"
-#include "tests/support.h"
-
-/* A mixer alone, its parameters drawn from a fixed seed, x from another. */
-struct layer {
-    struct params params;
-    struct graph g;
-    struct tensor *x, *y;
-};
-
-static void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
-    struct error e = {0};
-    struct model_choice choice;
-    struct dims d = {2, T, D};
-    ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(choice.model->check(choice.inst, &d, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(params_create(&l->params, &e) == ST_OK, "%s", e.text);
-    open_graph(&l->g, &l->params, false, false, "");
-    l->x = input3(&l->g, "x", d.B, T, D, false);
-    l->y = choice.model->build(choice.inst, &l->g, l->x);
-    ck_assert_msg(l->y != NULL, "%s", l->g.error.text);
-    graph_keep(&l->g, l->y);
-    ck_assert_msg(params_reserve(&l->params, false, &e) == ST_OK, "%s", e.text);
-    params_init(&l->params, 7);
-    plan_graph(&l->g);
-    fill_tensor(l->x, FILL_SMALL, false);
-}
-
-static void layer_run(struct layer *l) {
-    struct step_state state = first_state();
-    graph_forward(&l->g, &state);
-}
-
-static void layer_close(struct layer *l) {
-    graph_free(&l->g);
-    params_free(&l->params);
-}
-
-static void multiply(struct layer *l, const char *name, real factor) {
-    const struct param *p = params_find(&l->params, name);
-    ck_assert_msg(p != NULL, "there is no parameter %s", name);
-    for (int64_t i = 0; i < p->count; i++) l->params.value[p->offset + i] *= factor;
-}
+#include "tests/layer.h"
 
 static void expect_same_layers(const char *a_text, const char *b_text, int64_t D, const char *zeroed_in_b) {
     struct layer a, b;
@@ -285,20 +243,12 @@ START_TEST(attention_averages_and_a_window_is_finite) {
 }
 END_TEST
 
-static void expect_refusal(const char *text, int64_t D, const char *one, const char *other) {
-    struct error e = {0};
-    struct model_choice choice;
-    ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(choice.model->check(choice.inst, &(struct dims){2, 5, D}, &e), ST_USAGE);
-    ck_assert_msg(strstr(e.text, one) && strstr(e.text, other), "'%s' lacks %s or %s", e.text, one, other);
-}
-
 START_TEST(misfits_are_refused_with_both_numbers) {
-    expect_refusal("slice:structure=block,block=5", 12, "block=5", "D=12");
-    expect_refusal("slice:structure=diagonal-dense,block=12", 12, "block=12", "D=12");
-    expect_refusal("slice:structure=hadamard", 12, "power of two", "D=12");
-    expect_refusal("attention:heads=5", 12, "heads=5", "D=12");
-    expect_refusal("attention:heads=4", 12, "heads=4", "D=12");
+    expect_layer_refused("slice:structure=block,block=5", 12, "block=5", "D=12");
+    expect_layer_refused("slice:structure=diagonal-dense,block=12", 12, "block=12", "D=12");
+    expect_layer_refused("slice:structure=hadamard", 12, "power of two", "D=12");
+    expect_layer_refused("attention:heads=5", 12, "heads=5", "D=12");
+    expect_layer_refused("attention:heads=4", 12, "heads=4", "D=12");
 }
 END_TEST
 

@@ -1,0 +1,125 @@
+/* brackets.c - the generators of a log-signature of depth 2 from those of its letters: the op and its reference.
+ *
+ *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, behind the letters A_i
+ * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula twice, if
+ * A_[j,i] = -A_[i,j] has the gradient -Q (spec/lru-slice-baselines.md section 8). */
+#include <inttypes.h>
+
+#include "kernels/log_signature.h"
+
+struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m) {
+    struct brackets_attr attr = {.N = N, .m = m};
+    return record1(g, &op_brackets, &attr, sizeof attr, (struct tensor *[]){a}, 1);
+}
+
+static void brackets_infer(struct graph *g, struct call *c) {
+    const struct brackets_attr *at = c->attr;
+    const struct tensor *a = c->in[0];
+    if (!infer_present(g, c, 1)) return;
+    if (at->N < 1 || at->m < 1)
+        graph_fail(g, ST_USAGE, "brackets: blocks=%" PRId64 " and m=%" PRId64 " must both be at least 1", at->N, at->m);
+    else if (a->rank != 2 || a->dims[0] != at->m * at->m * at->N)
+        graph_fail(g, ST_USAGE,
+                   "brackets: a has rank %d and %" PRId64 " rows, expected rank 2 and m*m*blocks = %" PRId64 " rows",
+                   a->rank, a->dims[0], at->m * at->m * at->N);
+    else
+        graph_output(g, c, DT_REAL, 2, (int64_t[]){a->dims[0], log_signature_size(a->dims[1], 2)});
+}
+
+/* Two products of blocks a pair forward, four backward. */
+static struct cost brackets_cost(const struct call *c, enum pass pass) {
+    double m = (double)((const struct brackets_attr *)c->attr)->m;
+    double a = (double)tensor_count(c->in[0]), all = (double)tensor_count(c->out[0]);
+    if (pass == PASS_FORWARD) return (struct cost){4 * m * (all - a), sizeof(real) * (a + all)};
+    return (struct cost){8 * m * (all - a), sizeof(real) * (2 * a + all)};
+}
+
+static bool brackets_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t N, m, C; /* 0 = n */
+    } cases[] = {{2, 3, 4}, {0, 2, 3}, {3, 2, 0}, {0, 1, 2}, {1, 5, 0}, {2, 4, 1}, {1, 17, 3}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t N = cases[variant].N ? cases[variant].N : n, C = cases[variant].C ? cases[variant].C : n;
+    int64_t m = cases[variant].m;
+    brackets(g, graph_input(g, "a", 2, (int64_t[]){m * m * N, C}, true), N, m);
+    return true;
+}
+
+const struct op op_brackets = {
+    .name = "brackets",
+    .maths = "(A_i, A_[i,j]), A_[i,j] = A_j A_i - A_i A_j for i < j, per block",
+    .source = "log-ODE SLiCE, spec/lru-slice-baselines.md section 8",
+    .needs_in = 1,
+    .infer = brackets_infer,
+    .cost = brackets_cost,
+    .example = brackets_example,
+};
+
+/* --- reference ------------------------------------------------------------------------------------------------------- */
+
+/* Where element (i,j) of block k stands. */
+static int64_t row_of(const struct brackets_attr *at, int64_t i, int64_t j, int64_t k) {
+    return (i * at->m + j) * at->N + k;
+}
+
+/* (A_v A_u)[i][j] of block k. */
+static double product_at(const struct call *c, int64_t v, int64_t u, int64_t i, int64_t j, int64_t k) {
+    const struct brackets_attr *at = c->attr;
+    const real *a = tensor_real(c->in[0]);
+    int64_t C = c->in[0]->dims[1];
+    double sum = 0;
+    for (int64_t l = 0; l < at->m; l++) sum += (double)a[row_of(at, i, l, k) * C + v] * a[row_of(at, l, j, k) * C + u];
+    return sum;
+}
+
+static void brackets_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct brackets_attr *at = c->attr;
+    int64_t C = c->in[0]->dims[1], S = c->out[0]->dims[1];
+    for (int64_t r = 0; r < c->in[0]->dims[0]; r++) {
+        int64_t k = r % at->N, j = r / at->N % at->m, i = r / at->N / at->m;
+        real *out = tensor_real(c->out[0]) + r * S;
+        for (int64_t u = 0; u < C; u++) out[u] = tensor_real(c->in[0])[r * C + u];
+        for (int64_t u = 0; u < C; u++)
+            for (int64_t v = u + 1; v < C; v++)
+                out[C + pair_at(C, u, v)] = (real)(product_at(c, v, u, i, j, k) - product_at(c, u, v, i, j, k));
+    }
+}
+
+/* (A_v^T Q - Q A_v^T)[i][j] of block k, Q the gradient of A_[u,v]. */
+static double gradient_at(const struct call *c, int64_t u, int64_t v, int64_t i, int64_t j, int64_t k) {
+    const struct brackets_attr *at = c->attr;
+    const real *a = tensor_real(c->in[0]), *Q = call_dout(c, 0);
+    int64_t C = c->in[0]->dims[1], S = c->out[0]->dims[1];
+    double sum = 0;
+    for (int64_t l = 0; l < at->m; l++) {
+        const real *under = Q + row_of(at, l, j, k) * S + C, *beside = Q + row_of(at, i, l, k) * S + C;
+        sum += (double)a[row_of(at, l, i, k) * C + v] * antisymmetric_at(C, under, u, v);
+        sum -= (double)a[row_of(at, j, l, k) * C + v] * antisymmetric_at(C, beside, u, v);
+    }
+    return sum;
+}
+
+static void brackets_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    const struct brackets_attr *at = c->attr;
+    int64_t C = c->in[0]->dims[1], S = c->out[0]->dims[1];
+    for (int64_t r = 0; r < c->in[0]->dims[0] && c->din[0]; r++) {
+        int64_t k = r % at->N, j = r / at->N % at->m, i = r / at->N / at->m;
+        for (int64_t u = 0; u < C; u++) {
+            double sum = call_dout(c, 0)[r * S + u];
+            for (int64_t v = 0; v < C; v++)
+                if (v != u) sum += gradient_at(c, u, v, i, j, k);
+            put(c->din[0] + r * C + u, call_accumulates(c, 0), (real)sum);
+        }
+    }
+}
+
+const struct kernel kernel_brackets_ref = {
+    .name = "brackets_ref",
+    .op = &op_brackets,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = brackets_ref_forward,
+    .backward = brackets_ref_backward,
+};

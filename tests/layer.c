@@ -1,0 +1,46 @@
+/* layer.c - see layer.h. */
+#include "tests/layer.h"
+
+#include <string.h>
+
+void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
+    struct error e = {0};
+    struct model_choice choice;
+    struct dims d = {2, T, D};
+    ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(choice.model->check(choice.inst, &d, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(params_create(&l->params, &e) == ST_OK, "%s", e.text);
+    open_graph(&l->g, &l->params, false, false, "");
+    l->x = input3(&l->g, "x", d.B, T, D, false);
+    l->y = choice.model->build(choice.inst, &l->g, l->x);
+    ck_assert_msg(l->y != NULL, "%s", l->g.error.text);
+    graph_keep(&l->g, l->y);
+    ck_assert_msg(params_reserve(&l->params, false, &e) == ST_OK, "%s", e.text);
+    params_init(&l->params, 7);
+    plan_graph(&l->g);
+    fill_tensor(l->x, FILL_SMALL, false);
+}
+
+void layer_run(struct layer *l) {
+    struct step_state state = first_state();
+    graph_forward(&l->g, &state);
+}
+
+void layer_close(struct layer *l) {
+    graph_free(&l->g);
+    params_free(&l->params);
+}
+
+void multiply(struct layer *l, const char *name, real factor) {
+    const struct param *p = params_find(&l->params, name);
+    ck_assert_msg(p != NULL, "there is no parameter %s", name);
+    for (int64_t i = 0; i < p->count; i++) l->params.value[p->offset + i] *= factor;
+}
+
+void expect_layer_refused(const char *text, int64_t D, const char *one, const char *other) {
+    struct error e = {0};
+    struct model_choice choice;
+    ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(choice.model->check(choice.inst, &(struct dims){2, 5, D}, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, one) && strstr(e.text, other), "'%s' lacks %s or %s", e.text, one, other);
+}

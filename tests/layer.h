@@ -1,0 +1,24 @@
+/* layer.h - a mixer alone, for tests of its properties. Everything aborts the running test when it cannot do its work. */
+#ifndef LRNN_TESTS_LAYER_H
+#define LRNN_TESTS_LAYER_H
+
+#include "tests/support.h"
+
+/* x (2,T,D) -> y; parameters drawn from a fixed seed, x from another. */
+struct layer {
+    struct params params;
+    struct graph g;
+    struct tensor *x, *y;
+};
+
+void layer_open(struct layer *l, const char *text, int64_t T, int64_t D);
+void layer_run(struct layer *l);
+void layer_close(struct layer *l);
+
+/* All elements of the parameter, times `factor`. */
+void multiply(struct layer *l, const char *name, real factor);
+
+/* The mixer does not fit width D at batch 2 and length 5, and the sentence has both words in it. */
+void expect_layer_refused(const char *text, int64_t D, const char *one, const char *other);
+
+#endif
