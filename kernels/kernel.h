@@ -244,8 +244,9 @@ struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, s
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale);
 
 /* Exponential input gates and logistic forget gates of raw i, f (B,T,H), kept in range by their running maximum (xLSTM):
- *   m_t = max(logsig(f_t) + m_{t-1}, i_t), m_{-1} = start;  decay_t = exp(logsig(f_t) + m_{t-1} - m_t);  source_t = exp(i_t - m_t)
- * A state with these gates is exp(-m_t) times that with decay sig(f_t) and source exp(i_t), and none of them exceeds 1.
+ *   m_t = max(logsig(f_t) + m_{t-1}, i_t), m_{-1} = start
+ *   decay_t = exp(logsig(f_t) + m_{t-1} - m_t);  source_t = exp(i_t - m_t)
+ * A state with these gates is exp(-m_t) times that with decay sig(f_t) and source exp(i_t), and no gate exceeds 1.
  * Returns decay; *source and *m receive the others, all as i. */
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
                             struct tensor **m);
