@@ -40,6 +40,10 @@ const struct kernel *kernel_reference(const struct op *op);
 /* y = x W^T + b: x (rows,I), w [O][I], b [O] or NULL -> y (rows,O), leading axes as x. */
 struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b);
 
+/* Block-diagonal linear map, N blocks of m: y[k*m+i] = sum_j w[k*m+i][j] x[k*m+j]. x (rows,N*m), w [N*m][m] stored with the
+ * input j before the output i (element (k*m+j)*m + i: struct layout {3, {N, m, m}, {0, 2, 1}}) -> y as x. */
+struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w);
+
 /* y[r][c] = x[r][c] + b[c]: x (rows,C), b [C]. */
 struct tensor *bias(struct graph *g, struct tensor *x, struct tensor *b);
 
@@ -97,6 +101,10 @@ struct tensor *l2norm(struct graph *g, struct tensor *x, double eps);
 
 /* RMSNorm of each head: x (rows,H*width), w [H][width] -> y as x. */
 struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps);
+
+/* LayerNorm of each head, biased variance, the weight stored as its difference from 1: y = (x - mean) * rsqrt(var + eps) *
+ * (1 + w); shapes as rmsnorm_heads. */
+struct tensor *layernorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps);
 
 /* Batch normalisation of x (B,T,D) over the rows in use: row t of sequence b is in use if first[t] < lengths[b] (first NULL:
  * t < lengths[b]; lengths NULL: all are). Training graphs use the batch's mean and biased variance and move the running ones,
@@ -250,6 +258,18 @@ struct outer_gates {
  * q, k (B,T, groups*dk), each group shared by heads/groups neighbouring heads; v (B,T, heads*dv) -> o (B,T, heads*dv). */
 struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale);
+
+/* Exponential input gates and logistic forget gates of raw i, f (B,T,H), kept in range by their running maximum (xLSTM):
+ *   m_t = max(logsig(f_t) + m_{t-1}, i_t), m_{-1} = start
+ *   decay_t = exp(logsig(f_t) + m_{t-1} - m_t);  source_t = exp(i_t - m_t)
+ * A state with these gates is exp(-m_t) times that with decay sig(f_t) and source exp(i_t), and no gate exceeds 1.
+ * Returns decay; *source and *m receive the others, all as i. */
+struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
+                            struct tensor **m);
+
+/* What a state with such gates is read as: o (B,T, H*(1+dv)) holds (den, num) of each head, m (B,T,H) ->
+ * h = num / (max(|den|, exp(-m)) + eps) (B,T, H*dv). */
+struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps);
 
 /* Delta rule, S_{-1} = 0, S dk x dv: at each token S <- decay_t S once (decay (B,T,heads), or NULL: 1), then for the steps
  * j = 0, 1, ...:  S <- S + k_j (rate beta_j (v_j - S^T k_j))^T;  then o_t = scale S^T q_t.

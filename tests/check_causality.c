@@ -61,9 +61,15 @@ static void record_lstm(struct recurrence *r) {
     r->out[0] = scan_lstm(&r->g, u, wh, input3(&r->g, "bh", 4 * N, 0, 0, true));
 }
 
+/* The running maximum of exponential gates. */
+static void record_stable_gates(struct recurrence *r) {
+    struct tensor *i = over_time(r, "i", N), *source;
+    r->out[0] = stable_gates(&r->g, i, over_time(r, "f", N), 0, &source, &r->out[1]);
+}
+
 static void (*const recorders[])(struct recurrence *r) = {
-    record_block,         record_companion, record_observer,         record_diag,
-    record_diag_constant, record_complex,   record_complex_constant, record_lstm};
+    record_block,   record_companion,        record_observer, record_diag,        record_diag_constant,
+    record_complex, record_complex_constant, record_lstm,     record_stable_gates};
 #define N_RECORDERS (int)(sizeof recorders / sizeof *recorders)
 enum { DIAG = 3, DIAG_CONSTANT, COMPLEX, COMPLEX_CONSTANT, LSTM };
 

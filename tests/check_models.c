@@ -109,6 +109,19 @@ static const struct expected contract[] = {
       {"g.weight", 12, 12},
       {"norm.weight", 3, 0},
       {"out.weight", 12, 12}}},
+    {"mlstm:heads=3",
+     3 * (8 * 8 + 8 + 1), /* inner width 24 */
+     {{"up.weight", 48, 12},
+      {"conv.weight", 24, 4},
+      {"conv.bias", 24, 0},
+      {"q.weight", 24, 4},
+      {"k.weight", 24, 4},
+      {"v.weight", 24, 4},
+      {"gates.weight", 6, 72},
+      {"gates.bias", 6, 0},
+      {"norm.weight", 3, 8},
+      {"skip", 24, 0},
+      {"down.weight", 12, 24}}},
     {"plstm:heads=2",
      72,
      {{"q.weight", 12, 12},
@@ -482,7 +495,7 @@ START_TEST(mixers_match_the_ground_truth) {
     struct verify_total total = {0};
     struct error e = {0};
     int n = list_cases(paths, registered), run = 0;
-    ck_assert_int_ge(n, 45);
+    ck_assert_int_ge(n, 47);
     FILE *out = fmemopen(log, sizeof log, "w");
     for (int i = 0; i < n; i++) {
         if (!registered[i]) continue;

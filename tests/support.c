@@ -259,6 +259,8 @@ const char *const small_models[] = {
     "deltanet:heads=3",
     "deltaproduct:heads=2,headdim=5,steps=3",
     "deltaproduct:heads=4,steps=1,forget=yes,outgate=yes",
+    "mlstm:heads=3",
+    "mlstm:heads=4,conv=2",
     "plstm:heads=2",
     "plstm:heads=3,gates=bias",
     "plstm:heads=2,track=2",

@@ -1,0 +1,105 @@
+/* stable_readout.c - the read-out of a state with stable_gates, divided by its normaliser: the op and its reference.
+ *
+ *   E = exp(-m);   D = max(|den|, E) + eps;   h = num / D        (E: 1 in units of the state)
+ *   dnum = dh / D;   dD = -(dh . h) / D;   |den| >= E: dden = sign(den) dD;   else dm = -E dD = (1 - eps / D) (dh . h)
+ * Where E is beyond the largest number h is 0, and so is its gradient. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/matrix_state.h"
+#include "kernels/stable.h"
+
+struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps) {
+    struct stable_readout_attr attr = {.eps = eps};
+    return record1(g, &op_stable_readout, &attr, sizeof attr, (struct tensor *[]){o, m}, 2);
+}
+
+static void stable_readout_infer(struct graph *g, struct call *c) {
+    if (!infer_present(g, c, 2)) return;
+    const struct tensor *o = c->in[0], *m = c->in[1];
+    double eps = ((const struct stable_readout_attr *)c->attr)->eps;
+    if (m->rank != 3 || o->rank < 3 || o->dims[0] != m->dims[0] || o->dims[1] != m->dims[1])
+        graph_fail(g, ST_USAGE, "stable_readout: o and m have ranks %d and %d, expected (B,T,...) and (B,T,heads)",
+                   o->rank, m->rank);
+    else if (token_width(o) % m->dims[2] != 0 || token_width(o) < 2 * m->dims[2])
+        graph_fail(g, ST_USAGE,
+                   "stable_readout: o is %" PRId64 " wide, which is not a denominator and values for each of %" PRId64
+                   " heads",
+                   token_width(o), m->dims[2]);
+    else if (!(eps >= 0))
+        graph_fail(g, ST_USAGE, "stable_readout: eps is %g, expected a number that is not negative", eps);
+    else
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){m->dims[0], m->dims[1], token_width(o) - m->dims[2]});
+}
+
+/* An exponential counts 10. */
+static struct cost stable_readout_cost(const struct call *c, enum pass pass) {
+    double o = (double)tensor_count(c->in[0]), m = (double)tensor_count(c->in[1]), h = o - m;
+    if (pass == PASS_FORWARD) return (struct cost){h + 14 * m, (o + m + h) * sizeof(real)};
+    return (struct cost){4 * h + 20 * m, (2 * o + 2 * m + h) * sizeof(real)};
+}
+
+/* o has an axis for the heads: inputs of rank 3 may be filled with large values. */
+static bool stable_readout_example(struct graph *g, int64_t n, int variant) {
+    static const struct {
+        int64_t B, T, H, dv; /* 0 = n */
+        double eps;
+    } cases[] = {{2, 0, 3, 4, 1e-6}, {1, 0, 1, 1, 0.3}, {2, 3, 2, 0, 1e-6}, {1, 2, 0, 5, 0}};
+    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
+    int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n;
+    int64_t H = cases[variant].H ? cases[variant].H : n, dv = cases[variant].dv ? cases[variant].dv : n;
+    struct tensor *o = graph_input(g, "o", 4, (int64_t[]){B, T, H, 1 + dv}, true);
+    stable_readout(g, o, graph_input(g, "m", 3, (int64_t[]){B, T, H}, true), cases[variant].eps);
+    return true;
+}
+
+const struct op op_stable_readout = {
+    .name = "stable_readout",
+    .maths = "h = num / (max(|den|, exp(-m)) + eps) of o = (den, num) for each head",
+    .source = "xLSTM (Beck et al. 2024), Eq. 21; eps as in its release, spec/lru-slice-baselines.md 11",
+    .needs_in = 3,
+    .infer = stable_readout_infer,
+    .cost = stable_readout_cost,
+    .example = stable_readout_example,
+};
+
+static double ref_divisor(const struct call *c, double den, double m) {
+    return fmax(fabs(den), exp(-m)) + ((const struct stable_readout_attr *)c->attr)->eps;
+}
+
+static void stable_readout_ref_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t rows = tensor_count(c->in[1]), dv = tensor_count(c->out[0]) / rows;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *o = tensor_real(c->in[0]) + r * (1 + dv);
+        double D = ref_divisor(c, o[0], tensor_real(c->in[1])[r]);
+        for (int64_t j = 0; j < dv; j++) tensor_real(c->out[0])[r * dv + j] = (real)(o[1 + j] / D);
+    }
+}
+
+static void stable_readout_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    int64_t rows = tensor_count(c->in[1]), dv = tensor_count(c->out[0]) / rows;
+    double eps = ((const struct stable_readout_attr *)c->attr)->eps;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *o = tensor_real(c->in[0]) + r * (1 + dv), *dh = call_dout(c, 0) + r * dv;
+        real *d_o = c->din[0] ? c->din[0] + r * (1 + dv) : NULL;
+        double m = tensor_real(c->in[1])[r], D = ref_divisor(c, o[0], m), along = 0;
+        bool floor = fabs((double)o[0]) < exp(-m);
+        for (int64_t j = 0; j < dv; j++) {
+            along += dh[j] * (o[1 + j] / D);
+            if (d_o) put(d_o + 1 + j, call_accumulates(c, 0), (real)(dh[j] / D));
+        }
+        if (d_o) put(d_o, call_accumulates(c, 0), (real)(floor ? 0 : o[0] < 0 ? along / D : -along / D));
+        if (c->din[1]) put(c->din[1] + r, call_accumulates(c, 1), (real)(floor ? (1 - eps / D) * along : 0));
+    }
+}
+
+const struct kernel kernel_stable_readout_ref = {
+    .name = "stable_readout_ref",
+    .op = &op_stable_readout,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .forward = stable_readout_ref_forward,
+    .backward = stable_readout_ref_backward,
+};
