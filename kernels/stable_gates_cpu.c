@@ -39,28 +39,42 @@ static size_t stable_gates_cpu_workspace(const struct call *c, enum pass pass) {
     return pass == PASS_FORWARD ? 0 : 2 * (size_t)tensor_count(c->in[0]) * sizeof(real);
 }
 
-/* da and di of one sequence, e descending: da of the token behind stands H further on. d: the gradients of the outputs. */
-static void backward_maximum(int64_t T, int64_t H, const real *const *out, const real *const *d, const real *i,
-                             real *da, real *di) {
-    const real *m = out[STABLE_M];
+/* One sequence: raw input gates, outputs, and the gradients of these (NULL: none). */
+struct sequence {
+    const real *i, *decay, *source, *m, *d_decay, *d_source, *d_m;
+};
+
+static const real *gradient_from(const struct call *c, int out, int64_t first) {
+    return call_dout(c, out) ? call_dout(c, out) + first : NULL;
+}
+
+static struct sequence sequence_at(const struct call *c, int64_t first) {
+    return (struct sequence){.i = tensor_real(c->in[STABLE_I]) + first,
+                             .decay = tensor_real(c->out[STABLE_DECAY]) + first,
+                             .source = tensor_real(c->out[STABLE_SOURCE]) + first,
+                             .m = tensor_real(c->out[STABLE_M]) + first,
+                             .d_decay = gradient_from(c, STABLE_DECAY, first),
+                             .d_source = gradient_from(c, STABLE_SOURCE, first),
+                             .d_m = gradient_from(c, STABLE_M, first)};
+}
+
+/* da and di of one sequence, e descending: da of the token behind stands H further on. */
+static void backward_maximum(int64_t T, int64_t H, const struct sequence *s, real *da, real *di) {
     for (int64_t e = T * H - 1; e >= 0; e--) {
-        real decay = d[STABLE_DECAY] ? d[STABLE_DECAY][e] * out[STABLE_DECAY][e] : 0;
-        real source = d[STABLE_SOURCE] ? d[STABLE_SOURCE][e] * out[STABLE_SOURCE][e] : 0;
-        real top = d[STABLE_M] ? d[STABLE_M][e] : 0;
-        top += (e + H < T * H ? da[e + H] : 0) - decay - source;
-        di[e] = source + (m[e] == i[e] ? top : 0);
-        da[e] = decay + (m[e] == i[e] ? 0 : top);
+        real decay = s->d_decay ? s->d_decay[e] * s->decay[e] : 0,
+             source = s->d_source ? s->d_source[e] * s->source[e] : 0;
+        real top = (s->d_m ? s->d_m[e] : 0) + (e + H < T * H ? da[e + H] : 0) - decay - source;
+        bool input = s->m[e] == s->i[e];
+        di[e] = source + (input ? top : 0);
+        da[e] = decay + (input ? 0 : top);
     }
 }
 
 static void backward_sequence(const struct call *c, int64_t b, real *da, real *di) {
     int64_t T = c->in[0]->dims[1], H = c->in[0]->dims[2], n = T * H;
-    const real *out[STABLE_OUTPUTS], *d[STABLE_OUTPUTS], *f = tensor_real(c->in[STABLE_F]) + b * n;
-    for (int j = 0; j < STABLE_OUTPUTS; j++) {
-        out[j] = tensor_real(c->out[j]) + b * n;
-        d[j] = call_dout(c, j) ? call_dout(c, j) + b * n : NULL;
-    }
-    backward_maximum(T, H, out, d, tensor_real(c->in[STABLE_I]) + b * n, da, di);
+    struct sequence s = sequence_at(c, b * n);
+    backward_maximum(T, H, &s, da, di);
+    const real *f = tensor_real(c->in[STABLE_F]) + b * n;
     real *to_i = c->din[STABLE_I] ? c->din[STABLE_I] + b * n : NULL;
     real *to_f = c->din[STABLE_F] ? c->din[STABLE_F] + b * n : NULL;
     bool add_i = call_accumulates(c, STABLE_I), add_f = call_accumulates(c, STABLE_F);
