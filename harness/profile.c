@@ -13,7 +13,7 @@
 
 #define REGULAR_MODELS                                                                                                 \
     "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct:steps=4,forget=yes lstm "      \
-    "mamba2"
+    "mamba2 mlstm"
 
 /* About 1024 numbers of a transition matrix a channel: d, d*b, d^2, d(1+2r), d^2*keep (spec/lru-slice-baselines.md 9). */
 #define A5_MODELS                                                                                                      \
