@@ -352,6 +352,167 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
 }
 END_TEST
 
+/* --- item 5: forms of the scan ------------------------------------------------------------------------------------- */
+
+#define M_MOST 5
+#define T_MOST 129
+
+/* h -> A h + u, in double; the product of two is of the same kind, whatever the order they are taken in. */
+struct element {
+    double A[M_MOST][M_MOST], u[M_MOST];
+};
+
+static struct element identity(void) {
+    struct element e = {0};
+    for (int i = 0; i < M_MOST; i++) e.A[i][i] = 1;
+    return e;
+}
+
+/* First `before`, then e. */
+static struct element compose(const struct element *e, const struct element *before) {
+    struct element both = {0};
+    for (int i = 0; i < M_MOST; i++) {
+        both.u[i] = e->u[i];
+        for (int l = 0; l < M_MOST; l++) {
+            both.u[i] += e->A[i][l] * before->u[l];
+            for (int j = 0; j < M_MOST; j++) both.A[i][j] += e->A[i][l] * before->A[l][j];
+        }
+    }
+    return both;
+}
+
+static void apply(const struct element *e, const double *h, double *to) {
+    for (int i = 0; i < M_MOST; i++) {
+        to[i] = e->u[i];
+        for (int j = 0; j < M_MOST; j++) to[i] += e->A[i][j] * h[j];
+    }
+}
+
+static struct element total(const struct element *e, int64_t begin, int64_t end) {
+    int64_t middle = begin + (end - begin) / 2;
+    if (end - begin == 1) return e[begin];
+    struct element left = total(e, begin, middle), right = total(e, middle, end);
+    return compose(&right, &left);
+}
+
+/* Blelloch's tree: totals of halves on the way up, the state before each half on the way down. */
+static void tree_form(const struct element *e, int64_t begin, int64_t end, const double *before, double (*h)[M_MOST]) {
+    double middle_state[M_MOST];
+    int64_t middle = begin + (end - begin) / 2;
+    if (end - begin == 1) {
+        apply(&e[begin], before, h[begin]);
+        return;
+    }
+    struct element left = total(e, begin, middle);
+    apply(&left, before, middle_state);
+    tree_form(e, begin, middle, before, h);
+    tree_form(e, middle, end, middle_state, h);
+}
+
+/* Chunks by themselves, then the state before each applied to its prefixes. */
+static void chunk_form(const struct element *e, int64_t T, int64_t chunk, double (*h)[M_MOST]) {
+    struct element prefix = identity();
+    double before[M_MOST] = {0};
+    for (int64_t t = 0; t < T; t++) {
+        if (t % chunk == 0 && t) memcpy(before, h[t - 1], sizeof before);
+        prefix = t % chunk == 0 ? e[t] : compose(&e[t], &prefix);
+        apply(&prefix, before, h[t]);
+    }
+}
+
+/* The matrix and input of block k at time t; `shares`: of each row the normalised gates. */
+static struct element element_of(struct scan *s, enum gate gate, int64_t t, int64_t k, double (*shares)[M_MOST + 1]) {
+    struct element e = {0};
+    for (int64_t i = 0; i < gate_rows(s); i++) {
+        double z[M_MOST + 1];
+        for (int64_t j = 0; j <= s->m; j++) z[j] = *gate_at(s, t, i, j, k);
+        if (gate == GATE_NONE)
+            memcpy(shares[i], z, sizeof z);
+        else
+            normalise(gate, z, s->m + 1, shares[i]);
+        for (int64_t j = 0; j < s->m; j++) *(s->form == OBSERVER ? &e.A[j][0] : &e.A[i][j]) = shares[i][j];
+        e.u[i] = shares[i][s->m] * (double)*value_in(s, t, i, k);
+    }
+    for (int64_t i = 1; i < s->m && s->form != BLOCK; i++)
+        *(s->form == COMPANION ? &e.A[i][i - 1] : &e.A[i - 1][i]) = 1;
+    return e;
+}
+
+/* What the scan over time in reverse runs on: G_t = w_t + A_{t+1}^T G_{t+1}, element r of time T-1-r. */
+static struct element adjoint_of(struct scan *s, const struct element *e, int64_t r, int64_t k) {
+    struct element back = {0};
+    int64_t t = s->T - 1 - r;
+    for (int64_t i = 0; i < s->m; i++) {
+        back.u[i] = tensor_real(s->w)[t * s->states + i * s->N + k];
+        for (int64_t j = 0; j < s->m && r > 0; j++) back.A[i][j] = e[t + 1].A[j][i];
+    }
+    return back;
+}
+
+/* Gradients of one step's gates and inputs from G_t and h_{t-1}, beside the kernel's. */
+static void expect_step_gradients(struct scan *s, enum gate gate, int64_t t, int64_t k, const double *G,
+                                  const double *before, double bound) {
+    double shares[M_MOST][M_MOST + 1];
+    element_of(s, gate, t, k, shares);
+    for (int64_t i = 0; i < gate_rows(s); i++) {
+        double da[M_MOST + 1], along = 0;
+        for (int64_t j = 0; j < s->m; j++) da[j] = s->form == OBSERVER ? G[j] * before[0] : G[i] * before[j];
+        da[s->m] = G[i] * (double)*value_in(s, t, i, k);
+        for (int64_t j = 0; j <= s->m && gate == GATE_SOFTMAX; j++) along += shares[i][j] * da[j];
+        for (int64_t j = 0; j <= s->m; j++) {
+            double want = gate == GATE_SOFTMAX ? shares[i][j] * (da[j] - along) : da[j];
+            expect_near(s->z->grad[t * s->gates + (i * (s->m + 1) + j) * s->N + k], want, bound, "gradient of a gate");
+        }
+        expect_near(s->v->grad[t * s->values + i * s->N + k], shares[i][s->m] * G[i], bound, "gradient of an input");
+    }
+}
+
+static void expect_form(struct scan *s, enum gate gate, int64_t k, const struct element *e, const struct element *back,
+                        int64_t chunk) {
+    static const double zero[M_MOST];
+    double h[T_MOST][M_MOST], G[T_MOST][M_MOST], bound = 0;
+    if (chunk) {
+        chunk_form(e, s->T, chunk, h);
+        chunk_form(back, s->T, chunk, G);
+    } else {
+        tree_form(e, 0, s->T, zero, h);
+        tree_form(back, 0, s->T, zero, G);
+    }
+    for (int64_t t = 0; t < s->T; t++)
+        for (int64_t i = 0; i < s->m; i++) bound = fmax(bound, fmax(fabs(h[t][i]), fabs(G[t][i])));
+    bound *= 64 * REAL_EPSILON * fmax(1, bound); /* gradients are products of two of them */
+    for (int64_t t = 0; t < s->T; t++) {
+        for (int64_t i = 0; i < s->m; i++) expect_near(state_at(s, t, i, k), h[t][i], bound, "state");
+        expect_step_gradients(s, gate, t, k, G[s->T - 1 - t], t ? h[t - 1] : zero, bound);
+    }
+}
+
+/* Chunks of 1 (the sequential form), 7, 64 and T, and the tree, forward and in reverse. */
+static void expect_forms(struct scan *s, enum gate gate, int64_t k) {
+    int64_t chunks[] = {0, 1, 7, 64, s->T};
+    struct element e[T_MOST], back[T_MOST];
+    double shares[M_MOST][M_MOST + 1];
+    for (int64_t t = 0; t < s->T; t++) e[t] = element_of(s, gate, t, k, shares);
+    for (int64_t r = 0; r < s->T; r++) back[r] = adjoint_of(s, e, r, k);
+    for (int i = 0; i < 5; i++) expect_form(s, gate, k, e, back, chunks[i]);
+}
+
+START_TEST(forms_of_the_scan_agree) {
+    static const int64_t lengths[] = {1, 2, 7, 70, T_MOST};
+    for (int form = BLOCK; form < N_FORMS; form++)
+        for (int64_t m = 1; m <= M_MOST; m += 2)
+            for (int i = 0; i < 5; i++) {
+                /* Gates as they are and the observer layout may grow: short sequences show what they do. */
+                enum gate gate = lengths[i] > 7 ? GATE_SOFTMAX : i % 2 ? GATE_NONE : GATE_SOFTMAX;
+                struct scan s;
+                scan_open(&s, kernels[_i], (enum form)form, gate, 1, lengths[i], 19, m);
+                scan_run(&s);
+                for (int64_t k = 0; k < 19; k += 9) expect_forms(&s, gate, k);
+                scan_close(&s);
+            }
+}
+END_TEST
+
 /* --- item 6: linearity and the adjoint identity ------------------------------------------------------------------ */
 
 /* With fixed gates h is linear in v, so <h, w> = <v, dv>. */
@@ -412,6 +573,7 @@ Suite *check_scans(void) {
     tcase_add_loop_test(tests, layouts_agree_in_component_0_when_gates_are_constant, 0, N_KERNELS);
     tcase_add_loop_test(tests, order_1_is_the_diagonal_scan, 0, N_KERNELS);
     tcase_add_loop_test(tests, companion_is_the_block_scan_of_companion_matrices, 0, N_KERNELS);
+    tcase_add_loop_test(tests, forms_of_the_scan_agree, 0, N_KERNELS);
     tcase_add_loop_test(tests, adjoint_identity_holds, 0, N_KERNELS);
     tcase_add_loop_test(tests, states_are_linear_in_the_input, 0, N_KERNELS);
     suite_add_tcase(suite, tests);
