@@ -118,7 +118,8 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
     double S = (double)log_signature_size(d->D + 1, depth_of(o, d->D));
     double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
     double signatures = takes_signature(o, d->D) ? S * rows * sizeof(real) : 0;
-    double brackets = depth_of(o, d->D) == 2 ? S * columns * sizeof(real) : 0;
+    double of_pairs = o->structure == DIAGONAL_DENSE ? (double)o->block * (double)o->block : columns;
+    double brackets = depth_of(o, d->D) == 2 ? S * of_pairs * sizeof(real) : 0;
     if (moves + signatures + brackets <= (double)machine_memory_bytes()) return ST_OK;
     if (signatures == 0 && o->flow == FLOW_EULER)
         return fail(e, ST_USAGE,

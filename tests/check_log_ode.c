@@ -186,7 +186,7 @@ END_TEST
 START_TEST(a_flow_back_undoes_a_flow) {
     static const int sizes[] = {2, 7, 16, 17, 40};
     int m = sizes[_i];
-    double l[1600] = {0}, e[1600], f[1600];
+    double l[1600] = {0}, e[1600] = {0}, f[1600] = {0};
     struct rng r = rng_at(5, STREAM_TEST, (uint64_t)m);
     for (int i = 0; i < m * m; i++) l[i] = (2 * rng_uniform(&r) - 1) * 2 / sqrt(m);
     exponential(l, m, e);
