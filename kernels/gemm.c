@@ -48,7 +48,7 @@ static void start_again(void) {
 void gemm_init(void) {
     const char *core = better_core();
     if (core && setenv("OPENBLAS_CORETYPE", core, 0) == 0) start_again();
-    openblas_set_num_threads(1);
+    if (openblas_get_num_threads() != 1) openblas_set_num_threads(1); /* in a fork setting it starts the pool again */
 }
 
 void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,

@@ -1,9 +1,7 @@
 /* check_train.c - the trainer: resuming, stopping, divergence, what is selected on, and that a step allocates nothing. */
-#define _GNU_SOURCE /* sched_setaffinity */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -247,21 +245,12 @@ START_TEST(a_later_option_is_part_of_the_identity_when_it_is_set) {
 }
 END_TEST
 
-/* One thread on one core: OpenBLAS maps another packing buffer when more threads than ever before multiply at once, and, so
- * it seems, when its thread has moved to another core. */
-static void stay_on_this_core(void) {
-    cpu_set_t core;
-    CPU_ZERO(&core);
-    CPU_SET(sched_getcpu(), &core);
-    ck_assert_int_eq(sched_setaffinity(0, sizeof core, &core), 0);
-    omp_set_num_threads(1);
-}
-
+/* On one thread: OpenBLAS maps another packing buffer when more threads than ever before multiply at once. */
 START_TEST(a_step_allocates_nothing) {
     struct setup *s = small_run(folder, "swiglu", resumed_models[_i], NULL, NULL);
     struct trainer t;
     struct scores scores;
-    stay_on_this_core();
+    omp_set_num_threads(1);
     open_trainer(&t, s);
     trainer_step(&t);
     trainer_evaluate(&t, SPLIT_VAL, &scores);
