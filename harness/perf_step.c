@@ -17,7 +17,7 @@
 #define BLOCK      5 /* steps between two products */
 #define GEMM_SIZE  2048
 #define OPENBLAS   3                  /* products on OpenBLAS's own threads, at the end; the faster way counts */
-#define MANY       ((int64_t)1 << 30) /* examples; never reached */
+#define MANY       ((int64_t)1 << 30) /* training examples; never reached */
 #define HOST_BYTES ((size_t)256 << 20)
 
 /* --- random tokens as a task -------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static void uniform_shape(const void *inst, struct task_shape *out) {
     *out = (struct task_shape){.T = u->length,
                                .vocab_in = u->vocab,
                                .vocab_out = u->vocab,
-                               .examples = {MANY, MANY, MANY},
+                               .examples = {MANY, 1, 1},
                                .solved = 1,
                                .metric = "acc"};
 }

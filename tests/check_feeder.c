@@ -149,6 +149,18 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
 }
 END_TEST
 
+START_TEST(a_split_that_no_memory_holds_is_refused) {
+    struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50", "no");
+    struct trainer t;
+    struct error e;
+    ck_assert_int_eq(trainer_create(&t, s, &e), ST_FAIL);
+    ck_assert_msg(strstr(e.text, "no memory for 900000000 examples to evaluate on (") && strstr(e.text, "n_val"), "%s",
+                  e.text);
+    trainer_free(&t);
+    release(s);
+}
+END_TEST
+
 START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
     struct setup *s = setup_of(WITH_EXTRA, "yes"); /* 25 strings of length 2, 5 a step: an epoch is five steps */
     struct feeder f;
@@ -226,6 +238,7 @@ Suite *check_feeder(void) {
     tcase_add_loop_test(c, a_thread_makes_the_batches_that_are_made_without, 0, N_TASKS);
     tcase_add_loop_test(c, a_thread_changes_no_bit_of_training_or_resuming, 0, N_TASKS);
     tcase_add_loop_test(c, a_stored_split_is_the_batches_one_by_one, 0, N_TASKS);
+    tcase_add_test(c, a_split_that_no_memory_holds_is_refused);
     tcase_add_test(c, each_epoch_of_the_other_length_has_every_string_once);
     tcase_add_test(c, a_step_descends_the_sum_of_both_losses);
     tcase_add_test(c, a_feeder_that_never_started_can_be_stopped);
