@@ -19,10 +19,8 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
                                const struct place *place, struct error *e) {
     size_t bytes = split_store_bytes(s, split);
     *store = (struct split_store){.rows = whole_batches(s, split)};
-    store->memory = bytes <= machine_memory_bytes() ? malloc(bytes) : NULL;
-    if (!store->memory)
-        return fail(e, ST_FAIL, "no memory for %lld examples to evaluate on (%zu MB); fewer: n_val, n_test",
-                    (long long)store->rows.B, bytes >> 20);
+    store->memory = malloc(bytes);
+    if (!store->memory) return fail(e, ST_FAIL, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
     batch_lay(&store->rows, store->memory);
     store->examples = batch_fill(s, split, 0, 0, true, &store->rows);
     if (place->device == DEVICE_CPU) return ST_OK;

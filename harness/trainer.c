@@ -136,6 +136,15 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
 /* The plan of the evaluation graph leaves its inputs out: they lie in the stores. */
 static enum status plan_evaluation(struct trainer *t, struct error *e) {
     struct batch first;
+    const int64_t *n = t->setup->task.shape.examples;
+    size_t bytes = split_store_bytes(t->setup, SPLIT_VAL) + split_store_bytes(t->setup, SPLIT_TEST);
+    size_t machine = machine_memory_bytes();
+    if (machine && bytes > machine)
+        return fail(
+            e, ST_FAIL,
+            "%lld examples to validate on and %lld to test on take %zu MB but the machine has %zu MB; lower n_val, "
+            "n_test or batch",
+            (long long)n[SPLIT_VAL], (long long)n[SPLIT_TEST], bytes >> 20, machine >> 20);
     TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, &t->place, e));
     TRY(split_store_create(&t->test, t->setup, SPLIT_TEST, &t->place, e));
     split_store_select(&t->val, 0, &t->eval_net, &first);

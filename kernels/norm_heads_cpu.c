@@ -6,7 +6,7 @@
 #include "kernels/dense.h"
 #include "kernels/parallel.h"
 
-/* n = (x - mean) q; the weight is added to `one`. rmsnorm_heads: mean = one = 0, which changes no bit. */
+/* n = (x - mean) q; the weight is added to `one`. rmsnorm_heads: mean = one = 0, which changes no number. */
 struct head_statistics {
     real mean, q, one;
 };
@@ -53,7 +53,7 @@ static void head_dx(int64_t width, struct head_statistics s, const real *x, cons
         mean_e += e;
         mean_en += e * ((x[i] - s.mean) * s.q);
     }
-    mean_e *= s.one / (real)width;
+    mean_e = s.one > 0 ? mean_e / (real)width : 0;
     mean_en /= (real)width;
 #pragma omp simd
     for (int64_t i = 0; i < width; i++)

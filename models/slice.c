@@ -13,7 +13,8 @@
  *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
  * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense.
  * The reference returns one state an interval. A mixer gives one a position: ours is the state at the end of the last
- * interval that has ended by then, y_0 before. A shorter last interval ends with the sequence, at position T-1. */
+ * interval that has ended by then, y_0 before. A shorter last interval counts at position T-1 alone, T that of the graph:
+ * what a shorter sequence has behind its last whole interval does not reach its states. */
 #include <inttypes.h>
 
 #include "kernels/kernel.h"
@@ -74,10 +75,10 @@ static bool closed_under_brackets(const struct slice *o) {
     return o->structure != DPLR && o->structure != HADAMARD && o->structure != SPARSE;
 }
 
-/* Depth of the log-signature that the mixer takes: matrices of one element have no brackets. */
+/* Depth of the log-signature that the mixer takes: matrices of one element have no brackets, single steps no area. */
 static int depth_of(const struct slice *o, int64_t D) {
     int64_t m = o->structure == DIAGONAL ? 1 : o->structure == DENSE ? D : o->block;
-    return o->depth == 2 && m > 1 ? 2 : 1;
+    return o->depth == 2 && m > 1 && o->interval > 1 ? 2 : 1;
 }
 
 static int64_t intervals_of(const struct slice *o, int64_t T) {
@@ -85,8 +86,8 @@ static int64_t intervals_of(const struct slice *o, int64_t T) {
 }
 
 /* Whether the log-signature is more than w itself. */
-static bool takes_signature(const struct slice *o, int64_t D) {
-    return o->interval > 1 || depth_of(o, D) == 2;
+static bool takes_signature(const struct slice *o) {
+    return o->interval > 1;
 }
 
 static enum status check_structure(const struct slice *o, const struct dims *d, struct error *e) {
@@ -117,23 +118,24 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
     double columns = generator_columns(o, d->D), rows = (double)d->B * (double)(1 + intervals_of(o, d->T));
     double S = (double)log_signature_size(d->D + 1, depth_of(o, d->D));
     double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
-    double signatures = takes_signature(o, d->D) ? S * rows * sizeof(real) : 0;
+    double signatures = takes_signature(o) ? S * rows * sizeof(real) : 0;
     double of_pairs = o->structure == DIAGONAL_DENSE ? (double)o->block * (double)o->block : columns;
     double brackets = depth_of(o, d->D) == 2 ? S * of_pairs * sizeof(real) : 0;
     if (moves + signatures + brackets <= (double)machine_memory_bytes()) return ST_OK;
-    if (signatures == 0 && o->flow == FLOW_EULER)
+    if (signatures == 0)
         return fail(e, ST_USAGE,
                     "slice: the generators of D=%" PRId64 " at batch %" PRId64 " length %" PRId64
-                    " need %.0f MB but the machine has %zu MB; try a sparser structure",
-                    d->D, d->B, d->T, moves / 1048576, machine_memory_bytes() >> 20);
+                    " need %.0f MB but the machine has %zu MB; try a sparser structure%s",
+                    d->D, d->B, d->T, moves / 1048576, machine_memory_bytes() >> 20,
+                    o->flow == FLOW_EXP ? " or flow=euler" : "");
     return fail(
         e, ST_USAGE,
-        "slice: interval=%" PRId64 " depth=%d of D=%" PRId64 " at batch %" PRId64 " length %" PRId64
+        "slice: interval=%" PRId64 " depth=%" PRId64 " of D=%" PRId64 " at batch %" PRId64 " length %" PRId64
         " need %.0f MB (%.0f for the moves of the state, %.0f for log-signatures of %.0f numbers, %.0f for their "
         "generators) but the machine has %zu MB; try %s",
-        o->interval, depth_of(o, d->D), d->D, d->B, d->T, (moves + signatures + brackets) / 1048576, moves / 1048576,
+        o->interval, o->depth, d->D, d->B, d->T, (moves + signatures + brackets) / 1048576, moves / 1048576,
         signatures / 1048576, S, brackets / 1048576, machine_memory_bytes() >> 20,
-        depth_of(o, d->D) == 2 ? "depth=1, a smaller D or smaller blocks" : "a longer interval or smaller blocks");
+        brackets > 0 ? "depth=1 or a smaller D" : "a longer interval or a sparser structure");
 }
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -253,10 +255,10 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
     struct tensor *y0 = linear(g, x0, w_init, b_init);
     struct tensor *w = prepend_one(g, x, o->dt);
-    if (takes_signature(o, D)) w = log_signature(g, w, o->interval, depth_of(o, D));
+    if (takes_signature(o)) w = log_signature(g, w, o->interval, depth_of(o, D));
     if (!y0 || !w) return NULL;
     struct tensor *y = states(o, g, w, y0, D);
-    return o->interval > 1 ? at_positions(o, g, y, T) : y;
+    return takes_signature(o) ? at_positions(o, g, y, T) : y;
 }
 
 /* penalty * ||A||_F: vf_A of the reference, so neither U nor V, and tanh not yet applied; both parts of diagonal-dense, of
