@@ -10,7 +10,7 @@
 /* A bit that differs after any step stays in the weights and moments. Under the sanitizers a step takes some twenty times as
  * long. */
 #ifdef __SANITIZE_ADDRESS__
-#define STEPS 6
+#define STEPS 3
 #else
 #define STEPS 12
 #endif
