@@ -110,18 +110,21 @@ static enum status open_place(struct trainer *t, const char *device, struct erro
     return ST_OK;
 }
 
+static size_t evaluation_bytes(const struct setup *s) {
+    return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
+}
+
 /* How much of a device's memory the run takes, before it takes it; more than there is ends the run here. The training data
  * lies there whole if there is room. */
 static enum status estimate_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, params = 4 * (size_t)t->params.floats * sizeof(real);
-    size_t splits = split_store_bytes(t->setup, SPLIT_VAL) + split_store_bytes(t->setup, SPLIT_TEST);
     if (t->place.device == DEVICE_CPU) return ST_OK;
     TRY(graph_measure(&t->train, &train, e));
     TRY(graph_measure(&t->eval, &eval, e));
     TRY(place_describe(&t->place, &info, e));
     size_t room = info.free > info.memory / MEMORY_SPARE ? info.free - info.memory / MEMORY_SPARE : 0;
-    eval += splits;
+    eval += evaluation_bytes(t->setup);
     t->device_bytes = train + eval + params;
     if (t->device_bytes + resident_bytes(t->setup) <= room) t->resident = resident_bytes(t->setup);
     t->device_bytes += t->resident;
@@ -137,8 +140,7 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
 static enum status plan_evaluation(struct trainer *t, struct error *e) {
     struct batch first;
     const int64_t *n = t->setup->task.shape.examples;
-    size_t bytes = split_store_bytes(t->setup, SPLIT_VAL) + split_store_bytes(t->setup, SPLIT_TEST);
-    size_t machine = machine_memory_bytes();
+    size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     if (machine && bytes > machine)
         return fail(
             e, ST_FAIL,

@@ -13,6 +13,10 @@ int64_t log_signature_size(int64_t C, int depth) {
     return depth == 1 ? C : C + C * (C - 1) / 2;
 }
 
+int64_t log_signature_intervals(int64_t T, int64_t interval) {
+    return (T - 1 + interval - 1) / interval;
+}
+
 struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval, int depth) {
     struct log_signature_attr attr = {.interval = interval, .depth = depth};
     return record1(g, &op_log_signature, &attr, sizeof attr, (struct tensor *[]){w}, 1);
@@ -30,7 +34,7 @@ static void log_signature_infer(struct graph *g, struct call *c) {
                    a->interval, a->depth);
     else
         graph_output(g, c, DT_REAL, 3,
-                     (int64_t[]){w->dims[0], 1 + intervals_of(w->dims[1], a->interval),
+                     (int64_t[]){w->dims[0], 1 + log_signature_intervals(w->dims[1], a->interval),
                                  log_signature_size(w->dims[2], a->depth)});
 }
 

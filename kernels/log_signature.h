@@ -33,12 +33,7 @@ LRNN_INLINE real antisymmetric_at(int64_t C, const real *q, int64_t i, int64_t j
     return i == j ? 0 : i < j ? q[pair_at(C, i, j)] : -q[pair_at(C, j, i)];
 }
 
-/* Intervals of T rows, of which row 0 belongs to none. */
-LRNN_INLINE int64_t intervals_of(int64_t T, int64_t interval) {
-    return (T - 1 + interval - 1) / interval;
-}
-
-/* The rows of interval k >= 1. */
+/* The rows of interval k >= 1 of T rows; row 0 belongs to none. */
 LRNN_INLINE struct range interval_at(int64_t T, int64_t interval, int64_t k) {
     struct range r = {1 + (k - 1) * interval, 1 + k * interval < T ? 1 + k * interval : T};
     return r;

@@ -81,10 +81,6 @@ static int depth_of(const struct slice *o, int64_t D) {
     return o->depth == 2 && m > 1 && o->interval > 1 ? 2 : 1;
 }
 
-static int64_t intervals_of(const struct slice *o, int64_t T) {
-    return (T - 1 + o->interval - 1) / o->interval;
-}
-
 /* Whether the log-signature is more than w itself. */
 static bool takes_signature(const struct slice *o) {
     return o->interval > 1;
@@ -115,7 +111,8 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
 /* What depth 2 and intervals need, values alone: log-signatures, generators of all letters and brackets, and those of each
  * interval, which exp(L) - I doubles. */
 static enum status check_memory(const struct slice *o, const struct dims *d, struct error *e) {
-    double columns = generator_columns(o, d->D), rows = (double)d->B * (double)(1 + intervals_of(o, d->T));
+    double columns = generator_columns(o, d->D),
+           rows = (double)d->B * (double)(1 + log_signature_intervals(d->T, o->interval));
     double S = (double)log_signature_size(d->D + 1, depth_of(o, d->D));
     double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
     double signatures = takes_signature(o) ? S * rows * sizeof(real) : 0;
@@ -235,13 +232,14 @@ static struct tensor *states(const struct slice *o, struct graph *g, struct tens
 
 /* y (B,1+K,D) at each of T positions: the state after the intervals that have ended by then. */
 static struct tensor *at_positions(const struct slice *o, struct graph *g, struct tensor *y, int64_t T) {
+    if (!y) return NULL;
     int32_t *pairs = arena_alloc(&g->host, (size_t)(2 * T) * sizeof *pairs);
     if (!pairs) {
         graph_fail(g, ST_FAIL, "the graph is too large to record: no room for %" PRId64 " positions", T);
         return NULL;
     }
     for (int64_t t = 0; t < T; t++)
-        pairs[2 * t] = pairs[2 * t + 1] = (int32_t)(t < T - 1 ? t / o->interval : intervals_of(o, T));
+        pairs[2 * t] = pairs[2 * t + 1] = (int32_t)(t < T - 1 ? t / o->interval : y->dims[1] - 1);
     return gather_pairs(g, y, pairs, T, 1); /* the mean of a row and itself */
 }
 
@@ -278,7 +276,7 @@ static struct tensor *loss_term(const void *inst, struct graph *g) {
 /* And, in longer intervals than a step, the log-signature so far. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct slice *o = inst;
-    return d->D + (o->interval > 1 ? log_signature_size(d->D + 1, depth_of(o, d->D)) : 0);
+    return d->D + (takes_signature(o) ? log_signature_size(d->D + 1, depth_of(o, d->D)) : 0);
 }
 
 const struct model model_slice = {
