@@ -50,15 +50,16 @@ static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
 }
 
 /* Keys of the example are not normalised: a small rate keeps I - b k k^T from growing the state. Heads have an axis of their
- * own, as in scan_outer. */
+ * own, as in scan_outer. The last two have more heads than parts, so several lie side by side, and, at the
+ * larger n, several chunks with a partial last one. */
 static bool scan_delta_example(struct graph *g, int64_t n, int variant) {
     static const struct {
         int64_t B, T, H, steps, dk, dv; /* 0 = n */
         bool decay;
         double rate;
-    } cases[] = {{2, 0, 2, 1, 3, 4, false, 0.1},  {1, 0, 2, 3, 4, 3, true, 0.1}, {2, 0, 1, 1, 1, 1, true, 0.1},
-                 {1, 4, 2, 2, 0, 4, false, 0.02}, {2, 4, 1, 2, 4, 0, true, 0.5}, {1, 3, 0, 1, 2, 3, false, 1},
-                 {1, 0, 1, 1, 16, 16, true, 0.05}};
+    } cases[] = {{2, 0, 2, 1, 3, 4, false, 0.1},   {1, 0, 2, 3, 4, 3, true, 0.1},  {2, 0, 1, 1, 1, 1, true, 0.1},
+                 {1, 4, 2, 2, 0, 4, false, 0.02},  {2, 4, 1, 2, 4, 0, true, 0.5},  {1, 3, 0, 1, 2, 3, false, 1},
+                 {1, 0, 1, 1, 16, 16, true, 0.05}, {3, 0, 7, 1, 5, 6, true, 0.05}, {3, 0, 7, 2, 6, 5, true, 0.05}};
     if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
     int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n,
             H = cases[variant].H ? cases[variant].H : n;

@@ -42,8 +42,8 @@ struct chunk {
     bool first, last;     /* of the sequence: no state before, no gradient behind */
 };
 
-/* Matrices of one chunk. Those that one product reads stand together: K and Q, P and W as rows, scores over KQt, U over S.
- * The row of a query is that of its token's last step; the other rows of Q and W are zero. */
+/* Matrices of one chunk, each an array of its own: nothing is read across the border of two. The row of a query is that of its
+ * token's last step; the other rows of Q and W are zero. */
 struct matrices {
     struct factors *x;
     real *KQ;           /* 2 chunk x KW: keys, then queries */
@@ -217,11 +217,9 @@ STATE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++) Qt[r] *= d->scale * x->a[r];
     }
-    struct factor left = {scores, 1, TWO};
-    if (k->first)
-        chunk_product(STATE_CHUNK, VW, STATE_CHUNK, left, m->U, VW, 0, m->O, VW);
-    else
-        chunk_product(STATE_CHUNK, VW, STATE_CHUNK + d->s.dk, left, m->U, VW, 0, m->O, VW);
+    chunk_product(STATE_CHUNK, VW, STATE_CHUNK, (struct factor){scores, 1, TWO}, m->U, VW, 0, m->O, VW);
+    if (!k->first)
+        chunk_product(STATE_CHUNK, VW, d->s.dk, (struct factor){m->KQt + STATE_CHUNK, 1, TWO}, m->S, VW, 1, m->O, VW);
     for (int64_t t = 0; t < k->count; t++)
         copy_row(dv, m->O + ((t + 1) * steps - 1) * VW,
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);

@@ -54,9 +54,9 @@ static bool scan_outer_example(struct graph *g, int64_t n, int variant) {
     static const struct {
         int64_t B, T, H, G, dk, dv; /* 0 = n */
         bool source, mark;
-    } cases[] = {{2, 0, 2, 2, 3, 4, true, true},  {1, 0, 4, 1, 5, 3, true, false}, {2, 0, 1, 1, 1, 1, false, false},
-                 {1, 5, 2, 1, 0, 4, true, true},  {2, 4, 3, 3, 4, 0, false, true}, {1, 3, 0, 1, 2, 3, true, false},
-                 {1, 0, 2, 2, 16, 16, true, true}};
+    } cases[] = {{2, 0, 2, 2, 3, 4, true, true},   {1, 0, 4, 1, 5, 3, true, false}, {2, 0, 1, 1, 1, 1, false, false},
+                 {1, 5, 2, 1, 0, 4, true, true},   {2, 4, 3, 3, 4, 0, false, true}, {1, 3, 0, 1, 2, 3, true, false},
+                 {1, 0, 2, 2, 16, 16, true, true}, {3, 0, 7, 7, 5, 6, true, true}};
     if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
     int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n,
             H = cases[variant].H ? cases[variant].H : n;

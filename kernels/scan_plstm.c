@@ -50,8 +50,9 @@ static bool scan_plstm_example(struct graph *g, int64_t n, int variant) {
     static const struct {
         int64_t B, T, H, dk, dv, J; /* 0 = n */
     } cases[] = {
-        {2, 0, 2, 3, 5, 1}, {1, 0, 1, 16, 16, 1}, {2, 3, 0, 2, 1, 1},  {1, 5, 1, 0, 4, 1}, {1, 4, 2, 3, 0, 1},
-        {1, 0, 2, 3, 2, 2}, {1, 7, 1, 2, 5, 3},   {2, 6, 1, 3, 16, 4}, {1, 4, 2, 2, 3, 5},
+        {2, 0, 2, 3, 5, 1}, {1, 0, 1, 16, 16, 1}, {2, 3, 0, 2, 1, 1}, {1, 5, 1, 0, 4, 1},
+        {1, 4, 2, 3, 0, 1}, {1, 0, 2, 3, 2, 2},   {1, 7, 1, 2, 5, 3}, {2, 6, 1, 3, 16, 4},
+        {1, 4, 2, 2, 3, 5}, {3, 0, 7, 5, 6, 1},   {3, 0, 7, 3, 2, 2},
     };
     if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
     int64_t size[6] = {cases[variant].B,  cases[variant].T,  cases[variant].H,

@@ -201,12 +201,12 @@ END_TEST
 
 /* --- verify ------------------------------------------------------------------------------------------------------- */
 
-/* The case files of the mixers that are listed: "NN-MIXER-...". The caller frees the glob. */
+/* The case files of the mixers that are listed: "NN-MIXER-..." and "wide-NN-MIXER-...", the latter with several heads a part and several chunks. The caller frees the glob. */
 static void find_cases(glob_t *found) {
     int flags = 0;
     for (const struct model *const *m = model_list(); *m; m++) {
         char pattern[128];
-        snprintf(pattern, sizeof pattern, "tests/cases/[0-9][0-9]-%s-*.safetensors", (*m)->name);
+        snprintf(pattern, sizeof pattern, "tests/cases/*[0-9][0-9]-%s-*.safetensors", (*m)->name);
         if (glob(pattern, flags, NULL, found) == 0) flags = GLOB_APPEND;
     }
     ck_assert_msg(flags == GLOB_APPEND, "no case files under tests/cases");
