@@ -70,7 +70,7 @@ COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(LDFLAGS)
 LIBS   := -lopenblas -ljansson -lxxhash -lm
 
-# Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda_host.h in front. -fmad=false as
+# Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda/cuda_host.h in front. -fmad=false as
 # -ffp-contract=off above.
 CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
@@ -79,7 +79,7 @@ NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler -Wall,-W
 NVCC_ARCH = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) $(NVCC_WARN) $(NVCCFLAGS)
-COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -include tests/cuda_host.h -x c++,\
+COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -include tests/cuda/cuda_host.h -x c++,\
              $(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
 ifeq ($(cuda_mode),nvcc)
 LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt -lpthread -lstdc++
@@ -95,15 +95,16 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
           -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS))
 
 # --- files -------------------------------------------------------------------------------------------------------------
-SRC   := $(wildcard core/*.c kernels/*.c models/*.c tasks/*.c harness/*.c)
-TESTS := $(wildcard tests/*.c)
-CU    := $(if $(cuda_mode),$(wildcard core/*.cu kernels/*.cu))
+# Folders and their rooms. Fuzz targets are programs of their own.
+rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
+SRC   := $(call rooms,core kernels models tasks harness,c)
+TESTS := $(filter-out tests/fuzz/%,$(call rooms,tests,c))
+CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
-objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda_host.o)
-tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/check_cuda_host.o)
-CODE  := $(wildcard core/*.[ch] kernels/*.[ch] models/*.[ch] tasks/*.[ch] harness/*.[ch] tests/*.[ch] tests/fuzz/*.[ch] \
-           core/*.cu kernels/*.cu kernels/*.cuh tests/*.cc)
+objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/cuda_host.o)
+tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
+CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
 .PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
@@ -136,8 +137,8 @@ $(OBJ)/%.o: %.cc $(OBJ)/flags.stamp
 	@echo "  C++  $<"
 	@$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -c -o $@ $<
 
-$(OBJ)/harness/version.o: $(OBJ)/about.stamp
-$(OBJ)/harness/version.o: ABOUT = $(about)
+$(OBJ)/harness/store/version.o: $(OBJ)/about.stamp
+$(OBJ)/harness/store/version.o: ABOUT = $(about)
 
 # Stamps change only when their text does: other flags rebuild everything, another commit one file, another list of
 # files the programs.
@@ -221,7 +222,7 @@ lint:
 	  'clang-tidy --quiet "$$@" -- -std=gnu11 -I. -include tools/lint.h -fopenmp $(subst ','\'',$(about))' clang-tidy
 	cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -I. --suppress=missingIncludeSystem \
 	  --suppress=invalidPointerCast --suppress=uninitvar --suppress=arrayIndexOutOfBoundsCond \
-	  --suppress=nullPointer --suppress=negativeIndex --suppress=invalidFunctionArg --suppress=memleakOnRealloc:tests/check_alloc_count.c $(SRC) $(TESTS)
+	  --suppress=nullPointer --suppress=negativeIndex --suppress=invalidFunctionArg --suppress=memleakOnRealloc:tests/lib/check_alloc_count.c $(SRC) $(TESTS)
 	shellcheck $(SH)
 
 # --- use ---------------------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/cli.h"
-#include "kernels/gemm.h"
+#include "harness/cli/cli.h"
+#include "kernels/lib/gemm.h"
 
 int main(int argc, char **argv) {
     struct error e = {ST_OK, ""};

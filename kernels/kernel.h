@@ -284,7 +284,7 @@ struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, s
                           struct tensor *decay, const struct delta_attr *attr);
 
 /* --- matrix states on graphs (pLSTM) ------------------------------------------------------------------------------
- * One recurrence on the edges of a directed acyclic graph, a state dk x dv a head (kernels/matrix_state.h). Gates come
+ * One recurrence on the edges of a directed acyclic graph, a state dk x dv a head (kernels/matrix/state.h). Gates come
  * activated. H heads; q, k (B,T,H*dk), v (B,T,H*dv) -> y (B,T,H*dv), head-major. */
 
 #define SCAN_PLSTM_TRACK_MAX 16 /* most states J a head, and the largest matrices of expm_skew and sandwich */

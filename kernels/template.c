@@ -14,9 +14,9 @@
  *     writes the others with put(), which adds where call_accumulates says so. `make test-double` compares it with
  *     finite differences.
  *  9. Tuned twins go into kernels/NAME_cpu.c (and NAME_cuda.cu), registered before the reference; the tests compare
- *     them with it. Cut the work as a function of the sizes alone (kernels/parallel.h), so that the result does not
+ *     them with it. Cut the work as a function of the sizes alone (kernels/lib/parallel.h), so that the result does not
  *     depend on the number of threads; scratch memory comes from kernel->workspace. */
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 static struct tensor *template(struct graph *g, struct tensor *x) {
     return record1(g, &op_template, NULL, 0, (struct tensor *[]){x}, 1);

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "core/place.h"
-#include "kernels/gemm.h"
-#include "tests/cuda_cases.h"
+#include "kernels/lib/gemm.h"
+#include "tests/cuda/cuda_cases.h"
 #include "tests/testing.h"
 
 /* CHECK_CUDA suites need a device, or CUDA on the host. */

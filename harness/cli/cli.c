@@ -1,11 +1,11 @@
 /* cli.c - the table of commands, the reading of flags, and help; see cli.h. */
-#include "harness/cli.h"
+#include "harness/cli/cli.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/version.h"
+#include "harness/store/version.h"
 
 #define MAX_FLAGS 128 /* given on one command line */
 
@@ -13,7 +13,7 @@
 
 static const struct command *const commands[] = {
 #define COMMAND(name) &command_##name,
-#include "harness/commands.def"
+#include "harness/cli/commands.def"
 #undef COMMAND
     NULL,
 };

@@ -1,7 +1,7 @@
 /* cli.h - the command line: subcommands in one table, flags read from option tables.
  *
  * Grammar: lrnn COMMAND POSITIONAL... --flag value | --flag=value; a yes/no flag needs no value ("--json"); -c FILE
- * reads key=value lines (harness/config.h). Data goes to stdout, talk to stderr. */
+ * reads key=value lines (harness/plan/config.h). Data goes to stdout, talk to stderr. */
 #ifndef LRNN_HARNESS_CLI_H
 #define LRNN_HARNESS_CLI_H
 
@@ -18,7 +18,7 @@ struct command {
 
 /* One file a command: harness/cmd_NAME.c defines `const struct command command_NAME`, listed in commands.def. */
 #define COMMAND(name) extern const struct command command_##name;
-#include "harness/commands.def"
+#include "harness/cli/commands.def"
 #undef COMMAND
 
 const struct command *const *cli_commands(void); /* NULL-terminated */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/plan.h"
-#include "harness/report.h"
-#include "kernels/gemm.h"
+#include "harness/plan/plan.h"
+#include "harness/report/report.h"
+#include "kernels/lib/gemm.h"
 
 #define MAX_RATES 16
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/cli.h"
+#include "harness/cli/cli.h"
 #include "tasks/task.h"
 
 #define HOST_BYTES     ((size_t)256 << 20) /* address space for the tables of a task; committed as used */

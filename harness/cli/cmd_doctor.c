@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "core/place.h"
-#include "harness/cli.h"
-#include "harness/files.h"
-#include "harness/record.h"
-#include "harness/version.h"
-#include "kernels/gemm.h"
+#include "harness/cli/cli.h"
+#include "harness/store/files.h"
+#include "harness/store/record.h"
+#include "harness/store/version.h"
+#include "kernels/lib/gemm.h"
 
 #define LEAST_DISK_MB    100.0
 #define LEAST_MEMORY_GIB 0.5

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/cli.h"
-#include "harness/files.h"
-#include "harness/record_json.h"
-#include "harness/weights.h"
+#include "harness/cli/cli.h"
+#include "harness/store/files.h"
+#include "harness/store/record_json.h"
+#include "harness/run/weights.h"
 
 #define ID_DIGITS (RUN_ID_HEX - 1)
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/args.h"
-#include "harness/train.h"
-#include "harness/weights.h"
+#include "harness/plan/args.h"
+#include "harness/run/train.h"
+#include "harness/run/weights.h"
 
 struct import_flags {
     int64_t threads;

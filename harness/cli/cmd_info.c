@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/cli.h"
-#include "harness/config.h"
+#include "harness/cli/cli.h"
+#include "harness/plan/config.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tasks/task.h"

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/cli.h"
-#include "harness/csv.h"
-#include "harness/files.h"
+#include "harness/cli/cli.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tasks/task.h"

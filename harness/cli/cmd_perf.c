@@ -1,8 +1,8 @@
 /* cmd_perf.c - `lrnn perf`: the flags of the speed measurements. */
 #include <string.h>
 
-#include "harness/cli.h"
-#include "harness/perf.h"
+#include "harness/cli/cli.h"
+#include "harness/perf/perf.h"
 
 static enum status run_op(int argc, char **argv, struct error *e);
 static enum status run_step(int argc, char **argv, struct error *e);

@@ -1,8 +1,8 @@
 /* cmd_schema.c - `lrnn schema`: the columns of the tables we write. */
 #include <stdio.h>
 
-#include "harness/cli.h"
-#include "harness/record.h"
+#include "harness/cli/cli.h"
+#include "harness/store/record.h"
 
 static enum status run(int argc, char **argv, struct error *e) {
     const char *what[1];

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/args.h"
-#include "harness/train.h"
+#include "harness/plan/args.h"
+#include "harness/run/train.h"
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "harness/cli.h"
-#include "harness/verify.h"
+#include "harness/cli/cli.h"
+#include "harness/run/verify.h"
 #include "kernels/kernel.h"
 
 struct verify_flags {

@@ -1,4 +1,4 @@
-/* perf_crossover.c - from which length on one kernel of an op is faster than another.
+/* crossover.c - from which length on one kernel of an op is faster than another.
  *
  * At each length the kernels take turns, so that all see the same machine; the best of their times are compared. */
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/perf.h"
+#include "harness/perf/perf.h"
 
 #define MAX_KERNELS 8
 #define MAX_LENGTHS 32

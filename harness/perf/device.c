@@ -1,4 +1,4 @@
-/* perf_device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the same
+/* device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the same
  * run, and a training step walked and replayed. Times are the device's own, between events; kernels are replayed. */
 #include <errno.h>
 #include <inttypes.h>
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/args.h"
-#include "harness/files.h"
-#include "harness/perf.h"
-#include "harness/train.h"
-#include "harness/version.h"
+#include "harness/plan/args.h"
+#include "harness/store/files.h"
+#include "harness/perf/perf.h"
+#include "harness/run/train.h"
+#include "harness/store/version.h"
 
 #define WALKS      20 /* of a sample: what starts and ends it is small beside them */
 #define MIN_COUNT  7

@@ -1,8 +1,8 @@
-/* perf_kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
+/* kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
 #include <stdlib.h>
 
 #include "core/philox.h"
-#include "harness/perf.h"
+#include "harness/perf/perf.h"
 
 /* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
 static void fill_input(const struct tensor *t, int i, void *values) {

@@ -1,11 +1,11 @@
-/* perf_layers.c - `lrnn perf layers`: one layer of every mixer, forward and backward, as a Markdown table of tokens/s. */
+/* layers.c - `lrnn perf layers`: one layer of every mixer, forward and backward, as a Markdown table of tokens/s. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/philox.h"
-#include "harness/record.h"
-#include "harness/perf.h"
+#include "harness/store/record.h"
+#include "harness/perf/perf.h"
 #include "models/model.h"
 
 static const int64_t lengths[] = {64, 512, 2048};

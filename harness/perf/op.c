@@ -1,4 +1,4 @@
-/* perf_op.c - one op, every kernel of it, beside the larger of its byte floor and its FLOP floor.
+/* op.c - one op, every kernel of it, beside the larger of its byte floor and its FLOP floor.
  *
  * Floors: bytes of the op / the rate of a copy that moves as many bytes; FLOPs of the op / the rate of multiply-adds on
  * registers. Both rates are measured between the samples, so that they see the same machine. */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/perf.h"
+#include "harness/perf/perf.h"
 
 #define MIN_SAMPLES 5
 #define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers stay in the caches next to the core */

@@ -1,5 +1,5 @@
-/* perf_rate.c - samples, and what the machine can do; see perf.h. */
-#include "harness/perf.h"
+/* rate.c - samples, and what the machine can do; see perf.h. */
+#include "harness/perf/perf.h"
 
 #include <cblas.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "harness/stats.h"
-#include "kernels/gemm.h"
+#include "harness/report/stats.h"
+#include "kernels/lib/gemm.h"
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 

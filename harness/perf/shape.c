@@ -1,9 +1,9 @@
-/* perf_shape.c - single ops at sizes that matter; see perf.h. */
+/* shape.c - single ops at sizes that matter; see perf.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "harness/perf.h"
+#include "harness/perf/perf.h"
 
 #define AT(field) offsetof(struct perf_shape, field)
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/bench.h"
-#include "harness/version.h"
+#include "harness/run/bench.h"
+#include "harness/store/version.h"
 
 #define WARM_UP        5  /* steps not counted */
 #define MIN_STEPS      30 /* measured at least */

@@ -1,4 +1,4 @@
-/* perf_step.c - a whole training step beside the matrix products it cannot do without; and the generation of data.
+/* step.c - a whole training step beside the matrix products it cannot do without; and the generation of data.
  *
  * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP
  * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "core/philox.h"
-#include "harness/perf.h"
-#include "harness/train.h"
+#include "harness/perf/perf.h"
+#include "harness/run/train.h"
 
 #define WARM_UP    3 /* steps not counted */
 #define BLOCK      5 /* steps between two products */

@@ -1,5 +1,5 @@
 /* args.c - see args.h. */
-#include "harness/args.h"
+#include "harness/plan/args.h"
 
 #include <stdlib.h>
 #include <string.h>

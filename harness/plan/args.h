@@ -2,8 +2,8 @@
 #ifndef LRNN_HARNESS_ARGS_H
 #define LRNN_HARNESS_ARGS_H
 
-#include "harness/cli.h"
-#include "harness/config.h"
+#include "harness/cli/cli.h"
+#include "harness/plan/config.h"
 
 #define ARGS_MAX_GIVEN 64
 

@@ -1,5 +1,5 @@
 /* config.c - flags, config files, and the resolution of a run; see config.h. */
-#include "harness/config.h"
+#include "harness/plan/config.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/version.h"
+#include "harness/store/version.h"
 
 #define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
 #define AT(field)  offsetof(struct config, field)

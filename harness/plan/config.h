@@ -7,7 +7,7 @@
 #define LRNN_HARNESS_CONFIG_H
 
 #include "core/schedule.h"
-#include "harness/record.h"
+#include "harness/store/record.h"
 #include "models/model.h"
 #include "tasks/task.h"
 

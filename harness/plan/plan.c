@@ -1,5 +1,5 @@
 /* plan.c - see plan.h. */
-#include "harness/plan.h"
+#include "harness/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef LRNN_HARNESS_PLAN_H
 #define LRNN_HARNESS_PLAN_H
 
-#include "harness/args.h"
-#include "harness/bench.h"
+#include "harness/plan/args.h"
+#include "harness/run/bench.h"
 
 #define PLAN_MAX_AXES 8
 

@@ -1,5 +1,5 @@
 /* profile.c - see profile.h. One block a suite. */
-#include "harness/profile.h"
+#include "harness/plan/profile.h"
 
 #include <stdio.h>
 #include <string.h>

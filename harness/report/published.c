@@ -1,12 +1,12 @@
 /* published.c - finds the published number that a run is to be compared with. */
-#include "harness/published.h"
+#include "harness/report/published.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/option.h"
-#include "harness/files.h"
+#include "harness/store/files.h"
 
 enum status published_read(struct published *p, const char *out, struct error *e) {
     char path[PATH_BYTES];

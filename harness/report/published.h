@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "harness/csv.h"
-#include "harness/record.h"
+#include "harness/store/csv.h"
+#include "harness/store/record.h"
 
 struct published {
     struct csv_table table; /* rows == 0 when the file was not found */

@@ -1,16 +1,16 @@
 /* report.c - prints the tables: for people (terminal, Markdown, LaTeX) from one sheet of cells, and summary.csv. */
-#include "harness/report.h"
+#include "harness/report/report.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/csv.h"
-#include "harness/files.h"
-#include "harness/record_table.h"
-#include "harness/report_rows.h"
-#include "harness/report_text.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/record_table.h"
+#include "harness/report/rows.h"
+#include "harness/report/text.h"
 
 const char *const report_format_names = "term md latex csv";
 

@@ -1,13 +1,13 @@
-/* report_rows.c - gathers run records into rows and computes the rows' numbers; see report_rows.h. */
-#include "harness/report_rows.h"
+/* rows.c - gathers run records into rows and computes the rows' numbers; see report_rows.h. */
+#include "harness/report/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/option.h"
-#include "harness/published.h"
-#include "harness/record_table.h"
+#include "harness/report/published.h"
+#include "harness/store/record_table.h"
 #include "models/model.h"
 #include "tasks/task.h"
 

@@ -1,4 +1,4 @@
-/* report_rows.h - run records gathered into the rows of tables, and the numbers of each row.
+/* rows.h - run records gathered into the rows of tables, and the numbers of each row.
  *
  * A table is a task and a profile; a row is everything that is equal but learning rate and seed. Protocol val-mean: the
  * rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the mean
@@ -7,8 +7,8 @@
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
 #define LRNN_HARNESS_REPORT_ROWS_H
 
-#include "harness/report.h"
-#include "harness/stats.h"
+#include "harness/report/report.h"
+#include "harness/report/stats.h"
 
 #define REPORT_LEVEL 0.95 /* coverage of all intervals */
 

@@ -1,14 +1,14 @@
-/* report_sweeps.c - what several tasks were run together for: the fewest layers at each length, a task's settings and their
+/* sweeps.c - what several tasks were run together for: the fewest layers at each length, a task's settings and their
  * mean. A row a model, a column a task, from the rows of the tables. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/csv.h"
-#include "harness/published.h"
-#include "harness/report_rows.h"
-#include "harness/report_text.h"
+#include "harness/store/csv.h"
+#include "harness/report/published.h"
+#include "harness/report/rows.h"
+#include "harness/report/text.h"
 
 const char *const report_what_names = "tables layers settings";
 

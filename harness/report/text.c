@@ -1,5 +1,5 @@
-/* report_text.c - see report_text.h. */
-#include "harness/report_text.h"
+/* text.c - see report_text.h. */
+#include "harness/report/text.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* report_text.h - text of tables as the formats for people want it. */
+/* text.h - text of tables as the formats for people want it. */
 #ifndef LRNN_HARNESS_REPORT_TEXT_H
 #define LRNN_HARNESS_REPORT_TEXT_H
 

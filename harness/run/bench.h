@@ -2,8 +2,8 @@
 #ifndef LRNN_HARNESS_BENCH_H
 #define LRNN_HARNESS_BENCH_H
 
-#include "harness/profile.h"
-#include "harness/train.h"
+#include "harness/plan/profile.h"
+#include "harness/run/train.h"
 
 struct plan {
     struct setup **setups; /* resolved, owned */

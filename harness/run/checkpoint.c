@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "harness/train.h"
+#include "harness/run/train.h"
 
 #define MAGIC "LRNNCKP1"
 

@@ -1,5 +1,5 @@
 /* feeder.c - see feeder.h. */
-#include "harness/feeder.h"
+#include "harness/run/feeder.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* metrics.c - see metrics.h. */
-#include "harness/metrics.h"
+#include "harness/run/metrics.h"
 
 #include <math.h>
 #include <string.h>

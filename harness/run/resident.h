@@ -4,7 +4,7 @@
 #ifndef LRNN_HARNESS_RESIDENT_H
 #define LRNN_HARNESS_RESIDENT_H
 
-#include "harness/feeder.h"
+#include "harness/run/feeder.h"
 
 struct resident {
     struct graph take; /* owns the split; walked before the nets' forward */

@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "harness/train.h"
-#include "harness/version.h"
-#include "harness/weights.h"
-#include "kernels/gemm.h"
+#include "harness/run/train.h"
+#include "harness/store/version.h"
+#include "harness/run/weights.h"
+#include "kernels/lib/gemm.h"
 
 #define STEP_SAMPLES   512 /* latest step times kept for the medians */
 #define PROGRESS_EVERY 0.2 /* seconds */

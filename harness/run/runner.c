@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/bench.h"
+#include "harness/run/bench.h"
 
 #define MAX_JOBS    256
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */

@@ -1,5 +1,5 @@
 /* split_store.c - see split_store.h. */
-#include "harness/split_store.h"
+#include "harness/run/split_store.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #ifndef LRNN_HARNESS_SPLIT_STORE_H
 #define LRNN_HARNESS_SPLIT_STORE_H
 
-#include "harness/feeder.h"
+#include "harness/run/feeder.h"
 
 struct split_store {
     struct batch rows;  /* all examples, on the host, and empty rows up to whole batches */

@@ -4,12 +4,12 @@
 
 #include <signal.h>
 
-#include "harness/config.h"
-#include "harness/feeder.h"
-#include "harness/metrics.h"
-#include "harness/resident.h"
-#include "harness/split_store.h"
-#include "harness/staging.h"
+#include "harness/plan/config.h"
+#include "harness/run/feeder.h"
+#include "harness/run/metrics.h"
+#include "harness/run/resident.h"
+#include "harness/run/split_store.h"
+#include "harness/run/staging.h"
 
 /* A net with its optimiser and its data, stepping. Deterministic: what step s does is a function of the setup, the
  * parameters, moments and state alone. */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/train.h"
+#include "harness/run/train.h"
 #include "kernels/kernel.h"
 
 #define SYNC_EVERY     50    /* steps queued on a device before the host looks at their losses */

@@ -1,5 +1,5 @@
 /* verify.c - a mixer against a case file; see verify.h. */
-#include "harness/verify.h"
+#include "harness/run/verify.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* weights.c - see weights.h. */
-#include "harness/weights.h"
+#include "harness/run/weights.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "core/option.h"
-#include "harness/files.h"
+#include "harness/store/files.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
 

@@ -8,7 +8,7 @@
 
 #include "core/params.h"
 #include "core/safetensors.h"
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 #define WEIGHTS_FOLDER  "weights" /* below the output folder */
 #define WEIGHTS_VERSION "1"       /* value of the metadata "lrnn_weights" */

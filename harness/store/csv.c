@@ -1,5 +1,5 @@
 /* csv.c - CSV as RFC 4180 says; see csv.h. */
-#include "harness/csv.h"
+#include "harness/store/csv.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/option.h"
-#include "harness/files.h"
+#include "harness/store/files.h"
 
 #define CSV_MOST_BYTES ((size_t)1 << 30)
 

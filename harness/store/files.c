@@ -1,6 +1,6 @@
 /* files.c - files that appear whole or not at all: written under a temporary name in their own folder, fsynced, then
  * linked or renamed into place, and the folder fsynced. */
-#include "harness/files.h"
+#include "harness/store/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
     va_list args;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 /* OpenBLAS tells its version and the processor it chose its kernels for; another BLAS has no such function. */
 extern char *openblas_get_config(void) __attribute__((weak));

@@ -1,7 +1,7 @@
 /* record.c - the store of run records: OUT/runs/<ab>/<run_id>.json, written once, read often, by many processes.
  *
  * A record becomes visible by link(), which never replaces: whoever is second finds the first one's and keeps it. */
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "harness/files.h"
-#include "harness/record_json.h"
-#include "harness/record_table.h"
+#include "harness/store/files.h"
+#include "harness/store/record_json.h"
+#include "harness/store/record_table.h"
 
 void record_hash(const char *text, char hex[RUN_ID_HEX]) {
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));

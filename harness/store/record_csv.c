@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "core/option.h"
-#include "harness/csv.h"
-#include "harness/files.h"
-#include "harness/record.h"
-#include "harness/record_table.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/record.h"
+#include "harness/store/record_table.h"
 
 static void print_runs(FILE *f, const struct record_set *set) {
     table_csv_header(&runs_table, f);

@@ -1,6 +1,6 @@
 /* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes behind it, so
  * that one altered bit is found, without memory and before anything is parsed. */
-#include "harness/record_json.h"
+#include "harness/store/record_json.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/batch.h"
-#include "harness/record_table.h"
+#include "harness/store/record_table.h"
 
 #define BEFORE_SUM        "{\"checksum\": \""
 #define BEHIND_SUM        "\",\n"

@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_RECORD_JSON_H
 #define LRNN_HARNESS_RECORD_JSON_H
 
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 #define RECORD_MOST_BYTES ((size_t)256 << 20)
 

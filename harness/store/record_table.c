@@ -1,11 +1,11 @@
 /* record_table.c - the fields of run records, their curves and evaluations, perf.csv and machines.csv: name, type, unit
  * and meaning, in the order of the columns. */
-#include "harness/record_table.h"
+#include "harness/store/record_table.h"
 
 #include <string.h>
 
 #include "core/batch.h"
-#include "harness/csv.h"
+#include "harness/store/csv.h"
 
 const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan", "oom", "timeout", "killed", "error"};
 const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 enum field_type {
     FIELD_INT,    /* int64_t; -1 = not applicable */

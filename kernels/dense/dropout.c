@@ -2,7 +2,7 @@
  *
  *   y = x keep / (1 - p), dx = dy keep / (1 - p): forward and backward are the same map, over x and over dy.
  * No mask is stored: keep is drawn again from (seed, call, step, element), see dense.h. */
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *dropout(struct graph *g, struct tensor *x, double p) {
     if (!g->options.training || p == 0) return x;

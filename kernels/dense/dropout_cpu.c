@@ -1,6 +1,6 @@
 /* dropout_cpu.c - inverted dropout, bit-equal to dropout.c: spans on threads. */
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 #define BLOCKS 16 /* Philox blocks drawn together */
 _Static_assert(SPAN % (4 * BLOCKS) == 0, "a span begins at a whole block");

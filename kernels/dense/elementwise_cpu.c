@@ -1,8 +1,8 @@
 /* elementwise_cpu.c - add, sub, mul, silu_mul and activate: spans of elements on threads, vectors inside. The equations
  * are in elementwise.c. */
 #include "core/real_math.h"
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 /* Compilers make vectors of a loop only when `accumulate`, and the choice of function, are constants in it: such loops
  * stand in functions that are always inlined, and are called once for each value. */

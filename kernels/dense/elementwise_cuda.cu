@@ -1,6 +1,6 @@
 /* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA: four elements a thread, all
  * gradients of an op in one pass. The equations are in elementwise.c, scale_by.c and dropout.c. */
-#include "kernels/cuda.cuh"
+#include "kernels/lib/cuda.cuh"
 
 #include <utility>
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table) {
     return record1(g, &op_embedding, NULL, 0, (struct tensor *[]){ids, table}, 2);

@@ -2,8 +2,8 @@
  * adds the rows in their order, so no two threads meet and the order of summation is fixed. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 #define STRIP 32 /* columns: two cache lines a row */
 

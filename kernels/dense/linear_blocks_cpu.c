@@ -3,8 +3,8 @@
  * equations are in linear_blocks.c. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 #define BLOCK_INLINE static inline __attribute__((always_inline))
 

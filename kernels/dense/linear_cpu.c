@@ -6,9 +6,9 @@
  * thread, tiles of 256 lose 4 to 10 %, cutting outputs instead of rows 10 to 50 %. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/gemm.h"
+#include "kernels/lib/parallel.h"
 
 #define MAX_TILES 8
 #define FLOPS_MIN 500000 /* of a product; below, threads cost more than they gain */

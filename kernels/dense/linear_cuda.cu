@@ -1,5 +1,5 @@
 /* linear_cuda.cu - y = x W^T + b on cuBLAS; db in two stages of column sums. Equations: linear.c. */
-#include "kernels/cuda.cuh"
+#include "kernels/lib/cuda.cuh"
 
 #if REAL_IS_DOUBLE
 #define cublas_gemm cublasDgemm

@@ -1,8 +1,8 @@
 /* rows_cpu.c - bias, scale and repeat_rows: chunks of rows on threads, columns in vectors. Equations: rows.c. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 enum row_rule { ROW_ADD, ROW_MUL, ROW_COPY };
 

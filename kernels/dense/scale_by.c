@@ -1,8 +1,8 @@
 /* scale_by.c - y = factor * x, a constant factor: the op, its reference and its CPU twin, spans of elements on threads. */
 #include <math.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
     struct scale_by_attr attr = {factor};

@@ -5,7 +5,7 @@
  * A_[j,i] = -A_[i,j] has the gradient -Q (spec/lru-slice-baselines.md section 8). */
 #include <inttypes.h>
 
-#include "kernels/log_signature.h"
+#include "kernels/flow/log_signature.h"
 
 struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m) {
     struct brackets_attr attr = {.N = N, .m = m};

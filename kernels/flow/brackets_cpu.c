@@ -6,7 +6,7 @@
  * passes, one for each term, in which the matrices that neighbouring elements share stay in the cache. */
 #include <string.h>
 
-#include "kernels/log_signature.h"
+#include "kernels/flow/log_signature.h"
 
 /* out_uv += left_v right_u - left_u right_v, u < v */
 static void add_outer(int64_t C, const real *left, const real *right, real *out) {

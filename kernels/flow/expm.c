@@ -1,4 +1,4 @@
-/* expm_skew.c - exponentials of matrices: the orthogonal U = expm(A - A^T) and the product U diag(e) W; the increment
+/* expm.c - exponentials of matrices: the orthogonal U = expm(A - A^T) and the product U diag(e) W; the increment
  * E = expm(L) - I of a linear flow; ops and references.
  *
  * The exponential by scaling and squaring (spec/plstm-myosotis.md A4): K = A - A^T, q squarings so that X = K / 2^q has
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/expm.h"
+#include "kernels/flow/expm.h"
 
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J) {
     struct expm_attr attr = {.J = J, .N = 1};

@@ -5,9 +5,9 @@
  * norm asks for. The equations are in expm_skew.c. */
 #include <string.h>
 
-#include "kernels/expm.h"
-#include "kernels/gate.h"
-#include "kernels/parallel.h"
+#include "kernels/flow/expm.h"
+#include "kernels/lib/gate.h"
+#include "kernels/lib/parallel.h"
 
 #define LANES   8  /* matrices at a time: element e of lane k is number e*LANES + k */
 #define TERMS   4  /* of a sum that one pass over the lanes adds */

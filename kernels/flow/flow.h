@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_FLOW_H
 #define LRNN_KERNELS_FLOW_H
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct flow_attr {
     int64_t N, m; /* scan_flow: blocks and their size */

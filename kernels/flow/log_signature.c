@@ -5,7 +5,7 @@
  * d_m^T Q d_n, so that with r_n the sum of the increments behind n
  *   dd_n = dl + 1/2 Q (r_n - p_n),   r_n - p_n = l - d_n - 2 p_n
  * (spec/lru-slice-baselines.md section 8; the order of the a_ij is Hall's). */
-#include "kernels/log_signature.h"
+#include "kernels/flow/log_signature.h"
 
 #include <inttypes.h>
 

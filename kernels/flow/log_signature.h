@@ -3,8 +3,8 @@
 #ifndef LRNN_KERNELS_LOG_SIGNATURE_H
 #define LRNN_KERNELS_LOG_SIGNATURE_H
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
  * The letters of the output are the sums so far while an interval is walked. The equations are in log_signature.c. */
 #include <string.h>
 
-#include "kernels/log_signature.h"
+#include "kernels/flow/log_signature.h"
 
 #define PARTS 64 /* of all intervals; each has scratch of its own */
 

@@ -3,8 +3,8 @@
  * Equations: scan_dplr.c. */
 #include <string.h>
 
-#include "kernels/flow.h"
-#include "kernels/parallel.h"
+#include "kernels/flow/flow.h"
+#include "kernels/lib/parallel.h"
 
 #define LANES 16
 

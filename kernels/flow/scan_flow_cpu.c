@@ -9,9 +9,9 @@
  * elements times strips; sizes alone decide the cut, and every lane does the same arithmetic in the same order. */
 #include <string.h>
 
-#include "kernels/flow.h"
-#include "kernels/gate.h"
-#include "kernels/parallel.h"
+#include "kernels/flow/flow.h"
+#include "kernels/lib/gate.h"
+#include "kernels/lib/parallel.h"
 
 #define LANES 16
 

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/flow.h"
-#include "kernels/parallel.h"
+#include "kernels/flow/flow.h"
+#include "kernels/lib/parallel.h"
 
 /* x <- sqrt(D) H x: butterflies (a, b) -> (a + b, a - b) at distances 1, 2, 4, ... */
 static void transform(int64_t D, real *x) {

@@ -3,7 +3,7 @@
 #ifndef LRNN_KERNELS_SCAN_H
 #define LRNN_KERNELS_SCAN_H
 
-#include "kernels/gate.h"
+#include "kernels/lib/gate.h"
 
 struct scan_attr {
     int64_t N, m;

@@ -7,8 +7,8 @@
  * Bits do not depend on the cut into strips: every lane does the same arithmetic (real_fma, real_exp). */
 #include <string.h>
 
-#include "kernels/parallel.h"
-#include "kernels/scan_softmax.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/gated/scan_softmax.h"
 
 /* One row of one block: sum_j a_j h_prev[j*prev] + a_m v. */
 GATE_INLINE real row_forward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev,

@@ -1,6 +1,6 @@
 /* scan_companion.c - H-LRU, the higher-order gated recurrence, in both layouts: the op and its reference.
  *
- *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/gate.h)
+ *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/lib/gate.h)
  *   companion (P1 Eq. 3):        s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
  *   observer (App. G listing):   s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i = 0)
  * Adjoint, o_t the incoming gradient (spec/lru-slice-baselines.md sections 1, 2, 4): G_t = o_t + A_{t+1}^T G_{t+1};
@@ -9,8 +9,8 @@
  * Layouts of memory as in kernel.h: gate-major, the channel index k fastest. */
 #include <inttypes.h>
 
-#include "kernels/dense.h"
-#include "kernels/scan.h"
+#include "kernels/lib/infer.h"
+#include "kernels/gated/scan.h"
 
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
                               enum companion_layout layout) {

@@ -2,8 +2,8 @@
  * of gates a channel. */
 #include <string.h>
 
-#include "kernels/parallel.h"
-#include "kernels/scan_softmax.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/gated/scan_softmax.h"
 
 /* One channel at one step: s[i*N] from s_prev[i*prev]. */
 GATE_INLINE void step_forward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,

@@ -6,7 +6,7 @@
  * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
 #include <inttypes.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x) {
     struct call *c = graph_record(g, &op_scan_diag, NULL, 0, (struct tensor *[]){a, x}, 2);

@@ -4,8 +4,8 @@
  * element, then over batch elements in order. */
 #include <string.h>
 
-#include "kernels/parallel.h"
-#include "kernels/scan.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/gated/scan.h"
 
 static const real zeros[SCAN_WIDTH]; /* h_{-1} */
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh) {
     struct call *c = graph_record(g, &op_scan_lstm, NULL, 0, (struct tensor *[]){u, wh, bh}, 3);

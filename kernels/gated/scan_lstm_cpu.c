@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/gemm.h"
+#include "kernels/lib/gemm.h"
 #include "kernels/kernel.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/parallel.h"
 
 #define MAX_TILES  8
 #define BATCH_TILE 32   /* least rows of a batch tile: OpenBLAS packs wh anew in each product */

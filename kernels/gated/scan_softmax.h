@@ -1,5 +1,5 @@
 /* scan_softmax.h - what makes the CPU twins of the gated scans fast: strips as wide as the threads allow, and softmax of one
- * row of gates inside loops over channels (kernels/gate.h says how such code is written).
+ * row of gates inside loops over channels (kernels/lib/gate.h says how such code is written).
  *
  * The scans are bound by the arithmetic of their exponentials. Arguments here are at most 0, and a factor common to a row
  * cancels, so a shorter one serves than real_exp: no clamp above, log2(e) in one part, 2^f by five terms. */
@@ -8,7 +8,7 @@
 
 #include <omp.h>
 
-#include "kernels/scan.h"
+#include "kernels/gated/scan.h"
 
 /* scan_strips, but no narrower than this many threads can use: the narrower, the larger the share of what is done once a
  * row. Lanes do not depend on each other, so the cut does not change a bit of the result. */

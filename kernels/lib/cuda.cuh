@@ -3,7 +3,7 @@
 #define LRNN_KERNELS_CUDA_CUH
 
 #include "core/cuda.h"
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 #include "kernels/kernel.h"
 
 #define CUDA_THREADS 256 /* of a block, where nothing else decides */

@@ -1,5 +1,5 @@
 /* gemm.c - OpenBLAS on one thread, with kernels that suit the CPU. See gemm.h. */
-#include "kernels/gemm.h"
+#include "kernels/lib/gemm.h"
 
 #include <cblas.h>
 #include <stdio.h>

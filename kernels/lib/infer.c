@@ -1,5 +1,5 @@
-/* dense.c - what the declarations of dense ops share. See dense.h. */
-#include "kernels/dense.h"
+/* infer.c - what the declarations of dense ops share. See dense.h. */
+#include "kernels/lib/infer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

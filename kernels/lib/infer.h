@@ -1,4 +1,4 @@
-/* dense.h - attributes of the dense and elementwise ops, shared by their twins; and what their declarations share. */
+/* infer.h - attributes of the dense and elementwise ops, shared by their twins; and what their declarations share. */
 #ifndef LRNN_KERNELS_DENSE_H
 #define LRNN_KERNELS_DENSE_H
 

@@ -1,5 +1,5 @@
 /* parallel.c - sums over rows in fixed chunks. See parallel.h. */
-#include "kernels/parallel.h"
+#include "kernels/lib/parallel.h"
 
 #include <string.h>
 

@@ -22,8 +22,8 @@
 #ifndef LRNN_KERNELS_SCAN_CUH
 #define LRNN_KERNELS_SCAN_CUH
 
-#include "kernels/cuda.cuh"
-#include "kernels/scan.h"
+#include "kernels/lib/cuda.cuh"
+#include "kernels/gated/scan.h"
 
 struct scan_shape {
     int64_t B;
@@ -242,7 +242,7 @@ const real *scan_carry_over(const struct call *c, const struct exec *x, const sc
     return sum;
 }
 
-/* --- gated scans: a row of m + 1 gates, normalised in registers (kernels/gate.h) ---------------------------------------- */
+/* --- gated scans: a row of m + 1 gates, normalised in registers (kernels/lib/gate.h) ---------------------------------------- */
 
 template <int m> struct scan_gates {
     real p[m + 1], scale; /* gates are p * scale once normalised; raw before */

@@ -1,4 +1,4 @@
-/* matrix_state_chunk.h - what the chunkwise kernels of the matrix-state recurrences share: products of small matrices
+/* chunk.h - what the chunkwise kernels of the matrix-state recurrences share: products of small matrices
  * in registers, and products of gates over ranges of tokens.
  *
  * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing ones are zero), so that a row of scores is a
@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#include "kernels/matrix_state_cpu.h"
+#include "kernels/matrix/state_cpu.h"
 
 #if defined(__AVX512F__)
 #define STATE_VECTOR_BYTES 64

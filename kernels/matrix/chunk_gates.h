@@ -1,4 +1,4 @@
-/* matrix_state_gates.h - the gates of a chunk of an outer-product state with J states a head (matrix_state_outer.h),
+/* chunk_gates.h - the gates of a chunk of an outer-product state with J states a head (matrix_state_outer.h),
  * and their gradients.
  *
  * The readers n of a chunk are its tokens and, behind them, its exits: exit a stands for state a after the chunk. What
@@ -15,9 +15,9 @@
 #ifndef LRNN_KERNELS_MATRIX_STATE_GATES_H
 #define LRNN_KERNELS_MATRIX_STATE_GATES_H
 
-#include "kernels/dense.h"
-#include "kernels/matrix_state_chunk.h"
-#include "kernels/matrix_state_outer.h"
+#include "kernels/lib/infer.h"
+#include "kernels/matrix/chunk.h"
+#include "kernels/matrix/outer_chunk.h"
 
 /* Where a chunk lies in a sequence. */
 struct chunk {

@@ -1,4 +1,4 @@
-/* matrix_state_outer.c - outer-product states, a chunk of tokens at a time (spec/plstm-myosotis.md A1.4, A1.5): inside
+/* outer_chunk.c - outer-product states, a chunk of tokens at a time (spec/plstm-myosotis.md A1.4, A1.5): inside
  * a chunk products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
  *
  * With the gates of matrix_state_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of
@@ -8,9 +8,9 @@
  * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
  *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + (diag(r_i) Q)^T W */
-#include "kernels/matrix_state_outer.h"
+#include "kernels/matrix/outer_chunk.h"
 
-#include "kernels/matrix_state_gates.h"
+#include "kernels/matrix/chunk_gates.h"
 
 #define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
 

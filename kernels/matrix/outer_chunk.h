@@ -1,4 +1,4 @@
-/* matrix_state_outer.h - outer-product states on the CPU, a chunk of tokens at a time: what the chunkwise kernels of
+/* outer_chunk.h - outer-product states on the CPU, a chunk of tokens at a time: what the chunkwise kernels of
  * scan_outer and scan_plstm are instances of. A head keeps J states C[i], dk x dv, coupled by a J x J transition:
  *   o_t = scale (sum_i M_t[i] C_{t-1}[i]^T q_t + D_t (q_t . k_t) v_t)
  *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/matrix_state.h"
+#include "kernels/lib/infer.h"
+#include "kernels/matrix/state.h"
 
 struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *beta,
                           struct tensor *decay, const struct delta_attr *attr) {

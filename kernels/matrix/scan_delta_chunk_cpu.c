@@ -1,4 +1,4 @@
-/* scan_delta_chunk.c - the delta rule on the CPU, a chunk of steps at a time (spec/lru-slice-baselines.md 10.3 to 10.5; UT
+/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (spec/lru-slice-baselines.md 10.3 to 10.5; UT
  * transform of Yang et al. 2024): inside a chunk products of matrices and one triangular solve, from chunk to chunk the state.
  *
  * Rows r of a chunk are its steps in order; f_r = decay before the first step of a token, else 1; b = rate beta;
@@ -16,8 +16,8 @@
  * where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/matrix_state_chunk.h"
+#include "kernels/lib/infer.h"
+#include "kernels/matrix/chunk.h"
 
 /* One head on its way through time. */
 struct head {

@@ -3,8 +3,8 @@
  * reverse and keeps the states inside one chunk. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/matrix_state_cpu.h"
+#include "kernels/lib/infer.h"
+#include "kernels/matrix/state_cpu.h"
 
 /* e = v - f S^T k; after = f S + k (b e)^T. S may be after. */
 STATE_INLINE void step_forward(int64_t width, int64_t dk, real f, real b, const real *k, const real *v, const real *S,

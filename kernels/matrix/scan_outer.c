@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/matrix_state.h"
+#include "kernels/lib/infer.h"
+#include "kernels/matrix/state.h"
 
 struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale) {

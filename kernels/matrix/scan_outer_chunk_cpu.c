@@ -1,7 +1,7 @@
-/* scan_outer_chunk.c - outer-product state on the CPU, a chunk of tokens at a time: matrix_state_outer.h with one state a head,
+/* scan_outer_chunk_cpu.c - outer-product state on the CPU, a chunk of tokens at a time: matrix_state_outer.h with one state a head,
  * shared q and k, and the states before the chunks kept from forward. */
-#include "kernels/matrix_state_cpu.h"
-#include "kernels/matrix_state_outer.h"
+#include "kernels/matrix/state_cpu.h"
+#include "kernels/matrix/outer_chunk.h"
 
 static struct outer_rows rows_of(const struct call *c, int i, int64_t b, int64_t index, int64_t width) {
     struct outer_rows none = {0};

@@ -3,8 +3,8 @@
  * reverse and keeps the states inside one chunk. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/matrix_state_cpu.h"
+#include "kernels/lib/infer.h"
+#include "kernels/matrix/state_cpu.h"
 
 struct gates {
     real T, S, M, D;

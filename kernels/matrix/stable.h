@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_STABLE_H
 #define LRNN_KERNELS_STABLE_H
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct stable_gates_attr {
     double start; /* m before the first token */

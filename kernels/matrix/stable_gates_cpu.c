@@ -2,8 +2,8 @@
  * in vectors over all of a sequence, between them the recurrence of m, one addition and one maximum. The equations are in
  * stable_gates.c. */
 #include "core/real_math.h"
-#include "kernels/parallel.h"
-#include "kernels/stable.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/matrix/stable.h"
 
 /* m[t] = max(m[t] + m[t-1], i[t]), logsig(f) standing in m. decay and source: the logarithms of the gates. */
 static void running_maximum(int64_t T, int64_t H, real start, const real *i, real *m, real *decay, real *source) {

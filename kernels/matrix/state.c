@@ -1,5 +1,5 @@
-/* matrix_state.c - what the declarations of the matrix-state recurrences share. See matrix_state.h. */
-#include "kernels/matrix_state.h"
+/* state.c - what the declarations of the matrix-state recurrences share. See matrix_state.h. */
+#include "kernels/matrix/state.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-/* matrix_state.h - what the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and how
+/* state.h - what the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and how
  * backward gets its states back.
  *
  * Forward leaves the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv); backward walks the

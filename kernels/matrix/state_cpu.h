@@ -1,11 +1,11 @@
-/* matrix_state_cpu.h - what the CPU kernels of the matrix-state recurrences share: padded rows and scratch by part. */
+/* state_cpu.h - what the CPU kernels of the matrix-state recurrences share: padded rows and scratch by part. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_CPU_H
 #define LRNN_KERNELS_MATRIX_STATE_CPU_H
 
 #include <string.h>
 
-#include "kernels/matrix_state.h"
-#include "kernels/parallel.h"
+#include "kernels/matrix/state.h"
+#include "kernels/lib/parallel.h"
 
 #define STATE_VECTOR 16 /* rows of the state are multiples of this many columns */
 #define STATE_PARTS  16 /* most parts the heads of a batch are cut into; each has its own scratch */

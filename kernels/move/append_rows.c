@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 struct append_rows_attr {
     const int32_t *which;

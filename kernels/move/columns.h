@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_COLUMNS_H
 #define LRNN_KERNELS_COLUMNS_H
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct split_attr {
     int64_t from; /* first column of the first part */

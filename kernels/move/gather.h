@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_GATHER_H
 #define LRNN_KERNELS_GATHER_H
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct gather_pairs_attr {
     const int32_t *index; /* [rows][columns][2] */

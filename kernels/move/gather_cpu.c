@@ -1,11 +1,11 @@
 /* gather_cpu.c - gather_pairs and l1_groups: sequences (and strips of columns) on threads, columns in vectors. The equations
  * are in gather.c. A node or group sums in the order of the rows that name it. */
-#include "kernels/gather.h"
+#include "kernels/move/gather.h"
 
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/parallel.h"
 
 #define GATHER_STRIP 128 /* columns of a task of the gradient */
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 /* sequence_cuda.cu - pool and reverse on CUDA: a value a thread, neighbours on neighbouring columns. Equations: sequence.c. */
-#include "kernels/cuda.cuh"
+#include "kernels/lib/cuda.cuh"
 
 namespace {
 

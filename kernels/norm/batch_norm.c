@@ -5,7 +5,7 @@
  *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                                    (Ioffe & Szegedy 2015, Alg. 1 and 2)
  * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
  * Without a row in use the batch counts as mean 0, variance 1, and the running ones stay. */
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_BATCH_NORM_H
 #define LRNN_KERNELS_BATCH_NORM_H
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/batch_norm.h"
-#include "kernels/parallel.h"
+#include "kernels/norm/batch_norm.h"
+#include "kernels/lib/parallel.h"
 
 enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS };
 

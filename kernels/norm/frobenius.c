@@ -2,7 +2,7 @@
  * A loss term on parameters (SLiCE's, spec/lru-slice-baselines.md 9). Its gradient is x / y, and 0 where y is 0. */
 #include <math.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z) {
     return record1(g, &op_frobenius, NULL, 0, (struct tensor *[]){x, z}, 2);

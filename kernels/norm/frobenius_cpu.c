@@ -2,8 +2,8 @@
  * frobenius.c. */
 #include <math.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 static int64_t spans_of(const struct tensor *t) {
     return t ? span_count(tensor_count(t)) : 0;

@@ -4,7 +4,7 @@
  * q and k of DeltaNet, one row a head (spec/lru-slice-baselines.md 10.3). */
 #include <math.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *l2norm(struct graph *g, struct tensor *x, double eps) {
     struct norm_attr attr = {.eps = eps};

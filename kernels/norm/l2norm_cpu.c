@@ -1,7 +1,7 @@
 /* l2norm_cpu.c - l2norm: chunks of rows on threads, the columns of a row in vectors. */
 #include "core/real_math.h"
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 static real row_scale(int64_t D, const real *x, real eps) {
     real squares = 0;

@@ -6,7 +6,7 @@
  * dw = sum over rows of dy n;  db = sum over rows of dy. The statistics are computed again from x. */
 #include <math.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *rmsnorm(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};

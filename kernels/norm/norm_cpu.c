@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 struct statistics {
     real mean, q;

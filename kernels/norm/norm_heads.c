@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};

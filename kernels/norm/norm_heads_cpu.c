@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 /* n = (x - mean) q; the weight is added to `one`. rmsnorm_heads: mean = one = 0, which changes no number. */
 struct head_statistics {

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-#include "kernels/dag_state.h"
+#include "kernels/plstm/dag_state.h"
 
 #if defined(__AVX512F__)
 #define LANE_BYTES 64

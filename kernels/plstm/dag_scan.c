@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/dag_state.h"
+#include "kernels/plstm/dag_state.h"
 
 struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
                         struct tensor *mark, struct tensor *transition, struct tensor *direct, const struct dag *dag,

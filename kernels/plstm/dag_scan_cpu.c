@@ -3,7 +3,7 @@
  * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
  * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
  * behind it, give. */
-#include "kernels/dag_lanes.h"
+#include "kernels/plstm/dag_lanes.h"
 
 struct sizes {
     int64_t N, H, dk, dv, pk, pv; /* pk, pv: padded to whole tiles */

@@ -1,5 +1,5 @@
 /* dag_state.c - shape checks that the matrix-state recurrences share. See dag_state.h. */
-#include "kernels/dag_state.h"
+#include "kernels/plstm/dag_state.h"
 
 #include <inttypes.h>
 

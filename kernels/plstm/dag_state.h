@@ -10,8 +10,8 @@
 #ifndef LRNN_KERNELS_DAG_STATE_H
 #define LRNN_KERNELS_DAG_STATE_H
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 #ifdef __cplusplus
 extern "C" {

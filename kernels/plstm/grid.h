@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_GRID_H
 #define LRNN_KERNELS_GRID_H
 
-#include "kernels/dag_state.h"
+#include "kernels/plstm/dag_state.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "kernels/grid.h"
+#include "kernels/plstm/grid.h"
 
 struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_form form) {
     struct grid_gates_attr attr = {.form = form};

@@ -1,9 +1,9 @@
 /* grid_gates_cpu.c - the gates of grid nodes: chunks of nodes on threads, directions and heads in vectors. The equations are
  * in grid_gates.c. */
 #include "core/real_math.h"
-#include "kernels/gate.h"
-#include "kernels/grid.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/gate.h"
+#include "kernels/plstm/grid.h"
+#include "kernels/lib/parallel.h"
 
 #define RAW_MAX 7
 

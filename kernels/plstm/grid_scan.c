@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/grid.h"
+#include "kernels/plstm/grid.h"
 
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
                          struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk) {

@@ -13,8 +13,8 @@
  * the recurrence of numbers instead of matrices. The joins of so small blocks would be many and tiny.
  * Backward runs the same products in reverse from dG = (W V^T) o (Q K^T), W = scale dY. Nodes stand in the order of the
  * blocks, each block's together. Work of order N^2 (dk + dv) a head against N dk dv of the recurrence. */
-#include "kernels/gemm.h"
-#include "kernels/grid_tile.h"
+#include "kernels/lib/gemm.h"
+#include "kernels/plstm/grid_tile.h"
 
 #define BLOCK_NODES_MAX       4096 /* G has N^2 elements */
 #define BLOCK_NODES_PREFERRED 1024

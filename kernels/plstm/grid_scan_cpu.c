@@ -4,7 +4,7 @@
  * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u) into
  * (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch those
  * that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
-#include "kernels/grid_tile.h"
+#include "kernels/plstm/grid_tile.h"
 
 #define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch: they come back from an L2 cache */
 

@@ -4,7 +4,7 @@
  * The state to the right of a node stays in the slot of its column y, the one downwards in that of its row x: one node of an
  * antidiagonal has each slot (spec/plstm-myosotis.md A2.1). Backward keeps the states that enter each node, of LANES rows at a
  * time (grid_tile.h), and goes back likewise. What a node adds to, no other node of its antidiagonal adds to. */
-#include "kernels/grid_tile.h"
+#include "kernels/plstm/grid_tile.h"
 
 #define WAVE_NODES                                                                                                     \
     4096 /* tiles of an antidiagonal times LANES; below, a barrier costs about as much as the work between two */

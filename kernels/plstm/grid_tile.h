@@ -7,8 +7,8 @@
 #ifndef LRNN_KERNELS_GRID_TILE_H
 #define LRNN_KERNELS_GRID_TILE_H
 
-#include "kernels/dag_lanes.h"
-#include "kernels/grid.h"
+#include "kernels/plstm/dag_lanes.h"
+#include "kernels/plstm/grid.h"
 
 /* --- one head ----------------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/dag_state.h"
+#include "kernels/plstm/dag_state.h"
 
 struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
                           struct tensor *transition, struct tensor *mark, struct tensor *direct, int64_t H, int64_t J,

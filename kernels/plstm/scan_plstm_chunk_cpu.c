@@ -1,8 +1,8 @@
-/* scan_plstm_chunk.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: matrix_state_outer.h with J states
+/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: matrix_state_outer.h with J states
  * a head. Inside a chunk the J x J transitions only shape one number for each pair of tokens, so all J states cost one
  * product of scores; from chunk to chunk each has its own. Backward computes the states before the chunks again. */
-#include "kernels/dag_state.h"
-#include "kernels/matrix_state_outer.h"
+#include "kernels/plstm/dag_state.h"
+#include "kernels/matrix/outer_chunk.h"
 
 enum plstm_input { PLSTM_Q, PLSTM_K, PLSTM_V, PLSTM_SOURCE, PLSTM_TRANSITION, PLSTM_MARK, PLSTM_DIRECT };
 

@@ -6,8 +6,8 @@
  *   backward out += k (sum_i S[i] E[i]),  E[i] <- sum_j T[j][i] E[j] + M[i] q w^T,   dv = out + D (q.k) w
  * Rows are padded with zeros, which stay zero. Backward computes the states again: once with a copy of every
  * `stride`-th kept, then stretch by stretch from the last copy on, about 2 sqrt(T) states in all. */
-#include "kernels/dag_state.h"
-#include "kernels/matrix_state_chunk.h"
+#include "kernels/plstm/dag_state.h"
+#include "kernels/matrix/chunk.h"
 
 enum { TRACK = SCAN_PLSTM_TRACK_MAX };
 

@@ -4,7 +4,7 @@
  *   dx_s[c] = sum_j w[c][j] dy_{s+m-1-j}[c];   dw[c][j] = sum_{b,t} dy_t[c] x_{t-m+1+j}[c];   db[c] = sum_{b,t} dy_t[c] */
 #include <inttypes.h>
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
     return record1(g, &op_conv_depthwise, NULL, 0, (struct tensor *[]){x, w, b}, b ? 3 : 2);

@@ -2,8 +2,8 @@
  * the other on a row that stays in L1. Gradients of w and b: one partial sum a chunk, added in order. */
 #include <string.h>
 
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 /* y[c] (+)= w[c] x[c] */
 static void tap(int64_t C, const real *w, const real *x, real *y) {

@@ -4,7 +4,7 @@
  * Adjoint: the inverse rotation of dy. */
 #include <inttypes.h>
 
-#include "kernels/attention.h"
+#include "kernels/token/attention.h"
 
 struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base) {
     struct rope_attr attr = {heads, dk, base};

@@ -2,8 +2,8 @@
  * of a head in vectors. Equations: rope.c. */
 #include <string.h>
 
-#include "kernels/attention.h"
-#include "kernels/parallel.h"
+#include "kernels/token/attention.h"
+#include "kernels/lib/parallel.h"
 
 /* Scratch: for each position dk/2 cosines, then dk/2 sines. */
 static size_t rope_cpu_workspace(const struct call *c, enum pass pass) {

@@ -6,7 +6,7 @@
  * Probabilities are recomputed for the gradient: nothing is kept. */
 #include <inttypes.h>
 
-#include "kernels/attention.h"
+#include "kernels/token/attention.h"
 
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
     struct attention_attr attr = {heads};

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/attention.h"
-#include "kernels/gemm.h"
-#include "kernels/parallel.h"
+#include "kernels/token/attention.h"
+#include "kernels/lib/gemm.h"
+#include "kernels/lib/parallel.h"
 
 #define QUERIES 64
 #define SLOTS   16

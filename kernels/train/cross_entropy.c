@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "core/batch.h"
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions) {

@@ -4,8 +4,8 @@
 
 #include "core/batch.h"
 #include "core/real_math.h"
-#include "kernels/dense.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 
 #define BLOCK_ROWS   64
 #define LANES        16

@@ -1,9 +1,9 @@
 /* optimiser_cpu.c - step_begin and adamw: fixed chunks of the flat block on threads, one pass over memory each. The
  * equations are in optimiser.c. */
-#include "kernels/optimiser.h"
+#include "kernels/train/optimiser.h"
 
 #include "core/real_math.h"
-#include "kernels/parallel.h"
+#include "kernels/lib/parallel.h"
 
 static int64_t chunk_count(int64_t n, int64_t size) {
     return (n + size - 1) / size;

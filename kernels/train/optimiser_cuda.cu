@@ -1,9 +1,9 @@
 /* optimiser_cuda.cu - step_begin and adamw on CUDA. What changes from step to step is read from the state in device memory,
  * so that an update can be captured once and replayed. The equations are in optimiser.c. */
-#include "kernels/optimiser.h"
+#include "kernels/train/optimiser.h"
 
 #include "core/real_math.h"
-#include "kernels/cuda.cuh"
+#include "kernels/lib/cuda.cuh"
 
 /* --- step_begin ------------------------------------------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
 /* take_batch_cuda.cu - a batch out of the split on the device, a block a row. The equations are in take_batch.c. */
-#include "kernels/take_batch.h"
+#include "kernels/train/take_batch.h"
 
-#include "kernels/cuda.cuh"
+#include "kernels/lib/cuda.cuh"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #ifndef LRNN_KERNELS_TREE_H
 #define LRNN_KERNELS_TREE_H
 
-#include "kernels/dense.h"
+#include "kernels/lib/infer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/parallel.h"
-#include "kernels/tree.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/tree/tree.h"
 
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p) {
     return record1(g, &op_tree_add, tree, sizeof *tree, (struct tensor *[]){w, p}, 2);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "kernels/gate.h"
+#include "kernels/lib/gate.h"
 
 #define LANES_MAX     256 /* most lanes at once */
 #define LANES_COLUMNS 4   /* of a matrix that one pass over the lanes multiplies */

@@ -14,7 +14,7 @@
 #include <complex.h>
 #include <inttypes.h>
 
-#include "kernels/tree.h"
+#include "kernels/tree/tree.h"
 
 int64_t tree_nodes(const struct tree *t) {
     const int64_t most = INT32_MAX;

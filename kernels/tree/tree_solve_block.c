@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/tree.h"
+#include "kernels/tree/tree.h"
 
 /* FLOPs: a complex multiply-add counts 8. A value takes part in three products of d (child's message, pivot, parent's), in
  * backward also in one or two outer products; a row of couplings in three of matrices, about 3 d. */

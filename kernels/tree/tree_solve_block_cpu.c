@@ -8,9 +8,9 @@
  * shared couplings are summed in each task, then over tasks in order. */
 #include <string.h>
 
-#include "kernels/parallel.h"
-#include "kernels/tree.h"
-#include "kernels/tree_lanes.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/tree/tree.h"
+#include "kernels/tree/tree_lanes.h"
 
 #define BLOCK_VECTOR      16        /* strips are multiples of this many heads, but for the last */
 #define BLOCK_STRIP_BYTES (1 << 20) /* of solution a strip, so that the way down finds it in L2 */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/parallel.h"
-#include "kernels/tree.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/tree/tree.h"
 
 #define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
 #define TREE_WIDTH       1024      /* most heads of a strip */

@@ -7,7 +7,7 @@
 #include "core/option.h"
 #include "core/params.h"
 #include "core/schedule.h"
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 /* --- arena ------------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 static void expect_plan_error(struct graph *g, enum status status, const char *const *names, int n) {
     struct error e = {0};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/philox.h"
-#include "tests/chi_square.h"
+#include "tests/lib/chi_square.h"
 #include "tests/testing.h"
 
 /* DEShawResearch/random123, tests/kat_vectors, the lines "philox4x32 10": counter, key, answer. */

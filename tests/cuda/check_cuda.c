@@ -3,8 +3,8 @@
  * barrier computes something else then. On a device a second run stands for that. */
 #include <string.h>
 
-#include "tests/cuda_cases.h"
-#include "tests/op_run.h"
+#include "tests/cuda/cuda_cases.h"
+#include "tests/lib/op_run.h"
 
 #ifdef LRNN_CUDA_HOST
 #define N_ORDERS 3

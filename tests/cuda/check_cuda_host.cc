@@ -2,7 +2,7 @@
 #include <csignal>
 #include <vector>
 
-#include "tests/cuda_host.h"
+#include "tests/cuda/cuda_host.h"
 #include "tests/testing.h"
 
 static const unsigned ALL = 0xffffffffu;

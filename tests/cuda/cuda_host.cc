@@ -1,5 +1,5 @@
 /* cuda_host.cc - see cuda_host.h: fibers, the run-time's functions over them, cuBLAS over OpenBLAS. */
-#include "tests/cuda_host.h"
+#include "tests/cuda/cuda_host.h"
 
 #include <cblas.h>
 #include <cstdio>

@@ -7,7 +7,7 @@
  * Strict where hardware is lenient: a thread that ends while others of its block wait at a barrier, lanes that name each
  * other in different masks, and fibers that all wait are failures.
  *
- * Only what the project's kernels use is here; the names are CUDA's. Implementation: tests/cuda_host.cc. */
+ * Only what the project's kernels use is here; the names are CUDA's. Implementation: tests/cuda/cuda_host.cc. */
 #ifndef LRNN_TESTS_CUDA_HOST_H
 #define LRNN_TESTS_CUDA_HOST_H
 

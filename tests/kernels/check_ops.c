@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/op_run.h"
+#include "tests/lib/op_run.h"
 
 /* --- coverage ---------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* alloc_count.c - stands in front of the C library's allocator: the program's own definitions of malloc and its kin take
  * precedence over the library's for every shared library too. */
 #define _GNU_SOURCE /* dladdr */
-#include "tests/alloc_count.h"
+#include "tests/lib/alloc_count.h"
 
 #include <dlfcn.h>
 #include <errno.h>

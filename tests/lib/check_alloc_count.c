@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "tests/alloc_count.h"
+#include "tests/lib/alloc_count.h"
 #include "tests/testing.h"
 
 START_TEST(each_kind_of_heap_allocation_is_counted) {

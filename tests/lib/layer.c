@@ -1,5 +1,5 @@
 /* layer.c - see layer.h. */
-#include "tests/layer.h"
+#include "tests/lib/layer.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_LAYER_H
 #define LRNN_TESTS_LAYER_H
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 /* x (2,T,D) -> y; parameters drawn from a fixed seed, x from another. */
 struct layer {

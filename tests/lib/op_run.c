@@ -1,5 +1,5 @@
 /* op_run.c - see op_run.h. */
-#include "tests/op_run.h"
+#include "tests/lib/op_run.h"
 
 #include <math.h>
 #include <stdlib.h>

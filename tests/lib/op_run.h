@@ -5,7 +5,7 @@
 #ifndef LRNN_TESTS_OP_RUN_H
 #define LRNN_TESTS_OP_RUN_H
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 #define N_LENGTHS 7
 extern const int64_t op_lengths[N_LENGTHS];

@@ -1,5 +1,5 @@
 /* program.c - see program.h. */
-#include "tests/program.h"
+#include "tests/lib/program.h"
 
 #include <stdlib.h>
 #include <string.h>

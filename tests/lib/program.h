@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "tests/scratch.h"
+#include "tests/lib/scratch.h"
 
 /* What the last run printed; freed by the next one and by free_output. */
 extern char *out, *err;

@@ -1,5 +1,5 @@
 /* scratch.c - a temporary folder of a test's own. */
-#include "tests/scratch.h"
+#include "tests/lib/scratch.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* support.c - see support.h. */
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 #include <math.h>
 #include <omp.h>
@@ -8,7 +8,7 @@
 
 #include "core/batch.h"
 #include "core/philox.h"
-#include "kernels/gemm.h"
+#include "kernels/lib/gemm.h"
 
 void start_kernels(void) {
     gemm_init();

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/batch.h"
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
 static const char *const mixers[] = {"bdlru:m=2,blocks=4", "myosotis:heads=3"};

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/layer.h"
+#include "tests/lib/layer.h"
 
 static void run_graph(struct graph *g) {
     struct step_state state = first_state();

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 

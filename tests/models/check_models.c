@@ -8,8 +8,8 @@
 
 #include "core/batch.h"
 #include "core/safetensors.h"
-#include "harness/verify.h"
-#include "tests/support.h"
+#include "harness/run/verify.h"
+#include "tests/lib/support.h"
 
 /* --- parameters -------------------------------------------------------------------------------------------------- */
 
@@ -325,8 +325,9 @@ START_TEST(every_mixer_is_described_and_tested) {
             listed |= !strncmp(small_models[i], (*m)->name, n) && strchr(":", small_models[i][n]);
         for (int i = 0; i < N_CONTRACT; i++)
             under_contract |= !strncmp(contract[i].model, (*m)->name, n) && strchr(":", contract[i].model[n]);
-        ck_assert_msg(listed, "mixer %s is missing in small_models of tests/support.c", (*m)->name);
-        ck_assert_msg(under_contract, "mixer %s is missing in the contract table of tests/check_models.c", (*m)->name);
+        ck_assert_msg(listed, "mixer %s is missing in small_models of tests/lib/support.c", (*m)->name);
+        ck_assert_msg(under_contract, "mixer %s is missing in the contract table of tests/models/check_models.c",
+                      (*m)->name);
         ck_assert((*m)->summary && (*m)->equation && (*m)->check && (*m)->build && (*m)->state_floats);
         ck_assert_uint_le((*m)->inst_bytes, MODEL_INST_BYTES);
         ck_assert_ptr_eq(model_find((*m)->name), *m);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "models/hippo.h"
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 #define TOLERANCE (256 * REAL_EPSILON)
 

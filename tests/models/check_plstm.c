@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/grid.h"
-#include "kernels/dag_state.h"
-#include "tests/support.h"
+#include "kernels/plstm/grid.h"
+#include "kernels/plstm/dag_state.h"
+#include "tests/lib/support.h"
 
 /* Kernels to hold to the properties: the reference and the first that applies. */
 static const char *const kernels[] = {"reference", ""};

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/args.h"
-#include "harness/train.h"
-#include "tests/support.h"
+#include "harness/plan/args.h"
+#include "harness/run/train.h"
+#include "tests/lib/support.h"
 
 /* A task that trains short and tests long: one tree, and so one set of parameters, for both. What it makes of a short
  * sequence does not depend on which of the two graphs reads it. */

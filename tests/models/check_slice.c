@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/layer.h"
+#include "tests/lib/layer.h"
 
 static void expect_same_layers(const char *a_text, const char *b_text, int64_t D, const char *zeroed_in_b) {
     struct layer a, b;

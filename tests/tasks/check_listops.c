@@ -5,9 +5,9 @@
 
 #include "core/philox.h"
 #include "tasks/listops_operation.h"
-#include "tests/chi_square.h"
-#include "tests/listops_meaning.h"
-#include "tests/task_examples.h"
+#include "tests/lib/chi_square.h"
+#include "tests/tasks/listops_meaning.h"
+#include "tests/tasks/task_examples.h"
 
 /* --- operators ---------------------------------------------------------------------------------------------------- */
 

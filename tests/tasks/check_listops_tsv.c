@@ -6,9 +6,9 @@
 
 #include "core/philox.h"
 #include "tasks/listops_tsv.h"
-#include "tests/listops_meaning.h"
-#include "tests/scratch.h"
-#include "tests/task_examples.h"
+#include "tests/tasks/listops_meaning.h"
+#include "tests/lib/scratch.h"
+#include "tests/tasks/task_examples.h"
 
 /* A growing file image. */
 struct text {

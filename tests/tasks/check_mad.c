@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/metrics.h"
-#include "tests/mad_view.h"
+#include "harness/run/metrics.h"
+#include "tests/tasks/mad_view.h"
 
 static const char *const names[] = {
     "compression", "selective-copying", "in-context-recall", "noisy-recall", "fuzzy-recall", "memorization", "mqar"};

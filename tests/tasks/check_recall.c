@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/mad_view.h"
+#include "tests/tasks/mad_view.h"
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/chi_square.h"
-#include "tests/task_examples.h"
+#include "tests/lib/chi_square.h"
+#include "tests/tasks/task_examples.h"
 
 static const char *const names[4] = {"parity", "even-pairs", "cycle-navigation", "modular-arithmetic"};
 static const char *const encodings[3] = {"slice", "xlstm", "deepmind"};

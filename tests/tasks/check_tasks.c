@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/task_examples.h"
+#include "tests/tasks/task_examples.h"
 
 /* --- every task --------------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/chi_square.h"
-#include "tests/task_examples.h"
+#include "tests/lib/chi_square.h"
+#include "tests/tasks/task_examples.h"
 
 /* --- refusals ----------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* mad_view.c - see mad_view.h. */
-#include "tests/mad_view.h"
+#include "tests/tasks/mad_view.h"
 
 #include <math.h>
 
-#include "tests/chi_square.h"
+#include "tests/lib/chi_square.h"
 
 void view_open(struct view *v, const char *text, uint64_t seed) {
     open_task(&v->c, text, seed);

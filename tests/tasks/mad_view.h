@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_MAD_VIEW_H
 #define LRNN_TESTS_MAD_VIEW_H
 
-#include "tests/task_examples.h"
+#include "tests/tasks/task_examples.h"
 
 #define MAX_T 16384
 

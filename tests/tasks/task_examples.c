@@ -1,5 +1,5 @@
 /* task_examples.c - see task_examples.h. */
-#include "tests/task_examples.h"
+#include "tests/tasks/task_examples.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 
 #include "core/safetensors.h"
-#include "harness/cli.h"
+#include "harness/cli/cli.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
-#include "tests/program.h"
+#include "tests/lib/program.h"
 #include "tests/testing.h"
 
 #define CASE "tests/cases/00-bdlru-blocks3-m4.safetensors"

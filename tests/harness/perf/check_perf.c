@@ -5,7 +5,7 @@
 
 #include "kernels/kernel.h"
 #include "models/model.h"
-#include "tests/program.h"
+#include "tests/lib/program.h"
 #include "tests/testing.h"
 
 START_TEST(perf_op_prints_time_floor_and_ratio) {

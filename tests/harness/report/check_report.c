@@ -6,12 +6,12 @@
 
 #include "core/batch.h"
 #include "core/option.h"
-#include "harness/csv.h"
-#include "harness/files.h"
-#include "harness/published.h"
-#include "harness/report.h"
-#include "harness/report_rows.h"
-#include "tests/scratch.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/report/published.h"
+#include "harness/report/report.h"
+#include "harness/report/rows.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 #define MOST 64

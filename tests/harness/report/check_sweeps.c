@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/args.h"
-#include "harness/csv.h"
-#include "harness/report_rows.h"
+#include "harness/plan/args.h"
+#include "harness/store/csv.h"
+#include "harness/report/rows.h"
 #include "tasks/variants.h"
-#include "tests/program.h"
+#include "tests/lib/program.h"
 #include "tests/testing.h"
 
 /* Runs `lrnn arguments --out FOLDER/r`. */

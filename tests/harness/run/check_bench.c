@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "core/philox.h"
-#include "harness/record.h"
-#include "tests/scratch.h"
+#include "harness/store/record.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 #define MODELS "bdlru:m=1,blocks=4 lru:state=4"

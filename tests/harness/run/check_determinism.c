@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 /* A bit that differs after any step stays in the weights and moments. Under the sanitizers a step takes some twenty times as
  * long. */

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "harness/args.h"
-#include "harness/train.h"
-#include "harness/weights.h"
-#include "tests/program.h"
-#include "tests/small_run.h"
-#include "tests/support.h"
+#include "harness/plan/args.h"
+#include "harness/run/train.h"
+#include "harness/run/weights.h"
+#include "tests/lib/program.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/support.h"
 
 #define CASE    "tests/cases/00-bdlru-blocks3-m4.safetensors"
 #define CASES   "tests/cases/*-lstm-*.safetensors tests/cases/*-lru-*.safetensors"

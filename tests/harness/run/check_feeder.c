@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/args.h"
-#include "harness/train.h"
-#include "tests/scratch.h"
-#include "tests/support.h"
+#include "harness/plan/args.h"
+#include "harness/run/train.h"
+#include "tests/lib/scratch.h"
+#include "tests/lib/support.h"
 
 #define WITH_EXTRA "word-problem:group=z5,length=6,n_train=300,n_val=120,n_test=50,extra_length=2"
 

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/args.h"
-#include "harness/train.h"
-#include "tests/alloc_count.h"
-#include "tests/scratch.h"
-#include "tests/small_run.h"
-#include "tests/support.h"
+#include "harness/plan/args.h"
+#include "harness/run/train.h"
+#include "tests/lib/alloc_count.h"
+#include "tests/lib/scratch.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/support.h"
 
 static char folder[SCRATCH_BYTES];
 

@@ -1,9 +1,9 @@
 /* small_run.c - see small_run.h. */
-#include "tests/small_run.h"
+#include "tests/harness/run/small_run.h"
 
 #include <stdlib.h>
 
-#include "harness/args.h"
+#include "harness/plan/args.h"
 #include "tests/testing.h"
 
 struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value) {

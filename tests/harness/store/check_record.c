@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "core/philox.h"
-#include "harness/files.h"
-#include "harness/record.h"
-#include "harness/record_json.h"
-#include "tests/record_samples.h"
-#include "tests/scratch.h"
+#include "harness/store/files.h"
+#include "harness/store/record.h"
+#include "harness/store/record_json.h"
+#include "tests/harness/store/record_samples.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 static char out[SCRATCH_BYTES]; /* a folder of the test's own */

@@ -6,12 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/csv.h"
-#include "harness/files.h"
-#include "harness/record.h"
-#include "harness/record_table.h"
-#include "tests/record_samples.h"
-#include "tests/scratch.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/record.h"
+#include "harness/store/record_table.h"
+#include "tests/harness/store/record_samples.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 static char out[SCRATCH_BYTES];

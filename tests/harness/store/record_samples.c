@@ -1,11 +1,11 @@
 /* record_samples.c - run records with a value of its own in every field. */
-#include "tests/record_samples.h"
+#include "tests/harness/store/record_samples.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/batch.h"
-#include "harness/record_table.h"
+#include "harness/store/record_table.h"
 #include "tests/testing.h"
 
 void sample_id(int i, char id[RUN_ID_HEX]) {

@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_RECORD_SAMPLES_H
 #define LRNN_TESTS_RECORD_SAMPLES_H
 
-#include "harness/record.h"
+#include "harness/store/record.h"
 
 /* The id of the i-th sample. */
 void sample_id(int i, char id[RUN_ID_HEX]);

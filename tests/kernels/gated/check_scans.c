@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS 2

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 static const char *const delta_kernels[] = {"reference", "scan_delta_cpu", "scan_delta_chunk"};

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/support.h"
+#include "tests/lib/support.h"
 
 enum { N = 40, GAP = 7 }; /* elements; the first GAP belong to no segment */
 
