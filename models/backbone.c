@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "models/net.h"
 #include "models/parts.h"
 
 #define NORM_EPS 1e-5

@@ -8,7 +8,7 @@
 
 #include "core/schedule.h"
 #include "harness/store/record.h"
-#include "models/model.h"
+#include "models/net.h"
 #include "tasks/task.h"
 
 #define NUMERICS_VERSION "1" /* raised whenever the same configuration gives other bits: old runs are then done again */

@@ -5,7 +5,7 @@
 
 #include "core/philox.h"
 #include "kernels/kernel.h"
-#include "models/model.h"
+#include "models/net.h"
 #include "tests/testing.h"
 
 /* Machine epsilon of `real`: 2^-23 or 2^-52. */

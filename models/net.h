@@ -1,0 +1,61 @@
+/* net.h - the common net around a mixer: embedding, [norm, mixer, +, norm, MLP, +] x layers, read-out and loss. */
+#ifndef LRNN_MODELS_NET_H
+#define LRNN_MODELS_NET_H
+
+#include "models/model.h"
+
+enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
+enum norm_kind { NORM_RMS, NORM_LAYER };
+enum { POOL_TOP = 2 }; /* of --pool, behind enum pooling: the root of a tree */
+enum backbone_kind {
+    BACKBONE_MAD_LM,
+    BACKBONE_SLICE,
+    BACKBONE_SLICE_GLU,
+    BACKBONE_STACKED,
+    BACKBONE_S5,
+    BACKBONE_SLICE_PAPER
+};
+
+struct backbone {
+    int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */
+    int mlp, norm, kind, pool; /* the enums above, and enum pooling */
+    double dropout;            /* on each residual branch; training only */
+    bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
+};
+
+extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional */
+
+/* What is read out of a net: every position, each sequence through one vector, or every position decoded from one vector
+ * (MAD's auto-encoder). */
+enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
+
+/* What a task asks of a net. */
+struct net_shape {
+    int64_t B, T;
+    int64_t vocab_in, vocab_out;
+    enum readout readout;
+};
+
+/* A recorded net: tensors of one graph. */
+struct net {
+    struct tensor *tokens; /* (B,T) ids, filled by the caller */
+    struct tensor
+        *lengths; /* (B) tokens in use of each sequence, filled by the caller; NULL where nothing asks for it */
+    struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
+    struct tensor *logits;  /* as targets, with an axis V */
+    struct tensor *loss;    /* [1], the task's: the mean over scored positions. The root of the graph, but in training
+                                   the root is its sum with the mixers' loss terms */
+    struct tensor *predictions; /* ids, as targets */
+};
+
+/* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and read-out.
+ * Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence),
+ * layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. Checks the mixer's options
+ * against the sizes. */
+enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
+                      const struct net_shape *shape, struct error *e);
+
+/* Whether outputs at t depend on inputs up to t only. */
+bool net_causal(const struct backbone *b, const struct model_choice *choice);
+
+#endif
