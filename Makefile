@@ -7,7 +7,8 @@
 #   BUILD=folder        build there, programs included, and leave ./lrnn alone
 #   CUDA=0              without CUDA; default: with it where nvcc 12.0 or newer is found (PATH, CUDA_HOME, /usr/local/cuda).
 #                       CUDA=host compiles the kernels for the CPU instead, which tests do (docs/cuda.md)
-#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for
+#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for, or all; default: those of this machine's GPUs, where there are
+#                       none the oldest supported, whose PTX every newer device's driver compiles at the first start
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
 CC := gcc
@@ -31,7 +32,16 @@ CHECK := $(BUILD)/check$(f64)
 
 # --- CUDA: which compiler, if any ------------------------------------------------------------------------------------------
 CUDA ?= auto
-CUDA_ARCHS ?= 75 80 86 89 90
+CUDA_ARCHS ?= auto
+known_archs := 75 80 86 89 90
+ifeq ($(CUDA_ARCHS),all)
+cuda_archs := $(known_archs)
+else ifeq ($(CUDA_ARCHS),auto)
+cuda_found := $(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -x '[0-9.]*')))
+cuda_archs := $(or $(cuda_found),$(firstword $(known_archs)))
+else
+cuda_archs := $(CUDA_ARCHS)
+endif
 ifeq ($(CUDA),auto)
 NVCC := $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 nvcc_release := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
@@ -76,8 +86,8 @@ CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS))
 NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
-NVCC_ARCH = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-            -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
+            -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
 COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) $(NVCC_WARN) $(NVCCFLAGS)
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -include tests/cuda/cuda_host.h -x c++,\
              $(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
@@ -149,6 +159,15 @@ $(OBJ)/about.stamp: FORCE
 	$(call stamp,$(call quoted,$(about)))
 $(OBJ)/link.stamp: FORCE
 	$(call stamp,$(call quoted,$(LDFLAGS) $(LIBS) $(SRC) $(CU) $(TESTS)))
+
+# The suites are the functions `Suite *check_NAME(void)` of the test files; those under tests/cuda/ need a device.
+suite_names = $(if $(1),$(shell sed -n 's/^Suite \*check_\([a-z0-9_]*\)(void) {.*/\1/p' $(1)))
+suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CHECK($(s))) \
+          $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) $(if $(filter host,$(cuda_mode)),tests/cuda/check_cuda_host.cc)),CHECK_CUDA($(s)))
+$(OBJ)/suites.def: FORCE
+	$(call stamp,'$(suites)')
+$(OBJ)/tests/main.o: $(OBJ)/suites.def
+$(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
 
 -include $(objs:.o=.d) $(tobjs:.o=.d) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
 

@@ -1,9 +1,9 @@
-/* main.c - runs the test suites: all of suites.def, or those named on the command line.
+/* main.c - runs the test suites: all that the test files define, or those named on the command line.
  *
  * Each test runs in a process of its own (libcheck forks), so a crash or a hang is one failed test. A forked OpenMP
  * run-time can hang: nothing here may start threads, and suites do their work inside tests and checked fixtures.
  *
- * Suites are taken in the order of suites.def by as many processes as there are cores (CHECK_JOBS changes that).
+ * Suites are taken by as many processes as there are cores (CHECK_JOBS changes that), the longest first.
  *
  *   check [--list] [SUITE...]      exit status: 0 all passed, 1 something failed, 2 no such suite */
 #include <stdatomic.h>
@@ -30,20 +30,35 @@ struct entry {
 
 #define CHECK(name)      Suite *check_##name(void);
 #define CHECK_CUDA(name) CHECK(name)
-#include "tests/suites.def"
+#include SUITE_LIST /* written by the Makefile from the test files */
 #undef CHECK
 #undef CHECK_CUDA
 
-static const struct entry suites[] = {
+static struct entry suites[] = {
 #define CHECK(name)      {#name, check_##name, false},
 #define CHECK_CUDA(name) {#name, check_##name, true},
-#include "tests/suites.def"
+#include SUITE_LIST /* written by the Makefile from the test files */
 #undef CHECK
 #undef CHECK_CUDA
 };
 
-#define N_SUITES     (sizeof suites / sizeof suites[0])
+#define N_SUITES (sizeof suites / sizeof suites[0])
+/* The suites that take longest, in order: begun last, one of them would keep one process busy while the others idle. */
+static const char *const longest[] = {"cuda", "cuda_order", "cuda_run", "ops", "determinism", "bench", "sweeps"};
+#define N_LONGEST    (sizeof longest / sizeof longest[0])
 #define TEST_TIMEOUT "120" /* seconds for one test; libcheck's own default of 4 is too short on a busy machine */
+
+static size_t rank_of(const struct entry *suite) {
+    size_t rank = 0;
+    while (rank < N_LONGEST && strcmp(longest[rank], suite->name) != 0) rank++;
+    return rank;
+}
+
+static int by_rank(const void *a, const void *b) {
+    const struct entry *x = a, *y = b;
+    size_t i = rank_of(x), j = rank_of(y);
+    return i != j ? (i > j) - (i < j) : strcmp(x->name, y->name);
+}
 
 static bool is_wanted(const char *name, int n, char **names) {
     for (int i = 0; i < n; i++)
@@ -125,6 +140,7 @@ static void work_in_parallel(struct progress *p, bool device, int n, char **name
 
 int main(int argc, char **argv) {
     gemm_init(); /* as lrnn does: the tests run on the OpenBLAS kernels that the program runs on */
+    qsort(suites, N_SUITES, sizeof suites[0], by_rank);
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t s = 0; s < N_SUITES; s++) puts(suites[s].name);
         return 0;
