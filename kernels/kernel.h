@@ -172,7 +172,6 @@ struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 /* --- recurrences ------------------------------------------------------------------------------------------------
  * Gate normalisers (P1 Eq. 6 of spec/lru-slice-baselines.md 4): p = f(z), a = p / sum p over the m+1 entries of a row. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
-extern const char *const gate_names; /* "softmax sigmoid relu none" */
 
 /* BD-LRU: h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] per block, gates normalised per row i; h_{-1} = 0.
  * z (B,T, m*(m+1)*N) raw gates, element ((i*(m+1)+j)*N + k) of block k: gate-major, block index fastest.
@@ -352,14 +351,11 @@ enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
  * with b = beta theta / sqrt(1 + |theta|^2) (B4; beta 0 = unbounded, b = theta), theta from up, likewise c from down.
  * up, down: real and imaginary planes, [1][P] for all nodes, [levels-1][P] a level of the child, [nodes-1][P] a child, or
  * (B,nodes,P) a child of each sequence, the root's row unused. down only in the free form. All four NULL when levels is 1.
- * u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, in place of tree.leaves; or NULL.
- * block d > 1 (B1): x_v, u_v in C^d, B_v and C_v d x d, C = B^H or -B^H, |theta| the Frobenius norm, so that |B|_2 < beta. Then
- * d*P columns stand in place of P in u, element i*P + p of head p, and d*d*P in the couplings, (i*d + j)*P + p. */
+ * u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, in place of tree.leaves; or NULL. */
 struct tree_system {
     struct tree tree;
     enum tree_form form;
     double beta;
-    int64_t block; /* 0 and 1: scalars */
     struct tensor *up_re, *up_im, *down_re, *down_im;
     struct tensor *u_re, *u_im;
     struct tensor *leaves;

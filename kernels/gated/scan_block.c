@@ -10,8 +10,6 @@
 #include "kernels/lib/infer.h"
 #include "kernels/gated/scan.h"
 
-const char *const gate_names = "softmax sigmoid relu none";
-
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
     struct scan_attr attr = {.N = N, .m = m, .gate = gate};
     struct call *c = graph_record(g, &op_scan_block, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);

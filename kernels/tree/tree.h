@@ -9,16 +9,12 @@
 extern "C" {
 #endif
 
-/* Of tree_solve and tree_solve_block: checks shapes, creates x. */
-void tree_solve_infer(struct graph *g, struct call *c);
-
 #define TREE_GROUPS 16 /* most groups of sequences that sum their share of a common gradient */
 
 struct tree_solve_attr {
     struct tree tree;
     enum tree_form form;
     double beta;
-    int64_t block; /* d; 1 in tree_solve, more in tree_solve_block */
 };
 
 enum tree_input { TREE_UP_RE, TREE_UP_IM, TREE_DOWN_RE, TREE_DOWN_IM, TREE_U_RE, TREE_U_IM, TREE_LEAVES, TREE_INPUTS };

@@ -29,11 +29,9 @@ int64_t tree_nodes(const struct tree *t) {
 }
 
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
-    struct tree_solve_attr attr = {
-        .tree = s->tree, .form = s->form, .beta = s->beta, .block = s->block == 0 ? 1 : s->block};
+    struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta};
     struct tensor *in[TREE_INPUTS] = {s->up_re, s->up_im, s->down_re, s->down_im, s->u_re, s->u_im, s->leaves};
-    const struct op *op = attr.block == 1 ? &op_tree_solve : &op_tree_solve_block;
-    struct call *c = graph_record(g, op, &attr, sizeof attr, in, TREE_INPUTS);
+    struct call *c = graph_record(g, &op_tree_solve, &attr, sizeof attr, in, TREE_INPUTS);
     if (x_im) *x_im = c ? c->out[1] : NULL;
     return c ? c->out[0] : NULL;
 }
@@ -47,11 +45,9 @@ static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const s
     for (int i = 0; same && i < p->rank; i++) same = p->dims[i] == first->dims[i];
     if (p->rank != 2 && p->rank != 3) {
         graph_fail(g, ST_USAGE, "tree_solve: couplings have rank %d, expected 2 (rows,P) or 3 (B,nodes,P)", p->rank);
-    } else if (tensor_cols(p) != u->dims[2] * a->block) {
-        graph_fail(g, ST_USAGE,
-                   "tree_solve: couplings are %" PRId64 " wide, expected %" PRId64 ": u's %" PRId64
-                   " columns times the block size %" PRId64,
-                   tensor_cols(p), u->dims[2] * a->block, u->dims[2], a->block);
+    } else if (tensor_cols(p) != u->dims[2]) {
+        graph_fail(g, ST_USAGE, "tree_solve: couplings are %" PRId64 " wide, expected u's %" PRId64 " columns",
+                   tensor_cols(p), u->dims[2]);
     } else if (!same) {
         graph_fail(g, ST_USAGE,
                    "tree_solve: couplings hold %" PRId64 " and %" PRId64
@@ -76,12 +72,7 @@ static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const s
 static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *u) {
     const struct tree *t = &a->tree;
     int64_t nodes = tree_nodes(t);
-    if (a->block < 1)
-        graph_fail(g, ST_USAGE, "tree_solve: the block size is %" PRId64 ", expected at least 1", a->block);
-    else if (u->rank == 3 && u->dims[2] % a->block)
-        graph_fail(g, ST_USAGE, "tree_solve: u has %" PRId64 " columns, not a multiple of the block size %" PRId64,
-                   u->dims[2], a->block);
-    else if (u->rank != 3)
+    if (u->rank != 3)
         graph_fail(g, ST_USAGE, "tree_solve: u has rank %d, expected 3 (B,nodes,P)", u->rank);
     else if (nodes < 0)
         graph_fail(g, ST_USAGE,
@@ -100,7 +91,7 @@ static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const st
     return false;
 }
 
-void tree_solve_infer(struct graph *g, struct call *c) {
+static void tree_solve_infer(struct graph *g, struct call *c) {
     const struct tree_solve_attr *a = c->attr;
     const struct tensor *u = c->in[TREE_U_RE], *u_im = c->in[TREE_U_IM], *leaves = c->in[TREE_LEAVES];
     if (!u || !u_im || !tree_fits(g, a, u) || !tree_fits(g, a, u_im)) return;

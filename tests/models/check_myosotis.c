@@ -332,211 +332,19 @@ START_TEST(misfits_name_the_numbers) {
 }
 END_TEST
 
-/* --- blocks of d > 1 ---------------------------------------------------------------------------------------------- */
-
-enum { MAX_DENSE = 40 }; /* unknowns of one head */
-
-static struct tensor *block_table(struct solve *t, const char *name, enum share share) {
-    int64_t rows = share == SHARE_HEAD ? 1 : share == SHARE_LEVEL ? t->s.tree.levels - 1 : t->T - 1;
-    return input3(&t->g, name, rows, t->s.block * t->s.block * t->P, 0, true);
-}
-
-static void blocks_open(struct solve *t, struct tree tree, enum tree_form form, double beta, enum share share,
-                        int64_t d, const char *kernel) {
-    *t = (struct solve){.s = {.tree = tree, .form = form, .beta = beta, .block = d},
-                        .B = 2,
-                        .T = tree_nodes(&tree),
-                        .P = 17,
-                        .state = first_state()};
-    open_graph(&t->g, NULL, true, true, kernel);
-    if (tree.levels > 1) {
-        t->s.up_re = block_table(t, "up_re", share);
-        t->s.up_im = block_table(t, "up_im", share);
-        if (form == TREE_FREE) t->s.down_re = block_table(t, "down_re", share);
-        if (form == TREE_FREE) t->s.down_im = block_table(t, "down_im", share);
-    }
-    t->s.u_re = input3(&t->g, "u_re", t->B, t->T, d * t->P, true);
-    t->s.u_im = input3(&t->g, "u_im", t->B, t->T, d * t->P, true);
-    t->x_re = tree_solve(&t->g, &t->s, &t->x_im);
-    graph_keep(&t->g, t->x_re);
-    graph_keep(&t->g, t->x_im);
-    t->w_re = input3(&t->g, "w_re", t->B, t->T, d * t->P, false);
-    t->w_im = input3(&t->g, "w_im", t->B, t->T, d * t->P, false);
-    graph_set_root(&t->g, dot(&t->g, t->x_re, t->w_re, dot(&t->g, t->x_im, t->w_im, NULL)));
-    plan_graph(&t->g);
-    fill_inputs(&t->g, FILL_SMALL, false);
-}
-
-/* Element (i,j) of the bounded block of row `row` of a table: beta Theta / sqrt(1 + |Theta|_F^2). */
-static double complex block_element(const struct solve *t, const struct tensor *re, const struct tensor *im,
-                                    int64_t row, int64_t i, int64_t j, int64_t p) {
-    int64_t d = t->s.block;
-    double norm = 0;
-    for (int64_t e = 0; e < d * d; e++) norm += pow(cabs(at(re, im, (row * d * d + e) * t->P + p)), 2);
-    double scale = t->s.beta > 0 ? t->s.beta / sqrt(1 + norm) : 1;
-    return scale * at(re, im, (row * d * d + i * d + j) * t->P + p);
-}
-
-/* The matrix T of head p, all nodes' unknowns in order; identity where there is no coupling. */
-static void dense_system(const struct solve *t, int64_t p, double complex T[MAX_DENSE][MAX_DENSE]) {
-    int64_t d = t->s.block, n = t->T * d, level;
-    for (int64_t i = 0; i < n * MAX_DENSE; i++) T[i / MAX_DENSE][i % MAX_DENSE] = i / MAX_DENSE == i % MAX_DENSE;
-    for (int64_t v = 0; v < t->T; v++) {
-        int64_t parent = parent_of(&t->s.tree, v, &level);
-        if (parent < 0) continue;
-        int64_t rows = t->s.up_re->dims[0], row = rows == 1 ? 0 : rows == t->s.tree.levels - 1 ? level : v;
-        for (int64_t i = 0; i < d; i++)
-            for (int64_t j = 0; j < d; j++) {
-                double complex b = block_element(t, t->s.up_re, t->s.up_im, row, i, j, p);
-                T[v * d + i][parent * d + j] = b;
-                if (t->s.form == TREE_HERMITIAN) T[parent * d + j][v * d + i] = conj(b);
-                if (t->s.form == TREE_SKEW) T[parent * d + j][v * d + i] = -conj(b);
-                if (t->s.form == TREE_FREE)
-                    T[parent * d + i][v * d + j] = block_element(t, t->s.down_re, t->s.down_im, row, i, j, p);
-            }
-    }
-}
-
-/* x <- T^-1 x by elimination with row pivoting. */
-static void dense_solve(double complex T[MAX_DENSE][MAX_DENSE], int64_t n, double complex *x) {
-    for (int64_t k = 0; k < n; k++) {
-        int64_t pivot = k;
-        for (int64_t i = k + 1; i < n; i++)
-            if (cabs(T[i][k]) > cabs(T[pivot][k])) pivot = i;
-        for (int64_t j = 0; j <= n; j++) {
-            double complex *a = j < n ? &T[k][j] : &x[k], *b = j < n ? &T[pivot][j] : &x[pivot], keep = *a;
-            *a = *b;
-            *b = keep;
-        }
-        for (int64_t i = 0; i < n; i++) {
-            double complex factor = i == k ? 0 : T[i][k] / T[k][k];
-            for (int64_t j = k; j < n; j++) T[i][j] -= factor * T[k][j];
-            x[i] -= factor * x[k];
-        }
-    }
-    for (int64_t k = 0; k < n; k++) x[k] /= T[k][k];
-}
-
-static void expect_dense_solution(const struct solve *t, int64_t b, int64_t p) {
-    static double complex T[MAX_DENSE][MAX_DENSE];
-    double complex x[MAX_DENSE], lambda[MAX_DENSE];
-    int64_t n = t->T * t->s.block;
-    ck_assert_int_le(n, MAX_DENSE);
-    for (int64_t i = 0; i < n; i++) x[i] = at(t->s.u_re, t->s.u_im, (b * n + i) * t->P + p);
-    dense_system(t, p, T);
-    dense_solve(T, n, x);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t e = (b * n + i) * t->P + p;
-        ck_assert_double_le(cabs(at(t->x_re, t->x_im, e) - x[i]), TOLERANCE);
-        lambda[i] = at(t->w_re, t->w_im, e);
-    }
-    dense_system(t, p, T);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j <= i; j++) {
-            double complex keep = conj(T[i][j]);
-            T[i][j] = conj(T[j][i]);
-            T[j][i] = keep;
-        }
-    dense_solve(T, n, lambda);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t e = (b * n + i) * t->P + p;
-        double complex du = t->s.u_re->grad[e] + I * (double)t->s.u_im->grad[e];
-        ck_assert_double_le(cabs(du - lambda[i]), TOLERANCE);
-    }
-}
-
-static const char *const block_kernels[] = {"reference", "tree_solve_block_cpu"};
-
-/* B8.1 and B7 for blocks: x = T^-1 u and du = T^-H w by the dense inverse; d = 5 takes two passes over columns. */
-START_TEST(blocks_solve_the_dense_system_and_its_adjoint) {
-    static const struct tree small[] = {{1, 1, 1}, {1, 5, 1}, {2, 3, 4}, {3, 2, 3}, {6, 2, 6}};
-    for (int form = TREE_HERMITIAN; form <= TREE_FREE; form++)
-        for (int share = SHARE_HEAD; share <= SHARE_NODE; share++)
-            for (int64_t d = 2; d <= 5; d++)
-                for (int kernel = 0; kernel < 2; kernel++) {
-                    struct solve t;
-                    struct tree tree = small[_i];
-                    if (tree_nodes(&tree) * d > MAX_DENSE) continue;
-                    blocks_open(&t, tree, (enum tree_form)form, beta_of((enum tree_form)form, tree.arity),
-                                (enum share)share, d, block_kernels[kernel]);
-                    solve_walk(&t);
-                    for (int64_t b = 0; b < t.B; b++)
-                        for (int64_t p = 0; p < t.P; p++) expect_dense_solution(&t, b, p);
-                    ck_assert_int_lt(t.g.first_guard_failure, 0);
-                    graph_free(&t.g);
-                }
-}
-END_TEST
-
-/* Diagonal blocks are d systems of scalars: head p of element i is head i*P + p of tree_solve. */
-START_TEST(diagonal_blocks_are_scalar_systems) {
-    struct solve blocks, scalars;
-    struct tree tree = {2, 4, 6};
-    int64_t d = 3;
-    blocks_open(&blocks, tree, TREE_SKEW, 0, SHARE_NODE, d, block_kernels[_i]);
-    solve_open(&scalars, tree, TREE_SKEW, 0, SHARE_NODE, blocks.B, d * blocks.P, kernels[_i]);
-    for (int64_t e = 0; e < tensor_count(blocks.s.up_re); e++) {
-        int64_t P = blocks.P, row = e / (d * d * P), i = e / P % (d * d) / d, j = e / P % d, p = e % P;
-        int64_t scalar = (row * d + i) * P + p;
-        tensor_real(blocks.s.up_re)[e] = i == j ? tensor_real(scalars.s.up_re)[scalar] : 0;
-        tensor_real(blocks.s.up_im)[e] = i == j ? tensor_real(scalars.s.up_im)[scalar] : 0;
-    }
-    memcpy(blocks.s.u_re->data, scalars.s.u_re->data, tensor_bytes(scalars.s.u_re));
-    memcpy(blocks.s.u_im->data, scalars.s.u_im->data, tensor_bytes(scalars.s.u_im));
-    solve_walk(&blocks);
-    solve_walk(&scalars);
-    for (int64_t i = 0; i < tensor_count(scalars.x_re); i++)
-        ck_assert_double_le(cabs(at(blocks.x_re, blocks.x_im, i) - at(scalars.x_re, scalars.x_im, i)), TOLERANCE);
-    graph_free(&blocks.g);
-    graph_free(&scalars.g);
-}
-END_TEST
-
-/* Padding is cut off: what stands there changes nothing, x there is 0, and no gradient reaches it. */
-START_TEST(padding_of_blocks_is_cut_off) {
-    struct solve a, b;
-    struct tree tree = {2, 4, 5};
-    static const int64_t padding[] = {5, 6, 7, 11};
-    blocks_open(&a, tree, TREE_FREE, 0.3, SHARE_NODE, 2, block_kernels[_i]);
-    blocks_open(&b, tree, TREE_FREE, 0.3, SHARE_NODE, 2, block_kernels[_i]);
-    for (int i = 0; i < 4; i++)
-        for (int64_t k = 0; k < 2 * b.P; k++) tensor_real(b.s.u_re)[padding[i] * 2 * b.P + k] = 1000;
-    solve_walk(&a);
-    solve_walk(&b);
-    expect_same_bits(b.x_re->data, a.x_re->data, tensor_count(a.x_re), "x");
-    for (int i = 0; i < 4; i++)
-        for (int64_t k = 0; k < 2 * b.P; k++) {
-            int64_t e = padding[i] * 2 * b.P + k;
-            ck_assert_double_eq(tensor_real(b.x_re)[e], 0);
-            ck_assert_double_eq(b.s.u_re->grad[e], 0);
-            ck_assert_double_eq(b.s.up_re->grad[2 * e], 0);
-        }
-    graph_free(&a.g);
-    graph_free(&b.g);
-}
-END_TEST
-
-START_TEST(misfits_of_blocks_name_the_numbers) {
-    static const struct {
-        int64_t block, columns, wide;
-        const char *part;
-    } cases[] = {{-1, 6, 6, "the block size is -1"},
-                 {4, 6, 24, "6 columns, not a multiple of the block size 4"},
-                 {2, 6, 6, "6 wide, expected 12"}};
-    for (int i = 0; i < 3; i++) {
-        struct graph g;
-        struct error e = {0};
-        open_graph(&g, NULL, true, false, "");
-        struct tree_system s = {.tree = {2, 2, 2}, .form = TREE_SKEW, .block = cases[i].block};
-        s.up_re = input3(&g, "up_re", 1, cases[i].wide, 0, true);
-        s.up_im = input3(&g, "up_im", 1, cases[i].wide, 0, true);
-        s.u_re = input3(&g, "u_re", 2, 3, cases[i].columns, true);
-        s.u_im = input3(&g, "u_im", 2, 3, cases[i].columns, true);
-        tree_solve(&g, &s, NULL);
-        ck_assert_int_eq(graph_plan(&g, &e), ST_USAGE);
-        ck_assert_msg(strstr(e.text, cases[i].part) != NULL, "\"%s\" lacks \"%s\"", e.text, cases[i].part);
-        graph_free(&g);
-    }
+START_TEST(couplings_of_another_width_are_refused) {
+    struct graph g;
+    struct error e = {0};
+    open_graph(&g, NULL, true, false, "");
+    struct tree_system s = {.tree = {2, 2, 2}, .form = TREE_SKEW};
+    s.up_re = input3(&g, "up_re", 1, 6, 0, true);
+    s.up_im = input3(&g, "up_im", 1, 6, 0, true);
+    s.u_re = input3(&g, "u_re", 2, 3, 5, true);
+    s.u_im = input3(&g, "u_im", 2, 3, 5, true);
+    tree_solve(&g, &s, NULL);
+    ck_assert_int_eq(graph_plan(&g, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "6 wide, expected u's 5 columns") != NULL, "\"%s\"", e.text);
+    graph_free(&g);
 }
 END_TEST
 
@@ -552,12 +360,9 @@ Suite *check_myosotis(void) {
     tcase_add_loop_test(tests, siblings_commute, 0, 2);
     tcase_add_loop_test(tests, padding_is_cut_off, 0, 2);
     tcase_add_loop_test(tests, equal_nodes_are_a_level, 0, 2);
-    tcase_add_loop_test(tests, blocks_solve_the_dense_system_and_its_adjoint, 0, 5);
-    tcase_add_loop_test(tests, diagonal_blocks_are_scalar_systems, 0, 2);
-    tcase_add_loop_test(tests, padding_of_blocks_is_cut_off, 0, 2);
-    tcase_add_test(tests, misfits_of_blocks_name_the_numbers);
     tcase_add_test(tests, hippo_frequencies_are_the_spectrum);
     tcase_add_test(tests, misfits_name_the_numbers);
+    tcase_add_test(tests, couplings_of_another_width_are_refused);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -13,8 +13,8 @@ static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS 2
 static const char *const sequence_kernels[] = {"reference", "scan_plstm_cpu", "scan_plstm_chunk"};
 #define N_SEQUENCE_KERNELS 3
-static const char *const grid_kernels[] = {"reference", "grid_scan_cpu", "grid_scan_wave", "grid_scan_block"};
-#define N_GRID_KERNELS 4
+static const char *const grid_kernels[] = {"reference", "grid_scan_cpu", "grid_scan_block"};
+#define N_GRID_KERNELS ((int)(sizeof grid_kernels / sizeof *grid_kernels))
 #define BOUND          (REAL_IS_DOUBLE ? 1e-12 : 1e-4)
 
 /* A planned graph and its inputs by name. */
