@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one new file and
+# one line in a list. Copies the tree, adds a copy of every template under a new name, visible, with its line, builds, and runs
+# the suites that walk the registries. Fails where anything else would have had to change.
+#
+#   tools/extension.sh [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ $# -gt 0 ]; then
+    tree=$1
+    mkdir -p "$tree"
+else
+    tree=$(mktemp -d)
+    trap 'rm -rf "$tree"' EXIT
+fi
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$tree"
+cd "$tree"
+
+# add FOLDER NAME LIST LINE: FOLDER/template.c becomes FOLDER/NAME.c, listed by LINE.
+add() {
+    sed -e "s/template/$2/g" -e '/\.hidden = true,/d' "$1/template.c" >"$1/$2.c"
+    printf '%s\n' "$4" >>"$3"
+    echo "extension: $1/$2.c and '$4' in $3"
+}
+add models newmixer models/list.def 'MODEL(newmixer)'
+add tasks newtask tasks/list.def 'TASK(newtask)'
+add kernels newop kernels/list.def 'OP(newop) KERNEL(newop_ref)'
+add harness/cli newcommand harness/cli/commands.def 'COMMAND(newcommand)'
+add harness/report newreport harness/report/reports.def 'REPORT(newreport)'
+
+# -O1: whether it builds and passes is asked here, not how fast it is.
+make OPT=-O1 CUDA=0 WERROR=1 programs other-real
+tools/layers.sh
+./lrnn list models | grep -q '^newmixer '
+./lrnn list tasks | grep -q '^newtask '
+./lrnn list ops | grep -q '^newop '
+./lrnn --help | grep -q ' newcommand '
+./lrnn report --help | grep -q newreport
+./lrnn newcommand >/dev/null
+LRNN=./lrnn LRNN_F64=./lrnn-f64 build/check ops models backbone sizes determinism tasks cli report export
