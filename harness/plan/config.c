@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plan/numerics.h"
 #include "harness/store/version.h"
 
 #define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
@@ -198,7 +199,7 @@ static void identify(struct setup *s) {
     s->config.device[strcspn(device, ":")] = 0; /* which of several devices it was is not part of what a run is */
     describe(s, &s->model, s->identity, OPT_RUNTIME | OPT_LATER);
     append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n",
-           s->task.task->version, s->config.device, REAL_NAME, NUMERICS_VERSION);
+           s->task.task->version, s->config.device, REAL_NAME, s->numerics);
     memcpy(s->config.device, device, sizeof device);
     record_hash(s->identity, s->run_id);
     char *cell = strdup(s->identity), *seed = cell ? strstr(cell, "\nseed=") : NULL;
@@ -298,6 +299,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     int64_t most = ceil_div(s->steps, 200);
     s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;
     c->eval_every = s->eval_every;
+    TRY(numerics_of(s, s->numerics, sizeof s->numerics, e));
     identify(s);
     char label[RECORD_TEXT - 32];
     model_short_label(&s->model, label, sizeof label);

@@ -11,8 +11,8 @@
 #include "models/net.h"
 #include "tasks/task.h"
 
-#define NUMERICS_VERSION "1" /* raised whenever the same configuration gives other bits: old runs are then done again */
-#define CONFIG_TEXT      4096
+#define CONFIG_TEXT   4096
+#define NUMERICS_TEXT 32
 
 struct config {
     struct backbone net; /* first, so that backbone_options apply to a struct config too */
@@ -35,7 +35,7 @@ struct setup {
     double flops;                               /* of the whole run, where somebody has counted (bench); else 0 */
     int64_t steps_per_epoch, steps, eval_every; /* resolved */
     char identity[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
-    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX];
+    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
 
 /* Defaults of every flag. */

@@ -364,7 +364,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     row->threads = omp_get_max_threads();
     row->deterministic = 1;
     snprintf(row->version, sizeof row->version, "%s", b->version);
-    snprintf(row->numerics, sizeof row->numerics, "%s", NUMERICS_VERSION);
+    snprintf(row->numerics, sizeof row->numerics, "%s", s->numerics);
     snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
     row->git_dirty = b->dirty;
     snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);

@@ -1,0 +1,55 @@
+/* check_numerics.c - which numerics version a run carries, and that it is part of what the run is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/args.h"
+#include "harness/plan/numerics.h"
+#include "tests/testing.h"
+
+static struct setup *setup_of(const char *model) {
+    struct config c;
+    struct error e = {0};
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "dim", "16", &e), ST_OK);
+    struct setup *s = setup_make(&c, "s3", model, &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    return s;
+}
+
+static void expect_numerics(const char *model, const char *want) {
+    char line[64];
+    struct setup *s = setup_of(model);
+    ck_assert_str_eq(s->numerics, want);
+    snprintf(line, sizeof line, "\nnumerics=%s\n", want);
+    ck_assert_msg(strstr(s->identity, line) != NULL, "%s", s->identity);
+    setup_free(s);
+    free(s);
+}
+
+START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
+    expect_numerics("lru:state=8", "1");
+    expect_numerics("deltanet:heads=2", "1+delta.2");
+    expect_numerics("deltaproduct:heads=2,steps=2", "1+delta.2");
+}
+END_TEST
+
+START_TEST(a_text_without_room_is_an_error) {
+    char text[4];
+    struct error e = {0};
+    struct setup *s = setup_of("deltanet:heads=2");
+    ck_assert_int_eq(numerics_of(s, text, sizeof text, &e), ST_FAIL);
+    ck_assert_msg(strstr(e.text, "3 characters") != NULL, "%s", e.text);
+    setup_free(s);
+    free(s);
+}
+END_TEST
+
+Suite *check_numerics(void);
+Suite *check_numerics(void) {
+    Suite *suite = suite_create("numerics");
+    TCase *tests = tcase_create("numerics");
+    tcase_add_test(tests, a_run_carries_the_versions_of_the_parts_it_uses);
+    tcase_add_test(tests, a_text_without_room_is_an_error);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
