@@ -5,8 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/cli/cli.h"
+#include "harness/perf/speed.h"
 #include "harness/plan/plan.h"
 #include "harness/report/report.h"
+#include "harness/run/runner.h"
+#include "harness/run/signals.h"
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
+#include "harness/store/machine.h"
+#include "harness/store/record_csv.h"
+#include "harness/store/record_files.h"
 #include "kernels/lib/gemm.h"
 
 #define MAX_RATES 16

@@ -13,6 +13,7 @@
 #include "core/place.h"
 #include "harness/cli/cli.h"
 #include "harness/store/files.h"
+#include "harness/store/machine.h"
 #include "harness/store/record.h"
 #include "harness/store/version.h"
 #include "kernels/lib/gemm.h"

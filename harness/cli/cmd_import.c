@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/cli/cli.h"
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 
 struct import_flags {

@@ -4,6 +4,8 @@
 
 #include "harness/cli/cli.h"
 #include "harness/report/report.h"
+#include "harness/store/record_csv.h"
+#include "harness/store/record_files.h"
 
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT];

@@ -3,6 +3,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/store/record.h"
+#include "harness/store/schema.h"
 
 static enum status run(int argc, char **argv, struct error *e) {
     const char *what[1];

@@ -5,8 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/cli/cli.h"
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/run.h"
+#include "harness/run/signals.h"
+#include "harness/store/record_files.h"
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 

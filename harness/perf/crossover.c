@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/perf/perf.h"
+#include "harness/store/clock.h"
 
 #define MAX_KERNELS 8
 #define MAX_LENGTHS 32

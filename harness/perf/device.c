@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/args.h"
-#include "harness/store/files.h"
 #include "harness/perf/perf.h"
-#include "harness/run/train.h"
+#include "harness/plan/args.h"
+#include "harness/run/trainer.h"
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
 #include "harness/store/version.h"
 
 #define WALKS      20 /* of a sample: what starts and ends it is small beside them */

@@ -3,6 +3,7 @@
 
 #include "core/philox.h"
 #include "harness/perf/perf.h"
+#include "harness/store/clock.h"
 
 /* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
 static void fill_input(const struct tensor *t, int i, void *values) {

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "core/philox.h"
-#include "harness/store/record.h"
 #include "harness/perf/perf.h"
+#include "harness/store/clock.h"
+#include "harness/store/machine.h"
+#include "harness/store/record.h"
 #include "models/model.h"
 
 static const int64_t lengths[] = {64, 512, 2048};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "harness/perf/perf.h"
+#include "harness/store/clock.h"
 
 #define MIN_SAMPLES 5
 #define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers stay in the caches next to the core */

@@ -1,5 +1,6 @@
 /* rate.c - samples, and what the machine can do; see perf.h. */
 #include "harness/perf/perf.h"
+#include "harness/store/clock.h"
 
 #include <cblas.h>
 #include <inttypes.h>

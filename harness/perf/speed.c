@@ -1,4 +1,4 @@
-/* speed.c - training throughput of a plan's cells, each alone on the machine; see bench.h. */
+/* speed.c - training throughput of a plan's cells, each alone on the machine; see speed.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/run/bench.h"
+#include "harness/run/signals.h"
+#include "harness/run/trainer.h"
+#include "harness/perf/speed.h"
+#include "harness/store/clock.h"
+#include "harness/store/perf_log.h"
+#include "harness/store/machine.h"
 #include "harness/store/version.h"
 
 #define WARM_UP        5  /* steps not counted */
@@ -45,8 +50,9 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
     row->threads = threads;
 }
 
-enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row,
-                              struct error *e) {
+/* One cell, in this process. */
+static enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row,
+                                     struct error *e) {
     struct trainer *t = calloc(1, sizeof *t);
     if (!t) return fail(e, ST_FAIL, "no memory for a trainer");
     omp_set_num_threads(threads);

@@ -11,7 +11,8 @@
 
 #include "core/philox.h"
 #include "harness/perf/perf.h"
-#include "harness/run/train.h"
+#include "harness/run/trainer.h"
+#include "harness/store/clock.h"
 
 #define WARM_UP    3 /* steps not counted */
 #define BLOCK      5 /* steps between two products */

@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_ARGS_H
 #define LRNN_HARNESS_ARGS_H
 
-#include "harness/cli/cli.h"
+#include "core/option.h"
 #include "harness/plan/config.h"
 
 #define ARGS_MAX_GIVEN 64

@@ -3,9 +3,14 @@
 #define LRNN_HARNESS_PLAN_H
 
 #include "harness/plan/args.h"
-#include "harness/run/bench.h"
+#include "harness/plan/profile.h"
 
 #define PLAN_MAX_AXES 8
+
+struct plan {
+    struct setup **setups; /* resolved, owned */
+    int n;
+};
 
 /* A flag with several values: "layers", "1..4" or "decay", "0,0.1". */
 struct plan_axis {
@@ -28,6 +33,7 @@ struct plan_request {
 
 /* Every run once, resolved, so that a bad size is said before anything runs. plan_free, also after an error. */
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
+void plan_free(struct plan *plan);
 
 /* Whether a value is a list or a range, and the flag is one that can have several. */
 bool plan_is_list(const char *name, const char *value);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "core/batch.h"
-#include "harness/store/files.h"
 #include "harness/report/rows.h"
+#include "harness/store/files.h"
 
 const char *const plot_kinds = "accuracy table length";
 

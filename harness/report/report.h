@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "harness/store/record.h"
+#include "harness/store/record_files.h"
 
 enum report_format { REPORT_TERM, REPORT_MD, REPORT_LATEX, REPORT_CSV, REPORT_FORMAT_COUNT };
 extern const char *const report_format_names; /* "term md latex csv" */

@@ -7,7 +7,8 @@
 
 #include "core/option.h"
 #include "harness/report/published.h"
-#include "harness/store/record_table.h"
+#include "harness/store/perf_log.h"
+#include "harness/store/schema.h"
 #include "models/model.h"
 #include "tasks/task.h"
 

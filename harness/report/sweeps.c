@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/store/csv.h"
 #include "harness/report/published.h"
 #include "harness/report/rows.h"
 #include "harness/report/text.h"
+#include "harness/store/csv.h"
 
 const char *const report_what_names = "tables layers settings";
 

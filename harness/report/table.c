@@ -8,7 +8,7 @@
 
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/record_table.h"
+#include "harness/store/schema.h"
 #include "harness/report/rows.h"
 #include "harness/report/text.h"
 

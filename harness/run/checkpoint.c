@@ -13,7 +13,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "harness/run/train.h"
+#include "harness/run/checkpoint.h"
+#include "harness/store/files.h"
 
 #define MAGIC "LRNNCKP1"
 

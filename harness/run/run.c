@@ -1,4 +1,4 @@
-/* run.c - a whole run: train, validate, keep the best, test it once, write the record. See train.h. */
+/* run.c - a whole run: train, validate, keep the best, test it once, write the record. See run.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -7,46 +7,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "harness/run/train.h"
-#include "harness/store/version.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/run.h"
+#include "harness/run/signals.h"
+#include "harness/run/trainer.h"
 #include "harness/run/weights.h"
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
+#include "harness/store/machine.h"
+#include "harness/store/record_files.h"
+#include "harness/store/schema.h"
+#include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
 
 #define STEP_SAMPLES   512 /* latest step times kept for the medians */
 #define PROGRESS_EVERY 0.2 /* seconds */
-
-/* --- signals ------------------------------------------------------------------------------------------------------------ */
-
-static volatile sig_atomic_t received;
-
-static volatile sig_atomic_t time_is_up;
-
-static void on_time_up(int signal_number) {
-    (void)signal_number;
-    time_is_up = 1;
-}
-
-static void on_signal(int signal_number) {
-    if (received) _exit(128 + signal_number);
-    received = signal_number;
-}
-
-void signals_install(void) {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    action.sa_handler = on_time_up;
-    sigaction(SIGUSR1, &action, NULL);
-}
-
-void signals_raise_stop(void) {
-    received = SIGTERM;
-}
-
-int signal_received(void) {
-    return received;
-}
 
 /* --- a run in progress --------------------------------------------------------------------------------------------------- */
 
@@ -152,7 +127,7 @@ static const char *reason_to_stop(struct running *r, bool validated, double metr
     const struct config *c = &r->trainer.setup->config;
     if (validated && metric >= c->stop_at) return "target";
     if (validated && c->patience && r->progress.stale >= c->patience) return "patience";
-    if (time_is_up || (c->budget > 0 && wall(r) >= c->budget)) return "budget";
+    if (signal_time_is_up() || (c->budget > 0 && wall(r) >= c->budget)) return "budget";
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* runner.c - the plan's runs in parallel processes, with a live line; see bench.h.
+/* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
  * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe; each run is a fresh child that
  * tells its progress through a pipe. A child that dies takes nothing with it but its own unfinished run. */
@@ -14,7 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/run/bench.h"
+#include "harness/run/runner.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/run.h"
+#include "harness/run/signals.h"
+#include "harness/store/clock.h"
+#include "harness/store/record_files.h"
 
 #define MAX_JOBS    256
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */

@@ -1,14 +1,10 @@
-/* bench.h - many runs: a plan of models x learning rates x seeds, done by parallel processes, one record each. */
-#ifndef LRNN_HARNESS_BENCH_H
-#define LRNN_HARNESS_BENCH_H
+/* runner.h - the runs of a plan, done by parallel processes, one record each. */
+#ifndef LRNN_HARNESS_RUNNER_H
+#define LRNN_HARNESS_RUNNER_H
 
-#include "harness/plan/profile.h"
-#include "harness/run/train.h"
+#include <stdbool.h>
 
-struct plan {
-    struct setup **setups; /* resolved, owned */
-    int n;
-};
+#include "harness/plan/plan.h"
 
 struct runner_options {
     int jobs;         /* runs at a time, each in its own process */
@@ -24,14 +20,5 @@ struct runner_options {
  * write its record. *failed counts rows that are not ok among those done now, *left runs that the limit kept from starting. */
 enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, int *left,
                       struct error *e);
-
-/* Training throughput of each cell of the plan, measured alone with `threads` threads: at least 30 steps after a
- * warm-up; one row each into OUT/perf.csv. */
-enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e);
-
-/* One cell, in this process. */
-enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row, struct error *e);
-
-void plan_free(struct plan *plan);
 
 #endif

@@ -1,8 +1,9 @@
-/* trainer.c - graphs, data and optimiser of one run; see train.h. */
+/* trainer.c - graphs, data and optimiser of one run; see trainer.h. */
 #include <math.h>
 #include <string.h>
 
-#include "harness/run/train.h"
+#include "harness/run/trainer.h"
+#include "harness/store/clock.h"
 #include "kernels/kernel.h"
 
 #define SYNC_EVERY     50    /* steps queued on a device before the host looks at their losses */

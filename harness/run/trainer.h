@@ -1,8 +1,6 @@
-/* train.h - one run: the trainer's machinery (graphs, data, optimiser) and the run from first step to record. */
-#ifndef LRNN_HARNESS_TRAIN_H
-#define LRNN_HARNESS_TRAIN_H
-
-#include <signal.h>
+/* trainer.h - the machinery of a run: graphs, data, optimiser, stepping and evaluating; run.h makes a run of it. */
+#ifndef LRNN_HARNESS_TRAINER_H
+#define LRNN_HARNESS_TRAINER_H
 
 #include "harness/plan/config.h"
 #include "harness/run/feeder.h"
@@ -70,54 +68,5 @@ double trainer_metric(const struct trainer *t, const struct scores *scores);
 /* Name of the first tensor, in forward order, that holds a value that is not finite for the batch of step `step`; NULL if
  * none does. */
 const char *trainer_find_nonfinite(struct trainer *t, int64_t step);
-
-/* --- a whole run -------------------------------------------------------------------------------------------------------- */
-
-struct progress {
-    int64_t step, steps;
-    double loss, acc; /* latest training loss; latest validation metric (NAN before the first) */
-    double tok_per_s, wall_s;
-};
-
-struct train_hooks {
-    void (*progress)(void *context, const struct progress *p); /* about five times a second; or NULL */
-    void *context;
-};
-
-/* Trains, validates, tests the best parameters, writes the record under config.out. A record already there is not done
- * again. Divergence is a record too. *record, if not NULL, receives the finished run's row.
- * Errors: ST_FAIL (cannot write), 130 or 143 as a status when a signal asked to stop: a checkpoint has then been written
- * and the same command goes on from it. */
-enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e);
-
-/* The record of a run that ended without writing one (its process was killed, ran out of memory or of time). */
-enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
-                           struct error *e);
-
-/* SIGUSR1 ends training as if its budget were used up: the best parameters are tested and the record is written.
- * First SIGINT or SIGTERM asks to save and stop; the second ends the process at once. */
-void signals_install(void);
-void signals_raise_stop(void); /* as if SIGTERM had come */
-int signal_received(void);     /* 0, SIGINT or SIGTERM */
-
-/* --- checkpoints: OUT/checkpoints/<run_id>.ckpt ------------------------------------------------------------------------- */
-
-struct run_progress {
-    struct curve_point *curve;
-    int64_t n_curve, curve_capacity;
-    double wall_s;       /* of earlier sittings */
-    int64_t resumed;     /* times */
-    int64_t solved_step; /* first validation at or above the task's solved threshold; -1 */
-    int64_t stale;       /* validations in a row without a gain */
-    double gained;       /* metric at the latest gain; -1 before the first */
-    double train_loss;   /* mean over the last validation interval */
-    char started[32];
-};
-
-enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
-
-/* *found = false when there is none. A corrupt one is renamed to .corrupt, named on stderr, and counts as none. */
-enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
-void checkpoint_remove(const struct setup *setup);
 
 #endif

@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "harness/store/record.h"
-
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
     va_list args;
     va_start(args, format);

@@ -1,4 +1,4 @@
-/* files.h - files that appear whole or not at all. make_folder and write_file_atomic are declared in record.h. */
+/* files.h - files that appear whole or not at all. */
 #ifndef LRNN_HARNESS_FILES_H
 #define LRNN_HARNESS_FILES_H
 
@@ -14,6 +14,12 @@ enum status path_format(char *path, size_t size, struct error *e, const char *fo
 
 /* The folder part of a path, "." if it has none. */
 void path_folder(const char *path, char *folder, size_t size);
+
+/* Makes a folder and its parents. */
+enum status make_folder(const char *path, struct error *e);
+
+/* Replaces a file atomically: temporary name in the same folder, fsync, rename. */
+enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e);
 
 /* Creates and writes a file of a name nobody else uses in the folder of `path`, fsyncs and closes it; its name goes to
  * `temporary` (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */

@@ -1,16 +1,22 @@
-/* machine.c - what the numbers were made on, and clocks.
+/* machine.c - what the numbers were made on; see machine.h.
  *
  * The id hashes facts that stay: processor, cores, memory in whole GiB (clock readings jitter and would make one machine
  * look like many). What may change under it, such as the kernel or a library, makes an epoch. */
+#include "harness/store/machine.h"
+
 #include <gnu/libc-version.h>
-#include <stdlib.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "harness/store/record.h"
+#include "core/arena.h"
+#include "harness/store/append.h"
+#include "harness/store/clock.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
 
 /* OpenBLAS tells its version and the processor it chose its kernels for; another BLAS has no such function. */
 extern char *openblas_get_config(void) __attribute__((weak));
@@ -58,15 +64,19 @@ void machine_read(struct machine *m) {
     hash_text(facts, m->env_epoch);
 }
 
-void time_now_text(char *buffer, size_t size) {
-    time_t now = time(NULL);
-    struct tm utc;
-    gmtime_r(&now, &utc);
-    if (strftime(buffer, size, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0 && size > 0) buffer[0] = 0;
-}
-
-double time_now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+enum status machines_export(const char *out, const struct machine *m, struct error *e) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    bool known = false;
+    TRY(path_format(path, sizeof path, e, "%s/machines.csv", out));
+    if (csv_read(&t, path, NULL) == ST_OK) {
+        for (int i = 0; i < t.rows && !known; i++)
+            known = strcmp(csv_cell(&t, i, "machine_id"), m->id) == 0 &&
+                    strcmp(csv_cell(&t, i, "env_epoch"), m->env_epoch) == 0;
+        csv_free(&t);
+    }
+    if (known) return ST_OK;
+    struct machine_row row = {.machine = *m};
+    time_now_text(row.first_seen, sizeof row.first_seen);
+    return table_append(&machines_table, &row, out, e);
 }

@@ -1,36 +1,19 @@
-/* record.c - the store of run records: OUT/runs/<ab>/<run_id>.json, written once, read often, by many processes.
+/* record_files.c - the store of run records: OUT/runs/<ab>/<run_id>.json, written once, read often, by many processes.
  *
  * A record becomes visible by link(), which never replaces: whoever is second finds the first one's and keeps it. */
-#include "harness/store/record.h"
+#include "harness/store/record_files.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "harness/store/files.h"
 #include "harness/store/record_json.h"
-#include "harness/store/record_table.h"
-
-void record_hash(const char *text, char hex[RUN_ID_HEX]) {
-    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
-    snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-}
-
-void record_init(struct run_record *r) {
-    memset(r, 0, sizeof *r);
-    for (const struct field *field = runs_table.fields; field->name; field++) {
-        char *value = (char *)&r->run + field->offset;
-        if (field->type == FIELD_INT) *(int64_t *)value = -1;
-        if (field->type == FIELD_REAL) *(double *)value = NAN;
-    }
-    r->run.schema = RECORD_SCHEMA;
-}
 
 void record_path(const char *out, const char *run_id, char *path, size_t size) {
     snprintf(path, size, "%s/runs/%.2s/%s.json", out, run_id, run_id);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/batch.h"
-#include "harness/store/record_table.h"
+#include "harness/store/schema.h"
 
 #define BEFORE_SUM        "{\"checksum\": \""
 #define BEHIND_SUM        "\",\n"

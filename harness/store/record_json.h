@@ -2,6 +2,10 @@
 #ifndef LRNN_HARNESS_RECORD_JSON_H
 #define LRNN_HARNESS_RECORD_JSON_H
 
+#include <stddef.h>
+
+#include "core/arena.h"
+#include "core/status.h"
 #include "harness/store/record.h"
 
 #define RECORD_MOST_BYTES ((size_t)256 << 20)

@@ -1,13 +1,13 @@
-/* record_table.c - the fields of run records, their curves and evaluations, perf.csv and machines.csv: name, type, unit
+/* schema.c - the fields of run records, their curves and evaluations, perf.csv and machines.csv: name, type, unit
  * and meaning, in the order of the columns. */
-#include "harness/store/record_table.h"
+#include "harness/store/schema.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/batch.h"
 #include "harness/store/csv.h"
 
-const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan", "oom", "timeout", "killed", "error"};
 const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};
 
 #define FIELD(object, member, type, unit, meaning)                                                                     \
@@ -222,6 +222,16 @@ static const struct field machine_fields[] = {
     END,
 };
 const struct table machines_table = {"machines", machine_fields};
+
+void record_init(struct run_record *r) {
+    memset(r, 0, sizeof *r);
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        char *value = (char *)&r->run + field->offset;
+        if (field->type == FIELD_INT) *(int64_t *)value = -1;
+        if (field->type == FIELD_REAL) *(double *)value = NAN;
+    }
+    r->run.schema = RECORD_SCHEMA;
+}
 
 bool field_within(const struct field *field, size_t object_size) {
     return field->type != FIELD_NONE && field->offset + field->size <= object_size;

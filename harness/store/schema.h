@@ -1,11 +1,15 @@
-/* record_table.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables.
+/* schema.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables.
  * Columns are only appended, never moved or removed. */
-#ifndef LRNN_HARNESS_RECORD_TABLE_H
-#define LRNN_HARNESS_RECORD_TABLE_H
+#ifndef LRNN_HARNESS_SCHEMA_H
+#define LRNN_HARNESS_SCHEMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
+#include "core/status.h"
+#include "harness/store/machine.h"
+#include "harness/store/perf_log.h"
 #include "harness/store/record.h"
 
 enum field_type {
@@ -57,6 +61,9 @@ struct machine_row {
 extern const struct table runs_table, curves_table, evals_table, perf_table, machines_table;
 extern const char *const split_names[]; /* train val test */
 
+/* A record whose numbers do not apply yet (NAN, -1), schema set, texts empty. */
+void record_init(struct run_record *r);
+
 /* Fields that a struct of `object_size` bytes holds (the derived ones of a row lie behind it). */
 bool field_within(const struct field *field, size_t object_size);
 
@@ -68,5 +75,9 @@ void field_print(const struct field *field, const void *object, FILE *f);
 /* The header row, and one row, of a table's CSV. */
 void table_csv_header(const struct table *table, FILE *f);
 void table_csv_row(const struct table *table, const void *object, FILE *f);
+
+/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf or machines, one a line, from the
+ * table the writer uses. ST_USAGE: no such table. */
+enum status schema_print(const char *what, FILE *f, struct error *e);
 
 #endif

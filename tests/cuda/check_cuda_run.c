@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/run/train.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/trainer.h"
 #include "harness/run/verify.h"
 #include "tests/cuda/cuda_cases.h"
-#include "tests/lib/program.h"
 #include "tests/harness/run/small_run.h"
+#include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
 /* On the host a step takes a thousand times as long as on a device. */

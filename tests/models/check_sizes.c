@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/trainer.h"
 #include "tests/lib/support.h"
 
 /* A task that trains short and tests long: one tree, and so one set of parameters, for both. What it makes of a short

@@ -6,11 +6,14 @@
 
 #include "core/batch.h"
 #include "core/option.h"
-#include "harness/store/csv.h"
-#include "harness/store/files.h"
 #include "harness/report/published.h"
 #include "harness/report/report.h"
 #include "harness/report/rows.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/perf_log.h"
+#include "harness/store/record_files.h"
+#include "harness/store/schema.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 

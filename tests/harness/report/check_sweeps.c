@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "harness/plan/args.h"
-#include "harness/store/csv.h"
 #include "harness/report/rows.h"
+#include "harness/store/csv.h"
+#include "harness/store/schema.h"
 #include "tasks/variants.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"

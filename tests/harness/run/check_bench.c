@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 
 #include "core/philox.h"
 #include "harness/store/record.h"
+#include "harness/store/record_files.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 

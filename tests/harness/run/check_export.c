@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/run.h"
+#include "harness/run/trainer.h"
 #include "harness/run/weights.h"
-#include "tests/lib/program.h"
+#include "harness/store/record_files.h"
+#include "harness/store/schema.h"
 #include "tests/harness/run/small_run.h"
+#include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
 #define CASE    "tests/cases/00-bdlru-blocks3-m4.safetensors"

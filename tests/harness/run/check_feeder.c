@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/trainer.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 

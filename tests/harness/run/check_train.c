@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/run.h"
+#include "harness/run/trainer.h"
+#include "harness/store/record_files.h"
+#include "tests/harness/run/small_run.h"
 #include "tests/lib/alloc_count.h"
 #include "tests/lib/scratch.h"
-#include "tests/harness/run/small_run.h"
 #include "tests/lib/support.h"
 
 static char folder[SCRATCH_BYTES];

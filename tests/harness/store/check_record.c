@@ -11,9 +11,14 @@
 #include <unistd.h>
 
 #include "core/philox.h"
+#include "harness/store/clock.h"
 #include "harness/store/files.h"
+#include "harness/store/perf_log.h"
 #include "harness/store/record.h"
+#include "harness/store/record_csv.h"
+#include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/schema.h"
 #include "tests/harness/store/record_samples.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"

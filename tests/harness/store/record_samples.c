@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/batch.h"
-#include "harness/store/record_table.h"
+#include "harness/store/schema.h"
 #include "tests/testing.h"
 
 void sample_id(int i, char id[RUN_ID_HEX]) {

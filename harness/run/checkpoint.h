@@ -1,0 +1,25 @@
+/* checkpoint.h - a run that was interrupted, to be gone on with: OUT/checkpoints/<run_id>.ckpt. */
+#ifndef LRNN_HARNESS_CHECKPOINT_H
+#define LRNN_HARNESS_CHECKPOINT_H
+
+#include "harness/run/trainer.h"
+
+struct run_progress {
+    struct curve_point *curve;
+    int64_t n_curve, curve_capacity;
+    double wall_s;       /* of earlier sittings */
+    int64_t resumed;     /* times */
+    int64_t solved_step; /* first validation at or above the task's solved threshold; -1 */
+    int64_t stale;       /* validations in a row without a gain */
+    double gained;       /* metric at the latest gain; -1 before the first */
+    double train_loss;   /* mean over the last validation interval */
+    char started[32];
+};
+
+enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
+
+/* *found = false when there is none. A corrupt one is renamed to .corrupt, named on stderr, and counts as none. */
+enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
+void checkpoint_remove(const struct setup *setup);
+
+#endif

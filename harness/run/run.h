@@ -1,0 +1,28 @@
+/* run.h - one run, from its first step to its record. */
+#ifndef LRNN_HARNESS_RUN_H
+#define LRNN_HARNESS_RUN_H
+
+#include "harness/plan/config.h"
+
+struct progress {
+    int64_t step, steps;
+    double loss, acc; /* latest training loss; latest validation metric (NAN before the first) */
+    double tok_per_s, wall_s;
+};
+
+struct train_hooks {
+    void (*progress)(void *context, const struct progress *p); /* about five times a second; or NULL */
+    void *context;
+};
+
+/* Trains, validates, tests the best parameters, writes the record under config.out. A record already there is not done
+ * again. Divergence is a record too. *record, if not NULL, receives the finished run's row.
+ * Errors: ST_FAIL (cannot write), 130 or 143 as a status when a signal asked to stop: a checkpoint has then been written
+ * and the same command goes on from it. */
+enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e);
+
+/* The record of a run that ended without writing one (its process was killed, ran out of memory or of time). */
+enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
+                           struct error *e);
+
+#endif

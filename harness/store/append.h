@@ -1,0 +1,11 @@
+/* append.h - tables that grow by a row, each in a CSV file that several processes may write. */
+#ifndef LRNN_HARNESS_APPEND_H
+#define LRNN_HARNESS_APPEND_H
+
+#include "harness/store/schema.h"
+
+/* Appends one row to OUT/<table>.csv, the header before the first, under a lock and in one write; flushed and fsynced.
+ * What could not be written whole is taken back. ST_FAIL with path and reason. */
+enum status table_append(const struct table *table, const void *object, const char *out, struct error *e);
+
+#endif

@@ -1,0 +1,13 @@
+/* clock.h - the time of day for people, and a clock that only runs forward for measuring. */
+#ifndef LRNN_HARNESS_CLOCK_H
+#define LRNN_HARNESS_CLOCK_H
+
+#include <stddef.h>
+
+/* Now, UTC, RFC 3339 with seconds. */
+void time_now_text(char *buffer, size_t size);
+
+/* Monotonic seconds. */
+double time_now_s(void);
+
+#endif

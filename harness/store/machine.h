@@ -1,0 +1,22 @@
+/* machine.h - what the numbers were made on. */
+#ifndef LRNN_HARNESS_MACHINE_H
+#define LRNN_HARNESS_MACHINE_H
+
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct machine {
+    char id[17]; /* hash of the stable facts: CPU model, cores, RAM in GiB */
+    char cpu[128];
+    int64_t cores;
+    double ram_gib;
+    char kernel[128], os[128], governor[32], libc[64], blas[128];
+    char env_epoch[17]; /* hash of the facts that may change under it: the line above */
+};
+void machine_read(struct machine *m);
+
+/* OUT/machines.csv: adds this machine's row unless it is there. */
+enum status machines_export(const char *out, const struct machine *m, struct error *e);
+
+#endif

@@ -1,0 +1,13 @@
+/* record.c - see record.h. */
+#include "harness/store/record.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan", "oom", "timeout", "killed", "error"};
+
+void record_hash(const char *text, char hex[RUN_ID_HEX]) {
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+}

@@ -1,0 +1,41 @@
+/* record_files.h - run records on disk: OUT/runs/<ab>/<run_id>.json, one immutable file a run.
+ *
+ * A record is written under a temporary name, fsynced, and linked into place without overwriting, then its folder is
+ * fsynced. */
+#ifndef LRNN_HARNESS_RECORD_FILES_H
+#define LRNN_HARNESS_RECORD_FILES_H
+
+#include <stddef.h>
+
+#include "core/arena.h"
+#include "core/status.h"
+#include "harness/store/record.h"
+
+/* OUT/runs/<ab>/<run_id>.json */
+void record_path(const char *out, const char *run_id, char *path, size_t size);
+
+/* Writes the record; an existing one of that id is kept and counts as success. Errors: ST_FAIL with path and reason
+ * (unwritable, disk full); nothing half-written is left visible. */
+enum status record_write(const char *out, const struct run_record *r, struct error *e);
+
+/* Reads one record; texts and arrays live on `arena`. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes
+ * behind it), of another run than its name says, or of a later schema; ST_FAIL: it cannot be read. Both with path and
+ * reason. */
+enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
+
+enum record_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
+
+/* Whether the run is on disk. A corrupt record is renamed to <name>.corrupt, or .corrupt.2, .3 (never deleted), named on
+ * stderr, and the answer is RECORD_WAS_CORRUPT: the run is to be done again. */
+enum record_state record_check(const char *out, const char *run_id);
+
+/* All records under OUT/runs, sorted by started then run_id. Corrupt ones are treated as in record_check and skipped. */
+struct record_set {
+    struct run_record *list;
+    int n;
+    struct arena arena;
+};
+enum status records_load(struct record_set *set, const char *out, struct error *e);
+void records_free(struct record_set *set);
+
+#endif
