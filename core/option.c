@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPTIONS 64 /* of one table: options_parse remembers which were given */
-
 bool parse_int64(const char *text, int64_t *value) {
     if (!*text || isspace((unsigned char)*text)) return false;
     char *end;
@@ -209,37 +207,6 @@ enum status options_default(const struct option *table, void *object, struct err
     return ST_OK;
 }
 
-static enum status parse_pair(const struct option *table, void *object, const char *owner, char *pair, uint64_t *given,
-                              struct error *e) {
-    char *equals = strchr(pair, '=');
-    if (!equals) return fail(e, ST_USAGE, "%s: '%s' is not of the form name=value", owner, pair);
-    *equals = 0;
-    const struct option *o = option_find(table, pair);
-    if (!o) return unknown_option(table, owner, pair, e);
-    uint64_t bit = (uint64_t)1 << (o - table);
-    if (*given & bit) return fail(e, ST_USAGE, "%s: option '%s' is given twice", owner, pair);
-    *given |= bit;
-    return set_value(o, object, owner, equals + 1, e);
-}
-
-enum status options_parse(const struct option *table, void *object, const char *owner, const char *text,
-                          const char *separators, struct error *e) {
-    uint64_t given = 0;
-    if (option_count(table) > MAX_OPTIONS) return fail(e, ST_FAIL, "%s has more than %d options", owner, MAX_OPTIONS);
-    for (const char *at = text ? text : ""; *at;) {
-        at += strspn(at, separators);
-        size_t n = strcspn(at, separators);
-        if (n == 0) break;
-        char pair[OPTION_TEXT * 2];
-        if (n >= sizeof pair) return fail(e, ST_USAGE, "%s: an option is longer than %zu bytes", owner, sizeof pair);
-        memcpy(pair, at, n);
-        pair[n] = 0;
-        at += n;
-        TRY(parse_pair(table, object, owner, pair, &given, e));
-    }
-    return ST_OK;
-}
-
 int option_format_value(const struct option *o, const void *object, char *buffer, size_t size) {
     const char *field = (const char *)object + o->offset;
     switch (o->type) {
@@ -261,6 +228,22 @@ int option_format_value(const struct option *o, const void *object, char *buffer
         return snprintf(buffer, size, "%s", field);
     }
     return 0;
+}
+
+enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
+                             char *buffer, size_t size, struct error *e) {
+    const struct option *o = option_find(table, name);
+    if (!o) return unknown_option(table, owner, name, e);
+    union {
+        int64_t whole;
+        double number;
+        char text[OPTION_TEXT];
+    } field;
+    struct option alone = *o;
+    alone.offset = 0;
+    TRY(set_value(&alone, &field, owner, value, e));
+    option_format_value(&alone, &field, buffer, size);
+    return ST_OK;
 }
 
 bool option_left_out(const struct option *option, const char *value, unsigned skip_flags) {

@@ -54,11 +54,6 @@ enum status options_default(const struct option *table, void *object, struct err
 enum status options_set(const struct option *table, void *object, const char *owner, const char *name,
                         const char *value, struct error *e);
 
-/* Sets fields from "name=value" pairs separated by any of `separators` ("," on the command line, " " in case files);
- * an empty or NULL text sets nothing. Errors as options_set, also a pair without '=', and a name given twice. */
-enum status options_parse(const struct option *table, void *object, const char *owner, const char *text,
-                          const char *separators, struct error *e);
-
 /* Writes "name=value<separator>name=value" of all fields, in table order, canonical form (shortest text that reads
  * back the same), leaving out what option_left_out says. Returns the length it wants, as snprintf. */
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
@@ -69,6 +64,11 @@ bool option_left_out(const struct option *option, const char *value, unsigned sk
 
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
+
+/* The canonical form of an option's text: shortest, units and multiples resolved. `buffer` has OPTION_TEXT + 1 bytes or more.
+ * Errors as options_set. */
+enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
+                             char *buffer, size_t size, struct error *e);
 
 /* The entry of that name, or NULL. */
 const struct option *option_find(const struct option *table, const char *name);

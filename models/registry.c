@@ -1,6 +1,7 @@
 /* registry.c - the list of mixers and the reading of "bdlru:m=5,blocks=32". */
 #include <string.h>
 
+#include "core/label.h"
 #include "models/model.h"
 
 #define MODEL(name) extern const struct model model_##name;
@@ -28,19 +29,20 @@ static const char *name_of(const void *models, int i) {
 }
 
 enum status model_parse(struct model_choice *choice, const char *text, struct error *e) {
-    size_t n = strcspn(text, ":");
-    char name[64], owner[80];
-    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    struct label label;
+    char owner[80];
+    TRY(label_parse(&label, "model", text, e));
+    const char *name = label_name(&label);
     choice->model = model_find(name);
     if (!choice->model) {
         const char *near = nearest_name(name, (int)(sizeof list / sizeof *list) - 1, name_of, list);
-        if (near) return fail(e, ST_USAGE, "unknown model '%s'; did you mean '%s'?", name, near);
-        return fail(e, ST_USAGE, "unknown model '%s'; `lrnn list models` names them", name);
+        if (near) return fail(e, ST_USAGE, "unknown model '%.60s'; did you mean '%s'?", name, near);
+        return fail(e, ST_USAGE, "unknown model '%.60s'; `lrnn list models` names them", name);
     }
-    snprintf(owner, sizeof owner, "model %s", name);
+    snprintf(owner, sizeof owner, "model %s", choice->model->name);
     memset(choice->inst, 0, sizeof choice->inst);
     TRY(options_default(choice->model->options, choice->inst, e));
-    return options_parse(choice->model->options, choice->inst, owner, text[n] ? text + n + 1 : "", ",", e);
+    return label_apply(&label, choice->model->options, choice->inst, owner, e);
 }
 
 enum status model_fit(struct model_choice *choice, struct dims *d, struct error *e) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/label.h"
+
 #define TASK(name) extern const struct task task_##name;
 #include "tasks/list.def"
 #undef TASK
@@ -45,8 +47,9 @@ static enum status unknown_task(const char *name, struct error *e) {
     int count = 0;
     while (public_name(NULL, count)) count++;
     const char *near = nearest_name(name, count, public_name, NULL);
-    if (near) return fail(e, ST_USAGE, "unknown task '%s'; did you mean '%s'? `lrnn list tasks` shows all", name, near);
-    return fail(e, ST_USAGE, "unknown task '%s'; `lrnn list tasks` shows all", name);
+    if (near)
+        return fail(e, ST_USAGE, "unknown task '%.60s'; did you mean '%s'? `lrnn list tasks` shows all", name, near);
+    return fail(e, ST_USAGE, "unknown task '%.60s'; `lrnn list tasks` shows all", name);
 }
 
 /* The task of that name, or the alias (*alias, else NULL) and its task; NULL if there is none. */
@@ -65,71 +68,50 @@ static const struct task *find_name(const char *name, const struct task_alias **
 
 /* Defaults of the task overridden by the alias's options (alias may be NULL). */
 static enum status base_options(const struct task *task, const struct task_alias *alias, void *inst, struct error *e) {
+    struct label label;
     memset(inst, 0, TASK_INST_BYTES);
     TRY(options_default(task->options, inst, e));
-    if (alias) TRY(options_parse(task->options, inst, alias->name, alias->options, ",", e));
-    return ST_OK;
+    if (!alias) return ST_OK;
+    TRY(label_parse_pairs(&label, alias->name, alias->options, ",", e));
+    return label_apply(&label, task->options, inst, alias->name, e);
 }
 
-static bool same_value(const struct option *option, const void *a, const void *b, char value[OPTION_TEXT + 1]) {
-    char other[OPTION_TEXT + 1];
-    option_format_value(option, a, value, OPTION_TEXT + 1);
-    option_format_value(option, b, other, sizeof other);
-    return strcmp(value, other) == 0;
-}
-
-static bool same_options(const struct task *task, const void *a, const void *b) {
-    char value[OPTION_TEXT + 1];
-    for (const struct option *o = task->options; o->name; o++)
-        if (!same_value(o, a, b, value)) return false;
-    return true;
-}
-
-/* Appends "SEPARATOR name=value" for each option that differs from those of `base`, in table order. */
-static enum status append_changes(struct task_choice *choice, const void *base, struct error *e) {
-    char value[OPTION_TEXT + 1];
-    size_t used = strlen(choice->label);
-    char separator = ':';
-    for (const struct option *o = choice->task->options; o->name; o++) {
-        if (same_value(o, choice->inst, base, value)) continue;
-        size_t room = sizeof choice->label - used, wanted = strlen(o->name) + strlen(value) + 2;
-        if (wanted >= room)
-            return fail(e, ST_USAGE, "task %s: the options make a name longer than %zu characters; shorten them",
-                        choice->task->name, sizeof choice->label - 1);
-        used += (size_t)snprintf(choice->label + used, room, "%c%s=%s", separator, o->name, value);
-        separator = ',';
-    }
-    return ST_OK;
+/* What of the choice differs from the alias, or from the task itself (alias NULL), under its name. */
+static enum status changes_of(const struct task_choice *choice, const struct task_alias *alias, struct label *changes,
+                              struct error *e) {
+    _Alignas(16) unsigned char inst[TASK_INST_BYTES];
+    const struct task *task = choice->task;
+    struct label own, base;
+    TRY(base_options(task, alias, inst, e));
+    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, 0, e));
+    TRY(label_of(&own, task->name, task->options, choice->inst, 0, e));
+    return label_difference(&own, &base, changes, e);
 }
 
 /* An alias whose options are exactly these gives its name, however they were typed; else the typed name and what
  * differs from it. */
 static enum status name_choice(struct task_choice *choice, const struct task_alias *typed, struct error *e) {
-    const struct task *task = choice->task;
-    _Alignas(16) unsigned char base[TASK_INST_BYTES];
+    struct label changes;
     choice->name = choice->label;
-    for (int i = 0; i < alias_count(task); i++) {
-        TRY(base_options(task, &task->aliases[i], base, e));
-        if (!same_options(task, choice->inst, base)) continue;
-        snprintf(choice->label, sizeof choice->label, "%s", task->aliases[i].name);
-        return ST_OK;
+    for (int i = 0; i < alias_count(choice->task); i++) {
+        TRY(changes_of(choice, &choice->task->aliases[i], &changes, e));
+        if (changes.n == 0) return label_format(&changes, choice->label, sizeof choice->label, e);
     }
-    TRY(base_options(task, typed, base, e));
-    snprintf(choice->label, sizeof choice->label, "%s", typed ? typed->name : task->name);
-    return append_changes(choice, base, e);
+    TRY(changes_of(choice, typed, &changes, e));
+    return label_format(&changes, choice->label, sizeof choice->label, e);
 }
 
 enum status task_parse(struct task_choice *choice, const char *text, struct error *e) {
-    char name[128], owner[160];
-    size_t length = strcspn(text, ":");
-    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
     const struct task_alias *alias;
+    struct label label;
+    char owner[160];
     memset(choice, 0, sizeof *choice);
-    choice->task = find_name(name, &alias);
-    if (!choice->task) return unknown_task(name, e);
+    TRY(label_parse(&label, "task", text, e));
+    choice->task = find_name(label_name(&label), &alias);
+    if (!choice->task) return unknown_task(label_name(&label), e);
     TRY(base_options(choice->task, alias, choice->inst, e));
-    snprintf(owner, sizeof owner, "task %s", name);
-    TRY(options_parse(choice->task->options, choice->inst, owner, text[length] ? text + length + 1 : NULL, ",", e));
+    snprintf(owner, sizeof owner, "task %.100s", label_name(&label));
+    TRY(label_apply(&label, choice->task->options, choice->inst, owner, e));
     return name_choice(choice, alias, e);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/label.h"
 #include "harness/perf/perf.h"
 #include "harness/plan/args.h"
 #include "harness/run/trainer.h"
@@ -225,8 +226,10 @@ static enum status measure_kernel(struct device_run *d, const struct kernel *k, 
 
 /* "name=value name=value" over the defaults; small: nothing larger than a test can afford. */
 static enum status read_shape(const char *text, bool small, struct perf_shape *shape, struct error *e) {
+    struct label sizes_given;
+    TRY(label_parse_pairs(&sizes_given, "perf device", text, " ", e));
     TRY(options_default(perf_shape_options, shape, e));
-    TRY(options_parse(perf_shape_options, shape, "perf device", text, " ", e));
+    TRY(label_apply(&sizes_given, perf_shape_options, shape, "perf device", e));
     if (!small) return ST_OK;
     int64_t *sizes[] = {&shape->batch, &shape->length, &shape->blocks, &shape->dim, &shape->out, &shape->vocab};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

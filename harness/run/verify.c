@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/label.h"
 #include "core/safetensors.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
@@ -56,11 +57,13 @@ static enum status read_metadata(struct check *c, struct error *e) {
     if (strcmp(version, "1") != 0)
         return fail(e, ST_USAGE, "%s: lrnn_case is \"%s\", expected \"1\"", c->path, version);
     struct error inner = {ST_OK, ""};
+    struct label label;
     char owner[128];
     snprintf(owner, sizeof owner, "mixer %.100s", mixer);
     enum status status = strchr(mixer, ':') ? fail(&inner, ST_USAGE, "unknown model '%s'", mixer)
                                             : model_parse(&c->choice, mixer, &inner);
-    if (status == ST_OK) status = options_parse(c->choice.model->options, c->choice.inst, owner, config, " ", &inner);
+    if (status == ST_OK) status = label_parse_pairs(&label, owner, config, " ", &inner);
+    if (status == ST_OK) status = label_apply(&label, c->choice.model->options, c->choice.inst, owner, &inner);
     c->total->model = c->choice.model;
     return status == ST_OK ? ST_OK : fail(e, ST_USAGE, "%s: %.900s", c->path, inner.text);
 }

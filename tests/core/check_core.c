@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "core/option.h"
+#include "core/label.h"
 #include "core/params.h"
 #include "core/schedule.h"
 #include "tests/lib/support.h"
@@ -134,6 +134,14 @@ static struct settings defaults(void) {
     return s;
 }
 
+/* Options out of a text of pairs, as commands and case files give them. */
+static enum status parse(struct settings *s, const char *owner, const char *text, const char *separators,
+                         struct error *e) {
+    struct label label;
+    TRY(label_parse_pairs(&label, owner, text, separators, e));
+    return label_apply(&label, table, s, owner, e);
+}
+
 START_TEST(options_take_their_defaults) {
     struct settings s = defaults();
     ck_assert_int_eq(s.blocks, 100000);
@@ -147,12 +155,12 @@ START_TEST(options_take_their_defaults) {
 }
 END_TEST
 
-START_TEST(options_parse_sets_every_type) {
+START_TEST(pairs_set_options_of_every_type) {
     struct settings s = defaults();
     struct error e = {0};
     const char *text =
         "blocks=1M,width=64,learning-rate=2.5e-2,budget=2h,selective=no,gate=relu,folder=/tmp/a b,threads=512";
-    ck_assert_msg(options_parse(table, &s, "model x", text, ",", &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(parse(&s, "model x", text, ",", &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(s.blocks, 1000000);
     ck_assert_int_eq(s.width, 64);
     ck_assert_double_eq(s.rate, 2.5e-2);
@@ -161,12 +169,12 @@ START_TEST(options_parse_sets_every_type) {
     ck_assert_int_eq(s.gate, 2);
     ck_assert_str_eq(s.folder, "/tmp/a b");
     ck_assert_int_eq(s.threads, 512);
-    ck_assert_int_eq(options_parse(table, &s, "model x", "width=auto budget=90s  blocks=7", " ", &e), ST_OK);
+    ck_assert_int_eq(parse(&s, "model x", "width=auto budget=90s  blocks=7", " ", &e), ST_OK);
     ck_assert_int_eq(s.width, 0);
     ck_assert_double_eq(s.budget, 90);
     ck_assert_int_eq(s.blocks, 7);
-    ck_assert_int_eq(options_parse(table, &s, "model x", NULL, ",", &e), ST_OK);
-    ck_assert_int_eq(options_parse(table, &s, "model x", "", ",", &e), ST_OK);
+    ck_assert_int_eq(parse(&s, "model x", NULL, ",", &e), ST_OK);
+    ck_assert_int_eq(parse(&s, "model x", "", ",", &e), ST_OK);
     ck_assert_int_eq(s.blocks, 7);
 }
 END_TEST
@@ -202,8 +210,7 @@ START_TEST(options_reject_what_is_not_a_value) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct settings s = defaults();
         struct error e = {0};
-        ck_assert_msg(options_parse(table, &s, "model x", bad[i].text, ",", &e) == ST_USAGE, "'%s' was taken",
-                      bad[i].text);
+        ck_assert_msg(parse(&s, "model x", bad[i].text, ",", &e) == ST_USAGE, "'%s' was taken", bad[i].text);
         ck_assert_msg(strstr(e.text, bad[i].names) != NULL, "'%s': \"%s\" lacks \"%s\"", bad[i].text, e.text,
                       bad[i].names);
         ck_assert_msg(strstr(e.text, "model x") != NULL, "'%s': \"%s\" lacks the owner", bad[i].text, e.text);
@@ -214,7 +221,7 @@ START_TEST(options_reject_what_is_not_a_value) {
     memset(longer + 7, 'a', OPTION_TEXT);
     struct settings s = defaults();
     struct error e = {0};
-    ck_assert_int_eq(options_parse(table, &s, "model x", longer, ",", &e), ST_USAGE);
+    ck_assert_int_eq(parse(&s, "model x", longer, ",", &e), ST_USAGE);
     ck_assert_ptr_nonnull(strstr(e.text, "255"));
 }
 END_TEST
@@ -248,7 +255,7 @@ END_TEST
 START_TEST(options_reject_a_name_given_twice) {
     struct settings s = defaults();
     struct error e = {0};
-    ck_assert_int_eq(options_parse(table, &s, "model x", "blocks=2,gate=relu,blocks=2", ",", &e), ST_USAGE);
+    ck_assert_int_eq(parse(&s, "model x", "blocks=2,gate=relu,blocks=2", ",", &e), ST_USAGE);
     ck_assert_ptr_nonnull(strstr(e.text, "'blocks' is given twice"));
 }
 END_TEST
@@ -257,13 +264,12 @@ START_TEST(options_format_reads_back_the_same) {
     struct settings s = defaults(), back = defaults();
     struct error e = {0};
     char text[1024], again[1024], cut[8];
-    ck_assert_int_eq(
-        options_parse(table, &s, "x", "blocks=12,learning-rate=0.1,budget=0.3,gate=none,selective=no", ",", &e), ST_OK);
+    ck_assert_int_eq(parse(&s, "x", "blocks=12,learning-rate=0.1,budget=0.3,gate=none,selective=no", ",", &e), ST_OK);
     int n = options_format(table, &s, ",", 0, text, sizeof text);
     ck_assert_str_eq(
         text, "blocks=12,width=auto,learning-rate=0.1,budget=0.3,selective=no,gate=none,folder=results,threads=1");
     ck_assert_int_eq(n, (int)strlen(text));
-    ck_assert_msg(options_parse(table, &back, "x", text, ",", &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(parse(&back, "x", text, ",", &e) == ST_OK, "%s", e.text);
     options_format(table, &back, ",", 0, again, sizeof again);
     ck_assert_str_eq(again, text);
     ck_assert_int_eq(options_format(table, &s, ",", 0, cut, sizeof cut), n); /* as snprintf */
@@ -489,7 +495,7 @@ Suite *check_core(void) {
     tcase_add_test(tests, arena_fails_the_nth_allocation_on_request);
     tcase_add_test(tests, arena_refuses_an_impossible_size_by_name);
     tcase_add_test(tests, options_take_their_defaults);
-    tcase_add_test(tests, options_parse_sets_every_type);
+    tcase_add_test(tests, pairs_set_options_of_every_type);
     tcase_add_test(tests, options_reject_what_is_not_a_value);
     tcase_add_test(tests, options_name_the_nearest);
     tcase_add_test(tests, options_reject_a_name_given_twice);

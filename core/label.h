@@ -1,0 +1,86 @@
+/* label.h - what names a task or a model together with its options: "name:key=value,key=value".
+ *
+ * The command line, profiles, config files, run records, reports and published numbers all speak in labels; they are taken
+ * apart and put together here alone. A label that does not fit is an error, never cut off. */
+#ifndef LRNN_CORE_LABEL_H
+#define LRNN_CORE_LABEL_H
+
+#include "core/option.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LABEL_TEXT 4096 /* bytes of a label as text, terminator included */
+
+/* May be copied. Zeros are a label without name and pairs. */
+struct label {
+    size_t used;           /* bytes of `text`: as many as the label's text takes with its terminator */
+    int n;                 /* pairs */
+    char text[LABEL_TEXT]; /* name, key, value, key, value, ..., each ended by a 0 */
+};
+
+/* Reads "name:key=value,..." or a name alone. `kind` ("task", "model") and the name stand in messages. Errors, ST_USAGE: a
+ * part that is no pair, a key given twice, a text that is too long. */
+enum status label_parse(struct label *l, const char *kind, const char *text, struct error *e);
+
+/* Reads pairs without a name, separated by any of `separators`: "epochs=12 lr=0.002" (NULL: no pair). Errors as label_parse;
+ * `owner` stands in messages. */
+enum status label_parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
+                              struct error *e);
+
+/* Name, and key and value of pair number i < l->n; value of a key, NULL if the label has none of it. All are valid until the
+ * label is changed. */
+const char *label_name(const struct label *l);
+const char *label_key(const struct label *l, int i);
+const char *label_value(const struct label *l, int i);
+const char *label_get(const struct label *l, const char *key);
+
+/* Renames the label; adds a pair behind the others; or gives the key another value in its place, adding it if it is new.
+ * ST_USAGE: the label would be too long; label_add: the key is there. */
+enum status label_set_name(struct label *l, const char *name, struct error *e);
+enum status label_add(struct label *l, const char *key, const char *value, struct error *e);
+enum status label_set(struct label *l, const char *key, const char *value, struct error *e);
+
+/* Takes a pair out; a key that is not there is no error. */
+void label_remove(struct label *l, const char *key);
+
+/* Writes "name:key=value,...". ST_USAGE: longer than the buffer, or a value holds a comma and could not be read again. */
+enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e);
+
+/* --- against an option table ---------------------------------------------------------------------------------------------- */
+
+/* Sets the label's options in *object; `owner` names it in messages. Errors as options_set. */
+enum status label_apply(const struct label *l, const struct option *table, void *object, const char *owner,
+                        struct error *e);
+
+/* The label of an object: every option in table order, in canonical form, but those with a flag of `skip_flags`. */
+enum status label_of(struct label *l, const char *name, const struct option *table, const void *object,
+                     unsigned skip_flags, struct error *e);
+
+/* Writes every value in its canonical form ("1e3" of an integer option as "1000"). ST_USAGE as options_set. */
+enum status label_normalise(struct label *l, const struct option *table, struct error *e);
+
+/* The canonical form: every option of the table in its order, defaults filled in. Equal settings have equal canonical forms,
+ * however they were written. ST_USAGE as options_set. */
+enum status label_canonical(struct label *l, const struct option *table, struct error *e);
+
+/* The short form: the canonical one without what stands at its default, unless the option has a flag of `always`. */
+enum status label_shorten(struct label *l, const struct option *table, unsigned always, struct error *e);
+
+/* Whether a label has every pair of `wanted`, of the same name; both normalised, or both canonical. */
+bool label_includes(const struct label *l, const struct label *wanted);
+
+/* The pairs of `l` that `base` lacks or has with another value, under the name of `base`. The labels are three. */
+enum status label_difference(const struct label *l, const struct label *base, struct label *difference,
+                             struct error *e);
+
+/* --- lists ---------------------------------------------------------------------------------------------------------------- */
+
+/* Copies what stands at *at up to the first of `stops` or to the end, and moves *at there. ST_USAGE: it does not fit. */
+enum status text_part(const char **at, const char *stops, char *part, size_t size, struct error *e);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
