@@ -1,4 +1,4 @@
-/* cmd_export.c - lrnn export RUN FILE: the best weights of a finished run as a safetensors file. */
+/* cmd_export.c - lrnn export RUN FILE: weights of a finished run as a safetensors file: the best, the last or the first. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -8,19 +8,27 @@
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/plan/args.h"
+#include "harness/run/trainer.h"
+#include "harness/run/weights.h"
 #include "harness/store/files.h"
 #include "harness/store/record_json.h"
-#include "harness/run/weights.h"
 
 #define ID_DIGITS (RUN_ID_HEX - 1)
 
 struct export_flags {
     char out[OPTION_TEXT];
+    bool initial, last;
 };
 
-static const struct option flags[] = {{"out", OPT_TEXT_FIELD, offsetof(struct export_flags, out), "results", 0, 0, NULL,
-                                       "folder of run records that RUN is looked for in", 0},
-                                      {0}};
+#define AT(field) offsetof(struct export_flags, field)
+static const struct option flags[] = {
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in", 0},
+    {"initial", OPT_BOOL, AT(initial), "no", 0, 0, NULL, "the weights before the first step, drawn once more", 0},
+    {"last", OPT_BOOL, AT(last), "no", 0, 0, NULL,
+     "those after the last step, of a run made with --keep-weights all; without either: those that validation chose",
+     0},
+    {0}};
 
 /* --- which run ---------------------------------------------------------------------------------------------------- */
 
@@ -129,13 +137,54 @@ static enum status read_record(const char *out, const char *id, struct run_recor
     return status == ST_USAGE ? e->status = ST_DATA : status;
 }
 
-static enum status export_run(const char *out, const char *id, const char *target, struct error *e) {
+/* Draws them once more: they are a function of the configuration. Only a program that gives the run the same id, which covers
+ * the versions of its task and of the numerics, can say that they are the run's. */
+static enum status draw_initial(const struct run_record *record, const struct setup *s, const char *target,
+                                struct weights_count *count, struct error *e) {
+    if (strcmp(s->run_id, record->run.run_id) != 0)
+        return fail(e, ST_DATA,
+                    "export: the configuration of run %s is that of run %s in this program: its task or the numerics "
+                    "have another version, so the initial weights may be others",
+                    record->run.run_id, s->run_id);
+    if (*s->config.from_xxh3)
+        return fail(e, ST_DATA,
+                    "export: run %s started from a file, of XXH3-128 %.40s: that file holds its initial "
+                    "weights",
+                    s->run_id, s->config.from_xxh3);
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t) return fail(e, ST_FAIL, "no memory for a net");
+    enum status status = trainer_create_initial(t, s, e);
+    if (status == ST_OK) status = weights_export_initial(record, &t->params, target, count, e);
+    trainer_free(t);
+    free(t);
+    return status;
+}
+
+static enum status export_initial(const struct run_record *record, const char *target, struct weights_count *count,
+                                  struct error *e) {
+    char name[RUN_ID_HEX + 8];
+    if (REAL_IS_DOUBLE != !strcmp(record->run.dtype, "fp64"))
+        return fail(e, ST_DATA, "export: run %s computed in %s, and this program in %s; %s draws its initial weights",
+                    record->run.run_id, record->run.dtype, REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
+    snprintf(name, sizeof name, "run %s", record->run.run_id);
+    struct setup *s = setup_stored(record->config, name, 0, e);
+    if (!s) return e->status;
+    enum status status = draw_initial(record, s, target, count, e);
+    setup_free(s);
+    free(s);
+    return status;
+}
+
+static enum status export_run(const char *out, const char *id, enum weights_of which, const char *target,
+                              struct error *e) {
     struct arena arena = {0};
     struct weights_count count;
     struct run_record *record = calloc(1, sizeof *record);
     if (!record) return fail(e, ST_FAIL, "no memory for a run record");
     enum status status = read_record(out, id, record, &arena, e);
-    if (status == ST_OK) status = weights_export(record, out, target, &count, e);
+    if (status == ST_OK)
+        status = which == WEIGHTS_INITIAL ? export_initial(record, target, &count, e)
+                                          : weights_export(record, which, out, target, &count, e);
     if (status == ST_OK)
         printf("exported run %s (%s, %s): %d tensors, %" PRId64 " values, %s, to %s\n", id, record->run.task,
                record->run.layers, count.tensors, count.values, record->run.dtype, target);
@@ -153,15 +202,18 @@ static enum status run(int argc, char **argv, struct error *e) {
     TRY(options_default(flags, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (!words[1]) return fail(e, ST_USAGE, "export: say which run and where to; usage: lrnn %s", command_export.usage);
+    if (f.initial && f.last)
+        return fail(e, ST_USAGE, "export: --initial and --last are two sets of weights; ask for one at a time");
     snprintf(out, sizeof out, "%s", f.out);
     TRY(find_run(words[0], out, id, e));
-    return export_run(out, id, words[1], e);
+    enum weights_of which = f.initial ? WEIGHTS_INITIAL : f.last ? WEIGHTS_LAST : WEIGHTS_BEST;
+    return export_run(out, id, which, words[1], e);
 }
 
 const struct command command_export = {
     .name = "export",
     .usage = "export RUN FILE [flags]",
-    .summary =
-        "the best weights of a finished run as a safetensors file; RUN is an id, its first digits, or a record's path",
+    .summary = "weights of a finished run, the best unless told, as a safetensors file; RUN: an id, its first digits, "
+               "a record's path",
     .run = run,
 };

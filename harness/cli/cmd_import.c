@@ -41,23 +41,6 @@ static enum status check_metadata(const struct safetensors *file, const char *pa
     return ST_OK;
 }
 
-/* The run that the stored configuration describes. Whatever is wrong with it is the file's fault. */
-static struct setup *make_setup(const struct safetensors *file, const char *path, const struct import_flags *f,
-                                struct error *e) {
-    struct config config;
-    const char *name = "its configuration";
-    char task[CONFIG_TEXT] = "", model[CONFIG_TEXT] = "";
-    struct error why = {ST_OK, ""};
-    enum status status = config_default(&config, &why);
-    if (status == ST_OK)
-        status = config_read_text(safetensors_metadata(file, "config"), name, &config, task, model, &why);
-    if (status == ST_OK && (!*task || !*model)) status = fail(&why, ST_DATA, "%s names no task or no model", name);
-    config.threads = f->threads;
-    struct setup *s = status == ST_OK ? setup_make(&config, task, model, &why) : NULL;
-    if (!s) fail(e, why.status == ST_FAIL ? ST_FAIL : ST_DATA, "%.150s: %.850s", path, why.text);
-    return s;
-}
-
 /* The configuration decides the id, together with what the program adds: version of task and numerics. */
 static void compare_ids(const struct safetensors *file, const struct setup *s) {
     const char *id = safetensors_metadata(file, "run_id");
@@ -147,7 +130,7 @@ static enum status import_file(const struct safetensors *file, const char *path,
                                struct error *e) {
     struct evaluation v;
     TRY(check_metadata(file, path, e));
-    struct setup *s = make_setup(file, path, f, e);
+    struct setup *s = setup_stored(safetensors_metadata(file, "config"), path, f->threads, e);
     if (!s) return e->status;
     cli_threads(f->threads);
     enum status status = evaluate(s, file, path, &v, e);

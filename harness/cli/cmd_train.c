@@ -15,16 +15,27 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
+    {"log-steps", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
+     "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for", 0},
     {"print-config", OPT_BOOL, 0, "no", 0, 0, NULL, "print the resolved configuration and do nothing", 0},
     {0}};
 
 struct request {
     struct args args;
+    char log_steps[OPTION_TEXT];
     bool print_config;
 };
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct request *r = context;
+    if (!strcmp(name, "log-steps")) {
+        if (!*value || strlen(value) >= sizeof r->log_steps)
+            return fail(e, ST_USAGE, "train: --log-steps needs the name of a file, of at most %d bytes",
+                        OPTION_TEXT - 1);
+        snprintf(r->log_steps, sizeof r->log_steps, "%s", value);
+        *done = true;
+        return ST_OK;
+    }
     if (!strcmp(name, "print-config")) {
         r->print_config = strcmp(value, "no") != 0;
         *done = true;
@@ -81,11 +92,12 @@ static enum status print_result(const struct setup *s, struct error *e) {
     return status;
 }
 
-static enum status run_setup(struct setup *s, struct error *e) {
+static enum status run_setup(struct setup *s, const char *log_steps, struct error *e) {
     struct display display = {.setup = s, .terminal = isatty(STDERR_FILENO)};
-    struct train_hooks hooks = {show, &display};
+    struct train_hooks hooks = {
+        .progress = s->config.quiet ? NULL : show, .context = &display, .log_steps = *log_steps ? log_steps : NULL};
     signals_install();
-    enum status status = train_run(s, s->config.quiet ? NULL : &hooks, NULL, e);
+    enum status status = train_run(s, &hooks, NULL, e);
     if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
     return status == ST_OK ? print_result(s, e) : status;
 }
@@ -115,7 +127,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (s && r->print_config)
         fputs(s->config_text, stdout);
     else if (s)
-        status = run_setup(s, e);
+        status = run_setup(s, r->log_steps, e);
     if (s) setup_free(s);
     free(s);
     free(r);

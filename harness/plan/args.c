@@ -47,6 +47,20 @@ enum status args_apply(struct args *a, const char *profile_flags, struct error *
     return ST_OK;
 }
 
+struct setup *setup_stored(const char *text, const char *name, int64_t threads, struct error *e) {
+    struct config config;
+    const char *where = "its configuration";
+    char task[CONFIG_TEXT] = "", model[CONFIG_TEXT] = "";
+    struct error why = {ST_OK, ""};
+    enum status status = config_default(&config, &why);
+    if (status == ST_OK) status = config_read_text(text, where, &config, task, model, &why);
+    if (status == ST_OK && (!*task || !*model)) status = fail(&why, ST_DATA, "%s names no task or no model", where);
+    config.threads = threads;
+    struct setup *s = status == ST_OK ? setup_make(&config, task, model, &why) : NULL;
+    if (!s) fail(e, why.status == ST_FAIL ? ST_FAIL : ST_DATA, "%.150s: %.850s", name, why.text);
+    return s;
+}
+
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e) {
     struct setup *s = calloc(1, sizeof *s);
     if (!s) {

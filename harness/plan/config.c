@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "harness/plan/numerics.h"
+#include "harness/store/files.h"
 #include "harness/store/version.h"
 
 #define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
@@ -56,8 +57,13 @@ const struct option config_options[] = {
      OPT_RUNTIME},
     {"ahead", OPT_BOOL, AT(ahead), "yes", 0, 0, NULL, "a thread makes the next training batch during a step",
      OPT_RUNTIME},
-    {"keep-weights", OPT_BOOL, AT(keep_weights), "yes", 0, 0, NULL,
-     "keep the best weights in OUT/weights, for `lrnn export`", OPT_RUNTIME},
+    {"keep-weights", OPT_CHOICE, AT(keep_weights), "yes", 0, 0, "no yes all",
+     "keep the best weights in OUT/weights, for `lrnn export`; all: those of the last step as well", OPT_RUNTIME},
+    {"from", OPT_TEXT_FIELD, AT(from), "", 0, 0, NULL,
+     "safetensors file of the weights to start from, named as `lrnn export` names them; none = drawn from the seed",
+     OPT_RUNTIME | OPT_PLACE},
+    {"from-xxh3", OPT_TEXT_FIELD, AT(from_xxh3), "", 0, 0, NULL,
+     "XXH3-128 that the file of --from has to have; found by itself, and part of what the run is", OPT_LATER},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_PLACE},
     {"profile", OPT_TEXT_FIELD, AT(profile), "train", 0, 0, NULL, "name noted in the record", OPT_RUNTIME},
@@ -286,8 +292,27 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+/* What a run starts from is part of what it is: the file's content, not its place. */
+static enum status resolve_start(struct config *c, struct error *e) {
+    char hash[HASH_HEX], *bytes;
+    size_t size;
+    struct error why;
+    if (!*c->from) return ST_OK;
+    if (file_read_hashed(c->from, machine_memory_bytes() / 2, &bytes, &size, hash, &why) != ST_OK)
+        return fail(e, ST_DATA, "--from: %.900s", why.text);
+    free(bytes);
+    if (*c->from_xxh3 && strcmp(hash, c->from_xxh3) != 0)
+        return fail(e, ST_DATA,
+                    "--from: the XXH3-128 of %s is %s, expected %.40s: it is not the file that the run "
+                    "starts from",
+                    c->from, hash, c->from_xxh3);
+    memcpy(c->from_xxh3, hash, sizeof hash);
+    return ST_OK;
+}
+
 enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->config;
+    TRY(resolve_start(c, e));
     TRY(arena_reserve(&s->host, HOST_BYTES, e));
     TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
     TRY(check_fit(s, e));

@@ -18,10 +18,13 @@ struct config {
     struct backbone net; /* first, so that backbone_options apply to a struct config too */
     int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
-    int schedule, precision;
-    bool allow_non_causal, keep_weights, ahead, quiet, json, no_color;
+    int schedule, precision, keep_weights;
+    bool allow_non_causal, ahead, quiet, json, no_color;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
+    char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
 };
+
+enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL }; /* of --keep-weights */
 
 extern const struct option config_options[]; /* all flags of a run but the backbone's */
 
@@ -54,7 +57,8 @@ enum status config_read(const char *path, struct config *c, char task[CONFIG_TEX
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[CONFIG_TEXT],
                              char model[CONFIG_TEXT], struct error *e);
 
-/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. */
+/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. ST_DATA:
+ * the file of the first weights cannot be read, or is not the one of from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
 

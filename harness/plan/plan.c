@@ -290,6 +290,9 @@ static enum status add_setup(struct plan *plan, struct setup *s, struct error *e
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
                             const char *task, const char *model, struct error *e) {
     struct config config = *base;
+    if (*config.from || *config.from_xxh3)
+        return fail(e, ST_USAGE,
+                    "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
     if (r->limit > 0 && (config.budget == 0 || config.budget > r->limit)) config.budget = r->limit;
     for (int rate = 0; rate < r->n_rates; rate++)
         for (config.seed = 1; config.seed <= r->seeds; config.seed++) {

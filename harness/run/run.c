@@ -10,6 +10,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
+#include "harness/run/step_log.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
@@ -33,6 +34,7 @@ struct running {
     double sitting_wall_s; /* wall time of earlier sittings, when this one began */
     float step_ms[STEP_SAMPLES];
     int64_t n_samples, n_steps_here;
+    struct step_log log;
     const char *stop_reason;
     enum run_status status;
     char detail[RECORD_TEXT];
@@ -137,11 +139,12 @@ static enum status save(struct running *r, struct error *e) {
     return checkpoint_write(&r->trainer, &r->progress, e);
 }
 
-/* Steps up to the next moment at which something is looked at: at most the next validation. */
+/* Steps up to the next moment at which something is looked at: at most the next validation. A log looks at each, which on
+ * a device costs a copy of the state and a wait a step instead of every fifty. */
 static enum status next_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
-    int64_t before = t->state.step, until = before + trainer_sync_every(t);
+    int64_t before = t->state.step, until = before + (r->log.file ? 1 : trainer_sync_every(t));
     int64_t validation = (before / s->eval_every + 1) * s->eval_every;
     if (until > validation) until = validation;
     if (until > s->steps) until = s->steps;
@@ -150,7 +153,7 @@ static enum status next_steps(struct running *r, struct error *e) {
     TRY(trainer_sync(t, e));
     r->step_ms[r->n_samples++ % STEP_SAMPLES] = (float)(1e3 * (time_now_s() - start) / (double)(until - before));
     r->n_steps_here += until - before;
-    return ST_OK;
+    return step_log_add(&r->log, &t->state, e);
 }
 
 /* Steps until done, stopped or interrupted. */
@@ -177,13 +180,23 @@ static enum status train_loop(struct running *r, struct error *e) {
     return ST_OK;
 }
 
+/* The parameters of the last step change places with the best. */
+static void exchange_best(struct trainer *t) {
+    real *last = params_fetch(&t->params, t->params.value);
+    for (int64_t i = 0; i < t->params.floats; i++) {
+        real value = last[i];
+        last[i] = t->best[i];
+        t->best[i] = value;
+    }
+    params_store(&t->params, t->params.value);
+}
+
 /* The test set is looked at once, with the parameters that validation chose. */
 static void final_test(struct running *r) {
     struct trainer *t = &r->trainer;
     if (r->status != RUN_OK) return;
     if (t->best_step < 0) validate(r); /* stopped by the budget before the first validation */
-    memcpy(params_fetch(&t->params, t->params.value), t->best, (size_t)t->params.floats * sizeof(real));
-    params_store(&t->params, t->params.value);
+    exchange_best(t);
     trainer_evaluate(t, SPLIT_TEST, &r->test);
 }
 
@@ -397,8 +410,9 @@ static enum status write_record(struct running *r, struct run *row, struct error
         return fail(e, ST_FAIL, "no memory for the evaluations of the run");
     }
     enum status status = ST_OK;
-    if (s->config.keep_weights && r->status == RUN_OK)
-        status = weights_keep(&r->trainer.params, s->config.out, &record->run, e);
+    const real *last = s->config.keep_weights == KEEP_ALL ? r->trainer.best : NULL;
+    if (s->config.keep_weights != KEEP_NONE && r->status == RUN_OK)
+        status = weights_keep(&r->trainer.params, last, s->config.out, &record->run, e);
     if (status == ST_OK) status = record_write(s->config.out, record, e);
     if (row) *row = record->run;
     free(record->evals);
@@ -442,6 +456,7 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
                 r->trainer.device_bytes >> 20);
     bool resumed;
     TRY(checkpoint_read(&r->trainer, p, &resumed, e));
+    if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, r->trainer.state.step, e));
     r->sitting_wall_s = resumed ? p->wall_s : 0;
     r->began = r->last_checkpoint = time_now_s();
     return ST_OK;
@@ -449,6 +464,7 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
 
 static enum status run_all(struct running *r, struct run *row, struct error *e) {
     TRY(train_loop(r, e));
+    TRY(step_log_close(&r->log, e));
     report_progress(r, true);
     final_test(r);
     TRY(trainer_sync(&r->trainer, e));
@@ -463,10 +479,14 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     TRY(make_folder(folder, e)); /* an unwritable output is said before training, not after */
     if (record_check(setup->config.out, setup->run_id) == RECORD_DONE) {
         checkpoint_remove(setup);
-        return ST_OK;
+        if (!hooks || !hooks->log_steps) return ST_OK;
+        return fail(e, ST_USAGE,
+                    "run %s is on record in %s, so no step is left for --log-steps; --out names another "
+                    "folder",
+                    setup->run_id, setup->config.out);
     }
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
-    if (setup->config.keep_weights) TRY(make_folder(folder, e));
+    if (setup->config.keep_weights != KEEP_NONE) TRY(make_folder(folder, e));
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_FAIL, "no memory for a run");
@@ -474,6 +494,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     enum status status = begin(r, setup, e);
     if (status == ST_OK) status = run_all(r, row, e);
     free(r->progress.curve);
+    step_log_discard(&r->log);
     trainer_free(&r->trainer);
     free(r);
     return status;

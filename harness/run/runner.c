@@ -66,7 +66,7 @@ static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
     struct message m = {.final = true};
-    struct train_hooks hooks = {send_progress, &fd};
+    struct train_hooks hooks = {.progress = send_progress, .context = &fd};
     setup->config.threads = threads;
     omp_set_num_threads(threads);
     enum status status = train_run(setup, &hooks, NULL, &m.error);

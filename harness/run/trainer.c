@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "harness/run/trainer.h"
+#include "harness/run/weights.h"
 #include "harness/store/clock.h"
 #include "kernels/kernel.h"
 
@@ -154,6 +155,14 @@ static enum status plan_evaluation(struct trainer *t, struct error *e) {
     return graph_plan(&t->eval, e);
 }
 
+/* Before the first step: drawn from the seed, or those of a file. */
+static enum status first_weights(struct trainer *t, struct error *e) {
+    const struct config *c = &t->setup->config;
+    if (*c->from_xxh3) return weights_start(&t->params, c->from, c->from_xxh3, e);
+    params_init(&t->params, (uint64_t)c->seed);
+    return ST_OK;
+}
+
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
     t->setup = setup;
     TRY(open_place(t, setup->config.device, e));
@@ -167,7 +176,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(graph_plan(&t->train, e));
     TRY(plan_evaluation(t, e));
     TRY(build_update(t, e));
-    params_init(&t->params, (uint64_t)setup->config.seed);
+    TRY(first_weights(t, e));
     if (t->resident)
         return resident_create(&t->data, setup, &t->place, &t->train_net, t->extra_net.tokens ? &t->extra_net : NULL,
                                e);
@@ -183,6 +192,15 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
     TRY(params_reserve(&t->params, false, e));
     TRY(create_tables(t, false, e));
     return plan_evaluation(t, e);
+}
+
+enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e) {
+    t->setup = setup;
+    TRY(open_place(t, "cpu", e));
+    TRY(params_create(&t->params, e));
+    TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(params_reserve(&t->params, false, e));
+    return first_weights(t, e);
 }
 
 void trainer_free(struct trainer *t) {

@@ -32,7 +32,7 @@ struct trainer {
     struct split_store val, test; /* their examples */
     int32_t *predictions;         /* of a batch, on the host */
     struct arena host;            /* segments, metric tables, the best parameters so far */
-    real *best;                   /* copy of params.value at best_step */
+    real *best;                   /* copy of params.value at best_step; the two are exchanged for the test */
     int64_t best_step;            /* -1 = none yet */
     struct scores best_val;
     double data_s, step_s, eval_s; /* seconds spent: waiting for training batches, stepping, evaluating */
@@ -45,6 +45,10 @@ void trainer_free(struct trainer *t);
 /* The evaluation half alone: trainer_evaluate and trainer_metric work, and give the bits that the whole trainer gives.
  * The parameters are zeros until the caller fills them. */
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e);
+
+/* The parameters alone, on the CPU, as the first step finds them. Errors: as trainer_create; ST_USAGE, ST_DATA: a run that
+ * starts from a file, without the file. */
+enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e);
 
 /* One optimiser step: the batch of step state.step, forward, backward, update. On a device it is queued, and its loss is
  * known after trainer_sync. */

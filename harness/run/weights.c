@@ -6,31 +6,23 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "core/option.h"
 #include "harness/store/files.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
 
-static void hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]) {
-    XXH128_hash_t hash = XXH3_128bits(bytes, size);
-    snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-}
-
-static enum status read_and_hash(const char *path, char **bytes, size_t *size, char hex[RUN_ID_HEX], struct error *e) {
-    TRY(file_read(path, machine_memory_bytes() / 2, bytes, size, e));
-    hash_bytes(*bytes, *size, hex);
-    return ST_OK;
+static enum status read_and_hash(const char *path, char **bytes, size_t *size, char hex[HASH_HEX], struct error *e) {
+    return file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hex, e);
 }
 
 /* --- keeping ------------------------------------------------------------------------------------------------------ */
 
-static enum status write_params(const struct params *p, const char *path, const struct st_pair *pairs, int n_pairs,
-                                struct error *e) {
+/* `stored` is a block of parameters in the host's memory. */
+static enum status write_block(const struct params *p, const real *stored, const char *path,
+                               const struct st_pair *pairs, int n_pairs, struct error *e) {
     struct st_source *sources = calloc((size_t)p->n + 1, sizeof *sources);
     double *values = calloc((size_t)p->floats + 1, sizeof *values);
-    const real *stored = params_fetch(p, p->value);
     enum status status = sources && values ? ST_OK : fail(e, ST_FAIL, "no memory to write %s", path);
     for (int i = 0; i < p->n && status == ST_OK; i++) {
         const struct param *param = &p->list[i];
@@ -45,25 +37,81 @@ static enum status write_params(const struct params *p, const char *path, const 
     return status;
 }
 
-enum status weights_keep(const struct params *params, const char *out, struct run *row, struct error *e) {
+/* Writes OUT/weights/NAME and tells its hash. */
+static enum status keep_block(const struct params *p, const real *stored, const char *out, const char *name,
+                              const struct st_pair *pairs, int n_pairs, char hash[HASH_HEX], struct error *e) {
     char path[PATH_BYTES], *bytes;
     size_t size;
-    const struct st_pair pairs[] = {{"lrnn_weights", WEIGHTS_VERSION}, {"run_id", row->run_id}};
-    TRY(path_format(path, sizeof path, e, "%s/" WEIGHTS_FOLDER, out));
-    TRY(make_folder(path, e));
-    snprintf(row->ckpt, sizeof row->ckpt, WEIGHTS_FOLDER "/%s.safetensors", row->run_id);
-    TRY(path_format(path, sizeof path, e, "%s/%s", out, row->ckpt));
-    TRY(write_params(params, path, pairs, 2, e));
-    TRY(read_and_hash(path, &bytes, &size, row->ckpt_xxh3, e));
+    TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
+    TRY(write_block(p, stored, path, pairs, n_pairs, e));
+    TRY(read_and_hash(path, &bytes, &size, hash, e));
     free(bytes);
     return ST_OK;
 }
 
+static void last_name(const char *run_id, char name[RECORD_TEXT]) {
+    snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s.last.safetensors", run_id);
+}
+
+enum status weights_keep(const struct params *params, const real *last, const char *out, struct run *row,
+                         struct error *e) {
+    char path[PATH_BYTES], name[RECORD_TEXT], last_hash[HASH_HEX];
+    struct st_pair pairs[] = {{"lrnn_weights", WEIGHTS_VERSION}, {"run_id", row->run_id}, {"last_xxh3", last_hash}};
+    TRY(path_format(path, sizeof path, e, "%s/" WEIGHTS_FOLDER, out));
+    TRY(make_folder(path, e));
+    last_name(row->run_id, name);
+    if (last) TRY(keep_block(params, last, out, name, pairs, 2, last_hash, e));
+    snprintf(row->ckpt, sizeof row->ckpt, WEIGHTS_FOLDER "/%s.safetensors", row->run_id);
+    const real *best = params_fetch(params, params->value);
+    return keep_block(params, best, out, row->ckpt, pairs, last ? 3 : 2, row->ckpt_xxh3, e);
+}
+
 /* --- exporting ---------------------------------------------------------------------------------------------------- */
 
-/* A tensor's name in the file is the net's, so the kept file is copied as it is; its values are all in double. */
-static enum status write_copy(const struct safetensors *kept, const char *path, const struct st_pair *pairs,
-                              int n_pairs, struct weights_count *count, struct error *e) {
+/* What an exported file says of itself. */
+struct metadata {
+    struct st_pair pairs[16];
+    int n;
+    char numbers[8][40];
+    int n_numbers;
+};
+
+static void add_text(struct metadata *m, const char *key, const char *value) {
+    m->pairs[m->n++] = (struct st_pair){key, value};
+}
+
+static void add_number(struct metadata *m, const char *key, double value) {
+    char *text = m->numbers[m->n_numbers++];
+    format_double(value, text, sizeof m->numbers[0]);
+    add_text(m, key, text);
+}
+
+static void describe(const struct run_record *r, enum weights_of which, struct metadata *m) {
+    static const char *const names[] = {"best", "last", "initial"};
+    const struct run *run = &r->run;
+    const int64_t steps[] = {run->best_step, run->steps, 0};
+    *m = (struct metadata){.n = 0};
+    add_text(m, "lrnn_weights", WEIGHTS_VERSION);
+    add_text(m, "run_id", run->run_id);
+    add_text(m, "task", run->task);
+    add_number(m, "task_version", (double)run->task_version);
+    add_text(m, "model", run->layers);
+    add_text(m, "config", r->config);
+    add_text(m, "dtype", run->dtype);
+    add_text(m, "numerics", run->numerics);
+    add_text(m, "weights", names[which]);
+    add_number(m, "step", (double)steps[which]);
+    if (which != WEIGHTS_BEST) return;
+    add_number(m, "best_step", (double)run->best_step);
+    add_number(m, "val_acc", run->val_acc);
+    add_number(m, "val_loss", run->val_loss);
+    add_number(m, "test_acc", run->test_acc);
+    add_number(m, "test_loss", run->test_loss);
+}
+
+/* A tensor's name in the file is the net's, so a kept file is copied as it is; its values are all in double. */
+static enum status write_copy(const struct safetensors *kept, const char *path, const struct metadata *m,
+                              struct weights_count *count, struct error *e) {
     int64_t total = 0, done = 0;
     for (int i = 0; i < kept->n; i++) total += kept->tensors[i].count;
     struct st_source *sources = calloc((size_t)kept->n + 1, sizeof *sources);
@@ -75,30 +123,11 @@ static enum status write_copy(const struct safetensors *kept, const char *path, 
         memcpy(sources[i].dims, t->dims, sizeof sources[i].dims);
         for (int64_t j = 0; j < t->count; j++) values[done++] = st_value(t, j);
     }
-    if (status == ST_OK) status = safetensors_write(path, sources, kept->n, pairs, n_pairs, e);
+    if (status == ST_OK) status = safetensors_write(path, sources, kept->n, m->pairs, m->n, e);
     if (status == ST_OK && count) *count = (struct weights_count){kept->n, total};
     free(values);
     free(sources);
     return status;
-}
-
-static enum status write_export(const struct run_record *r, const struct safetensors *kept, const char *target,
-                                struct weights_count *count, struct error *e) {
-    char numbers[6][40];
-    snprintf(numbers[0], sizeof numbers[0], "%" PRId64, r->run.task_version);
-    snprintf(numbers[1], sizeof numbers[1], "%" PRId64, r->run.best_step);
-    format_double(r->run.val_acc, numbers[2], sizeof numbers[2]);
-    format_double(r->run.val_loss, numbers[3], sizeof numbers[3]);
-    format_double(r->run.test_acc, numbers[4], sizeof numbers[4]);
-    format_double(r->run.test_loss, numbers[5], sizeof numbers[5]);
-    const struct st_pair pairs[] = {
-        {"lrnn_weights", WEIGHTS_VERSION}, {"run_id", r->run.run_id},     {"task", r->run.task},
-        {"task_version", numbers[0]},      {"model", r->run.layers},      {"config", r->config},
-        {"dtype", r->run.dtype},           {"numerics", r->run.numerics}, {"best_step", numbers[1]},
-        {"val_acc", numbers[2]},           {"val_loss", numbers[3]},      {"test_acc", numbers[4]},
-        {"test_loss", numbers[5]},
-    };
-    return write_copy(kept, target, pairs, (int)(sizeof pairs / sizeof pairs[0]), count, e);
 }
 
 static enum status nothing_kept(const struct run *run, struct error *e) {
@@ -117,30 +146,67 @@ static bool is_kept_path(const struct run *run) {
     return strcmp(run->ckpt, expected) == 0;
 }
 
-enum status weights_export(const struct run_record *record, const char *out, const char *target,
+/* A file of the run below OUT, whole and of that hash. */
+static enum status read_kept(const struct run *run, const char *out, const char *name, const char *hash,
+                             const char *witness, struct safetensors *kept, struct error *e) {
+    char path[PATH_BYTES], found[HASH_HEX], *bytes;
+    size_t size;
+    struct error why;
+    TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
+    enum status status = read_and_hash(path, &bytes, &size, found, &why);
+    if (status != ST_OK) return fail(e, status, "the weights of run %s: %.900s", run->run_id, why.text);
+    if (strcmp(found, hash) != 0)
+        status = fail(e, ST_DATA, "%s, %zu bytes, is cut off or altered: its XXH3-128 is %s, %s says %.40s", path, size,
+                      found, witness, hash);
+    if (status == ST_OK) status = safetensors_parse(kept, bytes, size, path, e);
+    free(bytes);
+    return status;
+}
+
+/* The file of the best weights, whose hash is in the record, holds the hash of the other. */
+static enum status read_last(const struct run *run, const char *out, const struct safetensors *best,
+                             struct safetensors *last, struct error *e) {
+    const char *hash = safetensors_metadata(best, "last_xxh3");
+    char name[RECORD_TEXT];
+    last_name(run->run_id, name);
+    if (hash) return read_kept(run, out, name, hash, "the file of its best weights", last, e);
+    return fail(e, ST_DATA,
+                "run %s kept no weights of its last step: it was made without --keep-weights all; train it again into "
+                "another folder (--out FOLDER)",
+                run->run_id);
+}
+
+enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e) {
     const struct run *run = &record->run;
-    char path[PATH_BYTES], hash[RUN_ID_HEX], *bytes;
-    size_t size;
-    struct safetensors kept;
+    struct safetensors best, last;
+    struct metadata metadata;
     if (!*run->ckpt) return nothing_kept(run, e);
     if (!is_kept_path(run))
         return fail(e, ST_DATA,
                     "the record of run %s names '%s' as its weights; expected " WEIGHTS_FOLDER "/%s.safetensors",
                     run->run_id, run->ckpt, run->run_id);
-    TRY(path_format(path, sizeof path, e, "%s/%s", out, run->ckpt));
-    struct error why;
-    enum status status = read_and_hash(path, &bytes, &size, hash, &why);
-    if (status != ST_OK) return fail(e, status, "the weights of run %s: %.900s", run->run_id, why.text);
-    if (strcmp(hash, run->ckpt_xxh3) != 0)
-        status = fail(e, ST_DATA, "%s, %zu bytes, is cut off or altered: its XXH3-128 is %s, the run's record says %s",
-                      path, size, hash, run->ckpt_xxh3);
-    if (status == ST_OK) status = safetensors_parse(&kept, bytes, size, path, e);
-    free(bytes);
-    TRY(status);
-    status = write_export(record, &kept, target, count, e);
-    safetensors_free(&kept);
+    TRY(read_kept(run, out, run->ckpt, run->ckpt_xxh3, "the run's record", &best, e));
+    describe(record, which, &metadata);
+    enum status status = ST_OK;
+    if (which == WEIGHTS_BEST) status = write_copy(&best, target, &metadata, count, e);
+    if (which == WEIGHTS_LAST) status = read_last(run, out, &best, &last, e);
+    if (which == WEIGHTS_LAST && status == ST_OK) {
+        status = write_copy(&last, target, &metadata, count, e);
+        safetensors_free(&last);
+    }
+    safetensors_free(&best);
     return status;
+}
+
+enum status weights_export_initial(const struct run_record *record, const struct params *params, const char *target,
+                                   struct weights_count *count, struct error *e) {
+    struct metadata metadata;
+    describe(record, WEIGHTS_INITIAL, &metadata);
+    TRY(write_block(params, params_fetch(params, params->value), target, metadata.pairs, metadata.n, e));
+    *count = (struct weights_count){.tensors = params->n};
+    for (int i = 0; i < params->n; i++) count->values += params->list[i].count;
+    return ST_OK;
 }
 
 /* --- loading ------------------------------------------------------------------------------------------------------ */
@@ -183,9 +249,16 @@ static void compare_tensor(const struct param *p, const struct safetensors *file
     st_shape_text(p->spec.rank, p->spec.dims, want, sizeof want);
     if (!same)
         list(wrong, "%s is %s, expected %s", st_shown(p->name, name), got, want);
-    else if (t->f64 != REAL_IS_DOUBLE)
-        list(wrong, "%s is %s, expected %s", st_shown(p->name, name), t->f64 ? "F64" : "F32",
-             REAL_IS_DOUBLE ? "F64" : "F32");
+    else if (t->f64 && !REAL_IS_DOUBLE)
+        list(wrong, "%s is F64, expected F32", st_shown(p->name, name));
+}
+
+/* Every float is a double, so F32 may go where F64 is computed. The other way would round, and the net would hold other
+ * weights than the file. */
+static bool any_narrowed(const struct safetensors *file) {
+    bool any = false;
+    for (int i = 0; i < file->n; i++) any = any || file->tensors[i].f64;
+    return any && !REAL_IS_DOUBLE;
 }
 
 static enum status check_tensors(const struct params *params, const struct safetensors *file, const char *path,
@@ -199,7 +272,8 @@ static enum status check_tensors(const struct params *params, const struct safet
     append_listing(text, sizeof text, "missing:", &missing);
     append_listing(text, sizeof text, "not of this net:", &extra);
     append_listing(text, sizeof text, "wrong:", &wrong);
-    return fail(e, ST_DATA, "%.300s does not hold the net of its configuration; %.700s", path, text);
+    return fail(e, ST_DATA, "%.250s does not hold this net; %.640s%s", path, text,
+                any_narrowed(file) ? "; lrnn-f64 computes in F64, here they would be rounded" : "");
 }
 
 static enum status check_finite(const struct safetensors *file, const char *path, struct error *e) {
@@ -219,12 +293,33 @@ enum status weights_load(struct params *params, const struct safetensors *file, 
     TRY(check_finite(file, path, e));
     double *values = calloc((size_t)params->floats + 1, sizeof *values);
     if (!values) return fail(e, ST_FAIL, "no memory to read %s", path);
+    real *stored = params_fetch(params, params->value);
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
         const struct st_tensor *t = safetensors_find(file, p->name);
         for (int64_t j = 0; j < p->count; j++) values[j] = st_value(t, j);
-        param_from_contract(p, values, params->value + p->offset);
+        param_from_contract(p, values, stored + p->offset);
     }
+    params_store(params, params->value);
     free(values);
     return ST_OK;
+}
+
+enum status weights_start(struct params *params, const char *path, const char *hash, struct error *e) {
+    char found[HASH_HEX], *bytes;
+    size_t size;
+    struct safetensors file;
+    struct error why;
+    if (!*path)
+        return fail(e, ST_USAGE, "the run starts from the weights of XXH3-128 %.40s; name their file with --from",
+                    hash);
+    enum status status = read_and_hash(path, &bytes, &size, found, &why);
+    if (status != ST_OK) return fail(e, ST_DATA, "--from: %.900s", why.text);
+    if (strcmp(found, hash) != 0) status = fail(&why, ST_DATA, "%s changed while the run was set up", path);
+    if (status == ST_OK) status = safetensors_parse(&file, bytes, size, path, &why);
+    free(bytes);
+    if (status != ST_OK) return fail(e, status, "--from: %.900s", why.text);
+    status = weights_load(params, &file, path, &why);
+    safetensors_free(&file);
+    return status == ST_OK ? ST_OK : fail(e, status, "--from: %.1000s", why.text);
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
     va_list args;
@@ -149,6 +150,14 @@ enum status file_read(const char *path, size_t most, char **bytes, size_t *size,
     enum status status = read_open_file(f, path, most, bytes, size, e);
     fclose(f);
     return status;
+}
+
+enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t *size, char hex[HASH_HEX],
+                             struct error *e) {
+    TRY(file_read(path, most, bytes, size, e));
+    XXH128_hash_t hash = XXH3_128bits(*bytes, *size);
+    snprintf(hex, HASH_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    return ST_OK;
 }
 
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e) {

@@ -7,6 +7,7 @@
 #include "core/status.h"
 
 #define PATH_BYTES 4096
+#define HASH_HEX   33 /* XXH3-128 as hex digits, terminator included */
 
 /* snprintf of a path; ST_FAIL when it does not fit. */
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...)
@@ -31,6 +32,10 @@ enum status folder_sync(const char *path, struct error *e);
 /* A whole file in memory, a terminator behind it; the caller frees *bytes. ST_DATA: no such file; ST_FAIL: it cannot be
  * read, or is larger than `most` bytes. */
 enum status file_read(const char *path, size_t most, char **bytes, size_t *size, struct error *e);
+
+/* The same, and what the content is called: the XXH3-128 of the bytes. */
+enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t *size, char hex[HASH_HEX],
+                             struct error *e);
 
 /* Finds a file that ships with the program, by its name in the repository ("results/published.csv"): in the working
  * folder, beside the binary, or in <binary>/../share/lrnn. ST_DATA when it is in none of them. */

@@ -63,7 +63,7 @@ static void round_trip(const char *model) {
     char path[SCRATCH_BYTES + RECORD_TEXT];
     trial_open(&a, &s, 1);
     trial_open(&b, &s, 2);
-    ck_assert_msg(weights_keep(&a.params, folder, &row, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(weights_keep(&a.params, NULL, folder, &row, &e) == ST_OK, "%s", e.text);
     ck_assert_str_eq(row.ckpt, "weights/" ANY_RUN ".safetensors");
     snprintf(path, sizeof path, "%s/%s", folder, row.ckpt);
     read_file(&file, path);
@@ -107,7 +107,7 @@ START_TEST(imported_weights_score_what_the_run_scored) {
     char path[SCRATCH_BYTES + 32], task[CONFIG_TEXT] = "", model[CONFIG_TEXT] = "";
     run_it(s, &record, &arena);
     snprintf(path, sizeof path, "%s/out.safetensors", folder);
-    ck_assert_msg(weights_export(&record, folder, path, &count, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(weights_export(&record, WEIGHTS_BEST, folder, path, &count, &e) == ST_OK, "%s", e.text);
     read_file(&file, path);
     ck_assert_int_eq(count.tensors, file.n);
     ck_assert_str_eq(safetensors_metadata(&file, "run_id"), s->run_id);
@@ -149,7 +149,7 @@ START_TEST(a_run_that_is_told_to_keeps_no_weights) {
     ck_assert_str_eq(s->run_id, keeping->run_id);
     run_it(s, &record, &arena);
     ck_assert_int_eq(scratch_count(folder, ".safetensors"), 0);
-    ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, s->run_id) && strstr(e.text, "--keep-weights no"), "%s", e.text);
     arena_free(&arena);
     small_run_free(keeping);
@@ -166,7 +166,7 @@ START_TEST(a_run_that_diverged_has_no_weights_to_export) {
     run_it(s, &record, &arena);
     ck_assert_int_ne(record.run.status, RUN_OK);
     ck_assert_int_eq(scratch_count(folder, ".safetensors"), 0);
-    ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "ended as '") && strstr(e.text, run_status_names[record.run.status]), "%s", e.text);
     arena_free(&arena);
     small_run_free(s);
@@ -179,7 +179,7 @@ START_TEST(a_record_cannot_name_a_file_elsewhere) {
     record_init(&record);
     strcpy(record.run.run_id, ANY_RUN);
     strcpy(record.run.ckpt, "../../etc/passwd");
-    ck_assert_int_eq(weights_export(&record, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "names '../../etc/passwd'") != NULL, "%s", e.text);
 }
 END_TEST
@@ -424,7 +424,7 @@ START_TEST(a_missing_an_extra_and_a_misshapen_tensor_are_named_together) {
     int64_t rows = s->dims[0];
     s->dims[0] = s->dims[1];
     s->dims[1] = rows;
-    refused(&d, "does not hold the net of its configuration; missing: head.bias; not of this net: other; wrong: "
+    refused(&d, "does not hold this net; missing: head.bias; not of this net: other; wrong: "
                 "head.weight is (16,6), expected (6,16)");
 }
 END_TEST
