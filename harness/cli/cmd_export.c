@@ -177,6 +177,7 @@ static enum status export_initial(const struct run_record *record, const char *t
 
 static enum status export_run(const char *out, const char *id, enum weights_of which, const char *target,
                               struct error *e) {
+    static const char *const names[] = {"best", "last", "initial"};
     struct arena arena = {0};
     struct weights_count count;
     struct run_record *record = calloc(1, sizeof *record);
@@ -186,8 +187,9 @@ static enum status export_run(const char *out, const char *id, enum weights_of w
         status = which == WEIGHTS_INITIAL ? export_initial(record, target, &count, e)
                                           : weights_export(record, which, out, target, &count, e);
     if (status == ST_OK)
-        printf("exported run %s (%s, %s): %d tensors, %" PRId64 " values, %s, to %s\n", id, record->run.task,
-               record->run.layers, count.tensors, count.values, record->run.dtype, target);
+        printf("exported run %s (%s, %s), %s weights: %d tensors, %" PRId64 " values, %s, to %s\n", id,
+               record->run.task, record->run.layers, names[which], count.tensors, count.values, record->run.dtype,
+               target);
     arena_free(&arena);
     free(record);
     return status;

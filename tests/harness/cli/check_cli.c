@@ -15,7 +15,9 @@
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
-#define CASE "tests/cases/00-bdlru-blocks3-m4.safetensors"
+#define CASE   "tests/cases/00-bdlru-blocks3-m4.safetensors"
+#define CASES  "tests/cases/*-lstm-*.safetensors tests/cases/*-lru-*.safetensors"
+#define N_LSTM 2
 
 /* --- exit codes and messages -------------------------------------------------------------------------------------- */
 
@@ -429,6 +431,34 @@ START_TEST(verify_skips_where_a_kernel_does_not_apply) {
 }
 END_TEST
 
+START_TEST(verify_sums_up_by_mixer) {
+    int lstm = 0, lru = 0, lstm_tensors, lru_tensors;
+    double lstm_worst, lru_worst, worst;
+    expect_status(run("verify " CASES), 0, "verify " CASES);
+    const char *a = strstr(out, "\nmixer lru "), *b = strstr(out, "\nmixer lstm "), *total = strstr(out, "\nverified ");
+    ck_assert_msg(a && b && a < total && b < total, "%s", out);
+    ck_assert_int_eq(sscanf(a, "\nmixer lru %d files %d tensors worst %lf\n", &lru, &lru_tensors, &lru_worst), 3);
+    ck_assert_int_eq(sscanf(b, "\nmixer lstm %d files %d tensors worst %lf\n", &lstm, &lstm_tensors, &lstm_worst), 3);
+    ck_assert_int_eq(lstm, N_LSTM);
+    int files, tensors;
+    ck_assert_int_eq(sscanf(total, "\nverified %d files, %d tensors, worst %lf", &files, &tensors, &worst), 3);
+    ck_assert(files == lstm + lru && tensors == lstm_tensors + lru_tensors);
+    ck_assert_int_ge(lru, 1);
+    ck_assert(fabs(worst - fmax(lstm_worst, lru_worst)) <= 0.06 * worst && lstm_worst > 0 && lru_worst > 0);
+    expect_status(run("verify --quiet " CASES), 0, "verify --quiet " CASES);
+    expect_text(out, "mixer lstm 2 files", "verify --quiet " CASES);
+    ck_assert_msg(strncmp(out, "mixer ", 6) == 0 && !strstr(out, "pass"), "%s", out);
+}
+END_TEST
+
+START_TEST(verify_sums_up_what_a_kernel_skips) {
+    const char *arguments = "verify --quiet --kernel scan_lstm_ref " CASE;
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "mixer bdlru 0 files 0 tensors worst 0.0e+00, 6 skipped\n", arguments);
+    ck_assert_ptr_null(strstr(out, "skipped: "));
+}
+END_TEST
+
 static TCase *new_case(Suite *s, const char *name) {
     TCase *t = tcase_create(name);
     tcase_add_checked_fixture(t, program_begin, program_end);
@@ -482,5 +512,7 @@ Suite *check_cli(void) {
     tcase_add_test(t, verify_names_what_does_not_fit_the_config);
     tcase_add_test(t, verify_rejects_a_torn_file);
     tcase_add_test(t, verify_skips_where_a_kernel_does_not_apply);
+    tcase_add_test(t, verify_sums_up_by_mixer);
+    tcase_add_test(t, verify_sums_up_what_a_kernel_skips);
     return s;
 }
