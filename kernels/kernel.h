@@ -158,8 +158,9 @@ struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *in
 
 /* --- whole rows of sequences; lengths: ids (B), rows in use of each sequence, or NULL: all ------------------------------ */
 
-/* y[b] = the last row in use, or the mean of those in use: x (B,T,D) -> y (B,D); 0 where there is none. */
-enum pooling { POOL_LAST, POOL_MEAN };
+/* y[b] = the last row in use, the mean of those in use, or the last row of all (the root of a tree): x (B,T,D) -> y (B,D); 0 where
+ * there is none. */
+enum pooling { POOL_LAST, POOL_MEAN, POOL_TOP };
 struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how);
 
 /* The rows in use in reverse order, the others as they are: x (B,T,D) -> y likewise. */

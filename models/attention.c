@@ -51,6 +51,7 @@ const struct model model_attention = {
     .summary = "causal softmax attention with rotary positions (Vaswani et al. 2017)",
     .equation = "(q,k,v) = W_qkv x;  o_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s;  y_t = W_o o_t",
     .options = options,
+    .small = "attention:heads=2",
     .inst_bytes = sizeof(struct attention),
     .causal = true,
     .check = check,

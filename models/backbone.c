@@ -186,24 +186,20 @@ static struct tensor *with_loss_terms(struct graph *g, const struct backbone *b,
     return loss;
 }
 
-/* (B,nodes,D) -> (B,n,D), rows from `from` on. */
-static struct tensor *some_rows(struct graph *g, struct tensor *x, int64_t from, int64_t n) {
+/* (B,nodes,D) -> (B,n,D), the first n rows. */
+static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
     if (!x) return NULL;
     int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
-    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), from * D, n * D);
+    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), 0, n * D);
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
 }
 
-/* (B,D): what one label a sequence is read from. The root of a tree is its last node. */
+/* (B,D): what one label a sequence is read from. The root of a tree is its last node, that of a chain its last token. */
 static struct tensor *pooled(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     if (!x) return NULL;
-    int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
-    if (b->pool != POOL_TOP || nodes == T) { /* a chain's root is its last token */
-        enum pooling how = b->pool == POOL_TOP ? POOL_LAST : (enum pooling)b->pool;
-        return pool(g, nodes > T ? some_rows(g, x, 0, T) : x, g->lengths, how);
-    }
-    struct tensor *root = some_rows(g, x, nodes - 1, 1);
-    return root ? graph_reshape(g, root, 2, (int64_t[]){B, D}) : NULL;
+    bool tree = x->dims[1] > T;
+    if (b->pool == POOL_TOP) return pool(g, x, g->lengths, tree ? POOL_TOP : POOL_LAST);
+    return pool(g, tree ? first_rows(g, x, T) : x, g->lengths, (enum pooling)b->pool);
 }
 
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
@@ -238,9 +234,8 @@ static void declare_inputs(struct net *net, struct graph *g, const struct backbo
 
 /* --backbone slice-paper is another name for one of the three, by mixer. */
 static int resolved_kind(const struct backbone *b, const struct model *m) {
-    if (b->kind != BACKBONE_SLICE_PAPER) return b->kind;
-    if (!m->slice_wrapper) return BACKBONE_SLICE_GLU;
-    return strcmp(m->slice_wrapper, "slice") ? BACKBONE_STACKED : BACKBONE_SLICE;
+    static const int wrappers[] = {BACKBONE_SLICE_GLU, BACKBONE_SLICE, BACKBONE_STACKED}; /* by enum slice_wrapper */
+    return b->kind == BACKBONE_SLICE_PAPER ? wrappers[m->wrapper] : b->kind;
 }
 
 enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, struct model_choice *choice,
@@ -262,7 +257,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     struct tensor *x = embedding(g, net->tokens, table);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
-    if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = some_rows(g, x, 0, shape->T);
+    if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = first_rows(g, x, shape->T);
     struct init init = init_linear(b->dim, 1);
     if (shape->readout == READOUT_DECODED) {
         x = decoded(g, b, x, shape->T);

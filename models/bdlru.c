@@ -73,6 +73,8 @@ const struct model model_bdlru = {
     .equation =
         "h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i];  a_t = normalise(W_g x_t + b_g);  y_t = W_o h_t",
     .options = options,
+    .small = "bdlru:m=3,blocks=4 bdlru:m=2,blocks=5,gate=sigmoid bdlru:m=1,blocks=7,gate=relu "
+             "bdlru:m=2,blocks=3,gate=none,gate-init=0.2 bdlru:m=3,blocks=4,selective=no",
     .inst_bytes = sizeof(struct bdlru),
     .causal = true,
     .check = check,

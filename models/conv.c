@@ -42,6 +42,7 @@ const struct model model_conv = {
     .summary = "causal depthwise convolution of width m, no recurrence (control of the H-LRU/BD-LRU paper)",
     .equation = "v_t = W_v x_t;  z_t = sum_j kernel[:,j] v_{t-m+1+j};  y_t = W_o z_t",
     .options = options,
+    .small = "conv:channels=5,m=4",
     .inst_bytes = sizeof(struct conv),
     .causal = true,
     .check = check,

@@ -48,6 +48,7 @@ const struct model model_deltanet = {
     .equation = "S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T;  b_t = beta sigmoid(W_b x_t);  y_t = W_o "
                 "RMSNorm(S_t^T q_t / sqrt(dk))",
     .options = options,
+    .small = "deltanet:heads=3",
     .inst_bytes = sizeof(struct deltanet),
     .causal = true,
     .check = check,

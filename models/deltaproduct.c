@@ -71,6 +71,7 @@ const struct model model_deltaproduct = {
     .equation = "S <- a_t S;  j < steps: S <- S + k_j (b_j (v_j - S^T k_j))^T;  y_t = W_o (RMSNorm(S^T q_t / sqrt(dk)) "
                 "* silu(W_g x_t))",
     .options = options,
+    .small = "deltaproduct:heads=2,headdim=5,steps=3 deltaproduct:heads=4,steps=1,forget=yes,outgate=yes",
     .inst_bytes = sizeof(struct deltaproduct),
     .causal = true,
     .check = check,

@@ -73,6 +73,7 @@ const struct model model_hlru = {
     .equation =
         "h_t = sum_i a_{i,t} h_{t-i} + a_{0,t} v_t;  a_t = normalise(W_g x_t + b_g);  y_t = W_o (h_t .. h_{t-m+1})",
     .options = options,
+    .small = "hlru:m=3,channels=6 hlru:m=2,channels=7,layout=observer hlru:m=2,channels=6,selective=no",
     .inst_bytes = sizeof(struct hlru),
     .causal = true,
     .check = check,

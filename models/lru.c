@@ -86,6 +86,7 @@ const struct model model_lru = {
     .equation = "h_t = lambda h_{t-1} + exp(gamma) (B x_t);  lambda = exp(-exp(nu) + i exp(theta));  y_t = Re(C h_t) + "
                 "skip x_t",
     .options = options,
+    .small = "lru:state=9",
     .inst_bytes = sizeof(struct lru),
     .causal = true,
     .check = check,

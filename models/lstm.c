@@ -48,9 +48,10 @@ const struct model model_lstm = {
     .equation = "c_t = sig(f) c_{t-1} + sig(i) tanh(g);  h_t = sig(o) tanh(c_t);  (i,f,g,o) = W_x x_t + b_x + W_h "
                 "h_{t-1} + b_h",
     .options = options,
+    .small = "lstm lstm:hidden=10",
     .inst_bytes = sizeof(struct lstm),
     .causal = true,
-    .slice_wrapper = "stacked",
+    .wrapper = NOT_WRAPPED,
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -71,6 +71,7 @@ const struct model model_mamba2 = {
     .equation = "h_t = exp(-Delta_t exp(A.log)) h_{t-1} + Delta_t x_t B_t^T;  y_t = W_out RMSNorm((h_t C_t + skip x_t) "
                 "* silu(z_t))",
     .options = options,
+    .small = "mamba2:state=3,headdim=8 mamba2:state=2,headdim=24,conv=2,expand=4",
     .inst_bytes = sizeof(struct mamba2),
     .causal = true,
     .check = check,

@@ -117,6 +117,7 @@ const struct model model_mlstm = {
                 "h_t = C_t^T q_t / (max(|n_t . q_t|, exp(-m_t)) + 1e-6);  y_t = W_down ((LayerNorm(h_t) + skip c_t) * "
                 "silu(z_t))",
     .options = options,
+    .small = "mlstm:heads=3 mlstm:heads=4,conv=2",
     .inst_bytes = sizeof(struct mlstm),
     .causal = true,
     .check = check,

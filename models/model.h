@@ -9,6 +9,9 @@ struct dims {
     int64_t B, T, D;
 };
 
+/* The block around a mixer in the SLiCE paper's comparisons: its baselines', its own, none. */
+enum slice_wrapper { WRAPPED_IN_GLU, WRAPPED_IN_TANH, NOT_WRAPPED };
+
 struct model {
     const char *name;             /* "bdlru" */
     const char *summary;          /* one line, ends with the paper's short cite */
@@ -16,7 +19,8 @@ struct model {
     const struct option *options; /* the config keys of spec/mixers.md; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
-    const char *slice_wrapper;    /* backbone around it in the SLiCE paper: slice or stacked; NULL: slice-glu */
+    enum slice_wrapper wrapper;   /* what is around it in the SLiCE paper */
+    const char *small;            /* its variants at small sizes, for the tests: labels, blanks between */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
 
     /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */

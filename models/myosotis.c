@@ -280,6 +280,10 @@ const struct model model_myosotis = {
     .summary = "tree-structured linear systems solved exactly in linear time (Myosotis paper)",
     .equation = "z_v + b_v z_p(v) + sum_c c_c z_c = (W_in x)_v on a k-ary tree;  y = 2 Re(W_out z) + skip x",
     .options = options,
+    .small = "myosotis:arity=1,heads=3 myosotis:arity=1,heads=5,form=free,share=node "
+             "myosotis:arity=1,heads=4,form=skew,selective=yes,blocks=2 "
+             "myosotis:arity=1,heads=3,form=free,share=head,selective=yes myosotis:heads=3 "
+             "myosotis:arity=3,heads=2,selective=yes,share=node",
     .inst_bytes = sizeof(struct myosotis),
     .causal = false,
     .check = check,

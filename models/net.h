@@ -6,7 +6,6 @@
 
 enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
 enum norm_kind { NORM_RMS, NORM_LAYER };
-enum { POOL_TOP = 2 }; /* of --pool, behind enum pooling: the root of a tree */
 enum backbone_kind {
     BACKBONE_MAD_LM,
     BACKBONE_SLICE,

@@ -96,6 +96,7 @@ const struct model model_plstm = {
     .equation = "C_t = T_t C_{t-1} + S_t k_t v_t^T;  y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t);  out = W_o "
                 "RMSNorm_head(y)",
     .options = options,
+    .small = "plstm:heads=2 plstm:heads=3,gates=bias plstm:heads=2,track=2",
     .inst_bytes = sizeof(struct plstm),
     .causal = true,
     .check = check,

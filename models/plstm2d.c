@@ -119,6 +119,8 @@ const struct model model_plstm2d = {
     .equation = "Cr = T_rl l + T_ru u + S_r k v^T;  Cd = T_dl l + T_du u + S_d k v^T;\n"
                 "y = dk^-1/2 (sum over 4 directions (M_l l + M_u u)^T q + D (q.k) v);  out = W_o RMSNorm_head(y)",
     .options = options,
+    .small = "plstm2d:heads=2 plstm2d:heads=2,form=ref plstm2d:heads=2,mode=D "
+             "plstm2d:heads=2,mode=D,chirality=R",
     .inst_bytes = sizeof(struct plstm2d),
     .causal = false,
     .check = check,

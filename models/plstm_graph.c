@@ -253,6 +253,7 @@ const struct model model_plstm_graph = {
     .equation = "C_e = sum T_{e'e} C_{e'} + S_e k v^T of the tail;\n"
                 "y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;  out = W_o RMSNorm_head(y)",
     .options = options,
+    .small = "plstm-graph:heads=2 plstm-graph:heads=2,mode=D,node=tail",
     .inst_bytes = sizeof(struct plstm_graph),
     .causal = false,
     .check = check,

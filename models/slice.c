@@ -287,9 +287,14 @@ const struct model model_slice = {
                 "A_i A_j);\n"
                 "flow=exp: y_k = exp(A) y_{k-1}",
     .options = options,
+    .small = "slice:structure=diagonal slice:structure=block,block=3 slice:structure=dense "
+             "slice:structure=dplr,rank=2 slice:structure=sparse,keep=0.4 "
+             "slice:structure=diagonal-dense,block=5 slice:structure=block,block=3,interval=3,depth=2 "
+             "slice:structure=diagonal-dense,block=5,interval=4,depth=2,flow=exp "
+             "slice:structure=dplr,rank=2,interval=2",
     .inst_bytes = sizeof(struct slice),
     .causal = true,
-    .slice_wrapper = "slice",
+    .wrapper = WRAPPED_IN_TANH,
     .check = check,
     .build = build,
     .loss_term = loss_term,

@@ -8,7 +8,9 @@
  * 5. build(): record the equations, one op a line, declaring each parameter by its contract name with its initialiser.
  *    Compute nothing. Gradients come from the ops. A recurrence that no op has yet is a new op in kernels/ first.
  * 6. state_floats(): what one sequence must carry from t to t+1.
- * 7. Put ground-truth cases into tests/cases/; `make test` verifies every listed mixer. Keep it green at each step. */
+ * 7. .small: labels of its variants at small sizes; every suite that walks the mixers takes them.
+ * 8. Put ground-truth cases into tests/cases/, names and shapes of the parameters into tests/models/contract/NAME.def;
+ *    `make test` verifies every listed mixer. Keep it green at each step. */
 #include "kernels/kernel.h"
 #include "models/parts.h"
 
@@ -42,6 +44,7 @@ const struct model model_template = {
     .summary = "the identity with a gain a channel: copy it to write a mixer",
     .equation = "y_t = gain * x_t",
     .options = options,
+    .small = "template",
     .inst_bytes = sizeof(struct template_mixer),
     .causal = true,
     .hidden = true,

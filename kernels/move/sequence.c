@@ -10,8 +10,9 @@
 #include <string.h>
 
 struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how) {
-    struct pool_attr attr = {.how = how};
-    return record1(g, &op_pool, &attr, sizeof attr, (struct tensor *[]){x, lengths}, 2);
+    bool top = how == POOL_TOP; /* the last row in use, where all are */
+    struct pool_attr attr = {.how = top ? POOL_LAST : how};
+    return record1(g, &op_pool, &attr, sizeof attr, (struct tensor *[]){x, top ? NULL : lengths}, 2);
 }
 
 struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths) {

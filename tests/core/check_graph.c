@@ -210,7 +210,7 @@ START_TEST(no_value_is_overwritten_before_its_last_reader) {
     for (int variant = 0; variant < 4; variant++) {
         struct trial t;
         struct trial_shape s = small;
-        s.model = small_models[_i];
+        s.model = small_models()[_i];
         s.evaluation = variant == 1;
         s.guards = variant == 2;
         s.kernel = variant == 3 ? "reference" : "";
@@ -266,7 +266,7 @@ END_TEST
 START_TEST(no_result_depends_on_memory_nobody_wrote) {
     struct trial plain, guarded;
     struct trial_shape s = small;
-    s.model = small_models[_i];
+    s.model = small_models()[_i];
     s.dropout = 0.1;
     s.norm = _i % 2 ? NORM_LAYER : NORM_RMS;
     s.mlp = _i % 3 ? MLP_SWIGLU : MLP_GELU;
@@ -362,7 +362,7 @@ END_TEST
 START_TEST(walks_repeat_bit_for_bit) {
     struct trial t;
     struct trial_shape s = small;
-    s.model = small_models[_i];
+    s.model = small_models()[_i];
     s.dropout = 0.3;
     trial_open(&t, &s, 9);
     graph_forward(&t.graph, &t.state);
@@ -451,7 +451,7 @@ Suite *check_graph(void) {
     Suite *suite = suite_create("graph");
     TCase *tests = tcase_create("graph");
     int models = 0;
-    while (small_models[models]) models++;
+    while (small_models()[models]) models++;
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_test(tests, first_error_sticks_and_surfaces_in_the_plan);
     tcase_add_test(tests, impossible_sizes_are_named);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,54 +232,25 @@ void expect_same_bits(const void *got, const void *want, int64_t n, const char *
 
 /* --- nets -------------------------------------------------------------------------------------------------------- */
 
-const char *const small_models[] = {
-    "bdlru:m=3,blocks=4",
-    "bdlru:m=2,blocks=5,gate=sigmoid",
-    "bdlru:m=1,blocks=7,gate=relu",
-    "bdlru:m=2,blocks=3,gate=none,gate-init=0.2",
-    "bdlru:m=3,blocks=4,selective=no",
-    "hlru:m=3,channels=6",
-    "hlru:m=2,channels=7,layout=observer",
-    "hlru:m=2,channels=6,selective=no",
-    "lru:state=9",
-    "lstm",
-    "lstm:hidden=10",
-    "slice:structure=diagonal",
-    "slice:structure=block,block=3",
-    "slice:structure=dense",
-    "slice:structure=dplr,rank=2",
-    "slice:structure=sparse,keep=0.4",
-    "slice:structure=diagonal-dense,block=5",
-    "slice:structure=block,block=3,interval=3,depth=2",
-    "slice:structure=diagonal-dense,block=5,interval=4,depth=2,flow=exp",
-    "slice:structure=dplr,rank=2,interval=2",
-    "attention:heads=2",
-    "conv:channels=5,m=4",
-    "mamba2:state=3,headdim=8",
-    "mamba2:state=2,headdim=24,conv=2,expand=4",
-    "deltanet:heads=3",
-    "deltaproduct:heads=2,headdim=5,steps=3",
-    "deltaproduct:heads=4,steps=1,forget=yes,outgate=yes",
-    "mlstm:heads=3",
-    "mlstm:heads=4,conv=2",
-    "plstm:heads=2",
-    "plstm:heads=3,gates=bias",
-    "plstm:heads=2,track=2",
-    "plstm2d:heads=2",
-    "plstm2d:heads=2,form=ref",
-    "plstm2d:heads=2,mode=D",
-    "plstm2d:heads=2,mode=D,chirality=R",
-    "plstm-graph:heads=2",
-    "plstm-graph:heads=2,mode=D,node=tail",
-    "myosotis:arity=1,heads=3",
-    "myosotis:arity=1,heads=5,form=free,share=node",
-    "myosotis:arity=1,heads=4,form=skew,selective=yes,blocks=2",
-    "myosotis:arity=1,heads=3,form=free,share=head,selective=yes",
-    "myosotis:heads=3",
-    "myosotis:arity=3,heads=2,selective=yes,share=node",
-    "template",
-    NULL,
-};
+#define SMALL_MODELS_MAX 512
+
+const char *const *small_models(void) {
+    static char text[1 << 15];
+    static const char *list[SMALL_MODELS_MAX];
+    size_t used = 0;
+    int n = 0;
+    if (list[0]) return list;
+    for (const struct model *const *m = model_list(); *m; m++) {
+        int length = snprintf(text + used, sizeof text - used, "%s", (*m)->small ? (*m)->small : "");
+        if (used + (size_t)length + 1 > sizeof text) abort();
+        for (char *label = strtok(text + used, " "); label; label = strtok(NULL, " ")) {
+            if (n == SMALL_MODELS_MAX - 1) abort();
+            list[n++] = label;
+        }
+        used += (size_t)length + 1;
+    }
+    return list;
+}
 
 /* The optimiser's inputs are memory that exists already: the loss of the net, the flat blocks of the parameters. */
 static struct tensor *external(struct graph *g, const char *name, int64_t n, real *data) {

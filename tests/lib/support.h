@@ -79,8 +79,8 @@ void expect_same_bits(const void *got, const void *want, int64_t n, const char *
 
 /* --- nets -------------------------------------------------------------------------------------------------------- */
 
-/* Every mixer with options that cover its variants, at sizes of a few thousand parameters; ends with NULL. */
-extern const char *const small_models[];
+/* The small variants of every listed mixer (`small` of struct model), in the order of the list; ends with NULL. */
+const char *const *small_models(void);
 
 /* A net, its parameters, and an optimiser step over them. */
 struct trial {
