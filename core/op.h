@@ -47,6 +47,7 @@ struct call {
     const struct op *op;
     const struct kernel *kernel;
     const void *attr; /* the op's own attribute struct, or NULL */
+    size_t attr_bytes;
     int n_in, n_out;
     struct tensor *in[OP_MAX_IN]; /* NULL where an optional input is absent */
     struct tensor *out[OP_MAX_OUT];
@@ -73,6 +74,12 @@ struct cost {
     double flops, bytes;
 };
 
+/* Heads (blocks, channels) of a sequence that are computed each by itself: element e of input i belongs to head
+ * e / in[i] % count, likewise of outputs. 0: that tensor is every head's. */
+struct heads {
+    int64_t count, in[OP_MAX_IN], out[OP_MAX_OUT];
+};
+
 struct op {
     const char *name;    /* "scan_block" */
     const char *maths;   /* the equation, one ASCII line */
@@ -89,6 +96,9 @@ struct op {
 
     struct cost (*cost)(const struct call *c, enum pass pass);
 
+    /* NULL: a sequence has no heads. */
+    struct heads (*heads)(const struct call *c);
+
     /* For the tests and `lrnn perf op`: records inputs (graph_input, graph_input_ids) and this op for example number
      * `variant` with characteristic length n (1, 2, 31, 33, a prime...), small otherwise; returns false if there is no
      * such variant. Variants cover optional inputs and every attribute value. */
@@ -103,6 +113,9 @@ struct kernel {
     bool inexact;     /* result may differ from the reference in rounding; false = bit-equal */
     double tolerance; /* against the reference, relative to the largest magnitude, in units of machine epsilon of
                               `real`; the kernel's file says why */
+    /* Why a row's last digits depend on how many rows stand beside it (tiles of products do); NULL: a sequence has the same
+     * bits alone and in any batch. */
+    const char *tiles;
 
     /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */
     bool (*applicable)(const struct call *c, const char **why);

@@ -47,6 +47,11 @@ static bool linear_blocks_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads linear_blocks_heads(const struct call *c) {
+    int64_t m = tensor_cols(c->in[1]);
+    return (struct heads){c->in[1]->dims[0] / m, {m, m * m}, {m}};
+}
+
 const struct op op_linear_blocks = {
     .name = "linear_blocks",
     .maths = "y[k] = W[k] x[k] for each block k",
@@ -54,6 +59,7 @@ const struct op op_linear_blocks = {
     .needs_in = 3,
     .infer = linear_blocks_infer,
     .cost = linear_blocks_cost,
+    .heads = linear_blocks_heads,
     .example = linear_blocks_example,
 };
 

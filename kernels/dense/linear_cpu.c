@@ -83,6 +83,7 @@ const struct kernel kernel_linear_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 64,
+    .tiles = "OpenBLAS takes other tiles for other numbers of rows, and adds the columns of one in another order",
     .workspace = linear_cpu_workspace,
     .forward = linear_cpu_forward,
     .backward = linear_cpu_backward,

@@ -80,6 +80,7 @@ const struct kernel kernel_linear_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
+    .tiles = "cuBLAS takes other tiles for other numbers of rows",
     .applicable = linear_cuda_applicable,
     .workspace = linear_cuda_workspace,
     .forward = linear_cuda_forward,

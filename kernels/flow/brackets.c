@@ -45,6 +45,11 @@ static bool brackets_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads brackets_heads(const struct call *c) {
+    int64_t N = ((const struct brackets_attr *)c->attr)->N;
+    return (struct heads){N, {tensor_cols(c->in[0])}, {tensor_cols(c->out[0])}};
+}
+
 const struct op op_brackets = {
     .name = "brackets",
     .maths = "(A_i, A_[i,j]), A_[i,j] = A_j A_i - A_i A_j for i < j, per block",
@@ -52,6 +57,7 @@ const struct op op_brackets = {
     .needs_in = 1,
     .infer = brackets_infer,
     .cost = brackets_cost,
+    .heads = brackets_heads,
     .example = brackets_example,
 };
 

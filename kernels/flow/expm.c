@@ -120,6 +120,11 @@ static bool sandwich_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads matrices_heads(const struct call *c) {
+    int64_t J = ((const struct expm_attr *)c->attr)->J, n = tensor_cols(c->in[0]) / (J * J);
+    return (struct heads){n, {J * J, J, J * J}, {J * J}};
+}
+
 const struct op op_expm_skew = {
     .name = "expm_skew",
     .maths = "U = expm(A - A^T) for each J x J matrix A: scaling and squaring",
@@ -127,8 +132,13 @@ const struct op op_expm_skew = {
     .needs_in = 1,
     .infer = expm_skew_infer,
     .cost = expm_cost,
+    .heads = matrices_heads,
     .example = expm_skew_example,
 };
+
+static struct heads expm_flow_heads(const struct call *c) {
+    return (struct heads){((const struct expm_attr *)c->attr)->N, {1}, {1}};
+}
 
 const struct op op_expm_flow = {
     .name = "expm_flow",
@@ -137,6 +147,7 @@ const struct op op_expm_flow = {
     .needs_in = 1,
     .infer = expm_flow_infer,
     .cost = expm_cost,
+    .heads = expm_flow_heads,
     .example = expm_flow_example,
 };
 
@@ -147,6 +158,7 @@ const struct op op_sandwich = {
     .needs_in = 7,
     .infer = sandwich_infer,
     .cost = sandwich_cost,
+    .heads = matrices_heads,
     .example = sandwich_example,
 };
 

@@ -69,6 +69,11 @@ static bool scan_flow_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_flow_heads(const struct call *c) {
+    const struct flow_attr *a = c->attr;
+    return (struct heads){a->N, {1, a->m}, {a->m}};
+}
+
 const struct op op_scan_flow = {
     .name = "scan_flow",
     .maths = "y_t = y_{t-1} + A_t y_{t-1} per block, y_0 given",
@@ -77,6 +82,7 @@ const struct op op_scan_flow = {
     .needs_out = 1,
     .infer = scan_flow_infer,
     .cost = scan_flow_cost,
+    .heads = scan_flow_heads,
     .example = scan_flow_example,
 };
 

@@ -67,6 +67,10 @@ static bool scan_block_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_block_heads(const struct call *c) {
+    return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
+}
+
 const struct op op_scan_block = {
     .name = "scan_block",
     .maths = "a = normalise(z); h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]",
@@ -75,6 +79,7 @@ const struct op op_scan_block = {
     .needs_out = 1,
     .infer = scan_block_infer,
     .cost = scan_block_cost,
+    .heads = scan_block_heads,
     .example = scan_block_example,
 };
 

@@ -76,6 +76,10 @@ static bool scan_companion_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_companion_heads(const struct call *c) {
+    return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
+}
+
 const struct op op_scan_companion = {
     .name = "scan_companion",
     .maths = "a = normalise(z); s_t = A(a_t) s_{t-1} + a_t[m] v_t e_0, A the companion matrix of a or its transpose",
@@ -84,6 +88,7 @@ const struct op op_scan_companion = {
     .needs_out = 1,
     .infer = scan_companion_infer,
     .cost = scan_companion_cost,
+    .heads = scan_companion_heads,
     .example = scan_companion_example,
 };
 

@@ -111,6 +111,10 @@ static bool scan_diag_complex_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_diag_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->out[0]), {1, 1, 1, 1}, {1, 1}};
+}
+
 const struct op op_scan_diag = {
     .name = "scan_diag",
     .maths = "h_t = a_t * h_{t-1} + x_t",
@@ -119,6 +123,7 @@ const struct op op_scan_diag = {
     .needs_out = 1,
     .infer = scan_diag_infer,
     .cost = scan_diag_cost,
+    .heads = scan_diag_heads,
     .example = scan_diag_example,
 };
 
@@ -130,6 +135,7 @@ const struct op op_scan_diag_complex = {
     .needs_out = 3,
     .infer = scan_diag_complex_infer,
     .cost = scan_diag_complex_cost,
+    .heads = scan_diag_heads,
     .example = scan_diag_complex_example,
 };
 

@@ -165,6 +165,8 @@ const struct kernel kernel_scan_lstm_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 1024,
+    .tiles =
+        "each step is a product of the batch's rows with wh, and OpenBLAS takes other tiles for other numbers of rows",
     .workspace = scan_lstm_cpu_workspace,
     .forward = scan_lstm_cpu_forward,
     .backward = scan_lstm_cpu_backward,

@@ -74,6 +74,11 @@ static bool scan_delta_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_delta_heads(const struct call *c) {
+    struct state_shape s = delta_shape(c);
+    return (struct heads){s.heads, {s.dk, s.dk, s.dv, 1, 1}, {s.dv, s.dk * s.dv}};
+}
+
 const struct op op_scan_delta = {
     .name = "scan_delta",
     .maths = "S <- decay S; steps: S <- S + k (rate beta (v - S^T k))^T; o_t = scale S^T q",
@@ -82,6 +87,7 @@ const struct op op_scan_delta = {
     .needs_out = 2,
     .infer = scan_delta_infer,
     .cost = scan_delta_cost,
+    .heads = scan_delta_heads,
     .example = scan_delta_example,
 };
 

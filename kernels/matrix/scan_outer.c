@@ -74,6 +74,13 @@ static bool scan_outer_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_outer_heads(const struct call *c) {
+    struct state_shape s = outer_shape(c);
+    int64_t share = s.heads / s.groups;
+    return (struct heads){
+        s.groups, {s.dk, s.dk, share * s.dv, share, share, share, share}, {share * s.dv, share * s.dk * s.dv}};
+}
+
 const struct op op_scan_outer = {
     .name = "scan_outer",
     .maths = "o_t = scale (mark C_{t-1}^T q + direct (q.k) v); C_t = decay C_{t-1} + source k v^T",
@@ -82,6 +89,7 @@ const struct op op_scan_outer = {
     .needs_out = 2,
     .infer = scan_outer_infer,
     .cost = scan_outer_cost,
+    .heads = scan_outer_heads,
     .example = scan_outer_example,
 };
 

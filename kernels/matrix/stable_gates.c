@@ -48,6 +48,10 @@ static bool stable_gates_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads stable_gates_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->in[0]), {1, 1}, {1, 1, 1}};
+}
+
 const struct op op_stable_gates = {
     .name = "stable_gates",
     .maths = "m_t = max(logsig(f_t) + m_{t-1}, i_t); decay = exp(logsig(f_t) + m_{t-1} - m_t); source = exp(i_t - m_t)",
@@ -56,6 +60,7 @@ const struct op op_stable_gates = {
     .needs_out = 7,
     .infer = stable_gates_infer,
     .cost = stable_gates_cost,
+    .heads = stable_gates_heads,
     .example = stable_gates_example,
 };
 

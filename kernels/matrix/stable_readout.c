@@ -53,6 +53,11 @@ static bool stable_readout_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads stable_readout_heads(const struct call *c) {
+    int64_t H = tensor_cols(c->in[1]), width = token_width(c->in[0]) / H;
+    return (struct heads){H, {width, 1}, {width - 1}};
+}
+
 const struct op op_stable_readout = {
     .name = "stable_readout",
     .maths = "h = num / (max(|den|, exp(-m)) + eps) of o = (den, num) for each head",
@@ -60,6 +65,7 @@ const struct op op_stable_readout = {
     .needs_in = 3,
     .infer = stable_readout_infer,
     .cost = stable_readout_cost,
+    .heads = stable_readout_heads,
     .example = stable_readout_example,
 };
 

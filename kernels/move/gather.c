@@ -101,6 +101,10 @@ const struct op op_gather_pairs = {
     .example = gather_pairs_example,
 };
 
+static struct heads l1_groups_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->in[0]), {1}, {1}};
+}
+
 const struct op op_l1_groups = {
     .name = "l1_groups",
     .maths = "y_r = t_r / (1/2 + sum of |t| over the group of r)",
@@ -108,6 +112,7 @@ const struct op op_l1_groups = {
     .needs_in = 1,
     .infer = l1_groups_infer,
     .cost = l1_groups_cost,
+    .heads = l1_groups_heads,
     .example = l1_groups_example,
 };
 

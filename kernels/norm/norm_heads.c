@@ -60,6 +60,11 @@ static bool layernorm_heads_example(struct graph *g, int64_t n, int variant) {
     return norm_heads_example(g, n, variant, true);
 }
 
+static struct heads norm_heads(const struct call *c) {
+    int64_t width = c->in[1]->dims[1];
+    return (struct heads){c->in[1]->dims[0], {width, width}, {width}};
+}
+
 const struct op op_rmsnorm_heads = {
     .name = "rmsnorm_heads",
     .maths = "y[h] = x[h] * rsqrt(mean(x[h]^2) + eps) * w[h] for each head h",
@@ -67,6 +72,7 @@ const struct op op_rmsnorm_heads = {
     .needs_in = 3,
     .infer = norm_heads_infer,
     .cost = norm_heads_cost,
+    .heads = norm_heads,
     .example = rmsnorm_heads_example,
 };
 
@@ -77,6 +83,7 @@ const struct op op_layernorm_heads = {
     .needs_in = 3,
     .infer = norm_heads_infer,
     .cost = norm_heads_cost,
+    .heads = norm_heads,
     .example = layernorm_heads_example,
 };
 

@@ -117,6 +117,12 @@ static bool dag_scan_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads dag_scan_heads(const struct call *c) {
+    const struct dag_scan_attr *a = c->attr;
+    struct dag_sizes s = dag_sizes_of(c, a->H);
+    return (struct heads){a->H, {s.dk, s.dk, s.dv, 1, 1, 1, 1}, {s.dv}};
+}
+
 const struct op op_dag_scan = {
     .name = "dag_scan",
     .maths =
@@ -125,6 +131,7 @@ const struct op op_dag_scan = {
     .needs_in = 127,
     .infer = dag_scan_infer,
     .cost = dag_scan_cost,
+    .heads = dag_scan_heads,
     .example = dag_scan_example,
 };
 

@@ -51,6 +51,10 @@ static bool grid_gates_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads grid_gates_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->in[0]), {1, 1, 1, 1, 1, 1, 1}, {1}};
+}
+
 const struct op op_grid_gates = {
     .name = "grid_gates",
     .maths = "Sr, Sd, rl, ru, dl, du, Ml, Mu of P-mode (paper, ref) or D-mode (L, R) from raw gates",
@@ -58,6 +62,7 @@ const struct op op_grid_gates = {
     .needs_in = 127,
     .infer = grid_gates_infer,
     .cost = grid_gates_cost,
+    .heads = grid_gates_heads,
     .example = grid_gates_example,
 };
 

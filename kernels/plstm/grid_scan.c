@@ -65,6 +65,12 @@ static bool grid_scan_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads grid_scan_heads(const struct call *c) {
+    const struct grid_scan_attr *a = c->attr;
+    struct dag_sizes s = dag_sizes_of(c, a->H);
+    return (struct heads){a->H, {s.dk, s.dk, s.dv, 1, 1}, {s.dv}};
+}
+
 const struct op op_grid_scan = {
     .name = "grid_scan",
     .maths = "y_n = c (sum over 4 directions (Ml l + Mu u)^T q + D (q.k) v); Cr = rl l + ru u + Sr k v^T; Cd = dl l + "
@@ -73,6 +79,7 @@ const struct op op_grid_scan = {
     .needs_in = 31,
     .infer = grid_scan_infer,
     .cost = grid_scan_cost,
+    .heads = grid_scan_heads,
     .example = grid_scan_example,
 };
 

@@ -68,6 +68,12 @@ static bool scan_plstm_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads scan_plstm_heads(const struct call *c) {
+    const struct scan_plstm_attr *a = c->attr;
+    struct dag_sizes s = dag_sizes_of(c, a->H);
+    return (struct heads){a->H, {s.dk, s.dk, s.dv, a->J, a->J * a->J, a->J, 1}, {s.dv}};
+}
+
 const struct op op_scan_plstm = {
     .name = "scan_plstm",
     .maths = "y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t); C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + "
@@ -76,6 +82,7 @@ const struct op op_scan_plstm = {
     .needs_in = 127,
     .infer = scan_plstm_infer,
     .cost = scan_plstm_cost,
+    .heads = scan_plstm_heads,
     .example = scan_plstm_example,
 };
 

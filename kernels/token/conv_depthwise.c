@@ -42,6 +42,10 @@ static bool conv_depthwise_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads conv_depthwise_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->in[0]), {1, 1, 1}, {1}};
+}
+
 const struct op op_conv_depthwise = {
     .name = "conv_depthwise",
     .maths = "y_t[c] = b[c] + sum_j w[c][j] x_{t-m+1+j}[c]",
@@ -49,6 +53,7 @@ const struct op op_conv_depthwise = {
     .needs_in = 3,
     .infer = conv_depthwise_infer,
     .cost = conv_depthwise_cost,
+    .heads = conv_depthwise_heads,
     .example = conv_depthwise_example,
 };
 

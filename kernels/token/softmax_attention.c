@@ -47,6 +47,11 @@ static bool softmax_attention_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads softmax_attention_heads(const struct call *c) {
+    int64_t heads = ((const struct attention_attr *)c->attr)->heads, dk = tensor_cols(c->out[0]) / heads;
+    return (struct heads){heads, {dk}, {dk}};
+}
+
 const struct op op_softmax_attention = {
     .name = "softmax_attention",
     .maths = "y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head",
@@ -54,6 +59,7 @@ const struct op op_softmax_attention = {
     .needs_in = 1,
     .infer = softmax_attention_infer,
     .cost = softmax_attention_cost,
+    .heads = softmax_attention_heads,
     .example = softmax_attention_example,
 };
 

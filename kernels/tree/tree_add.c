@@ -64,12 +64,17 @@ static bool tree_add_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads tree_add_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->in[0]), {1, 1}, {1}};
+}
+
 const struct op op_tree_add = {
     .name = "tree_add",
     .maths = "y[b][v] = w[b][v] + p[row of v]",
     .source = "",
     .infer = tree_add_infer,
     .cost = tree_add_cost,
+    .heads = tree_add_heads,
     .example = tree_add_example,
 };
 

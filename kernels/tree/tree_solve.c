@@ -168,6 +168,10 @@ static bool tree_solve_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static struct heads tree_solve_heads(const struct call *c) {
+    return (struct heads){tensor_cols(c->out[0]), {1, 1, 1, 1, 1, 1}, {1, 1}};
+}
+
 const struct op op_tree_solve = {
     .name = "tree_solve",
     .maths = "x_v + b_v x_p(v) + sum_c c_c x_c = u_v on a tree, b = beta theta / sqrt(1 + |theta|^2)",
@@ -177,6 +181,7 @@ const struct op op_tree_solve = {
     .no_grad_in = 1u << TREE_LEAVES,
     .infer = tree_solve_infer,
     .cost = tree_solve_cost,
+    .heads = tree_solve_heads,
     .example = tree_solve_example,
 };
 

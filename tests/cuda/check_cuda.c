@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/cuda/cuda_cases.h"
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_apart.h"
 
 #ifdef LRNN_CUDA_HOST
 #define N_ORDERS 3
@@ -83,13 +83,22 @@ START_TEST(bits_do_not_depend_on_the_order_of_threads) {
 }
 END_TEST
 
+START_TEST(sequences_and_heads_do_not_depend_on_others) {
+    const struct kernel *k = cuda_kernel(_i);
+    const char *why;
+    if (sequences_are_apart(k->op, &why)) ck_assert_int_gt(each_example_apart(k, &place, compare_alone), 0);
+    if (k->op->heads) ck_assert_int_gt(each_example_apart(k, &place, compare_beside_others), 0);
+}
+END_TEST
+
 /* One walk of each kernel at one length: what compute-sanitizer can afford. */
 START_TEST(every_kernel_runs) {
     const struct kernel *k = cuda_kernel(_i);
     struct run r;
     int ran = 0;
     for (int variant = 0;; variant++) {
-        struct trial_op what = {k->op, k->name, 33, variant, 1, false, false, FILL_SMALL, &place, NULL};
+        struct trial_op what = {
+            .op = k->op, .kernel = k->name, .n = 33, .variant = variant, .outputs = 1, .place = &place};
         enum verdict verdict = kernel_verdict(k, &what);
         if (verdict == NO_SUCH_VARIANT) break;
         if (verdict == DOES_NOT_APPLY) continue;
@@ -176,8 +185,14 @@ static void expect_partial_sums(const struct kernel *k, const struct trial_op *w
 
 START_TEST(second_stages_add_all_partial_sums) {
     const struct kernel *k = kernel_find(two_stages[_i].kernel);
-    struct trial_op what = {k->op, k->name,    two_stages[_i].n, two_stages[_i].variant, 1, false,
-                            true,  FILL_SMALL, &place,           two_stages[_i].example};
+    struct trial_op what = {.op = k->op,
+                            .kernel = k->name,
+                            .n = two_stages[_i].n,
+                            .variant = two_stages[_i].variant,
+                            .outputs = 1,
+                            .guards = true,
+                            .place = &place,
+                            .example = two_stages[_i].example};
     compare_orders(k, &what);
     compare_twin(k, &what);
     if (two_stages[_i].another_launch) { /* of these whole numbers are exact in any order */
@@ -224,7 +239,14 @@ START_TEST(chunks_agree_with_the_reference_for_every_m) {
                                                                             observer_example};
     const struct kernel *k = kernel_find(_i == 0 ? "scan_block_chunk_cuda" : "scan_companion_chunk_cuda");
     for (int variant = 0; variant < 8; variant++) {
-        struct trial_op what = {k->op, k->name, 43, variant, 1, false, true, FILL_SMALL, &place, examples[_i]};
+        struct trial_op what = {.op = k->op,
+                                .kernel = k->name,
+                                .n = 43,
+                                .variant = variant,
+                                .outputs = 1,
+                                .guards = true,
+                                .place = &place,
+                                .example = examples[_i]};
         compare_twin(k, &what);
     }
 }
@@ -240,7 +262,13 @@ static bool wide_example(struct graph *g, int64_t n, int variant) {
 
 START_TEST(longer_chunks_agree_with_the_reference) {
     const struct kernel *k = kernel_find("scan_diag_chunk_cuda");
-    struct trial_op what = {k->op, k->name, 16000, 0, 1, false, true, FILL_SMALL, &place, wide_example};
+    struct trial_op what = {.op = k->op,
+                            .kernel = k->name,
+                            .n = 16000,
+                            .outputs = 1,
+                            .guards = true,
+                            .place = &place,
+                            .example = wide_example};
     struct run r;
     ck_assert(run_open(&r, &what));
     size_t lanes = k->workspace(r.call, PASS_FORWARD) / (2 * sizeof(real));
@@ -251,7 +279,7 @@ START_TEST(longer_chunks_agree_with_the_reference) {
 END_TEST
 
 int cuda_cases(void) {
-    return 5 * cuda_kernel_count() + N_TWO_STAGES + N_GATED + 1 + cuda_run_cases();
+    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_GATED + 1 + cuda_run_cases();
 }
 
 static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_tests) {
@@ -279,8 +307,9 @@ Suite *check_cuda(void) {
 
 Suite *check_cuda_order(void);
 Suite *check_cuda_order(void) {
-    const TTest *const tests[] = {bits_do_not_depend_on_the_order_of_threads, unwanted_gradients_are_left_out};
-    return kernel_suite("cuda_order", tests, 2);
+    const TTest *const tests[] = {bits_do_not_depend_on_the_order_of_threads, unwanted_gradients_are_left_out,
+                                  sequences_and_heads_do_not_depend_on_others};
+    return kernel_suite("cuda_order", tests, 3);
 }
 
 Suite *check_cuda_short(void);

@@ -33,7 +33,8 @@ START_TEST(every_op_is_declared_and_covered) {
     for (int l = 0; l < N_LENGTHS; l++)
         for (int variant = 0;; variant++) {
             struct run r;
-            struct trial_op what = {op, "reference", op_lengths[l], variant, 1, false, false, FILL_SMALL, NULL, NULL};
+            struct trial_op what = {
+                .op = op, .kernel = "reference", .n = op_lengths[l], .variant = variant, .outputs = 1};
             if (!run_open(&r, &what)) break;
             struct cost forward = op->cost(r.call, PASS_FORWARD), backward = op->cost(r.call, PASS_BACKWARD);
             ck_assert_msg(forward.bytes > 0 && forward.flops >= 0, "op %s: forward costs nothing", op->name);
@@ -96,8 +97,8 @@ START_TEST(gradients_match_central_differences) {
         for (int l = 0; l < N_LENGTHS; l++)
             for (int variant = 0;; variant++) {
                 struct run r;
-                struct trial_op what = {op,    "reference", op_lengths[l], variant, outputs,
-                                        false, false,       FILL_SMALL,    NULL,    NULL};
+                struct trial_op what = {
+                    .op = op, .kernel = "reference", .n = op_lengths[l], .variant = variant, .outputs = outputs};
                 if (!run_open(&r, &what)) break;
                 difference_run(&r);
                 run_close(&r);
@@ -141,7 +142,7 @@ START_TEST(bits_do_not_depend_on_threads) {
         if ((*k)->op != op || (*k)->device != DEVICE_CPU || (*k)->reference) continue;
         for (int variant = 0;; variant++) {
             struct run one, many;
-            struct trial_op what = {op, (*k)->name, 400, variant, 1, false, false, FILL_SMALL, NULL, NULL};
+            struct trial_op what = {.op = op, .kernel = (*k)->name, .n = 400, .variant = variant, .outputs = 1};
             enum verdict verdict = kernel_verdict(*k, &what);
             if (verdict == NO_SUCH_VARIANT) break;
             if (verdict == DOES_NOT_APPLY) continue;

@@ -35,6 +35,20 @@ static struct tensor *like(struct graph *g, const char *name, const struct tenso
     return graph_input(g, name, t->rank, t->dims, false);
 }
 
+struct call *imitate(struct graph *g, const struct imitation *like) {
+    const struct call *c = like->of;
+    struct tensor *in[OP_MAX_IN] = {0};
+    for (int i = 0; i < c->n_in; i++) {
+        const struct tensor *t = c->in[i];
+        if (!t) continue;
+        int64_t dims[TENSOR_MAX_RANK];
+        for (int a = 0; a < t->rank; a++) dims[a] = a == 0 && (like->cut >> i & 1) ? like->batch : t->dims[a];
+        in[i] = t->dtype == DT_REAL ? graph_input(g, "in", t->rank, dims, t->needs_grad)
+                                    : graph_input_ids(g, "in", t->rank, dims, t->limit, t->ignorable);
+    }
+    return graph_record(g, c->op, c->attr, c->attr_bytes, in, c->n_in);
+}
+
 static struct call *call_of(struct graph *g, const struct op *op) {
     for (int i = g->n_calls - 1; i >= 0; i--)
         if (g->calls[i].op == op) return &g->calls[i];
@@ -47,7 +61,9 @@ static void record_loss(struct run *r) {
     struct tensor *loss = NULL;
     for (int j = 0; j < c->n_out; j++) {
         graph_keep(&r->g, c->out[j]);
-        if (r->what.outputs >> j & 1) loss = dot(&r->g, c->out[j], like(&r->g, "w", c->out[j]), loss);
+        if (!(r->what.outputs >> j & 1)) continue;
+        r->weight_out[j] = like(&r->g, "w", c->out[j]);
+        loss = dot(&r->g, c->out[j], r->weight_out[j], loss);
     }
     for (int i = 0; i < c->n_in && r->what.prefilled; i++) {
         if (!input_has_grad(c, i)) continue;
@@ -115,7 +131,9 @@ bool run_open(struct run *r, const struct trial_op *what) {
     *r = (struct run){.what = *what, .state = first_state()};
     open_graph(&r->g, NULL, true, what->guards, what->kernel);
     r->g.options.place = what->place;
-    if (!(what->example ? what->example : what->op->example)(&r->g, what->n, what->variant)) {
+    if (what->like)
+        imitate(&r->g, what->like);
+    else if (!(what->example ? what->example : what->op->example)(&r->g, what->n, what->variant)) {
         graph_free(&r->g);
         return false;
     }
@@ -178,7 +196,7 @@ enum verdict kernel_verdict(const struct kernel *k, const struct trial_op *what)
 
 unsigned output_bits(const struct op *op) {
     struct run r;
-    struct trial_op what = {op, "reference", 1, 0, 1, false, false, FILL_SMALL, NULL, NULL};
+    struct trial_op what = {.op = op, .kernel = "reference", .n = 1, .outputs = 1};
     ck_assert(run_open(&r, &what));
     unsigned bits = differentiable(op) ? real_outputs(r.call) : 1;
     run_close(&r);
@@ -210,10 +228,9 @@ static bool all_in_range(const real *x, int64_t n) {
     return true;
 }
 
-/* `tolerance` in epsilons of the tensor's largest magnitude, or of `least` if that is larger; 0 = the same bits.
- * Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. */
-static void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance,
-                             double least, const char *tensor) {
+/* Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. */
+void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance, double least,
+                      const char *tensor) {
     if (got->what.fill == FILL_WIDE && !all_in_range(want, n)) return; /* overflown recurrences prove nothing */
     struct difference d = compare_reals(g, want, n);
     bool exact = got->what.fill == FILL_WHOLE && all_whole(want, n);
@@ -306,8 +323,14 @@ void each_example(const struct kernel *k, enum fill fill, const struct place *pl
     for (unsigned outputs = 1; outputs <= all; outputs++)
         for (int l = 0; l < N_LENGTHS; l++)
             for (int variant = 0;; variant++) {
-                struct trial_op what = {k->op, k->name, op_lengths[l], variant, outputs,
-                                        false, true,    fill,          place,   NULL};
+                struct trial_op what = {.op = k->op,
+                                        .kernel = k->name,
+                                        .n = op_lengths[l],
+                                        .variant = variant,
+                                        .outputs = outputs,
+                                        .guards = true,
+                                        .fill = fill,
+                                        .place = place};
                 enum verdict verdict = kernel_verdict(k, &what);
                 if (verdict == NO_SUCH_VARIANT) break;
                 if (verdict == DOES_NOT_APPLY) continue;

@@ -10,6 +10,13 @@
 #define N_LENGTHS 7
 extern const int64_t op_lengths[N_LENGTHS];
 
+/* A call that is recorded again, on inputs of its own. */
+struct imitation {
+    const struct call *of;
+    uint32_t cut; /* bit i: the first axis of input i is `batch` instead */
+    int64_t batch;
+};
+
 struct trial_op {
     const struct op *op;
     const char *kernel; /* its name, or "reference" */
@@ -21,6 +28,7 @@ struct trial_op {
     enum fill fill;
     const struct place *place;                                /* NULL: the CPU */
     bool (*example)(struct graph *g, int64_t n, int variant); /* NULL: the op's */
+    const struct imitation *like;                             /* instead of an example */
 };
 
 #define RUN_TENSORS 64
@@ -32,6 +40,7 @@ struct run {
     struct call *call;
     struct step_state state;
     struct tensor *weight_in[OP_MAX_IN]; /* of prefilled inputs */
+    struct tensor *weight_out[OP_MAX_OUT];
     struct arena state_there;
     void *data_there[RUN_TENSORS], *data_here[RUN_TENSORS];
     real *grad_there[RUN_TENSORS], *grad_here[RUN_TENSORS];
@@ -46,6 +55,9 @@ bool input_has_grad(const struct call *c, int i);
 /* The sets of outputs a loss can be made of: all subsets of the returned bits but the empty one. */
 unsigned output_bits(const struct op *op);
 
+/* Records the call again on a graph, which may refuse its shapes (g->error). */
+struct call *imitate(struct graph *g, const struct imitation *like);
+
 /* Records, plans and fills. False if the op has no such variant, or not that many outputs. */
 bool run_open(struct run *r, const struct trial_op *what);
 void run_walk(struct run *r); /* forward and, of a differentiable op, backward */
@@ -56,6 +68,11 @@ enum verdict kernel_verdict(const struct kernel *k, const struct trial_op *what)
 
 struct difference;
 _Noreturn void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound);
+
+/* Ends the test if g and want differ by more than `tolerance` epsilons of the largest |want|, or of `least` if that is larger; 0: the
+ * bits. */
+void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance, double least,
+                      const char *tensor);
 
 /* Each ends the test if the runs differ by more than the tolerance (in epsilons; 0: the bits). */
 void expect_same_outputs(const struct run *got, const struct run *want, double tolerance);
