@@ -122,6 +122,10 @@ enum status text_part(const char **at, const char *stops, char *part, size_t siz
     return ST_OK;
 }
 
+enum status text_copy(const char *text, char *copy, size_t size, struct error *e) {
+    return text_part(&text, "", copy, size, e);
+}
+
 static enum status parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
                                struct error *e) {
     char pair[LABEL_TEXT];

@@ -77,7 +77,8 @@ enum status label_difference(const struct label *l, const struct label *base, st
 
 /* --- lists ---------------------------------------------------------------------------------------------------------------- */
 
-/* Copies what stands at *at up to the first of `stops` or to the end, and moves *at there. ST_USAGE: it does not fit. */
+/* Copies a text; or what stands at *at up to the first of `stops` or to the end, and moves *at there. ST_USAGE: it does not fit. */
+enum status text_copy(const char *text, char *copy, size_t size, struct error *e);
 enum status text_part(const char **at, const char *stops, char *part, size_t size, struct error *e);
 
 #ifdef __cplusplus

@@ -26,13 +26,17 @@ enum option_type {
 };
 
 enum option_flag {
-    OPT_AXIS = 1, /* a difficulty axis of a task: profiles and sweeps may vary it */
-    OPT_AUTO = 2, /* 0 stands for "derived from the sizes"; printed as auto */
+    OPT_AXIS = 1,    /* a difficulty axis of a task: profiles and sweeps may vary it */
+    OPT_AUTO = 2,    /* 0 stands for "derived from the sizes"; printed as auto */
+    OPT_RUNTIME = 4, /* does not change results (threads, output folder): left out of the run's identity */
+    OPT_PLACE = 8,   /* names a place on this machine: left out of stored configurations as well */
     OPT_LATER =
         16,        /* came after runs were recorded: left out of a run's identity while at its default, which is written
-                       in canonical form, so that those runs keep their identity */
-    OPT_PLACE = 8, /* names a place on this machine: left out of stored configurations as well */
-    OPT_RUNTIME = 4 /* does not change results (threads, output folder): left out of the run's identity */
+                        in canonical form, so that those runs keep their identity */
+    OPT_SEED = 32, /* tells the runs of one cell apart: left out of the cell's identity */
+    OPT_BLOCKS = 64, /* how many blocks or channels a mixer has: always part of a run's label, and its column `block` */
+    OPT_ORDER = 128, /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
+    OPT_LENGTH = 256 /* tokens of a task's sequences: what a sweep over lengths varies */
 };
 
 struct option {

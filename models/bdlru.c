@@ -18,8 +18,8 @@ struct bdlru {
 };
 
 static const struct option options[] = {
-    {"blocks", OPT_INT, offsetof(struct bdlru, blocks), "64", 1, 1 << 20, NULL, "number of blocks N", 0},
-    {"m", OPT_INT, offsetof(struct bdlru, m), "5", 1, 64, NULL, "block size", 0},
+    {"blocks", OPT_INT, offsetof(struct bdlru, blocks), "64", 1, 1 << 20, NULL, "number of blocks N", OPT_BLOCKS},
+    {"m", OPT_INT, offsetof(struct bdlru, m), "5", 1, 64, NULL, "block size", OPT_ORDER},
     {"gate", OPT_CHOICE, offsetof(struct bdlru, gate), "softmax", 0, 0, "softmax sigmoid relu none",
      "gate normaliser f", 0},
     {"selective", OPT_BOOL, offsetof(struct bdlru, selective), "yes", 0, 0, NULL, "gates depend on the input", 0},

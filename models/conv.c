@@ -11,8 +11,8 @@ struct conv {
 };
 
 static const struct option options[] = {
-    {"channels", OPT_INT, offsetof(struct conv, channels), "128", 1, 1 << 20, NULL, "number of channels N", 0},
-    {"m", OPT_INT, offsetof(struct conv, m), "4", 1, 1 << 12, NULL, "width of the window", 0},
+    {"channels", OPT_INT, offsetof(struct conv, channels), "128", 1, 1 << 20, NULL, "number of channels N", OPT_BLOCKS},
+    {"m", OPT_INT, offsetof(struct conv, m), "4", 1, 1 << 12, NULL, "width of the window", OPT_ORDER},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

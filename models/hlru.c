@@ -18,8 +18,8 @@ struct hlru {
 };
 
 static const struct option options[] = {
-    {"channels", OPT_INT, offsetof(struct hlru, channels), "128", 1, 1 << 20, NULL, "number of channels N", 0},
-    {"m", OPT_INT, offsetof(struct hlru, m), "5", 1, 64, NULL, "order: lags looked back", 0},
+    {"channels", OPT_INT, offsetof(struct hlru, channels), "128", 1, 1 << 20, NULL, "number of channels N", OPT_BLOCKS},
+    {"m", OPT_INT, offsetof(struct hlru, m), "5", 1, 64, NULL, "order: lags looked back", OPT_ORDER},
     {"gate", OPT_CHOICE, offsetof(struct hlru, gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser f",
      0},
     {"selective", OPT_BOOL, offsetof(struct hlru, selective), "yes", 0, 0, NULL, "gates depend on the input", 0},

@@ -43,7 +43,7 @@ static const struct option options[] = {
      0},
     {"selective", OPT_BOOL, offsetof(struct myosotis, selective), "no", 0, 0, NULL, "couplings depend on the input", 0},
     {"blocks", OPT_INT, offsetof(struct myosotis, blocks), "1", 1, 1 << 20, NULL,
-     "copies of HiPPO-N in the initial couplings", 0},
+     "copies of HiPPO-N in the initial couplings", OPT_BLOCKS},
     {0}};
 
 static int64_t leaves_of_tree(const struct tree *t) {

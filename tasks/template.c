@@ -24,7 +24,8 @@ struct template {
 };
 
 static const struct option options[] = {
-    {"length", OPT_INT, offsetof(struct template, length), "8", 1, 4096, NULL, "tokens of a sequence", OPT_AXIS},
+    {"length", OPT_INT, offsetof(struct template, length), "8", 1, 4096, NULL, "tokens of a sequence",
+     OPT_AXIS | OPT_LENGTH},
     {"vocab", OPT_INT, offsetof(struct template, vocab), "16", 1, 65536, NULL, "token ids", OPT_AXIS},
     {"n_train", OPT_INT, offsetof(struct template, n_train), "1000", 1, 1e9, NULL, "training sequences", 0},
     {"n_val", OPT_INT, offsetof(struct template, n_val), "100", 1, 1e9, NULL, "validation sequences", 0},

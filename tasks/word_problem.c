@@ -37,7 +37,7 @@ static const struct option options[] = {
     {"group", OPT_TEXT_FIELD, offsetof(struct word_problem, group), "s3", 0, 0, NULL,
      "s1..s5 (permutations), a1..a5 (even ones) or z1..z1000 (residues)", OPT_AXIS},
     {"length", OPT_INT, offsetof(struct word_problem, length), "16", 1, MAX_LENGTH, NULL, "tokens of a sequence",
-     OPT_AXIS},
+     OPT_AXIS | OPT_LENGTH},
     {"n_train", OPT_INT, offsetof(struct word_problem, n_train), "10000", 1, 1e9, NULL,
      "distinct training sequences; with split=80-20 training and test together", OPT_AXIS},
     {"n_val", OPT_INT, offsetof(struct word_problem, n_val), "2000", 1, 1e9, NULL,

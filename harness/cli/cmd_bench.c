@@ -66,64 +66,37 @@ struct bench {
     struct plan plan;
 };
 
-/* A flag with several values: every run is done with each of them. */
-static enum status note_axis(struct bench *b, const char *name, const char *value, struct error *e) {
-    struct plan_request *r = &b->request;
-    struct plan_axis *axis = &r->axes[r->n_axes];
-    if (r->n_axes == PLAN_MAX_AXES) return fail(e, ST_USAGE, "more than %d flags list values", PLAN_MAX_AXES);
-    if (strlen(value) >= sizeof axis->values)
-        return fail(e, ST_USAGE, "--%s is longer than %zu bytes", name, sizeof axis->values - 1);
-    snprintf(axis->name, sizeof axis->name, "%s", name);
-    snprintf(axis->values, sizeof axis->values, "%s", value);
-    r->n_axes++;
-    return ST_OK;
-}
-
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct bench *b = context;
-    char *into = !strcmp(name, "models")    ? b->flags.models
-                 : !strcmp(name, "lr")      ? b->flags.rates
-                 : !strcmp(name, "profile") ? b->profile_name
-                                            : NULL;
-    size_t room = !strcmp(name, "models") ? sizeof b->flags.models : OPTION_TEXT;
     if (!strcmp(name, "seed"))
         return fail(e, ST_USAGE, "bench runs seeds 1..n: use --seeds n, or `lrnn train --seed` for one run");
-    if (!into && plan_is_list(name, value)) {
-        *done = true;
-        return note_axis(b, name, value, e);
-    }
-    if (!into) return args_note(&b->args, name, value, done, e);
-    if (strlen(value) >= room) return fail(e, ST_USAGE, "--%s is longer than %zu bytes", name, room - 1);
-    snprintf(into, room, "%s", value);
     *done = true;
-    return ST_OK;
+    if (!strcmp(name, "models")) return text_copy(value, b->flags.models, sizeof b->flags.models, e);
+    if (!strcmp(name, "lr")) return text_copy(value, b->flags.rates, sizeof b->flags.rates, e);
+    if (!strcmp(name, "profile")) return text_copy(value, b->profile_name, sizeof b->profile_name, e);
+    if (plan_is_list(name, value)) return label_add(&b->request.axes, name, value, e); /* every run with each of them */
+    *done = false;
+    return args_note(&b->args, name, value, done, e);
 }
 
 static enum status parse_rates(struct bench *b, const char *text, struct error *e) {
-    while (*text) {
+    for (; *text; text += *text == ',') {
         char number[64];
-        size_t n = strcspn(text, ",");
-        snprintf(number, sizeof number, "%.*s", (int)n, text);
+        TRY(text_part(&text, ",", number, sizeof number, e));
         if (b->n_rates == MAX_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", MAX_RATES);
         if (!parse_double(number, &b->rates[b->n_rates]) || b->rates[b->n_rates] < 0)
             return fail(e, ST_USAGE, "--lr: '%s' is not a learning rate; write for example --lr 1e-3,3e-3", number);
         b->n_rates++;
-        text += n + (text[n] == ',');
     }
     return b->n_rates ? ST_OK : fail(e, ST_USAGE, "--lr lists no rate");
 }
 
-static bool is_length(const char *flag) {
-    return !strcmp(flag, "epochs") || !strcmp(flag, "steps") || !strcmp(flag, "budget");
-}
-
-/* A profile's limit stands for the length of its runs: who says another length does not want it. */
+/* A profile's limit stands for the length of its runs; a command line that gives the length itself has none. */
 static double bench_limit(const struct bench *b) {
+    static const char *const lengths[] = {"epochs", "steps", "budget"};
     if (b->flags.limit > 0) return b->flags.limit;
-    for (int i = 0; i < b->args.n_given; i++)
-        if (is_length(b->args.given_name[i])) return 0;
-    for (int i = 0; i < b->request.n_axes; i++)
-        if (is_length(b->request.axes[i].name)) return 0;
+    for (int i = 0; i < 3; i++)
+        if (label_get(&b->args.given, lengths[i]) || label_get(&b->request.axes, lengths[i])) return 0;
     return b->profile->limit_s;
 }
 
@@ -268,15 +241,16 @@ static enum status read_arguments(struct bench *b, int argc, char **argv, struct
     TRY(config_default(&b->args.config, e));
     snprintf(b->profile_name, sizeof b->profile_name, "quick");
     TRY(cli_parse(&cli, argc, argv, e));
-    if (words[0]) snprintf(b->args.task, sizeof b->args.task, "%s", words[0]);
     if (!words[0])
         return fail(e, ST_USAGE, "bench needs a task, for example `lrnn bench s3`; `lrnn list tasks` names them");
-    char first[CONFIG_TEXT], name[OPTION_TEXT];
+    char first[LABEL_TEXT];
+    struct label label;
+    TRY(text_copy(words[0], b->args.task, sizeof b->args.task, e));
     TRY(plan_first_task(b->args.task, first, e));
+    TRY(label_parse(&label, "task", first, e));
     struct task_choice *task = calloc(1, sizeof *task);
     enum status status = task ? task_parse(task, first, e) : fail(e, ST_FAIL, "no memory");
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(first, ":"), first);
-    if (status == ST_OK) status = profile_find(name, task->task->suite, b->profile_name, &b->profile, e);
+    if (status == ST_OK) status = profile_find(label_name(&label), task->task->suite, b->profile_name, &b->profile, e);
     free(task);
     TRY(status);
     TRY(args_apply(&b->args, b->profile->flags, e));

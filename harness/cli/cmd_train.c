@@ -117,8 +117,8 @@ static enum status run(int argc, char **argv, struct error *e) {
                       .context = r};
     enum status status = config_default(&r->args.config, e);
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
-    if (status == ST_OK && words[0]) snprintf(r->args.task, sizeof r->args.task, "%s", words[0]);
-    if (status == ST_OK && words[1]) snprintf(r->args.model, sizeof r->args.model, "%s", words[1]);
+    if (status == ST_OK && words[0]) status = text_copy(words[0], r->args.task, sizeof r->args.task, e);
+    if (status == ST_OK && words[1]) status = text_copy(words[1], r->args.model, sizeof r->args.model, e);
     if (status == ST_OK) status = args_apply(&r->args, NULL, e);
     if (status == ST_OK && (!*r->args.task || !*r->args.model))
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");

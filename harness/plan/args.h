@@ -2,18 +2,14 @@
 #ifndef LRNN_HARNESS_ARGS_H
 #define LRNN_HARNESS_ARGS_H
 
-#include "core/option.h"
 #include "harness/plan/config.h"
-
-#define ARGS_MAX_GIVEN 64
 
 /* The command line of a run, read but not yet resolved: flags given there stand over a config file's and a profile's. */
 struct args {
     struct config config;
-    char task[CONFIG_TEXT], model[CONFIG_TEXT]; /* texts, possibly empty */
+    char task[LABEL_TEXT], model[LABEL_TEXT]; /* labels, possibly empty */
     char config_file[OPTION_TEXT];
-    char given_name[ARGS_MAX_GIVEN][32], given_value[ARGS_MAX_GIVEN][OPTION_TEXT]; /* flags of the command line */
-    int n_given;
+    struct label given; /* flags of the command line */
 };
 
 /* Applies, in this order: defaults, `profile_flags` ("key=value key=value" or NULL), the config file, the flags given.

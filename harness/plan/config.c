@@ -31,8 +31,7 @@ const struct option config_options[] = {
     {"beta2", OPT_REAL, AT(beta2), "0.999", 0, 0.999999, NULL, "AdamW beta2", 0},
     {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, "constant cosine cosine-epoch mad-const mad-cosine",
      "learning rate over steps; mad-const: MAD's effective one, constant; mad-cosine: its declared one, per epoch to "
-     "1e-6 "
-     "over 200 epochs whatever the run's length",
+     "1e-6 over 200 epochs whatever the run's length",
      0},
     {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up", 0},
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this; 0 = off", 0},
@@ -44,7 +43,7 @@ const struct option config_options[] = {
      "stop after so many validations in a row without a gain; 0 = never", 0},
     {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric",
      0},
-    {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of initialisation, data and order", 0},
+    {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of initialisation, data and order", OPT_SEED},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, PRECISIONS, "of matrix products; tf32 on CUDA alone", 0},
     {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task",
      0},
@@ -85,67 +84,58 @@ enum status config_set(struct config *c, const char *name, const char *value, st
 
 /* --- config files --------------------------------------------------------------------------------------------------- */
 
-/* The parts of a "NAME:key=value,.." text while a file is read. */
-struct named {
-    char name[RECORD_TEXT], options[CONFIG_TEXT];
-};
-
-static void add_option(struct named *n, const char *key, const char *value) {
-    size_t used = strlen(n->options);
-    snprintf(n->options + used, sizeof n->options - used, "%s%s=%s", used ? "," : "", key, value);
+/* One line's option of the task or the model. */
+static enum status add_option(struct label *l, const char *key, const char *value, struct error *e) {
+    if (label_get(l, key)) return fail(e, ST_USAGE, "option '%.60s' is given twice", key);
+    return label_add(l, key, value, e);
 }
 
-static enum status config_line(char *line, const char *path, int number, struct config *c, struct named *task,
-                               struct named *model, struct error *e) {
+/* "s5" or "s5:length=8" behind "task="; the options may stand in lines of their own, before or behind this one. */
+static enum status set_name(struct label *l, const char *kind, const char *text, struct error *e) {
+    struct label named;
+    TRY(label_parse(&named, kind, text, e));
+    TRY(label_set_name(l, label_name(&named), e));
+    for (int i = 0; i < named.n; i++) TRY(add_option(l, label_key(&named, i), label_value(&named, i), e));
+    return ST_OK;
+}
+
+static enum status set_line(const char *key, const char *value, struct config *c, struct label *task,
+                            struct label *model, struct error *e) {
+    if (!strcmp(key, "task")) return set_name(task, "task", value, e);
+    if (!strcmp(key, "model")) return set_name(model, "model", value, e);
+    if (!strncmp(key, "task.", 5)) return add_option(task, key + 5, value, e);
+    if (!strncmp(key, "model.", 6)) return add_option(model, key + 6, value, e);
+    return config_set(c, key, value, e);
+}
+
+static enum status config_line(char *line, const char *path, int number, struct config *c, struct label *task,
+                               struct label *model, struct error *e) {
+    struct error why = {ST_OK, ""};
     line += strspn(line, " \t");
     line[strcspn(line, "\r\n")] = 0;
     if (!*line || *line == '#') return ST_OK;
     char *equals = strchr(line, '=');
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
-    const char *value = equals + 1;
-    if (!strcmp(line, "task"))
-        snprintf(task->name, sizeof task->name, "%s", value);
-    else if (!strcmp(line, "model"))
-        snprintf(model->name, sizeof model->name, "%s", value);
-    else if (!strncmp(line, "task.", 5))
-        add_option(task, line + 5, value);
-    else if (!strncmp(line, "model.", 6))
-        add_option(model, line + 6, value);
-    else {
-        struct error inner = {ST_OK, ""};
-        if (config_set(c, line, value, &inner) != ST_OK)
-            return fail(e, inner.status, "%s line %d: %.900s", path, number, inner.text);
-    }
-    return ST_OK;
+    if (set_line(line, equals + 1, c, task, model, &why) == ST_OK) return ST_OK;
+    return fail(e, why.status, "%s line %d: %.900s", path, number, why.text);
 }
 
-static void join_named(const struct named *n, char text[CONFIG_TEXT]) {
-    if (*n->name || *n->options)
-        snprintf(text, CONFIG_TEXT, "%.500s%s%.3500s", n->name, *n->options ? ":" : "", n->options);
-}
-
-static enum status read_lines(FILE *file, const char *path, struct config *c, char task[CONFIG_TEXT],
-                              char model[CONFIG_TEXT], struct error *e) {
-    struct named *names = calloc(2, sizeof *names);
+static enum status read_lines(FILE *file, const char *path, struct config *c, char task[LABEL_TEXT],
+                              char model[LABEL_TEXT], struct error *e) {
+    struct label task_label = {0}, model_label = {0};
     char line[1024];
-    enum status status = names ? ST_OK : fail(e, ST_FAIL, "out of memory reading %s", path);
-    for (int number = 1; status == ST_OK && fgets(line, sizeof line, file); number++) {
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
         if (!strchr(line, '\n') && !feof(file))
-            status = fail(e, ST_USAGE, "%s line %d is longer than %zu bytes", path, number, sizeof line - 2);
-        else
-            status = config_line(line, path, number, c, &names[0], &names[1], e);
+            return fail(e, ST_USAGE, "%s line %d is longer than %zu bytes", path, number, sizeof line - 2);
+        TRY(config_line(line, path, number, c, &task_label, &model_label, e));
     }
-    if (status == ST_OK && ferror(file)) status = fail(e, ST_DATA, "cannot read config file %s to its end", path);
-    if (status == ST_OK) {
-        join_named(&names[0], task);
-        join_named(&names[1], model);
-    }
-    free(names);
-    return status;
+    if (ferror(file)) return fail(e, ST_DATA, "cannot read config file %s to its end", path);
+    if (task_label.used) TRY(label_format(&task_label, task, LABEL_TEXT, e));
+    return model_label.used ? label_format(&model_label, model, LABEL_TEXT, e) : ST_OK;
 }
 
-enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
+enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                         struct error *e) {
     FILE *file = fopen(path, "r");
     if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
@@ -154,8 +144,8 @@ enum status config_read(const char *path, struct config *c, char task[CONFIG_TEX
     return status;
 }
 
-enum status config_read_text(const char *text, const char *name, struct config *c, char task[CONFIG_TEXT],
-                             char model[CONFIG_TEXT], struct error *e) {
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
+                             char model[LABEL_TEXT], struct error *e) {
     char *copy = strdup(text); /* fmemopen wants bytes that may be written */
     FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
     enum status status = file ? read_lines(file, name, c, task, model, e) : fail(e, ST_FAIL, "no memory for %s", name);
@@ -166,79 +156,88 @@ enum status config_read_text(const char *text, const char *name, struct config *
 
 /* --- resolution ------------------------------------------------------------------------------------------------------- */
 
-/* Appends printf-style text to a fixed buffer. */
-static void append(char *buffer, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void append(char *buffer, size_t size, const char *format, ...) {
-    size_t used = strlen(buffer);
+/* Appends printf-style text to the description of a run, which becomes its identity: no part of it may be missing. */
+static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...) {
+    size_t used = strlen(text);
     va_list args;
     va_start(args, format);
-    vsnprintf(buffer + used, size - used, format, args);
+    int more = vsnprintf(text + used, CONFIG_TEXT - used, format, args);
     va_end(args);
+    if (more >= 0 && used + (size_t)more < CONFIG_TEXT) return ST_OK;
+    return fail(e, ST_USAGE, "the configuration of the run is longer than %d characters; shorten names of files",
+                CONFIG_TEXT - 1);
 }
 
-static void append_options(char *buffer, const char *prefix, const struct option *table, const void *object,
-                           unsigned skip) {
+static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
+                                  const void *object, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
         option_format_value(o, object, value, sizeof value);
-        if (option_left_out(o, value, skip)) continue;
-        append(buffer, CONFIG_TEXT, "%s%s=%s\n", prefix, o->name, value);
+        if (!option_left_out(o, value, skip)) TRY(append(text, e, "%s%s=%s\n", prefix, o->name, value));
     }
+    return ST_OK;
 }
 
-/* What identifies a run are the sizes that the model was fitted to; what is read again are those that were asked for. */
-static void describe(const struct setup *s, const struct model_choice *model, char text[CONFIG_TEXT], unsigned skip) {
+static enum status describe(const struct setup *s, const struct config *config, const struct model_choice *model,
+                            unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     text[0] = 0;
-    append(text, CONFIG_TEXT, "task=%s\n", s->task.task->name);
-    append_options(text, "task.", s->task.task->options, s->task.inst, skip & OPT_LATER);
-    append(text, CONFIG_TEXT, "model=%s\n", model->model->name);
-    append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER);
-    append_options(text, "", backbone_options, &s->config, skip);
-    append_options(text, "", config_options, &s->config, skip);
+    TRY(append(text, e, "task=%s\n", s->task.task->name));
+    TRY(append_options(text, "task.", s->task.task->options, s->task.inst, skip & OPT_LATER, e));
+    TRY(append(text, e, "model=%s\n", model->model->name));
+    TRY(append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER, e));
+    TRY(append_options(text, "", backbone_options, config, skip, e));
+    return append_options(text, "", config_options, config, skip, e);
 }
 
-/* The identity of the run, and of its cell: the same with the seed left out. */
-static void identify(struct setup *s) {
-    char device[sizeof s->config.device];
-    describe(s, &s->parsed, s->config_text, OPT_PLACE);
-    memcpy(device, s->config.device, sizeof device);
-    s->config.device[strcspn(device, ":")] = 0; /* which of several devices it was is not part of what a run is */
-    describe(s, &s->model, s->identity, OPT_RUNTIME | OPT_LATER);
-    append(s->identity, sizeof s->identity, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n",
-           s->task.task->version, s->config.device, REAL_NAME, s->numerics);
-    memcpy(s->config.device, device, sizeof device);
+/* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of several. */
+static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+    struct config config = s->config;
+    config.device[strcspn(config.device, ":")] = 0;
+    TRY(describe(s, &config, &s->model, skip | OPT_RUNTIME | OPT_LATER, text, e));
+    return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", s->task.task->version,
+                  config.device, REAL_NAME, s->numerics);
+}
+
+/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked for. */
+static enum status identify(struct setup *s, struct error *e) {
+    char cell[CONFIG_TEXT];
+    TRY(describe(s, &s->config, &s->parsed, OPT_PLACE, s->config_text, e));
+    TRY(describe_identity(s, 0, s->identity, e));
+    TRY(describe_identity(s, OPT_SEED, cell, e));
     record_hash(s->identity, s->run_id);
-    char *cell = strdup(s->identity), *seed = cell ? strstr(cell, "\nseed=") : NULL;
-    if (seed) memmove(seed, strchr(seed + 1, '\n'), strlen(strchr(seed + 1, '\n')) + 1);
-    record_hash(cell ? cell : s->identity, s->cell_id);
-    free(cell);
+    record_hash(cell, s->cell_id);
+    return ST_OK;
 }
 
-void model_short_label(const struct model_choice *choice, char *buffer, size_t size) {
-    struct model_choice plain = {.model = choice->model};
-    buffer[0] = 0;
-    append(buffer, size, "%s", choice->model->name);
-    if (options_default(plain.model->options, plain.inst, NULL) != ST_OK) return;
-    const char *separator = ":";
-    for (const struct option *o = choice->model->options; o->name; o++) {
-        char value[OPTION_TEXT + 1], standard[OPTION_TEXT + 1];
-        option_format_value(o, choice->inst, value, sizeof value);
-        option_format_value(o, plain.inst, standard, sizeof standard);
-        bool size_of_model = !strcmp(o->name, "m") || !strcmp(o->name, "blocks") || !strcmp(o->name, "channels");
-        if (!size_of_model && !strcmp(value, standard)) continue;
-        if (o->flags & OPT_AUTO) continue; /* derived from the sizes */
-        append(buffer, size, "%s%s=%s", separator, o->name, value);
-        separator = ",";
-    }
+/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP. What was
+ * derived from the sizes is left out. */
+static enum status name_model(struct setup *s, struct error *e) {
+    const struct model *model = s->model.model;
+    struct label label;
+    char mixer[RECORD_TEXT], mlp[OPTION_TEXT + 1];
+    TRY(label_of(&label, model->name, model->options, s->model.inst, OPT_AUTO, e));
+    TRY(label_shorten(&label, model->options, OPT_BLOCKS | OPT_ORDER, e));
+    TRY(label_format(&label, mixer, sizeof mixer, e));
+    option_format_value(option_find(backbone_options, "mlp"), &s->config, mlp, sizeof mlp);
+    int n = snprintf(s->model_label, sizeof s->model_label, "%s;%s", mixer, mlp);
+    if (n > 0 && (size_t)n < sizeof s->model_label) return ST_OK;
+    return fail(e, ST_USAGE, "model %s: its options are longer than %zu characters together; shorten them", model->name,
+                sizeof s->model_label - 1);
 }
 
 static enum status check_fit(const struct setup *s, struct error *e) {
     const struct config *c = &s->config;
     const struct task_shape *shape = &s->task.shape;
+    const size_t profile_bytes = sizeof((struct run *)0)->profile;
     enum device device;
     int index;
+    if (strlen(c->profile) >= profile_bytes)
+        return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
+                    c->profile, profile_bytes - 1);
     TRY(place_parse(c->device, &device, &index, e));
-    if (c->precision != 0 && device == DEVICE_CPU)
+    if (c->precision != PRECISION_NATIVE && device == DEVICE_CPU)
         return fail(e, ST_USAGE,
                     "--precision tf32 is a mode of CUDA devices; use --device cuda or --precision " REAL_NAME);
     if (shape->needs_causal && !net_causal(&c->net, &s->model) && !c->allow_non_causal)
@@ -325,33 +324,37 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;
     c->eval_every = s->eval_every;
     TRY(numerics_of(s, s->numerics, sizeof s->numerics, e));
-    identify(s);
-    char label[RECORD_TEXT - 32];
-    model_short_label(&s->model, label, sizeof label);
-    static const char *const mlps[] = {"none", "swiglu", "gelu"};
-    snprintf(s->model_label, sizeof s->model_label, "%s;%s", label, mlps[c->net.mlp]);
-    return ST_OK;
+    TRY(identify(s, e));
+    return name_model(s, e);
 }
 
 void setup_free(struct setup *s) {
     arena_free(&s->host);
 }
 
-enum { MAD_CONST = SCHEDULE_COSINE_EPOCH + 1, MAD_COSINE }; /* of --schedule, behind enum schedule_kind */
-
 struct schedule setup_schedule(const struct setup *s) {
     const struct config *c = &s->config;
-    struct schedule schedule = {.kind = (enum schedule_kind)c->schedule,
+    struct schedule schedule = {.kind = SCHEDULE_CONSTANT,
                                 .lr = c->lr,
                                 .lr_min = c->lr_min,
                                 .warmup = c->warmup,
                                 .total = s->steps,
                                 .steps_per_epoch = s->steps_per_epoch};
-    if (c->schedule == MAD_CONST) schedule.kind = SCHEDULE_CONSTANT;
-    if (c->schedule == MAD_COSINE) { /* athms/mad-lab mad/configs.py: T_max 200 epochs, eta_min 1e-6 */
+    switch ((enum run_schedule)c->schedule) {
+    case RUN_CONSTANT:
+    case RUN_MAD_CONST:
+        break;
+    case RUN_COSINE:
+        schedule.kind = SCHEDULE_COSINE;
+        break;
+    case RUN_COSINE_EPOCH:
+        schedule.kind = SCHEDULE_COSINE_EPOCH;
+        break;
+    case RUN_MAD_COSINE: /* athms/mad-lab mad/configs.py: T_max 200 epochs, eta_min 1e-6 */
         schedule.kind = SCHEDULE_COSINE_EPOCH;
         schedule.lr_min = 1e-6;
         schedule.total = 200 * s->steps_per_epoch;
+        break;
     }
     return schedule;
 }

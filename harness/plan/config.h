@@ -6,25 +6,29 @@
 #ifndef LRNN_HARNESS_CONFIG_H
 #define LRNN_HARNESS_CONFIG_H
 
+#include "core/label.h"
 #include "core/schedule.h"
 #include "harness/store/record.h"
 #include "models/net.h"
 #include "tasks/task.h"
 
-#define CONFIG_TEXT   4096
+#define CONFIG_TEXT   4096 /* bytes of a whole configuration as text */
 #define NUMERICS_TEXT 32
+
+/* --schedule, --precision and --keep-weights, in the order of their choices. */
+enum run_schedule { RUN_CONSTANT, RUN_COSINE, RUN_COSINE_EPOCH, RUN_MAD_CONST, RUN_MAD_COSINE };
+enum run_precision { PRECISION_NATIVE, PRECISION_TF32 };
+enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
 
 struct config {
     struct backbone net; /* first, so that backbone_options apply to a struct config too */
     int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
-    int schedule, precision, keep_weights;
+    int schedule, precision, keep_weights; /* the enums above */
     bool allow_non_causal, ahead, quiet, json, no_color;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
     char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
 };
-
-enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL }; /* of --keep-weights */
 
 extern const struct option config_options[]; /* all flags of a run but the backbone's */
 
@@ -50,21 +54,18 @@ enum status config_set(struct config *c, const char *name, const char *value, st
 /* Reads a config file: key=value lines, '#' comments, task.KEY, model.KEY, task=NAME, model=NAME, or a flag's name.
  * Task and model texts are collected into `task` and `model` ("s5:length=8"); flags are set in *c. Errors: ST_DATA when
  * unreadable, ST_USAGE with file and line. */
-enum status config_read(const char *path, struct config *c, char task[CONFIG_TEXT], char model[CONFIG_TEXT],
+enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                         struct error *e);
 
 /* The same from text, as run records and exported weights hold it; `name` stands for the path in messages. */
-enum status config_read_text(const char *text, const char *name, struct config *c, char task[CONFIG_TEXT],
-                             char model[CONFIG_TEXT], struct error *e);
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
+                             char model[LABEL_TEXT], struct error *e);
 
-/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. ST_DATA:
- * the file of the first weights cannot be read, or is not the one of from_xxh3. */
+/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. ST_USAGE: what
+ * does not fit, together or into a record; ST_DATA: the file of the first weights cannot be read, or is not the one of
+ * from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
-
-/* "bdlru:m=5" without defaults spelled out: the options of the model that differ from their defaults, plus `always`
- * (blank-separated names) whatever their value. */
-void model_short_label(const struct model_choice *choice, char *buffer, size_t size);
 
 /* What the task asks of the net in a split. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);

@@ -49,25 +49,20 @@ static enum status check_range(const char *what, int64_t from, int64_t to, struc
 }
 
 /* The values of a flag: "1..4", "0,0.1", "2". */
-static enum status expand_values(const struct plan_axis *axis, struct texts *values, struct error *e) {
-    const char *at = axis->values;
-    do {
+static enum status expand_values(const char *name, const char *list, struct texts *values, struct error *e) {
+    for (const char *at = list;; at++) {
         char item[OPTION_TEXT], number[32];
         int64_t from, to;
-        size_t n = strcspn(at, ",");
-        snprintf(item, sizeof item, "%.*s", (int)n, at);
-        at += n + (at[n] == ',');
-        if (!parse_range(item, &from, &to)) {
-            TRY(texts_add(values, item, e));
-            continue;
-        }
-        TRY(check_range(axis->name, from, to, e));
-        for (int64_t v = from; v <= to; v++) {
+        TRY(text_part(&at, ",", item, sizeof item, e));
+        bool range = parse_range(item, &from, &to);
+        if (range) TRY(check_range(name, from, to, e));
+        if (!range) TRY(texts_add(values, item, e));
+        for (int64_t v = from; range && v <= to; v++) {
             snprintf(number, sizeof number, "%" PRId64, v);
             TRY(texts_add(values, number, e));
         }
-    } while (*at);
-    return ST_OK;
+        if (!*at) return ST_OK;
+    }
 }
 
 bool plan_is_list(const char *name, const char *value) {
@@ -79,104 +74,95 @@ bool plan_is_list(const char *name, const char *value) {
 
 /* --- settings of a task ----------------------------------------------------------------------------------------------------- */
 
-/* All texts that one with ranges stands for, the first range slowest. Only integer options are looked at: ".." is also a
+static enum status texts_add_label(struct texts *t, const struct label *l, struct error *e) {
+    char text[LABEL_TEXT];
+    TRY(label_format(l, text, sizeof text, e));
+    return texts_add(t, text, e);
+}
+
+/* All texts that a task with ranges stands for, the first range slowest. Only integer options are looked at: ".." is also a
  * folder. */
-static enum status expand_task(const char *text, const struct option *table, struct texts *out, struct error *e) {
-    for (const char *at = strchr(text, ':'); at && *at; at = strchr(at + 1, ',')) {
-        char name[OPTION_TEXT], value[OPTION_TEXT], one[CONFIG_TEXT];
+static enum status expand_task(const struct label *task, const struct option *table, struct texts *out,
+                               struct error *e) {
+    for (int i = 0; i < task->n; i++) {
+        const struct option *o = option_find(table, label_key(task, i));
         int64_t from, to;
-        if (sscanf(at + 1, "%255[^=,]=%255[^,]", name, value) != 2) continue;
-        const struct option *o = option_find(table, name);
-        if (!o || o->type != OPT_INT || !parse_range(value, &from, &to)) continue;
-        TRY(check_range(name, from, to, e));
-        const char *rest = at + 1 + strlen(name) + 1 + strlen(value);
+        if (!o || o->type != OPT_INT || !parse_range(label_value(task, i), &from, &to)) continue;
+        TRY(check_range(o->name, from, to, e));
         for (int64_t v = from; v <= to; v++) {
-            snprintf(one, sizeof one, "%.*s%s=%" PRId64 "%s", (int)(at + 1 - text), text, name, v, rest);
-            TRY(expand_task(one, table, out, e));
+            struct label one = *task;
+            char number[32];
+            snprintf(number, sizeof number, "%" PRId64, v);
+            TRY(label_set(&one, o->name, number, e));
+            TRY(expand_task(&one, table, out, e));
         }
         return ST_OK;
     }
-    return texts_add(out, text, e);
+    return texts_add_label(out, task, e);
 }
 
-/* The table of options of the task or alias that a text names. */
-static enum status options_of(const char *text, const struct option **table, struct error *e) {
-    char name[OPTION_TEXT];
+/* Reads a task's text, whose options may be ranges; its options' table. */
+static enum status read_task(const char *text, struct label *label, const struct option **table, struct error *e) {
     struct task_choice *choice = calloc(1, sizeof *choice);
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    enum status status = choice ? task_parse(choice, name, e) : fail(e, ST_FAIL, "no memory for a plan");
+    enum status status = choice ? label_parse(label, "task", text, e) : fail(e, ST_FAIL, "no memory for a plan");
+    if (status == ST_OK) status = task_parse(choice, label_name(label), e);
     if (status == ST_OK) *table = choice->task->options;
     free(choice);
     return status;
 }
 
-enum status plan_first_task(const char *text, char first[CONFIG_TEXT], struct error *e) {
+enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e) {
     const struct option *table;
+    struct label task;
     struct texts all = {0};
-    TRY(options_of(text, &table, e));
-    enum status status = expand_task(text, table, &all, e);
-    if (status == ST_OK) snprintf(first, CONFIG_TEXT, "%s", all.list[0]);
+    TRY(read_task(text, &task, &table, e));
+    enum status status = expand_task(&task, table, &all, e);
+    if (status == ST_OK) status = text_copy(all.list[0], first, LABEL_TEXT, e);
     texts_free(&all);
     return status;
 }
 
-/* NAME:options with the defaults of the profile added where the text does not set them itself, as far as the table has
- * such an option. */
-static void with_defaults(const char *text, const char *defaults, const struct option *table, char *out, size_t size) {
-    size_t used = (size_t)snprintf(out, size, "%s", text);
-    bool any = strchr(text, ':') != NULL;
-    for (const char *at = defaults; *at && used < size;) {
-        size_t n = strcspn(at, ","), name = strcspn(at, "=");
-        char key[OPTION_TEXT], needle[2][OPTION_TEXT + 8];
-        snprintf(key, sizeof key, "%.*s", (int)name, at);
-        snprintf(needle[0], sizeof needle[0], ":%s=", key);
-        snprintf(needle[1], sizeof needle[1], ",%s=", key);
-        if (option_find(table, key) && !strstr(text, needle[0]) && !strstr(text, needle[1])) {
-            used += (size_t)snprintf(out + used, size - used, "%s%.*s", any ? "," : ":", (int)n, at);
-            any = true;
-        }
-        at += n + (at[n] == ',');
+/* Adds the profile's options that the label does not set itself, as far as the table has them. */
+static enum status add_defaults(struct label *l, const char *defaults, const struct option *table, struct error *e) {
+    struct label given;
+    TRY(label_parse_pairs(&given, "the profile", defaults, ",", e));
+    for (int i = 0; i < given.n; i++) {
+        const char *key = label_key(&given, i);
+        if (option_find(table, key) && !label_get(l, key)) TRY(label_add(l, key, label_value(&given, i), e));
     }
+    return ST_OK;
 }
 
-/* text with one option set to another value: "vocab=32". */
-static void with_change(const char *text, const char *change, char *out, size_t size) {
-    size_t name = strcspn(change, "=") + 1, used = strcspn(text, ":");
-    snprintf(out, size, "%.*s:%s", (int)used, text, change);
-    for (const char *at = strchr(text, ':'); at && *at; at = strchr(at + 1, ',')) {
-        used = strlen(out);
-        if (strncmp(at + 1, change, name) != 0)
-            snprintf(out + used, size - used, ",%.*s", (int)strcspn(at + 1, ","), at + 1);
-    }
+/* The label with the options of "vocab=32" set. */
+static enum status add_change(const struct label *base, const char *change, struct texts *out, struct error *e) {
+    struct label changed = *base, pairs;
+    TRY(label_parse_pairs(&pairs, label_name(base), change, ",", e));
+    for (int i = 0; i < pairs.n; i++) TRY(label_set(&changed, label_key(&pairs, i), label_value(&pairs, i), e));
+    return texts_add_label(out, &changed, e);
 }
 
 /* A text by its published name, so that the settings of a base are named alike; and its changes. */
 static enum status add_variants(const char *text, struct texts *out, struct error *e) {
-    char name[OPTION_TEXT], change[OPTION_TEXT], changed[CONFIG_TEXT];
+    struct label label;
     struct task_choice *base = calloc(1, sizeof *base);
     enum status status = base ? task_parse(base, text, e) : fail(e, ST_FAIL, "no memory for a plan");
     if (status == ST_OK) status = texts_add(out, base->name, e);
-    if (status == ST_OK) snprintf(name, sizeof name, "%.*s", (int)strcspn(base->name, ":"), base->name);
-    const char *at = status == ST_OK ? task_variants(name) : NULL;
-    if (status == ST_OK && !at) status = fail(e, ST_USAGE, "task %s has no list of one-at-a-time changes", name);
-    for (; status == ST_OK && *at; at += strspn(at, " ")) {
-        size_t n = strcspn(at, " ");
-        snprintf(change, sizeof change, "%.*s", (int)n, at);
-        with_change(base->name, change, changed, sizeof changed);
-        status = texts_add(out, changed, e);
-        at += n;
-    }
+    if (status == ST_OK) status = label_parse(&label, "task", base->name, e);
     free(base);
-    return status;
+    TRY(status);
+    const char *const *changes = task_variants(label_name(&label));
+    if (!changes) return fail(e, ST_USAGE, "task %s has no list of one-at-a-time changes", label_name(&label));
+    for (; *changes; changes++) TRY(add_change(&label, *changes, out, e));
+    return ST_OK;
 }
 
 static enum status list_tasks(const struct plan_request *r, struct texts *out, struct error *e) {
-    char text[CONFIG_TEXT];
     const struct option *table;
+    struct label task;
     struct texts plain = {0};
-    TRY(options_of(r->task, &table, e));
-    with_defaults(r->task, r->profile->task_options, table, text, sizeof text);
-    enum status status = expand_task(text, table, &plain, e);
+    TRY(read_task(r->task, &task, &table, e));
+    TRY(add_defaults(&task, r->profile->task_options, table, e));
+    enum status status = expand_task(&task, table, &plain, e);
     for (int i = 0; i < plain.n && status == ST_OK; i++)
         status = r->variants ? add_variants(plain.list[i], out, e) : texts_add(out, plain.list[i], e);
     texts_free(&plain);
@@ -185,57 +171,44 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
 
 /* --- configurations ------------------------------------------------------------------------------------------------------- */
 
-static bool given(const struct plan_request *r, const char *name) {
-    for (int i = 0; i < r->args->n_given; i++)
-        if (!strcmp(r->args->given_name[i], name)) return true;
-    return false;
+/* The request's axes and those of the profile that the command line does not set: "layers=1..4 decay=0,0.1". */
+static enum status list_axes(const struct plan_request *r, struct label *axes, struct error *e) {
+    struct label own;
+    *axes = r->axes;
+    TRY(label_parse_pairs(&own, "the profile", r->profile->axes, " ", e));
+    for (int i = 0; i < own.n; i++) {
+        const char *flag = label_key(&own, i);
+        if (label_get(&r->axes, flag) || label_get(&r->args->given, flag)) continue;
+        TRY(label_add(axes, flag, label_value(&own, i), e));
+    }
+    return ST_OK;
 }
 
-/* The request's axes and those of the profile that the command line does not set: "layers=1..4 decay=0,0.1". */
-static enum status list_axes(const struct plan_request *r, struct plan_axis *axes, int *n, struct error *e) {
-    *n = r->n_axes;
-    memcpy(axes, r->axes, (size_t)r->n_axes * sizeof *axes);
-    const char *at = r->profile->axes ? r->profile->axes : "";
-    for (; *at; at += strspn(at, " ")) {
-        struct plan_axis axis;
-        bool taken = false;
-        size_t length = strcspn(at, " "), name = strcspn(at, "=");
-        snprintf(axis.name, sizeof axis.name, "%.*s", (int)name, at);
-        snprintf(axis.values, sizeof axis.values, "%.*s", (int)(length - name - 1), at + name + 1);
-        at += length;
-        for (int i = 0; i < r->n_axes; i++) taken = taken || !strcmp(r->axes[i].name, axis.name);
-        if (taken || given(r, axis.name)) continue;
-        if (*n == PLAN_MAX_AXES)
-            return fail(e, ST_USAGE, "the profile and the command line together list values of more than %d flags",
-                        PLAN_MAX_AXES);
-        axes[(*n)++] = axis;
-    }
+/* Each configuration with each of the flag's values; the values are the fastest. */
+static enum status multiply(struct config **configs, int *n, const char *flag, const struct texts *values,
+                            struct error *e) {
+    struct config *more = calloc((size_t)*n * (size_t)values->n, sizeof *more);
+    if (!more) return fail(e, ST_FAIL, "no memory for a plan");
+    for (int i = 0; i < *n * values->n; i++) more[i] = (*configs)[i / values->n];
+    *n *= values->n;
+    free(*configs);
+    *configs = more;
+    for (int i = 0; i < *n; i++) TRY(config_set(&more[i], flag, values->list[i % values->n], e));
     return ST_OK;
 }
 
 /* Every combination of the axes' values, the first axis slowest. */
 static enum status list_configs(const struct plan_request *r, struct config **configs, int *n, struct error *e) {
-    struct plan_axis axes[PLAN_MAX_AXES];
-    int n_axes = 0;
-    TRY(list_axes(r, axes, &n_axes, e));
+    struct label axes;
+    TRY(list_axes(r, &axes, e));
     *configs = malloc(sizeof **configs);
     if (!*configs) return fail(e, ST_FAIL, "no memory for a plan");
     **configs = r->args->config;
     *n = 1;
-    for (int a = 0; a < n_axes; a++) {
+    for (int a = 0; a < axes.n; a++) {
         struct texts values = {0};
-        enum status status = expand_values(&axes[a], &values, e);
-        struct config *more = values.n ? calloc((size_t)*n * (size_t)values.n, sizeof *more) : NULL;
-        if (status == ST_OK && !more) status = fail(e, ST_FAIL, "no memory for a plan");
-        for (int i = 0; i < *n * values.n && status == ST_OK; i++) {
-            more[i] = (*configs)[i / values.n];
-            status = config_set(&more[i], axes[a].name, values.list[i % values.n], e);
-        }
-        if (more) {
-            free(*configs);
-            *configs = more;
-            *n *= values.n;
-        }
+        enum status status = expand_values(label_key(&axes, a), label_value(&axes, a), &values, e);
+        if (status == ST_OK) status = multiply(configs, n, label_key(&axes, a), &values, e);
         texts_free(&values);
         TRY(status);
     }
@@ -305,29 +278,32 @@ static enum status add_runs(struct plan *plan, const struct plan_request *r, con
 }
 
 /* "dim=1024,layers=2" behind a model's '@'; where the models are the profile's, the command line stands over it. */
-static enum status own_flags(const struct plan_request *r, const char *flags, struct config *config, struct error *e) {
-    while (*flags) {
-        char name[OPTION_TEXT], value[OPTION_TEXT];
-        size_t n = strcspn(flags, ",");
-        if (sscanf(flags, "%255[^=,]=%255[^,]", name, value) != 2)
-            return fail(e, ST_USAGE, "'@%s' behind a model is not of the form flag=value,flag=value", flags);
-        if (r->models != r->profile->models || !given(r, name)) TRY(config_set(config, name, value, e));
-        flags += n + (flags[n] == ',');
+static enum status own_flags(const struct plan_request *r, const char *word, const char *flags, struct config *config,
+                             struct error *e) {
+    struct label own;
+    TRY(label_parse_pairs(&own, word, flags, ",", e));
+    for (int i = 0; i < own.n; i++) {
+        const char *flag = label_key(&own, i);
+        if (r->models == r->profile->models && label_get(&r->args->given, flag)) continue;
+        TRY(config_set(config, flag, label_value(&own, i), e));
     }
     return ST_OK;
 }
 
+/* One word of --models: "bdlru:m=5" or "lstm@dim=1024". */
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct config *base,
-                             const char *task, char *word, struct error *e) {
+                             const char *task, const char *word, struct error *e) {
     struct model_choice choice;
     struct config config = *base;
-    char text[CONFIG_TEXT], *at = strchr(word, '@');
-    if (at) {
-        *at = 0;
-        TRY(own_flags(r, at + 1, &config, e));
-    }
-    TRY(model_parse(&choice, word, e));
-    with_defaults(word, r->profile->model_options, choice.model->options, text, sizeof text);
+    struct label model;
+    char text[LABEL_TEXT];
+    const char *at = word;
+    TRY(text_part(&at, "@", text, sizeof text, e));
+    if (*at) TRY(own_flags(r, word, at + 1, &config, e));
+    TRY(model_parse(&choice, text, e));
+    TRY(label_parse(&model, "model", text, e));
+    TRY(add_defaults(&model, r->profile->model_options, choice.model->options, e));
+    TRY(label_format(&model, text, sizeof text, e));
     return add_runs(plan, r, &config, task, text, e);
 }
 
@@ -336,10 +312,8 @@ static enum status add_models(struct plan *plan, const struct plan_request *r, c
     const char *at = r->models + strspn(r->models, " ");
     if (!*at) return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
     for (; *at; at += strspn(at, " ")) {
-        char word[OPTION_TEXT * 2];
-        size_t n = strcspn(at, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, at);
-        at += n;
+        char word[LABEL_TEXT];
+        TRY(text_part(&at, " ", word, sizeof word, e));
         TRY(add_model(plan, r, config, task, word, e));
     }
     return ST_OK;

@@ -5,16 +5,9 @@
 #include "harness/plan/args.h"
 #include "harness/plan/profile.h"
 
-#define PLAN_MAX_AXES 8
-
 struct plan {
     struct setup **setups; /* resolved, owned */
     int n;
-};
-
-/* A flag with several values: "layers", "1..4" or "decay", "0,0.1". */
-struct plan_axis {
-    char name[32], values[OPTION_TEXT];
 };
 
 struct plan_request {
@@ -25,10 +18,9 @@ struct plan_request {
     const double *rates;
     int n_rates;
     int64_t seeds;
-    double limit;  /* of the whole bench; a budget of each run. 0 = none */
-    bool variants; /* besides the task its one-at-a-time changes */
-    struct plan_axis axes[PLAN_MAX_AXES];
-    int n_axes;
+    double limit;      /* of the whole bench; a budget of each run. 0 = none */
+    bool variants;     /* besides the task its one-at-a-time changes */
+    struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
 };
 
 /* Every run once, resolved, so that a bad size is said before anything runs. plan_free, also after an error. */
@@ -39,6 +31,6 @@ void plan_free(struct plan *plan);
 bool plan_is_list(const char *name, const char *value);
 
 /* The first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
-enum status plan_first_task(const char *text, char first[CONFIG_TEXT], struct error *e);
+enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e);
 
 #endif

@@ -237,11 +237,11 @@ static void fill_speed(struct running *r, struct run *row) {
     row->wall_s = wall(r);
 }
 
-/* Integer option of the model by any of two names, or -1. */
-static int64_t model_size(const struct setup *s, const char *name, const char *other) {
-    const struct option *o = option_find(s->model.model->options, name);
-    if (!o && other) o = option_find(s->model.model->options, other);
-    return o && o->type == OPT_INT ? *(const int64_t *)(s->model.inst + o->offset) : -1;
+/* The model's integer option of that flag, or -1. */
+static int64_t model_size(const struct setup *s, enum option_flag flag) {
+    for (const struct option *o = s->model.model->options; o->name; o++)
+        if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->model.inst + o->offset);
+    return -1;
 }
 
 /* Names the examples of all splits: task, its options and version, data seed. */
@@ -274,8 +274,8 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->len_test = task_length(shape, SPLIT_TEST);
     row->d_model = c->net.dim;
     row->n_layers = c->net.layers;
-    row->block = model_size(s, "blocks", "channels");
-    row->order = model_size(s, "m", NULL);
+    row->block = model_size(s, OPT_BLOCKS);
+    row->order = model_size(s, OPT_ORDER);
     struct model_choice fitted = s->parsed;
     if (model_fit(&fitted, &dims, NULL) == ST_OK) /* as it did when the setup was resolved: tokens become nodes */
         row->state_floats = fitted.model->state_floats(fitted.inst, &dims) * c->net.layers *

@@ -102,7 +102,7 @@ START_TEST(imported_weights_score_what_the_run_scored) {
     struct weights_count count;
     struct safetensors file;
     struct error e;
-    char path[SCRATCH_BYTES + 32], task[CONFIG_TEXT] = "", model[CONFIG_TEXT] = "";
+    char path[SCRATCH_BYTES + 32], task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
     run_it(s, &record, &arena);
     snprintf(path, sizeof path, "%s/out.safetensors", folder);
     ck_assert_msg(weights_export(&record, WEIGHTS_BEST, folder, path, &count, &e) == ST_OK, "%s", e.text);

@@ -1,0 +1,173 @@
+/* check_config.c - config files, and what a resolved run is called: its label, its identity, its cell. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/args.h"
+#include "tests/lib/support.h"
+
+static struct config defaults(void) {
+    struct config c;
+    struct error e = {0};
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "dim", "16", &e), ST_OK);
+    return c;
+}
+
+static struct setup *setup_of(const char *model, int64_t seed) {
+    struct config c = defaults();
+    struct error e = {0};
+    c.seed = seed;
+    struct setup *s = setup_make(&c, "s3:n_train=100,n_val=10,n_test=10", model, &e);
+    ck_assert_msg(s != NULL, "%s: %s", model, e.text);
+    return s;
+}
+
+static void drop(struct setup *s) {
+    setup_free(s);
+    free(s);
+}
+
+/* --- config files --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(task_and_model_are_collected_line_by_line) {
+    struct config c = defaults();
+    struct error e = {0};
+    char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
+    const char *text = "# a run\ntask.n_val=7\ntask=s3:length=8\n\n  task.n_test=9\nmodel=bdlru\nmodel.m=3\r\nlr=0.5\n";
+    ck_assert_msg(config_read_text(text, "the text", &c, task, model, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(task, "s3:n_val=7,length=8,n_test=9");
+    ck_assert_str_eq(model, "bdlru:m=3");
+    ck_assert_double_eq(c.lr, 0.5);
+}
+END_TEST
+
+START_TEST(what_is_wrong_in_a_config_file_is_named_by_its_line) {
+    static const char *const cases[][2] = {
+        {"task=s3\ntask.length=8\ntask.length=9\n", "the text line 3: option 'length' is given twice"},
+        {"task.length=8\ntask=s3:length=9\n", "the text line 2: option 'length' is given twice"},
+        {"model=bdlru:m\n", "the text line 1: model bdlru: 'm' is not of the form name=value"},
+        {"\nlr=fast\n", "the text line 2: the configuration: lr=fast is not a number"},
+        {"model=plstm-graph\nmodel.edges=0-1,1-2\n", "plstm-graph: '0-1,1-2' holds a comma"},
+        {"lr\n", "the text line 1: 'lr' is not of the form key=value"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c = defaults();
+        struct error e = {0};
+        char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
+        ck_assert_int_eq(config_read_text(cases[i][0], "the text", &c, task, model, &e), ST_USAGE);
+        ck_assert_msg(strstr(e.text, cases[i][1]) != NULL, "\"%s\" lacks \"%s\"", e.text, cases[i][1]);
+    }
+}
+END_TEST
+
+/* --- labels and identities ------------------------------------------------------------------------------------------------ */
+
+START_TEST(a_label_says_what_differs_and_how_large_the_mixer_is) {
+    static const char *const cases[][2] = {
+        {"bdlru", "bdlru:blocks=64,m=5;swiglu"},
+        {"bdlru:gate=relu,m=2", "bdlru:blocks=64,m=2,gate=relu;swiglu"},
+        {"hlru:gate=softmax,m=3", "hlru:channels=128,m=3;swiglu"},
+        {"slice:structure=block", "slice;swiglu"},
+        {"slice:block=8", "slice:block=8;swiglu"},
+        {"lstm:hidden=8", "lstm;swiglu"}, /* may be derived from the sizes */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup *s = setup_of(cases[i][0], 1);
+        ck_assert_str_eq(s->model_label, cases[i][1]);
+        drop(s);
+    }
+}
+END_TEST
+
+START_TEST(a_cell_is_a_run_without_its_seed) {
+    struct setup *a = setup_of("lstm", 1), *b = setup_of("lstm", 2), *c = setup_of("lru", 1);
+    ck_assert_str_ne(a->run_id, b->run_id);
+    ck_assert_str_eq(a->cell_id, b->cell_id);
+    ck_assert_str_ne(a->cell_id, c->cell_id);
+    ck_assert_ptr_nonnull(strstr(b->identity, "\nseed=2\n"));
+    drop(a);
+    drop(b);
+    drop(c);
+}
+END_TEST
+
+/* --- what does not fit ---------------------------------------------------------------------------------------------------- */
+
+#define TEXTS (MODEL_INST_BYTES / OPTION_TEXT) /* options of 255 characters: more than a configuration may have */
+
+static struct option wordy_options[TEXTS + 1];
+
+/* The options of a model, the first n with long texts. */
+static void fill_options(unsigned char *inst, int n) {
+    static char names[TEXTS][8];
+    memset(inst, 0, MODEL_INST_BYTES);
+    for (int i = 0; i < TEXTS; i++) {
+        size_t offset = (size_t)i * OPTION_TEXT;
+        snprintf(names[i], sizeof names[i], "k%d", i);
+        wordy_options[i] = (struct option){names[i], OPT_TEXT_FIELD, offset, "", 0, 0, NULL, "text", 0};
+        if (i < n) memset(inst + offset, 'v', OPTION_TEXT - 1);
+    }
+}
+
+static enum status wordy_check(void *inst, const struct dims *d, struct error *e) {
+    (void)inst, (void)d, (void)e;
+    return ST_OK;
+}
+
+/* Resolves a run of a model with n long texts among its options. */
+static enum status resolve_wordy(int n, struct error *e) {
+    static const struct model wordy = {.name = "wordy",
+                                       .options = wordy_options,
+                                       .inst_bytes = MODEL_INST_BYTES,
+                                       .causal = true,
+                                       .check = wordy_check};
+    struct setup *s = calloc(1, sizeof *s);
+    ck_assert_ptr_nonnull(s);
+    s->config = defaults();
+    s->model.model = &wordy;
+    fill_options(s->model.inst, n);
+    enum status status = task_parse(&s->task, "s3", e);
+    if (status == ST_OK) status = setup_resolve(s, e);
+    drop(s);
+    return status;
+}
+
+START_TEST(an_identity_that_does_not_fit_is_refused) {
+    struct error e = {0};
+    ck_assert_int_eq(resolve_wordy(TEXTS, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "the configuration of the run is longer than 4095 characters") != NULL, "%s", e.text);
+}
+END_TEST
+
+START_TEST(a_label_that_does_not_fit_into_a_record_is_refused) {
+    struct error e = {0};
+    ck_assert_msg(resolve_wordy(1, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(resolve_wordy(3, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "'wordy:...' with its options is longer than 511 characters") != NULL, "%s", e.text);
+}
+END_TEST
+
+START_TEST(a_profile_name_that_does_not_fit_into_a_record_is_refused) {
+    struct config c = defaults();
+    struct error e = {0};
+    memset(c.profile, 'p', 32);
+    c.profile[32] = 0;
+    ck_assert_ptr_null(setup_make(&c, "s3", "lstm", &e));
+    ck_assert_msg(strstr(e.text, "longer than the 31 characters") != NULL, "%s", e.text);
+}
+END_TEST
+
+Suite *check_config(void);
+Suite *check_config(void) {
+    Suite *suite = suite_create("config");
+    TCase *tests = tcase_create("config");
+    tcase_add_test(tests, task_and_model_are_collected_line_by_line);
+    tcase_add_test(tests, what_is_wrong_in_a_config_file_is_named_by_its_line);
+    tcase_add_test(tests, a_label_says_what_differs_and_how_large_the_mixer_is);
+    tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
+    tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
+    tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
+    tcase_add_test(tests, a_profile_name_that_does_not_fit_into_a_record_is_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
