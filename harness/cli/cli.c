@@ -60,7 +60,8 @@ static void print_first_steps(void) {
 
 static void print_commands(void) {
     printf("usage: lrnn COMMAND ...\n\n");
-    for (const struct command *const *c = commands; *c; c++) printf("  %-10s%s\n", (*c)->name, (*c)->summary);
+    for (const struct command *const *c = commands; *c; c++)
+        if (!(*c)->hidden) printf("  %-10s%s\n", (*c)->name, (*c)->summary);
     printf(
         "\n  --version what this binary was built from\n"
         "  --help    this list; `lrnn COMMAND --help` describes one command\n\n"
@@ -235,6 +236,7 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
         if (!is_help(argv[i])) continue;
         printf("usage: lrnn %s\n%s\n", cli->command->usage, cli->command->summary);
         print_flags(cli);
+        if (cli->more_help) cli->more_help(stdout);
         exit(fflush(stdout) == 0 ? ST_OK : ST_FAIL);
     }
     for (r.at = 1; r.at < argc; r.at++) {

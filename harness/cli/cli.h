@@ -14,9 +14,10 @@ struct command {
     /* argv[0] = the command's name. The status is the process's exit code; an error with an empty text has already been
      * told on stderr. */
     enum status (*run)(int argc, char **argv, struct error *e);
+    bool hidden; /* the template: works like the others, but is not listed by help */
 };
 
-/* One file a command: harness/cmd_NAME.c defines `const struct command command_NAME`, listed in commands.def. */
+/* One file a command: harness/cli/cmd_NAME.c defines `const struct command command_NAME`, listed in commands.def. */
 #define COMMAND(name) extern const struct command command_##name;
 #include "harness/cli/commands.def"
 #undef COMMAND
@@ -52,6 +53,7 @@ struct cli {
     const struct option *extra;       /* flags on_flag deals with: their help; or NULL */
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;
+    void (*more_help)(FILE *f); /* what --help prints behind the flags; or NULL */
 };
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 

@@ -8,6 +8,7 @@
 #include "harness/cli/cli.h"
 #include "harness/perf/speed.h"
 #include "harness/plan/plan.h"
+#include "harness/report/plot.h"
 #include "harness/report/report.h"
 #include "harness/run/runner.h"
 #include "harness/run/signals.h"
@@ -156,11 +157,11 @@ static void announce(const struct bench *b, int jobs) {
 static enum status print_tables(const struct bench *b, const struct record_set *set, const struct report_filter *filter,
                                 bool several, struct error *e) {
     const char *out = b->args.config.out;
-    TRY(report_print(set, filter, REPORT_TERM, out, stdout, e));
+    TRY(report_print(&report_tables, set, filter, &format_term, out, stdout, e));
     if (!several) return ST_OK;
     putchar('\n');
-    enum report_what what = b->request.variants ? REPORT_SETTINGS : REPORT_LAYERS;
-    return report_print_what(set, filter, what, REPORT_TERM, out, stdout, e);
+    const struct report *report = b->request.variants ? &report_settings : &report_layers;
+    return report_print(report, set, filter, &format_term, out, stdout, e);
 }
 
 static enum status publish(struct bench *b, struct error *e) {

@@ -15,9 +15,9 @@ static enum status show(int argc, char **argv, struct error *e);
 static enum status stats(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
-    {"data show", "data show TASK [flags]", "examples, one JSON object a line", show},
-    {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats},
-    {NULL, NULL, NULL, NULL},
+    {"data show", "data show TASK [flags]", "examples, one JSON object a line", show, false},
+    {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false},
+    {0},
 };
 
 struct data_flags {

@@ -12,15 +12,17 @@ static enum status run_layers(int argc, char **argv, struct error *e);
 static enum status run_device(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
-    {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op},
-    {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step},
+    {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op, false},
+    {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step,
+     false},
     {"perf crossover", "perf crossover NAME [flags]", "from which length on one kernel of an op is faster",
-     run_crossover},
-    {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data},
-    {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown page", run_layers},
+     run_crossover, false},
+    {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data, false},
+    {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown page", run_layers,
+     false},
     {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
-     run_device},
-    {NULL, NULL, NULL, NULL},
+     run_device, false},
+    {0},
 };
 
 /* Reads one positional and the flags of the sets. */

@@ -1,16 +1,23 @@
 /* cmd_report.c - lrnn report and lrnn plot: tables and figures from the run records of a folder. */
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "harness/cli/cli.h"
+#include "harness/report/plot.h"
 #include "harness/report/report.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 
 struct report_flags {
-    char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT];
-    int format, what;
+    char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], what[OPTION_TEXT];
+    int format;
 };
+
+/* " term md latex csv" */
+static const char format_names[] =
+#define FORMAT(name) " " #name
+#include "harness/report/formats.def"
+#undef FORMAT
+    ;
 
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
@@ -21,11 +28,8 @@ struct report_flags {
 
 static const struct option report_options[] = {
     COMMON,
-    {"format", OPT_CHOICE, AT(format), "term", 0, 0, "term md latex csv", "of the table", 0},
-    {"what", OPT_CHOICE, AT(what), "tables", 0, 0, "tables layers settings",
-     "tables: one a task; layers: fewest layers that reach 0.9 at each length; settings: a task's changes and their "
-     "mean",
-     0},
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, format_names + 1, "of the report", 0},
+    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {0}};
 static const struct option plot_options[] = {COMMON, {0}};
 
@@ -33,29 +37,51 @@ static struct report_filter filter_of(const struct report_flags *f) {
     return (struct report_filter){.task = *f->task ? f->task : NULL, .profile = *f->profile ? f->profile : NULL};
 }
 
-/* Parses, loads the records and says when there are none. */
-static enum status load(const struct command *command, const struct option *table, struct report_flags *f, int argc,
-                        char **argv, const char **word, struct record_set *set, struct error *e) {
-    const struct flag_set sets[] = {{table, f}};
-    struct cli cli = {
-        .command = command, .sets = sets, .n_sets = 1, .positional = word, .max_positional = word ? 1 : 0};
-    TRY(options_default(table, f, e));
-    TRY(cli_parse(&cli, argc, argv, e));
-    TRY(records_load(set, f->out, e));
+static enum status parse(struct cli *cli, struct report_flags *f, int argc, char **argv, struct error *e) {
+    TRY(options_default(cli->sets->table, f, e));
+    return cli_parse(cli, argc, argv, e);
+}
+
+/* Loads the records and says when there are none. */
+static enum status load(struct record_set *set, const char *out, struct error *e) {
+    TRY(records_load(set, out, e));
     if (set->n) return ST_OK;
     records_free(set);
-    return fail(e, ST_DATA, "no run records under %s/runs; `lrnn bench s3` makes some", f->out);
+    return fail(e, ST_DATA, "no run records under %s/runs; `lrnn bench s3` makes some", out);
+}
+
+static const char *report_name(const void *list, int i) {
+    return ((const struct report *const *)list)[i]->name;
+}
+
+static enum status find_report(const char *name, const struct report **report, struct error *e) {
+    const struct report *const *list = report_list();
+    int n = 0, index;
+    while (list[n]) n++;
+    TRY(name_choose("report", name, n, report_name, list, &index, e));
+    *report = list[index];
+    return ST_OK;
+}
+
+static void print_reports(FILE *f) {
+    fprintf(f, "\nreports\n");
+    for (const struct report *const *r = report_list(); *r; r++)
+        if (!(*r)->hidden) fprintf(f, "  %-12s%s\n", (*r)->name, (*r)->help);
 }
 
 static enum status run_report(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     struct record_set set;
-    TRY(load(&command_report, report_options, &flags, argc, argv, NULL, &set, e));
+    const struct report *report;
+    const struct flag_set sets[] = {{report_options, &flags}};
+    struct cli cli = {.command = &command_report, .sets = sets, .n_sets = 1, .more_help = print_reports};
+    TRY(parse(&cli, &flags, argc, argv, e));
+    TRY(find_report(flags.what, &report, e));
+    TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
     enum status status = records_export_csv(&set, flags.out, e);
     if (status == ST_OK)
-        status = report_print_what(&set, &filter, (enum report_what)flags.what, (enum report_format)flags.format,
-                                   flags.out, stdout, e);
+        status = report_print(report, &set, &filter, sheet_formats()[flags.format], flags.out, stdout, e);
     records_free(&set);
     return status;
 }
@@ -64,18 +90,20 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     struct record_set set;
     const char *kind = NULL;
-    TRY(load(&command_plot, plot_options, &flags, argc, argv, &kind, &set, e));
+    const struct flag_set sets[] = {{plot_options, &flags}};
+    struct cli cli = {.command = &command_plot, .sets = sets, .n_sets = 1, .positional = &kind, .max_positional = 1};
+    TRY(parse(&cli, &flags, argc, argv, e));
+    TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
     enum status status = report_plot(&set, &filter, kind, flags.out, e);
     records_free(&set);
     return status;
 }
 
-const struct command command_report = {
-    .name = "report",
-    .usage = "report [--what tables|layers|settings] [--format term|md|latex|csv] [flags]",
-    .summary = "print the table of the run records, export the CSV files",
-    .run = run_report};
+const struct command command_report = {.name = "report",
+                                       .usage = "report [--what REPORT] [--format FORMAT] [flags]",
+                                       .summary = "print a report of the run records, export the CSV files",
+                                       .run = run_report};
 const struct command command_plot = {
     .name = "plot",
     .usage = "plot [accuracy|table|length] [flags]",

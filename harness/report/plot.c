@@ -2,6 +2,8 @@
  *
  * A complete script is written beside the output: settings, then the text of plots/KIND.gp. Names reach gnuplot only as
  * single-quoted strings drawn without enhanced text, numbers through a data file; gnuplot is started without a shell. */
+#include "harness/report/plot.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 #include <unistd.h>
 
 #include "core/batch.h"
-#include "harness/report/rows.h"
+#include "harness/report/summary.h"
 #include "harness/store/files.h"
 
 const char *const plot_kinds = "accuracy table length";
@@ -393,7 +395,7 @@ enum status report_plot(const struct record_set *set, const struct report_filter
     bool known = !kind;
     for (size_t k = 0; k < N_KINDS; k++) known = known || strcmp(kind, kinds[k].name) == 0;
     if (!known) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
-    TRY(report_summary(set, out, e));
+    TRY(summary_write(set, out, e));
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = ST_OK;
     int drawn = 0;

@@ -1,4 +1,4 @@
-/* rows.c - gathers run records into rows and computes the rows' numbers; see report_rows.h. */
+/* rows.c - gathers run records into rows and computes the rows' numbers; see rows.h. */
 #include "harness/report/rows.h"
 
 #include <math.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/option.h"
-#include "harness/report/published.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/schema.h"
 #include "models/model.h"
@@ -301,13 +300,12 @@ static enum status fill_tables(struct report_tables *tables, const struct record
         return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some",
                     filter->task ? " of task " : "", filter->task ? filter->task : "",
                     filter->profile ? " with profile " : "", filter->profile ? filter->profile : "", out);
-    struct published published;
     struct error why;
-    tables->has_published = published_read(&published, out, &why) == ST_OK;
+    tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
     if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
     enum status status = ST_OK;
-    for (int i = 0; i < n_rows && status == ST_OK; i++) status = compute(&rows[i], &published, out, &tables->arena, e);
-    published_free(&published);
+    for (int i = 0; i < n_rows && status == ST_OK; i++)
+        status = compute(&rows[i], &tables->published, out, &tables->arena, e);
     TRY(status);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
     if (filter->cells) sort_as_asked(rows, n_rows, filter);
@@ -326,6 +324,7 @@ enum status report_tables_make(struct report_tables *tables, const struct record
 }
 
 void report_tables_free(struct report_tables *tables) {
+    published_free(&tables->published);
     arena_free(&tables->arena);
     *tables = (struct report_tables){0};
 }

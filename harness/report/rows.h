@@ -7,10 +7,22 @@
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
 #define LRNN_HARNESS_REPORT_ROWS_H
 
-#include "harness/report/report.h"
+#include <stdbool.h>
+
+#include "core/arena.h"
+#include "harness/report/published.h"
 #include "harness/report/stats.h"
+#include "harness/store/record_files.h"
 
 #define REPORT_LEVEL 0.95 /* coverage of all intervals */
+
+/* Which records are reported on. */
+struct report_filter {
+    const char *task;         /* label ("s5"), or NULL = every task in turn */
+    const char *profile;      /* or NULL = any */
+    const char *const *cells; /* only these cell ids, in this order; or NULL = all, ordered by model list then params */
+    int n_cells;
+};
 
 struct report_row {
     char label[2 * RECORD_TEXT];   /* mixer and the options that are not at their default */
@@ -39,8 +51,9 @@ struct report_table {
 struct report_tables {
     struct report_table *list;
     int n;
+    struct published published;
     bool has_published; /* the papers' numbers were found */
-    struct arena arena; /* owns all of it; the records are borrowed */
+    struct arena arena; /* owns the rows; the records are borrowed */
 };
 
 /* ST_DATA: no record passes the filter. */

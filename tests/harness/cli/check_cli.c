@@ -10,6 +10,7 @@
 
 #include "core/safetensors.h"
 #include "harness/cli/cli.h"
+#include "harness/report/report.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tests/lib/program.h"
@@ -110,8 +111,29 @@ START_TEST(every_command_has_help) {
         expect_status(run(arguments), 0, arguments);
         expect_text(out, usage, arguments);
         expect_status(run("--help"), 0, "--help");
-        expect_text(out, (*c)->summary, "--help");
+        if (!(*c)->hidden) expect_text(out, (*c)->summary, "--help");
     }
+}
+END_TEST
+
+START_TEST(a_hidden_command_works_and_is_not_listed) {
+    expect_status(run("--help"), 0, "--help");
+    ck_assert_ptr_null(strstr(out, "template"));
+    expect_status(run("template word --times 2"), 0, "template");
+    ck_assert_str_eq(out, "word\nword\n");
+    expect_status(run("template --times 0"), ST_USAGE, "template");
+}
+END_TEST
+
+START_TEST(report_help_names_every_report_but_the_template) {
+    expect_status(run("report --help"), 0, "report --help");
+    expect_text(out, "(term md latex csv)", "report --help");
+    for (const struct report *const *r = report_list(); *r; r++)
+        ck_assert_msg(!strstr(out, (*r)->help) == (*r)->hidden, "%s in\n%s", (*r)->name, out);
+    expect_status(run("report --what tabels"), ST_USAGE, "report --what tabels");
+    expect_text(err, "unknown report 'tabels'; did you mean 'tables'?", "report --what tabels");
+    expect_status(run("report --format tex"), ST_USAGE, "report --format tex");
+    expect_text(err, "is not one of: term md latex csv", "report --format tex");
 }
 END_TEST
 
@@ -490,6 +512,8 @@ Suite *check_cli(void) {
     TCase *t = new_case(s, "messages");
     tcase_add_loop_test(t, exit_codes_and_messages, 0, (int)(sizeof calls / sizeof calls[0]));
     tcase_add_test(t, every_command_has_help);
+    tcase_add_test(t, a_hidden_command_works_and_is_not_listed);
+    tcase_add_test(t, report_help_names_every_report_but_the_template);
     tcase_add_test(t, full_output_is_an_error);
     tcase_add_test(t, models_listed_can_be_described);
     tcase_add_test(t, doctor_looks_at_the_folder);

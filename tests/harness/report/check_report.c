@@ -6,9 +6,10 @@
 
 #include "core/batch.h"
 #include "core/option.h"
+#include "harness/report/plot.h"
 #include "harness/report/published.h"
 #include "harness/report/report.h"
-#include "harness/report/rows.h"
+#include "harness/report/summary.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/perf_log.h"
@@ -93,11 +94,11 @@ static void add_grid(void) {
 }
 
 /* Not inlined: gcc 12 takes a pointer into the stream's text for one to the variable that holds it. */
-__attribute__((noinline)) static char *render(enum report_format format, const struct report_filter *filter) {
+__attribute__((noinline)) static char *render(const struct sheet_format *format, const struct report_filter *filter) {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    ck_ok(report_print(&set, filter, format, out, f, &problem));
+    ck_ok(report_print(&report_tables, &set, filter, format, out, f, &problem));
     fclose(f);
     return text;
 }
@@ -198,7 +199,7 @@ START_TEST(every_status_but_ok_is_a_failure_with_a_footnote) {
         strcpy(run->status_detail, reason[i]);
     }
     add_run("lstm;swiglu", 1e-3, 6, NAN, NAN);
-    char *text = render(REPORT_TERM, NULL);
+    char *text = render(&format_term, NULL);
     ck_holds(text, "[1] lstm, lr 0.001, seed 0: diverged (a sum, of parts); counted as chance, 0.0083");
     ck_holds(text, "[2] lstm, lr 0.001, seed 1: nan; counted");
     ck_holds(text, "[3] lstm, lr 0.001, seed 2: oom; counted");
@@ -299,13 +300,13 @@ START_TEST(speed_comes_from_perf_csv_alone) {
     struct perf_row perf = {.tok_per_s = 250000};
     add_grid();
     for (int i = 0; i < set.n; i++) records[i].run.tok_per_s = 1; /* while others shared the machine */
-    char *text = render(REPORT_TERM, NULL);
+    char *text = render(&format_term, NULL);
     ck_assert_ptr_null(strstr(text, "250k"));
     ck_holds(text, "tok/s: measured alone");
     free(text);
     strcpy(perf.cell_id, records[4].run.cell_id); /* of the other rate: the speed is the same */
     ck_ok(perf_append(out, &perf, &problem));
-    text = render(REPORT_TERM, NULL);
+    text = render(&format_term, NULL);
     ck_holds(text, "250k");
     free(text);
 }
@@ -397,7 +398,7 @@ START_TEST(the_terminal_table_is_aligned_and_fits) {
         for (uint64_t seed = 0; seed < 5; seed++)
             add_run(layers, 1e-3, seed, 0.2 + 0.01 * m, 0.25 + 0.001 * (double)seed);
     }
-    char *text = render(REPORT_TERM, NULL), *line = strstr(text, "model "), *end;
+    char *text = render(&format_term, NULL), *line = strstr(text, "model "), *end;
     ck_holds(text, "s5, profile quick: 6 models, 31 runs, 100000 training sequences of length 16");
     ck_holds(text, "123k"); /* parameters */
     ck_holds(text, "0.6000  0.500 0.600 0.700  0/3 [0.00, 0.71]   0.3000");
@@ -420,16 +421,54 @@ END_TEST
 START_TEST(markdown_and_latex_escape_what_they_must) {
     struct run *run = add_run("odd|name_x:a=1%;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(run->task, "a_b|c$d&e");
-    char *text = render(REPORT_MD, NULL);
+    char *text = render(&format_md, NULL);
     ck_holds(text, "### a\\_b\\|c\\$d&e, profile quick");
     ck_holds(text, "| odd\\|name\\_x:a=1% |");
     free(text);
-    text = render(REPORT_LATEX, NULL);
+    text = render(&format_latex, NULL);
     ck_holds(text, "\\caption{a\\_b$|$c\\$d\\&e, profile quick");
     ck_holds(text, "odd$|$name\\_x:a=1\\% & ");
     ck_holds(text, "\\toprule");
     ck_holds(text, "\\bottomrule\n\\end{tabular}");
     free(text);
+}
+END_TEST
+
+/* Two lengths of a task, a failed run among them: every report of the list finds something. */
+START_TEST(every_listed_report_prints_in_every_format) {
+    for (int i = 0; i < 2; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.25);
+        run->len_train = 8 + i;
+        snprintf(run->task, sizeof run->task, "s5:length=%d", 8 + i);
+    }
+    spoil(add_run("lstm;swiglu", 1e-3, 7, 0.5, 0.5), RUN_OOM, "");
+    strcpy(records[2].run.task, records[0].run.task);
+    records[2].run.len_train = 8;
+    for (const struct report *const *report = report_list(); *report; report++)
+        for (const struct sheet_format *const *format = sheet_formats(); *format; format++) {
+            char *text = NULL;
+            size_t size;
+            FILE *f = open_memstream(&text, &size);
+            ck_ok(report_print(*report, &set, NULL, *format, out, f, &problem));
+            fclose(f);
+            ck_assert_msg(size > 20 && strchr(text, '\n') && text[size - 1] == '\n', "%s, %s:\n%s", (*report)->name,
+                          (*format)->name, text);
+            free(text);
+        }
+}
+END_TEST
+
+START_TEST(a_report_that_finds_nothing_writes_nothing) {
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    for (const struct sheet_format *const *format = sheet_formats(); *format; format++) {
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+        ck_assert_int_eq(report_print(&report_layers, &set, NULL, *format, out, f, &problem), ST_DATA);
+        fclose(f);
+        ck_assert_uint_eq(size, 0);
+        free(text);
+    }
 }
 END_TEST
 
@@ -445,7 +484,7 @@ START_TEST(summary_csv_has_the_rows_numbers) {
     char path[PATH_BYTES];
     add_grid();
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 1, 1)->task, "=cmd()");
-    ck_ok(report_summary(&set, out, &problem));
+    ck_ok(summary_write(&set, out, &problem));
     snprintf(path, sizeof path, "%s/summary.csv", out);
     char *text;
     size_t size;
@@ -579,6 +618,8 @@ Suite *check_report(void) {
         an_output_folders_own_published_csv_comes_first,
         the_terminal_table_is_aligned_and_fits,
         markdown_and_latex_escape_what_they_must,
+        every_listed_report_prints_in_every_format,
+        a_report_that_finds_nothing_writes_nothing,
         summary_csv_has_the_rows_numbers,
         plots_are_drawn_and_nothing_else_is_left,
         lengths_are_plotted_where_there_are_several,

@@ -1,0 +1,112 @@
+/* layers.c - the report "layers": tasks that differ in length alone, and the fewest layers with which each model learns them.
+ * Walker et al. 2025 (SLiCE), figure of A5. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "harness/report/report.h"
+#include "harness/report/sweep.h"
+
+#define REACHED 0.9 /* Walker et al. 2025: more than 90 % */
+
+/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". */
+static void name_family(const char *task, char *family, size_t size) {
+    size_t used = strcspn(task, ":");
+    char separator = ':';
+    snprintf(family, size, "%.*s", (int)used, task);
+    for (const char *at = strchr(task, ':'); at && *at; at = strchr(at + 1, ',')) {
+        if (!strncmp(at + 1, "length=", 7)) continue;
+        used = strlen(family);
+        snprintf(family + used, size - used, "%c%.*s", separator, (int)strcspn(at + 1, ","), at + 1);
+        separator = ',';
+    }
+}
+
+static int64_t length_of(const struct run *run) {
+    return run->len_train;
+}
+
+struct value {
+    int runs;             /* 0: nothing has been run */
+    int64_t layers, most; /* fewest that reach the bound, 0 = none; most that were tried */
+    double acc;           /* mean at `layers`, or the best mean */
+};
+
+static struct value value_of(const struct sweep *s, int model, int task) {
+    struct value v = {.acc = -INFINITY};
+    for (int i = 0; i < s->n; i++) {
+        const struct report_row *row = s->entries[i].row;
+        if (!sweep_is(s, &s->entries[i], model, task)) continue;
+        int64_t layers = row->run->n_layers;
+        bool reached = row->mean > REACHED, fewer = v.layers == 0 || layers < v.layers;
+        v.runs += row->n_all;
+        if (layers > v.most) v.most = layers;
+        if (reached ? fewer : v.layers == 0 && row->mean > v.acc) v.acc = row->mean;
+        if (reached && fewer) v.layers = layers;
+    }
+    return v;
+}
+
+static void add_cell(struct sheet *sheet, const struct value *v) {
+    if (!v->runs)
+        sheet_text(sheet, "-");
+    else if (v->layers)
+        sheet_int(sheet, v->layers);
+    else
+        sheet_text(sheet, ">%" PRId64 " (%.2f)", v->most, v->acc);
+}
+
+static void fill(struct sheet *sheet, const struct sweep *s, const struct published *published) {
+    (void)published;
+    if (sheet) sheet->bare = true;
+    sheet_caption(sheet, "%s, profile %s: fewest layers above 90 %% at each length, chance %.4f", s->entries->family,
+                  sweep_run(s)->profile, run_chance(sweep_run(s)));
+    sheet_column(sheet, SHEET_LEFT, "model, length:");
+    for (int t = 0; t < s->n_tasks; t++) sheet_column(sheet, SHEET_RIGHT, "%" PRId64, s->tasks[t]->row->run->len_train);
+    for (int m = 0; m < s->n_models; m++) {
+        sheet_row(sheet);
+        sheet_text(sheet, "%s", s->models[m]->model);
+        for (int t = 0; t < s->n_tasks; t++) {
+            struct value v = value_of(s, m, t);
+            add_cell(sheet, &v);
+        }
+    }
+}
+
+static void fill_data(struct sheet *sheet, const struct sweep *s) {
+    for (int m = 0; m < s->n_models; m++)
+        for (int t = 0; t < s->n_tasks; t++) {
+            struct value v = value_of(s, m, t);
+            if (!v.runs) continue;
+            sweep_begin_row(sheet, s, m);
+            sheet_int(sheet, s->tasks[t]->row->run->len_train);
+            sheet_int(sheet, v.layers ? v.layers : -1);
+            sheet_int(sheet, v.most);
+            sheet_real(sheet, "%g", v.acc);
+            sheet_int(sheet, v.runs);
+        }
+}
+
+static const struct sweep_report lengths = {
+    .name_family = name_family,
+    .place = length_of,
+    .fill = fill,
+    .columns = (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", NULL},
+    .fill_data = fill_data,
+    .nothing = "no task has been run at several lengths; `lrnn bench a5-slice` does",
+};
+
+static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return sweep_build(&lengths, sheets, tables, e);
+}
+
+static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return sweep_build_data(&lengths, sheets, tables, e);
+}
+
+const struct report report_layers = {
+    .name = "layers",
+    .help = "of tasks that differ in length: the fewest layers that reach 0.9 at each",
+    .build = build,
+    .build_data = build_data,
+};

@@ -1,0 +1,24 @@
+/* report.c - see report.h. */
+#include "harness/report/report.h"
+
+const struct report *const *report_list(void) {
+    static const struct report *const list[] = {
+#define REPORT(name) &report_##name,
+#include "harness/report/reports.def"
+#undef REPORT
+        NULL};
+    return list;
+}
+
+enum status report_print(const struct report *report, const struct record_set *set, const struct report_filter *filter,
+                         const struct sheet_format *format, const char *out, FILE *stream, struct error *e) {
+    struct report_tables tables;
+    struct sheets sheets = {0};
+    TRY(report_tables_make(&tables, set, filter, out, e));
+    bool data = format->for_programs && report->build_data;
+    enum status status = (data ? report->build_data : report->build)(&sheets, &tables, e);
+    if (status == ST_OK) status = sheets_write(&sheets, format, stream, e);
+    sheets_free(&sheets);
+    report_tables_free(&tables);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* settings.c - the report "settings": a task and its one-at-a-time changes, the best of the grid in each and the mean over all,
+ * as MAD averages (Poli et al. 2024). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/report/report.h"
+#include "harness/report/sweep.h"
+
+static void name_family(const char *task, char *family, size_t size) {
+    snprintf(family, size, "%.*s", (int)strcspn(task, ":"), task);
+}
+
+/* The base has the shortest name. */
+static int64_t length_of_name(const struct run *run) {
+    return (int64_t)strlen(run->task);
+}
+
+/* What a task changes of the first, its base: its options that the base has not. */
+static void name_change(const struct sweep *s, int task, char *change, size_t size) {
+    const char *base = s->tasks[0]->task, *name = s->tasks[task]->task;
+    change[0] = 0;
+    for (const char *at = strchr(name, ':'); at && *at; at = strchr(at + 1, ',')) {
+        char option[RECORD_TEXT];
+        snprintf(option, sizeof option, "%.*s", (int)strcspn(at + 1, ","), at + 1);
+        if (task && strstr(base, option)) continue;
+        size_t used = strlen(change);
+        snprintf(change + used, size - used, "%s%s", used ? "," : "", option);
+    }
+    if (!task || !*change) snprintf(change, size, "base");
+}
+
+struct value {
+    int runs;    /* 0: nothing has been run */
+    double best; /* of the grid; NAN without runs */
+    const struct run *run;
+};
+
+static struct value value_of(const struct sweep *s, int model, int task) {
+    struct value v = {.best = NAN};
+    for (int i = 0; i < s->n; i++) {
+        const struct report_row *row = s->entries[i].row;
+        if (!sweep_is(s, &s->entries[i], model, task)) continue;
+        v.runs += row->n_all;
+        v.best = fmax(v.best, row->best);
+        v.run = row->run;
+    }
+    return v;
+}
+
+/* The mean over all settings; NAN while one is missing. */
+static double mean_best(const struct sweep *s, int model) {
+    double sum = 0;
+    for (int t = 0; t < s->n_tasks; t++) sum += value_of(s, model, t).best;
+    return sum / s->n_tasks;
+}
+
+static void add_row(struct sheet *sheet, const struct sweep *s, int model, const struct published *published) {
+    const struct run *base = value_of(s, model, 0).run;
+    double mean = mean_best(s, model), theirs = base ? published_value(published, base) : NAN;
+    sheet_row(sheet);
+    sheet_text(sheet, "%s", s->models[model]->model);
+    for (int t = 0; t < s->n_tasks; t++) sheet_real(sheet, "%.3f", value_of(s, model, t).best);
+    sheet_real(sheet, "%.3f", mean);
+    sheet_real(sheet, "%.3f", theirs);
+    sheet_real(sheet, "%+.3f", mean - theirs);
+}
+
+static void fill(struct sheet *sheet, const struct sweep *s, const struct published *published) {
+    if (sheet) sheet->bare = true;
+    sheet_caption(sheet, "%s, profile %s: best of the grid in each setting, and the mean, chance %.4f",
+                  s->entries->family, sweep_run(s)->profile, run_chance(sweep_run(s)));
+    sheet_column(sheet, SHEET_LEFT, "model");
+    for (int t = 0; t < s->n_tasks; t++) {
+        char change[RECORD_TEXT];
+        name_change(s, t, change, sizeof change);
+        sheet_column(sheet, SHEET_RIGHT, "%s", change);
+    }
+    sheet_column(sheet, SHEET_RIGHT, "mean");
+    sheet_column(sheet, SHEET_RIGHT, "published");
+    sheet_column(sheet, SHEET_RIGHT, "diff");
+    for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, published);
+}
+
+static void fill_data(struct sheet *sheet, const struct sweep *s) {
+    for (int m = 0; m < s->n_models; m++) {
+        int runs = 0;
+        for (int t = 0; t < s->n_tasks; t++) {
+            char change[RECORD_TEXT];
+            struct value v = value_of(s, m, t);
+            runs += v.runs;
+            if (!v.runs) continue;
+            name_change(s, t, change, sizeof change);
+            sweep_begin_row(sheet, s, m);
+            sheet_text(sheet, "%s", change);
+            sheet_real(sheet, "%g", v.best);
+            sheet_int(sheet, v.runs);
+        }
+        sweep_begin_row(sheet, s, m);
+        sheet_text(sheet, "mean");
+        sheet_real(sheet, "%g", mean_best(s, m));
+        sheet_int(sheet, runs);
+    }
+}
+
+static const struct sweep_report changes = {
+    .name_family = name_family,
+    .place = length_of_name,
+    .fill = fill,
+    .columns = (const char *const[]){"setting", "best", "n_runs", NULL},
+    .fill_data = fill_data,
+    .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
+};
+
+static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return sweep_build(&changes, sheets, tables, e);
+}
+
+static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return sweep_build_data(&changes, sheets, tables, e);
+}
+
+const struct report report_settings = {
+    .name = "settings",
+    .help = "of a task and its changes: the best of the grid in each, and the mean over all",
+    .build = build,
+    .build_data = build_data,
+};

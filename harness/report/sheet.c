@@ -1,0 +1,276 @@
+/* sheet.c - see sheet.h. */
+#include "harness/report/sheet.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- memory and errors ------------------------------------------------------------------------------------------------------- */
+
+static bool broken(const struct sheet *s) {
+    return !s || s->problem.status != ST_OK;
+}
+
+static const char *name_of(const struct sheet *s) {
+    return s->caption ? s->caption : "without a caption";
+}
+
+static void no_memory(struct sheet *s) {
+    if (s->problem.status == ST_OK) fail(&s->problem, ST_FAIL, "no memory for the table %.200s", name_of(s));
+}
+
+/* The formatted text behind `before` (NULL: nothing), which it takes over; NULL without memory. */
+__attribute__((format(printf, 2, 0))) static char *text_of(char *before, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    size_t used = before ? strlen(before) : 0;
+    int wanted = vsnprintf(NULL, 0, format, args);
+    char *text = wanted < 0 ? NULL : realloc(before, used + (size_t)wanted + 1);
+    if (text)
+        vsnprintf(text + used, (size_t)wanted + 1, format, again);
+    else
+        free(before);
+    va_end(again);
+    return text;
+}
+
+/* Room for one more entry of `size` bytes behind `n`, zeroed; NULL without memory, the list then stays as it was. Grows by
+ * doubling: there is room for the next power of two. */
+static void *one_more(void **list, int n, size_t size) {
+    if ((n & (n - 1)) == 0) {
+        void *grown = realloc(*list, (n ? 2 * (size_t)n : 1) * size);
+        if (!grown) return NULL;
+        *list = grown;
+    }
+    return memset((char *)*list + (size_t)n * size, 0, size);
+}
+
+/* --- building ---------------------------------------------------------------------------------------------------------------- */
+
+void sheet_caption(struct sheet *s, const char *format, ...) {
+    if (broken(s)) return;
+    va_list args;
+    va_start(args, format);
+    free(s->caption);
+    s->caption = text_of(NULL, format, args);
+    va_end(args);
+    if (!s->caption) no_memory(s);
+}
+
+void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...) {
+    if (broken(s)) return;
+    if (s->n_rows) {
+        fail(&s->problem, ST_FAIL, "the table %.200s gets a column behind its first row", name_of(s));
+        return;
+    }
+    struct sheet_column *column = one_more((void **)&s->columns, s->n_columns, sizeof *column);
+    va_list args;
+    va_start(args, format);
+    if (column) column->heading = text_of(NULL, format, args);
+    va_end(args);
+    if (!column || !column->heading) {
+        no_memory(s);
+        return;
+    }
+    column->align = align;
+    s->n_columns++;
+}
+
+/* Whether the rows that have been begun are full. */
+static bool rows_are_full(struct sheet *s) {
+    if (s->n_cells == s->n_rows * s->n_columns) return true;
+    fail(&s->problem, ST_FAIL, "row %d of the table %.200s has %d cells, its columns are %d", s->n_rows, name_of(s),
+         s->n_cells - (s->n_rows - 1) * s->n_columns, s->n_columns);
+    return false;
+}
+
+void sheet_row(struct sheet *s) {
+    if (!broken(s) && rows_are_full(s)) s->n_rows++;
+}
+
+/* The next cell, zeroed but for its text; NULL where there is no place for one. */
+__attribute__((format(printf, 2, 3))) static struct sheet_cell *next_cell(struct sheet *s, const char *format, ...) {
+    if (broken(s)) return NULL;
+    if (s->n_cells == s->n_rows * s->n_columns) {
+        fail(&s->problem, ST_FAIL, "row %d of the table %.200s gets more cells than the %d columns", s->n_rows,
+             name_of(s), s->n_columns);
+        return NULL;
+    }
+    struct sheet_cell *cell = one_more((void **)&s->cells, s->n_cells, sizeof *cell);
+    va_list args;
+    va_start(args, format);
+    if (cell) cell->text = text_of(NULL, format, args);
+    va_end(args);
+    if (!cell || !cell->text) {
+        no_memory(s);
+        return NULL;
+    }
+    s->n_cells++;
+    return cell;
+}
+
+static struct sheet_cell *latest_cell(struct sheet *s) {
+    if (broken(s)) return NULL;
+    if (s->n_cells) return &s->cells[s->n_cells - 1];
+    fail(&s->problem, ST_FAIL, "the table %.200s has no cell yet", name_of(s));
+    return NULL;
+}
+
+void sheet_text(struct sheet *s, const char *format, ...) {
+    struct sheet_cell *cell = next_cell(s, "%s", "");
+    if (!cell) return;
+    va_list args;
+    va_start(args, format);
+    cell->text = text_of(cell->text, format, args);
+    va_end(args);
+    if (!cell->text) no_memory(s);
+}
+
+void sheet_int(struct sheet *s, int64_t value) {
+    struct sheet_cell *cell = value == -1 ? next_cell(s, "-") : next_cell(s, "%lld", (long long)value);
+    if (!cell) return;
+    cell->kind = SHEET_INT;
+    cell->whole = value;
+}
+
+static void put_real(struct sheet *s, const char *text, double value) {
+    struct sheet_cell *cell = next_cell(s, "%s", isfinite(value) ? text : "-");
+    if (!cell) return;
+    cell->kind = SHEET_REAL;
+    cell->real = value;
+}
+
+void sheet_real(struct sheet *s, const char *format, double value) {
+    char text[512]; /* every finite double as %f takes less */
+    snprintf(text, sizeof text, format, value);
+    put_real(s, text, value);
+}
+
+void sheet_count(struct sheet *s, double value) {
+    if (value < 1e4)
+        sheet_real(s, "%.0f", value < 0 ? NAN : value);
+    else {
+        char text[512];
+        if (value < 1e5)
+            snprintf(text, sizeof text, "%.1fk", value / 1e3);
+        else if (value < 999.5e3)
+            snprintf(text, sizeof text, "%.0fk", value / 1e3);
+        else
+            snprintf(text, sizeof text, "%.2fM", value / 1e6);
+        put_real(s, text, value);
+    }
+}
+
+void sheet_append(struct sheet *s, const char *format, ...) {
+    struct sheet_cell *cell = latest_cell(s);
+    if (!cell) return;
+    va_list args;
+    va_start(args, format);
+    cell->text = text_of(cell->text, format, args);
+    va_end(args);
+    if (!cell->text) no_memory(s);
+}
+
+void sheet_strong(struct sheet *s) {
+    struct sheet_cell *cell = latest_cell(s);
+    if (cell) cell->strong = true;
+}
+
+__attribute__((format(printf, 3, 0))) static void add_note(struct sheet *s, int number, const char *format,
+                                                           va_list args) {
+    struct sheet_note *note = one_more((void **)&s->notes, s->n_notes, sizeof *note);
+    if (note) note->text = text_of(NULL, format, args);
+    if (!note || !note->text) {
+        no_memory(s);
+        return;
+    }
+    note->number = number;
+    s->n_notes++;
+}
+
+void sheet_footnote(struct sheet *s, const char *format, ...) {
+    struct sheet_cell *cell = latest_cell(s);
+    if (!cell) return;
+    va_list args;
+    va_start(args, format);
+    if (cell->n_notes++ == 0) cell->first_note = s->n_footnotes + 1;
+    add_note(s, ++s->n_footnotes, format, args);
+    va_end(args);
+}
+
+void sheet_note(struct sheet *s, const char *format, ...) {
+    if (broken(s)) return;
+    va_list args;
+    va_start(args, format);
+    add_note(s, 0, format, args);
+    va_end(args);
+}
+
+/* --- sheets ------------------------------------------------------------------------------------------------------------------ */
+
+struct sheet *sheets_add(struct sheets *sheets) {
+    struct sheet *s = calloc(1, sizeof *s);
+    struct sheet **place = s ? one_more((void **)&sheets->list, sheets->n, sizeof *place) : NULL;
+    if (!place) {
+        free(s);
+        sheets->incomplete = true;
+        return NULL;
+    }
+    sheets->n++;
+    return *place = s;
+}
+
+static void sheet_free(struct sheet *s) {
+    for (int i = 0; i < s->n_columns; i++) free(s->columns[i].heading);
+    for (int i = 0; i < s->n_cells; i++) free(s->cells[i].text);
+    for (int i = 0; i < s->n_notes; i++) free(s->notes[i].text);
+    free(s->columns);
+    free(s->cells);
+    free(s->notes);
+    free(s->caption);
+    free(s);
+}
+
+void sheets_free(struct sheets *sheets) {
+    for (int i = 0; i < sheets->n; i++) sheet_free(sheets->list[i]);
+    free(sheets->list);
+    *sheets = (struct sheets){0};
+}
+
+/* --- formats ----------------------------------------------------------------------------------------------------------------- */
+
+const struct sheet_format *const *sheet_formats(void) {
+    static const struct sheet_format *const list[] = {
+#define FORMAT(name) &format_##name,
+#include "harness/report/formats.def"
+#undef FORMAT
+        NULL};
+    return list;
+}
+
+enum status sheets_write(const struct sheets *sheets, const struct sheet_format *format, FILE *f, struct error *e) {
+    if (sheets->incomplete) return fail(e, ST_FAIL, "no memory for another table");
+    for (int i = 0; i < sheets->n; i++) {
+        struct sheet *s = sheets->list[i];
+        if (!broken(s) && rows_are_full(s) && !s->n_columns)
+            fail(&s->problem, ST_FAIL, "the table %.200s has no column", name_of(s));
+        if (broken(s)) return fail(e, s->problem.status, "%s", s->problem.text);
+    }
+    for (int i = 0; i < sheets->n; i++) {
+        if (i) fputc('\n', f);
+        format->write(sheets->list[i], f);
+    }
+    return ST_OK;
+}
+
+void print_plain(FILE *f, const char *text) {
+    for (const char *p = text; *p; p++) fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
+}
+
+void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]) {
+    mark[0] = 0;
+    if (cell->n_notes == 1) snprintf(mark, SHEET_MARK_BYTES, " [%d]", cell->first_note);
+    if (cell->n_notes > 1)
+        snprintf(mark, SHEET_MARK_BYTES, " [%d-%d]", cell->first_note, cell->first_note + cell->n_notes - 1);
+}

@@ -1,0 +1,111 @@
+/* sheet.h - a table as it is to be read: columns, rows of cells, notes and a caption, built once and written in any format.
+ *
+ * A sheet is built from left to right and from the top down: its columns, then for each row sheet_row and a cell a column.
+ * Every cell is text for people and, where it is a number, a value for programs, which is not rounded. Building returns
+ * nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, the calls behind it do
+ * nothing, and sheets_write tells it before anything is written. Text is of any length and never cut off. */
+#ifndef LRNN_HARNESS_SHEET_H
+#define LRNN_HARNESS_SHEET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/status.h"
+
+enum sheet_align { SHEET_LEFT, SHEET_RIGHT };
+enum sheet_kind { SHEET_TEXT, SHEET_INT, SHEET_REAL };
+
+struct sheet_column {
+    char *heading;
+    enum sheet_align align;
+};
+
+struct sheet_cell {
+    char *text; /* as people read it */
+    enum sheet_kind kind;
+    int64_t whole;  /* of SHEET_INT; -1: does not apply */
+    double real;    /* of SHEET_REAL; not finite: does not apply, or is no number */
+    int first_note; /* footnotes that the cell refers to: this one and those behind it */
+    int n_notes;    /* 0: none */
+    bool strong;    /* stands out: the best of its column */
+};
+
+struct sheet_note {
+    char *text;
+    int number; /* of a footnote, from 1; 0: a remark on the whole table */
+};
+
+struct sheet {
+    char *caption; /* NULL: none */
+    bool
+        bare; /* to be set by the caller: the caption is a remark, which nothing typesets, and LaTeX gets a tabular alone, for
+                      a float of the author's */
+    struct sheet_column *columns;
+    struct sheet_cell *cells; /* rows * columns, row-major; the last row may not be full yet */
+    struct sheet_note *notes;
+    int n_columns, n_rows, n_cells, n_notes, n_footnotes;
+    struct error problem; /* status ST_OK: none so far */
+};
+
+/* --- building. `format` and what follows it are those of printf -------------------------------------------------------------- */
+
+void sheet_caption(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sheet_row(struct sheet *s);
+
+/* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one double,
+ * "-" where it is not finite; a number as 950, 12.3k or 1.38M, "-" where it is not finite or below 0. */
+void sheet_text(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sheet_int(struct sheet *s, int64_t value);
+void sheet_real(struct sheet *s, const char *format, double value) __attribute__((format(printf, 2, 0)));
+void sheet_count(struct sheet *s, double value);
+
+/* Of the latest cell: more text behind what it has; that it stands out; a footnote that it refers to. */
+void sheet_append(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sheet_strong(struct sheet *s);
+void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A remark below the table. */
+void sheet_note(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- sheets that are written together ---------------------------------------------------------------------------------------- */
+
+/* Starts as zeros. */
+struct sheets {
+    struct sheet **list; /* owned, as is what they hold */
+    int n;
+    bool incomplete; /* there was no memory for one */
+};
+
+/* A new sheet behind the others, empty; NULL without memory, which every function above passes over and sheets_write tells. */
+struct sheet *sheets_add(struct sheets *sheets);
+void sheets_free(struct sheets *sheets);
+
+/* --- formats ----------------------------------------------------------------------------------------------------------------- */
+
+struct sheet_format {
+    const char *name;
+    bool for_programs; /* values, not text: a report hands it its data (report.h) */
+    void (*write)(const struct sheet *s, FILE *f);
+};
+
+/* One file a format: harness/report/format_NAME.c defines `const struct sheet_format format_NAME`, listed in formats.def. */
+#define FORMAT(name) extern const struct sheet_format format_##name;
+#include "harness/report/formats.def"
+#undef FORMAT
+
+const struct sheet_format *const *sheet_formats(void); /* NULL-terminated, in the order of the list */
+
+/* Writes all sheets, an empty line between two. ST_FAIL: what went wrong while they were built; nothing is written then. */
+enum status sheets_write(const struct sheets *sheets, const struct sheet_format *format, FILE *f, struct error *e);
+
+/* What marks the footnotes of a cell behind its text, in plain text: " [1-3]", or "". */
+#define SHEET_MARK_BYTES 32
+void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]);
+
+/* The text on one line: control characters, which would end it or move a cursor, become blanks. */
+void print_plain(FILE *f, const char *text);
+
+#endif

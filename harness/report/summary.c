@@ -1,0 +1,115 @@
+/* summary.c - see summary.h. */
+#include "harness/report/summary.h"
+
+#include <stdlib.h>
+
+#include "harness/store/files.h"
+#include "harness/store/schema.h"
+
+static const char *const columns_before[] = {"schema", "cell_id", "model", NULL};
+static const char *const columns_behind[] = {
+    "protocol", "n",       "n_failed", "mean",          "ci_lo",    "ci_hi",    "ci_kind",      "median",
+    "iqm",      "best",    "solve_k",  "solve_n",       "solve_lo", "solve_hi", "lr_chosen",    "published",
+    "delta",    "verdict", "n_grid",   "n_failed_grid", "seq_acc",  "params",   "state_floats", "tok_per_s",
+    "chance",   NULL};
+
+/* solved: by every seed at the chosen rate; partly: by some; unsolved: by none; failed: no run ended well. */
+static const char *verdict(const struct report_row *row) {
+    if (row->n_failed == row->n) return "failed";
+    return row->solved == row->n ? "solved" : row->solved > 0 ? "partly" : "unsolved";
+}
+
+static void add_columns(struct sheet *s, const char *const *names) {
+    for (; *names; names++) sheet_column(s, SHEET_LEFT, "%s", *names);
+}
+
+static void add_field(struct sheet *s, const struct field *field, const void *object) {
+    const void *value = (const char *)object + field->offset;
+    switch (field->type) {
+    case FIELD_INT:
+        sheet_int(s, *(const int64_t *)value);
+        break;
+    case FIELD_U64:
+        sheet_text(s, "%llu", (unsigned long long)*(const uint64_t *)value);
+        break;
+    case FIELD_REAL:
+        sheet_real(s, "%g", *(const double *)value);
+        break;
+    case FIELD_TEXT:
+        sheet_text(s, "%s", (const char *)value);
+        break;
+    case FIELD_STATUS:
+        sheet_text(s, "%s", run_status_names[*(const int64_t *)value]);
+        break;
+    case FIELD_SPLIT:
+        sheet_text(s, "%s", split_names[*(const int *)value]);
+        break;
+    case FIELD_NONE:
+        sheet_text(s, "%s", "");
+        break;
+    }
+}
+
+static void add_row(struct sheet *s, const struct report_row *row) {
+    sheet_row(s);
+    sheet_int(s, RECORD_SCHEMA);
+    sheet_text(s, "%s", row->chosen[0]->run.cell_id);
+    sheet_text(s, "%s", row->run->model);
+    for (int i = 0; report_row_keys[i]; i++) add_field(s, table_field(&runs_table, report_row_keys[i]), row->run);
+    sheet_text(s, "val-mean");
+    sheet_int(s, row->n);
+    sheet_int(s, row->n_failed);
+    sheet_real(s, "%g", row->mean);
+    sheet_real(s, "%g", row->interval.low);
+    sheet_real(s, "%g", row->interval.high);
+    sheet_text(s, "%s", interval_kind_name(row->interval.kind));
+    sheet_real(s, "%g", row->median);
+    sheet_real(s, "%g", row->iqm);
+    sheet_real(s, "%g", row->best);
+    sheet_int(s, row->solved);
+    sheet_int(s, row->n);
+    sheet_real(s, "%g", row->solve_rate.low);
+    sheet_real(s, "%g", row->solve_rate.high);
+    sheet_real(s, "%g", row->lr);
+    sheet_real(s, "%g", row->published);
+    sheet_real(s, "%g", row->delta);
+    sheet_text(s, "%s", verdict(row));
+    sheet_int(s, row->n_all);
+    sheet_int(s, row->n_failed_all);
+    sheet_real(s, "%g", row->seq_acc);
+    sheet_int(s, row->run->params);
+    sheet_int(s, row->run->state_floats);
+    sheet_real(s, "%g", row->tok_per_s);
+    sheet_real(s, "%g", run_chance(row->run));
+}
+
+enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    struct sheet *s = sheets_add(sheets);
+    (void)e;
+    add_columns(s, columns_before);
+    add_columns(s, report_row_keys);
+    add_columns(s, columns_behind);
+    for (int i = 0; i < tables->n; i++)
+        for (int k = 0; k < tables->list[i].n_rows; k++) add_row(s, &tables->list[i].rows[k]);
+    return ST_OK;
+}
+
+enum status summary_write(const struct record_set *set, const char *out, struct error *e) {
+    struct report_tables tables;
+    struct sheets sheets = {0};
+    char path[PATH_BYTES], *text = NULL;
+    size_t size = 0;
+    TRY(path_format(path, sizeof path, e, "%s/summary.csv", out));
+    TRY(report_tables_make(&tables, set, NULL, out, e));
+    enum status status = summary_build(&sheets, &tables, e);
+    FILE *f = open_memstream(&text, &size);
+    if (f && status == ST_OK) status = sheets_write(&sheets, &format_csv, f, e);
+    bool whole = f && !ferror(f);
+    whole = f && fclose(f) == 0 && whole;
+    if (status == ST_OK)
+        status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
+    free(text);
+    sheets_free(&sheets);
+    report_tables_free(&tables);
+    return status;
+}

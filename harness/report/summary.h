@@ -1,0 +1,14 @@
+/* summary.h - the rows of all tables with every number of theirs, for programs: summary.csv. */
+#ifndef LRNN_HARNESS_SUMMARY_H
+#define LRNN_HARNESS_SUMMARY_H
+
+#include "harness/report/rows.h"
+#include "harness/report/sheet.h"
+
+/* Adds the sheet; `build_data` of a report (report.h). */
+enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e);
+
+/* Writes OUT/summary.csv, a row for every row of every table that the records make. */
+enum status summary_write(const struct record_set *set, const char *out, struct error *e);
+
+#endif

@@ -1,0 +1,52 @@
+/* sweep.h - tables that were run together: tasks of one family beside each other, a row a model, a column a task. */
+#ifndef LRNN_HARNESS_SWEEP_H
+#define LRNN_HARNESS_SWEEP_H
+
+#include "harness/report/rows.h"
+#include "harness/report/sheet.h"
+
+/* A row of a table as part of a sweep. */
+struct sweep_entry {
+    const struct report_row *row;
+    const char *task;
+    char family[RECORD_TEXT]; /* of the task */
+    char
+        model[2 * RECORD_TEXT + 32]; /* the row's label without what tells it from rows of more layers, and its width */
+    int64_t place;                   /* of the task in its family */
+};
+
+/* One family in one profile. */
+struct sweep {
+    const struct sweep_entry *entries; /* by place of the task, then in the order of the tables */
+    int n;
+    const struct sweep_entry **models, **tasks; /* the first entry of each */
+    int n_models, n_tasks;                      /* tasks: at least 2 */
+};
+
+/* A report on sweeps: what makes a family of tasks, and what is shown of one. */
+struct sweep_report {
+    void (*name_family)(const char *task, char *family, size_t size); /* what the tasks have in common */
+    int64_t (*place)(const struct run *run); /* tasks come in this order; of equal ones by name */
+    /* Fills a sheet for people. */
+    void (*fill)(struct sheet *sheet, const struct sweep *s, const struct published *published);
+    /* The data (report.h): headings behind those of sweep_begin_row, NULL-terminated, and the rows of a sweep. */
+    const char *const *columns;
+    void (*fill_data)(struct sheet *sheet, const struct sweep *s);
+    const char *nothing; /* the error's sentence where no family has two tasks */
+};
+
+/* `build` and `build_data` of such a report. ST_DATA: `nothing`; ST_FAIL: no memory. */
+enum status sweep_build(const struct sweep_report *report, struct sheets *sheets, const struct report_tables *tables,
+                        struct error *e);
+enum status sweep_build_data(const struct sweep_report *report, struct sheets *sheets,
+                             const struct report_tables *tables, struct error *e);
+
+/* Begins a row of data on a model: schema, profile, family, model and label. */
+void sweep_begin_row(struct sheet *sheet, const struct sweep *s, int model);
+
+/* Whether an entry is of that model and that task of the sweep. */
+bool sweep_is(const struct sweep *s, const struct sweep_entry *entry, int model, int task);
+
+const struct run *sweep_run(const struct sweep *s); /* one of its runs, for what they share */
+
+#endif

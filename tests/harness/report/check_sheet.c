@@ -1,0 +1,237 @@
+/* check_sheet.c - one sheet in every format, byte for byte, and what may not be built. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/report/sheet.h"
+#include "tests/testing.h"
+
+static struct sheets sheets;
+static struct error problem;
+
+static void open_fixture(void) {
+    sheets = (struct sheets){0};
+}
+
+static void close_fixture(void) {
+    sheets_free(&sheets);
+}
+
+/* A cell of every kind, and what each format has to escape. */
+static struct sheet *add_example(void) {
+    struct sheet *s = sheets_add(&sheets);
+    sheet_caption(s, "Task_%d: 50 %%", 1);
+    sheet_column(s, SHEET_LEFT, "model");
+    sheet_column(s, SHEET_RIGHT, "n & m");
+    sheet_column(s, SHEET_RIGHT, "acc");
+    sheet_row(s);
+    sheet_text(s, "a|b_c");
+    sheet_footnote(s, "%s", "died, of $1");
+    sheet_footnote(s, "too");
+    sheet_int(s, -1);
+    sheet_real(s, "%+.2f", -0.125);
+    sheet_row(s);
+    sheet_text(s, "=d");
+    sheet_footnote(s, "third");
+    sheet_int(s, 12345678901);
+    sheet_real(s, "%.1f", 1.0 / 3);
+    sheet_append(s, " (%d)", 7);
+    sheet_strong(s);
+    sheet_row(s);
+    sheet_text(s, "\xc3\xa9\n");
+    sheet_count(s, 1384000);
+    sheet_real(s, "%.1f", NAN);
+    sheet_note(s, "n: <sizes>");
+    return s;
+}
+
+/* Not inlined: gcc 12 takes a pointer into the stream's text for one to the variable that holds it. */
+__attribute__((noinline)) static char *render(const struct sheet_format *format, enum status expected) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    enum status status = sheets_write(&sheets, format, f, &problem);
+    fclose(f);
+    ck_assert_msg(status == expected, "status %d: %s", status, problem.text);
+    return text;
+}
+
+static void expect(const struct sheet_format *format, const char *wanted) {
+    char *text = render(format, ST_OK);
+    ck_assert_str_eq(text, wanted);
+    free(text);
+}
+
+START_TEST(one_sheet_in_every_format) {
+    add_example();
+    expect(&format_term, "Task_1: 50 %\n"
+                         "\n"
+                         "model              n & m      acc\n"
+                         "---------------------------------\n"
+                         "a|b_c [1-2]            -    -0.12\n"
+                         "=d [3]       12345678901  0.3 (7)\n"
+                         "\xc3\xa9                  1.38M        -\n"
+                         "\n"
+                         "[1] died, of $1\n"
+                         "[2] too\n"
+                         "[3] third\n"
+                         "n: <sizes>\n");
+    expect(&format_md, "### Task\\_1: 50 %\n"
+                       "\n"
+                       "| model | n & m | acc |\n"
+                       "|:--|--:|--:|\n"
+                       "| a\\|b\\_c \\[1-2\\] | - | -0.12 |\n"
+                       "| =d \\[3\\] | 12345678901 | **0.3 (7)** |\n"
+                       "| \xc3\xa9  | 1.38M | - |\n"
+                       "\n"
+                       "- \\[1\\] died, of \\$1\n"
+                       "- \\[2\\] too\n"
+                       "- \\[3\\] third\n"
+                       "- n: \\<sizes\\>\n");
+    expect(&format_latex, "% needs \\usepackage{booktabs}\n"
+                          "\\begin{table}\n"
+                          "\\caption{Task\\_1: 50 \\%}\n"
+                          "\\begin{tabular}{lrr}\n"
+                          "\\toprule\n"
+                          "model & n \\& m & acc \\\\\n"
+                          "\\midrule\n"
+                          "a$|$b\\_c [1-2] & - & $-0.12$ \\\\\n"
+                          "=d [3] & 12345678901 & \\textbf{0.3 (7)} \\\\\n"
+                          "\xc3\xa9  & 1.38M & - \\\\\n"
+                          "\\bottomrule\n"
+                          "\\end{tabular}\n"
+                          "\n"
+                          "\\footnotesize\n"
+                          "[1] died, of \\$1\\\\\n"
+                          "[2] too\\\\\n"
+                          "[3] third\\\\\n"
+                          "n: $<$sizes$>$\\\\\n"
+                          "\\end{table}\n");
+    expect(&format_csv, "model,n & m,acc\n"
+                        "a|b_c,,-0.125\n"
+                        "'=d,12345678901,0.3333333333333333\n"
+                        "\"\xc3\xa9\n\",1384000,\n");
+}
+END_TEST
+
+START_TEST(a_bare_sheet_has_a_remark_for_a_caption) {
+    for (int i = 0; i < 2; i++) {
+        struct sheet *s = sheets_add(&sheets);
+        s->bare = true;
+        sheet_caption(s, "a_b\n%d", i);
+        sheet_column(s, SHEET_LEFT, "x");
+    }
+    expect(&format_term, "a_b 0\n\nx\n-\n\na_b 1\n\nx\n-\n");
+    expect(&format_md, "### a_b 0\n\n| x |\n|:--|\n\n### a_b 1\n\n| x |\n|:--|\n");
+    expect(&format_latex,
+           "% a_b 0\n\n% needs \\usepackage{booktabs}\n\\begin{tabular}{l}\n\\toprule\nx \\\\\n\\midrule\n"
+           "\\bottomrule\n\\end{tabular}\n\n"
+           "% a_b 1\n\n% needs \\usepackage{booktabs}\n\\begin{tabular}{l}\n\\toprule\nx \\\\\n\\midrule\n"
+           "\\bottomrule\n\\end{tabular}\n");
+}
+END_TEST
+
+START_TEST(counts_are_short) {
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {{0, "0"},          {950, "950"},       {9999, "9999"}, {12345, "12.3k"}, {999400, "999k"},
+                 {999500, "1.00M"}, {1384000, "1.38M"}, {-1, "-"},      {NAN, "-"},       {INFINITY, "-"}};
+    struct sheet *s = sheets_add(&sheets);
+    sheet_column(s, SHEET_RIGHT, "n");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sheet_row(s);
+        sheet_count(s, cases[i].value);
+        ck_assert_str_eq(s->cells[i].text, cases[i].text);
+    }
+}
+END_TEST
+
+START_TEST(no_text_is_cut_off) {
+    char *text = malloc(100001);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'x', 100000);
+    text[100000] = 0;
+    struct sheet *s = sheets_add(&sheets);
+    sheet_caption(s, "%s", text);
+    sheet_column(s, SHEET_LEFT, "%s", text);
+    sheet_row(s);
+    sheet_text(s, "%s", text);
+    sheet_append(s, "%s", text);
+    sheet_footnote(s, "%s", text);
+    for (const struct sheet_format *const *format = sheet_formats(); *format; format++) {
+        char *written = render(*format, ST_OK);
+        ck_assert_uint_ge(strlen(written), 300000 - ((*format)->for_programs ? 1 : 0));
+        free(written);
+    }
+    free(text);
+}
+END_TEST
+
+/* What is wrong with the example's rows, and where it is told. */
+static void misbuild(struct sheet *s, int how) {
+    if (how == 0) sheet_text(s, "one too many");
+    if (how == 1) sheet_row(s), sheet_text(s, "the first of three");
+    if (how == 2) sheet_row(s), sheet_text(s, "the first of three"), sheet_row(s);
+    if (how == 3) sheet_column(s, SHEET_LEFT, "late");
+}
+
+START_TEST(a_sheet_that_is_built_wrongly_is_told_and_not_written) {
+    static const char *const sentences[] = {"row 3 of the table Task_1: 50 % gets more cells than the 3 columns",
+                                            "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
+                                            "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
+                                            "the table Task_1: 50 % gets a column behind its first row"};
+    add_example();
+    struct sheet *s = add_example();
+    misbuild(s, _i);
+    if (s->problem.status != ST_OK) sheet_text(s, "what comes behind it changes nothing");
+    char *text = render(&format_term, ST_FAIL);
+    ck_assert_str_eq(text, "");
+    ck_assert_str_eq(problem.text, sentences[_i]);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_sheet_without_columns_or_with_a_note_to_no_cell_is_told) {
+    struct sheet *s = sheets_add(&sheets);
+    if (_i) sheet_footnote(s, "of what?");
+    char *text = render(&format_csv, ST_FAIL);
+    ck_assert_str_eq(problem.text,
+                     _i ? "the table without a caption has no cell yet" : "the table without a caption has no column");
+    free(text);
+}
+END_TEST
+
+START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
+    add_example();
+    sheets.incomplete = true; /* as sheets_add leaves it; what follows gets its NULL */
+    sheet_column(NULL, SHEET_LEFT, "x");
+    sheet_row(NULL);
+    sheet_text(NULL, "x");
+    sheet_real(NULL, "%g", 1);
+    sheet_append(NULL, "x");
+    sheet_strong(NULL);
+    sheet_footnote(NULL, "x");
+    sheet_note(NULL, "x");
+    sheet_caption(NULL, "x");
+    char *text = render(&format_md, ST_FAIL);
+    ck_assert_str_eq(text, "");
+    ck_assert_str_eq(problem.text, "no memory for another table");
+    free(text);
+}
+END_TEST
+
+Suite *check_sheet(void) {
+    Suite *s = suite_create("sheet");
+    TCase *c = tcase_create("sheet");
+    tcase_add_checked_fixture(c, open_fixture, close_fixture);
+    tcase_add_test(c, one_sheet_in_every_format);
+    tcase_add_test(c, a_bare_sheet_has_a_remark_for_a_caption);
+    tcase_add_test(c, counts_are_short);
+    tcase_add_test(c, no_text_is_cut_off);
+    tcase_add_loop_test(c, a_sheet_that_is_built_wrongly_is_told_and_not_written, 0, 4);
+    tcase_add_loop_test(c, a_sheet_without_columns_or_with_a_note_to_no_cell_is_told, 0, 2);
+    tcase_add_test(c, a_sheet_for_which_there_was_no_memory_is_told);
+    suite_add_tcase(s, c);
+    return s;
+}
