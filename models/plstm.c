@@ -3,7 +3,11 @@
  *   q, k, v = affine in x       S, M = sig(b + W x)      D = sig(b)       T = tanh(5 (b + W x))
  *   y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t)        C_t = T_t C_{t-1} + S_t k_t v_t^T
  *   out = W_o RMSNorm_head(y)
- * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
+ * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and M
+ * have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
+ *
+ * The released start of J > 1 is an exact saddle: all J states are equal, and the gradient moves them alike. Ours draws the
+ * weights of S and M from N(0, s^2) and adds such numbers to the biases of L and R, s = `track-init`.
  *
  * pLSTM paper, Eq. 1, 2 and D.6; gates, norm and initialisation as the released 1D layer (spec/plstm-myosotis.md A1, A4, A6). */
 #include <inttypes.h>
@@ -14,6 +18,7 @@
 struct plstm {
     int64_t heads, track;
     int gates;
+    double track_init;
 };
 
 enum { GATES_DENSE, GATES_BIAS };
@@ -24,10 +29,19 @@ static const struct option options[] = {
      "source and mark gates: of the input, or constant", 0},
     {"track", OPT_INT, offsetof(struct plstm, track), "1", 1, SCAN_PLSTM_TRACK_MAX, NULL,
      "states a head J, coupled by a J x J transition", 0},
+    {"track-init", OPT_REAL, offsetof(struct plstm, track_init), "0.02", 0, 10, NULL,
+     "track > 1: standard deviation at the start of what tells the states apart; 0 = the released code's start",
+     OPT_LATER},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     return plstm_check_heads("plstm", ((const struct plstm *)inst)->heads, d, e);
+}
+
+/* What tells the J states of a head apart at the start. */
+static struct init apart(const struct plstm *o) {
+    if (o->track == 1) return (struct init){.kind = INIT_ZERO};
+    return (struct init){.kind = INIT_NORMAL, .b = o->track_init};
 }
 
 /* A source or mark gate: H*J logistic gates, of the input or constant. */
@@ -38,21 +52,19 @@ static struct tensor *gate(const struct plstm *o, struct graph *g, struct tensor
     if (o->gates == GATES_BIAS)
         return repeat_rows(g, activate(g, vector(g, bias_name, n, start, AS_CONTRACT), ACT_SIGMOID), x->dims[0],
                            x->dims[1]);
-    return activate(g, plstm_affine(g, x, weight_name, bias_name, n, D, (struct init){.kind = INIT_ZERO}, start),
-                    ACT_SIGMOID);
+    return activate(g, plstm_affine(g, x, weight_name, bias_name, n, D, apart(o), start), ACT_SIGMOID);
 }
 
-/* Element of the identity, J = a, in a bias [H*J*J]. */
+/* Element of the identity, J = a, in a bias [H*J*J], plus N(0, b^2). */
 static double draw_identity(struct rng *r, int64_t element, double a, double b) {
-    (void)r, (void)b;
     int64_t J = (int64_t)a, at = element % (J * J);
-    return at / J == at % J;
+    return (at / J == at % J) + b * rng_normal(r);
 }
 
 static struct tensor *orthogonal(const struct plstm *o, struct graph *g, struct tensor *x, const char *weight_name,
                                  const char *bias_name) {
     int64_t J = o->track, D = x->dims[2];
-    struct init identity = {.kind = INIT_CUSTOM, .a = (double)J, .draw = draw_identity};
+    struct init identity = {.kind = INIT_CUSTOM, .a = (double)J, .b = o->track_init, .draw = draw_identity};
     struct tensor *a =
         plstm_affine(g, x, weight_name, bias_name, o->heads * J * J, D, (struct init){.kind = INIT_ZERO}, identity);
     return expm_skew(g, a, J);
@@ -96,7 +108,7 @@ const struct model model_plstm = {
     .equation = "C_t = T_t C_{t-1} + S_t k_t v_t^T;  y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t);  out = W_o "
                 "RMSNorm_head(y)",
     .options = options,
-    .small = "plstm:heads=2 plstm:heads=3,gates=bias plstm:heads=2,track=2",
+    .small = "plstm:heads=2 plstm:heads=3,gates=bias plstm:heads=2,track=2 plstm:heads=2,gates=bias,track=3",
     .inst_bytes = sizeof(struct plstm),
     .causal = true,
     .check = check,

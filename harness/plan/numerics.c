@@ -14,6 +14,24 @@ static bool uses_delta(const struct setup *s) {
     return model_is(s, "deltanet") || model_is(s, "deltaproduct");
 }
 
+/* The value of a model's option, or "" if it has none of that name. */
+static void option_of(const struct setup *s, const char *name, char *value, size_t size) {
+    const struct option *o = option_find(s->model.model->options, name);
+    value[0] = 0;
+    if (o) option_format_value(o, s->model.inst, value, size);
+}
+
+static bool option_is(const struct setup *s, const char *name, const char *wanted) {
+    char value[OPTION_TEXT + 1];
+    option_of(s, name, value, sizeof value);
+    return strcmp(value, wanted) == 0;
+}
+
+/* Several states a head started all alike, on a saddle. */
+static bool uses_track(const struct setup *s) {
+    return model_is(s, "plstm") && !option_is(s, "track", "1") && !option_is(s, "track-init", "0");
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
@@ -21,6 +39,7 @@ static const struct {
     bool (*used)(const struct setup *s);
 } parts[] = {
     {"delta", 2, uses_delta},
+    {"track", 2, uses_track},
 };
 
 enum status numerics_of(const struct setup *s, char *text, size_t size, struct error *e) {

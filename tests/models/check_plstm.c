@@ -260,6 +260,54 @@ START_TEST(exponentials_are_orthogonal) {
 }
 END_TEST
 
+/* --- several states a head -------------------------------------------------------------------------------------------- */
+
+/* Largest |x| of a parameter's part of a block, values or gradients; with J > 1 largest |x - y| between rows [H*J][columns] of
+ * neighbouring states of a head. */
+static double largest(const struct trial *t, const real *block, const char *name, int64_t J) {
+    char full[48];
+    snprintf(full, sizeof full, "layers.0.mixer.%s", name);
+    const struct param *p = params_find(&t->params, full);
+    ck_assert_msg(p != NULL, "there is no %s", full);
+    int64_t columns = p->spec.rank == 2 ? p->spec.dims[1] : 1;
+    const real *x = block + p->offset;
+    double most = 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        bool last = J > 1 && (i / columns + 1) % J == 0;
+        most = fmax(most, last ? 0 : fabs((double)x[i] - (J > 1 ? (double)x[i + columns] : 0)));
+    }
+    return most;
+}
+
+/* The J states of a head start apart, so that the gradient can tell them apart further; the released start is a saddle, where it
+ * moves them alike and leaves the rotations alone (spec/plstm-myosotis.md A6). */
+START_TEST(several_states_start_off_the_saddle) {
+    static const char *const starts[] = {"plstm:heads=2,track=3", "plstm:heads=2,gates=bias,track=3",
+                                         "plstm:heads=2,track=3,track-init=0"};
+    struct trial t;
+    struct trial_shape s = {.B = 4, .T = 16, .V = 6, .D = 12, .layers = 1, .model = starts[_i]};
+    bool saddle = _i == 2;
+    trial_open(&t, &s, 3);
+    graph_forward(&t.graph, &t.state);
+    graph_backward(&t.graph, &t.state);
+    double moves = largest(&t, t.params.grad, "transition.weight", 1);
+    double parts = largest(&t, t.params.grad, "transition.weight", 3);
+    double left = largest(&t, t.params.grad, "left.weight", 1), right = largest(&t, t.params.grad, "right.weight", 1);
+    ck_assert_double_gt(moves, 1e-7);
+    if (saddle) { /* equal up to the rounding of sums */
+        expect_at_most(parts, 64 * REAL_EPSILON * moves, "the gradient between states");
+        expect_at_most(fmax(left, right), 0, "the gradient of the rotations");
+    } else {
+        ck_assert_double_gt(parts, 0.1 * moves);
+        ck_assert_double_gt(fmin(left, right), 1e-3);
+        graph_forward(&t.update, &t.state);
+        ck_assert_double_gt(largest(&t, t.params.value, "left.weight", 1), 0);
+        ck_assert_double_gt(largest(&t, t.params.value, "transition.weight", 3), 0);
+    }
+    trial_close(&t);
+}
+END_TEST
+
 /* --- grids ---------------------------------------------------------------------------------------------------------------- */
 
 static struct tensor *record_grid(struct graph *g, int64_t X, int64_t Y, int64_t dk, int64_t dv) {
@@ -515,6 +563,7 @@ Suite *check_plstm(void) {
     tcase_add_test(tests, length_chooses_the_kernel);
     tcase_add_test(tests, one_state_is_the_outer_product_state);
     tcase_add_test(tests, exponentials_are_orthogonal);
+    tcase_add_loop_test(tests, several_states_start_off_the_saddle, 0, 3);
     tcase_add_test(tests, impulse_of_constant_p_mode_is_binomial);
     tcase_add_test(tests, impulse_of_d_mode_is_one_everywhere);
     tcase_add_test(tests, four_directions_are_equivariant_to_flips);
