@@ -42,6 +42,11 @@ struct exec {
     struct step_state *state;  /* memory of the place; NULL where no op reads it */
 };
 
+/* Told of each zone between the arrays of a call's scratch: bytes `begin` to `end` of it (kernels/lib/scratch.h). */
+struct zone_visitor {
+    void (*visit)(struct zone_visitor *v, size_t begin, size_t end);
+};
+
 /* One recorded op with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
 struct call {
     const struct op *op;
@@ -51,13 +56,16 @@ struct call {
     int n_in, n_out;
     struct tensor *in[OP_MAX_IN]; /* NULL where an optional input is absent */
     struct tensor *out[OP_MAX_OUT];
-    real *din[OP_MAX_IN];    /* where the gradient of input i goes; NULL = not wanted */
-    uint32_t accumulate;     /* bit i: add to din[i] instead of overwriting it */
-    void *scratch[2];        /* by pass: bytes as kernel->workspace says, contents undefined; NULL if 0 bytes */
-    int index;               /* position in the graph; the dropout sub-stream */
-    bool active;             /* the plan's: its gradient is part of the backward walk */
-    bool zero_dout;          /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
-    int workspace_buffer[2]; /* the plan's */
+    real *din[OP_MAX_IN];       /* where the gradient of input i goes; NULL = not wanted */
+    uint32_t accumulate;        /* bit i: add to din[i] instead of overwriting it */
+    void *scratch[2];           /* by pass: bytes as kernel->workspace says, contents undefined; NULL if 0 bytes */
+    size_t scratch_bytes[2];    /* that many */
+    bool guards;                /* tests: behind each array of scratch lies a zone that nothing may read or write */
+    int index;                  /* position in the graph; the dropout sub-stream */
+    bool active;                /* the plan's: its gradient is part of the backward walk */
+    bool zero_dout;             /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
+    int workspace_buffer[2];    /* the plan's */
+    struct zone_visitor *zones; /* the plan's, while it asks kernel->workspace for the zones; else NULL */
 };
 
 /* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward call. */
@@ -122,7 +130,8 @@ struct kernel {
     /* Whether it is worth taking unasked, by sizes alone; if not, a later kernel of the list is taken, and this one only when
      * forced. NULL = always, as the last kernel of a device has to be. */
     bool (*preferred)(const struct call *c);
-    /* Bytes of scratch of one pass; NULL = none. Depends on shapes and attributes alone. */
+    /* Bytes of scratch of one pass; NULL = none. Depends on shapes and attributes alone (and on c->guards, which
+     * scratch.h minds). */
     size_t (*workspace)(const struct call *c, enum pass pass);
     /* Writes all outputs. Allocates nothing; async on CUDA. Bit-identical at any thread count. */
     void (*forward)(const struct call *c, const struct exec *x);

@@ -15,7 +15,8 @@
  *     finite differences.
  *  9. Tuned twins go into kernels/NAME_cpu.c (and NAME_cuda.cu), registered before the reference; the tests compare
  *     them with it. Cut the work as a function of the sizes alone (kernels/lib/parallel.h), so that the result does not
- *     depend on the number of threads; scratch memory comes from kernel->workspace. */
+ *     depend on the number of threads; scratch memory comes from kernel->workspace and is laid out
+ *     with kernels/lib/scratch.h, whose guards the tests check. */
 #include "kernels/lib/infer.h"
 
 static struct tensor *template(struct graph *g, struct tensor *x) {

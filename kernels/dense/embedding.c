@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table) {
     return record1(g, &op_embedding, NULL, 0, (struct tensor *[]){ids, table}, 2);
@@ -65,7 +66,7 @@ static void embedding_ref_forward(const struct call *c, const struct exec *exec)
 }
 
 static size_t embedding_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double);
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double));
 }
 
 static void embedding_ref_backward(const struct call *c, const struct exec *exec) {

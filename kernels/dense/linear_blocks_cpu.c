@@ -5,6 +5,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define BLOCK_INLINE static inline __attribute__((always_inline))
 
@@ -56,8 +57,9 @@ static void linear_blocks_cpu_forward(const struct call *c, const struct exec *e
 }
 
 static size_t linear_blocks_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD) return 0;
-    return (size_t)(row_chunks(tensor_rows(c->in[0])) * tensor_count(c->in[1])) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) scratch_rows(&s, row_chunks(tensor_rows(c->in[0])), tensor_count(c->in[1]));
+    return s.used;
 }
 
 /* One chunk of rows: dx, and the chunk's sums for dw. */
@@ -77,15 +79,16 @@ static void linear_blocks_cpu_backward(const struct call *c, const struct exec *
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), n = tensor_count(c->in[1]), m = tensor_cols(c->in[1]);
     int64_t chunks = row_chunks(rows);
-    real *dw = c->scratch[PASS_BACKWARD];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct scratch_rows dw = scratch_rows(&s, chunks, n);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * m > PARALLEL_MIN)
     for (int64_t k = 0; k < chunks; k++) {
         if (m == 4)
-            backward_rows(c, part_at(rows, chunks, k), 4, dw + k * n);
+            backward_rows(c, part_at(rows, chunks, k), 4, dw.at + k * dw.stride);
         else
-            backward_rows(c, part_at(rows, chunks, k), m, dw + k * n);
+            backward_rows(c, part_at(rows, chunks, k), m, dw.at + k * dw.stride);
     }
-    if (c->din[1]) sum_partials(n, chunks, dw, n, c->din[1], call_accumulates(c, 1));
+    if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
 /* Tolerance: sums of m products, and over R rows in chunks of at least 128, in working precision. */

@@ -9,6 +9,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define MAX_TILES 8
 #define FLOPS_MIN 500000 /* of a product; below, threads cost more than they gain */
@@ -39,15 +40,23 @@ static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Partial weight gradients of tiles 1.. (tile 0 writes the gradient itself), then partial bias gradients of all. */
-static int64_t bias_partials_at(const struct call *c) {
-    return (tile_count(tensor_rows(c->in[0])) - 1) * ((tensor_count(c->in[1]) + 15) / 16 * 16);
+/* Gradients of the weight from tiles 1.. (tile 0 writes the gradient itself), of the bias from all. */
+struct partials {
+    struct scratch_rows dw, db;
+};
+
+static struct partials partials_of(const struct call *c, struct scratch *s) {
+    int64_t tiles = tile_count(tensor_rows(c->in[0]));
+    struct partials p = {{NULL, 0}, {NULL, 0}};
+    if (tiles > 1) p.dw = scratch_rows(s, tiles - 1, tensor_count(c->in[1]));
+    if (c->in[2]) p.db = scratch_rows(s, tiles, c->in[1]->dims[0]);
+    return p;
 }
 
 static size_t linear_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD) return 0;
-    int64_t bias = c->in[2] ? tile_count(tensor_rows(c->in[0])) * c->in[1]->dims[0] : 0;
-    return (size_t)(bias_partials_at(c) + bias) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) partials_of(c, &s);
+    return s.used;
 }
 
 static void backward_tile(const struct call *c, struct range tile, real *dw, bool add_dw, real *db) {
@@ -64,16 +73,16 @@ static void backward_tile(const struct call *c, struct range tile, real *dw, boo
 static void linear_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], tiles = tile_count(rows);
-    int64_t stride = (O * I + 15) / 16 * 16;
-    real *partial_dw = c->scratch[PASS_BACKWARD], *partial_db = partial_dw ? partial_dw + bias_partials_at(c) : NULL;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct partials p = partials_of(c, &s);
 #pragma omp parallel for schedule(dynamic, 1) if (worth_threads(rows, I, O))
     for (int64_t t = 0; t < tiles; t++) {
-        real *dw = t == 0 ? c->din[1] : partial_dw + (t - 1) * stride;
-        real *db = c->din[2] ? partial_db + t * O : NULL;
+        real *dw = t == 0 ? c->din[1] : p.dw.at + (t - 1) * p.dw.stride;
+        real *db = c->din[2] ? p.db.at + t * p.db.stride : NULL;
         backward_tile(c, part_at(rows, tiles, t), dw, t == 0 && call_accumulates(c, 1), db);
     }
-    if (c->din[1] && tiles > 1) sum_partials(O * I, tiles - 1, partial_dw, stride, c->din[1], true);
-    if (c->din[2]) sum_partials(O, tiles, partial_db, O, c->din[2], call_accumulates(c, 2));
+    if (c->din[1] && tiles > 1) sum_partials(O * I, tiles - 1, p.dw.at, p.dw.stride, c->din[1], true);
+    if (c->din[2]) sum_partials(O, tiles, p.db.at, p.db.stride, c->din[2], call_accumulates(c, 2));
 }
 
 /* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units. */

@@ -3,6 +3,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 enum row_rule { ROW_ADD, ROW_MUL, ROW_COPY };
 
@@ -38,7 +39,9 @@ static void rows_cpu_forward(const struct call *c, const struct exec *exec) {
 }
 
 static size_t rows_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : column_sums_bytes(tensor_rows(c->out[0]), tensor_cols(c->out[0]));
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) column_partials(&s, tensor_rows(c->out[0]), tensor_cols(c->out[0]));
+    return s.used;
 }
 
 static void copy_gradient(int64_t n, const real *dy, real *dx, bool accumulate) {
@@ -56,8 +59,9 @@ static void rows_cpu_backward(const struct call *c, const struct exec *exec) {
     int vector = c->n_in - 1;
     bool scaled = c->op == &op_scale;
     const real *dy = call_dout(c, 0), *x = scaled ? tensor_real(c->in[0]) : NULL;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
     if (c->din[vector])
-        column_sums(rows, C, dy, x, c->din[vector], call_accumulates(c, vector), c->scratch[PASS_BACKWARD]);
+        column_sums(rows, C, dy, x, c->din[vector], call_accumulates(c, vector), column_partials(&s, rows, C));
     if (vector == 0 || !c->din[0]) return;
     if (scaled)
         over_rows(ROW_MUL, rows, C, dy, tensor_real(c->in[1]), c->din[0], call_accumulates(c, 0));

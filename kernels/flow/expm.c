@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kernels/flow/expm.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J) {
     struct expm_attr attr = {.J = J, .N = 1};
@@ -180,27 +181,28 @@ static void identity(int64_t J, double *out) {
     for (int64_t i = 0; i < J * J; i++) out[i] = i / J == i % J;
 }
 
-struct expm_work expm_work_at(double *at, int64_t J, expm_product *multiply) {
-    int64_t n = J * J;
-    struct expm_work w = {.X = at, .S = at + n, .P = at + (EXPM_ORDER + 2) * n, .product = multiply};
-    for (int i = 0; i < 3; i++) w.d[i] = w.P + (EXPM_SQUARINGS + 1 + i) * n;
-    w.spare = w.d[2] + n;
+struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *multiply) {
+    struct expm_work w = {.X = scratch_doubles(s, n), .product = multiply};
+    for (int i = 0; i <= EXPM_ORDER; i++) w.S[i] = scratch_doubles(s, n);
+    for (int i = 0; i <= EXPM_SQUARINGS; i++) w.P[i] = scratch_doubles(s, n);
+    for (int i = 0; i < 3; i++) w.d[i] = scratch_doubles(s, n);
+    w.spare = scratch_doubles(s, n);
     return w;
 }
 
 /* X; returns q. */
-static int scale_down(struct expm_work w, const struct expm_attr *a, const real *from) {
+static int scale_down(const struct expm_work *w, const struct expm_attr *a, const real *from) {
     int64_t J = a->J, N = a->N;
     double norm = 0;
     for (int64_t i = 0; i < J; i++)
         for (int64_t j = 0; j < J; j++) {
             double x = (double)from[(i * J + j) * N];
             if (!a->flow) x -= from[(j * J + i) * N];
-            w.X[i * J + j] = x;
+            w->X[i * J + j] = x;
             norm += x * x;
         }
     int q = expm_squarings(sqrt(norm));
-    for (int64_t i = 0; i < J * J; i++) w.X[i] = ldexp(w.X[i], -q);
+    for (int64_t i = 0; i < J * J; i++) w->X[i] = ldexp(w->X[i], -q);
     return q;
 }
 
@@ -208,56 +210,56 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Fills the work; returns q, the result is P + q J^2. */
-static int exponentiate(struct expm_work w, const struct expm_attr *a, const real *from) {
+/* Fills the work; returns q, the result is P_q. */
+static int exponentiate(const struct expm_work *w, const struct expm_attr *a, const real *from) {
     int64_t J = a->J, n = J * J;
     int q = scale_down(w, a, from);
-    identity(J, w.S + EXPM_ORDER * n);
+    identity(J, w->S[EXPM_ORDER]);
     for (int i = EXPM_ORDER; i > 0; i--) {
-        double *s = w.S + (i - 1) * n;
+        double *s = w->S[i - 1];
         bool plus_one = i > 1 || !a->flow;
         if (plus_one) identity(J, s);
-        w.product(J, 1.0 / i, w.X, false, w.S + i * n, false, plus_one, s, w.spare);
+        w->product(J, 1.0 / i, w->X, false, w->S[i], false, plus_one, s, w->spare);
     }
-    memcpy(w.P, w.S, (size_t)n * sizeof *w.P);
+    memcpy(w->P[0], w->S[0], (size_t)n * sizeof(double));
     for (int i = 0; i < q; i++) {
-        double *p = w.P + i * n;
-        if (a->flow) double_of(n, p, p + n);
-        w.product(J, 1, p, false, p, false, a->flow, p + n, w.spare);
+        const double *p = w->P[i];
+        if (a->flow) double_of(n, p, w->P[i + 1]);
+        w->product(J, 1, p, false, p, false, a->flow, w->P[i + 1], w->spare);
     }
     return q;
 }
 
-void expm_one(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, real *to) {
+void expm_one(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from, real *to) {
     int64_t n = a->J * a->J, at = expm_at(n, a->N, q);
     if (expm_of_number(a)) {
         to[at] = (real)expm1((double)from[at]);
         return;
     }
-    const double *P = w.P + exponentiate(w, a, from + at) * n;
+    const double *P = w->P[exponentiate(w, a, from + at)];
     for (int64_t i = 0; i < n; i++) to[at + i * a->N] = (real)P[i];
 }
 
-void expm_one_gradient(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, const real *dU,
-                       real *dA, bool accumulate) {
+void expm_one_gradient(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from,
+                       const real *dU, real *dA, bool accumulate) {
     int64_t J = a->J, n = J * J, at = expm_at(n, a->N, q);
     if (expm_of_number(a)) {
         put(&dA[at], accumulate, (real)(exp((double)from[at]) * dU[at]));
         return;
     }
     int squarings = exponentiate(w, a, from + at);
-    double *d = w.d[0], *next = w.d[1], *dX = w.d[2];
+    double *d = w->d[0], *next = w->d[1], *dX = w->d[2];
     for (int64_t i = 0; i < n; i++) d[i] = dU[at + i * a->N];
     for (int i = squarings - 1; i >= 0; i--) {
         if (a->flow) double_of(n, d, next);
-        w.product(J, 1, d, false, w.P + i * n, true, a->flow, next, w.spare);
-        w.product(J, 1, w.P + i * n, true, d, false, true, next, w.spare);
+        w->product(J, 1, d, false, w->P[i], true, a->flow, next, w->spare);
+        w->product(J, 1, w->P[i], true, d, false, true, next, w->spare);
         memcpy(d, next, (size_t)n * sizeof *d);
     }
     memset(dX, 0, (size_t)n * sizeof *dX);
     for (int i = 1; i <= EXPM_ORDER; i++) {
-        w.product(J, 1.0 / i, d, false, w.S + i * n, true, true, dX, w.spare);
-        w.product(J, 1.0 / i, w.X, true, d, false, false, next, w.spare);
+        w->product(J, 1.0 / i, d, false, w->S[i], true, true, dX, w->spare);
+        w->product(J, 1.0 / i, w->X, true, d, false, false, next, w->spare);
         memcpy(d, next, (size_t)n * sizeof *d);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -268,24 +270,28 @@ void expm_one_gradient(struct expm_work w, const struct expm_attr *a, int64_t q,
 
 static size_t expm_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
+    struct scratch s = scratch_measure(c);
     int64_t J = ((const struct expm_attr *)c->attr)->J;
-    return EXPM_WORK_MATRICES * (size_t)(J * J) * sizeof(double);
+    expm_work_of(&s, J * J, product);
+    return s.used;
 }
 
 static void expm_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct expm_attr *a = c->attr;
-    struct expm_work w = expm_work_at(c->scratch[PASS_FORWARD], a->J, product);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct expm_work w = expm_work_of(&s, a->J * a->J, product);
     for (int64_t q = 0; q < tensor_count(c->in[0]) / (a->J * a->J); q++)
-        expm_one(w, a, q, tensor_real(c->in[0]), tensor_real(c->out[0]));
+        expm_one(&w, a, q, tensor_real(c->in[0]), tensor_real(c->out[0]));
 }
 
 static void expm_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct expm_attr *a = c->attr;
-    struct expm_work w = expm_work_at(c->scratch[PASS_BACKWARD], a->J, product);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct expm_work w = expm_work_of(&s, a->J * a->J, product);
     for (int64_t q = 0; q < tensor_count(c->in[0]) / (a->J * a->J) && c->din[0]; q++)
-        expm_one_gradient(w, a, q, tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0));
+        expm_one_gradient(&w, a, q, tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
 static void sandwich_ref_forward(const struct call *c, const struct exec *x) {

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,23 +45,21 @@ LRNN_INLINE int expm_squarings(double norm) {
 typedef void expm_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                           double *out, double *spare);
 
-/* Work of one exponential: X, then S_0 .. S_ORDER of the series, then P_0 = S_0 .. P_q, three for the gradient, one to spare. */
+/* Work of one exponential: X, S_0 .. S_ORDER of the series, P_0 = S_0 .. P_q, three for the gradient, one to spare. */
 struct expm_work {
-    double *X, *S, *P, *d[3], *spare;
+    double *X, *S[EXPM_ORDER + 1], *P[EXPM_SQUARINGS + 1], *d[3], *spare;
     expm_product *product;
 };
 
-#define EXPM_WORK_MATRICES (1 + EXPM_ORDER + 1 + EXPM_SQUARINGS + 1 + 3 + 1)
-
-/* `at` has room for EXPM_WORK_MATRICES matrices. */
-struct expm_work expm_work_at(double *at, int64_t J, expm_product *product);
+/* Taken from s, n numbers a matrix. */
+struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *product);
 
 /* Matrix number q of `from` and its exponential in `to`. */
-void expm_one(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, real *to);
+void expm_one(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from, real *to);
 
 /* The gradient of matrix number q, from that of its exponential. */
-void expm_one_gradient(struct expm_work w, const struct expm_attr *a, int64_t q, const real *from, const real *dU,
-                       real *dA, bool accumulate);
+void expm_one_gradient(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from,
+                       const real *dU, real *dA, bool accumulate);
 
 #ifdef __cplusplus
 }

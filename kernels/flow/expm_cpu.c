@@ -8,6 +8,7 @@
 #include "kernels/flow/expm.h"
 #include "kernels/lib/gate.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define LANES   8  /* matrices at a time: element e of lane k is number e*LANES + k */
 #define TERMS   4  /* of a sum that one pass over the lanes adds */
@@ -100,18 +101,11 @@ static void identity(int64_t J, double *out) {
 
 /* --- the exponential --------------------------------------------------------------------------------------------------- */
 
-/* Work of a block: as struct expm_work, every number for all lanes. */
+/* Work of a block, every number for all lanes. */
 struct work {
-    double *X, *S, *P, *d[3];
+    struct expm_work m;
     int q[LANES], most; /* squarings */
 };
-
-static struct work work_of(double *at, int64_t J) {
-    int64_t n = J * J * LANES;
-    struct work w = {.X = at, .S = at + n, .P = at + (EXPM_ORDER + 2) * n};
-    for (int i = 0; i < 3; i++) w.d[i] = w.P + (EXPM_SQUARINGS + 1 + i) * n;
-    return w;
-}
 
 /* X, scaled by each lane's own power of two; `A` is work. */
 static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
@@ -121,13 +115,13 @@ static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
         for (int64_t e = 0; e < J * J; e++) {
             double x = A[e * LANES + k];
             if (!flow) x -= A[(e % J * J + e / J) * LANES + k];
-            w->X[e * LANES + k] = x;
+            w->m.X[e * LANES + k] = x;
             norm += x * x;
         }
         w->q[k] = expm_squarings(sqrt(norm));
         if (w->q[k] > w->most) w->most = w->q[k];
         double factor = ldexp(1, -w->q[k]);
-        for (int64_t e = 0; e < J * J; e++) w->X[e * LANES + k] *= factor;
+        for (int64_t e = 0; e < J * J; e++) w->m.X[e * LANES + k] *= factor;
     }
 }
 
@@ -141,42 +135,43 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Fills the work of a block; the result is P + most * J^2 * LANES. */
+/* Fills the work of a block; the result is P[most]. */
 static void exponentiate(struct work *w, const struct expm_attr *a, struct range m, const real *from) {
     int64_t J = a->J, n = J * J * LANES;
-    load(J * J, a->N, m, from, w->d[0]);
-    scale_down(w, J, a->flow, w->d[0]);
-    identity(J, w->S + EXPM_ORDER * n);
+    load(J * J, a->N, m, from, w->m.d[0]);
+    scale_down(w, J, a->flow, w->m.d[0]);
+    identity(J, w->m.S[EXPM_ORDER]);
     for (int i = EXPM_ORDER; i > 0; i--) {
-        double *s = w->S + (i - 1) * n;
+        double *s = w->m.S[i - 1];
         bool plus_one = i > 1 || !a->flow;
         if (plus_one) identity(J, s);
-        product(J, 1.0 / i, w->X, false, w->S + i * n, false, plus_one, s);
+        product(J, 1.0 / i, w->m.X, false, w->m.S[i], false, plus_one, s);
     }
-    memcpy(w->P, w->S, (size_t)n * sizeof *w->P);
+    memcpy(w->m.P[0], w->m.S[0], (size_t)n * sizeof(double));
     for (int i = 0; i < w->most; i++) {
-        double *p = w->P + i * n;
-        if (a->flow) double_of(n, p, p + n);
-        product(J, 1, p, false, p, false, a->flow, p + n);
-        keep_done(w, i, J * J, p, p + n);
+        const double *p = w->m.P[i];
+        double *next = w->m.P[i + 1];
+        if (a->flow) double_of(n, p, next);
+        product(J, 1, p, false, p, false, a->flow, next);
+        keep_done(w, i, J * J, p, next);
     }
 }
 
 /* dA of a block into d[0], which holds dU. */
 static void block_gradient(struct work *w, int64_t J, bool flow) {
     int64_t n = J * J * LANES;
-    double *d = w->d[0], *next = w->d[1], *dX = w->d[2];
+    double *d = w->m.d[0], *next = w->m.d[1], *dX = w->m.d[2];
     for (int i = w->most - 1; i >= 0; i--) {
         if (flow) double_of(n, d, next);
-        product(J, 1, d, false, w->P + i * n, true, flow, next);
-        product(J, 1, w->P + i * n, true, d, false, true, next);
+        product(J, 1, d, false, w->m.P[i], true, flow, next);
+        product(J, 1, w->m.P[i], true, d, false, true, next);
         keep_done(w, i, J * J, d, next);
         memcpy(d, next, (size_t)n * sizeof *d);
     }
     memset(dX, 0, (size_t)n * sizeof *dX);
     for (int i = 1; i <= EXPM_ORDER; i++) {
-        product(J, 1.0 / i, d, false, w->S + i * n, true, true, dX);
-        product(J, 1.0 / i, w->X, true, d, false, false, next);
+        product(J, 1.0 / i, d, false, w->m.S[i], true, true, dX);
+        product(J, 1.0 / i, w->m.X, true, d, false, false, next);
         memcpy(d, next, (size_t)n * sizeof *d);
     }
     for (int64_t k = 0; k < LANES; k++)
@@ -223,15 +218,15 @@ static void large_product(int64_t J, double factor, const double *a, bool at, co
 
 /* --- both ------------------------------------------------------------------------------------------------------------ */
 
-static size_t expm_cpu_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    int64_t n = size_of(c) * size_of(c);
-    return (size_t)(parts_of(c) * EXPM_WORK_MATRICES * n * lanes_of(c)) * sizeof(double);
+static struct expm_work work_of(const struct call *c, struct scratch *s) {
+    return expm_work_of(s, size_of(c) * size_of(c) * lanes_of(c), large_product);
 }
 
-static double *scratch_of(const struct call *c, enum pass pass, int64_t part) {
-    int64_t n = size_of(c) * size_of(c);
-    return (double *)c->scratch[pass] + part * EXPM_WORK_MATRICES * n * lanes_of(c);
+static size_t expm_cpu_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    for (int64_t part = 0; part < parts_of(c); part++) work_of(c, &s);
+    return s.used;
 }
 
 /* Numbers of the matrices of block `block`. */
@@ -240,56 +235,57 @@ static struct range block_at(const struct call *c, int64_t block) {
     return (struct range){first, first + lanes < count ? first + lanes : count};
 }
 
-static void part_forward(const struct call *c, double *scratch, struct range blocks) {
+static void part_forward(const struct call *c, struct scratch own, struct range blocks) {
     const struct expm_attr *a = c->attr;
     int64_t J = a->J, n = J * J;
     const real *from = tensor_real(c->in[0]);
     real *to = tensor_real(c->out[0]);
-    struct work w = work_of(scratch, J);
+    struct work w = {.m = work_of(c, &own)};
     for (int64_t block = blocks.begin; block < blocks.end; block++) {
         if (lanes_of(c) == 1) {
-            expm_one(expm_work_at(scratch, J, large_product), a, block, from, to);
+            expm_one(&w.m, a, block, from, to);
             continue;
         }
         exponentiate(&w, a, block_at(c, block), from);
-        store(n, a->N, block_at(c, block), w.P + w.most * n * LANES, to, false);
+        store(n, a->N, block_at(c, block), w.m.P[w.most], to, false);
     }
 }
 
 static void expm_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t parts = parts_of(c);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * size_of(c) > PARALLEL_MIN / 16)
     for (int64_t part = 0; part < parts; part++)
-        part_forward(c, scratch_of(c, PASS_FORWARD, part), part_at(blocks_of(c), parts, part));
+        part_forward(c, scratch_part(&s, part, parts), part_at(blocks_of(c), parts, part));
 }
 
-static void part_backward(const struct call *c, double *scratch, struct range blocks) {
+static void part_backward(const struct call *c, struct scratch own, struct range blocks) {
     const struct expm_attr *a = c->attr;
     int64_t J = a->J, n = J * J;
     const real *from = tensor_real(c->in[0]), *dU = call_dout(c, 0);
-    struct work w = work_of(scratch, J);
+    struct work w = {.m = work_of(c, &own)};
     for (int64_t block = blocks.begin; block < blocks.end; block++) {
         struct range m = block_at(c, block);
         if (lanes_of(c) == 1) {
-            struct expm_work one = expm_work_at(scratch, J, large_product);
-            expm_one_gradient(one, a, block, from, dU, c->din[0], call_accumulates(c, 0));
+            expm_one_gradient(&w.m, a, block, from, dU, c->din[0], call_accumulates(c, 0));
             continue;
         }
         exponentiate(&w, a, m, from);
-        load(n, a->N, m, dU, w.d[0]);
+        load(n, a->N, m, dU, w.m.d[0]);
         block_gradient(&w, J, a->flow);
-        store(n, a->N, m, w.d[0], c->din[0], call_accumulates(c, 0));
+        store(n, a->N, m, w.m.d[0], c->din[0], call_accumulates(c, 0));
     }
 }
 
 static void expm_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t parts = parts_of(c);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
     if (!c->din[0]) return;
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * size_of(c) > PARALLEL_MIN / 16)
     for (int64_t part = 0; part < parts; part++)
-        part_backward(c, scratch_of(c, PASS_BACKWARD, part), part_at(blocks_of(c), parts, part));
+        part_backward(c, scratch_part(&s, part, parts), part_at(blocks_of(c), parts, part));
 }
 
 /* --- the sandwich ------------------------------------------------------------------------------------------------------ */
@@ -299,16 +295,22 @@ struct slices {
     double *u, *e, *w, *dT, *a, *b;
 };
 
-static size_t sandwich_cpu_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    int64_t J = size_of(c);
-    return (size_t)(parts_of(c) * (5 * J * J + J) * LANES) * sizeof(double);
+static struct slices slices_of(const struct call *c, struct scratch *own) {
+    int64_t J = size_of(c), n = J * J * LANES;
+    struct slices s = {.u = scratch_doubles(own, n)};
+    s.e = scratch_doubles(own, J * LANES);
+    s.w = scratch_doubles(own, n);
+    s.dT = scratch_doubles(own, n);
+    s.a = scratch_doubles(own, n);
+    s.b = scratch_doubles(own, n);
+    return s;
 }
 
-static struct slices slices_of(const struct call *c, enum pass pass, int64_t part) {
-    int64_t J = size_of(c), n = J * J * LANES;
-    double *at = (double *)c->scratch[pass] + part * (5 * n + J * LANES);
-    return (struct slices){at, at + 5 * n, at + n, at + 2 * n, at + 3 * n, at + 4 * n};
+static size_t sandwich_cpu_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    for (int64_t part = 0; part < parts_of(c); part++) slices_of(c, &s);
+    return s.used;
 }
 
 static void load_slices(const struct call *c, struct range m, struct slices s) {
@@ -330,9 +332,11 @@ static void scale_diagonal(int64_t J, bool by_row, const double *x, const double
 static void sandwich_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t J = size_of(c), n = J * J, parts = parts_of(c);
+    struct scratch all = scratch_of(c, PASS_FORWARD);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t part = 0; part < parts; part++) {
-        struct slices s = slices_of(c, PASS_FORWARD, part);
+        struct scratch own = scratch_part(&all, part, parts);
+        struct slices s = slices_of(c, &own);
         struct range blocks = part_at(blocks_of(c), parts, part);
         for (int64_t block = blocks.begin; block < blocks.end; block++) {
             struct range m = block_at(c, block);
@@ -361,9 +365,11 @@ static void sandwich_block_gradient(const struct call *c, struct range m, struct
 static void sandwich_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t parts = parts_of(c);
+    struct scratch all = scratch_of(c, PASS_BACKWARD);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t part = 0; part < parts; part++) {
-        struct slices s = slices_of(c, PASS_BACKWARD, part);
+        struct scratch own = scratch_part(&all, part, parts);
+        struct slices s = slices_of(c, &own);
         struct range blocks = part_at(blocks_of(c), parts, part);
         for (int64_t block = blocks.begin; block < blocks.end; block++)
             sandwich_block_gradient(c, block_at(c, block), s);

@@ -6,6 +6,7 @@
  *   dd_n = dl + 1/2 Q (r_n - p_n),   r_n - p_n = l - d_n - 2 p_n
  * (spec/lru-slice-baselines.md section 8; the order of the a_ij is Hall's). */
 #include "kernels/flow/log_signature.h"
+#include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
 
@@ -108,7 +109,9 @@ static void log_signature_ref_forward(const struct call *c, const struct exec *e
 
 /* Scratch: l, and the p_n of the step. */
 static size_t log_signature_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    for (int i = 0; i < 2 && pass == PASS_BACKWARD; i++) scratch_doubles(&s, tensor_cols(c->in[0]));
+    return s.used;
 }
 
 /* The gradient ds of interval k of sequence b goes to its steps. */
@@ -136,10 +139,11 @@ static void ref_interval_gradient(const struct call *c, int64_t b, int64_t k, do
 static void log_signature_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1];
-    double *l = c->scratch[PASS_BACKWARD];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    double *l = scratch_doubles(&s, C), *p = scratch_doubles(&s, C);
     for (int64_t b = 0; b < c->in[0]->dims[0] && c->din[0]; b++) {
         for (int64_t i = 0; i < C; i++) put(c->din[0] + b * T * C + i, call_accumulates(c, 0), 0);
-        for (int64_t k = 1; k < rows; k++) ref_interval_gradient(c, b, k, l, l + C);
+        for (int64_t k = 1; k < rows; k++) ref_interval_gradient(c, b, k, l, p);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/flow/log_signature.h"
+#include "kernels/lib/scratch.h"
 
 #define PARTS 64 /* of all intervals; each has scratch of its own */
 
@@ -40,8 +41,22 @@ static void log_signature_cpu_forward(const struct call *c, const struct exec *e
 }
 
 /* Scratch of a part: l/2 - p, z of the step, and its gradient. */
+struct rows {
+    real *middle, *z, *dd;
+};
+
+static struct rows rows_of(const struct call *c, struct scratch *s) {
+    int64_t C = tensor_cols(c->in[0]);
+    struct rows r = {.middle = scratch_reals(s, C)};
+    r.z = scratch_reals(s, C);
+    r.dd = scratch_reals(s, C);
+    return r;
+}
+
 static size_t log_signature_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : PARTS * 3 * (size_t)tensor_cols(c->in[0]) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    for (int part = 0; part < PARTS && pass == PASS_BACKWARD; part++) rows_of(c, &s);
+    return s.used;
 }
 
 static void add_rows(int64_t C, const real *x, bool accumulate, real *to) {
@@ -50,13 +65,14 @@ static void add_rows(int64_t C, const real *x, bool accumulate, real *to) {
 }
 
 /* The steps of row r, with z = l/2 - p - d/2. */
-static void row_backward(const struct call *c, int64_t r, real *middle) {
+static void row_backward(const struct call *c, int64_t r, struct rows row) {
     const struct log_signature_attr *a = c->attr;
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1];
     const real *ds = call_dout(c, 0) + r * c->out[0]->dims[2], *w = tensor_real(c->in[0]) + r / rows * T * C;
     struct range steps = r % rows ? interval_at(T, a->interval, r % rows) : (struct range){0, 1};
-    real *z = middle + C, *dd = z + C, *dw = c->din[0] + r / rows * T * C;
-    memset(middle, 0, 3 * (size_t)C * sizeof *middle);
+    real *middle = row.middle, *z = row.z, *dd = row.dd, *dw = c->din[0] + r / rows * T * C;
+    memset(middle, 0, (size_t)C * sizeof *middle);
+    memset(dd, 0, (size_t)C * sizeof *dd);
     for (int64_t t = steps.begin; t < steps.end; t++)
         for (int64_t i = 0; i < C; i++) middle[i] += w[t * C + i] / 2;
     for (int64_t t = steps.begin; t < steps.end; t++) {
@@ -73,13 +89,15 @@ static void row_backward(const struct call *c, int64_t r, real *middle) {
 
 static void log_signature_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    int64_t rows = c->out[0]->dims[0] * c->out[0]->dims[1], C = c->in[0]->dims[2];
+    int64_t rows = c->out[0]->dims[0] * c->out[0]->dims[1];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
     if (!c->din[0]) return;
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
     for (int64_t part = 0; part < PARTS; part++) {
         struct range some = part_at(rows, PARTS, part);
-        real *scratch = (real *)c->scratch[PASS_BACKWARD] + part * 3 * C;
-        for (int64_t r = some.begin; r < some.end; r++) row_backward(c, r, scratch);
+        struct scratch own = scratch_part(&s, part, PARTS);
+        struct rows row = rows_of(c, &own);
+        for (int64_t r = some.begin; r < some.end; r++) row_backward(c, r, row);
     }
 }
 

@@ -5,6 +5,7 @@
  *   dd_t = G_t * y_{t-1};   dU_t = G_t z^T;   dV_t = y_{t-1} p^T for t > 0, all 0 at t = 0;   dy0 = G_0
  *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
 #include "kernels/flow/flow.h"
+#include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -68,13 +69,16 @@ static double dot_product(int64_t n, const real *a, const double *b) {
 /* Scratch: two vectors of D. */
 static size_t scan_dplr_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    return 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    for (int i = 0; i < 2; i++) scratch_doubles(&s, tensor_cols(c->in[0]));
+    return s.used;
 }
 
 static void scan_dplr_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
-    double *before = c->scratch[PASS_FORWARD], *after = before + D;
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    double *before = scratch_doubles(&s, D), *after = scratch_doubles(&s, D);
     for (int64_t token = 0; token < B * T; token++) {
         const real *d = tensor_real(c->in[0]) + token * D, *u = tensor_real(c->in[1]) + token * r * D;
         const real *v = tensor_real(c->in[2]) + token * r * D;
@@ -119,7 +123,8 @@ static void ref_backward_step(const struct call *c, int64_t token, const double 
 static void scan_dplr_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
-    double *G = c->scratch[PASS_BACKWARD], *next = G + D;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    double *G = scratch_doubles(&s, D), *next = scratch_doubles(&s, D);
     for (int64_t b = 0; b < B; b++) {
         memset(next, 0, (size_t)D * sizeof *next);
         for (int64_t t = T - 1; t >= 0; t--) {

@@ -5,6 +5,7 @@
 
 #include "kernels/flow/flow.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define LANES 16
 
@@ -80,7 +81,8 @@ static void step_backward(const struct call *c, int64_t token, const real *G, re
 
 static void sequence_backward(const struct call *c, int64_t b) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
-    real *G = (real *)c->scratch[PASS_BACKWARD] + b * 2 * D, *next = G + D;
+    struct scratch all = scratch_of(c, PASS_BACKWARD), own = scratch_part(&all, b, c->in[0]->dims[0]);
+    real *G = scratch_reals(&own, D), *next = scratch_reals(&own, D);
     memset(next, 0, (size_t)D * sizeof *next);
     for (int64_t t = T - 1; t >= 0; t--) {
         const real *dy = call_dout(c, 0) + (b * T + t) * D;
@@ -95,7 +97,9 @@ static void sequence_backward(const struct call *c, int64_t b) {
 }
 
 static size_t scan_dplr_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : 2 * (size_t)tensor_count(c->in[3]) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    for (int64_t i = 0; i < 2 * c->in[0]->dims[0] && pass == PASS_BACKWARD; i++) scratch_reals(&s, c->in[0]->dims[2]);
+    return s.used;
 }
 
 static void scan_dplr_cpu_forward(const struct call *c, const struct exec *exec) {

@@ -5,6 +5,7 @@
  *   G_t = o_t + (I + A_{t+1})^T G_{t+1};   dA_t[i][j] = G_t[i] y_{t-1}[j] for t > 0, dA_0 = 0;   dy0 = G_0
  * The matrix of step t is I + A_t, not A_t: the small increments keep their digits beside the 1. */
 #include "kernels/flow/flow.h"
+#include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -108,7 +109,9 @@ static void scan_flow_ref_forward(const struct call *c, const struct exec *exec)
 
 /* Scratch: G_t and the sum that goes to G_{t-1}, of one block. */
 static size_t scan_flow_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : 2 * (size_t)((const struct flow_attr *)c->attr)->m * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    for (int i = 0; i < 2 && pass == PASS_BACKWARD; i++) scratch_doubles(&s, ((const struct flow_attr *)c->attr)->m);
+    return s.used;
 }
 
 /* One block at one step t > 0: writes da_t, leaves (I + A_t)^T G in next. */
@@ -130,7 +133,8 @@ static void scan_flow_ref_backward(const struct call *c, const struct exec *exec
     (void)exec;
     const struct flow_attr *at = c->attr;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], N = at->N, m = at->m, D = N * m;
-    double *G = c->scratch[PASS_BACKWARD], *next = G + m;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    double *G = scratch_doubles(&s, m), *next = scratch_doubles(&s, m);
     for (int64_t b = 0; b < B; b++) {
         for (int64_t k = 0; k < N; k++) {
             memset(next, 0, (size_t)m * sizeof *next);

@@ -12,6 +12,7 @@
 #include "kernels/flow/flow.h"
 #include "kernels/lib/gate.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define LANES 16
 
@@ -38,21 +39,30 @@ struct strip {
     int64_t T, N, m, W, stride, lanes; /* stride of the state buffers */
 };
 
-/* Scratch of a task, in reals, whole cache lines. */
-static int64_t task_reals(const struct call *c) {
-    return (3 * ((const struct flow_attr *)c->attr)->m * cut_of(c).W + 15) / 16 * 16;
+static int64_t task_count(const struct call *c) {
+    return c->in[0]->dims[0] * cut_of(c).strips;
+}
+
+static void take_buffers(const struct call *c, struct scratch *s, struct strip *strip) {
+    int64_t n = ((const struct flow_attr *)c->attr)->m * cut_of(c).W;
+    strip->state = scratch_reals(s, n);
+    strip->next = scratch_reals(s, n);
+    strip->G = scratch_reals(s, n);
 }
 
 static size_t scan_flow_cpu_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    return (size_t)(c->in[0]->dims[0] * cut_of(c).strips * task_reals(c)) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    struct strip none;
+    for (int64_t task = 0; task < task_count(c); task++) take_buffers(c, &s, &none);
+    return s.used;
 }
 
 static struct strip strip_of(const struct call *c, enum pass pass, int64_t task) {
     const struct flow_attr *at = c->attr;
     struct cut cut = cut_of(c);
     int64_t T = c->in[0]->dims[1], m = at->m, D = at->N * m, b = task / cut.strips, k = task % cut.strips * cut.W;
-    real *buffers = (real *)c->scratch[pass] + task * task_reals(c);
+    struct scratch all = scratch_of(c, pass), own = scratch_part(&all, task, task_count(c));
     struct strip s = {.T = T, .N = at->N, .m = m, .stride = cut.W, .lanes = cut.lanes, .narrow = cut.narrow};
     s.W = at->N - k < cut.W ? at->N - k : cut.W;
     s.a = tensor_real(c->in[0]) + b * T * m * D + k;
@@ -65,9 +75,11 @@ static struct strip strip_of(const struct call *c, enum pass pass, int64_t task)
         s.add_da = call_accumulates(c, 0);
         s.add_dy0 = call_accumulates(c, 1);
     }
-    s.state = buffers;
-    s.next = buffers + m * cut.W;
-    s.G = buffers + 2 * m * cut.W;
+    take_buffers(c, &own, &s);
+    size_t bytes = (size_t)(m * cut.W) * sizeof(real); /* columns beyond the last block stay 0 */
+    memset(s.state, 0, bytes);
+    memset(s.next, 0, bytes);
+    memset(s.G, 0, bytes);
     return s;
 }
 
@@ -204,11 +216,10 @@ static void strip_backward(struct strip *s) {
 }
 
 static void run(const struct call *c, enum pass pass, void (*walk)(struct strip *s)) {
-    int64_t tasks = c->in[0]->dims[0] * cut_of(c).strips;
+    int64_t tasks = task_count(c);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < tasks; i++) {
         struct strip s = strip_of(c, pass, i);
-        memset(s.state, 0, (size_t)(3 * s.m * s.stride) * sizeof *s.state); /* columns beyond the last block */
         walk(&s);
     }
 }

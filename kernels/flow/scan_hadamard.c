@@ -4,6 +4,7 @@
  * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
 #include "kernels/flow/flow.h"
+#include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -60,8 +61,9 @@ static double hadamard_row(int64_t D, int64_t i, const double *x) {
 }
 
 static size_t scan_hadamard_ref_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    return 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    for (int i = 0; i < (pass == PASS_FORWARD ? 1 : 2); i++) scratch_doubles(&s, tensor_cols(c->in[0]));
+    return s.used;
 }
 
 static void scan_hadamard_ref_forward(const struct call *c, const struct exec *exec) {
@@ -81,7 +83,8 @@ static void scan_hadamard_ref_forward(const struct call *c, const struct exec *e
 static void scan_hadamard_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
-    double *G = c->scratch[PASS_BACKWARD], *next = G + D;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    double *G = scratch_doubles(&s, D), *next = scratch_doubles(&s, D);
     for (int64_t b = 0; b < B; b++) {
         memset(next, 0, (size_t)D * sizeof *next);
         for (int64_t t = T - 1; t >= 0; t--) {

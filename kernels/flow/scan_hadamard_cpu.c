@@ -5,6 +5,7 @@
 
 #include "kernels/flow/flow.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 /* x <- sqrt(D) H x: butterflies (a, b) -> (a + b, a - b) at distances 1, 2, 4, ... */
 static void transform(int64_t D, real *x) {
@@ -20,16 +21,19 @@ static void transform(int64_t D, real *x) {
         }
 }
 
-/* Scratch: three rows a sequence. */
+/* Scratch of a sequence: forward one row, backward two. */
 static size_t scan_hadamard_cpu_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    return 3 * (size_t)tensor_count(c->in[1]) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    int64_t rows = c->in[0]->dims[0] * (pass == PASS_FORWARD ? 1 : 2);
+    for (int64_t i = 0; i < rows; i++) scratch_reals(&s, c->in[0]->dims[2]);
+    return s.used;
 }
 
 static void sequence_forward(const struct call *c, int64_t b) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     const real *d = tensor_real(c->in[0]) + b * T * D;
-    real *y = tensor_real(c->out[0]) + b * T * D, *s = (real *)c->scratch[PASS_FORWARD] + b * 3 * D;
+    struct scratch all = scratch_of(c, PASS_FORWARD), own = scratch_part(&all, b, c->in[0]->dims[0]);
+    real *y = tensor_real(c->out[0]) + b * T * D, *s = scratch_reals(&own, D);
     real root = (real)(1 / sqrt((double)D));
     memcpy(y, tensor_real(c->in[1]) + b * D, (size_t)D * sizeof *y);
     for (int64_t t = 1; t < T; t++) {
@@ -46,7 +50,8 @@ static void sequence_backward(const struct call *c, int64_t b) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     const real *d = tensor_real(c->in[0]) + b * T * D, *y = tensor_real(c->out[0]) + b * T * D;
     const real *dy = call_dout(c, 0) + b * T * D;
-    real *G = (real *)c->scratch[PASS_BACKWARD] + b * 3 * D, *p = G + D;
+    struct scratch all = scratch_of(c, PASS_BACKWARD), own = scratch_part(&all, b, c->in[0]->dims[0]);
+    real *G = scratch_reals(&own, D), *p = scratch_reals(&own, D);
     real *dd = c->din[0] ? c->din[0] + b * T * D : NULL, root = (real)(1 / sqrt((double)D));
     memcpy(G, dy + (T - 1) * D, (size_t)D * sizeof *G);
     for (int64_t t = T - 1; t > 0; t--) {

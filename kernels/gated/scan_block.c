@@ -9,6 +9,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/gated/scan.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
     struct scan_attr attr = {.N = N, .m = m, .gate = gate};
@@ -91,24 +92,28 @@ struct row {
     double *carry;
 };
 
-static size_t scan_block_ref_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    const struct scan_attr *a = c->attr;
-    return (size_t)a->m * sizeof(double) + (size_t)(3 * a->m + 2) * sizeof(real);
+static struct row ref_row(const struct call *c, struct scratch *s) {
+    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    struct row r = {.a = scratch_reals(s, m + 1)};
+    r.w = scratch_reals(s, m + 1);
+    r.G = scratch_reals(s, m);
+    r.carry = scratch_doubles(s, m);
+    return r;
 }
 
-static struct row ref_row(const struct call *c, enum pass pass) {
-    const struct scan_attr *a = c->attr;
-    double *carry = c->scratch[pass];
-    real *rest = (real *)(carry + a->m);
-    return (struct row){rest, rest + (a->m + 1), rest + 2 * (a->m + 1), carry};
+static size_t scan_block_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    ref_row(c, &s);
+    return s.used;
 }
 
 static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
-    struct row r = ref_row(c, PASS_FORWARD);
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    struct row r = ref_row(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++)
             for (int64_t k = 0; k < N; k++) {
@@ -153,7 +158,8 @@ static void scan_block_ref_backward(const struct call *c, const struct exec *x) 
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *dh = call_dout(c, 0);
-    struct row r = ref_row(c, PASS_BACKWARD);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct row r = ref_row(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t k = 0; k < N; k++) {
             for (int64_t i = 0; i < m; i++) r.carry[i] = 0;

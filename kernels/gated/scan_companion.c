@@ -11,6 +11,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/gated/scan.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
                               enum companion_layout layout) {
@@ -100,24 +101,28 @@ struct row {
     double *G, *carry;
 };
 
-static size_t scan_companion_ref_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    const struct scan_attr *a = c->attr;
-    return 2 * (size_t)a->m * sizeof(double) + 2 * (size_t)(a->m + 1) * sizeof(real);
+static struct row ref_row(const struct call *c, struct scratch *s) {
+    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    struct row r = {.a = scratch_reals(s, m + 1)};
+    r.w = scratch_reals(s, m + 1);
+    r.G = scratch_doubles(s, m);
+    r.carry = scratch_doubles(s, m);
+    return r;
 }
 
-static struct row ref_row(const struct call *c, enum pass pass) {
-    const struct scan_attr *a = c->attr;
-    double *G = c->scratch[pass];
-    real *rest = (real *)(G + 2 * a->m);
-    return (struct row){rest, rest + (a->m + 1), G, G + a->m};
+static size_t scan_companion_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    ref_row(c, &s);
+    return s.used;
 }
 
 static void scan_companion_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
-    struct row r = ref_row(c, PASS_FORWARD);
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    struct row r = ref_row(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++)
             for (int64_t k = 0; k < N; k++) {
@@ -169,7 +174,8 @@ static void scan_companion_ref_backward(const struct call *c, const struct exec 
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *ds = call_dout(c, 0);
-    struct row r = ref_row(c, PASS_BACKWARD);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct row r = ref_row(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t k = 0; k < N; k++) {
             for (int64_t i = 0; i < m; i++) r.carry[i] = 0;

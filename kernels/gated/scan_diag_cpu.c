@@ -6,6 +6,7 @@
 
 #include "kernels/lib/parallel.h"
 #include "kernels/gated/scan.h"
+#include "kernels/lib/scratch.h"
 
 static const real zeros[SCAN_WIDTH]; /* h_{-1} */
 
@@ -61,15 +62,22 @@ GATE_INLINE void diag_row(bool sum, int64_t width, const real *a, const real *be
     }
 }
 
-static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD || c->in[0]->rank != 1) return 0;
-    return (size_t)(c->in[1]->dims[0] * c->in[1]->dims[2]) * sizeof(real); /* da of each batch element */
+/* Gradients of a constant a, one row a batch element. */
+static struct scratch_rows constant_gradients(const struct call *c, struct scratch *s) {
+    struct tensor *h = c->out[0];
+    return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
 }
 
-static void scan_diag_backward_piece(const struct call *c, struct piece p) {
+static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) constant_gradients(c, &s);
+    return s.used;
+}
+
+static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, struct piece p) {
     real carry[SCAN_WIDTH], da_row[SCAN_WIDTH], dx_row[SCAN_WIDTH];
     int64_t T = c->in[1]->dims[1], N = c->in[1]->dims[2];
-    real *da_sum = c->in[0]->rank == 1 ? (real *)c->scratch[PASS_BACKWARD] + p.b * N + p.k : NULL;
+    real *da_sum = sums.at ? sums.at + p.b * sums.stride + p.k : NULL;
     memset(carry, 0, (size_t)p.width * sizeof *carry);
     if (da_sum) memset(da_sum, 0, (size_t)p.width * sizeof *da_sum);
     for (int64_t t = T - 1; t >= 0; t--) {
@@ -90,10 +98,11 @@ static void scan_diag_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
     struct scan_strips strips = scan_strips(B, N);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct scratch_rows sums = constant_gradients(c, &s);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t task = 0; task < strips.tasks; task++) scan_diag_backward_piece(c, piece_at(strips, N, task));
-    if (c->din[0] && c->in[0]->rank == 1)
-        sum_partials(N, B, c->scratch[PASS_BACKWARD], N, c->din[0], call_accumulates(c, 0));
+    for (int64_t task = 0; task < strips.tasks; task++) scan_diag_backward_piece(c, sums, piece_at(strips, N, task));
+    if (c->din[0] && sums.at) sum_partials(N, B, sums.at, sums.stride, c->din[0], call_accumulates(c, 0));
 }
 
 /* --- complex ------------------------------------------------------------------------------------------------------ */
@@ -146,16 +155,17 @@ GATE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
 }
 
 static size_t scan_diag_complex_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD || c->in[0]->rank != 1) return 0;
-    return 2 * (size_t)(c->in[2]->dims[0] * c->in[2]->dims[2]) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    for (int plane = 0; plane < 2 && pass == PASS_BACKWARD; plane++) constant_gradients(c, &s);
+    return s.used;
 }
 
-static void complex_backward_piece(const struct call *c, struct piece p) {
+static void complex_backward_piece(const struct call *c, const struct scratch_rows sums[2], struct piece p) {
     real carry[2][SCAN_WIDTH], rows[4][SCAN_WIDTH];
-    int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    int64_t T = c->in[2]->dims[1], N = c->in[2]->dims[2];
     bool constant = c->in[0]->rank == 1;
-    real *sum_re = constant ? (real *)c->scratch[PASS_BACKWARD] + p.b * N + p.k : NULL;
-    real *sum_im = constant ? sum_re + B * N : NULL;
+    real *sum_re = constant ? sums[0].at + p.b * sums[0].stride + p.k : NULL;
+    real *sum_im = constant ? sums[1].at + p.b * sums[1].stride + p.k : NULL;
     for (int64_t k = 0; k < p.width; k++) {
         carry[0][k] = carry[1][k] = 0;
         if (constant) sum_re[k] = sum_im[k] = 0;
@@ -186,12 +196,14 @@ static void scan_diag_complex_cpu_backward(const struct call *c, const struct ex
     (void)e;
     int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
     struct scan_strips strips = scan_strips(B, N);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct scratch_rows sums[2];
+    for (int plane = 0; plane < 2; plane++) sums[plane] = constant_gradients(c, &s);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t task = 0; task < strips.tasks; task++) complex_backward_piece(c, piece_at(strips, N, task));
-    const real *sums = c->scratch[PASS_BACKWARD];
+    for (int64_t task = 0; task < strips.tasks; task++) complex_backward_piece(c, sums, piece_at(strips, N, task));
     for (int plane = 0; plane < 2; plane++)
-        if (c->din[plane] && c->in[0]->rank == 1)
-            sum_partials(N, B, sums + plane * B * N, N, c->din[plane], call_accumulates(c, plane));
+        if (c->din[plane] && sums[plane].at)
+            sum_partials(N, B, sums[plane].at, sums[plane].stride, c->din[plane], call_accumulates(c, plane));
 }
 
 /* The reference keeps the state in double; here each step rounds, as does each of the B * T terms of a constant a's

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh) {
     struct call *c = graph_record(g, &op_scan_lstm, NULL, 0, (struct tensor *[]){u, wh, bh}, 3);
@@ -106,15 +107,20 @@ struct sums {
     double *dwh, *dbh, *dp, *dh, *dc;
 };
 
-static size_t scan_lstm_ref_workspace(const struct call *c, enum pass pass) {
-    size_t H = (size_t)tensor_cols(c->in[1]);
-    return pass == PASS_FORWARD ? 0 : (4 * H * H + 10 * H) * sizeof(double);
+static struct sums ref_sums(const struct call *c, struct scratch *s) {
+    int64_t H = tensor_cols(c->in[1]);
+    struct sums sums = {.dwh = scratch_doubles(s, 4 * H * H)};
+    sums.dbh = scratch_doubles(s, 4 * H);
+    sums.dp = scratch_doubles(s, 4 * H);
+    sums.dh = scratch_doubles(s, H);
+    sums.dc = scratch_doubles(s, H);
+    return sums;
 }
 
-static struct sums ref_sums(const struct call *c) {
-    int64_t H = tensor_cols(c->in[1]);
-    double *s = c->scratch[PASS_BACKWARD];
-    return (struct sums){s, s + 4 * H * H, s + 4 * H * H + 4 * H, s + 4 * H * H + 8 * H, s + 4 * H * H + 9 * H};
+static size_t scan_lstm_ref_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) ref_sums(c, &s);
+    return s.used;
 }
 
 static void ref_backward_token(const struct call *c, struct sums s, int64_t token, bool first) {
@@ -145,10 +151,13 @@ static void ref_backward_token(const struct call *c, struct sums s, int64_t toke
 static void scan_lstm_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
-    struct sums s = ref_sums(c);
-    memset(s.dwh, 0, (size_t)(4 * H * H + 4 * H) * sizeof *s.dwh); /* dwh and dbh */
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct sums s = ref_sums(c, &scratch);
+    memset(s.dwh, 0, (size_t)(4 * H * H) * sizeof *s.dwh);
+    memset(s.dbh, 0, (size_t)(4 * H) * sizeof *s.dbh);
     for (int64_t b = 0; b < B; b++) {
-        memset(s.dh, 0, 2 * (size_t)H * sizeof *s.dh); /* dh and dc */
+        memset(s.dh, 0, (size_t)H * sizeof *s.dh);
+        memset(s.dc, 0, (size_t)H * sizeof *s.dc);
         for (int64_t t = T - 1; t >= 0; t--) ref_backward_token(c, s, b * T + t, t == 0);
     }
     for (int64_t i = 0; c->din[1] && i < 4 * H * H; i++) put(c->din[1] + i, call_accumulates(c, 1), (real)s.dwh[i]);

@@ -9,6 +9,7 @@
 #include "kernels/lib/gemm.h"
 #include "kernels/kernel.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define MAX_TILES  8
 #define BATCH_TILE 32   /* least rows of a batch tile: OpenBLAS packs wh anew in each product */
@@ -70,24 +71,27 @@ static void scan_lstm_cpu_forward(const struct call *c, const struct exec *x) {
 
 /* Scratch of the gradient: dp (B,T,4H), h one step late (B,T,H), dh and dc (B,H) on their way back, partial dwh, and
  * what column_sums needs. */
-struct scratch {
-    real *dp, *late, *dh, *dc, *dwh, *sums;
-    size_t bytes;
+struct work {
+    real *dp, *late, *dh, *dc;
+    struct scratch_rows dwh, sums;
 };
 
-static struct scratch scratch_of(const struct call *c, real *base) {
+static struct work work_of(const struct call *c, struct scratch *s) {
     int64_t B = c->in[0]->dims[0], tokens = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
-    int64_t counts[5] = {tokens * 4 * H, tokens * H, B * H, B * H, (tiles_of(tokens, TOKEN_TILE) - 1) * 4 * H * H};
-    int64_t at[6] = {0};
-    for (int i = 0; i < 5; i++) at[i + 1] = at[i] + (counts[i] + 15) / 16 * 16;
-    size_t bytes = (size_t)at[5] * sizeof(real) + column_sums_bytes(tokens, 4 * H);
-    if (!base) return (struct scratch){.bytes = bytes};
-    real *dp = c->din[0] && !call_accumulates(c, 0) ? c->din[0] : base;
-    return (struct scratch){dp, base + at[1], base + at[2], base + at[3], base + at[4], base + at[5], bytes};
+    struct work w = {.dp = scratch_reals(s, tokens * 4 * H)};
+    w.late = scratch_reals(s, tokens * H);
+    w.dh = scratch_reals(s, B * H);
+    w.dc = scratch_reals(s, B * H);
+    w.dwh = scratch_rows(s, tiles_of(tokens, TOKEN_TILE) - 1, 4 * H * H);
+    w.sums = column_partials(s, tokens, 4 * H);
+    if (c->din[0] && !call_accumulates(c, 0)) w.dp = c->din[0];
+    return w;
 }
 
 static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : scratch_of(c, NULL).bytes;
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) work_of(c, &s);
+    return s.used;
 }
 
 /* One sequence at one step. dh holds wh^T dp_{t+1}, dc the cell's gradient from t + 1; before is c_{t-1}, not read at the first
@@ -107,7 +111,7 @@ STEP void step_backward(bool first, int64_t H, const real *gates, const real *ce
     }
 }
 
-static void backward_tile(const struct call *c, struct scratch s, struct range rows) {
+static void backward_tile(const struct call *c, struct work s, struct range rows) {
     int64_t T = c->in[0]->dims[1], H = tensor_cols(c->in[1]), n = rows.end - rows.begin;
     const real *wh = tensor_real(c->in[1]), *h = tensor_real(c->out[0]);
     const real *gates = tensor_real(c->out[1]), *cell = tensor_real(c->out[2]);
@@ -133,23 +137,24 @@ static void backward_tile(const struct call *c, struct scratch s, struct range r
     }
 }
 
-static void weight_gradient(const struct call *c, struct scratch s) {
+static void weight_gradient(const struct call *c, struct work s) {
     int64_t H = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]), tiles = tiles_of(tokens, TOKEN_TILE);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < tiles; i++) {
         struct range rows = part_at(tokens, tiles, i);
-        real *dwh = i == 0 ? c->din[1] : s.dwh + (i - 1) * 4 * H * H;
+        real *dwh = i == 0 ? c->din[1] : s.dwh.at + (i - 1) * s.dwh.stride;
         real_gemm(true, false, 4 * H, H, rows.end - rows.begin, 1, s.dp + rows.begin * 4 * H, 4 * H,
                   s.late + rows.begin * H, H, i == 0 && call_accumulates(c, 1) ? 1 : 0, dwh, H);
     }
-    if (tiles > 1) sum_partials(4 * H * H, tiles - 1, s.dwh, 4 * H * H, c->din[1], true);
+    if (tiles > 1) sum_partials(4 * H * H, tiles - 1, s.dwh.at, s.dwh.stride, c->din[1], true);
 }
 
 static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t B = c->in[0]->dims[0], H = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]);
     int64_t tiles = tiles_of(B, BATCH_TILE);
-    struct scratch s = scratch_of(c, c->scratch[PASS_BACKWARD]);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct work s = work_of(c, &scratch);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < tiles; i++) backward_tile(c, s, part_at(B, tiles, i));
     if (c->din[1]) weight_gradient(c, s);

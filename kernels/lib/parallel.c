@@ -30,13 +30,15 @@ void chunk_sums(struct range rows, int64_t C, const real *a, const real *b, real
     }
 }
 
-size_t column_sums_bytes(int64_t rows, int64_t C) {
-    return (size_t)(row_chunks(rows) * C) * sizeof(real);
+struct scratch_rows column_partials(struct scratch *s, int64_t rows, int64_t C) {
+    return scratch_rows(s, row_chunks(rows), C);
 }
 
-void column_sums(int64_t rows, int64_t C, const real *a, const real *b, real *out, bool accumulate, real *scratch) {
+void column_sums(int64_t rows, int64_t C, const real *a, const real *b, real *out, bool accumulate,
+                 struct scratch_rows partials) {
     int64_t chunks = row_chunks(rows);
 #pragma omp parallel for schedule(static) if (rows * C > PARALLEL_MIN)
-    for (int64_t k = 0; k < chunks; k++) chunk_sums(part_at(rows, chunks, k), C, a, b, scratch + k * C);
-    sum_partials(C, chunks, scratch, C, out, accumulate);
+    for (int64_t k = 0; k < chunks; k++)
+        chunk_sums(part_at(rows, chunks, k), C, a, b, partials.at + k * partials.stride);
+    sum_partials(C, chunks, partials.at, partials.stride, out, accumulate);
 }

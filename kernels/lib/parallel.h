@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/real.h"
+#include "kernels/lib/scratch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,9 +48,10 @@ LRNN_INLINE struct range part_at(int64_t n, int64_t parts, int64_t i) {
 void sum_partials(int64_t n, int64_t parts, const real *partial, int64_t stride, real *out, bool accumulate);
 
 /* out[c] (+)= sum over rows of a[r][c] * b[r][c], or of a[r][c] when b is NULL: rows x C, in row chunks.
- * scratch: column_sums_bytes(rows, C). */
-size_t column_sums_bytes(int64_t rows, int64_t C);
-void column_sums(int64_t rows, int64_t C, const real *a, const real *b, real *out, bool accumulate, real *scratch);
+ * partials: column_partials(s, rows, C). */
+struct scratch_rows column_partials(struct scratch *s, int64_t rows, int64_t C);
+void column_sums(int64_t rows, int64_t C, const real *a, const real *b, real *out, bool accumulate,
+                 struct scratch_rows partials);
 
 /* sum[c] = sum of a[r][c] (times b[r][c]) over the rows r of one chunk, on the calling thread. */
 void chunk_sums(struct range rows, int64_t C, const real *a, const real *b, real *sum);

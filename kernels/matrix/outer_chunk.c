@@ -8,15 +8,25 @@
  * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
  *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + (diag(r_i) Q)^T W */
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/outer_chunk.h"
 
 #include "kernels/matrix/chunk_gates.h"
 
 #define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
 
+/* What a bundle of heads goes through time with, an array a head. */
+struct bundle_arrays {
+    struct scratch_rows T, S, M, D; /* gates of the chunk at hand */
+    struct scratch_rows C, E;       /* states; backward: their gradient */
+    struct scratch_rows copies; /* backward, states computed again: C before each stretch, of all heads of a bundle */
+    struct scratch_rows kept;   /* and before each chunk of one, without padding */
+};
+
 /* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
 struct work {
-    struct gates g;
+    struct gates g; /* T, S, M, D: of the head at hand */
+    struct bundle_arrays all;
     int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
     real scale;
     real *Q, *K, *V, *Qt;
@@ -24,7 +34,7 @@ struct work {
     real *part_keys, *part_values; /* one term of a sum over states */
     real *W, *Wt, *dQ, *dK, *dV;   /* backward, with the rest */
     real *values;                  /* v_m . w_n */
-    real *C, *Ct, *Et;             /* states before; one of them, one of E, transposed */
+    real *padded, *Ct, *Et;        /* states before; one of them, one of E, transposed */
 };
 
 static int64_t state_reals(const struct outer_sizes *s) {
@@ -35,31 +45,48 @@ static int64_t bundle_heads(const struct outer_sizes *s) {
     return heads_side_by_side(state_reals(s));
 }
 
-/* Lays the gates (T, S, M, D: of all heads of a bundle) and matrices out from `at`; returns how many reals they take.
- * at NULL measures. */
-static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, struct work *w) {
-    int64_t heads = bundle_heads(s), J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK, used = 0;
-    struct gates *g = &w->g;
-    *w = (struct work){.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
-    w->chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK;
+/* Chunks between two copies of the states when they are computed again. */
+static int64_t stretch_of(const struct outer_sizes *s) {
+    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = chunks < KEEP_ALL ? chunks : KEEP_ALL;
+    while (stretch * stretch < chunks) stretch++;
+    return stretch;
+}
+
+static struct bundle_arrays take_bundle(const struct outer_sizes *s, enum pass pass, struct scratch *scratch) {
+    int64_t heads = bundle_heads(s), J = s->J, N = STATE_CHUNK, n = state_reals(s), stretch = stretch_of(s);
+    int64_t stretches = ((s->T + N - 1) / N + stretch - 1) / stretch;
+    bool again = pass == PASS_BACKWARD && !s->keeps;
+    struct bundle_arrays all = {.T = scratch_rows(scratch, heads, N * J * J)};
+    all.S = scratch_rows(scratch, heads, N * J);
+    all.M = scratch_rows(scratch, heads, N * J);
+    all.D = scratch_rows(scratch, heads, N);
+    if (pass == PASS_FORWARD || again) all.C = scratch_rows(scratch, heads, n);
+    if (pass == PASS_BACKWARD) all.E = scratch_rows(scratch, heads, n);
+    if (!again) return all;
+    all.copies = scratch_rows(scratch, stretches * heads, n);
+    all.kept = scratch_rows(scratch, heads, stretch * J * s->dk * s->dv);
+    return all;
+}
+
+/* All arrays of a part. */
+static struct work work_of(const struct outer_sizes *s, enum pass pass, struct scratch *scratch) {
+    int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK;
+    struct work w = {.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
+    struct gates *g = &w.g;
     struct {
         real **to;
         int64_t n;
-    } list[] = {{&g->T, heads * N * J * J},
-                {&g->S, heads * N * J},
-                {&g->M, heads * N * J},
-                {&g->D, heads * N},
-                {&g->Z, (N + 1) * READERS * J},
+    } list[] = {{&g->Z, (N + 1) * READERS * J},
                 {&g->gate, N * READERS},
                 {&g->writes, N * J},
                 {&g->after, N},
-                {&w->Q, N * KW},
-                {&w->K, N * KW},
-                {&w->Qt, N * KW},
-                {&w->V, N * VW},
-                {&w->keys, SCORES},
-                {&w->part_keys, N * KW},
-                {&w->part_values, N * VW},
+                {&w.Q, N * KW},
+                {&w.K, N * KW},
+                {&w.Qt, N * KW},
+                {&w.V, N * VW},
+                {&w.keys, SCORES},
+                {&w.part_keys, N * KW},
+                {&w.part_values, N * VW},
                 /* backward */
                 {&g->Y, (N + 1) * READERS * J},
                 {&g->R, N * READERS},
@@ -67,21 +94,20 @@ static int64_t place(const struct outer_sizes *s, enum pass pass, real *at, stru
                 {&g->dT, N * J * J},
                 {&g->dS, N * J},
                 {&g->dM, N * J},
-                {&w->W, N * VW},
-                {&w->Wt, N * VW},
-                {&w->dQ, N * KW},
-                {&w->dK, N * KW},
-                {&w->dV, N * VW},
-                {&w->values, SCORES},
-                {&w->C, J * KW * VW},
-                {&w->Ct, KW * VW},
-                {&w->Et, KW * VW}};
-    int n = pass == PASS_FORWARD ? 15 : (int)(sizeof list / sizeof *list);
-    for (int i = 0; i < n; i++) {
-        *list[i].to = at ? at + used : NULL;
-        used += (list[i].n + 15) / 16 * 16;
-    }
-    return used;
+                {&w.W, N * VW},
+                {&w.Wt, N * VW},
+                {&w.dQ, N * KW},
+                {&w.dK, N * KW},
+                {&w.dV, N * VW},
+                {&w.values, SCORES},
+                {&w.padded, J * KW * VW},
+                {&w.Ct, KW * VW},
+                {&w.Et, KW * VW}};
+    int n = pass == PASS_FORWARD ? 11 : (int)(sizeof list / sizeof *list);
+    w.chunks = (s->T + N - 1) / N;
+    w.all = take_bundle(s, pass, scratch);
+    for (int i = 0; i < n; i++) *list[i].to = scratch_reals(scratch, list[i].n);
+    return w;
 }
 
 static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
@@ -324,7 +350,7 @@ STATE_EACH_SIZE(backward_chunk, backward_sized,
 /* Heads first .. first + n of all heads of all sequences. */
 struct bundle {
     const struct outer_sizes *s;
-    int64_t first, n, state; /* state: reals of a head's states */
+    int64_t first, n;
     struct outer_head heads[STATE_BUNDLE];
 };
 
@@ -332,22 +358,32 @@ static void pack_states(const struct work *w, const real *C, real *kept) {
     for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
 }
 
-/* Where the states lie ready for use, or w->C after a copy that pads them. */
+/* Where the states lie ready for use, or w->padded after a copy. */
 static const real *padded_states(const struct work *w, const real *kept) {
     if (w->dk == w->KW && w->dv == w->VW) return kept;
-    memset(w->C, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->C);
+    memset(w->padded, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->padded);
     for (int64_t j = 0; j < w->J; j++)
-        unpack_rows(w->dk, w->dv, kept + j * w->dk * w->dv, w->VW, w->C + j * w->KW * w->VW);
-    return w->C;
+        unpack_rows(w->dk, w->dv, kept + j * w->dk * w->dv, w->VW, w->padded + j * w->KW * w->VW);
+    return w->padded;
 }
 
 static struct gates gates_of(const struct work *w, int64_t h) {
     struct gates g = w->g;
-    g.T += h * w->J * w->J * STATE_CHUNK;
-    g.S += h * w->J * STATE_CHUNK;
-    g.M += h * w->J * STATE_CHUNK;
-    g.D += h * STATE_CHUNK;
+    g.T = w->all.T.at + h * w->all.T.stride;
+    g.S = w->all.S.at + h * w->all.S.stride;
+    g.M = w->all.M.at + h * w->all.M.stride;
+    g.D = w->all.D.at + h * w->all.D.stride;
     return g;
+}
+
+/* An array a head: C, E or the copies of one stretch, of n heads. */
+static void clear_states(const struct work *w, int64_t n, struct scratch_rows X) {
+    for (int64_t h = 0; h < n; h++) memset(X.at + h * X.stride, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *X.at);
+}
+
+static void copy_states(const struct work *w, int64_t n, struct scratch_rows from, struct scratch_rows to) {
+    for (int64_t h = 0; h < n; h++)
+        memcpy(to.at + h * to.stride, from.at + h * from.stride, (size_t)(w->J * w->KW * w->VW) * sizeof *to.at);
 }
 
 /* Reads the gates of chunk k of all heads, whose numbers lie side by side, well before they are read back as vectors. */
@@ -364,7 +400,7 @@ static void read_all_gates(const struct bundle *b, const struct work *w, const s
 /* States C (of all heads of the bundle) from before chunk `begin` to before chunk `end`. Those before each chunk go to
  * the heads' `kept`, if any, from its start on. */
 static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
-                           real *C) {
+                           struct scratch_rows states) {
     for (int64_t i = begin; i < end; i++) {
         struct chunk k = chunk_at(b->s, i);
         read_all_gates(b, w, &k);
@@ -372,14 +408,15 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
             const struct outer_head *head = &b->heads[h];
             struct work own = *w;
             own.g = gates_of(w, h);
-            if (head->kept) pack_states(w, C + h * b->state, head->kept + (i - begin) * head->kept_step);
-            forward_chunk(head, &own, &k, read, C + h * b->state);
+            real *C = states.at + h * states.stride;
+            if (head->kept) pack_states(w, C, head->kept + (i - begin) * head->kept_step);
+            forward_chunk(head, &own, &k, read, C);
         }
     }
 }
 
 /* E from behind chunk `end` to behind chunk `begin`. */
-static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, real *E) {
+static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i >= begin; i--) {
         struct chunk k = chunk_at(b->s, i);
         read_all_gates(b, w, &k);
@@ -389,66 +426,41 @@ static void backward_bundle(const struct bundle *b, const struct work *w, int64_
             own.g = gates_of(w, h);
             bool add = (b->first + h) % b->s->share > 0;
             const real *C = padded_states(w, head->kept + (i - begin) * head->kept_step);
-            backward_chunk(head, &own, &k, C, E + h * b->state, add);
+            backward_chunk(head, &own, &k, C, w->all.E.at + h * w->all.E.stride, add);
         }
     }
 }
 
-/* Chunks between two copies of the states when they are computed again. */
-static int64_t stretch_of(const struct outer_sizes *s) {
-    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = chunks < KEEP_ALL ? chunks : KEEP_ALL;
-    while (stretch * stretch < chunks) stretch++;
-    return stretch;
-}
-
-/* Reals of scratch beside `work` for a bundle: states in forward; E, and where states are computed again C, a copy of
- * C at the start of each stretch, the states before each chunk of one. */
-static int64_t bundle_reals(const struct outer_sizes *s, enum pass pass) {
-    int64_t chunks = (s->T + STATE_CHUNK - 1) / STATE_CHUNK, stretch = stretch_of(s), states = 1;
-    if (pass == PASS_BACKWARD && !s->keeps) states = 2 + (chunks + stretch - 1) / stretch + stretch;
-    return bundle_heads(s) * states * state_reals(s);
-}
-
 /* Backward without kept states: forward once over all stretches but the last, then stretch by stretch from the last
  * on. */
-static void backward_again(struct bundle *b, const struct work *w, real *scratch) {
-    int64_t stretch = stretch_of(b->s), n = b->n * b->state, last = (w->chunks - 1) / stretch,
-            packed = w->J * w->dk * w->dv;
-    real *E = scratch, *C = E + n, *copies = C + n, *kept = copies + (last + 1) * n;
-    memset(E, 0, 2 * (size_t)n * sizeof *E);
-    for (int64_t i = 0; i <= last; i++) {
-        memcpy(copies + i * n, C, (size_t)n * sizeof *C);
-        if (i < last) forward_bundle(b, w, i * stretch, (i + 1) * stretch, false, C);
+static void backward_again(struct bundle *b, const struct work *w) {
+    int64_t stretch = stretch_of(b->s), last = (w->chunks - 1) / stretch, packed = w->J * w->dk * w->dv;
+    struct scratch_rows copies = w->all.copies;
+    clear_states(w, b->n, w->all.C);
+    for (int64_t i = 0; i <= last; i++, copies.at += bundle_heads(b->s) * copies.stride) {
+        copy_states(w, b->n, w->all.C, copies);
+        if (i < last) forward_bundle(b, w, i * stretch, (i + 1) * stretch, false, w->all.C);
     }
     for (int64_t h = 0; h < b->n; h++) {
-        b->heads[h].kept = kept + h * stretch * packed;
+        b->heads[h].kept = w->all.kept.at + h * w->all.kept.stride;
         b->heads[h].kept_step = packed;
     }
     for (int64_t i = last; i >= 0; i--) {
         int64_t begin = i * stretch, end = begin + stretch < w->chunks ? begin + stretch : w->chunks;
-        forward_bundle(b, w, begin, end, false, copies + i * n);
-        backward_bundle(b, w, begin, end, E);
+        copies.at -= bundle_heads(b->s) * copies.stride;
+        forward_bundle(b, w, begin, end, false, copies);
+        backward_bundle(b, w, begin, end);
     }
 }
 
-static void run_bundle(struct bundle *b, enum pass pass, real *scratch) {
-    struct work w;
-    real *states = scratch + place(b->s, pass, scratch, &w);
-    if (pass == PASS_BACKWARD && !b->s->keeps) {
-        backward_again(b, &w, states);
-        return;
-    }
-    memset(states, 0, (size_t)(b->n * b->state) * sizeof *states);
+static void run_bundle(struct bundle *b, enum pass pass, const struct work *w) {
+    clear_states(w, b->n, pass == PASS_FORWARD ? w->all.C : w->all.E);
     if (pass == PASS_FORWARD)
-        forward_bundle(b, &w, 0, w.chunks, true, states);
+        forward_bundle(b, w, 0, w->chunks, true, w->all.C);
+    else if (b->s->keeps)
+        backward_bundle(b, w, 0, w->chunks);
     else
-        backward_bundle(b, &w, 0, w.chunks, states);
-}
-
-/* Reals of scratch a part. */
-static int64_t part_reals(const struct outer_sizes *s, enum pass pass) {
-    struct work w;
-    return place(s, pass, NULL, &w) + bundle_reals(s, pass);
+        backward_again(b, w);
 }
 
 /* A task is a group of heads with the same q and k: they add to the same dq and dk, in order. */
@@ -456,28 +468,31 @@ static int64_t part_count(const struct outer_sizes *s) {
     return state_parts(s->B * s->heads / s->share);
 }
 
-size_t outer_chunks_bytes(const struct outer_sizes *s, enum pass pass) {
-    return (size_t)(part_count(s) * part_reals(s, pass)) * sizeof(real);
+size_t outer_chunks_bytes(const struct call *c, const struct outer_sizes *s, enum pass pass) {
+    struct scratch scratch = scratch_measure(c);
+    for (int64_t p = 0; p < part_count(s); p++) work_of(s, pass, &scratch);
+    return scratch.used;
 }
 
 static void run_part(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at,
-                     struct range heads, real *scratch) {
-    struct bundle b = {.s = s, .state = state_reals(s)};
+                     struct range heads, struct scratch scratch) {
+    struct bundle b = {.s = s};
+    struct work w = work_of(s, pass, &scratch);
     for (int64_t most = bundle_heads(s), first = heads.begin; first < heads.end; first += most) {
         b.first = first;
         b.n = heads.end - first < most ? heads.end - first : most;
         for (int64_t h = 0; h < b.n; h++) b.heads[h] = head_at(c, (first + h) / s->heads, (first + h) % s->heads);
-        run_bundle(&b, pass, scratch);
+        run_bundle(&b, pass, &w);
     }
 }
 
 void outer_chunks_run(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at) {
-    int64_t parts = part_count(s), tasks = s->B * s->heads / s->share, reals = part_reals(s, pass);
-    real *scratch = c->scratch[pass];
+    int64_t parts = part_count(s), tasks = s->B * s->heads / s->share;
+    struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s->B * s->T * s->heads * s->J * s->dk * s->dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(tasks, parts, p);
         struct range heads = {part.begin * s->share, part.end * s->share};
-        run_part(c, s, pass, head_at, heads, scratch + p * reals);
+        run_part(c, s, pass, head_at, heads, scratch_part(&all, p, parts));
     }
 }

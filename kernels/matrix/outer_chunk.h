@@ -38,7 +38,7 @@ struct outer_sizes {
 typedef struct outer_head outer_head_at(const struct call *c, int64_t b, int64_t h);
 
 /* Bytes of scratch of one pass. */
-size_t outer_chunks_bytes(const struct outer_sizes *s, enum pass pass);
+size_t outer_chunks_bytes(const struct call *c, const struct outer_sizes *s, enum pass pass);
 
 /* One pass over all heads of all sequences. */
 void outer_chunks_run(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at);

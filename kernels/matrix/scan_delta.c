@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/state.h"
 
 struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *beta,
@@ -113,18 +114,36 @@ static void ref_step(const struct call *c, const struct state_shape *s, int64_t 
     }
 }
 
-static size_t scan_delta_ref_workspace(const struct call *c, enum pass pass) {
+/* Forward the state and the error of a step; backward those of all steps, the state behind the last too, the state's
+ * gradient and a row. */
+struct ref_states {
+    double *S, *e, *G, *u;
+};
+
+static struct ref_states ref_states_of(const struct call *c, enum pass pass, struct scratch *scratch) {
     struct state_shape s = delta_shape(c);
-    int64_t states = pass == PASS_FORWARD ? 1 : s.T * s.steps + 2,
-            errors = pass == PASS_FORWARD ? 1 : s.T * s.steps + 1;
-    return (size_t)(states * s.dk * s.dv + errors * s.dv) * sizeof(double);
+    int64_t steps = pass == PASS_FORWARD ? 1 : s.T * s.steps, n = s.dk * s.dv;
+    struct ref_states r = {.S = scratch_doubles(scratch, (pass == PASS_FORWARD ? 1 : steps + 1) * n)};
+    r.e = scratch_doubles(scratch, steps * s.dv);
+    if (pass == PASS_FORWARD) return r;
+    r.G = scratch_doubles(scratch, n);
+    r.u = scratch_doubles(scratch, s.dv);
+    return r;
+}
+
+static size_t scan_delta_ref_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    ref_states_of(c, pass, &s);
+    return s.used;
 }
 
 static void scan_delta_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct delta_attr *a = c->attr;
     struct state_shape s = delta_shape(c);
-    double *S = c->scratch[PASS_FORWARD], *e = S + s.dk * s.dv;
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    struct ref_states r = ref_states_of(c, PASS_FORWARD, &scratch);
+    double *S = r.S, *e = r.e;
     for (int64_t b = 0; b < s.B; b++)
         for (int64_t h = 0; h < s.heads; h++) {
             memset(S, 0, (size_t)(s.dk * s.dv) * sizeof *S);
@@ -197,10 +216,13 @@ static void scan_delta_ref_backward(const struct call *c, const struct exec *x) 
     (void)x;
     struct state_shape s = delta_shape(c);
     int64_t n = s.dk * s.dv, steps = s.steps;
-    double *G = c->scratch[PASS_BACKWARD], *S = G + n, *u = S + (s.T * steps + 1) * n, *e = u + s.dv;
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct ref_states r = ref_states_of(c, PASS_BACKWARD, &scratch);
+    double *G = r.G, *S = r.S, *u = r.u, *e = r.e;
     for (int64_t b = 0; b < s.B; b++)
         for (int64_t h = 0; h < s.heads; h++) {
-            memset(G, 0, 2 * (size_t)n * sizeof *G); /* and the first state */
+            memset(G, 0, (size_t)n * sizeof *G);
+            memset(S, 0, (size_t)n * sizeof *S);
             for (int64_t i = 0; i < s.T * steps; i++) {
                 int64_t token = b * s.T + i / steps, row = i % steps * s.heads + h;
                 ref_step(c, &s, token, row, i % steps ? 1 : decay_at(c, token, h), S + i * n, S + (i + 1) * n,

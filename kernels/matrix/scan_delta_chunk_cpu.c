@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/chunk.h"
 
 /* One head on its way through time. */
@@ -49,50 +50,50 @@ struct matrices {
     real *KQ;           /* 2 chunk x KW: keys, then queries */
     real *scores, *KQt; /* chunk x 2 chunk: [s][r] k_s . k_r, then k_s . q_r; KW x 2 chunk */
     real *E, *O;        /* chunk x VW */
-    real *U, *S;        /* chunk x VW, KW x VW */
-    real *G, *St, *Gt;  /* backward: KW x VW, VW x KW, VW x KW */
+    real *U, *S;        /* chunk x VW, KW x VW: of the head and chunk at hand */
+    real *G, *St, *Gt;  /* backward: KW x VW, likewise, VW x KW, VW x KW */
     real *PW, *PWt;     /* 2 chunk x VW: P, then W; VW x 2 chunk */
     real *mixed;        /* chunk x 2 chunk: [s][r] u_s . p_r, then u_s . w_r */
     real *dKQ, *keys;   /* 2 chunk x KW, chunk x KW */
     real *dU, *pairs;   /* chunk x VW, R [s][r] */
     real *Y;            /* [t][r]: what row r would read of the state before row t, times its gradient */
-    real *states;       /* those before the chunks that lie between two kept states */
+    /* An array each: S of heads side by side (forward), G of them (backward), the states before the chunks that lie
+     * between two kept ones (backward). */
+    struct scratch_rows all_S, all_G, states;
 };
 
 enum { TWO = 2 * STATE_CHUNK };
 
-/* Lays the matrices out from `at`; returns how many reals they take. at NULL measures. */
-static int64_t place(const struct head *d, enum pass pass, real *at, struct matrices *m) {
-    int64_t KW = d->KW, VW = d->VW, factors = (sizeof(struct factors) / sizeof(real) + 15) / 16 * 16;
+/* All arrays of a part; they depend on the sizes of a head alone. */
+static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
+    int64_t KW = d->KW, VW = d->VW, heads = heads_side_by_side(KW * VW);
+    struct matrices m = {.x = scratch_bytes(scratch, sizeof(struct factors))};
     struct {
         real **to;
         int64_t n;
-    } list[] = {{&m->KQ, TWO * KW},
-                {&m->scores, STATE_CHUNK * TWO},
-                {&m->KQt, TWO * KW},
-                {&m->E, STATE_CHUNK * VW},
-                {&m->O, STATE_CHUNK * VW},
-                {&m->U, STATE_CHUNK * VW},
-                {&m->S, heads_side_by_side(KW * VW) * KW * VW},
-                {&m->pairs, SCORES},
-                {&m->G, heads_side_by_side(KW * VW) * KW * VW},
-                {&m->St, KW * VW},
-                {&m->Gt, KW * VW},
-                {&m->PW, TWO * VW},
-                {&m->PWt, TWO * VW},
-                {&m->mixed, STATE_CHUNK * TWO},
-                {&m->dKQ, TWO * KW},
-                {&m->keys, STATE_CHUNK * KW},
-                {&m->dU, STATE_CHUNK * VW},
-                {&m->Y, SCORES},
-                {&m->states, STATE_CHUNK / d->tokens * KW * VW}};
-    int64_t n = pass == PASS_FORWARD ? 8 : (int64_t)(sizeof list / sizeof *list), used = factors;
-    m->x = (struct factors *)at;
-    for (int64_t i = 0; i < n; i++) {
-        *list[i].to = at ? at + used : NULL;
-        used += list[i].n;
-    }
-    return used;
+    } list[] = {{&m.KQ, TWO * KW},
+                {&m.scores, STATE_CHUNK * TWO},
+                {&m.KQt, TWO * KW},
+                {&m.E, STATE_CHUNK * VW},
+                {&m.O, STATE_CHUNK * VW},
+                {&m.U, STATE_CHUNK * VW},
+                {&m.pairs, SCORES},
+                /* backward */
+                {&m.St, KW * VW},
+                {&m.Gt, KW * VW},
+                {&m.PW, TWO * VW},
+                {&m.PWt, TWO * VW},
+                {&m.mixed, STATE_CHUNK * TWO},
+                {&m.dKQ, TWO * KW},
+                {&m.keys, STATE_CHUNK * KW},
+                {&m.dU, STATE_CHUNK * VW},
+                {&m.Y, SCORES}};
+    int n = pass == PASS_FORWARD ? 7 : (int)(sizeof list / sizeof *list);
+    for (int i = 0; i < n; i++) *list[i].to = scratch_reals(scratch, list[i].n);
+    if (pass == PASS_FORWARD) m.all_S = scratch_rows(scratch, heads, KW * VW);
+    if (pass == PASS_BACKWARD) m.all_G = scratch_rows(scratch, heads, KW * VW);
+    if (pass == PASS_BACKWARD) m.states = scratch_rows(scratch, STATE_CHUNK / d->tokens, KW * VW);
+    return m;
 }
 
 /* --- triangular solves, STATE_LANES columns at a time in registers; what is on or below the diagonal of c is not read --- */
@@ -240,16 +241,15 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
-/* Heads d[0] to d[n-1] side by side through time, their states one after the other in m->S. */
+/* Heads d[0] to d[n-1] side by side through time. */
 static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
     const struct state_shape *s = &d->s;
-    int64_t state = d->KW * d->VW;
-    real *states = m->S;
-    memset(states, 0, (size_t)(n * state) * sizeof *states);
+    for (int64_t h = 0; h < n; h++)
+        memset(m->all_S.at + h * m->all_S.stride, 0, (size_t)(d->KW * d->VW) * sizeof *m->S);
     for (int64_t first = 0; first < s->T; first += d->tokens)
         for (int64_t h = 0; h < n; h++) {
             struct chunk k = chunk_at(d + h, first);
-            m->S = states + h * state;
+            m->S = m->all_S.at + h * m->all_S.stride;
             if (first % STATE_CHUNK == 0)
                 pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
             forward_chunk(d + h, &k, m);
@@ -425,30 +425,29 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
     const struct state_shape *s = &d->s;
     int64_t n = d->KW * d->VW, begin = kept * STATE_CHUNK,
             end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
-    real *states = m->states;
-    if (d->KW > s->dk || d->VW > s->dv) memset(states, 0, (size_t)n * sizeof *states);
-    unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states);
+    struct scratch_rows states = m->states;
+    if (d->KW > s->dk || d->VW > s->dv) memset(states.at, 0, (size_t)n * sizeof *states.at);
+    unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states.at);
     for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
         struct chunk k = chunk_at(d, first);
-        m->S = states + (first - begin) / d->tokens * n;
-        memcpy(m->S + n, m->S, (size_t)n * sizeof *m->S);
+        m->S = states.at + (first - begin) / d->tokens * states.stride;
+        memcpy(m->S + states.stride, m->S, (size_t)n * sizeof *m->S);
         read_factors(d, &k, m->x);
         solve_errors(d, &k, m);
-        next_state(d, &k, m, m->S + n);
+        next_state(d, &k, m, m->S + states.stride);
     }
     for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
         struct chunk k = chunk_at(d, begin + i * d->tokens);
-        m->S = states + i * n;
+        m->S = states.at + i * states.stride;
         backward_chunk(d, &k, m);
     }
 }
 
-/* As forward_heads, G in the place of S. */
+/* As forward_heads, with G. */
 static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
-    real *gradients = m->G;
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
-            m->G = gradients + h * d->KW * d->VW;
+            m->G = m->all_G.at + h * m->all_G.stride;
             backward_between(d + h, kept, m);
         }
 }
@@ -479,34 +478,35 @@ static bool scan_delta_chunk_preferred(const struct call *c) {
 static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     struct head d = head_at(c, &s, 0);
-    struct matrices m;
-    return (size_t)(state_parts(s.B * s.heads) * place(&d, pass, NULL, &m)) * sizeof(real);
+    struct scratch scratch = scratch_measure(c);
+    for (int64_t p = 0; p < state_parts(s.B * s.heads); p++) matrices_of(&d, pass, &scratch);
+    return scratch.used;
 }
 
 /* As many heads from `first` on as go side by side, before `end`. */
 static void run_heads(const struct call *c, const struct state_shape *s, enum pass pass, int64_t first, int64_t end,
-                      real *scratch) {
+                      struct matrices *m) {
     struct head d[STATE_BUNDLE];
-    struct matrices m = {0};
     int64_t most = heads_side_by_side(padded(s->dk) * padded(s->dv)), n = end - first < most ? end - first : most;
     for (int64_t h = 0; h < n; h++) d[h] = head_at(c, s, first + h);
-    place(d, pass, scratch, &m);
     if (pass == PASS_FORWARD)
-        forward_heads(d, n, &m);
+        forward_heads(d, n, m);
     else
-        backward_heads(d, n, &m);
+        backward_heads(d, n, m);
 }
 
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     int64_t most = heads_side_by_side(padded(s.dk) * padded(s.dv));
     int64_t tasks = s.B * s.heads, parts = state_parts(tasks);
-    int64_t floats = (int64_t)(scan_delta_chunk_workspace(c, pass) / sizeof(real)) / parts;
-    real *scratch = c->scratch[pass];
+    struct head any = head_at(c, &s, 0);
+    struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(tasks, parts, p);
-        for (int64_t i = part.begin; i < part.end; i += most) run_heads(c, &s, pass, i, part.end, scratch + p * floats);
+        struct scratch own = scratch_part(&all, p, parts);
+        struct matrices m = matrices_of(&any, pass, &own);
+        for (int64_t i = part.begin; i < part.end; i += most) run_heads(c, &s, pass, i, part.end, &m);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/state_cpu.h"
 
 /* e = v - f S^T k; after = f S + k (b e)^T. S may be after. */
@@ -85,6 +86,23 @@ struct head {
     real rate, scale;
 };
 
+/* Of one head: rows padded to width but `sums`, which has dk. */
+struct work {
+    real *v, *sums, *G;       /* sums and G, the gradient of the state, in backward alone */
+    struct scratch_rows S, e; /* states and errors: forward one each; backward of the steps of a chunk, S one more */
+};
+
+static struct work work_of(const struct state_shape *s, enum pass pass, struct scratch *scratch) {
+    int64_t width = padded(s->dv), steps = pass == PASS_FORWARD ? 1 : STATE_CHUNK * s->steps;
+    struct work w = {.v = scratch_reals(scratch, width)};
+    w.S = scratch_rows(scratch, pass == PASS_FORWARD ? 1 : steps + 1, s->dk * width);
+    w.e = scratch_rows(scratch, steps, width);
+    if (pass == PASS_FORWARD) return w;
+    w.sums = scratch_reals(scratch, s->dk);
+    w.G = scratch_reals(scratch, s->dk * width);
+    return w;
+}
+
 static real decay_at(const struct head *d, int64_t token) {
     return d->c->in[DELTA_DECAY] ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
 }
@@ -98,10 +116,10 @@ static void forward_step(const struct head *d, int64_t token, int64_t j, const r
                 after, e);
 }
 
-static void forward_head(const struct head *d, real *scratch) {
+static void forward_head(const struct head *d, const struct work *w) {
     const struct call *c = d->c;
     const struct state_shape *s = &d->s;
-    real *S = scratch, *v = S + d->n, *e = v + d->width;
+    real *S = w->S.at, *v = w->v, *e = w->e.at;
     memset(S, 0, (size_t)d->n * sizeof *S);
     for (int64_t t = 0; t < s->T; t++) {
         int64_t token = d->b * s->T + t;
@@ -118,13 +136,14 @@ static void write_row(const struct call *c, int i, int64_t token, int64_t row, i
     for (int64_t j = 0; to && j < n; j++) put(to + j, call_accumulates(c, i), from[j]);
 }
 
-/* Step j of a token in reverse: S the state before it, e its error, which becomes b e. rows: dv and sums of scratch. */
-static void backward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *e, real *G, real *rows) {
+/* Step j of a token in reverse: S the state before it, e its error, which becomes b e. */
+static void backward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *e,
+                          const struct work *w) {
     const struct call *c = d->c;
     int64_t row = j * d->s.heads + d->h, dk = d->s.dk;
     const real *k = value_row(c, DELTA_K, token, row, dk);
-    real b = d->rate * *value_row(c, DELTA_BETA, token, row, 1), *dv = rows, *sums = rows + d->width, along = 0;
-    read_any(d->width, dk, k, G, dv);
+    real b = d->rate * *value_row(c, DELTA_BETA, token, row, 1), *dv = w->v, along = 0;
+    read_any(d->width, dk, k, w->G, dv);
 #pragma omp simd reduction(+ : along)
     for (int64_t i = 0; i < d->width; i++) {
         along += dv[i] * e[i];
@@ -134,21 +153,21 @@ static void backward_step(const struct head *d, int64_t token, int64_t j, const 
     along *= d->rate;
     write_row(c, DELTA_BETA, token, row, 1, &along);
     write_row(c, DELTA_V, token, row, d->s.dv, dv);
-    backward_any(d->width, dk, j ? 1 : decay_at(d, token), k, e, dv, S, G, sums);
-    write_row(c, DELTA_K, token, row, dk, sums);
+    backward_any(d->width, dk, j ? 1 : decay_at(d, token), k, e, dv, S, w->G, w->sums);
+    write_row(c, DELTA_K, token, row, dk, w->sums);
 }
 
-/* One token in reverse; S: the states before its steps and after the last, e: the steps' errors. */
-static void backward_token(const struct head *d, int64_t token, const real *S, real *e, real *G, real *rows) {
+/* One token in reverse, the t-th of the chunk whose states and errors w holds. */
+static void backward_token(const struct head *d, int64_t token, int64_t t, const struct work *w) {
     const struct call *c = d->c;
     int64_t steps = d->s.steps, dk = d->s.dk, dv = d->s.dv;
     const real *d_o = call_dout(c, 0) + (token * d->s.heads + d->h) * dv;
-    real *w = rows, *sums = rows + d->width;
-    pad_row(dv, d->width, d_o, w);
-    for (int64_t j = 0; j < dv; j++) w[j] *= d->scale;
-    unread_any(d->width, dk, value_row(c, DELTA_Q, token, d->h, dk), w, S + steps * d->n, G, sums);
-    write_row(c, DELTA_Q, token, d->h, dk, sums);
-    for (int64_t j = steps - 1; j >= 0; j--) backward_step(d, token, j, S + j * d->n, e + j * d->width, G, rows);
+    real *S = w->S.at + t * steps * w->S.stride, *e = w->e.at + t * steps * w->e.stride, *G = w->G;
+    pad_row(dv, d->width, d_o, w->v);
+    for (int64_t j = 0; j < dv; j++) w->v[j] *= d->scale;
+    unread_any(d->width, dk, value_row(c, DELTA_Q, token, d->h, dk), w->v, S + steps * w->S.stride, G, w->sums);
+    write_row(c, DELTA_Q, token, d->h, dk, w->sums);
+    for (int64_t j = steps - 1; j >= 0; j--) backward_step(d, token, j, S + j * w->S.stride, e + j * w->e.stride, w);
     if (!c->in[DELTA_DECAY]) return;
     real f = decay_at(d, token), along = 0;
 #pragma omp simd reduction(+ : along)
@@ -159,45 +178,44 @@ static void backward_token(const struct head *d, int64_t token, const real *S, r
     write_row(c, DELTA_DECAY, token, d->h, 1, &along);
 }
 
-static void backward_head(const struct head *d, real *scratch) {
+static void backward_head(const struct head *d, const struct work *w) {
     const struct state_shape *s = &d->s;
-    int64_t steps = s->steps, n = d->n;
-    real *G = scratch, *S = G + n, *e = S + (STATE_CHUNK * steps + 1) * n, *rows = e + STATE_CHUNK * steps * d->width;
-    memset(G, 0, (size_t)n * sizeof *G);
+    int64_t steps = s->steps;
+    real *S = w->S.at;
+    memset(w->G, 0, (size_t)d->n * sizeof *w->G);
     for (int64_t chunk = s->chunks - 1; chunk >= 0; chunk--) {
         int64_t first = chunk * STATE_CHUNK, end = first + STATE_CHUNK < s->T ? first + STATE_CHUNK : s->T;
         unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, chunk, d->h), d->width, S);
         for (int64_t i = 0; i < (end - first) * steps; i++)
-            forward_step(d, d->b * s->T + first + i / steps, i % steps, S + i * n, S + (i + 1) * n, rows,
-                         e + i * d->width);
-        for (int64_t t = end - 1; t >= first; t--)
-            backward_token(d, d->b * s->T + t, S + (t - first) * steps * n, e + (t - first) * steps * d->width, G,
-                           rows);
+            forward_step(d, d->b * s->T + first + i / steps, i % steps, S + i * w->S.stride, S + (i + 1) * w->S.stride,
+                         w->v, w->e.at + i * w->e.stride);
+        for (int64_t t = end - 1; t >= first; t--) backward_token(d, d->b * s->T + t, t - first, w);
     }
 }
 
 static size_t scan_delta_cpu_workspace(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
-    int64_t steps = STATE_CHUNK * s.steps, tasks = s.B * s.heads;
-    if (pass == PASS_FORWARD) return state_scratch_bytes(&s, 1, 2, 0, tasks);
-    return state_scratch_bytes(&s, steps + 2, steps + 1, 1, tasks);
+    struct scratch scratch = scratch_measure(c);
+    for (int64_t p = 0; p < state_parts(s.B * s.heads); p++) work_of(&s, pass, &scratch);
+    return scratch.used;
 }
 
 static void run(const struct call *c, enum pass pass) {
     const struct delta_attr *a = c->attr;
     struct state_shape s = delta_shape(c);
     int64_t tasks = s.B * s.heads, parts = state_parts(tasks), width = padded(s.dv);
-    int64_t floats = (int64_t)(scan_delta_cpu_workspace(c, pass) / sizeof(real)) / parts;
-    real *scratch = c->scratch[pass];
+    struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(tasks, parts, p);
+        struct scratch own = scratch_part(&all, p, parts);
+        struct work w = work_of(&s, pass, &own);
         for (int64_t i = part.begin; i < part.end; i++) {
             struct head d = {c, s, i / s.heads, i % s.heads, width, s.dk * width, (real)a->rate, (real)a->scale};
             if (pass == PASS_FORWARD)
-                forward_head(&d, scratch + p * floats);
+                forward_head(&d, &w);
             else
-                backward_head(&d, scratch + p * floats);
+                backward_head(&d, &w);
         }
     }
 }

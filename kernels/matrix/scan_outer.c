@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/state.h"
 
 struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
@@ -119,17 +120,34 @@ static void ref_update(const struct state_shape *s, struct gates a, const real *
         for (int64_t j = 0; j < s->dv; j++) after[i * s->dv + j] = a.T * before[i * s->dv + j] + a.S * k[i] * v[j];
 }
 
-static size_t scan_outer_ref_workspace(const struct call *c, enum pass pass) {
+/* Forward the state; backward its gradient, the state before each token and behind the last, and sums of dq and dk
+ * [T][2][dk]. */
+struct ref_states {
+    double *C, *E, *P, *keys;
+};
+
+static struct ref_states ref_states_of(const struct call *c, enum pass pass, struct scratch *scratch) {
     struct state_shape s = outer_shape(c);
     int64_t n = s.dk * s.dv;
-    return (size_t)(pass == PASS_FORWARD ? n : (s.T + 2) * n + 2 * s.T * s.dk) * sizeof(double);
+    if (pass == PASS_FORWARD) return (struct ref_states){.C = scratch_doubles(scratch, n)};
+    struct ref_states r = {.E = scratch_doubles(scratch, n)};
+    r.P = scratch_doubles(scratch, (s.T + 1) * n);
+    r.keys = scratch_doubles(scratch, 2 * s.T * s.dk);
+    return r;
+}
+
+static size_t scan_outer_ref_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    ref_states_of(c, pass, &s);
+    return s.used;
 }
 
 static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct outer_attr *at = c->attr;
     struct state_shape s = outer_shape(c);
-    double *C = c->scratch[PASS_FORWARD];
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    double *C = ref_states_of(c, PASS_FORWARD, &scratch).C;
     for (int64_t b = 0; b < s.B; b++)
         for (int64_t h = 0; h < s.heads; h++) {
             memset(C, 0, (size_t)(s.dk * s.dv) * sizeof *C);
@@ -208,11 +226,14 @@ static void scan_outer_ref_backward(const struct call *c, const struct exec *x) 
     (void)x;
     struct state_shape s = outer_shape(c);
     int64_t n = s.dk * s.dv;
-    double *E = c->scratch[PASS_BACKWARD], *P = E + n, *keys = P + (s.T + 1) * n; /* P: T + 1 states */
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct ref_states r = ref_states_of(c, PASS_BACKWARD, &scratch);
+    double *E = r.E, *P = r.P, *keys = r.keys;
     for (int64_t b = 0; b < s.B; b++)
         for (int64_t h = 0; h < s.heads; h++) {
             int64_t share = s.heads / s.groups;
-            memset(E, 0, 2 * (size_t)n * sizeof *E);
+            memset(E, 0, (size_t)n * sizeof *E);
+            memset(P, 0, (size_t)n * sizeof *P);
             if (h % share == 0) memset(keys, 0, (size_t)(2 * s.T * s.dk) * sizeof *keys);
             for (int64_t t = 0; t < s.T; t++) {
                 const real *k = value_row(c, OUTER_K, b * s.T + t, h / share, s.dk);

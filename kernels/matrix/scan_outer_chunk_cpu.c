@@ -50,7 +50,7 @@ static bool scan_outer_chunk_preferred(const struct call *c) {
 
 static size_t scan_outer_chunk_workspace(const struct call *c, enum pass pass) {
     struct outer_sizes s = sizes_of(c);
-    return outer_chunks_bytes(&s, pass);
+    return outer_chunks_bytes(c, &s, pass);
 }
 
 static void scan_outer_chunk_forward(const struct call *c, const struct exec *x) {

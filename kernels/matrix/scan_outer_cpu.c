@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/state_cpu.h"
 
 struct gates {
@@ -43,10 +44,42 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                   real *after, real *read),
                  dk, a, q, k, v, C, after, read)
 
-/* All of one head: v and the state padded. */
-static void forward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h, real *scratch) {
+/* What a token's pass over the rows leaves: gradients of the gates but D, q and k without their direct terms, E^T k. */
+struct reads {
+    real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
+    real EP;
+};
+
+/* Of one head, padded. */
+struct work {
+    real *v, *C, *read;    /* forward: [width], the state, [width] */
+    real *w, *E;           /* backward: [width], gradient of the state */
+    struct scratch_rows P; /* backward: states before the tokens of a chunk */
+    struct reads r;
+};
+
+static struct work work_of(const struct state_shape *s, enum pass pass, struct scratch *scratch) {
+    int64_t width = padded(s->dv), n = s->dk * width;
+    struct work w = {.v = scratch_reals(scratch, width)};
+    if (pass == PASS_FORWARD) {
+        w.C = scratch_reals(scratch, n);
+        w.read = scratch_reals(scratch, width);
+        return w;
+    }
+    w.w = scratch_reals(scratch, width);
+    w.E = scratch_reals(scratch, n);
+    w.P = scratch_rows(scratch, STATE_CHUNK, n);
+    w.r.Ev = scratch_reals(scratch, s->dk);
+    w.r.Pw = scratch_reals(scratch, s->dk);
+    w.r.Ek = scratch_reals(scratch, width);
+    return w;
+}
+
+/* All of one head. */
+static void forward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h,
+                         const struct work *work) {
     int64_t width = padded(s->dv), group = h / (s->heads / s->groups);
-    real *C = scratch, *v = C + s->dk * width, *read = v + width;
+    real *C = work->C, *v = work->v, *read = work->read;
     real scale = (real)((const struct outer_attr *)c->attr)->scale;
     memset(C, 0, (size_t)(s->dk * width) * sizeof *C);
     for (int64_t t = 0; t < s->T; t++) {
@@ -62,12 +95,6 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
         for (int64_t j = 0; j < s->dv; j++) o[j] = real_fma(mark, read[j], direct * v[j]);
     }
 }
-
-/* What a token's pass over the rows leaves: gradients of the gates but D, q and k without their direct terms, E^T k. */
-struct reads {
-    real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
-    real EP;
-};
 
 /* Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
 STATE_INLINE void step_backward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
@@ -119,10 +146,11 @@ static void write_gradients(const struct call *c, const struct state_shape *s, i
     }
 }
 
-static void backward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h, real *scratch) {
-    int64_t dk = s->dk, width = padded(s->dv), n = dk * width, share = s->heads / s->groups;
-    real *E = scratch, *P = E + n, *v = P + (STATE_CHUNK + 1) * n, *w = v + width, *Ek = w + width;
-    struct reads r = {.Ek = Ek, .Ev = Ek + width, .Pw = Ek + width + dk};
+static void backward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h,
+                          const struct work *work) {
+    int64_t dk = s->dk, width = padded(s->dv), n = dk * width, share = s->heads / s->groups, next = work->P.stride;
+    real *E = work->E, *P = work->P.at, *v = work->v, *w = work->w;
+    struct reads r = work->r;
     real scale = (real)((const struct outer_attr *)c->attr)->scale;
     memset(E, 0, (size_t)n * sizeof *E);
     for (int64_t chunk = s->chunks - 1; chunk >= 0; chunk--) {
@@ -132,7 +160,8 @@ static void backward_head(const struct call *c, const struct state_shape *s, int
             int64_t token = b * s->T + t;
             const real *k = value_row(c, OUTER_K, token, h / share, dk);
             pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
-            forward_any(width, dk, gates_at(c, token, h), k, k, v, P + (t - first) * n, P + (t - first + 1) * n, w);
+            forward_any(width, dk, gates_at(c, token, h), k, k, v, P + (t - first) * next, P + (t - first + 1) * next,
+                        w);
         }
         for (int64_t t = end - 1; t >= first; t--) {
             int64_t token = b * s->T + t;
@@ -143,7 +172,7 @@ static void backward_head(const struct call *c, const struct state_shape *s, int
             pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
             pad_row(s->dv, width, d_o, w);
             for (int64_t j = 0; j < s->dv; j++) w[j] *= scale;
-            backward_any(width, dk, a, q, k, v, w, P + (t - first) * n, E, &r);
+            backward_any(width, dk, a, q, k, v, w, P + (t - first) * next, E, &r);
             write_gradients(c, s, token, h, h % share > 0, a, v, w, &r);
         }
     }
@@ -151,23 +180,26 @@ static void backward_head(const struct call *c, const struct state_shape *s, int
 
 static size_t scan_outer_cpu_workspace(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
-    return state_scratch_bytes(&s, pass == PASS_FORWARD ? 1 : STATE_CHUNK + 2, 3, 2, s.B * s.groups);
+    struct scratch scratch = scratch_measure(c);
+    for (int64_t p = 0; p < state_parts(s.B * s.groups); p++) work_of(&s, pass, &scratch);
+    return scratch.used;
 }
 
 /* A task is a group of heads: they add to the same dq and dk, in order. */
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     int64_t tasks = s.B * s.groups, parts = state_parts(tasks), share = s.heads / s.groups;
-    int64_t floats = (int64_t)(scan_outer_cpu_workspace(c, pass) / sizeof(real)) / parts;
-    real *scratch = c->scratch[pass];
+    struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
         struct range part = part_at(tasks, parts, p);
+        struct scratch own = scratch_part(&all, p, parts);
+        struct work w = work_of(&s, pass, &own);
         for (int64_t i = part.begin * share; i < part.end * share; i++) {
             if (pass == PASS_FORWARD)
-                forward_head(c, &s, i / s.heads, i % s.heads, scratch + p * floats);
+                forward_head(c, &s, i / s.heads, i % s.heads, &w);
             else
-                backward_head(c, &s, i / s.heads, i % s.heads, scratch + p * floats);
+                backward_head(c, &s, i / s.heads, i % s.heads, &w);
         }
     }
 }

@@ -3,6 +3,7 @@
  * stable_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/matrix/stable.h"
 
 /* m[t] = max(m[t] + m[t-1], i[t]), logsig(f) standing in m. decay and source: the logarithms of the gates. */
@@ -36,7 +37,10 @@ static void stable_gates_cpu_forward(const struct call *c, const struct exec *ex
 }
 
 static size_t stable_gates_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : 2 * (size_t)tensor_count(c->in[0]) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    int64_t B = c->in[0]->dims[0], n = c->in[0]->dims[1] * c->in[0]->dims[2];
+    for (int64_t i = 0; i < 2 * B && pass == PASS_BACKWARD; i++) scratch_reals(&s, n); /* da and di of a sequence */
+    return s.used;
 }
 
 /* One sequence: raw input gates, outputs, and the gradients of these (NULL: none). */
@@ -87,9 +91,13 @@ static void backward_sequence(const struct call *c, int64_t b, real *da, real *d
 static void stable_gates_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], n = c->in[0]->dims[1] * c->in[0]->dims[2];
-    real *scratch = c->scratch[PASS_BACKWARD];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
 #pragma omp parallel for schedule(static) if (B * n > PARALLEL_MIN)
-    for (int64_t b = 0; b < B; b++) backward_sequence(c, b, scratch + 2 * b * n, scratch + (2 * b + 1) * n);
+    for (int64_t b = 0; b < B; b++) {
+        struct scratch own = scratch_part(&s, b, B);
+        real *da = scratch_reals(&own, n), *di = scratch_reals(&own, n);
+        backward_sequence(c, b, da, di);
+    }
 }
 
 /* Tolerance: m is a sum of up to T logarithms in working precision, and an error of m is one relative to the gates; gradients

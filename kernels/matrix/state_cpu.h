@@ -1,4 +1,4 @@
-/* state_cpu.h - what the CPU kernels of the matrix-state recurrences share: padded rows and scratch by part. */
+/* state_cpu.h - what the CPU kernels of the matrix-state recurrences share: padded rows. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_CPU_H
 #define LRNN_KERNELS_MATRIX_STATE_CPU_H
 
@@ -45,13 +45,6 @@ LRNN_INLINE int64_t state_parts(int64_t tasks) {
 LRNN_INLINE int64_t heads_side_by_side(int64_t reals) {
     int64_t n = 32768 / (reals * (int64_t)sizeof(real));
     return n < 1 ? 1 : n < STATE_BUNDLE ? n : STATE_BUNDLE;
-}
-
-/* Bytes of scratch for all parts: `states` padded states, `rows` padded rows of dv, `keys` padded rows of dk each. */
-LRNN_INLINE size_t state_scratch_bytes(const struct state_shape *s, int64_t states, int64_t rows, int64_t keys,
-                                       int64_t tasks) {
-    int64_t width = padded(s->dv), floats = (states * s->dk + rows) * width + keys * padded(s->dk);
-    return (size_t)(state_parts(tasks) * floats) * sizeof(real);
 }
 
 /* to[width] = from[n], then zeros. */

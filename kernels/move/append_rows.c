@@ -8,6 +8,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 struct append_rows_attr {
     const int32_t *which;
@@ -83,7 +84,7 @@ static void append_rows_ref_forward(const struct call *c, const struct exec *exe
 }
 
 static size_t append_rows_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double);
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double));
 }
 
 static void append_rows_ref_backward(const struct call *c, const struct exec *exec) {
@@ -129,7 +130,9 @@ static void append_rows_cpu_forward(const struct call *c, const struct exec *exe
 }
 
 static size_t append_rows_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)(groups_of(c) * tensor_count(c->in[1])) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) scratch_rows(&s, groups_of(c), tensor_count(c->in[1]));
+    return s.used;
 }
 
 /* dx of the sequences of one group, and their share of dp. */
@@ -158,10 +161,12 @@ static void group_gradient(const struct call *c, struct range sequences, real *d
 static void append_rows_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t groups = groups_of(c), P = tensor_count(c->in[1]);
-    real *partial = c->scratch[PASS_BACKWARD];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct scratch_rows dp = scratch_rows(&s, groups, P);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
-    for (int64_t i = 0; i < groups; i++) group_gradient(c, part_at(c->in[0]->dims[0], groups, i), partial + i * P);
-    if (c->din[1]) sum_partials(P, groups, partial, P, c->din[1], call_accumulates(c, 1));
+    for (int64_t i = 0; i < groups; i++)
+        group_gradient(c, part_at(c->in[0]->dims[0], groups, i), dp.at + i * dp.stride);
+    if (c->din[1]) sum_partials(P, groups, dp.at, dp.stride, c->din[1], call_accumulates(c, 1));
 }
 
 /* dp sums a table row's uses in `real`, the reference in double; errors grow like the root of their number. */

@@ -4,6 +4,7 @@
  *                dx[a], dx[b] += dy / 2, summed over rows in their order
  *   l1_groups:   y_r = t_r / S, S = 1/2 + sum of |t| over the rows of r's group    (spec/plstm-myosotis.md A3.1)
  *                dt_r = (dy_r - sign(t_r) sum over the group of dy y) / S */
+#include "kernels/lib/scratch.h"
 #include "kernels/move/gather.h"
 
 #include <inttypes.h>
@@ -132,7 +133,7 @@ static void gather_pairs_ref_forward(const struct call *c, const struct exec *ex
 }
 
 static size_t gather_pairs_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)c->in[0]->dims[1] * sizeof(double);
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)c->in[0]->dims[1] * sizeof(double));
 }
 
 static void gather_pairs_ref_backward(const struct call *c, const struct exec *exec) {
@@ -150,7 +151,9 @@ static void gather_pairs_ref_backward(const struct call *c, const struct exec *e
 }
 
 static size_t l1_groups_ref_workspace(const struct call *c, enum pass pass) {
-    return (pass == PASS_FORWARD ? 1 : 2) * (size_t)c->in[0]->dims[1] * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    for (int i = 0; i < (pass == PASS_FORWARD ? 1 : 2); i++) scratch_doubles(&s, c->in[0]->dims[1]);
+    return s.used;
 }
 
 /* Groups' S of one column of one batch element. */
@@ -176,7 +179,8 @@ static void l1_groups_ref_backward(const struct call *c, const struct exec *exec
     (void)exec;
     const struct l1_groups_attr *a = c->attr;
     int64_t B = c->in[0]->dims[0], H = c->in[0]->dims[2];
-    double *S = c->scratch[PASS_BACKWARD], *dot = S + a->rows;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    double *S = scratch_doubles(&s, a->rows), *dot = scratch_doubles(&s, a->rows);
     for (int64_t column = 0; column < B * H && c->din[0]; column++) {
         int64_t at = column / H * a->rows * H + column % H;
         const real *t = tensor_real(c->in[0]) + at, *dy = call_dout(c, 0) + at;

@@ -1,5 +1,6 @@
 /* gather_cpu.c - gather_pairs and l1_groups: sequences (and strips of columns) on threads, columns in vectors. The equations
  * are in gather.c. A node or group sums in the order of the rows that name it. */
+#include "kernels/lib/scratch.h"
 #include "kernels/move/gather.h"
 
 #include <string.h>
@@ -62,7 +63,10 @@ static void gather_pairs_cpu_backward(const struct call *c, const struct exec *e
 
 /* Scratch of each sequence: S of each group, in backward also sum(dy y). */
 static size_t l1_groups_cpu_workspace(const struct call *c, enum pass pass) {
-    return (pass == PASS_FORWARD ? 1 : 2) * (size_t)tensor_count(c->in[0]) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    int64_t B = c->in[0]->dims[0], arrays = pass == PASS_FORWARD ? B : 2 * B;
+    for (int64_t i = 0; i < arrays; i++) scratch_reals(&s, tensor_count(c->in[0]) / B);
+    return s.used;
 }
 
 /* S of all groups and columns of one sequence. */
@@ -79,10 +83,12 @@ static void l1_groups_cpu_forward(const struct call *c, const struct exec *exec)
     (void)exec;
     const struct l1_groups_attr *a = c->attr;
     int64_t B = c->in[0]->dims[0], H = c->in[0]->dims[2], n = a->rows * H;
+    struct scratch all = scratch_of(c, PASS_FORWARD);
 #pragma omp parallel for schedule(static) if (B * n > PARALLEL_MIN)
     for (int64_t b = 0; b < B; b++) {
         const real *t = tensor_real(c->in[0]) + b * n;
-        real *y = tensor_real(c->out[0]) + b * n, *S = (real *)c->scratch[PASS_FORWARD] + b * n;
+        struct scratch own = scratch_part(&all, b, B);
+        real *y = tensor_real(c->out[0]) + b * n, *S = scratch_reals(&own, n);
         sum_groups(a, H, t, S);
         for (int64_t r = 0; r < a->rows; r++) {
             const real *s = S + a->group[r] * H;
@@ -96,7 +102,8 @@ static void l1_groups_backward_sequence(const struct call *c, int64_t b) {
     const struct l1_groups_attr *a = c->attr;
     int64_t H = c->in[0]->dims[2], n = a->rows * H;
     const real *t = tensor_real(c->in[0]) + b * n, *dy = call_dout(c, 0) + b * n;
-    real *dt = c->din[0] + b * n, *S = (real *)c->scratch[PASS_BACKWARD] + 2 * b * n, *dot = S + n;
+    struct scratch all = scratch_of(c, PASS_BACKWARD), own = scratch_part(&all, b, c->in[0]->dims[0]);
+    real *dt = c->din[0] + b * n, *S = scratch_reals(&own, n), *dot = scratch_reals(&own, n);
     bool accumulate = call_accumulates(c, 0);
     sum_groups(a, H, t, S);
     memset(dot, 0, (size_t)n * sizeof *dot);

@@ -4,6 +4,7 @@
  *   reverse            y[b][t] = x[b][n-1-t] for t < n, else x[b][t]; its own adjoint
  *   decode_positions   y[b][p] = e[b] + PE[p], PE[p] = (sin(p w_j), cos(p w_j)), w_j = 10000^(-j/(h-1)), j < h = D/2; an odd
  *                      last column is 0 (MAD's auto-encoder, spec/tasks.md 1.1);  de[b] = sum over p of dy[b][p] */
+#include "kernels/lib/scratch.h"
 #include "kernels/move/sequence.h"
 
 #include <inttypes.h>
@@ -180,7 +181,7 @@ static double position_code(int64_t p, int64_t column, int64_t D) {
 }
 
 static size_t decode_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? (size_t)tensor_cols(c->in[0]) * sizeof(real) : 0;
+    return scratch_single(c, pass == PASS_FORWARD ? (size_t)tensor_cols(c->in[0]) * sizeof(real) : 0);
 }
 
 static void decode_ref_forward(const struct call *c, const struct exec *exec) {

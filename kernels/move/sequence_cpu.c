@@ -1,5 +1,6 @@
 /* sequence_cpu.c - pool, reverse and decode_positions: sequences or positions on threads, columns in vectors. The equations are
  * in sequence.c. */
+#include "kernels/lib/scratch.h"
 #include "kernels/move/sequence.h"
 
 #include <string.h>
@@ -95,7 +96,7 @@ static void reverse_cpu_backward(const struct call *c, const struct exec *exec) 
 
 /* The frequencies of D/2 columns. */
 static size_t decode_positions_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? (size_t)(tensor_cols(c->in[0]) / 2 + 1) * sizeof(double) : 0;
+    return scratch_single(c, pass == PASS_FORWARD ? (size_t)(tensor_cols(c->in[0]) / 2) * sizeof(double) : 0);
 }
 
 /* y[b][p] of all b: the code of the position is made once, in the row of sequence 0. */

@@ -5,6 +5,7 @@
  *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                                    (Ioffe & Szegedy 2015, Alg. 1 and 2)
  * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
  * Without a row in use the batch counts as mean 0, variance 1, and the running ones stay. */
+#include "kernels/lib/scratch.h"
 #include "kernels/norm/batch_norm.h"
 
 #include <inttypes.h>
@@ -98,15 +99,33 @@ static void update_running(const struct call *c, const double *mean, const doubl
     }
 }
 
-/* Forward: mean, variance. Backward: also two sums. */
+/* Of each column; the sums over rows in backward alone. */
+struct columns {
+    double *mean, *variance, *dy_sum, *dyn_sum;
+};
+
+static struct columns columns_of(const struct call *c, enum pass pass, struct scratch *s) {
+    int64_t D = tensor_cols(c->in[X]);
+    struct columns k = {.mean = scratch_doubles(s, D)};
+    k.variance = scratch_doubles(s, D);
+    if (pass == PASS_FORWARD) return k;
+    k.dy_sum = scratch_doubles(s, D);
+    k.dyn_sum = scratch_doubles(s, D);
+    return k;
+}
+
 static size_t batch_norm_ref_workspace(const struct call *c, enum pass pass) {
-    return (size_t)tensor_cols(c->in[X]) * (pass == PASS_FORWARD ? 2 : 4) * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    columns_of(c, pass, &s);
+    return s.used;
 }
 
 static void batch_norm_ref_forward(const struct call *c, const struct exec *exec) {
     const struct batch_norm_attr *a = c->attr;
     int64_t n = tensor_count(c->in[X]), D = tensor_cols(c->in[X]);
-    double *mean = c->scratch[PASS_FORWARD], *variance = mean + D;
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct columns k = columns_of(c, PASS_FORWARD, &s);
+    double *mean = k.mean, *variance = k.variance;
     if (!exec->training) {
         for (int64_t d = 0; d < D; d++) {
             mean[d] = tensor_real(c->in[MEAN])[d];
@@ -126,10 +145,13 @@ static void batch_norm_ref_backward(const struct call *c, const struct exec *exe
     (void)exec;
     double eps = ((const struct batch_norm_attr *)c->attr)->eps;
     int64_t n = tensor_count(c->in[X]), D = tensor_cols(c->in[X]);
-    double *mean = c->scratch[PASS_BACKWARD], *variance = mean + D, *dy_sum = variance + D, *dyn_sum = dy_sum + D;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct columns k = columns_of(c, PASS_BACKWARD, &s);
+    double *mean = k.mean, *variance = k.variance, *dy_sum = k.dy_sum, *dyn_sum = k.dyn_sum;
     const real *x = tensor_real(c->in[X]), *w = tensor_real(c->in[WEIGHT]), *dy = call_dout(c, 0);
     int64_t N = batch_statistics(c, mean, variance);
-    memset(dy_sum, 0, 2 * (size_t)D * sizeof *dy_sum);
+    memset(dy_sum, 0, (size_t)D * sizeof *dy_sum);
+    memset(dyn_sum, 0, (size_t)D * sizeof *dyn_sum);
     for (int64_t i = 0; i < n; i++) {
         int64_t d = i % D;
         dy_sum[d] += dy[i];

@@ -6,36 +6,43 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/norm/batch_norm.h"
 #include "kernels/lib/parallel.h"
 
 enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS };
 
-/* Rows of D columns of a chunk's sums; forward has the first two. */
+/* Rows of a chunk's sums, D columns each; forward has the first two. */
 enum { SUM_MEAN, SUM_SQUARES, SUM_DY, SUM_DYX, SUM_ROWS };
 
 /* Of one column or all: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n over all rows. */
 enum { ALL_MEAN, ALL_Q, ALL_DY, ALL_DYN, ALL_ROWS };
 
-/* Scratch: the rows in use of each chunk, the chunks' sums, then what is common to all. */
+/* Scratch: the rows in use of each chunk, the chunks' sums, SUM_ROWS each, then what is common to all. */
 struct work {
     int64_t chunks, D;
     double *used;
-    real *sums, *all;
+    struct scratch_rows sums;
+    real *all[ALL_ROWS];
 };
+
+static struct work work_of(const struct call *c, struct scratch *s) {
+    struct work w = {.chunks = row_chunks(tensor_rows(c->in[X])), .D = tensor_cols(c->in[X])};
+    w.used = scratch_doubles(s, w.chunks);
+    w.sums = scratch_rows(s, w.chunks * SUM_ROWS, w.D);
+    for (int i = 0; i < ALL_ROWS; i++) w.all[i] = scratch_reals(s, w.D);
+    return w;
+}
 
 static size_t batch_norm_cpu_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    int64_t chunks = row_chunks(tensor_rows(c->in[X])), D = tensor_cols(c->in[X]);
-    return (size_t)chunks * sizeof(double) + (size_t)((chunks * SUM_ROWS + ALL_ROWS) * D) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    work_of(c, &s);
+    return s.used;
 }
 
-static struct work work_of(const struct call *c, enum pass pass) {
-    struct work w = {.chunks = row_chunks(tensor_rows(c->in[X])), .D = tensor_cols(c->in[X])};
-    w.used = c->scratch[pass];
-    w.sums = (real *)(w.used + w.chunks);
-    w.all = w.sums + w.chunks * SUM_ROWS * w.D;
-    return w;
+static real *sum_of(const struct work *w, int64_t chunk, int which) {
+    return w->sums.at + (chunk * SUM_ROWS + which) * w->sums.stride;
 }
 
 static void add_squares(int64_t D, const real *x, const real *mean, real *squares) {
@@ -52,11 +59,13 @@ static void add_gradient(int64_t D, const real *x, const real *mean, const real 
 }
 
 /* Sums of one chunk of rows; dy NULL: those of x alone. Returns the rows in use. */
-static double chunk_statistics(const struct call *c, struct range part, const real *dy, real *sums) {
-    int64_t D = tensor_cols(c->in[X]), used = 0;
+static double chunk_statistics(const struct call *c, const struct work *w, int64_t chunk, const real *dy) {
+    int64_t D = w->D, used = 0;
+    struct range part = part_at(tensor_rows(c->in[X]), w->chunks, chunk);
     const real *x = tensor_real(c->in[X]);
-    real *mean = sums + SUM_MEAN * D;
-    memset(sums, 0, (size_t)(SUM_ROWS * D) * sizeof *sums);
+    real *mean = sum_of(w, chunk, SUM_MEAN), *square = sum_of(w, chunk, SUM_SQUARES);
+    real *dy_sum = sum_of(w, chunk, SUM_DY), *dyx_sum = sum_of(w, chunk, SUM_DYX);
+    for (int i = 0; i < SUM_ROWS; i++) memset(sum_of(w, chunk, i), 0, (size_t)D * sizeof(real));
     for (int64_t r = part.begin; r < part.end; r++) {
         if (!batch_norm_in_use(c, r)) continue;
         used++;
@@ -65,8 +74,8 @@ static double chunk_statistics(const struct call *c, struct range part, const re
     }
     for (int64_t d = 0; used && d < D; d++) mean[d] /= (real)used;
     for (int64_t r = part.begin; r < part.end; r++) {
-        if (batch_norm_in_use(c, r)) add_squares(D, x + r * D, mean, sums + SUM_SQUARES * D);
-        if (dy) add_gradient(D, x + r * D, mean, dy + r * D, sums + SUM_DY * D, sums + SUM_DYX * D);
+        if (batch_norm_in_use(c, r)) add_squares(D, x + r * D, mean, square);
+        if (dy) add_gradient(D, x + r * D, mean, dy + r * D, dy_sum, dyx_sum);
     }
     return (double)used;
 }
@@ -74,34 +83,31 @@ static double chunk_statistics(const struct call *c, struct range part, const re
 /* Statistics of all rows from those of the chunks; the biased variance goes to the place of q. Returns the rows in use. */
 static double gather_statistics(struct work w) {
     double used = 0;
-    int64_t D = w.D;
     for (int64_t k = 0; k < w.chunks; k++) used += w.used[k];
-    for (int64_t d = 0; d < D; d++) {
+    for (int64_t d = 0; d < w.D; d++) {
         double mean = 0, squares = 0;
-        for (int64_t k = 0; k < w.chunks; k++) mean += w.used[k] * w.sums[(k * SUM_ROWS + SUM_MEAN) * D + d];
+        for (int64_t k = 0; k < w.chunks; k++) mean += w.used[k] * sum_of(&w, k, SUM_MEAN)[d];
         if (used > 0) mean /= used;
         for (int64_t k = 0; k < w.chunks; k++) {
-            const real *sums = w.sums + k * SUM_ROWS * D + d;
-            double off = sums[SUM_MEAN * D] - mean;
-            squares += sums[SUM_SQUARES * D] + w.used[k] * off * off;
+            double off = sum_of(&w, k, SUM_MEAN)[d] - mean;
+            squares += sum_of(&w, k, SUM_SQUARES)[d] + w.used[k] * off * off;
         }
-        w.all[ALL_MEAN * D + d] = (real)mean;
-        w.all[ALL_Q * D + d] = (real)(used > 0 ? squares / used : 1);
+        w.all[ALL_MEAN][d] = (real)mean;
+        w.all[ALL_Q][d] = (real)(used > 0 ? squares / used : 1);
     }
     return used;
 }
 
 static void gather_gradient(struct work w) {
-    int64_t D = w.D;
-    for (int64_t d = 0; d < D; d++) {
+    for (int64_t d = 0; d < w.D; d++) {
         double dy = 0, dyx = 0;
         for (int64_t k = 0; k < w.chunks; k++) {
-            const real *sums = w.sums + k * SUM_ROWS * D + d;
-            dy += sums[SUM_DY * D];
-            dyx += sums[SUM_DYX * D] + ((double)sums[SUM_MEAN * D] - w.all[ALL_MEAN * D + d]) * sums[SUM_DY * D];
+            real its_dy = sum_of(&w, k, SUM_DY)[d];
+            dy += its_dy;
+            dyx += sum_of(&w, k, SUM_DYX)[d] + ((double)sum_of(&w, k, SUM_MEAN)[d] - w.all[ALL_MEAN][d]) * its_dy;
         }
-        w.all[ALL_DY * D + d] = (real)dy;
-        w.all[ALL_DYN * D + d] = (real)(dyx * w.all[ALL_Q * D + d]);
+        w.all[ALL_DY][d] = (real)dy;
+        w.all[ALL_DYN][d] = (real)(dyx * w.all[ALL_Q][d]);
     }
 }
 
@@ -109,37 +115,37 @@ static void gather_gradient(struct work w) {
 static double batch_statistics(const struct call *c, struct work w, const real *dy) {
     int64_t rows = tensor_rows(c->in[X]);
 #pragma omp parallel for schedule(static) if (rows * w.D > PARALLEL_MIN)
-    for (int64_t k = 0; k < w.chunks; k++)
-        w.used[k] = chunk_statistics(c, part_at(rows, w.chunks, k), dy, w.sums + k * SUM_ROWS * w.D);
+    for (int64_t k = 0; k < w.chunks; k++) w.used[k] = chunk_statistics(c, &w, k, dy);
     return gather_statistics(w);
 }
 
 /* q in place of the variance. */
 static void invert_deviation(const struct call *c, struct work w) {
     double eps = ((const struct batch_norm_attr *)c->attr)->eps;
-    for (int64_t d = 0; d < w.D; d++) w.all[ALL_Q * w.D + d] = (real)(1 / sqrt(w.all[ALL_Q * w.D + d] + eps));
+    for (int64_t d = 0; d < w.D; d++) w.all[ALL_Q][d] = (real)(1 / sqrt(w.all[ALL_Q][d] + eps));
 }
 
 static void update_running(const struct call *c, struct work w) {
     double m = ((const struct batch_norm_attr *)c->attr)->momentum;
     real *mean = tensor_real(c->in[MEAN]), *variance = tensor_real(c->in[VARIANCE]);
     for (int64_t d = 0; d < w.D; d++) {
-        mean[d] = (real)(m * mean[d] + (1 - m) * w.all[ALL_MEAN * w.D + d]);
-        variance[d] = (real)(m * variance[d] + (1 - m) * w.all[ALL_Q * w.D + d]);
+        mean[d] = (real)(m * mean[d] + (1 - m) * w.all[ALL_MEAN][d]);
+        variance[d] = (real)(m * variance[d] + (1 - m) * w.all[ALL_Q][d]);
     }
 }
 
 static void batch_norm_cpu_forward(const struct call *c, const struct exec *exec) {
-    struct work w = work_of(c, PASS_FORWARD);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct work w = work_of(c, &s);
     int64_t rows = tensor_rows(c->in[X]), D = w.D;
     if (exec->training) {
         if (batch_statistics(c, w, NULL) > 0) update_running(c, w);
     } else {
-        memcpy(w.all + ALL_MEAN * D, c->in[MEAN]->data, (size_t)D * sizeof(real));
-        memcpy(w.all + ALL_Q * D, c->in[VARIANCE]->data, (size_t)D * sizeof(real));
+        memcpy(w.all[ALL_MEAN], c->in[MEAN]->data, (size_t)D * sizeof(real));
+        memcpy(w.all[ALL_Q], c->in[VARIANCE]->data, (size_t)D * sizeof(real));
     }
     invert_deviation(c, w);
-    const real *mean = w.all + ALL_MEAN * D, *q = w.all + ALL_Q * D;
+    const real *mean = w.all[ALL_MEAN], *q = w.all[ALL_Q];
     const real *weight = tensor_real(c->in[WEIGHT]), *b = tensor_real(c->in[BIAS]);
 #pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
     for (int64_t k = 0; k < w.chunks; k++) {
@@ -157,8 +163,7 @@ static void batch_norm_cpu_forward(const struct call *c, const struct exec *exec
 static void row_dx(const struct call *c, struct work w, int64_t r, real share) {
     int64_t D = w.D;
     const real *x = tensor_real(c->in[X]) + r * D, *dy = call_dout(c, 0) + r * D, *weight = tensor_real(c->in[WEIGHT]);
-    const real *mean = w.all + ALL_MEAN * D, *q = w.all + ALL_Q * D, *dy_sum = w.all + ALL_DY * D,
-               *dyn_sum = w.all + ALL_DYN * D;
+    const real *mean = w.all[ALL_MEAN], *q = w.all[ALL_Q], *dy_sum = w.all[ALL_DY], *dyn_sum = w.all[ALL_DYN];
     real *dx = c->din[X] + r * D;
     bool accumulate = call_accumulates(c, X);
 #pragma omp simd
@@ -170,14 +175,15 @@ static void row_dx(const struct call *c, struct work w, int64_t r, real share) {
 
 static void batch_norm_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    struct work w = work_of(c, PASS_BACKWARD);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct work w = work_of(c, &s);
     int64_t rows = tensor_rows(c->in[X]);
     double used = batch_statistics(c, w, call_dout(c, 0));
     invert_deviation(c, w);
     gather_gradient(w);
     for (int64_t d = 0; d < w.D; d++) {
-        if (c->din[WEIGHT]) put(c->din[WEIGHT] + d, call_accumulates(c, WEIGHT), w.all[ALL_DYN * w.D + d]);
-        if (c->din[BIAS]) put(c->din[BIAS] + d, call_accumulates(c, BIAS), w.all[ALL_DY * w.D + d]);
+        if (c->din[WEIGHT]) put(c->din[WEIGHT] + d, call_accumulates(c, WEIGHT), w.all[ALL_DYN][d]);
+        if (c->din[BIAS]) put(c->din[BIAS] + d, call_accumulates(c, BIAS), w.all[ALL_DY][d]);
     }
     if (!c->din[X]) return;
 #pragma omp parallel for schedule(static) if (rows * w.D > PARALLEL_MIN)

@@ -4,13 +4,15 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 static int64_t spans_of(const struct tensor *t) {
     return t ? span_count(tensor_count(t)) : 0;
 }
 
 static size_t frobenius_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? (size_t)(spans_of(c->in[0]) + spans_of(c->in[1])) * sizeof(double) : 0;
+    int64_t spans = pass == PASS_FORWARD ? spans_of(c->in[0]) + spans_of(c->in[1]) : 0;
+    return scratch_single(c, (size_t)spans * sizeof(double));
 }
 
 /* sums[s] of each span s of t. */

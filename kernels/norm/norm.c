@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *rmsnorm(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};
@@ -116,28 +117,42 @@ static void norm_ref_dx(const struct call *c, const real *x, const real *dy, rea
         put(&dx[i], call_accumulates(c, 0), (real)(q * ((double)dy[i] * w[i] - mean_e - (x[i] - mean) * q * mean_en)));
 }
 
+/* Sums over rows. */
+struct sums {
+    double *dw, *db;
+};
+
+static struct sums sums_of(const struct call *c, struct scratch *s) {
+    int64_t D = tensor_cols(c->in[0]);
+    double *dw = scratch_doubles(s, D);
+    return (struct sums){dw, scratch_doubles(s, D)};
+}
+
 static size_t norm_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : 2 * (size_t)tensor_cols(c->in[0]) * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) sums_of(c, &s);
+    return s.used;
 }
 
 static void norm_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
-    double *dw = c->scratch[PASS_BACKWARD], *db = dw + D;
-    for (int64_t i = 0; i < 2 * D; i++) dw[i] = 0;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct sums sum = sums_of(c, &s);
+    for (int64_t i = 0; i < D; i++) sum.dw[i] = sum.db[i] = 0;
     for (int64_t r = 0; r < rows; r++) {
         const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
         double mean, q;
         statistics(c, x, &mean, &q);
         for (int64_t i = 0; i < D; i++) {
-            dw[i] += dy[i] * (x[i] - mean) * q;
-            db[i] += dy[i];
+            sum.dw[i] += dy[i] * (x[i] - mean) * q;
+            sum.db[i] += dy[i];
         }
         if (c->din[0]) norm_ref_dx(c, x, dy, c->din[0] + r * D);
     }
-    for (int64_t i = 0; i < D && c->din[1]; i++) put(&c->din[1][i], call_accumulates(c, 1), (real)dw[i]);
+    for (int64_t i = 0; i < D && c->din[1]; i++) put(&c->din[1][i], call_accumulates(c, 1), (real)sum.dw[i]);
     for (int64_t i = 0; i < D && c->n_in == 3 && c->din[2]; i++)
-        put(&c->din[2][i], call_accumulates(c, 2), (real)db[i]);
+        put(&c->din[2][i], call_accumulates(c, 2), (real)sum.db[i]);
 }
 
 const struct kernel kernel_rmsnorm_ref = {

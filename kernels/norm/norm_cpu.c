@@ -5,6 +5,7 @@
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 struct statistics {
     real mean, q;
@@ -68,9 +69,22 @@ static void row_dx(int64_t D, const real *x, const real *w, const real *dy, stru
         put(&dx[i], accumulate, s.q * (real_fma(dy[i], w[i], -mean_e) - (x[i] - s.mean) * s.q * mean_en));
 }
 
+/* Sums of each chunk of rows; db of layernorm alone. */
+struct partials {
+    struct scratch_rows dw, db;
+};
+
+static struct partials partials_of(const struct call *c, struct scratch *s) {
+    int64_t chunks = row_chunks(tensor_rows(c->in[0])), D = tensor_cols(c->in[0]);
+    struct partials p = {scratch_rows(s, chunks, D), {NULL, 0}};
+    if (c->n_in == 3) p.db = scratch_rows(s, chunks, D);
+    return p;
+}
+
 static size_t norm_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD) return 0;
-    return (size_t)(row_chunks(tensor_rows(c->in[0])) * tensor_cols(c->in[0]) * (c->n_in - 1)) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) partials_of(c, &s);
+    return s.used;
 }
 
 /* One chunk of rows: dx, and the chunk's sums of dy n into dw. */
@@ -91,15 +105,17 @@ static void backward_chunk(const struct call *c, struct range part, real *dw) {
 static void norm_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
-    real *dw = c->scratch[PASS_BACKWARD], *db = c->n_in == 3 && c->din[2] ? dw + chunks * D : NULL;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct partials p = partials_of(c, &s);
+    bool bias = c->n_in == 3 && c->din[2];
 #pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
     for (int64_t k = 0; k < chunks; k++) {
         struct range part = part_at(rows, chunks, k);
-        backward_chunk(c, part, dw + k * D);
-        if (db) chunk_sums(part, D, call_dout(c, 0), NULL, db + k * D);
+        backward_chunk(c, part, p.dw.at + k * p.dw.stride);
+        if (bias) chunk_sums(part, D, call_dout(c, 0), NULL, p.db.at + k * p.db.stride);
     }
-    if (c->din[1]) sum_partials(D, chunks, dw, D, c->din[1], call_accumulates(c, 1));
-    if (db) sum_partials(D, chunks, db, D, c->din[2], call_accumulates(c, 2));
+    if (c->din[1]) sum_partials(D, chunks, p.dw.at, p.dw.stride, c->din[1], call_accumulates(c, 1));
+    if (bias) sum_partials(D, chunks, p.db.at, p.db.stride, c->din[2], call_accumulates(c, 2));
 }
 
 /* Tolerance: sums over the D columns and R rows in working precision err by about sqrt(D) and sqrt(R) units, and the

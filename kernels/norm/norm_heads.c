@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 
 struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};
@@ -114,7 +115,7 @@ static void norm_heads_ref_forward(const struct call *c, const struct exec *exec
 }
 
 static size_t norm_heads_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double);
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double));
 }
 
 static void norm_heads_ref_backward(const struct call *c, const struct exec *exec) {

@@ -5,6 +5,7 @@
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 /* n = (x - mean) q; the weight is added to `one`. rmsnorm_heads: mean = one = 0, which changes no number. */
 struct head_statistics {
@@ -61,8 +62,9 @@ static void head_dx(int64_t width, struct head_statistics s, const real *x, cons
 }
 
 static size_t norm_heads_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD) return 0;
-    return (size_t)(row_chunks(tensor_rows(c->in[0])) * tensor_count(c->in[1])) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) scratch_rows(&s, row_chunks(tensor_rows(c->in[0])), tensor_count(c->in[1]));
+    return s.used;
 }
 
 /* One chunk of rows: dx, and the chunk's sums of dy n into dw. */
@@ -85,10 +87,11 @@ static void backward_chunk(const struct call *c, struct range part, real *dw) {
 static void norm_heads_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), n = tensor_count(c->in[1]), chunks = row_chunks(rows);
-    real *dw = c->scratch[PASS_BACKWARD];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct scratch_rows dw = scratch_rows(&s, chunks, n);
 #pragma omp parallel for schedule(static) if (rows * n > PARALLEL_MIN)
-    for (int64_t k = 0; k < chunks; k++) backward_chunk(c, part_at(rows, chunks, k), dw + k * n);
-    if (c->din[1]) sum_partials(n, chunks, dw, n, c->din[1], call_accumulates(c, 1));
+    for (int64_t k = 0; k < chunks; k++) backward_chunk(c, part_at(rows, chunks, k), dw.at + k * dw.stride);
+    if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
 /* As rmsnorm_cpu: sums over columns and rows in working precision err by about the root of their number, and the means of

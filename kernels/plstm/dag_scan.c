@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_state.h"
 
 struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
@@ -142,13 +143,33 @@ static size_t state_bytes(const struct call *c) {
     return (size_t)(z.dk * z.dv) * sizeof(real);
 }
 
-/* All C, and for the gradient all E and the sums dq, dk, dv of all nodes. */
-static size_t dag_scan_ref_workspace(const struct call *c, enum pass pass) {
+/* Sums over the edges of a node, one head: dq, dk (nodes,dk) and dv (nodes,dv). */
+struct sums {
+    double *dq, *dk, *dv;
+};
+
+/* All C, and for the gradient all E and the sums of all nodes. */
+struct ref {
+    real *C, *E;
+    struct sums s;
+};
+
+static struct ref ref_of(const struct call *c, enum pass pass, struct scratch *s) {
     const struct dag_scan_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
-    size_t states = (size_t)a->dag->edges * state_bytes(c);
-    if (pass == PASS_FORWARD) return states;
-    return 2 * states + (size_t)(z.T * (2 * z.dk + z.dv)) * sizeof(double);
+    struct ref r = {.C = scratch_bytes(s, (size_t)a->dag->edges * state_bytes(c))};
+    if (pass == PASS_FORWARD) return r;
+    r.E = scratch_bytes(s, (size_t)a->dag->edges * state_bytes(c));
+    r.s.dq = scratch_doubles(s, z.T * z.dk);
+    r.s.dk = scratch_doubles(s, z.T * z.dk);
+    r.s.dv = scratch_doubles(s, z.T * z.dv);
+    return r;
+}
+
+static size_t dag_scan_ref_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    ref_of(c, pass, &s);
+    return s.used;
 }
 
 static double gate_of(const struct call *c, int input, int64_t b, int64_t row, int64_t h) {
@@ -182,7 +203,8 @@ static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
     const struct dag_scan_attr *a = c->attr;
     const struct dag *d = a->dag;
     struct dag_sizes z = dag_sizes_of(c, a->H);
-    real *C = c->scratch[PASS_FORWARD];
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    real *C = ref_of(c, PASS_FORWARD, &scratch).C;
     for (int64_t b = 0; b < z.B; b++)
         for (int64_t h = 0; h < z.H; h++) {
             ref_states(c, b, h, C);
@@ -200,11 +222,6 @@ static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
             }
         }
 }
-
-/* Sums over the edges of a node, one head: dq, dk (nodes,dk) and dv (nodes,dv). */
-struct sums {
-    double *dq, *dk, *dv;
-};
 
 /* Edge e: E_e holds what its followers sent; adds its mark, then gives everything that depends on it. */
 static void ref_edge_backward(const struct call *c, int64_t b, int64_t h, int64_t e, const real *C, real *E,
@@ -252,14 +269,17 @@ static void dag_scan_ref_backward(const struct call *c, const struct exec *x) {
     const struct dag *d = a->dag;
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t n = z.dk * z.dv;
-    double *dq = c->scratch[PASS_BACKWARD];
-    struct sums s = {dq, dq + z.T * z.dk, dq + 2 * z.T * z.dk};
-    real *C = (real *)(s.dv + z.T * z.dv), *E = C + d->edges * n;
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct ref r = ref_of(c, PASS_BACKWARD, &scratch);
+    struct sums s = r.s;
+    real *C = r.C, *E = r.E;
     for (int64_t b = 0; b < z.B; b++)
         for (int64_t h = 0; h < z.H; h++) {
             ref_states(c, b, h, C);
             memset(E, 0, (size_t)d->edges * state_bytes(c));
-            memset(dq, 0, (size_t)(z.T * (2 * z.dk + z.dv)) * sizeof *dq);
+            memset(s.dq, 0, (size_t)(z.T * z.dk) * sizeof *s.dq);
+            memset(s.dk, 0, (size_t)(z.T * z.dk) * sizeof *s.dk);
+            memset(s.dv, 0, (size_t)(z.T * z.dv) * sizeof *s.dv);
             for (int64_t e = d->edges - 1, p = d->pairs - 1; e >= 0; e--) {
                 ref_edge_backward(c, b, h, e, C, E + e * n, s);
                 for (; p >= 0 && d->to[p] == e; p--) {

@@ -3,6 +3,7 @@
  * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
  * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
  * behind it, give. */
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_lanes.h"
 
 struct sizes {
@@ -38,35 +39,39 @@ struct head {
         *next; /* backward: first pair that leaves an edge, [edges]; the one after a pair, [pairs]; -1: none */
 };
 
-static int64_t head_reals(struct sizes z, const struct dag *d, enum pass pass) {
-    int64_t gates = 2 * d->edges + d->pairs;
-    if (pass == PASS_FORWARD) return z.N * (2 * z.pk + 2 * z.pv) + gates + d->edges * TILE;
-    return z.N * (4 * z.pk + 3 * z.pv) + gates + gates * LANES + 2 * d->edges * TILE + d->edges + d->pairs;
-}
-
-static struct head head_of(struct sizes z, const struct dag *d, enum pass pass, real *s) {
-    struct head g = {.z = z, .d = d, .q = s, .k = s + z.N * z.pk, .v = s + 2 * z.N * z.pk};
-    g.w = g.y = g.v + z.N * z.pv;
-    g.S = g.w + z.N * z.pv;
-    g.M = g.S + d->edges;
-    g.T = g.M + d->edges;
-    g.C = g.T + d->pairs;
-    if (pass == PASS_FORWARD) return g;
-    g.E = g.C + d->edges * TILE;
-    g.dS = g.E + d->edges * TILE;
-    g.dM = g.dS + d->edges * LANES;
-    g.dT = g.dM + d->edges * LANES;
-    g.dq = g.dT + d->pairs * LANES;
-    g.dk = g.dq + z.N * z.pk;
-    g.dv = g.dk + z.N * z.pk;
-    g.first = (int32_t *)(g.dv + z.N * z.pv);
-    g.next = g.first + d->edges;
+/* The arrays of one head. */
+static struct head head_of(const struct call *c, enum pass pass, struct scratch *s) {
+    const struct dag *d = dag_of(c);
+    struct sizes z = sizes_of(c);
+    struct head g = {.z = z, .d = d};
+    g.q = scratch_reals(s, z.N * z.pk);
+    g.k = scratch_reals(s, z.N * z.pk);
+    g.v = scratch_reals(s, z.N * z.pv);
+    g.S = scratch_reals(s, d->edges);
+    g.M = scratch_reals(s, d->edges);
+    g.T = scratch_reals(s, d->pairs);
+    g.C = scratch_reals(s, d->edges * TILE);
+    if (pass == PASS_FORWARD) {
+        g.y = scratch_reals(s, z.N * z.pv);
+        return g;
+    }
+    g.w = scratch_reals(s, z.N * z.pv);
+    g.E = scratch_reals(s, d->edges * TILE);
+    g.dS = scratch_reals(s, d->edges * LANES);
+    g.dM = scratch_reals(s, d->edges * LANES);
+    g.dT = scratch_reals(s, d->pairs * LANES);
+    g.dq = scratch_reals(s, z.N * z.pk);
+    g.dk = scratch_reals(s, z.N * z.pk);
+    g.dv = scratch_reals(s, z.N * z.pv);
+    g.first = scratch_i32(s, d->edges);
+    g.next = scratch_i32(s, d->pairs);
     return g;
 }
 
-static struct head load_head(const struct call *c, struct sizes z, enum pass pass, int64_t b, int64_t h, real *s) {
-    const struct dag *d = dag_of(c);
-    struct head g = head_of(z, d, pass, s);
+static struct head load_head(const struct call *c, enum pass pass, int64_t b, int64_t h, struct scratch *s) {
+    struct head g = head_of(c, pass, s);
+    struct sizes z = g.z;
+    const struct dag *d = g.d;
     for (int64_t n = 0; n < z.N; n++) {
         int64_t row = b * z.N + n;
         padded_row(z.dk, z.pk, 1, head_in(c, 0, row, h, z.dk), g.q + n * z.pk);
@@ -122,8 +127,9 @@ static void forward_tile(const struct head *g) {
     }
 }
 
-static void forward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *scratch) {
-    struct head g = load_head(c, z, PASS_FORWARD, b, h, scratch);
+static void forward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
+    struct head g = load_head(c, PASS_FORWARD, b, h, &own);
+    struct sizes z = g.z;
     memset(g.y, 0, (size_t)(z.N * z.pv) * sizeof *g.y);
     for (g.e = 0; g.e < z.pv; g.e += LANES)
         for (g.i = 0; g.i < z.pk; g.i += LANES) forward_tile(&g);
@@ -222,11 +228,20 @@ static void backward_node(const struct call *c, const struct head *g, int64_t b,
     put_wanted(c, 3, head_din(c, 3, row, h, 1), 0, qk * vw);
 }
 
-static void backward_head(const struct call *c, struct sizes z, int64_t b, int64_t h, real *scratch) {
-    const struct dag *d = dag_of(c);
-    struct head g = load_head(c, z, PASS_BACKWARD, b, h, scratch);
-    int64_t gates = 2 * d->edges + d->pairs, sums = gates * LANES + z.N * (2 * z.pk + z.pv);
-    memset(g.dS, 0, (size_t)sums * sizeof(real)); /* dS, dM, dT, dq, dk, dv */
+static void clear(int64_t n, real *x) {
+    memset(x, 0, (size_t)n * sizeof *x);
+}
+
+static void backward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
+    struct head g = load_head(c, PASS_BACKWARD, b, h, &own);
+    const struct dag *d = g.d;
+    struct sizes z = g.z;
+    clear(d->edges * LANES, g.dS);
+    clear(d->edges * LANES, g.dM);
+    clear(d->pairs * LANES, g.dT);
+    clear(z.N * z.pk, g.dq);
+    clear(z.N * z.pk, g.dk);
+    clear(z.N * z.pv, g.dv);
     list_pairs(&g);
     for (g.e = 0; g.e < z.pv; g.e += LANES)
         for (g.i = 0; g.i < z.pk; g.i += LANES) backward_tile(&g);
@@ -242,22 +257,22 @@ static void backward_head(const struct call *c, struct sizes z, int64_t b, int64
 /* --- tasks
  * ----------------------------------------------------------------------------------------------------------------- */
 
-static int64_t group_reals(const struct call *c, enum pass pass) {
-    return (head_reals(sizes_of(c), dag_of(c), pass) + 15) / 16 * 16;
-}
-
 static size_t dag_scan_cpu_workspace(const struct call *c, enum pass pass) {
-    return dag_scratch_bytes(c, sizes_of(c).H, group_reals(c, pass));
+    struct scratch s = scratch_measure(c);
+    for (int64_t i = 0; i < dag_groups(c, sizes_of(c).H); i++) head_of(c, pass, &s);
+    return s.used;
 }
 
-static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h, real *scratch) {
-    (pass == PASS_FORWARD ? forward_head : backward_head)(c, *(const struct sizes *)sizes, b, h, scratch);
+static void run_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
+                     struct scratch own) {
+    (void)shared;
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, b, h, own);
 }
 
 static void run(const struct call *c, enum pass pass) {
     struct sizes z = sizes_of(c);
     int64_t work = c->in[0]->dims[0] * z.H * z.N * z.dk * z.dv;
-    dag_each_head(c, pass, z.H, group_reals(c, pass), work, c->scratch[pass], run_head, &z);
+    dag_each_head(c, pass, z.H, work, scratch_of(c, pass), run_head, NULL);
 }
 
 static void dag_scan_cpu_forward(const struct call *c, const struct exec *x) {

@@ -47,21 +47,18 @@ bool infer_gate(struct graph *g, const struct call *c, int i, int64_t rows, int6
 
 #define GROUPS 16
 
-static int64_t group_count(int64_t tasks) {
+int64_t dag_groups(const struct call *c, int64_t H) {
+    int64_t tasks = c->in[0]->dims[0] * H;
     return tasks < GROUPS ? tasks : GROUPS;
 }
 
-size_t dag_scratch_bytes(const struct call *c, int64_t H, int64_t reals) {
-    return (size_t)(group_count(c->in[0]->dims[0] * H) * reals) * sizeof(real);
-}
-
-void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t reals, int64_t work, real *scratch,
-                   dag_head *head, const void *shared) {
-    int64_t tasks = c->in[0]->dims[0] * H, groups = group_count(tasks);
+void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
+                   const void *shared) {
+    int64_t tasks = c->in[0]->dims[0] * H, groups = dag_groups(c, H);
 #pragma omp parallel for schedule(static) if (work > PARALLEL_MIN)
     for (int64_t i = 0; i < groups; i++) {
         struct range part = part_at(tasks, groups, i);
         for (int64_t task = part.begin; task < part.end; task++)
-            head(c, pass, shared, task / H, task % H, scratch + i * reals);
+            head(c, pass, shared, task / H, task % H, scratch_part(&all, i, groups));
     }
 }

@@ -67,14 +67,16 @@ LRNN_INLINE void put_wanted(const struct call *c, int i, real *d, int64_t at, re
 /* --- CPU twins: heads of sequences are the tasks; they are cut into a few groups of one scratch area each ------------ */
 
 /* One pass of head h of sequence b, with its group's scratch; `shared` is what the caller of dag_each_head gave. */
-typedef void dag_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h, real *scratch);
+typedef void dag_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
+                      struct scratch own);
 
-/* Bytes of scratch for all groups, `reals` each; H heads. */
-size_t dag_scratch_bytes(const struct call *c, int64_t H, int64_t reals);
+/* How many groups H heads make: `workspace` takes the arrays of one that often. */
+int64_t dag_groups(const struct call *c, int64_t H);
 
-/* Calls `head` for all heads of all sequences, in parallel where `work` (multiplications, about) is worth it. */
-void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t reals, int64_t work, real *scratch,
-                   dag_head *head, const void *shared);
+/* Calls `head` for all heads of all sequences, in parallel where `work` (multiplications, about) is worth it. The
+ * groups share out what `all` has left. */
+void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
+                   const void *shared);
 
 #define STATE_INLINE static inline __attribute__((always_inline))
 

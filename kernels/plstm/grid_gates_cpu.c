@@ -2,6 +2,7 @@
  * in grid_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/gate.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid.h"
 #include "kernels/lib/parallel.h"
 
@@ -43,9 +44,11 @@ GATE_INLINE void node_p(bool ref, int64_t width, struct raw r, real *gate) {
     }
 }
 
-/* dz of the four raw values in four rows of `width`. */
-GATE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const real *d, real *dz) {
+/* dz of the four raw values in four rows. */
+GATE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const real *d, struct scratch_rows rows) {
     const real *s = r.z[0], *t = r.z[1], *m = r.z[2], *o = r.z[3];
+    real *dz = rows.at;
+    int64_t row = rows.stride;
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real S = real_sigmoid(s[k]), T = real_tanh(5 * t[k]), a = real_sigmoid(o[k]), M = real_sigmoid(m[k]);
@@ -55,9 +58,9 @@ GATE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const re
         real source = ref ? a * (sr - sd) : real_fma(a, sr, (1 - a) * sd);
         real carry = ref ? a * (right - down) : real_fma(a, right, (1 - a) * down);
         dz[k] = source * (S * (1 - S));
-        dz[width + k] = carry * (5 * (1 - T) * (1 + T));
-        dz[2 * width + k] = (d[GRID_ML * width + k] + d[GRID_MU * width + k]) * (M * (1 - M));
-        dz[3 * width + k] = real_fma(T, right - down, S * (sr - sd)) * (a * (1 - a));
+        dz[row + k] = carry * (5 * (1 - T) * (1 + T));
+        dz[2 * row + k] = (d[GRID_ML * width + k] + d[GRID_MU * width + k]) * (M * (1 - M));
+        dz[3 * row + k] = real_fma(T, right - down, S * (sr - sd)) * (a * (1 - a));
     }
 }
 
@@ -106,10 +109,10 @@ static void node_d(enum grid_form form, int64_t width, struct raw r, real *gate)
     for (int64_t k = 0; k < width; k++) unused[k] = 0;
 }
 
-static void node_d_gradient(enum grid_form form, int64_t width, struct raw r, const real *d, real *dz) {
+static void node_d_gradient(enum grid_form form, int64_t width, struct raw r, const real *d, struct scratch_rows dz) {
     for (int j = 0; j < RAW_MAX; j++)
         (is_logistic(j) ? sigmoid_row_gradient : tanh_row_gradient)(width, r.z[j], d + plane_of(form, j) * width,
-                                                                    dz + j * width);
+                                                                    dz.at + j * dz.stride);
 }
 
 /* --- all nodes --------------------------------------------------------------------------------------------------------- */
@@ -136,17 +139,20 @@ static void grid_gates_cpu_forward(const struct call *c, const struct exec *x) {
 
 /* Seven rows for each chunk of nodes. */
 static size_t grid_gates_cpu_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD) return 0;
-    return (size_t)(row_chunks(tensor_rows(c->in[0])) * RAW_MAX * tensor_cols(c->in[0])) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    int64_t chunks = pass == PASS_FORWARD ? 0 : row_chunks(tensor_rows(c->in[0]));
+    for (int64_t i = 0; i < chunks; i++) scratch_rows(&s, RAW_MAX, tensor_cols(c->in[0]));
+    return s.used;
 }
 
-static void put_rows(int n, int64_t width, struct raw r, const real *dz) {
+static void put_rows(int n, int64_t width, struct raw r, struct scratch_rows dz) {
     for (int j = 0; j < n; j++) {
         if (!r.dz[j]) continue;
         real *to = r.dz[j];
+        const real *from = dz.at + j * dz.stride;
         bool add = r.add[j];
 #pragma omp simd
-        for (int64_t k = 0; k < width; k++) put(&to[k], add, dz[j * width + k]);
+        for (int64_t k = 0; k < width; k++) put(&to[k], add, from[k]);
     }
 }
 
@@ -154,10 +160,12 @@ static void grid_gates_cpu_backward(const struct call *c, const struct exec *x) 
     (void)x;
     enum grid_form form = ((const struct grid_gates_attr *)c->attr)->form;
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]), chunks = row_chunks(rows);
+    struct scratch all = scratch_of(c, PASS_BACKWARD);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < chunks; i++) {
         struct range part = part_at(rows, chunks, i);
-        real *dz = (real *)c->scratch[PASS_BACKWARD] + i * RAW_MAX * width;
+        struct scratch own = scratch_part(&all, i, chunks);
+        struct scratch_rows dz = scratch_rows(&own, RAW_MAX, width);
         for (int64_t row = part.begin; row < part.end; row++) {
             struct raw r = raw_of(c, row * width);
             const real *d = call_dout(c, 0) + row * GRID_PLANES * width;

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid.h"
 
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
@@ -93,30 +94,27 @@ struct ref {
     int64_t n;                /* reals of a state */
 };
 
-static size_t grid_scan_ref_workspace(const struct call *c, enum pass pass) {
+static struct ref ref_of(const struct call *c, struct scratch *s) {
     const struct grid_scan_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
-    size_t states = (size_t)((4 * z.T + 3) * z.dk * z.dv);
-    (void)pass;
-    return (size_t)(z.T * (2 * z.dv + 2 * z.dk)) * sizeof(double) + states * sizeof(real);
+    struct ref r = {.n = z.dk * z.dv};
+    r.y = scratch_doubles(s, z.T * z.dv);
+    r.dv = scratch_doubles(s, z.T * z.dv);
+    r.dq = scratch_doubles(s, z.T * z.dk);
+    r.dk = scratch_doubles(s, z.T * z.dk);
+    r.Cr = scratch_reals(s, z.T * r.n);
+    r.Cd = scratch_reals(s, z.T * r.n);
+    r.Er = scratch_reals(s, (z.T + 1) * r.n);
+    r.Ed = scratch_reals(s, (z.T + 1) * r.n);
+    r.zero = scratch_reals(s, r.n);
+    return r;
 }
 
-static struct ref ref_of(const struct call *c, enum pass pass) {
-    const struct grid_scan_attr *a = c->attr;
-    struct dag_sizes z = dag_sizes_of(c, a->H);
-    struct ref r;
-    r.n = z.dk * z.dv;
-    r.y = c->scratch[pass];
-    r.dv = r.y + z.T * z.dv;
-    r.dq = r.dv + z.T * z.dv;
-    r.dk = r.dq + z.T * z.dk;
-    r.Cr = (real *)(r.dk + z.T * z.dk);
-    r.Cd = r.Cr + z.T * r.n;
-    r.Er = r.Cd + z.T * r.n;
-    r.Ed = r.Er + (z.T + 1) * r.n;
-    r.zero = r.Ed + (z.T + 1) * r.n;
-    memset(r.zero, 0, (size_t)r.n * sizeof(real));
-    return r;
+static size_t grid_scan_ref_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    ref_of(c, &s);
+    return s.used;
 }
 
 /* One node of one direction and head. */
@@ -166,7 +164,9 @@ static void grid_scan_ref_forward(const struct call *c, const struct exec *exec)
     (void)exec;
     const struct grid_scan_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
-    struct ref r = ref_of(c, PASS_FORWARD);
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    struct ref r = ref_of(c, &scratch);
+    memset(r.zero, 0, (size_t)r.n * sizeof(real));
     for (int64_t b = 0; b < z.B; b++)
         for (int64_t h = 0; h < z.H; h++) {
             for (int64_t i = 0; i < z.T * z.dv; i++) {
@@ -246,10 +246,14 @@ static void ref_token_gradients(const struct call *c, struct ref *r, int64_t row
 static void grid_scan_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     struct dag_sizes z = dag_sizes_of(c, ((const struct grid_scan_attr *)c->attr)->H);
-    struct ref r = ref_of(c, PASS_BACKWARD);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct ref r = ref_of(c, &scratch);
+    memset(r.zero, 0, (size_t)r.n * sizeof(real));
     for (int64_t b = 0; b < z.B; b++)
         for (int64_t h = 0; h < z.H; h++) {
-            memset(r.dv, 0, (size_t)(z.T * (z.dv + 2 * z.dk)) * sizeof *r.dv); /* dv, dq and dk */
+            memset(r.dq, 0, (size_t)(z.T * z.dk) * sizeof *r.dq);
+            memset(r.dk, 0, (size_t)(z.T * z.dk) * sizeof *r.dk);
+            memset(r.dv, 0, (size_t)(z.T * z.dv) * sizeof *r.dv);
             for (int direction = 0; direction < 4; direction++) {
                 ref_states(c, &r, b, h, direction);
                 ref_clear(c, &r);

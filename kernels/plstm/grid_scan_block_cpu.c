@@ -14,6 +14,7 @@
  * Backward runs the same products in reverse from dG = (W V^T) o (Q K^T), W = scale dY. Nodes stand in the order of the
  * blocks, each block's together. Work of order N^2 (dk + dv) a head against N dk dv of the recurrence. */
 #include "kernels/lib/gemm.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid_tile.h"
 
 #define BLOCK_NODES_MAX       4096 /* G has N^2 elements */
@@ -27,15 +28,16 @@ struct block {
     int32_t axis;          /* that is halved: 0 x, 1 y, -1 none: a leaf */
     int32_t lower, upper;  /* children: blocks of the table; lower of a leaf: its first node in the grid */
     int32_t edges;         /* m = nx + ny; 0 of the whole grid: nothing enters or leaves it */
-    int64_t at;            /* where F and then S stand */
+    int64_t F, S;          /* where they stand: reals behind the blocks' first */
 };
 
 /* How the grid is cut: the same for all heads and directions. */
 struct plan {
     struct grid_sizes z;
-    int64_t blocks, reals; /* reals: F and S of all blocks */
-    struct block *block;   /* [2N - 1] at most */
-    int32_t *place;        /* [N]: of node n in the order of the blocks */
+    int64_t blocks;
+    struct scratch data; /* measures F and S of all blocks */
+    struct block *block; /* [2N - 1] at most */
+    int32_t *place;      /* [N]: of node n in the order of the blocks */
 };
 
 static int64_t nodes_of(const struct block *b) {
@@ -46,7 +48,7 @@ static int64_t nodes_of(const struct block *b) {
 
 /* Adds the block of nx x ny nodes from (x, y), whose places start at `first`, and all that it is made of; returns its index. */
 static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64_t ny, int64_t first) {
-    struct block b = {(int32_t)nx, (int32_t)ny, (int32_t)first, -1, -1, -1, 0, 0};
+    struct block b = {(int32_t)nx, (int32_t)ny, (int32_t)first, -1, -1, -1, 0, 0, 0};
     if (nx * ny < p->z.N) b.edges = (int32_t)(nx + ny);
     if (nx <= LEAF_SIDE && ny <= LEAF_SIDE) {
         b.lower = (int32_t)(x * p->z.Y + y);
@@ -62,29 +64,37 @@ static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64
         b.lower = add_block(p, x, y, nx, half, first);
         b.upper = add_block(p, x, y + half, nx, ny - half, first + half * nx);
     }
-    b.at = p->reals;
-    p->reals += b.edges * (b.edges + 2 * nodes_of(&b));
+    b.F = (int64_t)(p->data.used / sizeof(real));
+    scratch_reals(&p->data, b.edges * (b.edges + nodes_of(&b)));
+    b.S = (int64_t)(p->data.used / sizeof(real));
+    scratch_reals(&p->data, b.edges * nodes_of(&b));
     p->block[p->blocks] = b;
     return (int32_t)p->blocks++;
 }
 
-/* Reals of a block with `edges` edges and of all that it is made of, as add_block counts them. */
-static int64_t reals_of(int64_t nx, int64_t ny, int64_t edges) {
-    int64_t own = edges * (edges + 2 * nx * ny), half = nx >= ny ? nx / 2 : ny / 2;
-    if (nx <= LEAF_SIDE && ny <= LEAF_SIDE) return own;
-    if (nx >= ny) return own + reals_of(half, ny, half + ny) + reals_of(nx - half, ny, nx - half + ny);
-    return own + reals_of(nx, half, nx + half) + reals_of(nx, ny - half, nx + ny - half);
+/* F and S of a block with `edges` edges behind those of all that it is made of, as add_block has them; returns the
+ * first. */
+static real *take_blocks(int64_t nx, int64_t ny, int64_t edges, struct scratch *s) {
+    int64_t half = nx >= ny ? nx / 2 : ny / 2;
+    bool leaf = nx <= LEAF_SIDE && ny <= LEAF_SIDE;
+    real *first = NULL;
+    if (!leaf && nx >= ny) {
+        first = take_blocks(half, ny, half + ny, s);
+        take_blocks(nx - half, ny, nx - half + ny, s);
+    } else if (!leaf) {
+        first = take_blocks(nx, half, nx + half, s);
+        take_blocks(nx, ny - half, nx + ny - half, s);
+    }
+    real *own = scratch_reals(s, edges * (edges + nx * ny));
+    scratch_reals(s, edges * nx * ny);
+    return leaf ? own : first;
 }
 
-static size_t plan_bytes(struct grid_sizes z) {
-    size_t bytes = (size_t)(2 * z.N - 1) * sizeof(struct block) + (size_t)z.N * sizeof(int32_t);
-    return (bytes + 63) / 64 * 64;
-}
-
-static struct plan plan_of(struct grid_sizes z, void *memory) {
-    struct plan p = {.z = z, .block = memory};
-    p.place = (int32_t *)(p.block + 2 * z.N - 1);
-    add_block(&p, 0, 0, z.X, z.Y, 0);
+static struct plan plan_of(const struct call *c, struct scratch *s) {
+    struct grid_sizes z = grid_sizes_of(c);
+    struct plan p = {.z = z, .data = {.guards = c->guards}};
+    p.block = scratch_bytes(s, (size_t)(2 * z.N - 1) * sizeof(struct block));
+    p.place = scratch_i32(s, z.N);
     return p;
 }
 
@@ -138,11 +148,16 @@ struct level_data {
 };
 
 static struct matrix F_of(const struct block *b, struct level_data d) {
-    return (struct matrix){d.blocks + b->at, b->edges};
+    return (struct matrix){d.blocks + b->F, b->edges};
 }
 
 static struct matrix S_of(const struct block *b, struct level_data d) {
-    return (struct matrix){d.blocks + b->at + b->edges * (b->edges + nodes_of(b)), nodes_of(b)};
+    return (struct matrix){d.blocks + b->S, nodes_of(b)};
+}
+
+static void clear_block(const struct block *b, struct level_data d) {
+    memset(F_of(b, d).at, 0, (size_t)(b->edges * (b->edges + nodes_of(b))) * sizeof(real));
+    memset(S_of(b, d).at, 0, (size_t)(b->edges * nodes_of(b)) * sizeof(real));
 }
 
 /* Neighbouring edges, or reads, or nodes, of a child: where they start in it and in its parent, and how many. */
@@ -205,7 +220,7 @@ static void join(const struct plan *p, const struct block *parent, int direction
     add_product(nodes_of(b.b), nodes_of(a.b), k, part_of(in, b.b->edges, 0), out_S, G_between(p, b.b, a.b, d.G));
     if (parent->edges == 0) return;
     struct matrix F = F_of(parent, d), S = S_of(parent, d);
-    memset(F.at, 0, (size_t)(parent->edges * (parent->edges + 2 * nodes_of(parent))) * sizeof(real));
+    clear_block(parent, d);
     pass_on(parent, a, way, -1, d, false);
     pass_on(parent, b, -1, way, d, false);
     for (int i = 0; i < 3; i++) {
@@ -249,38 +264,43 @@ static void join_backward(const struct plan *p, const struct block *parent, int 
 
 /* --- leaves ---------------------------------------------------------------------------------------------------------------- */
 
-/* A leaf on its way through a direction. Rows of `width` numbers, what each state or read is made of: first the leaf's nodes,
- * then its edges in. Node (x, y) of the leaf has the row x * ny + y of l and u, which enter it. */
+/* Rows of numbers, what each state or read of a leaf is made of: first the leaf's nodes, then its edges in. Node (x, y)
+ * of the leaf has the row x * ny + y of l and u, which enter it. */
+struct leaf_rows {
+    real *l, *u, *er, *ed, *read; /* [nodes] twice, [ny], [1], [1] */
+    real *overflow;               /* [1], for what leaves */
+};
+
+/* A leaf on its way through a direction, its rows `width` wide. */
 struct leaf {
     const struct call *c;
     const struct plan *p;
     const struct block *block;
     int64_t b, h, nodes, width;
     int direction;
-    real *l, *u, *er, *ed, *read; /* [nodes] twice, [ny], [1], [1]; and a row for what leaves */
-    real *overflow;
+    struct leaf_rows row;
 };
 
 static int64_t leaf_side(int64_t n) {
     return n < LEAF_SIDE ? n : LEAF_SIDE;
 }
 
-static int64_t leaf_reals(struct grid_sizes z) {
-    int64_t nx = leaf_side(z.X), ny = leaf_side(z.Y);
-    return (2 * nx * ny + ny + 3) * whole_lanes(nx * ny + nx + ny);
+/* Of the largest leaf. */
+static struct leaf_rows take_leaf(struct grid_sizes z, struct scratch *s) {
+    int64_t nx = leaf_side(z.X), ny = leaf_side(z.Y), width = whole_lanes(nx * ny + nx + ny);
+    struct leaf_rows r = {.l = scratch_reals(s, nx * ny * width)};
+    r.u = scratch_reals(s, nx * ny * width);
+    r.er = scratch_reals(s, ny * width);
+    r.ed = scratch_reals(s, width);
+    r.read = scratch_reals(s, width);
+    r.overflow = scratch_reals(s, width);
+    return r;
 }
 
 static struct leaf leaf_of(const struct call *c, const struct plan *p, const struct block *block, int64_t b, int64_t h,
-                           int direction, real *s) {
-    struct leaf f = {.c = c, .p = p, .block = block, .b = b, .h = h, .direction = direction, .nodes = nodes_of(block)};
-    f.width = whole_lanes(f.nodes + block->edges);
-    f.l = s;
-    f.u = f.l + f.nodes * f.width;
-    f.er = f.u + f.nodes * f.width;
-    f.ed = f.er + block->ny * f.width;
-    f.read = f.ed + f.width;
-    f.overflow = f.read + f.width;
-    return f;
+                           int direction, struct leaf_rows row) {
+    int64_t nodes = nodes_of(block);
+    return (struct leaf){c, p, block, b, h, nodes, whole_lanes(nodes + block->edges), direction, row};
 }
 
 /* Step i of n along an axis: forwards or, where the direction flips it, backwards. */
@@ -311,7 +331,7 @@ static void leaf_node(const struct leaf *f, const real *gate, int64_t own, const
     lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]), mu = all_lanes(gate[GRID_MU]);
     for (int64_t i = 0; i < f->width; i += LANES) {
         lanes left = lanes_at(l + i), top = lanes_at(u + i);
-        lanes_to(f->read + i, lanes_fma(ml, left, mu * top));
+        lanes_to(f->row.read + i, lanes_fma(ml, left, mu * top));
         lanes_to(r + i, lanes_fma(rl, left, ru * top));
         lanes_to(d + i, lanes_fma(dl, left, du * top));
     }
@@ -325,21 +345,22 @@ static void leaf_forward(const struct leaf *f, struct level_data d, bool again) 
     int64_t N = f->p->z.N, n = f->nodes, m = t->edges, W = f->width;
     bool flip_x = f->direction & 1, flip_y = f->direction >> 1 & 1;
     struct matrix F = F_of(t, d), S = S_of(t, d);
-    memset(f->l, 0, (size_t)(2 * n * W) * sizeof(real));
-    for (int64_t y = 0; y < t->ny && m; y++) f->l[(step_at(flip_x, t->nx, 0) * t->ny + y) * W + n + y] = 1;
-    for (int64_t x = 0; x < t->nx && m; x++) f->u[(x * t->ny + step_at(flip_y, t->ny, 0)) * W + n + t->ny + x] = 1;
+    memset(f->row.l, 0, (size_t)(n * W) * sizeof(real));
+    memset(f->row.u, 0, (size_t)(n * W) * sizeof(real));
+    for (int64_t y = 0; y < t->ny && m; y++) f->row.l[(step_at(flip_x, t->nx, 0) * t->ny + y) * W + n + y] = 1;
+    for (int64_t x = 0; x < t->nx && m; x++) f->row.u[(x * t->ny + step_at(flip_y, t->ny, 0)) * W + n + t->ny + x] = 1;
     for (int64_t i = 0; i < n; i++) {
         int64_t step_x = i / t->ny, step_y = i % t->ny;
         int64_t x = step_at(flip_x, t->nx, step_x), y = step_at(flip_y, t->ny, step_y), at = x * t->ny + y;
         bool out_r = step_x + 1 == t->nx, out_d = step_y + 1 == t->ny;
-        real gate[GRID_PLANES], *r = f->overflow, *down = f->ed;
-        if (!out_r) r = f->l + (at + (flip_x ? -t->ny : t->ny)) * W;
-        if (!out_d) down = f->u + (at + (flip_y ? -1 : 1)) * W;
+        real gate[GRID_PLANES], *r = f->row.overflow, *down = f->row.ed;
+        if (!out_r) r = f->row.l + (at + (flip_x ? -t->ny : t->ny)) * W;
+        if (!out_d) down = f->row.u + (at + (flip_y ? -1 : 1)) * W;
         leaf_gates(f, x, y, gate);
-        leaf_node(f, gate, at, f->l + at * W, f->u + at * W, r, down);
+        leaf_node(f, gate, at, f->row.l + at * W, f->row.u + at * W, r, down);
         if (again) continue;
-        add_row(n, f->read, d.G + (t->first + at) * N + t->first);
-        if (m) memcpy(F.at + (m + at) * m, f->read + n, (size_t)m * sizeof(real));
+        add_row(n, f->row.read, d.G + (t->first + at) * N + t->first);
+        if (m) memcpy(F.at + (m + at) * m, f->row.read + n, (size_t)m * sizeof(real));
         if (m && out_r) {
             memcpy(F.at + y * m, r + n, (size_t)m * sizeof(real));
             memcpy(S.at + y * n, r, (size_t)n * sizeof(real));
@@ -368,7 +389,7 @@ static void leaf_node_backward(const struct leaf *f, const real *gate, int64_t o
     dgate[GRID_SR] = er[own];
     dgate[GRID_SD] = ed[own];
     for (int64_t i = 0; i < f->width; i += LANES) {
-        lanes left = lanes_at(l + i), top = lanes_at(u + i), g = lanes_at(f->read + i);
+        lanes left = lanes_at(l + i), top = lanes_at(u + i), g = lanes_at(f->row.read + i);
         lanes r = lanes_at(er + i), d = lanes_at(ed + i);
         grl = lanes_fma(r, left, grl);
         gru = lanes_fma(r, top, gru);
@@ -393,15 +414,16 @@ static void leaf_backward(const struct leaf *f, struct level_data g) {
     int64_t N = f->p->z.N, n = f->nodes, m = t->edges, W = f->width, H = f->p->z.H;
     bool flip_x = f->direction & 1, flip_y = f->direction >> 1 & 1;
     struct matrix F = F_of(t, g), S = S_of(t, g);
-    for (int64_t y = 0; y < t->ny; y++) gather_row(f, m ? S.at + y * n : NULL, m ? F.at + y * m : NULL, f->er + y * W);
+    for (int64_t y = 0; y < t->ny; y++)
+        gather_row(f, m ? S.at + y * n : NULL, m ? F.at + y * m : NULL, f->row.er + y * W);
     for (int64_t i = n - 1; i >= 0; i--) {
         int64_t x = step_at(flip_x, t->nx, i / t->ny), y = step_at(flip_y, t->ny, i % t->ny), at = x * t->ny + y;
         int64_t out = t->ny + x;
-        if (i % t->ny == t->ny - 1) gather_row(f, m ? S.at + out * n : NULL, m ? F.at + out * m : NULL, f->ed);
-        gather_row(f, g.G + (t->first + at) * N + t->first, m ? F.at + (m + at) * m : NULL, f->read);
+        if (i % t->ny == t->ny - 1) gather_row(f, m ? S.at + out * n : NULL, m ? F.at + out * m : NULL, f->row.ed);
+        gather_row(f, g.G + (t->first + at) * N + t->first, m ? F.at + (m + at) * m : NULL, f->row.read);
         real gate[GRID_PLANES], dgate[GRID_PLANES];
         leaf_gates(f, x, y, gate);
-        leaf_node_backward(f, gate, at, f->l + at * W, f->u + at * W, f->er + y * W, f->ed, dgate);
+        leaf_node_backward(f, gate, at, f->row.l + at * W, f->row.u + at * W, f->row.er + y * W, f->row.ed, dgate);
         real *to = f->c->din[3] + grid_gate_at(H, leaf_row(f, x, y), f->direction, f->h);
         for (int p = 0; p < GRID_PLANES; p++) put(to + p * 4 * H, call_accumulates(f->c, 3), dgate[p]);
     }
@@ -409,29 +431,29 @@ static void leaf_backward(const struct leaf *f, struct level_data g) {
 
 /* --- all blocks -------------------------------------------------------------------------------------------------------------- */
 
-/* F and S of all blocks of one direction, and its share of G. scratch: leaf_reals. */
+/* F and S of all blocks of one direction, and its share of G. */
 static void build(const struct call *c, const struct plan *p, int64_t b, int64_t h, int direction, struct level_data d,
-                  real *scratch) {
+                  struct leaf_rows rows) {
     for (int64_t i = 0; i < p->blocks; i++) {
         if (p->block[i].axis >= 0) {
             join(p, &p->block[i], direction, d);
             continue;
         }
-        struct leaf leaf = leaf_of(c, p, &p->block[i], b, h, direction, scratch);
+        struct leaf leaf = leaf_of(c, p, &p->block[i], b, h, direction, rows);
         leaf_forward(&leaf, d, false);
     }
 }
 
 /* Gradients of the gates of one direction from dG. */
 static void build_backward(const struct call *c, const struct plan *p, int64_t b, int64_t h, int direction,
-                           struct level_data d, struct level_data g, real *scratch) {
-    memset(g.blocks, 0, (size_t)p->reals * sizeof(real));
+                           struct level_data d, struct level_data g, struct leaf_rows rows) {
+    for (int64_t i = 0; i < p->blocks; i++) clear_block(&p->block[i], g);
     for (int64_t i = p->blocks - 1; i >= 0; i--) {
         if (p->block[i].axis >= 0) {
             join_backward(p, &p->block[i], direction, d, g);
             continue;
         }
-        struct leaf leaf = leaf_of(c, p, &p->block[i], b, h, direction, scratch);
+        struct leaf leaf = leaf_of(c, p, &p->block[i], b, h, direction, rows);
         leaf_forward(&leaf, d, true);
         leaf_backward(&leaf, g);
     }
@@ -439,11 +461,28 @@ static void build_backward(const struct call *c, const struct plan *p, int64_t b
 
 /* --- one head ----------------------------------------------------------------------------------------------------------------- */
 
-static int64_t head_reals(struct grid_sizes z, enum pass pass) {
-    int64_t blocks = reals_of(z.X, z.Y, 0), square = z.N * z.N;
-    int64_t reals = grid_head_reals(z, pass) + leaf_reals(z) +
-                    (pass == PASS_FORWARD ? blocks + 2 * square : 5 * blocks + 4 * square);
-    return (reals + 15) / 16 * 16;
+/* The arrays of one head. */
+struct head {
+    struct grid_head rows;
+    real *G, *scores;  /* N x N */
+    real *dG, *R;      /* backward: N x N, and (W V^T) o G */
+    real *blocks[4];   /* of each direction; forward of one */
+    real *block_grads; /* backward */
+    struct leaf_rows leaf;
+};
+
+static struct head head_of(struct grid_sizes z, enum pass pass, struct scratch *s) {
+    bool backward = pass == PASS_BACKWARD;
+    struct head h = {.rows = grid_head_of(z, pass, s), .leaf = take_leaf(z, s)};
+    h.G = scratch_reals(s, z.N * z.N);
+    h.scores = scratch_reals(s, z.N * z.N);
+    for (int direction = 0; direction < (backward ? 4 : 1); direction++)
+        h.blocks[direction] = take_blocks(z.X, z.Y, 0, s);
+    if (!backward) return h;
+    h.dG = scratch_reals(s, z.N * z.N);
+    h.R = scratch_reals(s, z.N * z.N);
+    h.block_grads = take_blocks(z.X, z.Y, 0, s);
+    return h;
 }
 
 /* C = op(A) op(B), `rows` x `columns`, the sum over `depth`. */
@@ -452,20 +491,20 @@ static void product(bool transpose_a, bool transpose_b, int64_t rows, int64_t co
     real_gemm(transpose_a, transpose_b, rows, columns, depth, 1, A.at, A.ld, B.at, B.ld, 0, C.at, C.ld);
 }
 
-static void forward_head(const struct call *c, const struct plan *p, int64_t b, int64_t h, real *scratch) {
+static void forward_head(const struct call *c, const struct plan *p, int64_t b, int64_t h, struct scratch own) {
     struct grid_sizes z = p->z;
-    struct grid_head head = grid_head_load(c, z, PASS_FORWARD, b, h, p->place, scratch);
-    struct matrix q = {head.q, z.pk}, k = {head.k, z.pk}, v = {head.v, z.pv}, y = {head.y, z.pv};
-    real *G = scratch + grid_head_reals(z, PASS_FORWARD), *scores = G + z.N * z.N;
-    struct level_data d = {scores + z.N * z.N, G};
-    real *leaf = d.blocks + p->reals;
-    memset(G, 0, (size_t)(z.N * z.N) * sizeof *G);
-    for (int direction = 0; direction < 4; direction++) build(c, p, b, h, direction, d, leaf);
-    product(false, true, z.N, z.N, z.dk, q, k, (struct matrix){scores, z.N});
+    struct head s = head_of(z, PASS_FORWARD, &own);
+    struct matrix q = {s.rows.q, z.pk}, k = {s.rows.k, z.pk}, v = {s.rows.v, z.pv}, y = {s.rows.y, z.pv};
+    struct matrix scores = {s.scores, z.N};
+    grid_head_load(c, z, PASS_FORWARD, b, h, p->place, s.rows);
+    memset(s.G, 0, (size_t)(z.N * z.N) * sizeof *s.G);
+    for (int direction = 0; direction < 4; direction++)
+        build(c, p, b, h, direction, (struct level_data){s.blocks[0], s.G}, s.leaf);
+    product(false, true, z.N, z.N, z.dk, q, k, scores);
 #pragma omp simd
-    for (int64_t i = 0; i < z.N * z.N; i++) scores[i] *= G[i];
-    product(false, false, z.N, z.dv, z.N, (struct matrix){scores, z.N}, v, y);
-    for (int64_t n = 0; n < z.N; n++) grid_put_output(c, z, head, b, h, n, p->place[n]);
+    for (int64_t i = 0; i < z.N * z.N; i++) s.scores[i] *= s.G[i];
+    product(false, false, z.N, z.dv, z.N, scores, v, y);
+    for (int64_t n = 0; n < z.N; n++) grid_put_output(c, z, s.rows, b, h, n, p->place[n]);
 }
 
 /* scores -> scores o G, R -> R o G, dG = R o scores. */
@@ -479,29 +518,27 @@ static void mask(int64_t n, const real *G, real *scores, real *R, real *dG) {
     }
 }
 
-static void backward_head(const struct call *c, const struct plan *p, int64_t b, int64_t h, real *scratch) {
+static void backward_head(const struct call *c, const struct plan *p, int64_t b, int64_t h, struct scratch own) {
     struct grid_sizes z = p->z;
     int64_t square = z.N * z.N;
-    struct grid_head head = grid_head_load(c, z, PASS_BACKWARD, b, h, p->place, scratch);
-    struct matrix q = {head.q, z.pk}, k = {head.k, z.pk}, v = {head.v, z.pv}, w = {head.w, z.pv};
-    struct matrix dq = {head.dq, z.pk}, dk = {head.dk, z.pk}, dv = {head.dv, z.pv};
-    real *G = scratch + grid_head_reals(z, PASS_BACKWARD), *dG = G + square;
-    struct matrix scores = {dG + square, z.N}, R = {dG + 2 * square, z.N};
-    struct level_data d = {R.at + square, G}, g = {d.blocks + 4 * p->reals, dG}; /* d: direction 0, then the others */
-    real *leaf = g.blocks + p->reals;
-    memset(G, 0, (size_t)square * sizeof *G);
+    struct head s = head_of(z, PASS_BACKWARD, &own);
+    struct matrix q = {s.rows.q, z.pk}, k = {s.rows.k, z.pk}, v = {s.rows.v, z.pv}, w = {s.rows.w, z.pv};
+    struct matrix dq = {s.rows.dq, z.pk}, dk = {s.rows.dk, z.pk}, dv = {s.rows.dv, z.pv};
+    struct matrix scores = {s.scores, z.N}, R = {s.R, z.N};
+    grid_head_load(c, z, PASS_BACKWARD, b, h, p->place, s.rows);
+    memset(s.G, 0, (size_t)square * sizeof *s.G);
     product(false, true, z.N, z.N, z.dk, q, k, scores);
     product(false, true, z.N, z.N, z.dv, w, v, R);
-    for (int direction = 0; direction < 4; direction++, d.blocks += p->reals) build(c, p, b, h, direction, d, leaf);
-    mask(square, G, scores.at, R.at, dG);
-    for (int direction = 3; direction >= 0 && c->din[3]; direction--) {
-        d.blocks -= p->reals;
-        build_backward(c, p, b, h, direction, d, g, leaf);
-    }
+    for (int direction = 0; direction < 4; direction++)
+        build(c, p, b, h, direction, (struct level_data){s.blocks[direction], s.G}, s.leaf);
+    mask(square, s.G, s.scores, s.R, s.dG);
+    for (int direction = 3; direction >= 0 && c->din[3]; direction--)
+        build_backward(c, p, b, h, direction, (struct level_data){s.blocks[direction], s.G},
+                       (struct level_data){s.block_grads, s.dG}, s.leaf);
     product(true, false, z.N, z.dv, z.N, scores, w, dv);
     product(false, false, z.N, z.dk, z.N, R, k, dq);
     product(true, false, z.N, z.dk, z.N, R, q, dk);
-    for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, head, b, h, n, p->place[n]);
+    for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, s.rows, b, h, n, p->place[n]);
 }
 
 /* --- tasks --------------------------------------------------------------------------------------------------------------------- */
@@ -518,19 +555,22 @@ static bool grid_scan_block_preferred(const struct call *c) {
 }
 
 static size_t grid_scan_block_workspace(const struct call *c, enum pass pass) {
-    struct grid_sizes z = grid_sizes_of(c);
-    return plan_bytes(z) + dag_scratch_bytes(c, z.H, head_reals(z, pass));
+    struct scratch s = scratch_measure(c);
+    struct plan p = plan_of(c, &s);
+    for (int64_t i = 0; i < dag_groups(c, p.z.H); i++) head_of(p.z, pass, &s);
+    return s.used;
 }
 
-static void run_head(const struct call *c, enum pass pass, const void *plan, int64_t b, int64_t h, real *scratch) {
-    (pass == PASS_FORWARD ? forward_head : backward_head)(c, plan, b, h, scratch);
+static void run_head(const struct call *c, enum pass pass, const void *plan, int64_t b, int64_t h, struct scratch own) {
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, plan, b, h, own);
 }
 
 static void run(const struct call *c, enum pass pass) {
-    struct plan p = plan_of(grid_sizes_of(c), c->scratch[pass]);
-    real *scratch = (real *)((char *)c->scratch[pass] + plan_bytes(p.z));
+    struct scratch s = scratch_of(c, pass);
+    struct plan p = plan_of(c, &s);
+    add_block(&p, 0, 0, p.z.X, p.z.Y, 0);
     int64_t work = c->in[0]->dims[0] * p.z.H * p.z.N * p.z.N;
-    dag_each_head(c, pass, p.z.H, head_reals(p.z, pass), work, scratch, run_head, &p);
+    dag_each_head(c, pass, p.z.H, work, s, run_head, &p);
 }
 
 static void grid_scan_block_forward(const struct call *c, const struct exec *x) {

@@ -4,6 +4,7 @@
  * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u) into
  * (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch those
  * that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid_tile.h"
 
 #define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch: they come back from an L2 cache */
@@ -34,40 +35,28 @@ struct sweep {
     real *er, *ed, *overflow; /* Y tiles, one, and one for what leaves the grid */
 };
 
-static int64_t sweep_reals(struct grid_sizes z, enum pass pass) {
-    struct cut cut = cut_of(z);
-    int64_t inputs = grid_head_reals(z, pass) + z.N * GRID_PLANES;
-    if (pass == PASS_FORWARD) return inputs + (z.Y + 1) * TILE;
-    return inputs + z.N * GRID_PLANES * LANES + (2 * cut.stride * z.Y + cut.stretches * z.Y + z.Y + 2) * TILE;
-}
-
-static struct sweep sweep_of(const struct call *c, struct grid_sizes z, enum pass pass, int64_t b, int64_t h, real *s) {
-    struct sweep w = {.z = z, .cut = cut_of(z), .attr = c->attr};
-    w.head = grid_head_load(c, z, pass, b, h, NULL, s);
-    w.gates = s + grid_head_reals(z, pass);
-    w.l = w.gates + z.N * GRID_PLANES;
-    w.u = w.l + z.Y * TILE;
+static struct sweep sweep_of(const struct call *c, enum pass pass, struct scratch *s) {
+    struct grid_sizes z = grid_sizes_of(c);
+    struct sweep w = {.z = z, .cut = cut_of(z), .attr = c->attr, .head = grid_head_of(z, pass, s)};
+    w.gates = scratch_reals(s, z.N * GRID_PLANES);
+    w.l = scratch_reals(s, (pass == PASS_FORWARD ? 1 : w.cut.stride) * z.Y * TILE);
+    w.u = scratch_reals(s, (pass == PASS_FORWARD ? 1 : w.cut.stride * z.Y) * TILE);
     if (pass == PASS_FORWARD) return w;
-    w.u = w.l + w.cut.stride * z.Y * TILE;
-    w.copies = w.u + w.cut.stride * z.Y * TILE;
-    w.er = w.copies + w.cut.stretches * z.Y * TILE;
-    w.ed = w.er + z.Y * TILE;
-    w.overflow = w.ed + TILE;
-    w.dgates = w.overflow + TILE;
+    w.copies = scratch_reals(s, w.cut.stretches * z.Y * TILE);
+    w.er = scratch_reals(s, z.Y * TILE);
+    w.ed = scratch_reals(s, TILE);
+    w.overflow = scratch_reals(s, TILE);
+    w.dgates = scratch_reals(s, z.N * GRID_PLANES * LANES);
     return w;
-}
-
-static void clear(real *x, int64_t n) {
-    memset(x, 0, (size_t)n * sizeof *x);
 }
 
 /* --- forward --------------------------------------------------------------------------------------------------------- */
 
 static void forward_tile(const struct sweep *w) {
     struct grid_sizes z = w->z;
-    clear(w->l, z.Y * TILE);
+    grid_clear(w->l, z.Y * TILE);
     for (int64_t x = 0; x < z.X; x++) {
-        clear(w->u, TILE);
+        grid_clear(w->u, TILE);
         for (int64_t y = 0; y < z.Y; y++) {
             int64_t node = grid_node(w->attr, w->direction, x, y);
             tile_forward(w->gates + (x * z.Y + y) * GRID_PLANES, w->head.q + node * z.pk + w->i,
@@ -77,9 +66,11 @@ static void forward_tile(const struct sweep *w) {
     }
 }
 
-static void forward_head(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, real *scratch) {
-    struct sweep w = sweep_of(c, z, PASS_FORWARD, b, h, scratch);
-    clear(w.head.y, z.N * z.pv);
+static void forward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
+    struct sweep w = sweep_of(c, PASS_FORWARD, &own);
+    struct grid_sizes z = w.z;
+    grid_head_load(c, z, PASS_FORWARD, b, h, NULL, w.head);
+    grid_head_clear(z, PASS_FORWARD, w.head);
     for (w.direction = 0; w.direction < 4; w.direction++) {
         grid_gates_load(c, z, b, h, w.direction, w.gates);
         for (w.e = 0; w.e < z.pv; w.e += LANES)
@@ -96,7 +87,7 @@ static void enter_states(const struct sweep *w, int64_t stretch) {
     int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
     memcpy(w->l, w->copies + stretch * z.Y * TILE, (size_t)(z.Y * TILE) * sizeof(real));
     for (int64_t x = first; x < end; x++) {
-        clear(w->u + (x - first) * z.Y * TILE, TILE);
+        grid_clear(w->u + (x - first) * z.Y * TILE, TILE);
         for (int64_t y = 0; y < z.Y; y++) {
             int64_t node = grid_node(w->attr, w->direction, x, y), at = (x - first) * z.Y + y;
             real *r = w->l + (at + z.Y) * TILE, *d = y + 1 < z.Y ? w->u + (at + 1) * TILE : w->overflow;
@@ -111,7 +102,7 @@ static void backward_stretch(const struct sweep *w, int64_t stretch) {
     struct grid_sizes z = w->z;
     int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
     for (int64_t x = end - 1; x >= first; x--) {
-        clear(w->ed, TILE);
+        grid_clear(w->ed, TILE);
         for (int64_t y = z.Y - 1; y >= 0; y--) {
             int64_t node = grid_node(w->attr, w->direction, x, y), at = (x - first) * z.Y + y, frame = x * z.Y + y;
             struct tile_sums sums = {w->head.dq + node * z.pk + w->i, w->head.dk + node * z.pk + w->i,
@@ -126,8 +117,8 @@ static void backward_stretch(const struct sweep *w, int64_t stretch) {
 
 static void backward_tile(const struct sweep *w) {
     int64_t last = w->cut.stretches - 1;
-    clear(w->copies, w->z.Y * TILE);
-    clear(w->er, w->z.Y * TILE);
+    grid_clear(w->copies, w->z.Y * TILE);
+    grid_clear(w->er, w->z.Y * TILE);
     for (int64_t stretch = 0; stretch <= last; stretch++) enter_states(w, stretch);
     for (int64_t stretch = last; stretch >= 0; stretch--) {
         if (stretch < last) enter_states(w, stretch);
@@ -135,12 +126,14 @@ static void backward_tile(const struct sweep *w) {
     }
 }
 
-static void backward_head(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, real *scratch) {
-    struct sweep w = sweep_of(c, z, PASS_BACKWARD, b, h, scratch);
-    clear(w.head.dq, z.N * (2 * z.pk + z.pv)); /* dq, dk and dv */
+static void backward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
+    struct sweep w = sweep_of(c, PASS_BACKWARD, &own);
+    struct grid_sizes z = w.z;
+    grid_head_load(c, z, PASS_BACKWARD, b, h, NULL, w.head);
+    grid_head_clear(z, PASS_BACKWARD, w.head);
     for (w.direction = 0; w.direction < 4; w.direction++) {
         grid_gates_load(c, z, b, h, w.direction, w.gates);
-        clear(w.dgates, z.N * GRID_PLANES * LANES);
+        grid_clear(w.dgates, z.N * GRID_PLANES * LANES);
         for (w.e = 0; w.e < z.pv; w.e += LANES)
             for (w.i = 0; w.i < z.pk; w.i += LANES) backward_tile(&w);
         for (int64_t at = 0; at < z.N; at++)
@@ -152,23 +145,22 @@ static void backward_head(const struct call *c, struct grid_sizes z, int64_t b, 
 
 /* --- tasks ------------------------------------------------------------------------------------------------------------ */
 
-static int64_t group_reals(struct grid_sizes z, enum pass pass) {
-    return (sweep_reals(z, pass) + 15) / 16 * 16;
-}
-
 static size_t grid_scan_cpu_workspace(const struct call *c, enum pass pass) {
-    struct grid_sizes z = grid_sizes_of(c);
-    return dag_scratch_bytes(c, z.H, group_reals(z, pass));
+    struct scratch s = scratch_measure(c);
+    for (int64_t i = 0; i < dag_groups(c, grid_sizes_of(c).H); i++) sweep_of(c, pass, &s);
+    return s.used;
 }
 
-static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h, real *scratch) {
-    (pass == PASS_FORWARD ? forward_head : backward_head)(c, *(const struct grid_sizes *)sizes, b, h, scratch);
+static void run_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
+                     struct scratch own) {
+    (void)shared;
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, b, h, own);
 }
 
 static void run(const struct call *c, enum pass pass) {
     struct grid_sizes z = grid_sizes_of(c);
     int64_t work = c->in[0]->dims[0] * z.H * z.N * z.dk * z.dv;
-    dag_each_head(c, pass, z.H, group_reals(z, pass), work, c->scratch[pass], run_head, &z);
+    dag_each_head(c, pass, z.H, work, scratch_of(c, pass), run_head, NULL);
 }
 
 static void grid_scan_cpu_forward(const struct call *c, const struct exec *x) {

@@ -31,23 +31,39 @@ struct grid_head {
     real *q, *k, *v, *w, *y, *dq, *dk, *dv;
 };
 
-LRNN_INLINE int64_t grid_head_reals(struct grid_sizes z, enum pass pass) {
-    return z.N * (pass == PASS_FORWARD ? 2 * z.pk + 2 * z.pv : 4 * z.pk + 3 * z.pv);
+LRNN_INLINE struct grid_head grid_head_of(struct grid_sizes z, enum pass pass, struct scratch *s) {
+    struct grid_head g = {.q = scratch_reals(s, z.N * z.pk)};
+    g.k = scratch_reals(s, z.N * z.pk);
+    g.v = scratch_reals(s, z.N * z.pv);
+    if (pass == PASS_FORWARD) {
+        g.y = scratch_reals(s, z.N * z.pv);
+    } else {
+        g.w = scratch_reals(s, z.N * z.pv);
+        g.dq = scratch_reals(s, z.N * z.pk);
+        g.dk = scratch_reals(s, z.N * z.pk);
+        g.dv = scratch_reals(s, z.N * z.pv);
+    }
+    return g;
 }
 
-/* Lays head h of grid b out in s: grid_head_reals(z, pass) of scratch. Node n of the grid goes to row place[n]; place NULL: n. */
-LRNN_INLINE struct grid_head grid_head_load(const struct call *c, struct grid_sizes z, enum pass pass, int64_t b,
-                                            int64_t h, const int32_t *place, real *s) {
-    struct grid_head g = {.q = s, .k = s + z.N * z.pk, .v = s + 2 * z.N * z.pk};
-    real *rest = g.v + z.N * z.pv;
+LRNN_INLINE void grid_clear(real *x, int64_t n) {
+    memset(x, 0, (size_t)n * sizeof *x);
+}
+
+/* Clears the sums of a pass. */
+LRNN_INLINE void grid_head_clear(struct grid_sizes z, enum pass pass, struct grid_head g) {
     if (pass == PASS_FORWARD) {
-        g.y = rest;
+        grid_clear(g.y, z.N * z.pv);
     } else {
-        g.w = rest;
-        g.dq = g.w + z.N * z.pv;
-        g.dk = g.dq + z.N * z.pk;
-        g.dv = g.dk + z.N * z.pk;
+        grid_clear(g.dq, z.N * z.pk);
+        grid_clear(g.dk, z.N * z.pk);
+        grid_clear(g.dv, z.N * z.pv);
     }
+}
+
+/* Reads head h of grid b. Node n of the grid goes to row place[n]; place NULL: n. */
+LRNN_INLINE void grid_head_load(const struct call *c, struct grid_sizes z, enum pass pass, int64_t b, int64_t h,
+                                const int32_t *place, struct grid_head g) {
     for (int64_t n = 0; n < z.N; n++) {
         int64_t row = b * z.N + n, at = place ? place[n] : n;
         padded_row(z.dk, z.pk, 1, head_in(c, 0, row, h, z.dk), g.q + at * z.pk);
@@ -56,7 +72,6 @@ LRNN_INLINE struct grid_head grid_head_load(const struct call *c, struct grid_si
         if (pass == PASS_BACKWARD)
             padded_row(z.dv, z.pv, z.scale, call_dout(c, 0) + (row * z.H + h) * z.dv, g.w + at * z.pv);
     }
-    return g;
 }
 
 /* y of node n, at row `at`: the sum over the directions and the direct term, scaled. */

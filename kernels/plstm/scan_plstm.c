@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_state.h"
 
 struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
@@ -127,9 +128,23 @@ static size_t state_reals(const struct call *c) {
 }
 
 /* Forward: the state and its successor. Backward: all states of one head, E and its predecessor. */
+struct ref_states {
+    real *C, *next, *E, *before;
+};
+
+static struct ref_states ref_states_of(const struct call *c, enum pass pass, struct scratch *s) {
+    int64_t n = (int64_t)state_reals(c);
+    struct ref_states r = {.C = scratch_reals(s, pass == PASS_FORWARD ? n : (c->in[0]->dims[1] + 1) * n)};
+    if (pass == PASS_FORWARD) r.next = scratch_reals(s, n);
+    if (pass == PASS_BACKWARD) r.E = scratch_reals(s, n);
+    if (pass == PASS_BACKWARD) r.before = scratch_reals(s, n);
+    return r;
+}
+
 static size_t scan_plstm_ref_workspace(const struct call *c, enum pass pass) {
-    size_t states = pass == PASS_FORWARD ? 2 : (size_t)c->in[0]->dims[1] + 3;
-    return states * state_reals(c) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    ref_states_of(c, pass, &s);
+    return s.used;
 }
 
 static void ref_readout(struct token t, struct dag_sizes z, int64_t J, double scale_of_qk, const real *C, real *y) {
@@ -147,9 +162,11 @@ static void scan_plstm_ref_forward(const struct call *c, const struct exec *x) {
     const struct scan_plstm_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
     size_t n = state_reals(c);
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    struct ref_states r = ref_states_of(c, PASS_FORWARD, &scratch);
     for (int64_t b = 0; b < z.B; b++)
         for (int64_t h = 0; h < z.H; h++) {
-            real *C = c->scratch[PASS_FORWARD], *next = C + n;
+            real *C = r.C, *next = r.next;
             memset(C, 0, n * sizeof *C);
             for (int64_t row = b * z.T; row < (b + 1) * z.T; row++) {
                 struct token t = token_at(c, row, h);
@@ -228,9 +245,11 @@ static void scan_plstm_ref_backward(const struct call *c, const struct exec *x) 
     const struct scan_plstm_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t n = (int64_t)state_reals(c);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct ref_states r = ref_states_of(c, PASS_BACKWARD, &scratch);
     for (int64_t b = 0; b < z.B; b++)
         for (int64_t h = 0; h < z.H; h++) {
-            real *C = c->scratch[PASS_BACKWARD], *E = C + (z.T + 1) * n, *before = E + n;
+            real *C = r.C, *E = r.E, *before = r.before;
             memset(C, 0, (size_t)n * sizeof *C);
             memset(E, 0, (size_t)n * sizeof *E);
             for (int64_t t = 0; t < z.T; t++)

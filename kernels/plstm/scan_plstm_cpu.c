@@ -6,6 +6,7 @@
  *   backward out += k (sum_i S[i] E[i]),  E[i] <- sum_j T[j][i] E[j] + M[i] q w^T,   dv = out + D (q.k) w
  * Rows are padded with zeros, which stay zero. Backward computes the states again: once with a copy of every
  * `stride`-th kept, then stretch by stretch from the last copy on, about 2 sqrt(T) states in all. */
+#include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_state.h"
 #include "kernels/matrix/chunk.h"
 
@@ -29,7 +30,7 @@ static int64_t state_reals(const struct sizes *z) {
     return z->J * z->KW * z->VW;
 }
 
-/* Of padded vectors and sums of one token. */
+/* Vectors and sums of one token, padded. */
 struct rows {
     real *q, *k, *v, *w;
     real *out;     /* VW */
@@ -39,19 +40,33 @@ struct rows {
     real *dM;      /* J */
 };
 
-static int64_t place(const struct sizes *z, real *at, struct rows *r) {
-    int64_t J = z->J, used = 0;
+static struct rows rows_of(const struct sizes *z, struct scratch *s) {
+    struct rows rows, *r = &rows;
+    int64_t J = z->J;
     struct {
         real **to;
         int64_t n;
     } list[] = {{&r->q, z->KW},   {&r->k, z->KW},      {&r->v, z->VW},      {&r->w, z->VW},
                 {&r->out, z->VW}, {&r->Ev, J * z->KW}, {&r->Cw, J * z->KW}, {&r->dq, z->KW},
                 {&r->dk, z->KW},  {&r->dS, J},         {&r->dT, J * J},     {&r->dM, J}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        *list[i].to = at ? at + used : NULL;
-        used += padded(list[i].n);
-    }
-    return used;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) *list[i].to = scratch_reals(s, list[i].n);
+    return rows;
+}
+
+/* The arrays of one head; states: J of each head. */
+struct work {
+    struct rows r;
+    real *X;                             /* forward the states, backward their gradient E */
+    struct scratch_rows copies, stretch; /* backward: states at each multiple of stride, those of one stretch */
+};
+
+static struct work work_of(const struct sizes *z, enum pass pass, struct scratch *s) {
+    struct work w = {.r = rows_of(z, s)};
+    w.X = scratch_reals(s, state_reals(z));
+    if (pass == PASS_FORWARD) return w;
+    w.copies = scratch_rows(s, (z->T - 1) / z->stride + 1, state_reals(z));
+    w.stretch = scratch_rows(s, z->stride, state_reals(z));
+    return w;
 }
 
 static struct sizes sizes_of(const struct call *c) {
@@ -158,9 +173,10 @@ static struct step step_backward(const struct sizes *z, const struct token *t) {
     return (struct step){t->S, t->k, t->T, t->M, t->q, t->w, 1, z->J};
 }
 
-static void forward_head(const struct call *c, const struct sizes *z, int64_t b, int64_t h, real *scratch) {
-    struct rows r;
-    real *C = scratch + place(z, scratch, &r);
+static void forward_head(const struct call *c, const struct sizes *z, int64_t b, int64_t h, struct scratch own) {
+    struct work w = work_of(z, PASS_FORWARD, &own);
+    struct rows r = w.r;
+    real *C = w.X;
     memset(C, 0, (size_t)state_reals(z) * sizeof *C);
     for (int64_t row = b * z->T; row < (b + 1) * z->T; row++) {
         struct token t = token_at(c, z, &r, row, h);
@@ -221,47 +237,46 @@ static void next_states(const struct call *c, const struct sizes *z, const struc
     walk_token(z, step_forward(z, &t), before, after, r->out);
 }
 
-/* scratch: rows, copies at each multiple of stride, the states of one stretch, E. */
-static void backward_head(const struct call *c, const struct sizes *z, int64_t b, int64_t h, real *scratch) {
-    struct rows r;
+static void backward_head(const struct call *c, const struct sizes *z, int64_t b, int64_t h, struct scratch own) {
+    struct work w = work_of(z, PASS_BACKWARD, &own);
+    struct rows r = w.r;
     int64_t n = state_reals(z), first_row = b * z->T, last = (z->T - 1) / z->stride;
-    real *copies = scratch + place(z, scratch, &r), *stretch = copies + z->stride * n, *E = stretch + z->stride * n;
+    int64_t copy = w.copies.stride, next = w.stretch.stride;
+    real *copies = w.copies.at, *stretch = w.stretch.at, *E = w.X;
     memset(copies, 0, (size_t)n * sizeof *copies);
     memset(E, 0, (size_t)n * sizeof *E);
     clear_row(z->VW, r.out);
     for (int64_t t = 0; t < last * z->stride; t++) {
-        real *from = t % z->stride ? stretch : copies + t / z->stride * n;
-        real *to = (t + 1) % z->stride ? stretch : copies + (t + 1) / z->stride * n;
+        real *from = t % z->stride ? stretch : copies + t / z->stride * copy;
+        real *to = (t + 1) % z->stride ? stretch : copies + (t + 1) / z->stride * copy;
         next_states(c, z, &r, first_row + t, h, from, to);
     }
     for (int64_t first = last * z->stride; first >= 0; first -= z->stride) {
         int64_t end = first + z->stride < z->T ? first + z->stride : z->T;
-        memcpy(stretch, copies + first / z->stride * n, (size_t)n * sizeof *stretch);
+        memcpy(stretch, copies + first / z->stride * copy, (size_t)n * sizeof *stretch);
         for (int64_t t = first; t + 1 < end; t++)
-            next_states(c, z, &r, first_row + t, h, stretch + (t - first) * n, stretch + (t + 1 - first) * n);
+            next_states(c, z, &r, first_row + t, h, stretch + (t - first) * next, stretch + (t + 1 - first) * next);
         for (int64_t t = end - 1; t >= first; t--)
-            backward_token(c, z, &r, first_row + t, h, stretch + (t - first) * n, E);
+            backward_token(c, z, &r, first_row + t, h, stretch + (t - first) * next, E);
     }
 }
 
-static int64_t group_reals(const struct call *c, enum pass pass) {
-    struct sizes z = sizes_of(c);
-    struct rows r;
-    return place(&z, NULL, &r) + (pass == PASS_FORWARD ? 1 : 2 * z.stride + 1) * state_reals(&z);
-}
-
 static size_t scan_plstm_cpu_workspace(const struct call *c, enum pass pass) {
-    return dag_scratch_bytes(c, sizes_of(c).H, group_reals(c, pass));
+    struct sizes z = sizes_of(c);
+    struct scratch s = scratch_measure(c);
+    for (int64_t i = 0; i < dag_groups(c, z.H); i++) work_of(&z, pass, &s);
+    return s.used;
 }
 
-static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h, real *scratch) {
-    (pass == PASS_FORWARD ? forward_head : backward_head)(c, sizes, b, h, scratch);
+static void run_head(const struct call *c, enum pass pass, const void *sizes, int64_t b, int64_t h,
+                     struct scratch own) {
+    (pass == PASS_FORWARD ? forward_head : backward_head)(c, sizes, b, h, own);
 }
 
 static void run(const struct call *c, enum pass pass) {
     struct sizes z = sizes_of(c);
     int64_t work = c->in[0]->dims[0] * z.H * z.T * z.dk * z.dv;
-    dag_each_head(c, pass, z.H, group_reals(c, pass), work, c->scratch[pass], run_head, &z);
+    dag_each_head(c, pass, z.H, work, scratch_of(c, pass), run_head, &z);
 }
 
 static void scan_plstm_cpu_forward(const struct call *c, const struct exec *x) {

@@ -4,6 +4,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 /* y[c] (+)= w[c] x[c] */
 static void tap(int64_t C, const real *w, const real *x, real *y) {
@@ -43,20 +44,30 @@ static void conv_depthwise_cpu_forward(const struct call *c, const struct exec *
     }
 }
 
-/* Scratch of one chunk: a row of dx, then dw [m][C] and db [C]. */
-static size_t chunk_floats(const struct call *c) {
-    return (size_t)((tensor_cols(c->in[1]) + 2) * c->in[0]->dims[2]);
+/* Of each chunk: a row of dx, dw [m][C] and db [C]. */
+struct partials {
+    struct scratch_rows dx, dw, db;
+};
+
+static struct partials partials_of(const struct call *c, struct scratch *s) {
+    int64_t chunks = row_chunks(tensor_rows(c->in[0])), C = c->in[0]->dims[2];
+    struct partials p = {.dx = scratch_rows(s, chunks, C)};
+    p.dw = scratch_rows(s, chunks, tensor_cols(c->in[1]) * C);
+    p.db = scratch_rows(s, chunks, C);
+    return p;
 }
 
 static size_t conv_depthwise_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)row_chunks(tensor_rows(c->in[0])) * chunk_floats(c) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) partials_of(c, &s);
+    return s.used;
 }
 
-static void backward_chunk(const struct call *c, struct range part, real *row) {
+static void backward_chunk(const struct call *c, struct range part, real *row, real *dw, real *db) {
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], m = tensor_cols(c->in[1]);
     const real *w = tensor_real(c->in[1]) + (m - 1) * C;
-    real *dw = row + C, *db = dw + m * C;
-    memset(dw, 0, (size_t)((m + 1) * C) * sizeof *dw);
+    memset(dw, 0, (size_t)(m * C) * sizeof *dw);
+    memset(db, 0, (size_t)C * sizeof *db);
     for (int64_t r = part.begin; r < part.end; r++) {
         const real *x = tensor_real(c->in[0]) + r * C, *dy = call_dout(c, 0) + r * C;
         int64_t before = r % T + 1 < m ? r % T + 1 : m, after = T - r % T < m ? T - r % T : m, later = 0;
@@ -75,13 +86,14 @@ static void conv_depthwise_cpu_backward(const struct call *c, const struct exec 
     (void)exec;
     int64_t C = c->in[0]->dims[2], m = tensor_cols(c->in[1]), tokens = tensor_rows(c->in[0]),
             chunks = row_chunks(tokens);
-    real *scratch = c->scratch[PASS_BACKWARD];
-    int64_t floats = (int64_t)chunk_floats(c);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct partials p = partials_of(c, &s);
 #pragma omp parallel for schedule(static) if (tokens * C > PARALLEL_MIN)
-    for (int64_t k = 0; k < chunks; k++) backward_chunk(c, part_at(tokens, chunks, k), scratch + k * floats);
-    if (c->din[1]) sum_partials(m * C, chunks, scratch + C, floats, c->din[1], call_accumulates(c, 1));
-    if (c->n_in == 3 && c->din[2])
-        sum_partials(C, chunks, scratch + (m + 1) * C, floats, c->din[2], call_accumulates(c, 2));
+    for (int64_t k = 0; k < chunks; k++)
+        backward_chunk(c, part_at(tokens, chunks, k), p.dx.at + k * p.dx.stride, p.dw.at + k * p.dw.stride,
+                       p.db.at + k * p.db.stride);
+    if (c->din[1]) sum_partials(m * C, chunks, p.dw.at, p.dw.stride, c->din[1], call_accumulates(c, 1));
+    if (c->n_in == 3 && c->din[2]) sum_partials(C, chunks, p.db.at, p.db.stride, c->din[2], call_accumulates(c, 2));
 }
 
 /* Tolerance: sums of m products, and over R tokens in chunks of at least 128, in working precision. */

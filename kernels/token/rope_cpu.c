@@ -2,13 +2,14 @@
  * of a head in vectors. Equations: rope.c. */
 #include <string.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/token/attention.h"
 #include "kernels/lib/parallel.h"
 
 /* Scratch: for each position dk/2 cosines, then dk/2 sines. */
 static size_t rope_cpu_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    return (size_t)(c->in[0]->dims[1] * ((const struct rope_attr *)c->attr)->dk) * sizeof(real);
+    return scratch_single(c, (size_t)(c->in[0]->dims[1] * ((const struct rope_attr *)c->attr)->dk) * sizeof(real));
 }
 
 static void fill_table(const struct call *c, real *table, double direction) {

@@ -6,6 +6,7 @@
  * Probabilities are recomputed for the gradient: nothing is kept. */
 #include <inttypes.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/token/attention.h"
 
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
@@ -72,16 +73,28 @@ struct head {
     double *p, *dk_sum, *dv_sum; /* scratch: a row of probabilities; backward, dk and dv of all tokens */
 };
 
+static struct head ref_head(const struct call *c, enum pass pass, struct scratch *s) {
+    int64_t T = c->in[0]->dims[1], D = c->out[0]->dims[2], dk = D / ((const struct attention_attr *)c->attr)->heads;
+    struct head h = {.dk = dk, .stride = 3 * D, .p = scratch_doubles(s, T)};
+    if (pass == PASS_BACKWARD) h.dk_sum = scratch_doubles(s, T * dk);
+    if (pass == PASS_BACKWARD) h.dv_sum = scratch_doubles(s, T * dk);
+    return h;
+}
+
 static size_t softmax_attention_ref_workspace(const struct call *c, enum pass pass) {
-    int64_t T = c->in[0]->dims[1], dk = c->out[0]->dims[2] / ((const struct attention_attr *)c->attr)->heads;
-    return (size_t)(pass == PASS_FORWARD ? T : T + 2 * T * dk) * sizeof(double);
+    struct scratch s = scratch_measure(c);
+    ref_head(c, pass, &s);
+    return s.used;
 }
 
 static struct head head_at(const struct call *c, enum pass pass, int64_t b, int64_t h) {
-    int64_t T = c->in[0]->dims[1], D = c->out[0]->dims[2], dk = D / ((const struct attention_attr *)c->attr)->heads;
-    const real *q = tensor_real(c->in[0]) + b * T * 3 * D + h * dk;
-    double *p = c->scratch[pass];
-    return (struct head){q, q + D, q + 2 * D, dk, 3 * D, p, p + T, p + T + T * dk};
+    struct scratch s = scratch_of(c, pass);
+    struct head head = ref_head(c, pass, &s);
+    int64_t T = c->in[0]->dims[1], D = c->out[0]->dims[2];
+    head.q = tensor_real(c->in[0]) + b * T * 3 * D + h * head.dk;
+    head.k = head.q + D;
+    head.v = head.q + 2 * D;
+    return head;
 }
 
 static void probabilities(const struct head *a, int64_t t) {
@@ -144,7 +157,7 @@ static void softmax_attention_ref_backward(const struct call *c, const struct ex
         struct head a = head_at(c, PASS_BACKWARD, task / heads, task % heads);
         int64_t at = task / heads * T * D;
         real *dqkv = c->din[0] + 3 * at + task % heads * a.dk;
-        for (int64_t i = 0; i < 2 * T * a.dk; i++) a.dk_sum[i] = 0; /* dv_sum follows it */
+        for (int64_t i = 0; i < T * a.dk; i++) a.dk_sum[i] = a.dv_sum[i] = 0;
         for (int64_t t = 0; t < T; t++)
             ref_backward_query(&a, t, call_dout(c, 0) + at + t * D + task % heads * a.dk, dqkv, call_accumulates(c, 0));
         for (int64_t i = 0; i < T * a.dk; i++) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/real_math.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/token/attention.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/parallel.h"
@@ -33,20 +34,26 @@ static int64_t slot_count(const struct call *c) {
     return tasks < SLOTS ? tasks : SLOTS;
 }
 
-static int64_t slot_reals(const struct call *c, enum pass pass) {
+static void take_arrays(const struct call *c, enum pass pass, struct scratch *s, struct head *h) {
     int64_t T = c->in[0]->dims[1];
-    return pass == PASS_FORWARD ? QUERIES * T : 2 * QUERIES * T + 2 * T * head_width(c);
+    h->p = scratch_reals(s, QUERIES * T);
+    if (pass == PASS_BACKWARD) h->dp = scratch_reals(s, QUERIES * T);
+    if (pass == PASS_BACKWARD) h->dkv = scratch_reals(s, 2 * T * head_width(c));
 }
 
 static size_t softmax_attention_cpu_workspace(const struct call *c, enum pass pass) {
-    return (size_t)(slot_count(c) * slot_reals(c, pass)) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    struct head none;
+    for (int64_t slot = 0; slot < slot_count(c); slot++) take_arrays(c, pass, &s, &none);
+    return s.used;
 }
 
 static struct head head_of(const struct call *c, enum pass pass, int64_t task, int64_t slot) {
     int64_t heads = ((const struct attention_attr *)c->attr)->heads, T = c->in[0]->dims[1], D = c->out[0]->dims[2];
     int64_t dk = head_width(c), at = task / heads * T * D, column = task % heads * dk;
-    real *scratch = (real *)c->scratch[pass] + slot * slot_reals(c, pass);
-    struct head h = {.T = T, .D = D, .dk = dk, .root = (real)(1 / sqrt((double)dk)), .p = scratch};
+    struct scratch all = scratch_of(c, pass), own = scratch_part(&all, slot, slot_count(c));
+    struct head h = {.T = T, .D = D, .dk = dk, .root = (real)(1 / sqrt((double)dk))};
+    take_arrays(c, pass, &own, &h);
     h.q = tensor_real(c->in[0]) + 3 * at + column;
     h.k = h.q + D;
     h.v = h.k + D;
@@ -54,8 +61,6 @@ static struct head head_of(const struct call *c, enum pass pass, int64_t task, i
     if (pass == PASS_FORWARD) return h;
     h.dy = call_dout(c, 0) + at + column;
     h.dq = c->din[0] + 3 * at + column;
-    h.dp = scratch + QUERIES * T;
-    h.dkv = h.dp + QUERIES * T;
     h.add = call_accumulates(c, 0);
     return h;
 }

@@ -6,6 +6,7 @@
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 
 #define BLOCK_ROWS   64
 #define LANES        16
@@ -65,7 +66,8 @@ static struct block_sum forward_block(const struct call *c, struct range rows) {
 }
 
 static size_t cross_entropy_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? (size_t)block_count(tensor_rows(c->in[0])) * sizeof(struct block_sum) : 0;
+    int64_t blocks = pass == PASS_FORWARD ? block_count(tensor_rows(c->in[0])) : 0;
+    return scratch_single(c, (size_t)blocks * sizeof(struct block_sum));
 }
 
 static void cross_entropy_cpu_forward(const struct call *c, const struct exec *exec) {

@@ -1,5 +1,6 @@
 /* optimiser_cpu.c - step_begin and adamw: fixed chunks of the flat block on threads, one pass over memory each. The
  * equations are in optimiser.c. */
+#include "kernels/lib/scratch.h"
 #include "kernels/train/optimiser.h"
 
 #include "core/real_math.h"
@@ -10,7 +11,8 @@ static int64_t chunk_count(int64_t n, int64_t size) {
 }
 
 static size_t step_begin_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? (size_t)chunk_count(tensor_count(c->in[1]), NORM_CHUNK) * sizeof(double) : 0;
+    int64_t chunks = pass == PASS_FORWARD ? chunk_count(tensor_count(c->in[1]), NORM_CHUNK) : 0;
+    return scratch_single(c, (size_t)chunks * sizeof(double));
 }
 
 static void step_begin_cpu_forward(const struct call *c, const struct exec *exec) {

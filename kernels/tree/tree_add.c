@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/tree/tree.h"
 
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p) {
@@ -98,7 +99,7 @@ static void tree_add_ref_forward(const struct call *c, const struct exec *e) {
 }
 
 static size_t tree_add_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double);
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)tensor_count(c->in[1]) * sizeof(double));
 }
 
 static void tree_add_ref_backward(const struct call *c, const struct exec *e) {
@@ -149,7 +150,9 @@ static int64_t groups_of(const struct call *c) {
 }
 
 static size_t tree_add_cpu_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)(groups_of(c) * tensor_count(c->in[1])) * sizeof(real);
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) scratch_rows(&s, groups_of(c), tensor_count(c->in[1]));
+    return s.used;
 }
 
 /* sum[row] = sum of dy over the nodes of that row, of the sequences of one group. */
@@ -173,10 +176,12 @@ static void group_gradient(const struct call *c, struct range sequences, real *s
 static void tree_add_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
     int64_t n = tensor_count(c->in[0]), m = tensor_count(c->in[1]), groups = groups_of(c);
-    real *partial = c->scratch[PASS_BACKWARD];
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct scratch_rows dp = scratch_rows(&s, groups, m);
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
-    for (int64_t i = 0; i < groups; i++) group_gradient(c, part_at(c->in[0]->dims[0], groups, i), partial + i * m);
-    if (c->din[1]) sum_partials(m, groups, partial, m, c->din[1], call_accumulates(c, 1));
+    for (int64_t i = 0; i < groups; i++)
+        group_gradient(c, part_at(c->in[0]->dims[0], groups, i), dp.at + i * dp.stride);
+    if (c->din[1]) sum_partials(m, groups, dp.at, dp.stride, c->din[1], call_accumulates(c, 1));
     if (!c->din[0]) return;
     bool add_dw = call_accumulates(c, 0);
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)

@@ -14,6 +14,7 @@
 #include <complex.h>
 #include <inttypes.h>
 
+#include "kernels/lib/scratch.h"
 #include "kernels/tree/tree.h"
 
 int64_t tree_nodes(const struct tree *t) {
@@ -192,15 +193,22 @@ struct nodes {
     double complex *b, *c, *inverse, *x, *lambda, *db, *dc;
 };
 
+static struct nodes take_nodes(const struct call *c, struct scratch *s) {
+    double complex *at[7];
+    for (int i = 0; i < 7; i++) at[i] = scratch_bytes(s, (size_t)c->out[0]->dims[1] * sizeof(double complex));
+    return (struct nodes){at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
+}
+
 static size_t tree_solve_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    return 7 * (size_t)c->out[0]->dims[1] * sizeof(double complex);
+    struct scratch s = scratch_measure(c);
+    take_nodes(c, &s);
+    return s.used;
 }
 
 static struct nodes nodes_of(const struct call *c, enum pass pass) {
-    int64_t T = c->out[0]->dims[1];
-    double complex *s = c->scratch[pass];
-    return (struct nodes){s, s + T, s + 2 * T, s + 3 * T, s + 4 * T, s + 5 * T, s + 6 * T};
+    struct scratch s = scratch_of(c, pass);
+    return take_nodes(c, &s);
 }
 
 /* Element i of the complex tensor whose planes are inputs `plane` and plane + 1. */
@@ -353,7 +361,8 @@ static void tree_solve_ref_backward(const struct call *c, const struct exec *e) 
     bool sample = table && table->rank == 3;
     struct nodes n = nodes_of(c, PASS_BACKWARD);
     for (int64_t p = 0; p < P; p++) {
-        clear(n.db, 2 * T); /* and dc */
+        clear(n.db, T);
+        clear(n.dc, T);
         for (int64_t b = 0; b < B; b++) {
             int64_t first = b * T * P + p, leaves = tree_leaves(c, b);
             const real *g_im = call_dout(c, 1);
@@ -366,7 +375,8 @@ static void tree_solve_ref_backward(const struct call *c, const struct exec *e) 
             couple_gradient(c, n, leaves);
             if (!sample) continue;
             put_tables(c, n, b * T, T, p);
-            clear(n.db, 2 * T);
+            clear(n.db, T);
+            clear(n.dc, T);
         }
         if (table && !sample) put_tables(c, n, 0, table->dims[0], p);
     }

@@ -10,6 +10,7 @@
 
 #include "core/real_math.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/tree/tree.h"
 
 #define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
@@ -19,12 +20,11 @@
 
 static const real zeros[TREE_WIDTH];
 
-/* How a call is cut into tasks, and the parts of a task's scratch, in rows of `width` reals. */
+/* How a call is cut into tasks, and how many rows of `width` reals each has in scratch. */
 struct cut {
     int64_t groups, strips, width;
     int64_t factors; /* rows of M, H, I */
     int64_t tables;  /* shared rows of couplings whose gradients are summed */
-    int64_t rows;    /* of scratch a task */
 };
 
 /* One task: group of sequences, heads k .. k + width. */
@@ -33,9 +33,9 @@ struct task {
     struct tree tree;
     enum tree_sharing sharing;
     bool free, adjoint;
-    int64_t T, P, k, width, pitch; /* pitch: reals between rows of scratch */
-    int64_t leaves;                /* of the sequence at hand */
-    real *factor, *lambda, *table;
+    int64_t T, P, k, width, pitch;                /* pitch: reals between rows of scratch */
+    int64_t leaves;                               /* of the sequence at hand */
+    real *factor, *lambda_re, *lambda_im, *table; /* rows; backward: lambda, table */
 };
 
 /* Planes of complex rows. */
@@ -65,7 +65,7 @@ static bool by_level(enum tree_sharing sharing) {
 
 /* --- cutting --------------------------------------------------------------------------------------------------- */
 
-static struct cut cut_of(const struct call *c, enum pass pass) {
+static struct cut cut_of(const struct call *c) {
     int64_t B = c->out[0]->dims[0], T = c->out[0]->dims[1], P = c->out[0]->dims[2];
     enum tree_sharing sharing = sharing_of(c);
     struct cut cut = {.groups = B < TREE_GROUPS ? B : TREE_GROUPS};
@@ -78,13 +78,26 @@ static struct cut cut_of(const struct call *c, enum pass pass) {
     cut.strips = (P + cut.width - 1) / cut.width;
     cut.factors = by_level(sharing) ? 2 * attr_of(c)->tree.levels : T;
     cut.tables = !c->in[TREE_UP_RE] ? 0 : sharing == OWN_OF_SAMPLE ? 1 : c->in[TREE_UP_RE]->dims[0];
-    cut.rows = FACTOR_PLANES * cut.factors + (pass == PASS_BACKWARD ? 2 * T + 4 * cut.tables : 0);
     return cut;
 }
 
+static void take_rows(const struct call *c, struct cut cut, enum pass pass, struct scratch *s, struct task *t) {
+    struct scratch_rows factor = scratch_rows(s, FACTOR_PLANES * cut.factors, cut.width);
+    int64_t T = c->out[0]->dims[1];
+    t->factor = factor.at;
+    t->pitch = factor.stride;
+    if (pass == PASS_FORWARD) return;
+    t->lambda_re = scratch_rows(s, T, cut.width).at;
+    t->lambda_im = scratch_rows(s, T, cut.width).at;
+    t->table = scratch_rows(s, 4 * cut.tables, cut.width).at;
+}
+
 static size_t tree_solve_cpu_workspace(const struct call *c, enum pass pass) {
-    struct cut cut = cut_of(c, pass);
-    return (size_t)(cut.groups * cut.strips * cut.rows * cut.width) * sizeof(real);
+    struct cut cut = cut_of(c);
+    struct scratch s = scratch_measure(c);
+    struct task none;
+    for (int64_t i = 0; i < cut.groups * cut.strips; i++) take_rows(c, cut, pass, &s, &none);
+    return s.used;
 }
 
 static struct task task_at(const struct call *c, struct cut cut, enum pass pass, int64_t index) {
@@ -97,10 +110,8 @@ static struct task task_at(const struct call *c, struct cut cut, enum pass pass,
                      .P = c->out[0]->dims[2]};
     t.k = index % cut.strips * cut.width;
     t.width = t.P - t.k < cut.width ? t.P - t.k : cut.width;
-    t.pitch = cut.width;
-    t.factor = (real *)c->scratch[pass] + index * cut.rows * cut.width;
-    t.lambda = t.factor + FACTOR_PLANES * cut.factors * cut.width;
-    t.table = t.lambda + 2 * t.T * cut.width;
+    struct scratch all = scratch_of(c, pass), own = scratch_part(&all, index, cut.groups * cut.strips);
+    take_rows(c, cut, pass, &own, &t);
     return t;
 }
 
@@ -346,7 +357,7 @@ static void forward_task(const struct call *c, struct cut cut, int64_t index) {
 
 static void tree_solve_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
-    struct cut cut = cut_of(c, PASS_FORWARD);
+    struct cut cut = cut_of(c);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < cut.groups * cut.strips; i++) forward_task(c, cut, i);
 }
@@ -402,11 +413,16 @@ static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t
     if (attr_of(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
 }
 
+/* n rows of a table from `rows` on. */
+static void clear_rows(const struct task *t, int64_t n, real *rows) {
+    for (int64_t i = 0; i < n; i++) memset(rows + i * t->pitch, 0, (size_t)t->width * sizeof *rows);
+}
+
 /* Gradients of the couplings between node i of level v and its parent; lambda of both is done. */
 static void couple_node(const struct task *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
     bool sample = t->sharing == OWN_OF_SAMPLE;
     real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;
-    if (sample) memset(d, 0, 4 * (size_t)t->pitch * sizeof *d);
+    if (sample) clear_rows(t, 4, d);
     p.db_re = d;
     p.db_im = d + t->pitch;
     p.dc_re = d + 2 * t->pitch;
@@ -478,13 +494,13 @@ static void backward_task(const struct call *c, struct cut cut, int64_t index) {
     struct range group = part_at(c->out[0]->dims[0], cut.groups, index / cut.strips);
     bool in_place =
         c->din[TREE_U_RE] && c->din[TREE_U_IM] && !call_accumulates(c, TREE_U_RE) && !call_accumulates(c, TREE_U_IM);
-    memset(t.table, 0, (size_t)(4 * cut.tables * t.pitch) * sizeof(real));
+    clear_rows(&t, 4 * cut.tables, t.table);
     for (int64_t b = group.begin; b < group.end; b++) {
         int64_t first = b * t.T * t.P + t.k;
         struct const_planes x = {tensor_real(c->out[0]) + first, tensor_real(c->out[1]) + first, t.P, t.P};
         struct const_planes g = {call_dout(c, 0) + first, zeros, t.P, 0};
         if (call_dout(c, 1)) g = (struct const_planes){g.re, call_dout(c, 1) + first, t.P, t.P};
-        struct planes lambda = {t.lambda, t.lambda + t.T * t.pitch, t.pitch};
+        struct planes lambda = {t.lambda_re, t.lambda_im, t.pitch};
         if (in_place) lambda = (struct planes){c->din[TREE_U_RE] + first, c->din[TREE_U_IM] + first, t.P};
         prepare(&t, b, b == group.begin);
         copy_root(&t, g, lambda);
@@ -500,20 +516,23 @@ static void backward_task(const struct call *c, struct cut cut, int64_t index) {
 /* dtheta of one shared row and one strip of heads: the groups' sums in order, then through the bound. */
 static void reduce_row(const struct call *c, struct cut cut, int64_t strip, int64_t row) {
     real sum[4 * TREE_WIDTH];
-    int64_t n = 4 * cut.width;
     struct task t = task_at(c, cut, PASS_BACKWARD, strip);
-    memcpy(sum, t.table + row * n, (size_t)n * sizeof *sum);
-    for (int64_t group = 1; group < cut.groups; group++) {
-        const real *d = task_at(c, cut, PASS_BACKWARD, group * cut.strips + strip).table + row * n;
+    for (int64_t group = 0; group < cut.groups; group++) {
+        const real *table = task_at(c, cut, PASS_BACKWARD, group * cut.strips + strip).table;
+        for (int plane = 0; plane < 4; plane++) {
+            const real *d = table + (4 * row + plane) * t.pitch;
+            real *to = sum + plane * TREE_WIDTH;
+            if (group == 0) memcpy(to, d, (size_t)t.width * sizeof *to);
 #pragma omp simd
-        for (int64_t k = 0; k < n; k++) sum[k] += d[k];
+            for (int64_t k = 0; k < (group ? t.width : 0); k++) to[k] += d[k];
+        }
     }
-    unbound_row(c, row * t.P + t.k, t.width, t.pitch, sum);
+    unbound_row(c, row * t.P + t.k, t.width, TREE_WIDTH, sum);
 }
 
 static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
-    struct cut cut = cut_of(c, PASS_BACKWARD);
+    struct cut cut = cut_of(c);
     bool wide = tensor_count(c->out[0]) > PARALLEL_MIN;
 #pragma omp parallel for schedule(static) if (wide)
     for (int64_t i = 0; i < cut.groups * cut.strips; i++) backward_task(c, cut, i);

@@ -1,0 +1,99 @@
+/* scratch.h - how a kernel lays out its scratch: arrays taken one after the other from a cursor.
+ *
+ * A kernel's `workspace` and its run make the same sequence of takes, best in one function: from a cursor of
+ * scratch_measure they are counted and come out NULL, from one of scratch_of they are arrays. Each begins on a cache
+ * line.
+ *
+ *   static struct rows rows_of(int64_t n, struct scratch *s) {
+ *       struct rows r = {.x = scratch_reals(s, n)};
+ *       r.sums = scratch_doubles(s, 2); // a statement each: the order of initialisers is the compiler's
+ *       return r;
+ *   }
+ *   workspace:  struct scratch s = scratch_measure(c);  rows_of(n, &s);  return s.used;
+ *   run:        struct scratch s = scratch_of(c, pass);  struct rows r = rows_of(n, &s);
+ *
+ * Parts that run on threads have the same arrays each: `workspace` takes them `parts` times over, part i from
+ * scratch_part(&s, i, parts), s a cursor behind what all share.
+ *
+ * In a graph with guards (struct graph_options) a zone lies behind each array: NaN, which what reads across the border
+ * of two arrays finds, and which must be there still after the call. So nothing may use that one array follows another.
+ * */
+#ifndef LRNN_KERNELS_SCRATCH_H
+#define LRNN_KERNELS_SCRATCH_H
+
+#include "core/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct scratch {
+    char *base;                 /* NULL: measures */
+    size_t used, bytes;         /* behind base; bytes: of all there is */
+    bool guards;                /* zones between the arrays */
+    struct zone_visitor *zones; /* while measuring: told of them; or NULL */
+};
+
+LRNN_INLINE struct scratch scratch_measure(const struct call *c) {
+    struct scratch s = {NULL, 0, 0, c->guards, c->zones};
+    return s;
+}
+
+LRNN_INLINE struct scratch scratch_of(const struct call *c, enum pass pass) {
+    struct scratch s = {(char *)c->scratch[pass], 0, c->scratch_bytes[pass], c->guards, NULL};
+    return s;
+}
+
+/* What is left behind `shared`, in `parts` equal parts: part i. */
+LRNN_INLINE struct scratch scratch_part(const struct scratch *shared, int64_t i, int64_t parts) {
+    struct scratch s = *shared;
+    size_t each = (s.bytes - s.used) / (size_t)parts;
+    s.used += (size_t)i * each;
+    return s;
+}
+
+LRNN_INLINE void *scratch_bytes(struct scratch *s, size_t bytes) {
+    size_t begin = s->used, end = (begin + bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    if (s->guards) end += ARENA_GUARD;
+    if (s->zones) s->zones->visit(s->zones, begin + bytes, end);
+    s->used = end;
+    return s->base ? s->base + begin : NULL;
+}
+
+LRNN_INLINE real *scratch_reals(struct scratch *s, int64_t n) {
+    return (real *)scratch_bytes(s, (size_t)n * sizeof(real));
+}
+
+LRNN_INLINE double *scratch_doubles(struct scratch *s, int64_t n) {
+    return (double *)scratch_bytes(s, (size_t)n * sizeof(double));
+}
+
+LRNN_INLINE int32_t *scratch_i32(struct scratch *s, int64_t n) {
+    return (int32_t *)scratch_bytes(s, (size_t)n * sizeof(int32_t));
+}
+
+/* What `workspace` says of a kernel with one array, which is c->scratch[pass] itself; 0 of 0 bytes. */
+LRNN_INLINE size_t scratch_single(const struct call *c, size_t bytes) {
+    struct scratch s = scratch_measure(c);
+    if (bytes > 0) scratch_bytes(&s, bytes);
+    return s.used;
+}
+
+/* `count` arrays of n reals each: number i begins at `at` + i * stride. */
+struct scratch_rows {
+    real *at;
+    int64_t stride;
+};
+
+LRNN_INLINE struct scratch_rows scratch_rows(struct scratch *s, int64_t count, int64_t n) {
+    size_t begin = s->used;
+    struct scratch_rows rows = {scratch_reals(s, count > 0 ? n : 0), 0};
+    rows.stride = (int64_t)((s->used - begin) / sizeof(real));
+    for (int64_t i = 1; i < count; i++) scratch_reals(s, n);
+    return rows;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
