@@ -5,30 +5,38 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
+#include "harness/plan/config.h"
+#include "harness/run/feeder.h"
 #include "tasks/task.h"
 
 #define HOST_BYTES     ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
 #define STATS_EXAMPLES 10000               /* looked at unless --count says otherwise */
-#define SPLIT_NAMES    "train val test"
+#define SPLIT_NAMES    "train val test extra"
+#define SPLIT_EXTRA    SPLIT_COUNT /* strings of another length that training takes besides (tasks/task.h) */
 
 static enum status show(int argc, char **argv, struct error *e);
 static enum status stats(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
-    {"data show", "data show TASK [flags]", "examples, one JSON object a line", show, false},
+    {"data show", "data show TASK [flags]",
+     "examples, one JSON object a line, or the order that training takes them in", show, false},
     {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false},
     {0},
 };
 
 struct data_flags {
     int split;
-    int64_t first, count, seed;
+    int64_t first, count, seed, batch, epochs, steps;
     bool json, stats;
+    char order[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct data_flags, field)
 #define SPLIT_FLAG                                                                                                     \
-    { "split", OPT_CHOICE, AT(split), "train", 0, 0, SPLIT_NAMES, "training shows the targets of the loss", 0 }
+    {                                                                                                                  \
+        "split", OPT_CHOICE, AT(split), "train", 0, 0, SPLIT_NAMES,                                                    \
+            "training shows the targets of the loss; extra: strings of another length that each step takes besides", 0 \
+    }
 #define FIRST_FLAG                                                                                                     \
     { "first", OPT_INT, AT(first), "0", 0, 1e18, NULL, "index of the first example", 0 }
 #define SEED_FLAG                                                                                                      \
@@ -42,6 +50,12 @@ static const struct option show_flags[] = {
     {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
     SEED_FLAG,
     {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "what `lrnn data stats` says of them instead", 0},
+    {"order", OPT_TEXT_FIELD, AT(order), "", 0, 0, NULL,
+     "instead the indices that each step of this epoch trains on; 0 = the first epoch", 0},
+    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences a step, as train has it", 0},
+    {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "with --order: passes over the training examples", 0},
+    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps an epoch",
+     OPT_AUTO},
     NO_FLAG,
 };
 
@@ -63,15 +77,25 @@ struct view {
     int64_t targets; /* a sequence: its length, or 1 */
 };
 
-static const char *split_name(enum split split) {
-    static const char *const names[SPLIT_COUNT] = {"train", "val", "test"};
+static const char *split_name(int split) {
+    static const char *const names[] = {"train", "val", "test", "extra"};
     return names[split];
+}
+
+static int64_t view_examples(const struct view *v) {
+    const struct task_shape *s = &v->task.shape;
+    return v->flags.split == SPLIT_EXTRA ? s->extra_examples : s->examples[v->flags.split];
+}
+
+static int64_t view_length(const struct view *v) {
+    const struct task_shape *s = &v->task.shape;
+    return v->flags.split == SPLIT_EXTRA ? s->T_extra : task_length(s, (enum split)v->flags.split);
 }
 
 static enum status make_room(struct view *v, struct error *e) {
     const struct task_shape *s = &v->task.shape;
-    int64_t T = task_length(s, (enum split)v->flags.split);
-    v->targets = task_targets(s, (enum split)v->flags.split);
+    int64_t T = view_length(v);
+    v->targets = v->flags.split == SPLIT_EXTRA ? T : task_targets(s, (enum split)v->flags.split);
     v->example = (struct example){.targets = arena_alloc(&v->host, (size_t)v->targets * sizeof(int32_t))};
     if (s->vocab_in)
         v->example.tokens = arena_alloc(&v->host, (size_t)T * sizeof(int32_t));
@@ -95,22 +119,27 @@ static enum status view_open(struct view *v, const struct command *command, cons
     TRY(task_parse(&v->task, task[0], e));
     TRY(arena_reserve(&v->host, HOST_BYTES, e));
     TRY(task_open(&v->task, (uint64_t)v->flags.seed, &v->host, e));
-    int64_t n = v->task.shape.examples[v->flags.split], left = n - v->flags.first;
+    if (v->flags.split == SPLIT_EXTRA && !v->task.shape.T_extra)
+        return fail(e, ST_USAGE, "%s: training %s takes no strings of another length besides; a5-slice does",
+                    command->name, v->task.name);
+    int64_t n = view_examples(v), left = n - v->flags.first;
     if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < STATS_EXAMPLES ? left : STATS_EXAMPLES;
     if (v->flags.count > left)
         return fail(e, ST_USAGE,
                     "%s: %s has %" PRId64 " %s examples, numbered from 0, but --first %" PRId64 " --count %" PRId64
                     " asks for more",
-                    command->name, v->task.name, n, split_name((enum split)v->flags.split), v->flags.first,
-                    v->flags.count);
+                    command->name, v->task.name, n, split_name(v->flags.split), v->flags.first, v->flags.count);
     return make_room(v, e);
 }
 
 /* Example number `index` of the range. */
 static void view_fill(struct view *v, int64_t index) {
     for (int64_t i = 0; i < v->targets; i++) v->example.targets[i] = IGNORED;
-    v->example.length = (int32_t)task_length(&v->task.shape, (enum split)v->flags.split);
-    v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
+    v->example.length = (int32_t)view_length(v);
+    if (v->flags.split == SPLIT_EXTRA)
+        v->task.task->fill_extra(v->task.inst, v->flags.first + index, &v->example);
+    else
+        v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
 }
 
 /* --- show --------------------------------------------------------------------------------------------------------- */
@@ -161,14 +190,66 @@ static bool take_stats(int *argc, char **argv) {
     return false;
 }
 
+/* One line a step of the epoch, as many as the run does of it. Steps are counted from 1, as in curves.csv. */
+static void print_order(const struct setup *s, int64_t epoch) {
+    int64_t examples = s->task.shape.examples[SPLIT_TRAIN], B = s->config.batch, extra = setup_extra_batch(s);
+    for (int64_t first = 0, step = epoch * s->steps_per_epoch; first < examples && step < s->steps;
+         first += B, step++) {
+        int64_t rows = examples - first < B ? examples - first : B;
+        printf("{\"epoch\":%" PRId64 ",\"step\":%" PRId64, epoch, step + 1);
+        for (int64_t row = 0; row < rows; row++)
+            printf("%s%" PRId64, row ? "," : ",\"indices\":[", train_example(s, epoch, first + row));
+        for (int64_t row = 0; row < extra; row++)
+            printf("%s%" PRId64, row ? "," : "],\"extra\":[", extra_example(s, step * extra + row));
+        printf("]}\n");
+        if (ferror(stdout)) return;
+    }
+}
+
+static enum status show_order(const struct view *v, struct error *e) {
+    const struct data_flags *f = &v->flags;
+    int64_t epoch;
+    if (f->split != SPLIT_TRAIN || f->first != 0 || f->count != 1)
+        return fail(e, ST_USAGE,
+                    "data show: --order is of a whole epoch of training, without --split, --first and --count");
+    struct setup *s = calloc(1, sizeof *s);
+    if (!s) return fail(e, ST_FAIL, "no memory for a run");
+    s->task = v->task;
+    s->config.batch = f->batch;
+    s->config.epochs = f->epochs;
+    s->config.steps = f->steps;
+    setup_length(s);
+    int64_t last = (s->steps - 1) / s->steps_per_epoch;
+    enum status status = ST_OK;
+    if (!parse_int64(f->order, &epoch) || epoch < 0)
+        status = fail(e, ST_USAGE, "data show: --order %.100s is not an epoch, a whole number from 0", f->order);
+    else if (epoch > last)
+        status = fail(e, ST_USAGE,
+                      "data show: --order %" PRId64 " is past the last epoch, %" PRId64 ": a run of %" PRId64
+                      " steps with %" PRId64 " steps an epoch has epochs 0 to %" PRId64
+                      "; --epochs and --steps make it longer",
+                      epoch, last, s->steps, s->steps_per_epoch, last);
+    else
+        print_order(s, epoch);
+    free(s);
+    return status;
+}
+
+static void show_examples(struct view *v) {
+    for (int64_t i = 0; i < v->flags.count && !ferror(stdout); i++) {
+        view_fill(v, i);
+        print_example(v, i);
+    }
+}
+
 static enum status show(int argc, char **argv, struct error *e) {
     struct view v = {0};
     if (take_stats(&argc, argv)) return stats(argc, argv, e);
     enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
-    for (int64_t i = 0; status == ST_OK && i < v.flags.count && !ferror(stdout); i++) {
-        view_fill(&v, i);
-        print_example(&v, i);
-    }
+    if (status == ST_OK && *v.flags.order)
+        status = show_order(&v, e);
+    else if (status == ST_OK)
+        show_examples(&v);
     arena_free(&v.host);
     return status;
 }
@@ -222,9 +303,8 @@ static double share(int64_t part, int64_t whole) {
 static void print_stats(const struct view *v, const struct summary *s) {
     const struct task_shape *shape = &v->task.shape;
     int64_t top = commonest(s, shape->vocab_out);
-    printf("%s, %s examples %" PRId64 " to %" PRId64 " of %" PRId64 "\n", v->task.name,
-           split_name((enum split)v->flags.split), v->flags.first, v->flags.first + v->flags.count - 1,
-           shape->examples[v->flags.split]);
+    printf("%s, %s examples %" PRId64 " to %" PRId64 " of %" PRId64 "\n", v->task.name, split_name(v->flags.split),
+           v->flags.first, v->flags.first + v->flags.count - 1, view_examples(v));
     printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest,
            share(s->tokens, v->flags.count));
     printf("  scored     %" PRId64 " positions, %.1f a sequence\n", s->scored, share(s->scored, v->flags.count));
@@ -243,8 +323,8 @@ static void print_stats_json(const struct view *v, const struct summary *s) {
     printf("{\"task\":\"%s\",\"split\":\"%s\",\"first\":%" PRId64 ",\"count\":%" PRId64 ",\"length_min\":%" PRId64
            ",\"length_max\":%" PRId64 ",\"length_mean\":%.6g,\"scored\":%" PRId64
            ",\"chance\":%.6g,\"floor\":%.6g,\"majority\":%.6g,\"majority_label\":%" PRId64 ",\"labels\":[",
-           v->task.name, split_name((enum split)v->flags.split), v->flags.first, v->flags.count, s->shortest,
-           s->longest, share(s->tokens, v->flags.count), s->scored, shape->chance, shape->floor,
+           v->task.name, split_name(v->flags.split), v->flags.first, v->flags.count, s->shortest, s->longest,
+           share(s->tokens, v->flags.count), s->scored, shape->chance, shape->floor,
            share(s->label_count[top], s->scored), top);
     for (int64_t i = 0; i < shape->vocab_out; i++) printf("%s%" PRId64, i ? "," : "", s->label_count[i]);
     printf("]}\n");

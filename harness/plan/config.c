@@ -309,6 +309,12 @@ static enum status resolve_start(struct config *c, struct error *e) {
     return ST_OK;
 }
 
+void setup_length(struct setup *s) {
+    const struct config *c = &s->config;
+    s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
+    s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
+}
+
 enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->config;
     TRY(resolve_start(c, e));
@@ -317,8 +323,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(check_fit(s, e));
     s->parsed = s->model;
     TRY(fit_lengths(s, e));
-    s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
-    s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
+    setup_length(s);
     c->steps = s->steps;
     int64_t most = ceil_div(s->steps, 200);
     s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;

@@ -67,6 +67,9 @@ enum status config_read_text(const char *text, const char *name, struct config *
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
 
+/* Steps of an epoch and of the run, from the flags of an opened task; part of setup_resolve. */
+void setup_length(struct setup *s);
+
 /* What the task asks of the net in a split. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);
 

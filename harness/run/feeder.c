@@ -13,6 +13,16 @@ static struct example clean_row(const struct batch *b, int64_t row) {
     return x;
 }
 
+int64_t train_example(const struct setup *s, int64_t epoch, int64_t position) {
+    uint64_t n = (uint64_t)s->task.shape.examples[SPLIT_TRAIN];
+    return (int64_t)permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
+}
+
+int64_t extra_example(const struct setup *s, int64_t position) {
+    uint64_t n = (uint64_t)s->task.shape.extra_examples, at = (uint64_t)position;
+    return (int64_t)permute_index(~s->task.seed, STREAM_SHUFFLE, at / n, at % n, n);
+}
+
 static void fill_row(const struct setup *s, enum split split, int64_t index, int64_t epoch, struct batch *b,
                      int64_t row) {
     struct example x = clean_row(b, row);
@@ -20,8 +30,7 @@ static void fill_row(const struct setup *s, enum split split, int64_t index, int
     if (index >= n)
         memset(x.tokens, 0, (size_t)b->T * sizeof *x.tokens);
     else {
-        if (split == SPLIT_TRAIN)
-            index = (int64_t)permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)index, (uint64_t)n);
+        if (split == SPLIT_TRAIN) index = train_example(s, epoch, index);
         s->task.task->fill(s->task.inst, split, index, &x);
     }
     b->lengths[row] = x.length;
@@ -51,14 +60,10 @@ void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, 
     }
 }
 
-/* The strings of another length: every one once in their own epochs, those in their own order; no partial batches. */
 static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
-    int64_t n = s->task.shape.extra_examples;
     for (int64_t row = 0; row < b->B; row++) {
         struct example x = clean_row(b, row);
-        uint64_t at = (uint64_t)step * (uint64_t)b->B + (uint64_t)row;
-        uint64_t index = permute_index(~s->task.seed, STREAM_SHUFFLE, at / (uint64_t)n, at % (uint64_t)n, (uint64_t)n);
-        s->task.task->fill_extra(s->task.inst, (int64_t)index, &x);
+        s->task.task->fill_extra(s->task.inst, extra_example(s, step * b->B + row), &x);
         b->lengths[row] = x.length;
     }
 }

@@ -14,6 +14,13 @@ struct batch {
     int32_t *tokens, *targets, *lengths;
 };
 
+/* Index of the example at a position of a training epoch. Each epoch has an order of its own. */
+int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
+
+/* The same of the strings of another length; positions are counted through all epochs, which are cut into steps without a
+ * partial batch. */
+int64_t extra_example(const struct setup *s, int64_t position);
+
 /* Examples order(first .. first+B) of a split; rows past its end get tokens 0, ignored targets and length 0. Training
  * examples are in the order of their epoch. `parallel`: on OpenMP's threads where that is worth while. Returns the rows in
  * use. */

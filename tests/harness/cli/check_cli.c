@@ -68,6 +68,16 @@ static const struct {
     {"data show s3 --count 0", 2, "count=0 is not a whole number"},
     {"data show s3 --split test --first 1999 --count 2", 2, "has 2000 test examples"},
     {"data show s3 --first 10000", 2, "has 10000 train examples"},
+    {"data show s3 --order 20", 2, "is past the last epoch, 19: a run of 1580 steps with 79 steps an epoch"},
+    {"data show s3 --order 1 --epochs 1", 2, "is past the last epoch, 0"},
+    {"data show s3 --order 2 --batch 100 --steps 200", 2, "is past the last epoch, 1"},
+    {"data show s3 --order first", 2, "--order first is not an epoch"},
+    {"data show s3 --order -1", 2, "--order -1 is not an epoch"},
+    {"data show s3 --order 0 --steps 0", 2, "steps=0 is not a whole number"},
+    {"data show s3 --order 0 --split val", 2, "--order is of a whole epoch of training"},
+    {"data show s3 --split extra", 2, "takes no strings of another length besides"},
+    {"data show a5-slice:length=4,n_train=100 --split extra --first 3600", 2, "has 3600 extra examples"},
+    {"data show a5-slice:length=4,n_train=100 --split extra", 0, "{\"index\":0,\"input\":["},
     {"data show s3:length=2", 2, "has only 36 sequences"},
     {"data stats s3 --count 600", 0, "chance     0.1667"},
     {"data show s3 --stats --count 600", 0, "chance     0.1667"},
@@ -201,6 +211,31 @@ START_TEST(data_show_prints_json_lines) {
     }
     ck_assert_int_eq(n, 3);
     free(text);
+}
+END_TEST
+
+/* Every example once, and each epoch in an order of its own; the last batch is what is left. */
+START_TEST(data_order_is_a_permutation_of_its_own) {
+    char orders[2][2048] = {"", ""};
+    for (int epoch = 0; epoch < 2; epoch++) {
+        char arguments[128], *state = NULL;
+        int64_t seen[100] = {0}, n = 0;
+        snprintf(arguments, sizeof arguments, "data show s3:n_train=100 --batch 30 --seed 3 --order %d", epoch);
+        expect_status(run(arguments), 0, arguments);
+        for (char *line = strtok_r(out, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+            json_t *object = parse_line(line), *indices = json_object_get(object, "indices");
+            ck_assert_uint_eq(json_array_size(indices), n < 90 ? 30 : 10);
+            for (size_t i = 0; i < json_array_size(indices); i++, n++) {
+                int64_t index = json_integer_value(json_array_get(indices, i));
+                ck_assert(index >= 0 && index < 100 && seen[index]++ == 0);
+                size_t used = strlen(orders[epoch]);
+                snprintf(orders[epoch] + used, sizeof orders[epoch] - used, "%d ", (int)index);
+            }
+            json_decref(object);
+        }
+        ck_assert_int_eq(n, 100);
+    }
+    ck_assert_str_ne(orders[0], orders[1]);
 }
 END_TEST
 
@@ -520,6 +555,7 @@ Suite *check_cli(void) {
     tcase_add_test(t, a_length_on_the_command_line_replaces_the_profiles_limit);
     t = new_case(s, "data");
     tcase_add_test(t, data_show_prints_json_lines);
+    tcase_add_test(t, data_order_is_a_permutation_of_its_own);
     tcase_add_test(t, data_stats_counts_every_target);
     t = new_case(s, "verify");
     tcase_add_test(t, verify_passes_all_cases);

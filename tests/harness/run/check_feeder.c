@@ -6,6 +6,7 @@
 #include "harness/plan/args.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"
+#include "tests/lib/program.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 
@@ -44,7 +45,7 @@ static void release(struct setup *s) {
 
 /* A task of each kind of target: a position, some positions, a sequence, all decoded from one; and with two lengths. */
 static const char *const tasks[] = {"s3:n_train=170,n_val=120,n_test=50,length=5",
-                                    "parity:max_length=20,eval_max_length=50,n_val=120,n_test=50",
+                                    "parity:max_length=20,eval_max_length=50,n_train=170,n_val=120,n_test=50",
                                     "listops:min_length=10,max_length=40,n_train=170,n_val=120,n_test=50",
                                     "compression:length=12,n_train=170,n_val=120,n_test=50",
                                     "mqar:vocab=64,length=24,pairs=3,n_train=170,n_val=120,n_test=50",
@@ -79,6 +80,59 @@ START_TEST(a_thread_makes_the_batches_that_are_made_without) {
     feeder_stop(&b);
     release(with);
     release(without);
+}
+END_TEST
+
+/* The examples that a list names are the first rows of a batch, and there are no more. */
+static void expect_examples(const struct setup *s, const json_t *indices, bool extra, const struct batch *b,
+                            int64_t step) {
+    struct batch one = {.B = 1, .T = b->T, .labels = b->labels};
+    int32_t *memory = malloc((size_t)batch_ids(&one) * sizeof *memory);
+    batch_lay(&one, memory);
+    for (size_t row = 0; row < json_array_size(indices); row++) {
+        int64_t index = json_integer_value(json_array_get(indices, row));
+        split_fill(s, extra, index, 1, &one);
+        struct batch got = *b;
+        got.B = 1;
+        got.tokens += (int64_t)row * b->T;
+        got.targets += (int64_t)row * b->labels;
+        got.lengths += row;
+        expect_same_ids(one.lengths, got.lengths, 1, "lengths", step);
+        expect_same_ids(one.tokens, got.tokens, one.lengths[0], "tokens", step);
+        expect_same_ids(one.targets, got.targets, b->labels, "targets", step);
+    }
+    for (int64_t row = (int64_t)json_array_size(indices); row < b->B; row++) ck_assert_int_eq(b->lengths[row], 0);
+    free(memory);
+}
+
+/* `lrnn data show --order` against the batches of a run with the same flags, its last epoch cut off by --steps. */
+START_TEST(the_order_shown_is_the_order_trained_in) {
+    struct setup *s = setup_of(tasks[_i], "no");
+    int64_t last = s->steps_per_epoch * 8 + (s->steps_per_epoch + 1) / 2, seen = 0;
+    struct feeder f;
+    struct error e;
+    ck_assert_msg(feeder_start(&f, s, &e) == ST_OK, "%s", e.text);
+    for (int64_t epoch = 0; epoch <= 8; epoch += 4) {
+        char arguments[512], *state = NULL;
+        int64_t step = epoch * s->steps_per_epoch;
+        snprintf(arguments, sizeof arguments, "data show %s --batch 50 --steps %lld --order %lld", tasks[_i],
+                 (long long)last, (long long)epoch);
+        ck_assert_msg(run_program(folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
+        for (char *line = strtok_r(out, "\n", &state); line; line = strtok_r(NULL, "\n", &state), step++, seen++) {
+            json_t *object = parse_line(line);
+            const struct step_batches *b = feeder_take(&f, step);
+            ck_assert_int_eq(whole(object, "epoch"), epoch);
+            ck_assert_int_eq(whole(object, "step"), step + 1);
+            expect_examples(s, json_object_get(object, "indices"), false, &b->main, step);
+            ck_assert_int_eq(b->extra.B, (int64_t)json_array_size(json_object_get(object, "extra")));
+            expect_examples(s, json_object_get(object, "extra"), true, &b->extra, step);
+            json_decref(object);
+        }
+    }
+    ck_assert_int_eq(seen, 2 * s->steps_per_epoch + (s->steps_per_epoch + 1) / 2);
+    free_output();
+    feeder_stop(&f);
+    release(s);
 }
 END_TEST
 
@@ -237,6 +291,7 @@ Suite *check_feeder(void) {
     TCase *c = tcase_create("feeder");
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_loop_test(c, a_thread_makes_the_batches_that_are_made_without, 0, N_TASKS);
+    tcase_add_loop_test(c, the_order_shown_is_the_order_trained_in, 0, N_TASKS);
     tcase_add_loop_test(c, a_thread_changes_no_bit_of_training_or_resuming, 0, N_TASKS);
     tcase_add_loop_test(c, a_stored_split_is_the_batches_one_by_one, 0, N_TASKS);
     tcase_add_test(c, a_split_that_no_memory_holds_is_refused);
