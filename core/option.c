@@ -140,13 +140,16 @@ static enum status bad_value(const struct option *o, const char *owner, const ch
     char low[40], high[40];
     format_double(o->min, low, sizeof low);
     format_double(o->max, high, sizeof high);
+    const char *or_auto = o->flags & OPT_AUTO ? ", nor auto" : "";
     switch (o->type) {
     case OPT_INT:
-        return fail(e, ST_USAGE, "%s: %s=%s is not a whole number from %s to %s", owner, o->name, value, low, high);
+        return fail(e, ST_USAGE, "%s: %s=%s is not a whole number from %s to %s%s", owner, o->name, value, low, high,
+                    or_auto);
     case OPT_REAL:
-        return fail(e, ST_USAGE, "%s: %s=%s is not a number from %s to %s", owner, o->name, value, low, high);
+        return fail(e, ST_USAGE, "%s: %s=%s is not a number from %s to %s%s", owner, o->name, value, low, high,
+                    or_auto);
     case OPT_TIME:
-        return fail(e, ST_USAGE, "%s: %s=%s is not a time such as 90s, 30m or 2h", owner, o->name, value);
+        return fail(e, ST_USAGE, "%s: %s=%s is not a time such as 90s, 30m or 2h%s", owner, o->name, value, or_auto);
     case OPT_BOOL:
         return fail(e, ST_USAGE, "%s: %s=%s is neither yes nor no", owner, o->name, value);
     case OPT_CHOICE:

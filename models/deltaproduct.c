@@ -19,8 +19,8 @@ struct deltaproduct {
 
 static const struct option options[] = {
     {"heads", OPT_INT, offsetof(struct deltaproduct, heads), "4", 1, 1 << 16, NULL, "heads", 0},
-    {"headdim", OPT_INT, offsetof(struct deltaproduct, headdim), "0", 0, 1 << 16, NULL,
-     "width of a head; 0: width / heads", OPT_AUTO},
+    {"headdim", OPT_INT, offsetof(struct deltaproduct, headdim), "auto", 1, 1 << 16, NULL,
+     "width of a head; auto: width / heads", OPT_AUTO},
     {"steps", OPT_INT, offsetof(struct deltaproduct, steps), "2", 1, 64, NULL, "delta-rule steps a token", 0},
     {"conv", OPT_INT, offsetof(struct deltaproduct, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
     {"beta", OPT_REAL, offsetof(struct deltaproduct, beta), "2", 0, 2, NULL, "largest step b_j", 0},

@@ -12,7 +12,7 @@ struct lstm {
 };
 
 static const struct option options[] = {
-    {"hidden", OPT_INT, offsetof(struct lstm, hidden), "auto", 0, 1 << 20, NULL, "hidden width H; auto = D", OPT_AUTO},
+    {"hidden", OPT_INT, offsetof(struct lstm, hidden), "auto", 1, 1 << 20, NULL, "hidden width H; auto = D", OPT_AUTO},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

@@ -18,7 +18,7 @@ struct mamba2 {
 
 static const struct option options[] = {
     {"state", OPT_INT, offsetof(struct mamba2, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
-    {"headdim", OPT_INT, offsetof(struct mamba2, headdim), "0", 0, 1 << 16, NULL,
+    {"headdim", OPT_INT, offsetof(struct mamba2, headdim), "auto", 1, 1 << 16, NULL,
      "channels P a head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"conv", OPT_INT, offsetof(struct mamba2, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},
     {"expand", OPT_INT, offsetof(struct mamba2, expand), "2", 1, 64, NULL, "inner width over outer width", 0},

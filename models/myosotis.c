@@ -31,7 +31,7 @@ struct myosotis {
 
 static const struct option options[] = {
     {"arity", OPT_INT, offsetof(struct myosotis, arity), "2", 1, 1 << 20, NULL, "children a node k", 0},
-    {"levels", OPT_INT, offsetof(struct myosotis, levels), "0", 0, 1 << 30, NULL,
+    {"levels", OPT_INT, offsetof(struct myosotis, levels), "auto", 1, 1 << 30, NULL,
      "levels of the tree; auto: the smallest tree whose leaves hold the tokens", OPT_AUTO},
     {"heads", OPT_INT, offsetof(struct myosotis, heads), "64", 1, 1 << 20, NULL, "complex systems P", 0},
     {"form", OPT_CHOICE, offsetof(struct myosotis, form), "dd", 0, 0, "dd pd skew free",

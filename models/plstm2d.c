@@ -21,9 +21,9 @@ enum { FORM_PAPER, FORM_REF };
 enum { CHIRALITY_L, CHIRALITY_R };
 
 static const struct option options[] = {
-    {"height", OPT_INT, offsetof(struct plstm2d, height), "0", 0, 1 << 20, NULL,
+    {"height", OPT_INT, offsetof(struct plstm2d, height), "auto", 1, 1 << 20, NULL,
      "rows of the grid; height*width is the length", OPT_AUTO},
-    {"width", OPT_INT, offsetof(struct plstm2d, width), "0", 0, 1 << 20, NULL, "columns of the grid", OPT_AUTO},
+    {"width", OPT_INT, offsetof(struct plstm2d, width), "auto", 1, 1 << 20, NULL, "columns of the grid", OPT_AUTO},
     {"heads", OPT_INT, offsetof(struct plstm2d, heads), "4", 1, 1 << 16, NULL, "heads H; D must be divisible", 0},
     {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D", "transitions: propagation or diffusion", 0},
     {"form", OPT_CHOICE, offsetof(struct plstm2d, form), "paper", 0, 0, "paper ref",

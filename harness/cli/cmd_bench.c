@@ -31,9 +31,9 @@ struct bench_flags {
 /* A bench's own options; `models` is longer than an option text and is read apart. */
 #define AT(field) offsetof(struct bench_flags, field)
 static const struct option bench_options[] = {
-    {"seeds", OPT_INT, AT(seeds), "auto", 0, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
-    {"jobs", OPT_INT, AT(jobs), "auto", 0, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
-    {"limit", OPT_TIME, AT(limit), "auto", 0, 1e9, NULL,
+    {"seeds", OPT_INT, AT(seeds), "auto", 1, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
+    {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
+    {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
      "of training in all: the longest run goes first, the rest shares what is left; auto = the profile's, or none "
      "where "
      "--epochs, --steps or --budget say how long a run is",

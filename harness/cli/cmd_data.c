@@ -62,7 +62,7 @@ static const struct option show_flags[] = {
 static const struct option stats_flags[] = {
     SPLIT_FLAG,
     FIRST_FLAG,
-    {"count", OPT_INT, AT(count), "auto", 0, 1e18, NULL, "number of examples; auto = at most 10000", OPT_AUTO},
+    {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = at most 10000", OPT_AUTO},
     SEED_FLAG,
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
     NO_FLAG,

@@ -17,7 +17,7 @@ struct import_flags {
 
 #define AT(field) offsetof(struct import_flags, field)
 static const struct option flags[] = {
-    {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", 0},
     {0}};
 

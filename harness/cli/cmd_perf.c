@@ -45,7 +45,7 @@ struct op_flags {
 #define AT(field) offsetof(struct op_flags, field)
 static const struct option op_flags[] = {
     {"kernel", OPT_TEXT_FIELD, AT(request.kernel), "", 0, 0, NULL, "only this kernel, or 'reference'", 0},
-    {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(request.seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
     {"json", OPT_BOOL, AT(request.json), "no", 0, 0, NULL, "one JSON object a line", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
@@ -86,7 +86,7 @@ static const struct option step_flags[] = {
     {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
     {"steps", OPT_INT, AT(count), "30", 1, 1e6, NULL, "steps measured", 0},
-    {"threads", OPT_INT, AT(config.threads), "auto", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"threads", OPT_INT, AT(config.threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"device", OPT_TEXT_FIELD, AT(config.device), "cpu", 0, 0, NULL, "cpu", 0},
     {"kernel", OPT_TEXT_FIELD, AT(config.kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
     {"json", OPT_BOOL, AT(config.json), "no", 0, 0, NULL, "one JSON object", 0},
@@ -180,7 +180,7 @@ static enum status run_data(int argc, char **argv, struct error *e) {
 static const struct option layers_flags[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
-    {"threads", OPT_INT, AT(wanted_threads), "1", 0, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"threads", OPT_INT, AT(wanted_threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };

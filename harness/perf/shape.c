@@ -15,7 +15,7 @@ const struct option perf_shape_options[] = {
     {"gate", OPT_CHOICE, AT(gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser of a scan", 0},
     {"layout", OPT_CHOICE, AT(layout), "companion", 0, 0, "companion observer", "of scan_companion", 0},
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 20, NULL, "width D, or the hidden size of scan_lstm", 0},
-    {"out", OPT_INT, AT(out), "auto", 0, 1 << 20, NULL, "output width of linear; auto = dim", OPT_AUTO},
+    {"out", OPT_INT, AT(out), "auto", 1, 1 << 20, NULL, "output width of linear; auto = dim", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1 << 24, NULL, "token ids", 0},
     {"heads", OPT_INT, AT(heads), "4", 1, 1 << 16, NULL, "heads of a matrix-state recurrence", 0},
     {"dk", OPT_INT, AT(dk), "32", 1, 1 << 14, NULL, "length of a head's keys, rows of its state", 0},

@@ -21,7 +21,7 @@
 #endif
 
 const struct option config_options[] = {
-    {"steps", OPT_INT, AT(steps), "auto", 0, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
+    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "passes over the training examples", 0},
     {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
     {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", 0},
@@ -35,7 +35,7 @@ const struct option config_options[] = {
      0},
     {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up", 0},
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this; 0 = off", 0},
-    {"eval-every", OPT_INT, AT(eval_every), "auto", 0, 1e12, NULL,
+    {"eval-every", OPT_INT, AT(eval_every), "auto", 1, 1e12, NULL,
      "steps between validations; auto = an epoch, at most 200 a run", OPT_AUTO},
     {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "stop when the validation metric reaches this; 2 = never",
      0},
@@ -50,7 +50,7 @@ const struct option config_options[] = {
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
     {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "where it runs: cpu, cuda or cuda:N", 0},
     {"budget", OPT_TIME, AT(budget), "0s", 0, 1e9, NULL, "stop after this time; 0 = no limit", 0},
-    {"threads", OPT_INT, AT(threads), "auto", 0, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
+    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
      OPT_RUNTIME},

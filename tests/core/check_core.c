@@ -117,7 +117,7 @@ struct settings {
 
 static const struct option table[] = {
     {"blocks", OPT_INT, offsetof(struct settings, blocks), "100k", 1, 1e6, NULL, "blocks", OPT_AXIS},
-    {"width", OPT_INT, offsetof(struct settings, width), "auto", 0, 4096, NULL, "width", OPT_AUTO},
+    {"width", OPT_INT, offsetof(struct settings, width), "auto", 1, 4096, NULL, "width", OPT_AUTO},
     {"learning-rate", OPT_REAL, offsetof(struct settings, rate), "1e-3", 0, 10, NULL, "rate", 0},
     {"budget", OPT_TIME, offsetof(struct settings, budget), "30m", 0, 1e7, NULL, "time", 0},
     {"selective", OPT_BOOL, offsetof(struct settings, selective), "yes", 0, 0, NULL, "selective", 0},
@@ -193,6 +193,7 @@ START_TEST(options_reject_what_is_not_a_value) {
         {"blocks=99999999999999999999", "99999999999999999999"},
         {"blocks=10000000000G", "10000000000G"},
         {"width=4097", "4096"},
+        {"width=0", "width=0 is not a whole number from 1 to 4096, nor auto"},
         {"learning-rate=nan", "nan"},
         {"learning-rate=inf", "inf"},
         {"learning-rate=1e-3x", "1e-3x"},

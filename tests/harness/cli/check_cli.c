@@ -10,6 +10,7 @@
 
 #include "core/safetensors.h"
 #include "harness/cli/cli.h"
+#include "harness/plan/config.h"
 #include "harness/report/report.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
@@ -30,6 +31,14 @@ static const struct {
 } calls[] = {
     {"train listops myosotis:levels=64", 2, "has 2^31 nodes or more"},
     {"train listops bdlru:m=2 --pool top --steps 1", 2, "--pool top reads the root of a tree, and bdlru has none"},
+    {"train s3 lstm --steps 0", 2, "steps=0 is not a whole number from 1 to 1000000000000, nor auto"},
+    {"train s3 lstm --epochs 0", 2, "epochs=0 is not a whole number from 1 to"},
+    {"train s3 lstm --eval-every 0", 2, "eval-every=0 is not a whole number from 1 to"},
+    {"train s3 lstm --threads 0", 2, "threads=0 is not a whole number from 1 to"},
+    {"train s3 lstm --log-steps ''", 2, "--log-steps needs the name of a file"},
+    {"bench s3 --seeds 0", 2, "seeds=0 is not a whole number from 1 to 100000, nor auto"},
+    {"bench s3 --limit 0", 2, "limit=0 is not a time such as 90s, 30m or 2h, nor auto"},
+    {"bench s3 --limit 0s --dry-run", 2, "limit=0s is not a time"},
     {"", 0, "lrnn doctor"},
     {"--help", 0, "usage: lrnn COMMAND"},
     {"--version", 0, "precision fp32"},
@@ -110,6 +119,20 @@ START_TEST(exit_codes_and_messages) {
     if (good) return;
     ck_assert_msg(strncmp(err, "lrnn: ", 6) == 0, "lrnn %s: %s", arguments, err);
     ck_assert_msg(strchr(err, '\n') == err + strlen(err) - 1, "lrnn %s: more than one line:\n%s", arguments, err);
+}
+END_TEST
+
+static void expect_auto_above_zero(const char *owner, const struct option *table) {
+    for (const struct option *o = table; o->name; o++)
+        ck_assert_msg(!(o->flags & OPT_AUTO) || o->min > 0, "%s: %s=0 would be taken for auto", owner, o->name);
+}
+
+/* auto is held as 0, so 0 itself must not be a value. */
+START_TEST(auto_is_said_by_its_word) {
+    expect_auto_above_zero("a run", config_options);
+    expect_auto_above_zero("the backbone", backbone_options);
+    for (const struct model *const *m = model_list(); *m; m++) expect_auto_above_zero((*m)->name, (*m)->options);
+    for (const struct task *const *t = task_list(); *t; t++) expect_auto_above_zero((*t)->name, (*t)->options);
 }
 END_TEST
 
@@ -546,6 +569,7 @@ Suite *check_cli(void) {
     Suite *s = suite_create("cli");
     TCase *t = new_case(s, "messages");
     tcase_add_loop_test(t, exit_codes_and_messages, 0, (int)(sizeof calls / sizeof calls[0]));
+    tcase_add_test(t, auto_is_said_by_its_word);
     tcase_add_test(t, every_command_has_help);
     tcase_add_test(t, a_hidden_command_works_and_is_not_listed);
     tcase_add_test(t, report_help_names_every_report_but_the_template);
