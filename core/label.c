@@ -156,17 +156,19 @@ enum status label_parse(struct label *l, const char *kind, const char *text, str
 }
 
 enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e) {
-    if (l->used > size)
+    size_t skip = l->used && !*label_name(l); /* the name's end */
+    if (l->used - skip > size)
         return fail(e, ST_USAGE, "'%.*s:...' with its options is longer than %zu characters; shorten them", SHOWN,
                     label_name(l), size - 1);
-    memcpy(buffer, l->text, l->used);
-    if (!l->used) buffer[0] = 0;
+    if (l->used == skip) buffer[0] = 0;
+    memcpy(buffer, l->text + skip, l->used - skip);
     for (int i = 0; i < 2 * l->n; i++) {
         const char *string = string_at(l, i + 1);
-        buffer[string - l->text - 1] = i % 2 ? '=' : i ? ',' : ':';
         if (strchr(string, ','))
             return fail(e, ST_USAGE, "%.*s: '%.*s' holds a comma, which separates options", SHOWN, label_name(l), SHOWN,
                         string);
+        size_t start = (size_t)(string - l->text);
+        if (start > skip) buffer[start - skip - 1] = i % 2 ? '=' : i ? ',' : ':';
     }
     return ST_OK;
 }

@@ -45,7 +45,7 @@ enum status label_set(struct label *l, const char *key, const char *value, struc
 /* Takes a pair out; a key that is not there is no error. */
 void label_remove(struct label *l, const char *key);
 
-/* Writes "name:key=value,...". ST_USAGE: longer than the buffer, or a value holds a comma and could not be read again. */
+/* Writes "name:key=value,...", without a name "key=value,...". ST_USAGE: longer than the buffer, or a value holds a comma and could not be read again. */
 enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e);
 
 /* --- against an option table ---------------------------------------------------------------------------------------------- */

@@ -2,24 +2,24 @@
  * Walker et al. 2025 (SLiCE), figure of A5. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "harness/report/report.h"
 #include "harness/report/sweep.h"
+#include "tasks/task.h"
 
 #define REACHED 0.9 /* Walker et al. 2025: more than 90 % */
 
-/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". */
+/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". A task that this program does not have is a family of its own. */
 static void name_family(const char *task, char *family, size_t size) {
-    size_t used = strcspn(task, ":");
-    char separator = ':';
-    snprintf(family, size, "%.*s", (int)used, task);
-    for (const char *at = strchr(task, ':'); at && *at; at = strchr(at + 1, ',')) {
-        if (!strncmp(at + 1, "length=", 7)) continue;
-        used = strlen(family);
-        snprintf(family + used, size - used, "%c%.*s", separator, (int)strcspn(at + 1, ","), at + 1);
-        separator = ',';
-    }
+    struct task_choice known;
+    struct label label;
+    snprintf(family, size, "%s", task);
+    if (label_parse(&label, "task", task, NULL) != ST_OK || task_parse(&known, label_name(&label), NULL) != ST_OK)
+        return;
+    for (const struct option *o = known.task->options; o->name; o++)
+        if (o->flags & OPT_LENGTH) label_remove(&label, o->name);
+    label_format(&label, family, size, NULL); /* no longer than the task's */
 }
 
 static int64_t length_of(const struct run *run) {

@@ -275,8 +275,9 @@ static void last_words(const char *path, char *text, size_t size) {
 
 /* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
 static void name_files(const struct report_table *t, int k, char *stem, size_t size) {
-    int name = (int)(k & 2 ? strlen(t->task) : strcspn(t->task, ":"));
-    snprintf(stem, size, "%.*s%s%s", name < 150 ? name : 150, t->task, k & 1 ? "-" : "", k & 1 ? t->profile : "");
+    struct label label;
+    bool whole = k & 2 || label_parse(&label, "task", t->task, NULL) != ST_OK;
+    snprintf(stem, size, "%.150s%s%s", whole ? t->task : label_name(&label), k & 1 ? "-" : "", k & 1 ? t->profile : "");
     for (char *p = stem; *p; p++)
         if (!isalnum((unsigned char)*p) && !strchr("._=,+", *p)) *p = '-';
     if (*stem == '.') *stem = '-';

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/option.h"
 #include "harness/store/files.h"
+#include "models/model.h"
 
 enum status published_read(struct published *p, const char *out, struct error *e) {
     char path[PATH_BYTES];
@@ -20,32 +20,18 @@ void published_free(struct published *p) {
     csv_free(&p->table);
 }
 
-bool layers_option(const char *layers, const char *option, char *value, size_t size) {
-    size_t wanted = strlen(option);
-    const char *end = layers + strcspn(layers, ";"), *at = layers + strcspn(layers, ":;");
-    while (at < end) {
-        const char *name = at + 1; /* behind ':' or ',' */
-        size_t n = strcspn(name, ",;");
-        if (strncmp(name, option, wanted) == 0 && name[wanted] == '=') {
-            snprintf(value, size, "%.*s", (int)(n - wanted - 1), name + wanted + 1);
-            return true;
-        }
-        at = name + n;
+/* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what this
+ * program does not know of an old record is compared as it stands. */
+static bool model_matches(const char *text, const struct run *run) {
+    const struct model *model = model_find(run->model);
+    struct label mixer, wanted;
+    if (label_parse(&wanted, "published model", text, NULL) != ST_OK || run_mixer(run, &mixer, NULL) != ST_OK)
+        return false;
+    if (model) {
+        (void)label_canonical(&mixer, model->options, NULL);
+        (void)label_normalise(&wanted, model->options, NULL);
     }
-    return false;
-}
-
-/* Whether the run is of the published model "name:a=1,b=2". */
-static bool model_matches(const char *model, const struct run *run) {
-    char option[64], wanted[64], got[OPTION_TEXT];
-    size_t name = strcspn(model, ":");
-    if (strlen(run->model) != name || strncmp(run->model, model, name) != 0) return false;
-    for (const char *at = model + name; *at; at += strcspn(at, ",")) {
-        at++;
-        if (sscanf(at, "%63[^=]=%63[^,]", option, wanted) != 2) return false;
-        if (!layers_option(run->layers, option, got, sizeof got) || strcmp(got, wanted) != 0) return false;
-    }
-    return true;
+    return label_includes(&mixer, &wanted);
 }
 
 double published_value(const struct published *p, const struct run *run) {

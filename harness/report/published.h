@@ -17,10 +17,7 @@ enum status published_read(struct published *p, const char *out, struct error *e
 void published_free(struct published *p);
 
 /* The published number of the run's task, metric and model, or NAN. A published model "bdlru:m=5" stands for every run
- * of that mixer with those options, whatever its others are (blocks, layout, gate-init). */
+ * of that mixer with those options, written or default, whatever its others are (blocks, layout, gate-init). */
 double published_value(const struct published *p, const struct run *run);
-
-/* The value of an option in "name:a=1,b=2;mlp", copied to `value`; false if the text does not name it. */
-bool layers_option(const char *layers, const char *option, char *value, size_t size);
 
 #endif

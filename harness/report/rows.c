@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/option.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/schema.h"
 #include "models/model.h"
@@ -122,21 +121,15 @@ static void sort_as_asked(struct report_row *rows, int n, const struct report_fi
 
 /* --- labels --------------------------------------------------------------------------------------------------------- */
 
-/* "bdlru:m=5,blocks=64,gate=softmax;swiglu" without the MLP and without options at their default; m always stays. */
-static void make_label(const struct run *run, char *label, size_t size) {
-    const struct model *model = model_find(run->model);
-    size_t name = strcspn(run->layers, ":;"), all = strcspn(run->layers, ";");
-    int used = snprintf(label, size, "%.*s", (int)name, run->layers);
-    const char *separator = ":";
-    for (const char *at = run->layers + name; at < run->layers + all; at += strcspn(at, ",;")) {
-        at++;
-        char option[64] = "", value[OPTION_TEXT] = "";
-        sscanf(at, "%63[^=,;]=%255[^,;]", option, value);
-        const struct option *known = model ? option_find(model->options, option) : NULL;
-        if (known && strcmp(option, "m") != 0 && strcmp(known->value, value) == 0) continue;
-        used += snprintf(label + used, size - (size_t)used, "%s%.*s", separator, (int)strcspn(at, ",;"), at);
-        separator = ",";
-    }
+/* The mixer without options at their default, but for m. What this program does not know of an old record stays as it is. */
+static void name_mixer(struct report_row *row) {
+    const struct model *model = model_find(row->run->model);
+    struct label mixer;
+    bool read = run_mixer(row->run, &mixer, NULL) == ST_OK;
+    if (read && model) (void)label_shorten(&mixer, model->options, OPT_ORDER, NULL);
+    if (!read || label_format(&mixer, row->mixer, sizeof row->mixer, NULL) != ST_OK)
+        snprintf(row->mixer, sizeof row->mixer, "%s", row->run->layers);
+    snprintf(row->label, sizeof row->label, "%s", row->mixer);
 }
 
 /* Rows of one label in one table differ in some other column: it is named behind the label. */
@@ -148,8 +141,7 @@ static void tell_apart(struct report_table *t, struct arena *arena) {
         for (int i = 0; i < t->n_rows; i++) {
             differs[i] = false;
             for (int j = 0; j < t->n_rows; j++)
-                if (strcspn(t->rows[i].label, " ") == strcspn(t->rows[j].label, " ") &&
-                    strncmp(t->rows[i].label, t->rows[j].label, strcspn(t->rows[i].label, " ")) == 0)
+                if (strcmp(t->rows[i].mixer, t->rows[j].mixer) == 0)
                     differs[i] = differs[i] || !field_equal(field, t->rows[i].run, t->rows[j].run);
         }
         for (int i = 0; i < t->n_rows; i++) {
@@ -267,7 +259,7 @@ static int gather(struct report_row *rows, const struct run_record **slots, int 
         for (int i = 0; i < set->n; i++)
             if (row_of[i] == k) rows[k].all[rows[k].n_all++] = &set->list[i];
         used += rows[k].n_all;
-        make_label(rows[k].run, rows[k].label, sizeof rows[k].label);
+        name_mixer(&rows[k]);
     }
     return n_rows;
 }

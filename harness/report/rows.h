@@ -25,7 +25,8 @@ struct report_filter {
 };
 
 struct report_row {
-    char label[2 * RECORD_TEXT];   /* mixer and the options that are not at their default */
+    char mixer[RECORD_TEXT];       /* its label, short form */
+    char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the row from others of that mixer */
     const struct run *run;         /* one of its runs, for what they share; one that ended well if any did */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;

@@ -8,7 +8,8 @@
 #include "harness/report/sweep.h"
 
 static void name_family(const char *task, char *family, size_t size) {
-    snprintf(family, size, "%.*s", (int)strcspn(task, ":"), task);
+    struct label label;
+    snprintf(family, size, "%s", label_parse(&label, "task", task, NULL) == ST_OK ? label_name(&label) : task);
 }
 
 /* The base has the shortest name. */
@@ -18,16 +19,14 @@ static int64_t length_of_name(const struct run *run) {
 
 /* What a task changes of the first, its base: its options that the base has not. */
 static void name_change(const struct sweep *s, int task, char *change, size_t size) {
-    const char *base = s->tasks[0]->task, *name = s->tasks[task]->task;
-    change[0] = 0;
-    for (const char *at = strchr(name, ':'); at && *at; at = strchr(at + 1, ',')) {
-        char option[RECORD_TEXT];
-        snprintf(option, sizeof option, "%.*s", (int)strcspn(at + 1, ","), at + 1);
-        if (task && strstr(base, option)) continue;
-        size_t used = strlen(change);
-        snprintf(change + used, size - used, "%s%s", used ? "," : "", option);
-    }
-    if (!task || !*change) snprintf(change, size, "base");
+    struct label base, label, difference = {0};
+    const char *name = s->tasks[task]->task;
+    if (label_parse(&base, "task", s->tasks[0]->task, NULL) == ST_OK &&
+        label_parse(&label, "task", name, NULL) == ST_OK && label_set_name(&base, "", NULL) == ST_OK &&
+        label_difference(&label, &base, &difference, NULL) == ST_OK &&
+        label_format(&difference, change, size, NULL) == ST_OK)
+        name = *change ? change : "base";
+    if (name != change) snprintf(change, size, "%s", name);
 }
 
 struct value {

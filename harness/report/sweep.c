@@ -28,8 +28,7 @@ static int gather_entries(struct sweep_entry *entries, const struct report_table
             const struct report_row *row = &tables->list[i].rows[k];
             *e = (struct sweep_entry){.row = row, .task = row->run->task, .place = report->place(row->run)};
             report->name_family(e->task, e->family, sizeof e->family);
-            snprintf(e->model, sizeof e->model, "%.*s (D %" PRId64 ")", (int)strcspn(row->label, " "), row->label,
-                     row->run->d_model);
+            snprintf(e->model, sizeof e->model, "%s (D %" PRId64 ")", row->mixer, row->run->d_model);
         }
     qsort(entries, (size_t)n, sizeof *entries, by_family_and_place);
     return n;

@@ -9,10 +9,9 @@
 struct sweep_entry {
     const struct report_row *row;
     const char *task;
-    char family[RECORD_TEXT]; /* of the task */
-    char
-        model[2 * RECORD_TEXT + 32]; /* the row's label without what tells it from rows of more layers, and its width */
-    int64_t place;                   /* of the task in its family */
+    char family[RECORD_TEXT];     /* of the task */
+    char model[RECORD_TEXT + 32]; /* the row's mixer and width */
+    int64_t place;                /* of the task in its family */
 };
 
 /* One family in one profile. */

@@ -11,3 +11,10 @@ void record_hash(const char *text, char hex[RUN_ID_HEX]) {
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
     snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
+
+enum status run_mixer(const struct run *run, struct label *mixer, struct error *e) {
+    char text[sizeof run->layers];
+    const char *at = run->layers;
+    TRY(text_part(&at, ";", text, sizeof text, e));
+    return label_parse(mixer, "model", text, e);
+}

@@ -4,7 +4,7 @@
 #ifndef LRNN_HARNESS_RECORD_H
 #define LRNN_HARNESS_RECORD_H
 
-#include <stdint.h>
+#include "core/label.h"
 
 #define RECORD_SCHEMA 1
 #define RECORD_TEXT   512 /* bytes of a text field, terminator included */
@@ -85,6 +85,9 @@ struct run_record {
     struct eval_point *evals; /* borrowed */
     int64_t n_evals;
 };
+
+/* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */
+enum status run_mixer(const struct run *run, struct label *mixer, struct error *e);
 
 /* XXH3-128 of the text as 32 hex digits. */
 void record_hash(const char *text, char hex[RUN_ID_HEX]);

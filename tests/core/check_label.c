@@ -78,8 +78,11 @@ START_TEST(pairs_are_read_without_a_name) {
     ck_assert_int_eq(label_parse_pairs(&l, "profile", "  layers=1..4 decay=0,0.1 ", " ", &e), ST_OK);
     ck_assert_int_eq(l.n, 2);
     ck_assert_str_eq(label_get(&l, "decay"), "0,0.1");
+    ck_assert_int_eq(label_parse_pairs(&l, "profile", "layers=2 decay=0", " ", &e), ST_OK);
+    expect_label(&l, "layers=2,decay=0");
     ck_assert_int_eq(label_parse_pairs(&l, "profile", NULL, " ", &e), ST_OK);
     ck_assert_int_eq(l.n, 0);
+    expect_label(&l, "");
     expect_error(label_parse_pairs(&l, "profile quick", "lr=1 steps", " ", &e), &e, "profile quick: 'steps'");
     expect_error(label_parse_pairs(&l, "profile quick", "lr=1,lr=2", ",", &e), &e, "profile quick: option 'lr'");
 }

@@ -338,14 +338,50 @@ START_TEST(published_numbers_are_found_by_mixer_and_m) {
     ck_assert_double_nan(published_of(&p, "s5", "acc", "lru;swiglu"));
     ck_assert_double_nan(published_of(&p, "s5", "macro_acc", "lstm"));
     ck_assert_double_nan(published_of(&p, "a5", "acc", "lstm"));
-    ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:m=50"));      /* not the row of m=5 */
-    ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:blocks=64")); /* no m */
+    ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:m=50")); /* not the row of m=5 */
     published_free(&p);
 }
 END_TEST
 
 /* Every mean the paper prints is that of its row, up to its rounding (it cuts off some, so a whole unit of the third
  * digit). This is what fixes the one cell that the text copy of the paper lacks. */
+START_TEST(a_default_matches_whether_it_is_written_or_not) {
+    static const char text[] = "task,model,metric,value\n"
+                               "s5,slice:structure=block,acc,0.25\n"
+                               "s5,bdlru:blocks=64,acc,0.5\n"
+                               "s5,bdlru:gate-init=5e0,acc,0.75\n"
+                               "s5,gone:depth=2,acc,0.125\n";
+    static const struct {
+        const char *layers;
+        double value; /* NAN: none */
+    } cases[] = {
+        {"slice;swiglu", 0.25},
+        {"slice:block=8;none", 0.25},
+        {"slice:structure=block,block=4", 0.25},
+        {"slice:structure=dense", NAN},
+        {"bdlru:m=5", 0.5},
+        {"bdlru:m=5,gate=softmax", 0.5},
+        {"bdlru:blocks=8,m=5", NAN},
+        {"gone:depth=2;none", 0.125},
+        {"bdlru:m=2,blocks=8,gate-init=5", 0.75},
+        {"gone;none", NAN},
+        {"gone:depth=3;none", NAN},
+        {"bdlru:blocks=64,lost=1", 0.5},
+    };
+    char path[128];
+    struct published p;
+    snprintf(path, sizeof path, "%s/published.csv", out);
+    spill(path, text, sizeof text - 1);
+    ck_ok(published_read(&p, out, &problem));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double value = published_of(&p, "s5", "acc", cases[i].layers);
+        ck_assert_msg(value == cases[i].value || (isnan(value) && isnan(cases[i].value)), "%s: %g, expected %g",
+                      cases[i].layers, value, cases[i].value);
+    }
+    published_free(&p);
+}
+END_TEST
+
 START_TEST(published_means_are_those_of_their_rows) {
     struct published p;
     ck_ok(published_read(&p, out, &problem));
@@ -614,6 +650,7 @@ Suite *check_report(void) {
         labels_leave_out_defaults_but_never_m,
         speed_comes_from_perf_csv_alone,
         published_numbers_are_found_by_mixer_and_m,
+        a_default_matches_whether_it_is_written_or_not,
         published_means_are_those_of_their_rows,
         an_output_folders_own_published_csv_comes_first,
         the_terminal_table_is_aligned_and_fits,
