@@ -14,7 +14,9 @@ set yrange [0:1.12]
 set ytics 0, 0.1, 1
 set xrange [0.4:n + 0.6]
 if (n > 3) { set xtics rotate by -30 noenhanced scale 0 () } else { set xtics norotate noenhanced scale 0 () }
-do for [i=1:n] { set xtics add (name[i] i) }
+# The label of a tic is a format: a percent sign in a name is doubled.
+plain(s) = strstrt(s, '%') == 0 ? s : s[1:strstrt(s, '%')] . '%' . plain(s[strstrt(s, '%') + 1:*])
+do for [i=1:n] { set xtics add (plain(name[i]) i) }
 set grid ytics lt 1 lc rgb '#dddddd' lw 1
 set format y '%.1f'
 set border 3 lc rgb '#444444'

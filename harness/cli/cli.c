@@ -61,10 +61,10 @@ static void print_first_steps(void) {
 static void print_commands(void) {
     printf("usage: lrnn COMMAND ...\n\n");
     for (const struct command *const *c = commands; *c; c++)
-        if (!(*c)->hidden) printf("  %-10s%s\n", (*c)->name, (*c)->summary);
+        if (!(*c)->hidden) printf("  %-11s %s\n", (*c)->name, (*c)->summary);
     printf(
-        "\n  --version what this binary was built from\n"
-        "  --help    this list; `lrnn COMMAND --help` describes one command\n\n"
+        "\n  --version   what this binary was built from\n"
+        "  --help      this list; `lrnn COMMAND --help` describes one command\n\n"
         "Exit status: 0 ok, 1 failure, 2 usage or impossible sizes, 3 regression, 4 inconclusive, 5 data missing or\n"
         "corrupt, 6 device missing, 130 and 143 stopped.\n");
 }

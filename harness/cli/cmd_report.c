@@ -66,7 +66,7 @@ static enum status find_report(const char *name, const struct report **report, s
 static void print_reports(FILE *f) {
     fprintf(f, "\nreports\n");
     for (const struct report *const *r = report_list(); *r; r++)
-        if (!(*r)->hidden) fprintf(f, "  %-12s%s\n", (*r)->name, (*r)->help);
+        if (!(*r)->hidden) fprintf(f, "  %-11s %s\n", (*r)->name, (*r)->help);
 }
 
 static enum status run_report(int argc, char **argv, struct error *e) {

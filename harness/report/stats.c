@@ -272,10 +272,3 @@ struct interval stats_median_interval(const double *x, int n, double level) {
     return (struct interval){order_statistic(x, n, chosen - 1), order_statistic(x, n, n - chosen), coverage,
                              INTERVAL_ORDER};
 }
-
-struct interval stats_paired_interval(const double *a, const double *b, int n, double level) {
-    double difference[STATS_MAX_PAIRS];
-    if (n > STATS_MAX_PAIRS) return no_interval(level);
-    for (int i = 0; i < n; i++) difference[i] = a[i] - b[i];
-    return stats_interval(difference, n, level, -1, 1);
-}

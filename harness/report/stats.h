@@ -39,7 +39,7 @@ double stats_iqm(const double *x, int n);
 /* --- intervals --------------------------------------------------------------------------------------------------- */
 
 /* The interval rule for a mean: none for n < 5, t for n = 5..9, BCa from 10 on; clipped to [minimum, maximum], which is
- * [0, 1] for accuracies and [-1, 1] for their differences. `level` is 0.95, 0.90... */
+ * [0, 1] for accuracies. `level` is 0.95, 0.90... */
 struct interval stats_interval(const double *x, int n, double level, double minimum, double maximum);
 
 /* mean +- t sd / sqrt(n). INTERVAL_NONE for n < 2. */
@@ -57,11 +57,6 @@ struct interval stats_rate_interval(int k, int n, double level);
  * at least `level`; the outermost pair where n is too small for that. `level` of the result is the exact coverage
  * (5 values: [min, max], 93.75 %). INTERVAL_NONE for n < 2. */
 struct interval stats_median_interval(const double *x, int n, double level);
-
-/* The interval rule for the mean of a[i] - b[i] (same seed, two models), both in [0, 1]. n is at most STATS_MAX_PAIRS,
- * or INTERVAL_NONE. */
-#define STATS_MAX_PAIRS 1000
-struct interval stats_paired_interval(const double *a, const double *b, int n, double level);
 
 /* --- distributions ----------------------------------------------------------------------------------------------- */
 

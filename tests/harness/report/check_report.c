@@ -595,8 +595,8 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
 END_TEST
 
 START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
-    struct run *run =
-        add_run("a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@;swiglu", 1e-3, 0, 0.5, 0.5);
+    struct run *run = add_run("a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@5%d%%n%;swiglu",
+                              1e-3, 0, 0.5, 0.5);
     strcpy(run->task, "../x'\n`touch owned`$(touch owned)|\"");
     ck_ok(report_plot(&set, NULL, "table", out, &problem));
     ck_ok(report_plot(&set, NULL, "accuracy", out, &problem));

@@ -250,22 +250,6 @@ START_TEST(the_rule_chooses_by_the_number_of_values) {
 END_TEST
 
 /* A difference that all seeds share is seen through a spread between seeds many times larger. */
-START_TEST(pairs_cancel_what_seeds_have_in_common) {
-    double a[12], b[12];
-    for (int i = 0; i < 12; i++) {
-        a[i] = skewed[i];
-        b[i] = skewed[i] - 0.05 + (i % 2 ? 0.01 : -0.01);
-    }
-    struct interval i = stats_paired_interval(a, b, 12, 0.95);
-    ck_assert(i.low > 0.04 && i.high < 0.06 && i.kind == INTERVAL_BCA);
-    struct interval back = stats_paired_interval(b, a, 12, 0.95);
-    ck_near(back.low, -i.high, 1e-3);
-    ck_assert_int_eq(stats_paired_interval(a, b, 4, 0.95).kind, INTERVAL_NONE);
-    ck_assert_int_eq(stats_paired_interval(a, b, 6, 0.95).kind, INTERVAL_T);
-    ck_assert_int_eq(stats_paired_interval(a, b, STATS_MAX_PAIRS + 1, 0.95).kind, INTERVAL_NONE);
-}
-END_TEST
-
 Suite *check_stats(void) {
     Suite *suite = suite_create("stats");
     TCase *tests = tcase_create("stats");
@@ -285,7 +269,6 @@ Suite *check_stats(void) {
     tcase_add_test(tests, bca_covers_the_mean_of_normal_samples);
     tcase_add_test(tests, bca_covers_the_mean_of_skewed_samples);
     tcase_add_test(tests, the_rule_chooses_by_the_number_of_values);
-    tcase_add_test(tests, pairs_cancel_what_seeds_have_in_common);
     suite_add_tcase(suite, tests);
     return suite;
 }
