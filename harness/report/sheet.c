@@ -35,15 +35,12 @@ __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const c
     return text;
 }
 
-/* Room for one more entry of `size` bytes behind `n`, zeroed; NULL without memory, the list then stays as it was. Grows by
- * doubling: there is room for the next power of two. */
-static void *one_more(void **list, int n, size_t size) {
-    if ((n & (n - 1)) == 0) {
-        void *grown = realloc(*list, (n ? 2 * (size_t)n : 1) * size);
-        if (!grown) return NULL;
-        *list = grown;
-    }
-    return memset((char *)*list + (size_t)n * size, 0, size);
+/* The list with room for one more entry of `size` bytes behind `n`, which is zeroed; NULL without memory, the list then is as
+ * it was. Grows by doubling: there is room for the next power of two. */
+static void *with_room(void *list, int n, size_t size) {
+    if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * (size_t)n : 1) * size);
+    if (list) memset((char *)list + (size_t)n * size, 0, size);
+    return list;
 }
 
 /* --- building ---------------------------------------------------------------------------------------------------------------- */
@@ -64,17 +61,18 @@ void sheet_column(struct sheet *s, enum sheet_align align, const char *format, .
         fail(&s->problem, ST_FAIL, "the table %.200s gets a column behind its first row", name_of(s));
         return;
     }
-    struct sheet_column *column = one_more((void **)&s->columns, s->n_columns, sizeof *column);
+    struct sheet_column *columns = with_room(s->columns, s->n_columns, sizeof *columns);
     va_list args;
     va_start(args, format);
-    if (column) column->heading = text_of(NULL, format, args);
+    char *heading = text_of(NULL, format, args);
     va_end(args);
-    if (!column || !column->heading) {
+    if (columns) s->columns = columns;
+    if (columns && heading)
+        columns[s->n_columns++] = (struct sheet_column){.heading = heading, .align = align};
+    else {
+        free(heading);
         no_memory(s);
-        return;
     }
-    column->align = align;
-    s->n_columns++;
 }
 
 /* Whether the rows that have been begun are full. */
@@ -97,17 +95,19 @@ __attribute__((format(printf, 2, 3))) static struct sheet_cell *next_cell(struct
              name_of(s), s->n_columns);
         return NULL;
     }
-    struct sheet_cell *cell = one_more((void **)&s->cells, s->n_cells, sizeof *cell);
+    struct sheet_cell *cells = with_room(s->cells, s->n_cells, sizeof *cells);
     va_list args;
     va_start(args, format);
-    if (cell) cell->text = text_of(NULL, format, args);
+    char *text = text_of(NULL, format, args);
     va_end(args);
-    if (!cell || !cell->text) {
+    if (cells) s->cells = cells;
+    if (!cells || !text) {
+        free(text);
         no_memory(s);
         return NULL;
     }
-    s->n_cells++;
-    return cell;
+    cells[s->n_cells].text = text;
+    return &cells[s->n_cells++];
 }
 
 static struct sheet_cell *latest_cell(struct sheet *s) {
@@ -179,14 +179,15 @@ void sheet_strong(struct sheet *s) {
 
 __attribute__((format(printf, 3, 0))) static void add_note(struct sheet *s, int number, const char *format,
                                                            va_list args) {
-    struct sheet_note *note = one_more((void **)&s->notes, s->n_notes, sizeof *note);
-    if (note) note->text = text_of(NULL, format, args);
-    if (!note || !note->text) {
+    struct sheet_note *notes = with_room(s->notes, s->n_notes, sizeof *notes);
+    char *text = text_of(NULL, format, args);
+    if (notes) s->notes = notes;
+    if (notes && text)
+        notes[s->n_notes++] = (struct sheet_note){.text = text, .number = number};
+    else {
+        free(text);
         no_memory(s);
-        return;
     }
-    note->number = number;
-    s->n_notes++;
 }
 
 void sheet_footnote(struct sheet *s, const char *format, ...) {
@@ -211,14 +212,15 @@ void sheet_note(struct sheet *s, const char *format, ...) {
 
 struct sheet *sheets_add(struct sheets *sheets) {
     struct sheet *s = calloc(1, sizeof *s);
-    struct sheet **place = s ? one_more((void **)&sheets->list, sheets->n, sizeof *place) : NULL;
-    if (!place) {
+    struct sheet **list = with_room(sheets->list, sheets->n, sizeof(struct sheet *));
+    if (list) sheets->list = list;
+    if (!s || !list) {
         free(s);
         sheets->incomplete = true;
         return NULL;
     }
-    sheets->n++;
-    return *place = s;
+    list[sheets->n++] = s;
+    return s;
 }
 
 static void sheet_free(struct sheet *s) {
