@@ -222,8 +222,11 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
 	@$(BUILD)/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
+# Includes go one way, and each header is complete: it compiles alone.
 layers:
 	@tools/layers.sh
+	@status=0; for h in $(call rooms,core kernels models tasks harness,h); do \
+	  $(CC) -I. $(CPPFLAGS) $(FLAGS) $(filter-out -Wpedantic,$(WARN)) -fsyntax-only -x c $$h || status=1; done; exit $$status
 
 format:
 	clang-format -i $(CODE)
@@ -280,7 +283,7 @@ help:
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make results          docs/results.md from the committed run records"
-	@echo "make layers           fails on an include that the layering forbids"
+	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
 	@echo "make format           formats the code (format-check only looks); make lint runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="
 	@echo "make clean            removes what was built"

@@ -15,7 +15,7 @@ extern "C" {
 
 enum device { DEVICE_CPU, DEVICE_CUDA, DEVICE_COUNT };
 
-struct cuda_context; /* core/cuda.h */
+struct cuda_context; /* core/cuda.cuh */
 struct place_ops;
 
 /* All zeros: the CPU. */

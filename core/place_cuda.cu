@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/cuda.h"
+#include "core/cuda.cuh"
 
 #define BLAS_WORKSPACE ((size_t)32 << 20)
 #define OLDEST_DEVICE  75 /* compute capability x 10 that the program is compiled for */

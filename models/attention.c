@@ -6,7 +6,8 @@
  * Vaswani et al. 2017, Su et al. 2021; no biases (spec/mixers.md). */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/token/token.h"
 #include "models/parts.h"
 
 #define ROPE_BASE 10000

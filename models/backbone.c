@@ -20,7 +20,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/move/move.h"
+#include "kernels/norm/norm.h"
+#include "kernels/train/train.h"
 #include "models/net.h"
 #include "models/parts.h"
 

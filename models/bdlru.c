@@ -7,7 +7,8 @@
  * stored gate-major with the block index fastest, so that neighbouring lanes hold neighbouring blocks. */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/gated/gated.h"
 #include "models/parts.h"
 
 struct bdlru {

@@ -7,7 +7,8 @@
  * different model when gates change over time (spec/lru-slice-baselines.md 2). */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/gated/gated.h"
 #include "models/parts.h"
 
 struct hlru {

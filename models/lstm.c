@@ -4,7 +4,8 @@
  *   h_t = sig(o) tanh(c_t)                                        y_t = W_o h_t if hidden != D, else h_t
  *
  * Hochreiter & Schmidhuber 1997; spec/lru-slice-baselines.md 10.1. */
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/gated/gated.h"
 #include "models/parts.h"
 
 struct lstm {

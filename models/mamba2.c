@@ -8,7 +8,10 @@
  * are: default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/matrix/matrix.h"
+#include "kernels/move/move.h"
+#include "kernels/norm/norm.h"
 #include "models/matrix_state.h"
 #include "models/parts.h"
 

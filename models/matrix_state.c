@@ -1,7 +1,10 @@
 /* matrix_state.c - what the mixers with a matrix state a head share. See matrix_state.h. */
 #include "models/matrix_state.h"
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/matrix/matrix.h"
+#include "kernels/norm/norm.h"
+#include "kernels/token/token.h"
 #include "models/parts.h"
 
 struct tensor *silu_conv(struct graph *g, struct tensor *x, const char *name, const char *bias_name, int64_t width) {

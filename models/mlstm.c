@@ -13,7 +13,10 @@
  * gates.bias have the rows of i, then those of f, and the columns of q, k, v. */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/matrix/matrix.h"
+#include "kernels/move/move.h"
+#include "kernels/norm/norm.h"
 #include "models/matrix_state.h"
 #include "models/parts.h"
 

@@ -13,7 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/move/move.h"
+#include "kernels/tree/tree.h"
 #include "models/hippo.h"
 #include "models/parts.h"
 

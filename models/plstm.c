@@ -12,7 +12,10 @@
  * pLSTM paper, Eq. 1, 2 and D.6; gates, norm and initialisation as the released 1D layer (spec/plstm-myosotis.md A1, A4, A6). */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/flow/flow.h"
+#include "kernels/matrix/matrix.h"
+#include "kernels/plstm/plstm.h"
 #include "models/plstm.h"
 
 struct plstm {

@@ -4,7 +4,8 @@
 
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/norm/norm.h"
 #include "models/parts.h"
 
 struct plstm_qkv {

@@ -8,7 +8,8 @@
  * pLSTM paper, Eq. 3 to 6, fused layer; initialisation of its table 2 (spec/plstm-myosotis.md A2, A6). */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/plstm/plstm.h"
 #include "models/plstm.h"
 
 struct plstm2d {

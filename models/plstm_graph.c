@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/move/move.h"
+#include "kernels/plstm/plstm.h"
 #include "models/plstm.h"
 
 #define EDGES_MAX (OPTION_TEXT / 4) /* "0-1," is the shortest edge */

@@ -17,7 +17,10 @@
  * what a shorter sequence has behind its last whole interval does not reach its states. */
 #include <inttypes.h>
 
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
+#include "kernels/flow/flow.h"
+#include "kernels/move/move.h"
+#include "kernels/norm/norm.h"
 #include "models/parts.h"
 
 enum structure { DIAGONAL, BLOCK, DENSE, DPLR, HADAMARD, SPARSE, DIAGONAL_DENSE };

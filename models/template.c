@@ -11,7 +11,7 @@
  * 7. .small: labels of its variants at small sizes; every suite that walks the mixers takes them.
  * 8. Put ground-truth cases into tests/cases/, names and shapes of the parameters into tests/models/contract/NAME.def;
  *    `make test` verifies every listed mixer. Keep it green at each step. */
-#include "kernels/kernel.h"
+#include "kernels/dense/dense.h"
 #include "models/parts.h"
 
 struct template_mixer {

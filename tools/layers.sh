@@ -1,9 +1,11 @@
 #!/bin/sh
-# layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers").
+# layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers"): of a folder, or of a room within one.
 #
-#   tools/layers.sh          checks itself on made-up trees, then checks this tree
+#   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
 set -eu
+
+folders='core kernels models tasks harness tests'
 
 # Folders whose headers a folder may include.
 allowed() {
@@ -17,68 +19,115 @@ allowed() {
     esac
 }
 
-folders='core kernels models tasks harness tests'
+# Rooms of a folder in their order: a room may include itself and those before it. A header that lies in the folder itself
+# stands before all rooms, a source behind them.
+rooms() {
+    case $1 in
+    kernels) echo lib dense norm move token gated flow matrix plstm tree train ;;
+    esac
+}
 
 # Prints each forbidden include of the tree in $1, one sentence a line.
 violations() {
-    for folder in $folders; do
-        [ -d "$1/$folder" ] || continue
-        (cd "$1" && find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def') | sort |
-            while read -r file; do
-                awk -v file="$file" -v may="$(allowed "$folder")" -v all="$folders" '
-                    /^[ \t]*#[ \t]*include[ \t]*["<]/ {
-                        quoted = $0 ~ /include[ \t]*"/
-                        path = $0
-                        sub(/^[^"<]*["<]/, "", path)
-                        sub(/[">].*$/, "", path)
-                        from = path
-                        sub(/\/.*$/, "", from)
-                        ours = index(" " all " ", " " from " ") > 0 && path ~ /\//
-                        where = file ":" FNR ": "
-                        if (path ~ /(^|\/)\.\.?\//)
-                            print where "includes \"" path "\"; write the path from the root"
-                        else if (ours && index(" " may " ", " " from " ") == 0)
-                            print where "includes \"" path "\"; this folder may include only " may
-                        else if (path == "harness/main.c")
-                            print where "includes \"" path "\"; nothing may"
-                        else if (quoted && !ours)
-                            print where "includes \"" path "\"; write the path from the root, or <> for a library"
-                    }' "$1/$file"
-            done
-    done
+    table=$(for folder in $folders; do printf '%s:%s:%s;' "$folder" "$(allowed "$folder")" "$(rooms "$folder")"; done)
+    # shellcheck disable=SC2016,SC2086 # the $ are those of awk, and $folders is meant to fall into words
+    (cd "$1" && find $folders \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) -print0 2>/dev/null |
+        sort -z | xargs -0 -r awk -v table="$table" '
+        function top(path) {
+            sub(/\/.*$/, "", path)
+            return path
+        }
+        function holds(words, word) {
+            return index(" " words " ", " " word " ") > 0
+        }
+        # Place of a path in the order of its folder; -1: in a room that has none.
+        function rank(path,   part, room, n, i) {
+            n = split(path, part, "/")
+            if (rooms[part[1]] == "") return 0
+            count = split(rooms[part[1]], room, " ")
+            if (n == 2) return path ~ /\.(c|cc|cu)$/ ? count + 1 : 0
+            for (i = 1; i <= count; i++) if (room[i] == part[2]) return i
+            return -1
+        }
+        BEGIN {
+            for (n = split(table, line, ";"); n > 0; n--) {
+                split(line[n], column, ":")
+                may[column[1]] = column[2]
+                rooms[column[1]] = column[3]
+            }
+        }
+        FNR == 1 {
+            folder = top(FILENAME)
+            if (rank(FILENAME) < 0) print FILENAME ": lies in no room of " folder "/: " rooms[folder]
+        }
+        /^[ \t]*#[ \t]*include[ \t]*["<]/ {
+            quoted = $0 ~ /include[ \t]*"/
+            path = $0
+            sub(/^[^"<]*["<]/, "", path)
+            sub(/[">].*$/, "", path)
+            from = top(path)
+            ours = from in may && path ~ /\//
+            says = FILENAME ":" FNR ": includes \"" path "\"; "
+            if (path ~ /(^|\/)\.\.?\//)
+                print says "write the path from the root"
+            else if (ours && !holds(may[folder], from))
+                print says "this folder may include only " may[folder]
+            else if (path == "harness/main.c")
+                print says "nothing may"
+            else if (quoted && !ours)
+                print says "write the path from the root, or <> for a library"
+            else if (from == folder && rank(path) > rank(FILENAME))
+                print says "the rooms of " folder "/ stand in the order " rooms[folder]
+        }')
 }
 
-# Every forbidden pair must be found, every allowed one must not.
+# A file of the made-up tree with one line: try VERDICT FOLDER SUFFIX LINE. Its name says whether the line is to be found.
+tried=0
+try() {
+    tried=$((tried + 1))
+    mkdir -p "$tree/$2"
+    printf '/* x */\n%s\n' "$4" >"$tree/$2/$1$tried.$3"
+}
+
+# Every forbidden pair of folders and of rooms must be found, once, every allowed one must not.
 self_test() {
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT
     for from in $folders; do
         for to in $folders; do
-            for line in "#include \"$to/x.h\"" "# include <$to/x.h>"; do
-                rm -rf "${tree:?}/$from"
-                mkdir -p "$tree/$from"
-                printf '/* x */\n%s\n' "$line" >"$tree/$from/x.c"
-                case " $(allowed "$from") " in
-                *" $to "*) want=0 ;;
-                *) want=1 ;;
-                esac
-                got=$(violations "$tree" | wc -l)
-                if [ "$got" -ne "$want" ]; then
-                    echo "layers: self-test: $line in $from/ gave $got findings, expected $want" >&2
-                    return 1
-                fi
-            done
-            rm -rf "${tree:?}/$from"
+            case " $(allowed "$from") " in
+            *" $to "*) verdict=good ;;
+            *) verdict=bad ;;
+            esac
+            try $verdict "$from" c "#include \"$to/x.h\""
+            try $verdict "$from" c "# include <$to/x.h>"
         done
+        before=''
+        for to in $(rooms "$from"); do
+            for room in $before; do
+                try good "$from/$to" c "#include \"$from/$room/x.h\""
+                try bad "$from/$room" c "#include \"$from/$to/x.h\""
+                try bad "$from/$room" h "#include \"$from/$to/x.h\""
+            done
+            try good "$from/$to" h "#include \"$from/$to/x.h\""
+            try good "$from/$to" h "#include \"$from/x.h\""
+            try good "$from" c "#include \"$from/$to/x.h\""
+            try bad "$from" h "#include \"$from/$to/x.h\""
+            before="$before $to"
+        done
+        if [ -n "$before" ]; then try bad "$from/attic" c ''; fi
     done
-    mkdir "$tree/tests"
     for line in '#include "harness/main.c"' '#include "x.h"' '#include "../core/x.h"' '#include "./core/x.h"'; do
-        printf '%s\n' "$line" >"$tree/tests/x.c"
-        if [ "$(violations "$tree" | wc -l)" -ne 1 ]; then
-            echo "layers: self-test: $line in tests/ was not found" >&2
-            return 1
-        fi
+        try bad tests c "$line"
     done
+    violations "$tree" | sed 's/:.*//' | sort >"$tree/found"
+    (cd "$tree" && find . -name 'bad*' | sed 's/^..//' | sort) >"$tree/expected"
+    if ! diff "$tree/expected" "$tree/found" >"$tree/difference"; then
+        sed -n 's/^[<>] //p' "$tree/difference" | while read -r file; do
+            echo "layers: self-test: $(sed -n 2p "$tree/$file") in $file is wrongly judged" >&2
+        done
+        return 1
+    fi
 }
 
 if [ $# -eq 0 ]; then

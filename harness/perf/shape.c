@@ -4,6 +4,13 @@
 #include <string.h>
 
 #include "harness/perf/perf.h"
+#include "kernels/dense/dense.h"
+#include "kernels/gated/gated.h"
+#include "kernels/matrix/matrix.h"
+#include "kernels/norm/norm.h"
+#include "kernels/plstm/plstm.h"
+#include "kernels/train/train.h"
+#include "kernels/tree/tree.h"
 
 #define AT(field) offsetof(struct perf_shape, field)
 

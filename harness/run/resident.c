@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/kernel.h"
+#include "kernels/train/train.h"
 
 #define ROWS_AT_ONCE 4096 /* examples made on the host before they are sent */
 

@@ -5,7 +5,9 @@
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
+#include "kernels/dense/dense.h"
 #include "kernels/kernel.h"
+#include "kernels/train/train.h"
 
 #define SYNC_EVERY     50    /* steps queued on a device before the host looks at their losses */
 #define FINITE_AT_ONCE 16384 /* values fetched together in the search for one that is not finite */

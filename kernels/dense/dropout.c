@@ -1,7 +1,9 @@
 /* dropout.c - inverted dropout (Srivastava et al. 2014): the op and its reference.
  *
  *   y = x keep / (1 - p), dx = dy keep / (1 - p): forward and backward are the same map, over x and over dy.
- * No mask is stored: keep is drawn again from (seed, call, step, element), see dense.h. */
+ * No mask is stored: keep is drawn again from (seed, call, step, element), see dropout.h. */
+#include "kernels/dense/dense.h"
+#include "kernels/dense/dropout.h"
 #include "kernels/lib/infer.h"
 
 struct tensor *dropout(struct graph *g, struct tensor *x, double p) {

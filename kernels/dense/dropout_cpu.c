@@ -1,4 +1,6 @@
 /* dropout_cpu.c - inverted dropout, bit-equal to dropout.c: spans on threads. */
+#include "kernels/dense/dense.h"
+#include "kernels/dense/dropout.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 
 const char *const activation_names[ACT_COUNT] = {"relu",     "sigmoid", "tanh", "silu", "gelu-tanh", "gelu-erf",

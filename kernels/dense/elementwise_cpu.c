@@ -1,6 +1,7 @@
 /* elementwise_cpu.c - add, sub, mul, silu_mul and activate: spans of elements on threads, vectors inside. The equations
  * are in elementwise.c. */
 #include "core/real_math.h"
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 

@@ -1,5 +1,7 @@
 /* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA: four elements a thread, all
  * gradients of an op in one pass. The equations are in elementwise.c, scale_by.c and dropout.c. */
+#include "kernels/dense/dense.h"
+#include "kernels/dense/dropout.h"
 #include "kernels/lib/cuda.cuh"
 
 #include <utility>
@@ -213,7 +215,7 @@ static void activate_cuda_backward(const struct call *c, const struct exec *x) {
 
 namespace {
 
-/* to (+)= from keep / (1 - p). A thread's four elements share one Philox block (dropout_words of dense.h). */
+/* to (+)= from keep / (1 - p). A thread's four elements share one Philox block (dropout_words of dropout.h). */
 struct dropped {
     const real *from;
     real *to, factor;

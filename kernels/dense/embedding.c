@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 

@@ -1,6 +1,7 @@
 /* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double.
  *
  * Adjoint: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 
 #include <inttypes.h>

@@ -4,6 +4,7 @@
  *   dx[k*m+j] = sum_i W[k][i][j] dy[k*m+i];   dW[k][i][j] = sum over rows of dy[k*m+i] x[k*m+j] */
 #include <inttypes.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 
 struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w) {

@@ -3,6 +3,7 @@
  *   bias         y[r][c] = x[r][c] + b[c]     dx = dy;      db[c] = sum_r dy[r][c]
  *   scale        y[r][c] = x[r][c] * s[c]     dx = dy * s;  ds[c] = sum_r dy[r][c] * x[r][c]
  *   repeat_rows  y[r][c] = p[c]               dp[c] = sum_r dy[r][c] */
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 
 #include <inttypes.h>

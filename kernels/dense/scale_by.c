@@ -1,6 +1,7 @@
 /* scale_by.c - y = factor * x, a constant factor: the op, its reference and its CPU twin, spans of elements on threads. */
 #include <math.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 

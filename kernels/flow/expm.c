@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kernels/flow/expm.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J) {

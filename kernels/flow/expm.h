@@ -4,23 +4,15 @@
 
 #include <math.h>
 
-#include "kernels/lib/infer.h"
+#include "kernels/flow/flow.h"
 #include "kernels/lib/scratch.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define EXPM_MAX       SCAN_PLSTM_TRACK_MAX
 #define EXPM_ORDER     14
 #define EXPM_SQUARINGS 40 /* beyond, a norm of 5e11, the rounding of A - A^T alone leaves no digit of the angle */
-
-/* Matrices of n = J*J elements. N neighbours are interleaved: element e of matrix number q stands expm_at + e*N. `flow`: the result
- * is exp(A) - I, else exp(A - A^T). */
-struct expm_attr {
-    int64_t J, N;
-    bool flow;
-};
 
 /* One number needs neither series nor squarings. */
 LRNN_INLINE bool expm_of_number(const struct expm_attr *a) {

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "kernels/flow/expm.h"
-#include "kernels/lib/gate.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/unroll.h"
 
 #define LANES   8  /* matrices at a time: element e of lane k is number e*LANES + k */
 #define TERMS   4  /* of a sum that one pass over the lanes adds */
@@ -54,12 +55,12 @@ static void store(int64_t n, int64_t N, struct range m, const double *from, real
 }
 
 /* out = before + sum over `terms` of a b, the elements `a_step` and `b_step` lanes' rows apart. */
-GATE_INLINE void add_terms(int terms, const double *a, int64_t a_step, const double *b, int64_t b_step,
-                           const double *before, double *out) {
+FORCE_INLINE void add_terms(int terms, const double *a, int64_t a_step, const double *b, int64_t b_step,
+                            const double *before, double *out) {
 #pragma omp simd
     for (int64_t k = 0; k < LANES; k++) {
         double sum = before[k];
-        GATE_EACH(terms, sum += a[j * a_step * LANES + k] * b[j * b_step * LANES + k]);
+        UNROLLED(terms, sum += a[j * a_step * LANES + k] * b[j * b_step * LANES + k]);
         out[k] = sum;
     }
 }
@@ -187,7 +188,7 @@ static void block_gradient(struct work *w, int64_t J, bool flow) {
 #define TILE 16 /* columns whose sums stay in registers */
 
 /* sum[k] = sum over l < J of a_l b_l[k], in order. */
-GATE_INLINE void tile_sums(int64_t lanes, int64_t J, const double *a, int64_t a_step, const double *b, double *sum) {
+FORCE_INLINE void tile_sums(int64_t lanes, int64_t J, const double *a, int64_t a_step, const double *b, double *sum) {
     for (int64_t l = 0; l < J; l++) {
         double x = a[l * a_step];
 #pragma omp simd

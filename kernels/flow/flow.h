@@ -1,14 +1,74 @@
-/* flow.h - attributes of the homogeneous recurrences y_t = (I + A_t) y_{t-1}, and what their declarations share. */
+/* flow.h - homogeneous recurrences y_t = (I + A_t) y_{t-1}, y_0 given, no input term (SLiCE), and what their moves
+ * are made of: log-signatures, brackets, exponentials. Shapes as in kernels/kernel.h. */
 #ifndef LRNN_KERNELS_FLOW_H
 #define LRNN_KERNELS_FLOW_H
 
-#include "kernels/lib/infer.h"
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A_t block diagonal, N blocks of m (m = 1 diagonal, N = 1 dense): a (B,T,m*m*N), element (i*m+j)*N + k is row i,
+ * column j of block k; y0 (B, N*m) -> y (B,T, N*m), both with element k*m + i. a at t = 0 is not read. */
+struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m);
+
+/* A_t = diag(d_t) + U_t V_t^T of rank r: d (B,T,D); u, v (B,T,r*D), element q*D + i; y0 (B,D) -> y (B,T,D). */
+struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0);
+
+/* A_t = H diag(d_t), H the symmetric orthogonal Sylvester-Hadamard matrix, H[i][j] = (-1)^popcount(i & j) / sqrt(D),
+ * D a power of two: d (B,T,D), y0 (B,D) -> y (B,T,D). */
+struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0);
+
+/* E = exp(L) - I of every block: l (rows,m*m*N), blocks as above -> e likewise. With e as its generators scan_flow
+ * takes the exact flows exp(L). */
+struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m);
+
+/* The log-signature of depth 1 or 2 of a piecewise-linear path over intervals of `interval` steps, the last one
+ * perhaps shorter. Row t >= 1 of w (B,T,C) is the increment of step t; row 0, where the path starts, is not read. ->
+ * (B,1+K,S), K = ceil((T-1) / interval): row k >= 1 of interval k, row 0 is 0, as scan_flow takes it. Of an interval
+ * with points p_0 .. p_n the C letters l = p_n - p_0; at depth 2 behind them, for i < j in lexicographic order (S =
+ * C + C(C-1)/2), the signed areas a_ij = 1/2 sum_k ((p_k - p_0)_i d_j - (p_k - p_0)_j d_i), d = p_{k+1} - p_k. */
+struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval, int depth);
+int64_t log_signature_size(int64_t C, int depth);             /* S */
+int64_t log_signature_intervals(int64_t T, int64_t interval); /* K */
+
+/* The generators that a log-signature of depth 2 is multiplied by: a (m*m*N,C), column c the generator A_c in
+ * scan_flow's layout -> (m*m*N,S), behind the letters the brackets A_j A_i - A_i A_j of each block. The weight of a
+ * linear map, like a. */
+struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m);
+
+#define EXPM_MAX 16 /* largest J of expm_skew and sandwich */
+
+/* U = expm(A - A^T), orthogonal: a (rows,n*J*J), n matrices a row -> u as a. */
+struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J);
+
+/* T = U diag(e) W: u, w (rows,n*J*J), e (rows,n*J) -> t as u. */
+struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, struct tensor *w, int64_t J);
+
+/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
 struct flow_attr {
     int64_t N, m; /* scan_flow: blocks and their size */
 };
 
-/* For op->infer: y0 (B,D), and input i (B,T,columns) with the same B and T in every i < n; creates y (B,T,D). */
-void flow_output(struct graph *g, struct call *c, const int64_t *columns, int n, const struct tensor *y0, int64_t D);
+struct log_signature_attr {
+    int64_t interval;
+    int depth;
+};
 
+struct brackets_attr {
+    int64_t N, m;
+};
+
+/* Matrices of n = J*J elements. N neighbours are interleaved: element e of matrix number q stands expm_at + e*N.
+ * `flow`: the result is exp(A) - I, else exp(A - A^T). */
+struct expm_attr {
+    int64_t J, N;
+    bool flow;
+};
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,23 +1,15 @@
-/* log_signature.h - what log_signature, brackets and their twins share: intervals, the order of the pairs, and products with
- * antisymmetric matrices. */
+/* log_signature.h - what log_signature, brackets and their twins share: intervals, the order of the pairs, and
+ * products with antisymmetric matrices. */
 #ifndef LRNN_KERNELS_LOG_SIGNATURE_H
 #define LRNN_KERNELS_LOG_SIGNATURE_H
 
+#include "kernels/flow/flow.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct log_signature_attr {
-    int64_t interval;
-    int depth;
-};
-
-struct brackets_attr {
-    int64_t N, m;
-};
 
 /* Pairs i < j of C letters stand in lexicographic order: how many stand before (i, i+1). */
 LRNN_INLINE int64_t pairs_before(int64_t C, int64_t i) {

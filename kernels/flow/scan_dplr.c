@@ -4,7 +4,8 @@
  * Adjoint, o_t the incoming gradient of y_t, p = U_t^T G_t (spec/lru-slice-baselines.md section 6):
  *   dd_t = G_t * y_{t-1};   dU_t = G_t z^T;   dV_t = y_{t-1} p^T for t > 0, all 0 at t = 0;   dy0 = G_0
  *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
-#include "kernels/flow/flow.h"
+#include "kernels/flow/flow_output.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 
 #include <inttypes.h>

@@ -4,7 +4,8 @@
  * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
  *   G_t = o_t + (I + A_{t+1})^T G_{t+1};   dA_t[i][j] = G_t[i] y_{t-1}[j] for t > 0, dA_0 = 0;   dy0 = G_0
  * The matrix of step t is I + A_t, not A_t: the small increments keep their digits beside the 1. */
-#include "kernels/flow/flow.h"
+#include "kernels/flow/flow_output.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 
 #include <inttypes.h>

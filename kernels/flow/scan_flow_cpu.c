@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "kernels/flow/flow.h"
-#include "kernels/lib/gate.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/unroll.h"
 
 #define LANES 16
 
@@ -95,8 +96,8 @@ static void spread_strip(const struct strip *s, const real *from, real *to) {
 }
 
 /* sum[l] += sum over steps n of a[n*a_step + l] * x[n*x_step + l] */
-GATE_INLINE void dot_lanes(int64_t lanes, int64_t steps, const real *a, int64_t a_step, const real *x, int64_t x_step,
-                           real *sum) {
+FORCE_INLINE void dot_lanes(int64_t lanes, int64_t steps, const real *a, int64_t a_step, const real *x, int64_t x_step,
+                            real *sum) {
     for (int64_t n = 0; n < steps; n++) {
 #pragma omp simd
         for (int64_t l = 0; l < lanes; l++) sum[l] = real_fma(a[n * a_step + l], x[n * x_step + l], sum[l]);
@@ -146,9 +147,9 @@ static void strip_forward(struct strip *s) {
 }
 
 /* carry[n*x_step + l] += a[n*a_step + l] * G[l];  da[n*a_step + l] (+)= G[l] * x[n*x_step + l] */
-GATE_INLINE void outer_lanes(int64_t lanes, int64_t steps, const real *restrict a, int64_t a_step,
-                             const real *restrict x, int64_t x_step, const real *restrict G, real *restrict carry,
-                             real *restrict da, bool add) {
+FORCE_INLINE void outer_lanes(int64_t lanes, int64_t steps, const real *restrict a, int64_t a_step,
+                              const real *restrict x, int64_t x_step, const real *restrict G, real *restrict carry,
+                              real *restrict da, bool add) {
     for (int64_t n = 0; n < steps; n++) {
         int64_t an = n * a_step, xn = n * x_step;
 #pragma omp simd

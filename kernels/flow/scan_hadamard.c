@@ -3,7 +3,8 @@
  *   y_t = y_{t-1} + H (d_t * y_{t-1}),   H[i][j] = (-1)^popcount(i & j) / sqrt(D) = H^T = H^-1,   y_0 given
  * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
-#include "kernels/flow/flow.h"
+#include "kernels/flow/flow_output.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 
 #include <inttypes.h>

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/flow/flow.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 

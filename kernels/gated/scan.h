@@ -1,15 +1,9 @@
-/* scan.h - what the twins of the gated scans (scan_block, scan_companion) share: attributes, and how a CPU kernel cuts
+/* scan.h - what the twins of the gated scans (scan_block, scan_companion) share: how a CPU kernel cuts
  * its work. A task is one batch element times one strip of neighbouring channels; tasks do not depend on each other. */
 #ifndef LRNN_KERNELS_SCAN_H
 #define LRNN_KERNELS_SCAN_H
 
-#include "kernels/lib/gate.h"
-
-struct scan_attr {
-    int64_t N, m;
-    enum gate gate;
-    enum companion_layout layout; /* scan_companion alone */
-};
+#include "kernels/gated/gate.h"
 
 #define SCAN_ORDER_MAX      8   /* largest m the CPU kernels are compiled for; beyond, the reference computes */
 #define SCAN_VECTOR         16  /* strips are multiples of this many channels, but for the last */

@@ -11,17 +11,17 @@
 #include "kernels/gated/scan_softmax.h"
 
 /* One row of one block: sum_j a_j h_prev[j*prev] + a_m v. */
-GATE_INLINE real row_forward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev,
-                             int64_t prev) {
+FORCE_INLINE real row_forward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev,
+                              int64_t prev) {
     real p[GATE_MAX];
     real scale = scan_gates(gate, m + 1, z, N, p), sum = p[m] * v;
-    GATE_EACH(m, sum = real_fma(p[j], h_prev[j * prev], sum));
+    UNROLLED(m, sum = real_fma(p[j], h_prev[j * prev], sum));
     return sum * scale;
 }
 
 static const real zeros[SCAN_WIDTH]; /* h_{-1}, with rows of stride 0 */
 
-GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_task *s) {
     (void)layout;
     int64_t N = s->N, ahead = scan_rows_ahead(s);
     for (int64_t t = 0; t < s->T; t++) {
@@ -40,25 +40,25 @@ GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct sc
 }
 
 /* One row of one block: dz[j*dz_stride] and carry[j*SCAN_STRIDE] += a_j G; returns dv. */
-GATE_INLINE real row_backward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev, int64_t prev,
-                              real h, real G, real *carry, real *dz, int64_t dz_stride) {
+FORCE_INLINE real row_backward(int m, enum gate gate, int64_t N, const real *z, real v, const real *h_prev,
+                               int64_t prev, real h, real G, real *carry, real *dz, int64_t dz_stride) {
     real p[GATE_MAX];
     real scale = scan_gates(gate, m + 1, z, N, p), mean = gate_divides(gate) ? h : 0, G_scale = G * scale;
     if (gate == GATE_SOFTMAX) { /* w = a: a_j G serves the carry and dz */
-        GATE_EACH(m + 1, p[j] *= G_scale);
-        GATE_EACH(m, carry[j * SCAN_STRIDE] += p[j]);
-        GATE_EACH(m, dz[j * dz_stride] = p[j] * (h_prev[j * prev] - mean));
+        UNROLLED(m + 1, p[j] *= G_scale);
+        UNROLLED(m, carry[j * SCAN_STRIDE] += p[j]);
+        UNROLLED(m, dz[j * dz_stride] = p[j] * (h_prev[j * prev] - mean));
         dz[m * dz_stride] = p[m] * (v - mean);
         return p[m];
     }
-    GATE_EACH(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, carry[j * SCAN_STRIDE]));
-    GATE_EACH(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G * (h_prev[j * prev] - mean)));
+    UNROLLED(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, carry[j * SCAN_STRIDE]));
+    UNROLLED(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G * (h_prev[j * prev] - mean)));
     dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G * (v - mean));
     return p[m] * G_scale;
 }
 
 /* Gradients that are added to, or not wanted, go to a scratch row first. */
-GATE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_task *s) {
     (void)layout;
     real buffers[2][SCAN_STATES], dz_row[SCAN_GATES], dv_row[SCAN_WIDTH];
     real *G = buffers[0], *carry = buffers[1];

@@ -8,7 +8,7 @@
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
  * In chunks, of which the first step is f and the last e: P = A_e ... A_f takes a state over the chunk and P^T a carry. Both
  * summaries go forward in time, for what a chunk adds to the carry is sum_t (A_t ... A_f)^T dh_t. */
-#include "kernels/lib/scan.cuh"
+#include "kernels/gated/scan_gates.cuh"
 
 namespace {
 

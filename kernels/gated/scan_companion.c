@@ -1,12 +1,12 @@
 /* scan_companion.c - H-LRU, the higher-order gated recurrence, in both layouts: the op and its reference.
  *
- *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/lib/gate.h)
+ *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/gated/gate.h)
  *   companion (P1 Eq. 3):        s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
  *   observer (App. G listing):   s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i = 0)
  * Adjoint, o_t the incoming gradient (spec/lru-slice-baselines.md sections 1, 2, 4): G_t = o_t + A_{t+1}^T G_{t+1};
  *   companion: da_t[i] = G_t[0] s_{t-1}[i];  observer: da_t[i] = G_t[i] s_{t-1}[0];  both: da_t[m] = G_t[0] v_t,
  *   dv_t = a_t[m] G_t[0]
- * Layouts of memory as in kernel.h: gate-major, the channel index k fastest. */
+ * Layouts of memory as in gated.h: gate-major, the channel index k fastest. */
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"

@@ -6,24 +6,24 @@
 #include "kernels/gated/scan_softmax.h"
 
 /* One channel at one step: s[i*N] from s_prev[i*prev]. */
-GATE_INLINE void step_forward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,
-                              int64_t prev, real *s) {
+FORCE_INLINE void step_forward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,
+                               int64_t prev, real *s) {
     real p[GATE_MAX];
     real scale = scan_gates(gate, m + 1, z, N, p), sum = p[m] * v;
     if (layout == LAYOUT_COMPANION) {
-        GATE_EACH(m, sum = real_fma(p[j], s_prev[j * prev], sum));
+        UNROLLED(m, sum = real_fma(p[j], s_prev[j * prev], sum));
         s[0] = sum * scale;
-        GATE_EACH(m - 1, s[(j + 1) * N] = s_prev[j * prev]);
+        UNROLLED(m - 1, s[(j + 1) * N] = s_prev[j * prev]);
     } else {
         real first = s_prev[0] * scale;
-        GATE_EACH(m, s[j * N] = real_fma(p[j], first, j + 1 < m ? s_prev[(j + 1) * prev] : 0));
+        UNROLLED(m, s[j * N] = real_fma(p[j], first, j + 1 < m ? s_prev[(j + 1) * prev] : 0));
         s[0] = real_fma(sum, scale, s[0]);
     }
 }
 
 static const real zeros[SCAN_WIDTH]; /* s_{-1}, with rows of stride 0 */
 
-GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_task *s) {
     int64_t N = s->N, ahead = scan_rows_ahead(s);
     for (int64_t t = 0; t < s->T; t++) {
         const real *z = s->z + t * (m + 1) * N, *v = s->v + t * N;
@@ -38,30 +38,30 @@ GATE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct sc
 
 /* One channel at one step: carry[i*SCAN_STRIDE] holds A_{t+1}^T G_{t+1} and leaves with A_t^T G_t; dz[j*dz_stride];
  * returns dv. companion: only row 0 has gates, and sum_l a_l da_l = G[0] s_t[0]. */
-GATE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,
-                               int64_t prev, const real *s, const real *ds, real *carry, real *dz, int64_t dz_stride) {
+FORCE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, const real *z, real v, const real *s_prev,
+                                int64_t prev, const real *s, const real *ds, real *carry, real *dz, int64_t dz_stride) {
     real p[GATE_MAX], G[GATE_MAX];
     real scale = scan_gates(gate, m + 1, z, N, p);
-    GATE_EACH(m, G[j] = ds[j * N] + carry[j * SCAN_STRIDE]);
+    UNROLLED(m, G[j] = ds[j * N] + carry[j * SCAN_STRIDE]);
     real dv = p[m] * (G[0] * scale); /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult): m >= 1 sets G[0] */
     if (layout == LAYOUT_COMPANION) {
         real mean = gate_divides(gate) ? s[0] : 0, G_scale = G[0] * scale;
-        GATE_EACH(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, j + 1 < m ? G[(j + 1) % GATE_MAX] : 0));
-        GATE_EACH(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G[0] * (s_prev[j * prev] - mean)));
+        UNROLLED(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, j + 1 < m ? G[(j + 1) % GATE_MAX] : 0));
+        UNROLLED(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G[0] * (s_prev[j * prev] - mean)));
         dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G[0] * (v - mean));
     } else {
         real back = 0; /* sum_i a_i G[i] */
-        GATE_EACH(m, back = real_fma(p[j] * scale, G[j], back));
+        UNROLLED(m, back = real_fma(p[j] * scale, G[j], back));
         real mean = gate_divides(gate) ? real_fma(back, s_prev[0], dv * v) : 0;
-        GATE_EACH(m, carry[j * SCAN_STRIDE] = j == 0 ? back : G[(j + GATE_MAX - 1) % GATE_MAX]);
-        GATE_EACH(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G[j] * s_prev[0] - mean));
+        UNROLLED(m, carry[j * SCAN_STRIDE] = j == 0 ? back : G[(j + GATE_MAX - 1) % GATE_MAX]);
+        UNROLLED(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G[j] * s_prev[0] - mean));
         dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G[0] * v - mean);
     }
     return dv;
 }
 
 /* Gradients that are added to, or not wanted, go to a scratch row first. */
-GATE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_task *s) {
     real carry[SCAN_STATES], dz_row[SCAN_GATES], dv_row[SCAN_WIDTH];
     int64_t N = s->N, ahead = scan_rows_ahead(s);
     bool dz_direct = s->dz && !s->add_dz, dv_direct = s->dv && !s->add_dv;

@@ -2,7 +2,7 @@
  * scan.cuh. Backward recomputes the gates and reads one state a time step: the companion's are a window over the first one,
  *   s_{t-1}[j] = s_t[j+1],
  * of which a step back in time brings in the oldest alone; the observer's gates meet s_{t-1}[0] alone. */
-#include "kernels/lib/scan.cuh"
+#include "kernels/gated/scan_gates.cuh"
 
 namespace {
 

@@ -6,6 +6,7 @@
  * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
 #include <inttypes.h>
 
+#include "kernels/gated/gated.h"
 #include "kernels/lib/infer.h"
 
 struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x) {

@@ -51,8 +51,8 @@ static void scan_diag_cpu_forward(const struct call *c, const struct exec *e) {
 }
 
 /* One row: da (added up if sum), dx, and the carried a_{t} G_t. */
-GATE_INLINE void diag_row(bool sum, int64_t width, const real *a, const real *before, const real *dh, real *carry,
-                          real *da, real *dx) {
+FORCE_INLINE void diag_row(bool sum, int64_t width, const real *a, const real *before, const real *dh, real *carry,
+                           real *da, real *dx) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real G = dh[k] + carry[k];
@@ -107,8 +107,8 @@ static void scan_diag_cpu_backward(const struct call *c, const struct exec *e) {
 
 /* --- complex ------------------------------------------------------------------------------------------------------ */
 
-GATE_INLINE void complex_step(int64_t width, const real *a_re, const real *a_im, const real *x_re, const real *x_im,
-                              const real *before_re, const real *before_im, real *h_re, real *h_im) {
+FORCE_INLINE void complex_step(int64_t width, const real *a_re, const real *a_im, const real *x_re, const real *x_im,
+                               const real *before_re, const real *before_im, real *h_re, real *h_im) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real re = before_re[k], im = before_im[k];
@@ -140,7 +140,7 @@ struct planes {
     real *carry_re, *carry_im, *da_re, *da_im, *dx_re, *dx_im;
 };
 
-GATE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
+FORCE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real G_re = p.dh_re[k] + p.carry_re[k], G_im = p.dh_im[k] + p.carry_im[k];

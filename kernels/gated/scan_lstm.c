@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/gated/gated.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 

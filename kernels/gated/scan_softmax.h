@@ -1,5 +1,5 @@
 /* scan_softmax.h - what makes the CPU twins of the gated scans fast: strips as wide as the threads allow, and softmax of one
- * row of gates inside loops over channels (kernels/lib/gate.h says how such code is written).
+ * row of gates inside loops over channels (kernels/gated/gate.h says how such code is written).
  *
  * The scans are bound by the arithmetic of their exponentials. Arguments here are at most 0, and a factor common to a row
  * cancels, so a shorter one serves than real_exp: no clamp above, log2(e) in one part, 2^f by five terms. */
@@ -22,7 +22,7 @@ LRNN_INLINE struct scan_strips scan_strips_shared(int64_t B, int64_t N) {
 
 #ifdef LRNN_DOUBLE
 
-GATE_INLINE real softmax_exp(real d) {
+FORCE_INLINE real softmax_exp(real d) {
     return real_exp(d);
 }
 
@@ -32,7 +32,7 @@ GATE_INLINE real softmax_exp(real d) {
  * exponent field of 2^(n-1), in the low bits; the other factor 2 is in the coefficients. Below -87.3 that field is 0 and
  * so is the result. 2^f is minimax of relative error 9.1e-8 with 1 at f = 0; all together errs by 1.4 units at d > -1,
  * and by |d| / 5 units more below, where the share of the row is as much smaller. */
-GATE_INLINE real softmax_exp(real d) {
+FORCE_INLINE real softmax_exp(real d) {
     const real magic = 12582912.0f + 126.0f, log2_e = 1.44269504088896341f;
     d = -87.3f > d ? -87.3f : d; /* NaN comes through */
     real t = real_fma(d, log2_e, magic);
@@ -48,17 +48,17 @@ GATE_INLINE real softmax_exp(real d) {
 #endif
 
 /* p[n] = e^(z[n] - top) of the row z[j * stride]; returns 1 / sum p. */
-GATE_INLINE real softmax_lane(int n, const real *z, int64_t stride, real *p) {
+FORCE_INLINE real softmax_lane(int n, const real *z, int64_t stride, real *p) {
     real top = z[0], sum = 0;
-    GATE_EACH(n, p[j] = z[j * stride]);
-    GATE_EACH(n, top = p[j] > top ? p[j] : top);
-    GATE_EACH(n, p[j] = softmax_exp(p[j] - top));
-    GATE_EACH(n, sum += p[j]);
+    UNROLLED(n, p[j] = z[j * stride]);
+    UNROLLED(n, top = p[j] > top ? p[j] : top);
+    UNROLLED(n, p[j] = softmax_exp(p[j] - top));
+    UNROLLED(n, sum += p[j]);
     return 1 / sum;
 }
 
 /* gate_lane, with softmax as above. */
-GATE_INLINE real scan_gates(enum gate gate, int n, const real *z, int64_t stride, real *p) {
+FORCE_INLINE real scan_gates(enum gate gate, int n, const real *z, int64_t stride, real *p) {
     return gate == GATE_SOFTMAX ? softmax_lane(n, z, stride, p) : gate_lane(gate, n, z, stride, p);
 }
 

@@ -2,7 +2,7 @@
 #ifndef LRNN_KERNELS_CUDA_CUH
 #define LRNN_KERNELS_CUDA_CUH
 
-#include "core/cuda.h"
+#include "core/cuda.cuh"
 #include "kernels/lib/infer.h"
 #include "kernels/kernel.h"
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "kernels/lib/infer.h"
 #include "kernels/matrix/stable.h"
 
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,

@@ -2,6 +2,7 @@
  * in vectors over all of a sequence, between them the recurrence of m, one addition and one maximum. The equations are in
  * stable_gates.c. */
 #include "core/real_math.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/stable.h"

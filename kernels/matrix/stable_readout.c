@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "kernels/matrix/state.h"
+#include "kernels/lib/infer.h"
 #include "kernels/matrix/stable.h"
+#include "kernels/matrix/state.h"
 
 struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps) {
     struct stable_readout_attr attr = {.eps = eps};

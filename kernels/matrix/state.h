@@ -6,14 +6,9 @@
 #ifndef LRNN_KERNELS_MATRIX_STATE_H
 #define LRNN_KERNELS_MATRIX_STATE_H
 
-#include "kernels/kernel.h"
+#include "kernels/matrix/matrix.h"
 
 #define STATE_CHUNK 16
-
-struct outer_attr {
-    int64_t heads, groups;
-    double scale;
-};
 
 enum outer_input { OUTER_Q, OUTER_K, OUTER_V, OUTER_DECAY, OUTER_SOURCE, OUTER_MARK, OUTER_DIRECT, OUTER_INPUTS };
 enum delta_input { DELTA_Q, DELTA_K, DELTA_V, DELTA_BETA, DELTA_DECAY, DELTA_INPUTS };

@@ -9,11 +9,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
-
-struct append_rows_attr {
-    const int32_t *which;
-    int64_t n;
-};
+#include "kernels/move/move.h"
 
 struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n) {
     struct append_rows_attr attr = {.which = which, .n = n};

@@ -4,7 +4,8 @@
  *   join_columns  y[r] = (a[r], b[r])                                                da, db = the two parts of dy
  *   prepend_one   y[r] = factor * (1, x[r])                                          dx[r][c] = factor * dy[r][c + 1]
  *   repeat_each   y[c*n + i] = p[c]                                                  dp[c] = sum_i dy[c*n + i] */
-#include "kernels/move/columns.h"
+#include "kernels/lib/infer.h"
+#include "kernels/move/move.h"
 
 #include <inttypes.h>
 

@@ -2,8 +2,9 @@
  * Equations: columns.c. All are copies (times one factor), so the bits are the reference's. */
 #include <string.h>
 
-#include "kernels/move/columns.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/move/move.h"
 
 static void split_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -1,6 +1,6 @@
 /* columns_cuda.cu - split and join_columns on CUDA: both are moves between a matrix and up to four parts of its columns, a
  * value a thread, or four where all widths allow it. Equations: columns.c. All are copies, so the bits are the reference's. */
-#include "kernels/move/columns.h"
+#include "kernels/move/move.h"
 #include "kernels/lib/cuda.cuh"
 
 namespace {

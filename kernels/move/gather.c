@@ -4,8 +4,9 @@
  *                dx[a], dx[b] += dy / 2, summed over rows in their order
  *   l1_groups:   y_r = t_r / S, S = 1/2 + sum of |t| over the rows of r's group    (spec/plstm-myosotis.md A3.1)
  *                dt_r = (dy_r - sign(t_r) sum over the group of dy y) / S */
+#include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/move/gather.h"
+#include "kernels/move/move.h"
 
 #include <inttypes.h>
 #include <math.h>

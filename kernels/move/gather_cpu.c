@@ -1,12 +1,13 @@
 /* gather_cpu.c - gather_pairs and l1_groups: sequences (and strips of columns) on threads, columns in vectors. The equations
  * are in gather.c. A node or group sums in the order of the rows that name it. */
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/move/gather.h"
+#include "kernels/move/move.h"
 
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/lib/parallel.h"
 
 #define GATHER_STRIP 128 /* columns of a task of the gradient */
 

@@ -4,15 +4,11 @@
 
 #include <math.h>
 
-#include "kernels/lib/infer.h"
+#include "core/real.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct decode_attr {
-    int64_t T;
-};
 
 /* w_j of column j or h + j of D. */
 LRNN_INLINE double position_frequency(int64_t j, int64_t D) {

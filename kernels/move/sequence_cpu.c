@@ -1,11 +1,12 @@
 /* sequence_cpu.c - pool, reverse and decode_positions: sequences or positions on threads, columns in vectors. The equations are
  * in sequence.c. */
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/move/move.h"
 #include "kernels/move/sequence.h"
 
 #include <string.h>
-
-#include "kernels/lib/parallel.h"
 
 #define POOL_STRIP 256 /* columns of a task of pool */
 #define POOL_ROWS  64  /* rows summed before their sum is added: errors grow with T / POOL_ROWS + POOL_ROWS, not T */

@@ -3,6 +3,7 @@
 #define LRNN_KERNELS_BATCH_NORM_H
 
 #include "kernels/lib/infer.h"
+#include "kernels/norm/norm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,11 +17,6 @@ enum {
     BATCH_NORM_VARIANCE,
     BATCH_NORM_LENGTHS,
     BATCH_NORM_INPUTS
-};
-
-struct batch_norm_attr {
-    double eps, momentum;
-    const int32_t *first;
 };
 
 /* Whether row r of all sequences' rows is in use. */

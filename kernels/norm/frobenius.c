@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/norm/norm.h"
 
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z) {
     return record1(g, &op_frobenius, NULL, 0, (struct tensor *[]){x, z}, 2);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/norm/norm.h"
 
 struct tensor *l2norm(struct graph *g, struct tensor *x, double eps) {
     struct norm_attr attr = {.eps = eps};

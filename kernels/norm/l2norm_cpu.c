@@ -2,6 +2,7 @@
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/norm/norm.h"
 
 static real row_scale(int64_t D, const real *x, real eps) {
     real squares = 0;

@@ -6,6 +6,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/norm/norm.h"
 
 struct statistics {
     real mean, q;

@@ -9,6 +9,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/norm/norm.h"
 
 struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};

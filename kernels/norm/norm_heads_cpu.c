@@ -6,6 +6,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/norm/norm.h"
 
 /* n = (x - mean) q; the weight is added to `one`. rmsnorm_heads: mean = one = 0, which changes no number. */
 struct head_statistics {

@@ -1,10 +1,10 @@
-/* dag_state.h - recurrences whose state is a dk x dv matrix a head: attributes, and what their twins share.
+/* dag_state.h - recurrences whose state is a dk x dv matrix a head: what their twins share.
  *
  * All are one recurrence on the edges of a directed acyclic graph (pLSTM Eq. 1, 2; spec/plstm-myosotis.md A0, A3):
  *   C_e = sum over in-edges e' of tail(e) of T_{e'e} C_{e'} + S_e k_tail v_tail^T
  *   y_n = scale * ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n . k_n) v_n )
  * scan_plstm is the path (one edge a step, J states coupled by a J x J transition), grid_scan the grid in four directions,
- * dag_scan any graph; the path with one state is scan_outer (matrix_state.h), which Mamba2 shares. Tests hold the special
+ * dag_scan any graph; the path with one state is scan_outer (kernels/matrix/state.h), which Mamba2 shares. Tests hold the special
  * ones against dag_scan.
  * Memory: q, k (B,T,H*dk), v, y (B,T,H*dv), head-major; a state is [dk][dv], dv fastest. */
 #ifndef LRNN_KERNELS_DAG_STATE_H
@@ -12,26 +12,11 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/plstm/plstm.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct scan_plstm_attr {
-    int64_t H, J;
-    double scale;
-};
-
-struct grid_scan_attr {
-    int64_t X, Y, H;
-    double scale;
-};
-
-struct dag_scan_attr {
-    const struct dag *dag;
-    int64_t H;
-    double scale;
-};
 
 /* Sizes of one call, read off its inputs q and v. */
 struct dag_sizes {

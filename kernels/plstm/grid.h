@@ -12,10 +12,6 @@ extern "C" {
  * in-edge y (l left, u top) to the out-edge x (r right, d down). */
 enum grid_plane { GRID_SR, GRID_SD, GRID_RL, GRID_RU, GRID_DL, GRID_DU, GRID_ML, GRID_MU, GRID_PLANES };
 
-struct grid_gates_attr {
-    enum grid_form form;
-};
-
 /* Node of frame position (x, y): direction bit 0 flips the first axis, bit 1 the second. */
 LRNN_INLINE int64_t grid_node(const struct grid_scan_attr *a, int direction, int64_t x, int64_t y) {
     return (direction & 1 ? a->X - 1 - x : x) * a->Y + (direction & 2 ? a->Y - 1 - y : y);

@@ -1,10 +1,10 @@
 /* grid_gates_cpu.c - the gates of grid nodes: chunks of nodes on threads, directions and heads in vectors. The equations are
  * in grid_gates.c. */
 #include "core/real_math.h"
-#include "kernels/lib/gate.h"
-#include "kernels/lib/scratch.h"
-#include "kernels/plstm/grid.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
+#include "kernels/lib/unroll.h"
+#include "kernels/plstm/grid.h"
 
 #define RAW_MAX 7
 
@@ -27,7 +27,7 @@ static struct raw raw_of(const struct call *c, int64_t at) {
 
 /* --- P-mode ---------------------------------------------------------------------------------------------------------- */
 
-GATE_INLINE void node_p(bool ref, int64_t width, struct raw r, real *gate) {
+FORCE_INLINE void node_p(bool ref, int64_t width, struct raw r, real *gate) {
     const real *s = r.z[0], *t = r.z[1], *m = r.z[2], *o = r.z[3];
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
@@ -45,7 +45,7 @@ GATE_INLINE void node_p(bool ref, int64_t width, struct raw r, real *gate) {
 }
 
 /* dz of the four raw values in four rows. */
-GATE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const real *d, struct scratch_rows rows) {
+FORCE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const real *d, struct scratch_rows rows) {
     const real *s = r.z[0], *t = r.z[1], *m = r.z[2], *o = r.z[3];
     real *dz = rows.at;
     int64_t row = rows.stride;

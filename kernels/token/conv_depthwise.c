@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/token/token.h"
 
 struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
     return record1(g, &op_conv_depthwise, NULL, 0, (struct tensor *[]){x, w, b}, b ? 3 : 2);

@@ -4,7 +4,8 @@
  * Adjoint: the inverse rotation of dy. */
 #include <inttypes.h>
 
-#include "kernels/token/attention.h"
+#include "kernels/lib/infer.h"
+#include "kernels/token/rope.h"
 
 struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base) {
     struct rope_attr attr = {heads, dk, base};

@@ -2,9 +2,10 @@
  * of a head in vectors. Equations: rope.c. */
 #include <string.h>
 
-#include "kernels/lib/scratch.h"
-#include "kernels/token/attention.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
+#include "kernels/token/rope.h"
 
 /* Scratch: for each position dk/2 cosines, then dk/2 sines. */
 static size_t rope_cpu_workspace(const struct call *c, enum pass pass) {

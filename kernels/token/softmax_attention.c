@@ -5,9 +5,11 @@
  *   dq_t = sum_s ds_ts k_s / sqrt(dk);  dk_s = sum_t ds_ts q_t / sqrt(dk)
  * Probabilities are recomputed for the gradient: nothing is kept. */
 #include <inttypes.h>
+#include <math.h>
 
+#include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/token/attention.h"
+#include "kernels/token/token.h"
 
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
     struct attention_attr attr = {heads};

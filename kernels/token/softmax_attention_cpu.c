@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "core/real_math.h"
-#include "kernels/lib/scratch.h"
-#include "kernels/token/attention.h"
 #include "kernels/lib/gemm.h"
+#include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
+#include "kernels/token/token.h"
 
 #define QUERIES 64
 #define SLOTS   16

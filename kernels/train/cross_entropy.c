@@ -8,6 +8,7 @@
 
 #include "core/batch.h"
 #include "kernels/lib/infer.h"
+#include "kernels/train/train.h"
 
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions) {

@@ -5,11 +5,11 @@
  *   adamw       g = grad min(1, clip / grad_norm);  m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
  *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
  * These ops have no gradient; they change their inputs and the step state in place. */
+#include "kernels/lib/infer.h"
 #include "kernels/train/optimiser.h"
+#include "kernels/train/train.h"
 
 #include <inttypes.h>
-
-#include "kernels/lib/infer.h"
 
 void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule) {
     struct step_attr attr = {.schedule = *schedule};

@@ -2,11 +2,11 @@
  *
  *   at = step B + b;  y[b] = x[order of epoch at / period (at % period)], an empty row where at % period >= n
  * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is recorded once. */
+#include "kernels/lib/infer.h"
 #include "kernels/train/take_batch.h"
+#include "kernels/train/train.h"
 
 #include <inttypes.h>
-
-#include "kernels/lib/infer.h"
 
 void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
                 const struct take_batch_attr *attr) {

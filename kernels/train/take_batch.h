@@ -4,7 +4,7 @@
 
 #include "core/batch.h"
 #include "core/philox.h"
-#include "kernels/kernel.h"
+#include "kernels/train/train.h"
 
 #ifdef __cplusplus
 extern "C" {

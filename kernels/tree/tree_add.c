@@ -8,7 +8,7 @@
 
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/tree/tree.h"
+#include "kernels/tree/tree_walk.h"
 
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p) {
     return record1(g, &op_tree_add, tree, sizeof *tree, (struct tensor *[]){w, p}, 2);

@@ -13,9 +13,10 @@
  * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
 #include <complex.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "kernels/lib/scratch.h"
-#include "kernels/tree/tree.h"
+#include "kernels/tree/tree_walk.h"
 
 int64_t tree_nodes(const struct tree *t) {
     const int64_t most = INT32_MAX;
@@ -37,7 +38,7 @@ struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct t
     return c ? c->out[0] : NULL;
 }
 
-/* A table of couplings has one of the four shapes of kernel.h, and the same as its plane of reference `first`. */
+/* A table of couplings has one of the four shapes of tree.h, and the same as its plane of reference `first`. */
 static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *p,
                        const struct tensor *first, const struct tensor *u) {
     const struct tree *t = &a->tree;

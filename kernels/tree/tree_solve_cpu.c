@@ -11,7 +11,7 @@
 #include "core/real_math.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/tree/tree.h"
+#include "kernels/tree/tree_walk.h"
 
 #define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
 #define TREE_WIDTH       1024      /* most heads of a strip */

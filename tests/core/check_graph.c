@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/support.h"
+#include "kernels/dense/dense.h"
 
 static void expect_plan_error(struct graph *g, enum status status, const char *const *names, int n) {
     struct error e = {0};

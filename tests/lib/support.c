@@ -10,6 +10,7 @@
 #include "core/batch.h"
 #include "core/philox.h"
 #include "kernels/lib/gemm.h"
+#include "kernels/train/train.h"
 
 void start_kernels(void) {
     gemm_init();

@@ -4,7 +4,7 @@
 #define LRNN_TESTS_SUPPORT_H
 
 #include "core/philox.h"
-#include "kernels/kernel.h"
+#include "kernels/train/train.h"
 #include "models/net.h"
 #include "tests/testing.h"
 

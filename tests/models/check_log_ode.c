@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "tests/lib/layer.h"
+#include "kernels/dense/dense.h"
+#include "kernels/flow/flow.h"
 
 static void run_graph(struct graph *g) {
     struct step_state state = first_state();

@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "tests/lib/support.h"
+#include "kernels/dense/dense.h"
+#include "kernels/matrix/matrix.h"
+#include "kernels/move/move.h"
+#include "kernels/norm/norm.h"
 
 static const char *const kernels[] = {"reference", ""};
 

@@ -8,6 +8,7 @@
 
 #include "models/hippo.h"
 #include "tests/lib/support.h"
+#include "kernels/tree/tree.h"
 
 #define TOLERANCE (256 * REAL_EPSILON)
 

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/plstm/grid.h"
+#include "kernels/flow/flow.h"
+#include "kernels/matrix/matrix.h"
 #include "kernels/plstm/dag_state.h"
+#include "kernels/plstm/grid.h"
+#include "kernels/plstm/plstm.h"
 #include "tests/lib/support.h"
 
 /* Kernels to hold to the properties: the reference and the first that applies. */

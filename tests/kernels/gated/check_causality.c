@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "tests/lib/support.h"
+#include "kernels/gated/gated.h"
+#include "kernels/matrix/matrix.h"
 
 static const char *const kernels[] = {"reference", ""};
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/support.h"
+#include "kernels/gated/gated.h"
 
 static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS 2

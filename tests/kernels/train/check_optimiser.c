@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/lib/support.h"
+#include "kernels/train/train.h"
 
 enum { N = 40, GAP = 7 }; /* elements; the first GAP belong to no segment */
 

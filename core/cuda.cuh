@@ -1,9 +1,9 @@
-/* cuda.h - what .cu files share: the context behind a place, and how a kernel is launched. C++ alone.
+/* cuda.cuh - what .cu files share: the context behind a place, and how a kernel is launched. C++ alone.
  *
  * The same source is compiled by nvcc for devices and, in tests, by the host's C++ compiler (LRNN_CUDA_HOST), where
  * tests/cuda/cuda_host.h stands for the CUDA run-time. docs/cuda.md says how a twin is written. */
-#ifndef LRNN_CORE_CUDA_H
-#define LRNN_CORE_CUDA_H
+#ifndef LRNN_CORE_CUDA_CUH
+#define LRNN_CORE_CUDA_CUH
 
 #ifndef LRNN_CUDA_HOST
 #include <cublas_v2.h>

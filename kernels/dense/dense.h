@@ -1,0 +1,89 @@
+/* dense.h - linear maps, elementwise ops, dropout and embedding. Shapes as in kernels/kernel.h. */
+#ifndef LRNN_KERNELS_DENSE_H
+#define LRNN_KERNELS_DENSE_H
+
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* y = x W^T + b: x (rows,I), w [O][I], b [O] or NULL -> y (rows,O), leading axes as x. */
+struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b);
+
+/* Block-diagonal linear map, N blocks of m: y[k*m+i] = sum_j w[k*m+i][j] x[k*m+j]. x (rows,N*m), w [N*m][m] stored
+ * with the input j before the output i (element (k*m+j)*m + i: struct layout {3, {N, m, m}, {0, 2, 1}}) -> y as x. */
+struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w);
+
+/* y[r][c] = x[r][c] + b[c]: x (rows,C), b [C]. */
+struct tensor *bias(struct graph *g, struct tensor *x, struct tensor *b);
+
+/* y[r][c] = x[r][c] * s[c]: x (rows,C), s [C]. */
+struct tensor *scale(struct graph *g, struct tensor *x, struct tensor *s);
+
+/* y[b][t][c] = p[c]: p [C] repeated over B x T rows (gates that do not depend on the input). */
+struct tensor *repeat_rows(struct graph *g, struct tensor *p, int64_t B, int64_t T);
+
+/* y = a + b, same shape. */
+struct tensor *add(struct graph *g, struct tensor *a, struct tensor *b);
+
+/* y = a - b, same shape. */
+struct tensor *sub(struct graph *g, struct tensor *a, struct tensor *b);
+
+/* y = a * b elementwise, same shape. */
+struct tensor *mul(struct graph *g, struct tensor *a, struct tensor *b);
+
+/* y = factor * x. */
+struct tensor *scale_by(struct graph *g, struct tensor *x, double factor);
+
+enum activation {
+    ACT_RELU,
+    ACT_SIGMOID,
+    ACT_TANH,
+    ACT_SILU,
+    ACT_GELU_TANH,
+    ACT_GELU_ERF,
+    ACT_SOFTPLUS,
+    ACT_EXP,
+    ACT_NEG,
+    ACT_SIN,
+    ACT_COS,
+    ACT_COUNT
+};
+extern const char *const activation_names[ACT_COUNT]; /* "relu", "sigmoid", ... */
+
+/* y = f(x) elementwise. */
+struct tensor *activate(struct graph *g, struct tensor *x, enum activation f);
+
+/* y = silu(a) * b elementwise, same shape (the SwiGLU product, one pass over memory). */
+struct tensor *silu_mul(struct graph *g, struct tensor *a, struct tensor *b);
+
+/* Inverted dropout: y = x * keep/(1-p), keep regenerated from (seed, step, call index, element); the identity (x
+ * itself) in evaluation graphs and for p == 0. */
+struct tensor *dropout(struct graph *g, struct tensor *x, double p);
+
+/* y[r] = table[ids[r]]: ids (B,T) in [0,V), table [V][D] -> (B,T,D). */
+struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table);
+
+/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+
+struct repeat_rows_attr {
+    int64_t B, T;
+};
+
+struct scale_by_attr {
+    double factor;
+};
+
+struct activate_attr {
+    enum activation f;
+};
+
+struct dropout_attr {
+    double p; /* chance that an element is dropped, 0 < p < 1 */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,52 @@
+/* gated.h - gated recurrences (BD-LRU, H-LRU, LRU, LSTM). Shapes as in kernels/kernel.h. */
+#ifndef LRNN_KERNELS_GATED_H
+#define LRNN_KERNELS_GATED_H
+
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- recurrences ------------------------------------------------------------------------------------------------
+ * Gate normalisers (P1 Eq. 6 of spec/lru-slice-baselines.md 4): p = f(z), a = p / sum p over the m+1 entries of a
+ * row. */
+enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
+
+/* BD-LRU: h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] per block, gates normalised per row i; h_{-1} = 0.
+ * z (B,T, m*(m+1)*N) raw gates, element ((i*(m+1)+j)*N + k) of block k: gate-major, block index fastest.
+ * v (B,T, m*N) element i*N + k -> h (B,T, m*N) likewise. */
+struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate);
+
+/* H-LRU, state s of m values a channel, s_{-1} = 0; gates z (B,T,(m+1)*N), element j*N + k: lag j+1 for j<m, input gate
+ * j=m; v (B,T,N) -> s (B,T, m*N), element i*N + k.
+ * companion (P1 Eq. 3): s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t, s_t[i] = s_{t-1}[i-1].
+ * observer (the App. G listing, its transpose): s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i=0). */
+enum companion_layout { LAYOUT_COMPANION, LAYOUT_OBSERVER };
+struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
+                              enum companion_layout layout);
+
+/* Diagonal recurrence h_t = a_t * h_{t-1} + x_t, h_{-1} = 0, elementwise over N channels.
+ * x (B,T,N); a (B,T,N), or [N] for a transition that is constant over time and batch -> h (B,T,N). */
+struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x);
+
+/* The same over complex numbers held as two real tensors each (re, im planes); *h_im receives the imaginary plane. */
+struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct tensor *a_im, struct tensor *x_re,
+                                 struct tensor *x_im, struct tensor **h_im);
+
+/* LSTM recurrence (PyTorch gates i,f,g,o): p_t = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i) tanh(g);
+ * h_t = sig(o) tanh(c_t); zero start. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
+struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);
+
+/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+
+struct scan_attr {
+    int64_t N, m;
+    enum gate gate;
+    enum companion_layout layout; /* scan_companion alone */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

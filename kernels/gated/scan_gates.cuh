@@ -1,0 +1,73 @@
+/* scan_gates.cuh - what the CUDA twins of the gated scans share: a row of m + 1 gates, normalised in registers
+ * (kernels/gated/gate.h), for the engine of kernels/lib/scan.cuh. */
+#ifndef LRNN_KERNELS_SCAN_GATES_CUH
+#define LRNN_KERNELS_SCAN_GATES_CUH
+
+#include "kernels/gated/scan.h"
+#include "kernels/lib/scan.cuh"
+
+template <int m> struct scan_gates {
+    real p[m + 1], scale; /* gates are p * scale once normalised; raw before */
+
+    /* z: the row's first gate; the others lie N apart. */
+    __device__ __forceinline__ void load(const real *z, int N) {
+#pragma unroll
+        for (int j = 0; j <= m; j++) p[j] = z[j * N];
+    }
+
+    __device__ __forceinline__ real slope(enum gate gate, int j) const {
+        return gate_slope(gate, p[j], scale);
+    }
+};
+
+template <int m, int STEPS, enum gate GATE, class Input> __device__ __forceinline__ void scan_normalise_as(Input *in) {
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) in[s].gates.scale = gate_lane(GATE, m + 1, in[s].gates.p, 1, in[s].gates.p);
+}
+
+/* Which gate it is all threads know alike, so the choice costs no divergence, and a quarter of the kernels. It is
+ * made once for all steps, so that their arithmetic can be interleaved. */
+template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_normalise(enum gate gate, Input *in) {
+    switch (gate) {
+    case GATE_SOFTMAX:
+        return scan_normalise_as<m, STEPS, GATE_SOFTMAX>(in);
+    case GATE_SIGMOID:
+        return scan_normalise_as<m, STEPS, GATE_SIGMOID>(in);
+    case GATE_RELU:
+        return scan_normalise_as<m, STEPS, GATE_RELU>(in);
+    default:
+        return scan_normalise_as<m, STEPS, GATE_NONE>(in);
+    }
+}
+
+/* Whether a gated scan is worth chunks. Where rows are not divided by their sum, products of gates may overflow
+ * though no state does. values: what a channel reads at a time step. */
+static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
+    const int64_t *dims = c->in[1]->dims;
+    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, values);
+}
+
+/* Calls run.operator()<m>() with that of the call. */
+template <class F> void scan_with(const struct scan_attr *a, F run) {
+    switch (a->m) {
+    case 1:
+        return run.template operator()<1>();
+    case 2:
+        return run.template operator()<2>();
+    case 3:
+        return run.template operator()<3>();
+    case 4:
+        return run.template operator()<4>();
+    case 5:
+        return run.template operator()<5>();
+    case 6:
+        return run.template operator()<6>();
+    case 7:
+        return run.template operator()<7>();
+    default:
+        return run.template operator()<SCAN_ORDER_MAX>();
+    }
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* unroll.h - rows in registers, inside loops over channels that compilers make vectors of. There a row is a local
+ * array of UNROLLED_MAX of a function that is inlined into the loop, and every index is a literal, so that it never
+ * is memory (which an `omp simd` loop would share between lanes) whatever is unrolled when; n is a constant. */
+#ifndef LRNN_KERNELS_UNROLL_H
+#define LRNN_KERNELS_UNROLL_H
+
+#ifdef __CUDACC__
+#define FORCE_INLINE static __forceinline__ __host__ __device__
+#else
+#define FORCE_INLINE static inline __attribute__((always_inline))
+#endif
+
+#define UNROLLED_MAX 9
+
+/* The statement for j = 0 .. n - 1, j a literal in each copy. */
+#define UNROLLED(n, statement)                                                                                         \
+    do {                                                                                                               \
+        UNROLLED_COPY(0, n, statement)                                                                                 \
+        UNROLLED_COPY(1, n, statement)                                                                                 \
+        UNROLLED_COPY(2, n, statement)                                                                                 \
+        UNROLLED_COPY(3, n, statement)                                                                                 \
+        UNROLLED_COPY(4, n, statement)                                                                                 \
+        UNROLLED_COPY(5, n, statement)                                                                                 \
+        UNROLLED_COPY(6, n, statement)                                                                                 \
+        UNROLLED_COPY(7, n, statement)                                                                                 \
+        UNROLLED_COPY(8, n, statement)                                                                                 \
+    } while (0)
+#define UNROLLED_COPY(literal, n, statement)                                                                           \
+    {                                                                                                                  \
+        enum { j = literal };                                                                                          \
+        if (j < (n)) {                                                                                                 \
+            statement;                                                                                                 \
+        }                                                                                                              \
+    }
+
+#endif

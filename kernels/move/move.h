@@ -1,0 +1,102 @@
+/* move.h - ops that move columns and rows, and sums over rows that are chosen by number. Shapes as in
+ * kernels/kernel.h. */
+#ifndef LRNN_KERNELS_MOVE_H
+#define LRNN_KERNELS_MOVE_H
+
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- columns
+ * -------------------------------------------------------------------------------------------------------- */
+
+/* Cuts x (rows, sum of widths) into `parts` <= OP_MAX_OUT tensors of neighbouring columns, widths[i] wide; leading axes
+ * as x. The tensors go to out[]; all NULL after an error. */
+void split(struct graph *g, struct tensor *x, int parts, const int64_t *widths, struct tensor **out);
+
+/* y[r][c] = x[r][from + c] for c < count: x (rows,C) -> y (rows,count), leading axes as x. */
+struct tensor *columns(struct graph *g, struct tensor *x, int64_t from, int64_t count);
+
+/* y[r] = (a[r], b[r]): a (rows,P), b (rows,Q), equal leading axes -> y (rows,P+Q). */
+struct tensor *join_columns(struct graph *g, struct tensor *a, struct tensor *b);
+
+/* y[r] = factor * (1, x[r]): x (rows,C) -> y (rows,C+1). The increment of a path whose first channel is time. */
+struct tensor *prepend_one(struct graph *g, struct tensor *x, double factor);
+
+/* y[c*n + i] = p[c], i < n: p [C] -> y [C*n] (one number a head, used by all its channels). */
+struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+/* y[b] = (x[b], p[which]): n rows of the table p [R][D] behind the rows of x (B,T,D), which[i] = -1 for a row of zeros
+ * -> (B,T+n,D). `which` lives as long as the graph. */
+struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n);
+
+/* y (B,rows,columns*D) from x (B,N,D): y[r] = (x[a] + x[b]) / 2 for each pair (a,b) of index [rows][columns][2],
+ * side by side. The index lives as long as the graph (its host arena is a good place). */
+struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *index, int64_t rows, int64_t columns);
+
+/* y_r = t_r / (1/2 + sum of |t| over the rows of the same group): t (B,rows,H), group [rows] in [0,rows), which
+ * lives as long as the graph -> y as t. */
+struct tensor *l1_groups(struct graph *g, struct tensor *t, const int32_t *group, int64_t rows);
+
+/* --- whole rows of sequences; lengths: ids (B), rows in use of each sequence, or NULL: all
+ * ------------------------------ */
+
+/* y[b] = the last row in use, the mean of those in use, or the last row of all (the root of a tree): x (B,T,D) ->
+ * y (B,D); 0 where there is none. */
+enum pooling { POOL_LAST, POOL_MEAN, POOL_TOP };
+struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how);
+
+/* The rows in use in reverse order, the others as they are: x (B,T,D) -> y likewise. */
+struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths);
+
+/* y[b][p] = e[b] + PE[p], sinusoids of the position, first half sines, second half cosines (spec/tasks.md 1.1): e
+ * (B,D) -> y (B,T,D). */
+struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
+
+/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+
+struct split_attr {
+    int64_t from; /* first column of the first part */
+    int parts;
+    int64_t widths[OP_MAX_OUT];
+};
+
+struct prepend_one_attr {
+    double factor;
+};
+
+struct repeat_each_attr {
+    int64_t n;
+};
+
+struct append_rows_attr {
+    const int32_t *which;
+    int64_t n;
+};
+
+struct gather_pairs_attr {
+    const int32_t *index; /* [rows][columns][2] */
+    int64_t rows, columns;
+};
+
+struct l1_groups_attr {
+    const int32_t *group; /* [rows] */
+    int64_t rows;
+};
+
+struct pool_attr {
+    enum pooling how;
+};
+
+struct decode_attr {
+    int64_t T;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

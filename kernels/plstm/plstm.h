@@ -1,0 +1,75 @@
+/* plstm.h - matrix states on graphs (pLSTM): one recurrence on the edges of a directed acyclic graph, a state dk x dv a
+ * head (kernels/plstm/dag_state.h). Gates come activated. H heads; q, k (B,T,H*dk), v (B,T,H*dv) -> y (B,T,H*dv),
+ * head-major. */
+#ifndef LRNN_KERNELS_PLSTM_H
+#define LRNN_KERNELS_PLSTM_H
+
+#include "kernels/flow/flow.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SCAN_PLSTM_TRACK_MAX EXPM_MAX /* most states J a head: expm_skew and sandwich make their transitions */
+
+/* pLSTM on a sequence: y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t), C_t[i] = sum_j T_t[i][j] C_{t-1}[j]
+ * + S_t[i] k_t v_t^T, C_{-1} = 0, c = scale_of_qk. source, mark (B,T,H*J); transition (B,T,H*J*J), element
+ * (h*J + i)*J + j; direct (B,T,H). */
+struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
+                          struct tensor *transition, struct tensor *mark, struct tensor *direct, int64_t H, int64_t J,
+                          double scale_of_qk);
+
+/* The eight gates of a grid node in four directions from raw ones (grid_gates.c has the formulas):
+ * grid_raw_count(form) tensors (B,N,4H), element direction*H + h -> (B,N,8*4H), plane after plane Sr, Sd, rl, ru,
+ * dl, du, Ml, Mu. */
+enum grid_form { GRID_P, GRID_P_REF, GRID_D_LEFT, GRID_D_RIGHT, GRID_FORMS };
+int grid_raw_count(enum grid_form form);
+struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_form form);
+
+/* pLSTM on a grid of X x Y = N nodes, node (r,s) at r*Y + s, four directions (bit 0 flips the first axis, bit 1 the
+ * second) summed: y = c (sum (Ml l + Mu u)^T q + D (q.k) v), Cr = rl l + ru u + Sr k v^T, Cd = dl l + du u + Sd k
+ * v^T, l the state Cr of the neighbour before on the first axis, u Cd of the one before on the second. gates as of
+ * grid_gates; direct (B,N,H). */
+struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
+                         struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk);
+
+/* A directed acyclic graph and the pairs of edges along which states flow. */
+struct dag {
+    int64_t nodes, edges, pairs;
+    const int32_t *tail, *head; /* [edges]; an edge stands behind all edges that end in its tail */
+    const int32_t *from, *to;   /* [pairs]: head of edge `from` is tail of edge `to`; ascending in `to` */
+};
+
+/* pLSTM on a graph: C_e = sum over pairs T_{e'e} C_{e'} + S_e k v^T of the tail; y_n = c (sum over in-edges M_e
+ * C_e^T q_n + D_n (q_n.k_n) v_n). q, k, v as above with T = nodes; source, mark (B,edges,H), NULL without edges;
+ * transition (B,pairs,H), NULL without pairs; direct (B,nodes,H). The dag lives as long as the graph. */
+struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
+                        struct tensor *mark, struct tensor *transition, struct tensor *direct, const struct dag *dag,
+                        int64_t H, double scale_of_qk);
+
+/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+
+struct scan_plstm_attr {
+    int64_t H, J;
+    double scale;
+};
+
+struct grid_scan_attr {
+    int64_t X, Y, H;
+    double scale;
+};
+
+struct dag_scan_attr {
+    const struct dag *dag;
+    int64_t H;
+    double scale;
+};
+
+struct grid_gates_attr {
+    enum grid_form form;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

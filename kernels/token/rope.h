@@ -1,0 +1,14 @@
+/* rope.h - the angle that the twins of rope turn by. */
+#ifndef LRNN_KERNELS_ROPE_H
+#define LRNN_KERNELS_ROPE_H
+
+#include <math.h>
+
+#include "kernels/token/token.h"
+
+/* Angle of pair i of dk/2 at position t. */
+static inline double rope_angle(const struct rope_attr *a, int64_t t, int64_t i) {
+    return (double)t * pow(a->base, -2 * (double)i / (double)a->dk);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* train.h - the loss, the optimiser, and batches of a split that lies where the run is. Shapes as in
+ * kernels/kernel.h. */
+#ifndef LRNN_KERNELS_TRAIN_H
+#define LRNN_KERNELS_TRAIN_H
+
+#include "core/schedule.h"
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Mean cross-entropy in nats over targets != IGNORED: logits (rows,V), targets (rows) ids -> loss [1].
+ * *predictions, if not NULL, receives an int32 (rows) tensor: argmax of each row, the lowest id on ties. The mean over
+ * no scored position is 0. */
+struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
+                             struct tensor **predictions);
+
+/* --- data: an op without gradient, recorded on a graph of its own
+ * -------------------------------------------------- */
+
+/* Arrays of ids with as many rows as there are examples; lengths may be NULL. */
+struct batch_tensors {
+    struct tensor *tokens, *targets, *lengths;
+};
+
+/* Writes the batch of step state->step: its row b is example permute_index(seed, STREAM_SHUFFLE, at / period, at %
+ * period) of the split, at = step B + b; where at % period is no example, tokens 0, targets ignored, length 0. A
+ * period of whole batches leaves the end of an epoch's last batch empty, one of as many as there are examples goes
+ * on. */
+struct take_batch_attr {
+    uint64_t seed;
+    int64_t period;
+};
+void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
+                const struct take_batch_attr *attr);
+
+/* --- optimiser: ops without gradient, recorded on the update graph ------------------------------------------------ */
+
+/* Global L2 norm of the flat gradient (n floats), summed in a fixed tree in double -> state->grad_norm; reads the loss
+ * into state->loss, adds it to loss_sum; sets state->lr from the schedule; freezes the state when loss or norm is not
+ * finite. in: loss [1], grad [n]. */
+struct step_attr {
+    struct schedule schedule;
+};
+void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule);
+
+/* AdamW, decoupled decay (Loshchilov & Hutter 2019), then state->step += 1; nothing but that count happens when frozen:
+ * g = grad * min(1, clip / grad_norm) (clip 0 = off); m1 = b1 m1 + (1-b1) g; m2 = b2 m2 + (1-b2) g^2;
+ * w -= lr * decay * w (groups PARAM_DECAY); w -= lr * (m1 / (1-b1^t)) / (sqrt(m2 / (1-b2^t)) + eps). */
+struct adamw_segment {
+    int64_t offset, count; /* in the flat block */
+    double decay;          /* weight decay of this segment */
+};
+struct adamw_attr {
+    double beta1, beta2, eps, clip;
+    int n_segments;
+    const struct adamw_segment *segments; /* ascending, disjoint; lives as long as the graph */
+};
+void adamw(struct graph *g, struct tensor *value, struct tensor *grad, struct tensor *moment1, struct tensor *moment2,
+           const struct adamw_attr *attr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,81 @@
+/* tree_walk.h - what the twins of the tree ops share: walking level by level, and which row of a table of couplings
+ * belongs to a node. */
+#ifndef LRNN_KERNELS_TREE_WALK_H
+#define LRNN_KERNELS_TREE_WALK_H
+
+#include "kernels/lib/infer.h"
+#include "kernels/tree/tree.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TREE_GROUPS 16 /* most groups of sequences that sum their share of a common gradient */
+
+enum tree_input { TREE_UP_RE, TREE_UP_IM, TREE_DOWN_RE, TREE_DOWN_IM, TREE_U_RE, TREE_U_IM, TREE_LEAVES, TREE_INPUTS };
+
+/* Who shares one row of couplings. */
+enum tree_sharing { SHARED_BY_ALL, SHARED_BY_LEVEL, OWN_OF_NODE, OWN_OF_SAMPLE };
+
+/* One level of the tree: nodes offset .. offset + count, the first `real` of them not padding; span leaves a node. */
+struct tree_level {
+    int64_t l, offset, count, span, real;
+};
+
+LRNN_INLINE int64_t tree_real(int64_t leaves, int64_t span) {
+    return (leaves + span - 1) / span;
+}
+
+/* The leaves, the level above, the level below. */
+LRNN_INLINE struct tree_level tree_bottom(const struct tree *t, int64_t leaves) {
+    struct tree_level v = {0, 0, 1, 1, leaves};
+    for (int64_t l = 1; l < t->levels; l++) v.count *= t->arity;
+    return v;
+}
+
+LRNN_INLINE struct tree_level tree_above(const struct tree *t, int64_t leaves, struct tree_level v) {
+    int64_t span = v.span * t->arity;
+    struct tree_level above = {v.l + 1, v.offset + v.count, v.count / t->arity, span, tree_real(leaves, span)};
+    return above;
+}
+
+LRNN_INLINE struct tree_level tree_below(const struct tree *t, int64_t leaves, struct tree_level v) {
+    int64_t span = v.span / t->arity, count = v.count * t->arity;
+    struct tree_level below = {v.l - 1, v.offset - count, count, span, tree_real(leaves, span)};
+    return below;
+}
+
+LRNN_INLINE struct tree_level tree_root(const struct tree *t, int64_t leaves) {
+    int64_t span = tree_bottom(t, leaves).count;
+    struct tree_level v = {t->levels - 1, tree_nodes(t) - 1, 1, span, tree_real(leaves, span)};
+    return v;
+}
+
+/* Real children of real node i of `above`. */
+LRNN_INLINE int64_t tree_children(const struct tree *t, struct tree_level below, int64_t i) {
+    int64_t left = below.real - i * t->arity;
+    return left < t->arity ? left : t->arity;
+}
+
+/* How the table p [rows][P] or (B,nodes,P) is shared. */
+LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct tensor *p) {
+    if (p->rank == 3) return OWN_OF_SAMPLE;
+    if (p->dims[0] == 1) return SHARED_BY_ALL;
+    return p->dims[0] == t->levels - 1 ? SHARED_BY_LEVEL : OWN_OF_NODE;
+}
+
+/* Row of the table for node i of level v; within one sequence. */
+LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int64_t i) {
+    return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
+}
+
+/* Real leaves of sequence b. */
+LRNN_INLINE int64_t tree_leaves(const struct call *c, int64_t b) {
+    const struct tree_solve_attr *a = (const struct tree_solve_attr *)c->attr;
+    return c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES])[b] : a->tree.leaves;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
