@@ -1,6 +1,6 @@
 /* graph.h - record once, replay many.
  *
- * A model is recorded for fixed shapes: op functions (kernels/kernel.h) append calls and return tensors; nothing is
+ * A model is recorded for fixed shapes: op functions (kernels/dense/dense.h, ...) append calls and return tensors; nothing is
  * computed. graph_plan chooses a kernel for each call, lays out all memory from the lifetimes and binds pointers.
  * Then graph_forward walks the list and graph_backward walks it in reverse. Nothing allocates while walking.
  *

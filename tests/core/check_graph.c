@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/support.h"
 #include "kernels/dense/dense.h"
+#include "tests/lib/support.h"
 
 static void expect_plan_error(struct graph *g, enum status status, const char *const *names, int n) {
     struct error e = {0};

@@ -3,6 +3,7 @@
  * barrier computes something else then. On a device a second run stands for that. */
 #include <string.h>
 
+#include "kernels/gated/gated.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/lib/op_apart.h"
 

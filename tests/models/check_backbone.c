@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "kernels/move/move.h"
 #include "tests/lib/support.h"
 
 static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};

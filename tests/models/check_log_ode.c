@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/lib/layer.h"
 #include "kernels/dense/dense.h"
 #include "kernels/flow/flow.h"
+#include "tests/lib/layer.h"
 
 static void run_graph(struct graph *g) {
     struct step_state state = first_state();

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/lib/support.h"
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/tree/tree.h"
 #include "models/hippo.h"
 #include "tests/lib/support.h"
-#include "kernels/tree/tree.h"
 
 #define TOLERANCE (256 * REAL_EPSILON)
 

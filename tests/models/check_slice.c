@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/lib/layer.h"
 #include "kernels/flow/flow.h"
 #include "kernels/token/token.h"
+#include "tests/lib/layer.h"
 
 static void expect_same_layers(const char *a_text, const char *b_text, int64_t D, const char *zeroed_in_b) {
     struct layer a, b;

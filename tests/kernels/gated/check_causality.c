@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/support.h"
 #include "kernels/gated/gated.h"
 #include "kernels/matrix/matrix.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 

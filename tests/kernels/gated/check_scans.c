@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/support.h"
 #include "kernels/gated/gated.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS 2

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/lib/support.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/token/token.h"
+#include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
 static const char *const delta_kernels[] = {"reference", "scan_delta_cpu", "scan_delta_chunk"};

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/lib/support.h"
 #include "kernels/train/train.h"
+#include "tests/lib/support.h"
 
 enum { N = 40, GAP = 7 }; /* elements; the first GAP belong to no segment */
 
