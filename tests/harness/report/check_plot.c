@@ -1,0 +1,110 @@
+/* check_plot.c - figures of fixture records. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/batch.h"
+#include "harness/report/plot.h"
+#include "harness/store/files.h"
+#include "tests/harness/report/fixture.h"
+
+static void ck_is_image(const char *name) {
+    char path[PATH_BYTES], *bytes;
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
+    ck_ok(file_read(path, 1 << 24, &bytes, &size, &fixture_problem));
+    ck_assert_uint_gt(size, 5000);
+    if (strstr(name, ".png"))
+        ck_assert_int_eq(memcmp(bytes, "\x89PNG\r\n\x1a\n", 8), 0);
+    else
+        ck_assert(strstr(bytes, "<svg") && strstr(bytes, "</svg>"));
+    free(bytes);
+}
+
+START_TEST(plots_are_drawn_and_nothing_else_is_left) {
+    add_grid();
+    add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.9);
+    spoil(add_run("lru;swiglu", 1e-3, 0, 0.9, 0.9), RUN_NAN, "loss");
+    fixture_records[fixture_set.n - 1].n_curve = 0;
+    ck_ok(report_plot(&fixture_set, NULL, NULL, fixture_folder, &fixture_problem));
+    ck_is_image("s5-table.svg");
+    ck_is_image("s5-table.png");
+    ck_is_image("s5-accuracy.svg");
+    ck_is_image("s5-accuracy.png");
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 5); /* and summary.csv */
+}
+END_TEST
+
+START_TEST(lengths_are_plotted_where_there_are_several) {
+    static struct eval_point evals[5] = {{.step = 9, .split = SPLIT_TEST, .length = 32, .n = 40, .acc = 0.5}};
+    for (int i = 1; i < 5; i++) {
+        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 8 * i + i, .n = 10, .acc = 0.25 * i};
+        strcpy(evals[i].difficulty, "length");
+    }
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
+    fixture_records[fixture_set.n - 1].run.len_test = 32;
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "length", fixture_folder, &fixture_problem), ST_USAGE);
+    ck_holds(fixture_problem.text, "several lengths");
+    fixture_records[fixture_set.n - 1].evals = evals;
+    fixture_records[fixture_set.n - 1].n_evals = 5;
+    ck_ok(report_plot(&fixture_set, NULL, "length", fixture_folder, &fixture_problem));
+    ck_is_image("s5-length.svg");
+    ck_is_image("s5-length.png");
+}
+END_TEST
+
+START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
+    struct run *run = add_run("a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@5%d%%n%;swiglu",
+                              1e-3, 0, 0.5, 0.5);
+    strcpy(run->task, "../x'\n`touch owned`$(touch owned)|\"");
+    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, &fixture_problem));
+    ck_assert_int_eq(scratch_count(fixture_folder, "owned"), 4); /* in the names of the four images only */
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 5);
+    ck_assert_int_ne(access("owned", F_OK), 0);
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/owned", fixture_folder);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(tables_of_one_task_have_plots_of_their_own) {
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
+    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
+    ck_is_image("s5-quick-table.png");
+    ck_is_image("s5-smoke-table.png");
+    ck_ok(report_plot(&fixture_set, &(struct report_filter){.profile = "quick"}, "table", fixture_folder,
+                      &fixture_problem));
+    ck_is_image("s5-table.png");
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s5:length=8");
+    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
+    ck_is_image("s5-length=8-table.png");
+    ck_ok(report_plot(&fixture_set, &(struct report_filter){.task = "s5:length=8"}, "accuracy", fixture_folder,
+                      &fixture_problem));
+    ck_is_image("s5-accuracy.png");
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "pie", fixture_folder, &fixture_problem), ST_USAGE);
+}
+END_TEST
+
+START_TEST(without_gnuplot_the_sentence_says_what_to_install) {
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    setenv("PATH", "/nowhere", 1);
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem), ST_FAIL);
+    ck_holds(fixture_problem.text, "gnuplot-nox");
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 1); /* summary.csv needs no gnuplot */
+}
+END_TEST
+
+Suite *check_plot(void) {
+    const TTest *const tests[] = {
+        plots_are_drawn_and_nothing_else_is_left,
+        lengths_are_plotted_where_there_are_several,
+        names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
+        tables_of_one_task_have_plots_of_their_own,
+        without_gnuplot_the_sentence_says_what_to_install,
+    };
+    return fixture_suite("plot", tests, (int)(sizeof tests / sizeof tests[0]));
+}
