@@ -117,7 +117,7 @@ tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/c
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test golden other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -180,6 +180,11 @@ test: $(CHECK) $(LRNN) other-real $(if $(filter host,$(cuda_mode))$(SUITES)$(f64
 other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
 	  CUDA=$(if $(f64),$(CUDA),$(if $(filter host,$(cuda_mode)),host,0)) all
+
+# Golden traces of this build (tests/golden/trace.h), after a change of bits that is meant and a raised numerics version. All
+# rows of the file: make golden; make golden REAL=double; both again with PORTABLE=1 BUILD=build/portable.
+golden: $(CHECK)
+	@LRNN_GOLDEN_WRITE=1 CK_DEFAULT_TIMEOUT=600 $(CHECK) golden
 
 test-double:
 	@$(MAKE) --no-print-directory REAL=double test

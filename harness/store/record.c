@@ -8,7 +8,11 @@
 const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan", "oom", "timeout", "killed", "error"};
 
 void record_hash(const char *text, char hex[RUN_ID_HEX]) {
-    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    record_hash_bytes(text, strlen(text), hex);
+}
+
+void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]) {
+    XXH128_hash_t hash = XXH3_128bits(bytes, size);
     snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
 

@@ -89,7 +89,8 @@ struct run_record {
 /* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */
 enum status run_mixer(const struct run *run, struct label *mixer, struct error *e);
 
-/* XXH3-128 of the text as 32 hex digits. */
+/* XXH3-128 of the text, or of bytes, as 32 hex digits. */
 void record_hash(const char *text, char hex[RUN_ID_HEX]);
+void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]);
 
 #endif
