@@ -266,8 +266,11 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     s.u_re = linear(g, x, normal(g, "in.re", P, D, in_sd), NULL);
     s.u_im = linear(g, x, normal(g, "in.im", P, D, in_sd), NULL);
     struct tensor *z_im, *z_re = tree_solve(g, &s, &z_im);
-    struct tensor *half = sub(g, linear(g, z_re, normal(g, "out.re", D, P, out_sd), NULL),
-                              linear(g, z_im, normal(g, "out.im", D, P, out_sd), NULL));
+    /* One statement each: the order of declaration is that of the flat block, and arguments are evaluated in any order. */
+    struct tensor *out_im = normal(g, "out.im", D, P, out_sd);
+    struct tensor *out_re = normal(g, "out.re", D, P, out_sd);
+    struct tensor *half_im = linear(g, z_im, out_im, NULL);
+    struct tensor *half = sub(g, linear(g, z_re, out_re, NULL), half_im);
     struct tensor *skip = vector(g, "skip", D, (struct init){.kind = INIT_NORMAL, .b = 1}, AS_CONTRACT);
     return add(g, half, add(g, half, scale(g, x, skip)));
 }

@@ -221,6 +221,12 @@ static double complex bounded(double beta, double complex theta) {
     return beta > 0 ? beta * theta / sqrt(1 + creal(theta * conj(theta))) : theta;
 }
 
+/* 1 / z, spelt out: compilers divide complex numbers in different ways. */
+static double complex reciprocal(double complex z) {
+    double size = creal(z) * creal(z) + cimag(z) * cimag(z);
+    return conj(z) / size;
+}
+
 /* Couplings and reciprocal pivots of all real nodes of head p of sequence b. */
 static void factor(const struct call *c, struct nodes n, int64_t b, int64_t p) {
     const struct tree_solve_attr *a = c->attr;
@@ -234,7 +240,7 @@ static void factor(const struct call *c, struct nodes n, int64_t b, int64_t p) {
                 int64_t child = below.offset + i * t->arity + j;
                 pivot -= n.c[child] * n.b[child] * n.inverse[child];
             }
-            n.inverse[v.offset + i] = 1 / pivot;
+            n.inverse[v.offset + i] = reciprocal(pivot);
             if (l == t->levels - 1) continue;
             enum tree_sharing sharing = tree_sharing(t, c->in[TREE_UP_RE]);
             int64_t e = ((sharing == OWN_OF_SAMPLE ? b * T : 0) + tree_row(sharing, v, i)) * P + p;

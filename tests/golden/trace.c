@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/plan/args.h"
-#include "harness/run/train.h"
+#include "harness/run/trainer.h"
 #include "kernels/kernel.h"
 #include "tests/lib/support.h"
 
@@ -158,16 +158,24 @@ static bool same_bits(const struct trace_row *a, const struct trace_row *b) {
     return !strcmp(a->weights, b->weights) && memcmp(a->loss, b->loss, sizeof a->loss) == 0;
 }
 
-/* Rows of other builds whose trace is still listed go over as they are. */
-static bool keeps(const struct trace_row *row) {
+static bool is_listed(const char *name) {
     struct trace t;
-    char name[TRACE_TEXT];
-    if (!strcmp(row->real, REAL_NAME) && !strcmp(row->arithmetic, trace_arithmetic())) return false;
+    char listed[TRACE_TEXT];
     for (int i = 0; trace_at(i, &t); i++) {
-        trace_name(&t, name);
-        if (!strcmp(name, row->name)) return true;
+        trace_name(&t, listed);
+        if (!strcmp(listed, name)) return true;
     }
     return false;
+}
+
+/* Rows of another build go over as they are, if their trace is still listed. */
+static void keep_rows(const char *path, const char *precision, const char *arithmetic, FILE *to) {
+    struct trace_row row;
+    FILE *f = fopen(path, "r");
+    while (f && trace_read(f, &row))
+        if (!strcmp(row.real, precision) && !strcmp(row.arithmetic, arithmetic) && is_listed(row.name))
+            trace_write(to, &row);
+    if (f) fclose(f);
 }
 
 static bool find_row(const char *path, const struct trace_row *like, struct trace_row *row) {
@@ -178,29 +186,36 @@ static bool find_row(const char *path, const struct trace_row *like, struct trac
     return found;
 }
 
-void trace_update(const char *path) {
-    char next[TRACE_TEXT];
+static void write_rows(const char *path, FILE *to) {
     struct trace t;
     struct trace_row row, before;
-    snprintf(next, sizeof next, "%s.new", path);
-    FILE *old = fopen(path, "r"), *f = fopen(next, "w");
-    ck_assert_msg(f != NULL, "cannot write %s", next);
-    fputs("# Golden traces, written by `make golden`. Columns: name, precision, arithmetic, numerics version, loss of "
-          "steps 1, 10 "
-          "and 50, hash of the weights.\n",
-          f);
-    while (old && trace_read(old, &row))
-        if (keeps(&row)) trace_write(f, &row);
-    if (old) fclose(old);
     for (int i = 0; trace_at(i, &t); i++) {
         trace_run(&t, "reference", &row);
-        trace_write(f, &row);
+        trace_write(to, &row);
         bool changed = find_row(path, &row, &before) && !same_bits(&row, &before);
         ck_assert_msg(
             !changed || strcmp(row.numerics, before.numerics) != 0,
             "%s has other bits than %s under the same numerics version %s; raise the version of what changed in "
             "harness/plan/numerics.c first",
             row.name, path, row.numerics);
+    }
+}
+
+void trace_update(const char *path) {
+    static const char *const builds[][2] = {{"fp32", "fma"}, {"fp32", "plain"}, {"fp64", "fma"}, {"fp64", "plain"}};
+    char next[TRACE_TEXT];
+    snprintf(next, sizeof next, "%s.new", path);
+    FILE *f = fopen(next, "w");
+    ck_assert_msg(f != NULL, "cannot write %s", next);
+    fputs("# Golden traces, written by `make golden`. Columns: name, precision, arithmetic, numerics version, loss of "
+          "steps 1, 10 "
+          "and 50, hash of the weights.\n",
+          f);
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+        if (!strcmp(builds[i][0], REAL_NAME) && !strcmp(builds[i][1], trace_arithmetic()))
+            write_rows(path, f);
+        else
+            keep_rows(path, builds[i][0], builds[i][1], f);
     }
     ck_assert_msg(fclose(f) == 0 && rename(next, path) == 0, "cannot write %s", path);
 }
