@@ -42,14 +42,14 @@ static const struct trace others[] = {
 
 bool trace_at(int index, struct trace *t) {
     int mixers = 0;
-    while (small_models[mixers]) mixers++;
+    while (small_models()[mixers]) mixers++;
     if (index >= mixers + (int)(sizeof others / sizeof *others)) return false;
     if (index >= mixers) {
         *t = others[index - mixers];
         return true;
     }
     snprintf(t->task, sizeof t->task, "%s", WORDS);
-    snprintf(t->model, sizeof t->model, "%s", small_models[index]);
+    snprintf(t->model, sizeof t->model, "%s", small_models()[index]);
     t->flags[0] = 0;
     return true;
 }
