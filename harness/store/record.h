@@ -4,3 +4,95 @@
 #ifndef LRNN_HARNESS_RECORD_H
 #define LRNN_HARNESS_RECORD_H
 
+#include <stddef.h>
+
+#include "core/label.h"
+
+#define RECORD_SCHEMA 1
+#define RECORD_TEXT   512 /* bytes of a text field, terminator included */
+#define RUN_ID_HEX    33  /* 32 hex digits and terminator */
+
+enum run_status { RUN_OK, RUN_DIVERGED, RUN_NAN, RUN_OOM, RUN_TIMEOUT, RUN_KILLED, RUN_ERROR, RUN_STATUS_COUNT };
+extern const char *const run_status_names[RUN_STATUS_COUNT]; /* ok diverged nan oom timeout killed error */
+
+/* One attempted run: the columns of runs.csv (spec/harness.md 3.1) in their order. Numbers that do not apply are NAN or
+ * -1 and become empty cells. */
+struct run {
+    int64_t schema;
+    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], sweep[64];
+    char suite[64], task[RECORD_TEXT];
+    int64_t task_version;
+    char model[64], layers[RECORD_TEXT]; /* "bdlru", "bdlru:m=4,blocks=64;swiglu" */
+    uint64_t seed, data_seed;
+    char split_hash[RUN_ID_HEX];
+    int64_t n_train, n_val, n_test, vocab, len_train, len_test;
+    int64_t d_model, n_layers, block, rank, order;
+    int64_t params, params_nonemb, state_floats;
+    char optimizer[32];
+    double lr;
+    char schedule[32];
+    int64_t warmup_steps;
+    double weight_decay, beta1, beta2, grad_clip;
+    int64_t batch, max_steps;
+    char dtype[16];
+    int64_t status; /* enum run_status */
+    char status_detail[RECORD_TEXT], stop_reason[32];
+    int64_t steps, tokens, best_step, solved_step;
+    double train_loss, val_loss, test_loss;
+    double train_acc, val_acc, test_acc, test_macro_acc, test_seq_acc, test_last_acc;
+    char profile[32], backbone[32], mlp[32], norm[32];
+    char metric[32];
+    double metric_value;
+    int64_t solved;
+    double wall_s, train_s, eval_s, data_s;
+    double step_ms_med, step_ms_mad, step_ms_p95, tok_per_s;
+    double flop_step, tflops;
+    int64_t peak_dev_bytes, peak_host_bytes;
+    double energy_j;
+    char backend[16], device[RECORD_TEXT], machine_id[17];
+    int64_t threads, deterministic;
+    char version[32], numerics[32], git_commit[64];
+    int64_t git_dirty;
+    char build_id[RECORD_TEXT], compiler[RECORD_TEXT], cuda[32], driver[64], kernel[RECORD_TEXT], env_epoch[32];
+    char started[32], finished[32];
+    int64_t attempt, resumed;
+    char ckpt[RECORD_TEXT], ckpt_xxh3[RUN_ID_HEX];
+    double chance;
+};
+
+/* One point of a learning curve: a row of curves.csv. */
+struct curve_point {
+    int64_t step, tokens;
+    double wall_s;
+    int split; /* enum split: train, val, test */
+    double loss, acc, macro_acc, seq_acc, last_acc, lr, grad_norm, tok_per_s;
+    char event[12]; /* eval, ckpt, resume, nan, stop */
+};
+
+/* One evaluation length: a row of evals.csv. */
+struct eval_point {
+    int64_t step;
+    int split;
+    int64_t length, n;
+    char difficulty[64];
+    double loss, acc, macro_acc, seq_acc, last_acc;
+};
+
+struct run_record {
+    struct run run;
+    char config[4096];         /* the full resolved configuration, as a config file (key=value lines) */
+    char identity[4096];       /* the text whose hash is run_id */
+    struct curve_point *curve; /* borrowed */
+    int64_t n_curve;
+    struct eval_point *evals; /* borrowed */
+    int64_t n_evals;
+};
+
+/* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */
+enum status run_mixer(const struct run *run, struct label *mixer, struct error *e);
+
+/* XXH3-128 of the text, or of bytes, as 32 hex digits. */
+void record_hash(const char *text, char hex[RUN_ID_HEX]);
+void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]);
+
+#endif

@@ -29,6 +29,8 @@ static void expect_numerics(const char *model, const char *want) {
 START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("lru:state=8", "1");
     expect_numerics("deltanet:heads=2", "1+delta.2");
+    expect_numerics("plstm:heads=2", "1");
+    expect_numerics("plstm:heads=2,track=2", "1+track.2");
     expect_numerics("deltaproduct:heads=2,steps=2", "1+delta.2");
     expect_numerics("plstm:heads=2", "1");
     expect_numerics("plstm:heads=2,track=2", "1+track.2");
