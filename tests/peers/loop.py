@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""loop.py - whole training runs beside ours, in PyTorch and float64, step by step.
+
+    python3 tests/peers/loop.py                       # the mixers against the case files, then all runs
+    python3 tests/peers/loop.py --only 'wide.*delta'  # those whose name, task or model matches
+    python3 tests/peers/loop.py --list
+
+Needs PyTorch 2, numpy and safetensors, and a built ./lrnn-f64; the project itself needs none of the three.
+
+Each run trains 60 steps from the same noisy weights on the same examples in the same order: loss, gradient norm and
+rate of each step, the last weights and all scores are compared. Errors are relative: of a number to itself, of a tensor
+its largest error to its largest magnitude. Above 1e-8 is FAIL, and the exit status 1. --control adds what rounding
+alone does: the largest of these errors between PyTorch and itself from weights moved by about a unit in the last place.
+naive/settings.py lists the runs; naive/ has the equations as the specs write them.
+"""
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+
+from naive.mixers import mix
+from naive.program import Refused, Run
+from naive.settings import settings
+from naive.training import Training
+
+BOUND = 1e-8
+CASES_BOUND = 1e-9  # as `lrnn verify` has it
+ROUNDING = 2e-16
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# --- errors -----------------------------------------------------------------------------------------------
+
+def error_of_number(got, want):
+    if got != got or want != want:
+        return float("inf")
+    return abs(got - want) / abs(want) if abs(want) > 1e-12 else abs(got - want)
+
+
+def error_of(got, want):
+    """Of tensors."""
+    size, error = float(want.abs().max()), float((got - want).abs().max())
+    if error != error:
+        return float("inf")
+    return error / size if size > 1e-12 else error
+
+
+def worst(pairs):
+    return max((error_of_number(got, want) for got, want in pairs), default=0.0)
+
+
+# --- mixers against case files ----------------------------------------------------------------------------
+
+def case_errors(path):
+    with safe_open(path, "pt") as f:
+        meta = f.metadata()
+        data = {name: f.get_tensor(name) for name in f.keys()}
+    options = dict(pair.split("=", 1) for pair in meta["config"].split())
+    x = data["x"].requires_grad_()
+    p = {name[2:]: t.requires_grad_() for name, t in data.items() if name.startswith("p.")}
+    y = mix(meta["mixer"], x, p, options)
+    (y * data["dy"]).sum().backward()
+    errors = {"y": error_of(y.detach(), data["y"]), "dx": error_of(x.grad, data["dx"])}
+    for name, t in p.items():
+        grad = torch.zeros_like(t) if t.grad is None or name == "mask" else t.grad
+        errors[f"g.{name}"] = error_of(grad, data[f"g.{name}"])
+    return errors
+
+
+def check_cases(paths):
+    failed = 0
+    print(f"{'case file':75} {'tensors':>7}  {'worst':>7}  of")
+    for path in paths:
+        errors = case_errors(path)
+        name = max(errors, key=errors.get)
+        verdict = "ok" if errors[name] <= CASES_BOUND else "FAIL"
+        failed += verdict != "ok"
+        print(f"{path.stem:75} {len(errors):7}  {errors[name]:7.1e}  {name:24} {verdict}", flush=True)
+    return failed
+
+
+# --- runs -------------------------------------------------------------------------------------------------
+
+KEYS = ("loss", "acc", "macro_acc", "seq_acc", "last_acc")
+
+
+def score_pairs(record, curve, test):
+    """Every score of the record, beside ours."""
+    points = {split: [p for p in record["curve"] if p["split"] == split] for split in ("train", "val")}
+    assert len(points["val"]) == len(points["train"]) == len(curve)
+    for val, train, mine in zip(points["val"], points["train"], curve):
+        yield train["loss"], mine["train_loss"]
+        yield from ((val[key], mine[key]) for key in KEYS)
+    whole = test.result()
+    yield from ((record["run"][f"test_{key}"], whole[key]) for key in KEYS)
+    for row in record["evals"]:
+        mine = test.result(row["length"]) if row["difficulty"] == "length" else whole
+        yield from ((row[key], mine[key]) for key in ("n", *KEYS) if row[key] is not None and key in mine)
+
+
+def run_errors(run, log, curve, test, weights):
+    assert len(run.log) == len(log) and run.final.keys() == weights.keys()
+    steps = list(zip(run.log, log))
+    errors = {key: worst((ours[key], mine[key]) for ours, mine in steps) for key in ("loss", "grad_norm", "lr")}
+    of_weights = {name: error_of(run.final[name], w.detach()) for name, w in weights.items()}
+    errors["weights"] = max(of_weights.values())
+    errors["scores"] = worst(score_pairs(run.record, curve, test))
+    return errors, where(steps, of_weights)
+
+
+def where(steps, of_weights):
+    """The first step that disagrees, and the weights that do so most: what a failed run says."""
+    first = next((f"step {number}, {key} {ours[key]:.12g} for {mine[key]:.12g}"
+                  for number, (ours, mine) in enumerate(steps, 1) for key in ("lr", "loss", "grad_norm")
+                  if error_of_number(ours[key], mine[key]) > BOUND), "no step")
+    names = sorted(of_weights, key=of_weights.get, reverse=True)[:3]
+    return f"first: {first}; most: " + ", ".join(f"{name} {of_weights[name]:.1e}" for name in names)
+
+
+def control(run, log, weights):
+    """What a rounding of the initial weights makes of loss, norm and last weights."""
+    g = torch.Generator().manual_seed(2)
+    other = Training(run)
+    with torch.no_grad():
+        for w in other.weights.values():
+            w.mul_(1 + ROUNDING * torch.randn(w.shape, generator=g))
+    moved = [other.step(number) for number in range(run.steps)]
+    errors = [error_of(other.weights[name].detach(), w.detach()) for name, w in weights.items()]
+    return max(*errors, *(worst((a[key], b[key]) for a, b in zip(moved, log)) for key in ("loss", "grad_norm")))
+
+
+def heads_of(run):
+    """What stands beside a sequence: heads, blocks or channels of the mixer."""
+    for key in ("heads", "blocks", "channels"):
+        if f"model.{key}" in run.config:
+            return int(run.config[f"model.{key}"])
+    return 1
+
+
+def label(setting):
+    flags = " ".join(f"--{key} {value}" for key, value in setting.flags.items() if key not in ("dim", "batch", "lr"))
+    return f"{setting.name}: {setting.task.split(':')[0]} {setting.model} {flags}".rstrip()
+
+
+def check_run(args, setting):
+    """Whether it failed."""
+    start = time.perf_counter()
+    try:
+        run = Run(args.lrnn, setting)
+    except Refused as e:
+        print(f"{'':89} REFUSED  {label(setting)}: {e}", flush=True)
+        return True
+    training = Training(run)
+    log, curve, test = training.whole()
+    errors, disagreement = run_errors(run, log, curve, test, training.weights)
+    verdict = "ok" if max(errors.values()) <= BOUND else "FAIL"
+    rounding = f"{control(run, log, training.weights):8.1e} " if args.control else ""
+    numbers = " ".join(f"{errors[key]:9.1e}" for key in ("loss", "grad_norm", "lr", "weights", "scores"))
+    sizes = f"{run.steps:5} {run.batch:4} {run.T['train']:4} {heads_of(run):3}"
+    seconds = time.perf_counter() - start
+    print(f"{sizes} {numbers} {rounding}{seconds:5.1f} s  {verdict:4}  {label(setting)}", flush=True)
+    if verdict != "ok":
+        print(f"      {disagreement}", flush=True)
+    return verdict != "ok"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--lrnn", default=str(ROOT / "lrnn-f64"), help="the program in double precision")
+    p.add_argument("--cases", default=str(ROOT / "tests/cases"), help="folder of case files")
+    p.add_argument("--only", default="", metavar="PATTERN", help="a regular expression")
+    p.add_argument("--list", action="store_true", help="name what there is and compare nothing")
+    p.add_argument("--control", action="store_true", help="add what rounding alone does")
+    args = p.parse_args()
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    paths = [path for path in sorted(Path(args.cases).glob("*.safetensors")) if re.search(args.only, path.name)]
+    chosen = [s for s in settings() if re.search(args.only, label(s))]
+    if not paths and not chosen:
+        sys.exit(f"loop.py: nothing matches --only '{args.only}'; --list names what there is")
+    if args.list:
+        print("\n".join([path.name for path in paths] + [label(s) for s in chosen]))
+        return
+    failed = check_cases(paths) if paths else 0
+    if chosen:
+        rounding = "rounding " if args.control else ""
+        print(f"\nsteps    B    T   H      loss grad_norm        lr   weights    scores {rounding}   time  verdict")
+    failed += sum(check_run(args, setting) for setting in chosen)
+    print(f"\n{len(paths)} case files, {len(chosen)} runs, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

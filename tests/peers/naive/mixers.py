@@ -1,0 +1,42 @@
+"""mixers.py - every mixer by name, with the defaults that spec/mixers.md gives to keys that a case file leaves out."""
+from . import matrix_state, myosotis, plstm, slice, vector
+
+DEFAULTS = {
+    "bdlru": {"gate": "softmax", "selective": "yes"},
+    "hlru": {"gate": "softmax", "selective": "yes", "layout": "companion"},
+    "slice": {"block": "4", "rank": "1", "dt": "0.025", "interval": "1", "depth": "1", "flow": "euler", "penalty": "0"},
+    "plstm": {"gates": "dense", "track": "1"},
+    "plstm2d": {"form": "paper", "chirality": "L"},
+    "plstm-graph": {"node": "shared", "pnorm": "out"},
+    "myosotis": {"form": "dd", "share": "level", "rho": "0.95", "leaves": "all", "selective": "no"},
+    "mamba2": {"expand": "2"},
+    "deltanet": {"beta": "2"},
+    "deltaproduct": {"beta": "2", "forget": "no", "outgate": "no"},
+}
+
+MIXERS = {
+    "bdlru": vector.bdlru,
+    "hlru": vector.hlru,
+    "slice": slice.slice_mixer,
+    "plstm": plstm.plstm,
+    "plstm2d": plstm.plstm2d,
+    "plstm-graph": plstm.plstm_graph,
+    "myosotis": myosotis.myosotis,
+    "mamba2": matrix_state.mamba2,
+    "deltanet": matrix_state.deltanet,
+    "deltaproduct": matrix_state.deltaproduct,
+    "mlstm": matrix_state.mlstm,
+    "lru": vector.lru,
+    "lstm": vector.lstm,
+    "attention": vector.attention,
+    "conv": vector.conv,
+}
+
+CAUSAL = set(MIXERS) - {"plstm2d", "myosotis"}
+BY_LENGTH = {"slice", "plstm2d", "myosotis"}  # what is behind a sequence's end would reach its rows in use
+
+
+def mix(name, x, p, options, lengths=None):
+    """y (B,T,D) of the mixer on x; p its parameters by contract name, options its config keys as text."""
+    o = {**DEFAULTS.get(name, {}), **options}
+    return MIXERS[name](x, p, o, lengths) if name in BY_LENGTH else MIXERS[name](x, p, o)

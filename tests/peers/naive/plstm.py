@@ -1,0 +1,184 @@
+"""plstm.py - pLSTM on sequences, grids and graphs (spec/plstm-myosotis.md part A)."""
+import torch
+
+from .parts import affine, chosen, heads_of, outer, read, rmsnorm
+
+
+def qkv(x, p, H):
+    return (heads_of(affine(x, p, name), H) for name in "qkv")
+
+
+def finish(y, p):
+    """RMSNorm of each head, output projection; y (B,T,H,dk)."""
+    return rmsnorm(y, p["norm.weight"]).flatten(2) @ p["out.weight"].T
+
+
+def constant(p, name, x):
+    """sig(b) at every position."""
+    return torch.sigmoid(p[name]).expand(*x.shape[:2], -1)
+
+
+def direct_term(D, q, k, v):
+    return (D * (q * k).sum(-1)).unsqueeze(-1) * v
+
+
+def orthogonal(x, p, name, H, J):
+    a = affine(x, p, name).unflatten(-1, (H, J, J))
+    return torch.matrix_exp(a - a.mT)
+
+
+def plstm(x, p, o):
+    """C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k v^T;  y_t = dk^-1/2 (sum_j M_t[j] C_{t-1}[j]^T q + D (q.k) v)."""
+    H, J = int(o["heads"]), int(o["track"])
+    q, k, v = qkv(x, p, H)
+    if o["gates"] == "bias":
+        S, M = constant(p, "source.bias", x), constant(p, "mark.bias", x)
+    else:
+        S, M = torch.sigmoid(affine(x, p, "source")), torch.sigmoid(affine(x, p, "mark"))
+    S, M, D = heads_of(S, H), heads_of(M, H), constant(p, "direct.bias", x)
+    Tr = torch.diag_embed(torch.tanh(5 * affine(x, p, "transition")).unflatten(-1, (H, J)))
+    if J > 1:
+        Tr = orthogonal(x, p, "left", H, J) @ Tr @ orthogonal(x, p, "right", H, J)
+    dk = q.shape[-1]
+    C, ys = x.new_zeros(x.shape[0], H, J, dk, dk), []
+    for t in range(x.shape[1]):
+        seen = (M[:, t, :, :, None, None] * C).sum(2)
+        ys.append((read(seen, q[:, t]) + direct_term(D[:, t], q[:, t], k[:, t], v[:, t])) / dk ** 0.5)
+        new = outer(k[:, t], v[:, t]).unsqueeze(2)
+        C = torch.einsum("bhij,bhjkv->bhikv", Tr[:, t], C) + S[:, t, :, :, None, None] * new
+    return finish(torch.stack(ys, 1), p)
+
+
+# --- grids ------------------------------------------------------------------------------------------------
+
+def direction_gates(x, p, o):
+    """The eight gates of each direction: dict of (B,T,4,H)."""
+    def raw(name):
+        return torch.einsum("btc,dhc->btdh", x, p[f"{name}.weight"]) + p[f"{name}.bias"]
+
+    sig, decay = torch.sigmoid, lambda z: torch.tanh(5 * z)
+    if o["mode"] == "D":
+        right, down = decay(raw("transition.right")), decay(raw("transition.down"))
+        turn, none = decay(raw("transition.turn")), torch.zeros_like(right)
+        left_hand = o["chirality"] == "L"
+        return {"Sr": sig(raw("source.right")), "Sd": sig(raw("source.down")), "Ml": sig(raw("mark.left")),
+                "Mu": sig(raw("mark.top")), "rl": right, "du": down, "ru": turn if left_hand else none,
+                "dl": none if left_hand else turn}
+    D = x.shape[-1]
+    a = sig(0.5 / D * torch.einsum("btc,dhc->btdh", x, p["orientation.weight"]) + p["orientation.bias"])
+    s, g, m = sig(raw("source")), decay(raw("transition")), sig(raw("mark"))
+    ref = o["form"] == "ref"
+    down, source_down = (1 - g * a, 1 - s * a) if ref else (g * (1 - a), s * (1 - a))
+    return {"Sr": s * a, "Sd": source_down, "Ml": m, "Mu": m, "rl": g * a, "ru": g * a, "dl": down, "du": down}
+
+
+def into_frames(x):
+    """(B,X,Y,4,...): direction d sees the grid with its first axis (bit 0), its second (bit 1) flipped, and back."""
+    frames = []
+    for d in range(4):
+        axes = [axis for axis, bit in ((1, 1), (2, 2)) if d & bit]
+        frames.append(x[:, :, :, d].flip(axes) if axes else x[:, :, :, d])
+    return torch.stack(frames, 3)
+
+
+def grid_of(x, o):
+    """Height and width: as square as the length allows, where the options leave them open."""
+    T, X, Y = x.shape[1], chosen(o["height"]), chosen(o["width"])
+    if not X and not Y:
+        X = int(T ** 0.5)
+        while T % X:
+            X -= 1
+    return X or T // Y, Y or T // X
+
+
+def plstm2d(x, p, o, lengths=None):
+    H, (X, Y) = int(o["heads"]), grid_of(x, o)
+    q, k, v = qkv(x, p, H)
+    dk = q.shape[-1]
+    D = constant(p, "direct.bias", x)
+    used = torch.ones(*x.shape[:2], dtype=x.dtype)
+    if lengths is not None:  # a node behind the end: no gate of it is open
+        used = (torch.arange(x.shape[1]) < lengths[:, None]).to(x.dtype)
+    gates = {name: into_frames((g * used[:, :, None, None]).unflatten(1, (X, Y)))
+             for name, g in direction_gates(x, p, o).items()}
+    four = [into_frames(part.unflatten(1, (X, Y)).unsqueeze(3).expand(-1, -1, -1, 4, -1, -1)) for part in (q, k, v)]
+
+    def at(name, r, s):
+        return gates[name][:, r, s, :, :, None, None]
+
+    zero = x.new_zeros(x.shape[0], 4, H, dk, dk)
+    Cr, Cd, seen = {}, {}, {}
+    for r in range(X):
+        for s in range(Y):
+            left, up = Cr.get((r - 1, s), zero), Cd.get((r, s - 1), zero)
+            qn, kn, vn = (part[:, r, s] for part in four)
+            seen[r, s] = read(at("Ml", r, s) * left + at("Mu", r, s) * up, qn)
+            new = outer(kn, vn)
+            Cr[r, s] = at("rl", r, s) * left + at("ru", r, s) * up + at("Sr", r, s) * new
+            Cd[r, s] = at("dl", r, s) * left + at("du", r, s) * up + at("Sd", r, s) * new
+    y = torch.stack([torch.stack([seen[r, s] for s in range(Y)], 1) for r in range(X)], 1)
+    y = into_frames(y).sum(3).flatten(1, 2)
+    return finish((y + direct_term(D, q, k, v)) / dk ** 0.5, p)
+
+
+# --- graphs -----------------------------------------------------------------------------------------------
+
+def edges_of(text, T):
+    if text == "path":
+        return [(n, n + 1) for n in range(T - 1)]
+    if text == "none":
+        return []
+    return [tuple(int(end) for end in edge.split("-")) for edge in text.replace("+", ",").split(",")]
+
+
+def line_pairs(edges, mode):
+    """Pairs (e', e) of edges with head(e') = tail(e); in D-mode those that leave at most one path between two edges."""
+    before = {e: set() for e in range(len(edges))}  # ancestors of each edge in the kept graph
+    pairs = []
+    for e, (tail, _) in enumerate(edges):
+        for f in range(e):
+            if edges[f][1] != tail:
+                continue
+            if mode == "D":
+                if before[f] & before[e]:
+                    continue
+                before[e] |= before[f] | {f}
+            pairs.append((f, e))
+    return pairs
+
+
+def pair_gates(t, pairs, edges, o):
+    """T of each pair from raw t (B,pairs,H)."""
+    if o["mode"] == "D":
+        return torch.tanh(t)
+    side = 0 if o["pnorm"] == "out" else 1
+    gates = []
+    for f, e in pairs:
+        group = [i for i, pair in enumerate(pairs) if pair[side] == (f, e)[side]]
+        gates.append(t[:, pairs.index((f, e))] / (0.5 + t[:, group].abs().sum(1)))
+    return torch.stack(gates, 1)
+
+
+def plstm_graph(x, p, o):
+    H, B, T = int(o["heads"]), x.shape[0], x.shape[1]
+    edges = edges_of(o["edges"], T)
+    pairs = line_pairs(edges, o["mode"])
+    q, k, v = qkv(x, p, H)
+    D = torch.sigmoid(affine(x, p, "direct"))
+    f = [(x[:, tail] + x[:, head]) / 2 for tail, head in edges]
+    into = {e: [] for e in range(len(edges))}
+    if pairs:
+        node = [edges[a][0] if o["node"] == "tail" else edges[b][0] for a, b in pairs]
+        raw = torch.stack([torch.cat([f[a], f[b], x[:, n]], -1) for (a, b), n in zip(pairs, node)], 1)
+        t = pair_gates(affine(raw, p, "transition"), pairs, edges, o)
+        for i, (a, b) in enumerate(pairs):
+            into[b].append((a, t[:, i]))
+    C, ys = {}, [direct_term(D[:, n], q[:, n], k[:, n], v[:, n]) for n in range(T)]
+    for e, (tail, head) in enumerate(edges):  # by tail, then head: every edge into the tail stands before
+        S = torch.sigmoid(affine(torch.cat([x[:, tail], f[e]], -1), p, "source"))
+        M = torch.sigmoid(affine(torch.cat([x[:, head], f[e]], -1), p, "mark"))
+        C[e] = S[:, :, None, None] * outer(k[:, tail], v[:, tail])
+        for a, t in into[e]:
+            C[e] = C[e] + t[:, :, None, None] * C[a]
+        ys[head] = ys[head] + M[..., None] * read(C[e], q[:, head])
+    return finish(torch.stack(ys, 1), p)

@@ -1,0 +1,158 @@
+"""settings.py - the runs that loop.py compares: what is trained, and by which flags. Small, but for `wide` and
+`defaults`: there B x H > 16 and T > 32, several chunks, the last partial. The last batch of an epoch is partial too."""
+from typing import NamedTuple
+
+
+class Setting(NamedTuple):
+    name: str
+    task: str
+    model: str
+    flags: dict
+
+
+TAGGING = "word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20"
+LONG_TAGGING = "word-problem:group=s3,length=41,n_train=21,n_val=10,n_test=10"
+PADDED = "listops:min_length=4,max_length=20,n_train=40,n_val=20,n_test=20"  # one label a sequence, lengths differ
+LONG_PADDED = "listops:min_length=20,max_length=33,n_train=21,n_val=10,n_test=10"
+DECODED = "compression:length=12,n_train=40,n_val=20,n_test=20"
+LONG_DECODED = "compression:length=42,n_train=21,n_val=10,n_test=10"
+BATCH, LONG_BATCH = 16, 9  # three steps an epoch, the last of 8 and of 3 examples
+DAG = "0-1+0-2+1-3+2-3+2-4+3-5+4-5+4-6+5-6+6-7+6-9+7-8+8-11+9-10+10-11"
+WIDE_DAG = "0-1+0-3+1-2+1-4+2-5+3-4+3-6+4-7+5-7+6-7+7-8+7-9+8-10+9-10+10-30+30-31+30-33+31-32+32-41+33-34+34-41"
+
+SMALL = {"dim": 16, "batch": BATCH, "lr": 0.002}
+WIDE = {"dim": 32, "batch": LONG_BATCH, "lr": 0.001}
+
+SLICES = ["structure=diagonal", "structure=block,block=4", "structure=dense", "structure=dplr,rank=2",
+          "structure=hadamard", "structure=sparse,keep=0.3", "structure=diagonal-dense,block=5"]
+GRIDS = ["mode=P", "mode=P,form=ref", "mode=D", "mode=D,chirality=R"]
+GRAPHS = ["mode=P", "mode=D", f"mode=P,edges={DAG}", f"mode=D,edges={DAG}", f"mode=P,edges={DAG},node=tail,pnorm=in",
+          f"mode=D,edges={DAG},node=tail", "mode=P,edges=none"]
+TREES = ["form=dd", "form=pd,arity=4", "form=skew", "form=free,share=node", "share=head,selective=yes",
+         "form=free,selective=yes", "arity=1", "arity=1,form=free,share=head", "leaves=7"]
+
+CAUSAL = (
+    [f"bdlru:blocks=4,{o}" for o in ("m=2", "m=3,gate=sigmoid", "m=3,gate=relu", "m=2,gate=none", "m=2,selective=no",
+                                     "m=1")]
+    + [f"hlru:channels=6,{o}" for o in ("m=3", "m=3,layout=observer", "m=2,gate=sigmoid", "m=2,gate=relu",
+                                        "m=2,gate=none", "m=2,selective=no", "m=3,layout=observer,selective=no")]
+    + [f"slice:{o}" for o in SLICES]
+    + [f"slice:{o},interval=3" for o in SLICES]
+    + [f"slice:{o},interval=3,depth=2,{more}" for o in SLICES if o.split(",")[0].split("=")[1] in
+       ("diagonal", "block", "dense", "diagonal-dense") for more in ("dt=0.2", "flow=exp,dt=0.2")]
+    + ["slice:structure=block,flow=exp,dt=0.2"]
+    + [f"plstm:heads=2,{o}" for o in ("gates=dense", "gates=bias", "track=2", "track=3")]
+    + ["mamba2:state=4,headdim=8", "mamba2:state=3,headdim=4,conv=2,expand=1", "deltanet:heads=2",
+       "deltanet:heads=2,beta=1,conv=3", "deltaproduct:heads=2,steps=3",
+       "deltaproduct:heads=2,headdim=5,steps=2,forget=yes", "deltaproduct:heads=2,steps=2,outgate=yes",
+       "deltaproduct:heads=2,headdim=5,steps=1,forget=yes,outgate=yes", "mlstm:heads=2", "mlstm:heads=1,conv=3",
+       "lru:state=9", "lstm", "lstm:hidden=7", "attention:heads=2", "conv:channels=5,m=4"])
+
+WIDE_CAUSAL = (
+    ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
+    + [f"slice:{o}" for o in SLICES]
+    + ["slice:structure=block,interval=7,depth=2,dt=0.1", "slice:structure=dense,interval=7,flow=exp,dt=0.1",
+       "plstm:heads=4", "plstm:heads=4,track=2", "mamba2:state=8,headdim=8", "deltanet:heads=4",
+       "deltaproduct:heads=4,steps=3", "deltaproduct:heads=4,headdim=12,steps=2,forget=yes,outgate=yes",
+       "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5"])
+
+TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
+            "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
+            "plstm:heads=2,track=2", "mamba2:state=4,headdim=8", "deltanet:heads=2",
+            "deltaproduct:heads=2,forget=yes,outgate=yes", "mlstm:heads=2", "lru:state=9", "lstm", "attention:heads=2",
+            "conv:channels=5,m=4"]
+
+
+def mixers():
+    for model in CAUSAL:
+        yield Setting("mixer", TAGGING, model, SMALL)
+    for model in [f"plstm2d:heads=2,{o}" for o in GRIDS] + [f"plstm-graph:heads=2,{o}" for o in GRAPHS] + \
+            [f"myosotis:heads=4,{o}" for o in TREES]:
+        yield Setting("mixer", DECODED, model, SMALL)
+
+
+def wide():
+    for model in WIDE_CAUSAL:
+        yield Setting("wide", LONG_TAGGING, model, WIDE)
+    for model in ["plstm2d:heads=4,mode=P", "plstm2d:heads=4,mode=D", "plstm-graph:heads=4,mode=P",
+                  f"plstm-graph:heads=4,mode=P,edges={WIDE_DAG}", f"plstm-graph:heads=4,mode=D,edges={WIDE_DAG}"]:
+        yield Setting("wide", LONG_DECODED, model, WIDE)
+    for model in ["myosotis:heads=16", "myosotis:heads=16,selective=yes,form=free"]:
+        yield Setting("wide", LONG_PADDED, model, WIDE)
+
+
+def defaults():
+    """Mixers as they are trained: options not named, width 128."""
+    for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
+                  "attention", "conv"]:
+        yield Setting("defaults", LONG_TAGGING, model, {**WIDE, "dim": 128})
+    for model in ["plstm2d", "plstm-graph", "myosotis"]:
+        yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})
+
+
+def pads():
+    """Lengths of their own, empty rows: one label a sequence."""
+    for model in TWO_WAYS:
+        yield Setting("two ways", PADDED, model, {**SMALL, "bidirectional": "yes"})
+    for model in TWO_WAYS[:5]:
+        yield Setting("two ways", LONG_PADDED, model, {**WIDE, "dim": 16, "bidirectional": "yes"})
+    for model in ["bdlru:blocks=4,m=2", "slice:structure=dense,interval=3,depth=2,dt=0.2", "deltanet:heads=2"]:
+        for pool in ("mean", "last"):
+            yield Setting(f"pads, {pool}", PADDED, model, {**SMALL, "pool": pool})
+    for model in [f"plstm2d:heads=2,{o}" for o in GRIDS] + [f"plstm-graph:heads=2,mode={o}" for o in "PD"] + \
+            [f"myosotis:heads=4,{o}" for o in TREES]:
+        yield Setting("pads, mean", PADDED, model, SMALL)
+    for model in ["myosotis:heads=4", "myosotis:heads=4,arity=1"]:
+        for pool in ("last", "top"):
+            yield Setting(f"pads, {pool}", PADDED, model, {**SMALL, "pool": pool})
+
+
+def read_outs():
+    small = "n_train=40,n_val=20,n_test=20"
+    regular = f"max_length=15,eval_min_length=10,eval_max_length=25,{small}"
+    for task in [f"parity:{regular}", f"cycle-navigation:{regular}", f"modular-arithmetic:encoding=xlstm,{regular}",
+                 f"even-pairs:encoding=deepmind,{regular}", f"selective-copying:length=20,copy=4,{small}",
+                 f"in-context-recall:length=16,{small}", f"in-context-recall:query=single,length=16,{small}",
+                 f"noisy-recall:length=16,{small}", f"fuzzy-recall:length=24,{small}",
+                 f"memorization:vocab=16,length=8,{small}", f"mqar:vocab=32,length=24,pairs=3,{small}", DECODED]:
+        for model in ["bdlru:blocks=4,m=2", "deltanet:heads=2"]:
+            yield Setting("read-out", task, model, SMALL)
+    yield Setting("read-out", DECODED, "bdlru:blocks=4,m=2", {**SMALL, "bidirectional": "yes", "norm": "layernorm"})
+
+
+def backbones():
+    for flags in [{"mlp": "gelu"}, {"mlp": "none"}, {"norm": "layernorm"}, {"layers": 3},
+                  {"layers": 2, "mlp": "gelu", "norm": "layernorm", "dim": 19}]:
+        yield Setting("backbone mad-lm", TAGGING, "bdlru:blocks=4,m=2", {**SMALL, **flags})
+    for kind in ("slice", "slice-glu", "stacked", "s5", "slice-paper"):
+        for model in ["slice:structure=block,penalty=0.01", "lstm", "mamba2:state=4,headdim=8", "bdlru:blocks=4,m=2"]:
+            yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 2, "decay": 0.1})
+        for model in ["lru:state=9", "slice:structure=diagonal-dense,block=5,penalty=0.01"]:
+            yield Setting(f"backbone {kind}", PADDED, model,
+                          {**SMALL, "backbone": kind, "decay": 0.1, "bidirectional": "yes"})
+    for model in ["myosotis:heads=4", "myosotis:heads=4,selective=yes,form=free", "plstm2d:heads=2"]:
+        yield Setting("backbone s5", PADDED, model, {**SMALL, "backbone": "s5", "layers": 2, "decay": 0.1})
+
+
+def training():
+    cosine = {"schedule": "cosine", "lr-min": 1e-4}
+    for flags in [{"clip": 0.3}, {"decay": 0.2}, {"beta1": 0.8, "beta2": 0.95}, cosine, {**cosine, "warmup": 10},
+                  {"warmup": 7}, {"schedule": "cosine-epoch", "lr-min": 1e-4},
+                  {"schedule": "cosine-epoch", "lr-min": 1e-4, "warmup": 10}, {"schedule": "mad-cosine"},
+                  {"schedule": "mad-const"}, {**cosine, "warmup": 10, "clip": 0.3, "decay": 0.2}]:
+        yield Setting("training", TAGGING, "bdlru:blocks=4,m=2", {**SMALL, **flags})
+    for model in ["mamba2:state=4,headdim=8", "deltaproduct:heads=2,forget=yes", "lru:state=9", "lstm", "mlstm:heads=2",
+                  "plstm:heads=2,track=2", "slice:structure=sparse,keep=0.3"]:
+        yield Setting("training", TAGGING, model, {**SMALL, "decay": 0.2})
+    yield Setting("training", DECODED, "myosotis:heads=4,form=free", {**SMALL, "decay": 0.2})
+    for o in SLICES:
+        yield Setting("penalty", TAGGING, f"slice:{o},penalty=0.1",
+                      {**SMALL, "backbone": "slice-paper", "layers": 2, "decay": 0.01, "clip": 0.5})
+    for model in ["bdlru:blocks=4,m=2", "slice:structure=block,penalty=0.01"]:
+        yield Setting("extra strings", TAGGING + ",extra_length=3", model,
+                      {**SMALL, "batch": 35, "backbone": "slice-paper"})
+
+
+def settings():
+    for family in (mixers, wide, defaults, pads, read_outs, backbones, training):
+        yield from family()

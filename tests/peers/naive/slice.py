@@ -1,0 +1,98 @@
+"""slice.py - SLiCE and its log-ODE form (spec/lru-slice-baselines.md 6 and 8).
+
+Generators are lists of parts, each of n square blocks of size b: (..., n, b, b). The parts lie side by side in the
+state, and so do the blocks of a part."""
+import torch
+
+
+def hadamard_matrix(D):
+    """Sylvester's, over sqrt(D)."""
+    H = torch.ones(1, 1, dtype=torch.float64)
+    while H.shape[0] < D:
+        H = torch.cat([torch.cat([H, H], 1), torch.cat([H, -H], 1)], 0)
+    return H / D ** 0.5
+
+
+def factors(M, D, r):
+    """Column i*r + q of rows of M -> (..., D, r)."""
+    return M.unflatten(-1, (D, r))
+
+
+def letters(p, o, D):
+    """The generators A_c [E] of the control channels; of dplr and hadamard as the log-ODE code has them: one U_c V_c^T
+    a channel, no tanh."""
+    kind, b, r = o["structure"], int(o["block"]), int(o["rank"])
+    if kind == "diagonal":
+        return [p["A"][..., None, None]]
+    if kind == "block":
+        return [p["A"].unflatten(1, (D // b, b, b))]
+    if kind == "dense":
+        return [p["A"].unflatten(1, (1, D, D))]
+    if kind == "sparse":
+        return [(p["A"] * p["mask"]).unflatten(1, (1, D, D))]
+    if kind == "diagonal-dense":
+        return [p["A.diagonal"][..., None, None], p["A.dense"].unflatten(1, (1, b, b))]
+    if kind == "dplr":
+        return [(torch.diag_embed(p["A"]) + factors(p["U"], D, r) @ factors(p["V"], D, r).mT).unsqueeze(1)]
+    return [(hadamard_matrix(D) @ torch.diag_embed(p["A"])).unsqueeze(1)]
+
+
+def step_generators(w, p, o, D):
+    """A(w) of every step of the token form; w (B,T,E)."""
+    r = int(o["rank"])
+    if o["structure"] == "dplr":  # quadratic in w
+        low_rank = factors(w @ p["U"], D, r) @ factors(w @ p["V"], D, r).mT
+        return [(torch.diag_embed(w @ p["A"]) + low_rank).unsqueeze(2)]
+    if o["structure"] == "hadamard":
+        return [(hadamard_matrix(D) @ torch.diag_embed(w @ torch.tanh(p["A"]))).unsqueeze(2)]
+    return [torch.einsum("bte,enij->btnij", w, A) for A in letters(p, o, D)]
+
+
+def interval_generator(w, parts, depth):
+    """L of one interval with the increments w (B,n,E): sum_i l_i A_i + sum_{i<j} a_ij (A_j A_i - A_i A_j)."""
+    l = w.sum(1)
+    L = [torch.einsum("be,enij->bnij", l, A) for A in parts]
+    if depth == 1:
+        return L
+    before = torch.cumsum(w, 1) - w
+    pair = torch.einsum("bti,btj->bij", before, w)
+    area = 0.5 * (pair - pair.mT)
+    # a_ij is antisymmetric: the sum of a_ij A_j A_i over all i and j has each bracket of i < j once.
+    return [first + torch.einsum("bij,jnkl,inlm->bnkm", area, A, A) for first, A in zip(L, parts)]
+
+
+def moved(y, L, flow):
+    """(I + L) y or exp(L) y."""
+    sizes = [part.shape[1] * part.shape[2] for part in L]
+    new = []
+    for part, rows in zip(L, y.split(sizes, -1)):
+        rows = rows.unflatten(-1, (part.shape[1], part.shape[2], 1))
+        new.append((torch.matrix_exp(part) @ rows if flow == "exp" else rows + part @ rows).flatten(1))
+    return torch.cat(new, -1)
+
+
+def slice_mixer(x, p, o, lengths=None):
+    B, T, D = x.shape
+    w = float(o["dt"]) * torch.cat([torch.ones(B, T, 1, dtype=x.dtype), x], -1)
+    y = x[:, 0] @ p["init.weight"].T + p["init.bias"]
+    interval = int(o["interval"])
+    parts = letters(p, o, D) if interval > 1 else step_generators(w, p, o, D)
+    states = [y]
+    for t in range(1, T):
+        if interval == 1:
+            y = moved(y, [part[:, t] for part in parts], o["flow"])
+        elif t % interval == 0:  # within an interval the state stands
+            y = moved(y, interval_generator(w[:, t - interval + 1:t + 1], parts, int(o["depth"])), o["flow"])
+        states.append(y)
+    return torch.stack(states, 1)
+
+
+def penalty(p, o):
+    """penalty * Frobenius norm of A: of both parts, of what a mask keeps; neither U nor V (section 9)."""
+    if o["structure"] == "diagonal-dense":
+        square = (p["A.diagonal"] ** 2).sum() + (p["A.dense"] ** 2).sum()
+    elif o["structure"] == "sparse":
+        square = ((p["A"] * p["mask"]) ** 2).sum()
+    else:
+        square = (p["A"] ** 2).sum()
+    return float(o["penalty"]) * torch.sqrt(square)
