@@ -33,8 +33,9 @@ const struct option config_options[] = {
      "learning rate over steps; mad-const: MAD's effective one, constant; mad-cosine: its declared one, per epoch to "
      "1e-6 over 200 epochs whatever the run's length",
      0},
-    {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up", 0},
-    {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this; 0 = off", 0},
+    {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up from rate 0", 0},
+    {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this, as torch does; 0 = off",
+     0},
     {"eval-every", OPT_INT, AT(eval_every), "auto", 1, 1e12, NULL,
      "steps between validations; auto = an epoch, at most 200 a run", OPT_AUTO},
     {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "stop when the validation metric reaches this; 2 = never",
@@ -315,6 +316,19 @@ void setup_length(struct setup *s) {
     s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
 }
 
+/* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
+static enum status check_schedule(const struct setup *s, struct error *e) {
+    char name[OPTION_TEXT + 1];
+    int64_t spare = s->config.warmup % s->steps_per_epoch, whole = s->config.warmup - spare + s->steps_per_epoch;
+    if (setup_schedule(s).kind != SCHEDULE_COSINE_EPOCH || spare == 0) return ST_OK;
+    option_format_value(option_find(config_options, "schedule"), &s->config, name, sizeof name);
+    return fail(e, ST_USAGE,
+                "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
+                " is no whole number of epochs "
+                "of %" PRId64 " steps; take --warmup %" PRId64 " or --schedule cosine",
+                name, s->config.warmup, s->steps_per_epoch, whole);
+}
+
 enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->config;
     TRY(resolve_start(c, e));
@@ -325,6 +339,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(fit_lengths(s, e));
     setup_length(s);
     c->steps = s->steps;
+    TRY(check_schedule(s, e));
     int64_t most = ceil_div(s->steps, 200);
     s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;
     c->eval_every = s->eval_every;

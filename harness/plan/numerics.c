@@ -32,6 +32,16 @@ static bool uses_track(const struct setup *s) {
     return model_is(s, "plstm") && !option_is(s, "track", "1") && !option_is(s, "track-init", "0");
 }
 
+/* The norm stood alone under the clip. */
+static bool uses_clip(const struct setup *s) {
+    return s->config.clip > 0;
+}
+
+/* The first step of a warm-up ran at lr / warmup. */
+static bool uses_warmup(const struct setup *s) {
+    return s->config.warmup > 0;
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
@@ -40,6 +50,8 @@ static const struct {
 } parts[] = {
     {"delta", 2, uses_delta},
     {"track", 2, uses_track},
+    {"clip", 2, uses_clip},
+    {"warmup", 2, uses_warmup},
 };
 
 enum status numerics_of(const struct setup *s, char *text, size_t size, struct error *e) {

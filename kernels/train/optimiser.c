@@ -2,7 +2,8 @@
  * references, in double. AdamW: Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2.
  *
  *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss or norm that is not finite
- *   adamw       g = grad min(1, clip / grad_norm);  m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
+ *   adamw       g = grad min(1, clip / (grad_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ clips;
+ *               m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
  *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
  * These ops have no gradient; they change their inputs and the step state in place. */
 #include "kernels/lib/infer.h"

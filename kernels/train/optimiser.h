@@ -11,6 +11,7 @@ extern "C" {
 #endif
 
 #define NORM_CHUNK   16384 /* floats of one partial sum of squares */
+#define CLIP_EPS     1e-6  /* beside the norm, as torch.nn.utils.clip_grad_norm_ has it, with which the papers train */
 #define UPDATE_CHUNK 16384 /* floats one thread updates at a time: 7 streams of 64 KB */
 
 /* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. */
@@ -29,7 +30,7 @@ LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *at
 }
 
 struct adamw_scalars {
-    double gradient; /* min(1, clip / grad_norm) */
+    double gradient; /* min(1, clip / (grad_norm + CLIP_EPS)) */
     double rate;     /* lr / (1 - b1^t) */
     double root;     /* 1 / sqrt(1 - b2^t) */
 };
@@ -37,7 +38,7 @@ struct adamw_scalars {
 LRNN_INLINE struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state) {
     double t = (double)state->step + 1, norm = state->grad_norm;
     struct adamw_scalars k;
-    k.gradient = attr->clip > 0 && norm > attr->clip ? attr->clip / norm : 1;
+    k.gradient = attr->clip > 0 ? fmin(1, attr->clip / (norm + CLIP_EPS)) : 1;
     k.rate = state->lr / (1 - pow(attr->beta1, t));
     k.root = 1 / sqrt(1 - pow(attr->beta2, t));
     return k;

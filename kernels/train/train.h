@@ -46,7 +46,8 @@ struct step_attr {
 void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule);
 
 /* AdamW, decoupled decay (Loshchilov & Hutter 2019), then state->step += 1; nothing but that count happens when frozen:
- * g = grad * min(1, clip / grad_norm) (clip 0 = off); m1 = b1 m1 + (1-b1) g; m2 = b2 m2 + (1-b2) g^2;
+ * g = grad * min(1, clip / (grad_norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ (clip 0 = off);
+ * m1 = b1 m1 + (1-b1) g; m2 = b2 m2 + (1-b2) g^2;
  * w -= lr * decay * w (groups PARAM_DECAY); w -= lr * (m1 / (1-b1^t)) / (sqrt(m2 / (1-b2^t)) + eps). */
 struct adamw_segment {
     int64_t offset, count; /* in the flat block */

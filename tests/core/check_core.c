@@ -465,12 +465,13 @@ END_TEST
 
 START_TEST(schedules_follow_their_formulas) {
     struct schedule constant = {.kind = SCHEDULE_CONSTANT, .lr = 3e-3, .warmup = 4};
-    for (int s = 0; s < 4; s++) ck_assert_double_eq_tol(schedule_rate(&constant, s), 3e-3 * (s + 1) / 4, 1e-15);
+    for (int s = 0; s < 4; s++) ck_assert_double_eq_tol(schedule_rate(&constant, s), 3e-3 * s / 4, 1e-15);
+    ck_assert_double_eq(schedule_rate(&constant, 0), 0);
     ck_assert_double_eq(schedule_rate(&constant, 4), 3e-3);
     ck_assert_double_eq(schedule_rate(&constant, 1000000), 3e-3);
 
     struct schedule cosine = {.kind = SCHEDULE_COSINE, .lr = 1, .lr_min = 0.1, .warmup = 10, .total = 110};
-    ck_assert_double_eq_tol(schedule_rate(&cosine, 9), 1, 1e-15);
+    ck_assert_double_eq_tol(schedule_rate(&cosine, 9), 0.9, 1e-15);
     ck_assert_double_eq_tol(schedule_rate(&cosine, 10), 1, 1e-15);
     ck_assert_double_eq_tol(schedule_rate(&cosine, 60), 0.55, 1e-15);
     ck_assert_double_eq_tol(schedule_rate(&cosine, 110), 0.1, 1e-15);
@@ -482,6 +483,9 @@ START_TEST(schedules_follow_their_formulas) {
         int epoch = s / 25;
         ck_assert_double_eq_tol(schedule_rate(&epochs, s), 0.5 * (1 + cos(acos(-1) * epoch / 4)), 1e-15);
     }
+    epochs.warmup = 50; /* two epochs of warm-up, then a cosine over the other two */
+    static const double rates[] = {0, 0.5, 1, 0.5};
+    for (int s = 0; s < 100; s++) ck_assert_double_eq_tol(schedule_rate(&epochs, s), rates[s / 25], 1e-15);
 }
 END_TEST
 

@@ -157,6 +157,32 @@ START_TEST(a_profile_name_that_does_not_fit_into_a_record_is_refused) {
 }
 END_TEST
 
+/* --- schedules ------------------------------------------------------------------------------------------------------------ */
+
+/* Two steps an epoch: a warm-up of three would leave the second epoch between two rates. */
+START_TEST(a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs) {
+    static const struct {
+        const char *schedule, *warmup;
+        bool taken;
+    } cases[] = {{"cosine-epoch", "3", false}, {"cosine-epoch", "4", true}, {"mad-cosine", "1", false},
+                 {"mad-cosine", "0", true},    {"cosine", "3", true},       {"constant", "3", true},
+                 {"mad-const", "3", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c = defaults();
+        struct error e = {0};
+        c.batch = 50;
+        ck_assert_int_eq(config_set(&c, "schedule", cases[i].schedule, &e), ST_OK);
+        ck_assert_int_eq(config_set(&c, "warmup", cases[i].warmup, &e), ST_OK);
+        struct setup *s = setup_make(&c, "s3:n_train=100,n_val=10,n_test=10", "lstm", &e);
+        ck_assert_msg((s != NULL) == cases[i].taken, "%s %s: %s", cases[i].schedule, cases[i].warmup, e.text);
+        if (s) drop(s);
+        if (cases[i].taken) continue;
+        ck_assert_int_eq(e.status, ST_USAGE);
+        ck_assert_msg(strstr(e.text, i ? "take --warmup 2 or" : "take --warmup 4 or") != NULL, "%s", e.text);
+    }
+}
+END_TEST
+
 Suite *check_config(void);
 Suite *check_config(void) {
     Suite *suite = suite_create("config");
@@ -167,6 +193,7 @@ Suite *check_config(void) {
     tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
     tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
     tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
+    tcase_add_test(tests, a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs);
     tcase_add_test(tests, a_profile_name_that_does_not_fit_into_a_record_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

@@ -6,19 +6,22 @@
 #include "harness/plan/numerics.h"
 #include "tests/testing.h"
 
-static struct setup *setup_of(const char *model) {
+/* `flags`: lines of a config file. */
+static struct setup *setup_of(const char *model, const char *flags) {
+    char none[LABEL_TEXT] = "";
     struct config c;
     struct error e = {0};
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "dim", "16", &e), ST_OK);
+    ck_assert_msg(config_read_text(flags, "flags", &c, none, none, &e) == ST_OK, "%s", e.text);
     struct setup *s = setup_make(&c, "s3", model, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     return s;
 }
 
-static void expect_numerics(const char *model, const char *want) {
+static void expect_numerics(const char *model, const char *flags, const char *want) {
     char line[64];
-    struct setup *s = setup_of(model);
+    struct setup *s = setup_of(model, flags);
     ck_assert_str_eq(s->numerics, want);
     snprintf(line, sizeof line, "\nnumerics=%s\n", want);
     ck_assert_msg(strstr(s->identity, line) != NULL, "%s", s->identity);
@@ -27,21 +30,22 @@ static void expect_numerics(const char *model, const char *want) {
 }
 
 START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
-    expect_numerics("lru:state=8", "1");
-    expect_numerics("deltanet:heads=2", "1+delta.2");
-    expect_numerics("plstm:heads=2", "1");
-    expect_numerics("plstm:heads=2,track=2", "1+track.2");
-    expect_numerics("deltaproduct:heads=2,steps=2", "1+delta.2");
-    expect_numerics("plstm:heads=2", "1");
-    expect_numerics("plstm:heads=2,track=2", "1+track.2");
-    expect_numerics("plstm:heads=2,track=2,track-init=0", "1");
+    expect_numerics("lru:state=8", "", "1");
+    expect_numerics("deltanet:heads=2", "", "1+delta.2");
+    expect_numerics("deltaproduct:heads=2,steps=2", "", "1+delta.2");
+    expect_numerics("plstm:heads=2", "", "1");
+    expect_numerics("plstm:heads=2,track=2", "", "1+track.2");
+    expect_numerics("plstm:heads=2,track=2,track-init=0", "", "1");
+    expect_numerics("lru:state=8", "clip=1", "1+clip.2");
+    expect_numerics("lru:state=8", "warmup=3", "1+warmup.2");
+    expect_numerics("deltanet:heads=2", "warmup=3\nclip=0.5\n", "1+delta.2+clip.2+warmup.2");
 }
 END_TEST
 
 START_TEST(a_text_without_room_is_an_error) {
     char text[4];
     struct error e = {0};
-    struct setup *s = setup_of("deltanet:heads=2");
+    struct setup *s = setup_of("deltanet:heads=2", "");
     ck_assert_int_eq(numerics_of(s, text, sizeof text, &e), ST_FAIL);
     ck_assert_msg(strstr(e.text, "3 characters") != NULL, "%s", e.text);
     setup_free(s);

@@ -42,6 +42,12 @@ static void draw_gradient(struct optimiser *o, int step) {
     o->loss[0] = (real)(2 + rng_uniform(&r));
 }
 
+static void set_norm(struct optimiser *o, double wanted) {
+    double norm = 0;
+    for (int i = 0; i < N; i++) norm += (double)o->grad[i] * o->grad[i];
+    for (int i = 0; i < N; i++) o->grad[i] = (real)(o->grad[i] * wanted / sqrt(norm));
+}
+
 /* Loshchilov & Hutter 2019, algorithm 2 with decoupled decay, one element. */
 static void adamw_element(double *w, double g, double *m1, double *m2, double lr, double decay, int t) {
     *m1 = 0.9 * *m1 + 0.1 * g;
@@ -60,10 +66,11 @@ START_TEST(adamw_follows_its_equations) {
         for (int step = 0; step < 12; step++) {
             draw_gradient(&o, step);
             if (step == 5) memset(o.grad, 0, sizeof o.grad); /* norm 0: nothing to clip, nothing to divide by */
+            if (step == 7) set_norm(&o, 0.5 - 5e-7);         /* below the clip, and scaled all the same */
             double norm = 0;
             for (int i = 0; i < N; i++) norm += (double)o.grad[i] * o.grad[i];
             norm = sqrt(norm);
-            double factor = clipped && norm > clip ? clip / norm : 1;
+            double factor = clipped ? fmin(1, clip / (norm + 1e-6)) : 1; /* torch.nn.utils.clip_grad_norm_ */
             for (int i = GAP; i < N; i++)
                 adamw_element(&w[i], factor * o.grad[i], &m1[i], &m2[i], schedule_rate(&schedule, step),
                               i < GAP + 20 ? 0.1 : 0, step + 1);
