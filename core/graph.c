@@ -1,12 +1,10 @@
-/* graph.c - recording: tensors, parameters, calls; and the two walks. Planning is in graph_plan.c. */
+/* graph.c - recording: tensors, parameters, calls. */
 #include "core/graph.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/graph_plan.h"
 
 #define HOST_BYTES  ((size_t)64 << 20) /* address space for calls, tensors and names; committed as used */
 #define MAX_CALLS   8192
@@ -186,43 +184,4 @@ struct cost graph_cost(const struct graph *g, enum pass pass) {
         total.bytes += cost.bytes;
     }
     return total;
-}
-
-void graph_put(struct graph *g, struct tensor *t, const void *from) {
-    place_put(g->options.place, t->data, from, tensor_bytes(t));
-}
-
-void graph_get(const struct graph *g, const struct tensor *t, void *to) {
-    place_get(g->options.place, to, t->data, tensor_bytes(t));
-}
-
-void graph_get_grad(const struct graph *g, const struct tensor *t, real *to) {
-    place_get(g->options.place, to, t->grad, (size_t)tensor_count(t) * sizeof(real));
-}
-
-static struct exec exec_of(const struct graph *g, struct step_state *state) {
-    return (struct exec){.place = g->options.place, .training = g->options.training, .state = state};
-}
-
-void graph_forward(struct graph *g, struct step_state *state) {
-    struct exec x = exec_of(g, state);
-    for (int i = 0; i < g->n_calls; i++) {
-        if (g->options.guards) plan_before(g, i);
-        g->calls[i].kernel->forward(&g->calls[i], &x);
-        if (g->options.guards) plan_after(g, i, i);
-    }
-}
-
-void graph_backward(struct graph *g, struct step_state *state) {
-    struct exec x = exec_of(g, state);
-    plan_seed_gradients(g);
-    for (int i = g->n_calls - 1; i >= 0; i--) {
-        struct call *c = &g->calls[i];
-        if (!c->active) continue;
-        int time = 2 * g->n_calls - 1 - i;
-        if (g->options.guards) plan_before(g, time);
-        if (c->zero_dout) place_set(x.place, c->out[0]->grad, 0, tensor_bytes(c->out[0]));
-        c->kernel->backward(c, &x);
-        if (g->options.guards) plan_after(g, time, i);
-    }
 }

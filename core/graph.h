@@ -96,25 +96,16 @@ void graph_set_root(struct graph *g, struct tensor *t);
 /* Records the first error; later ones are ignored. */
 void graph_fail(struct graph *g, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* --- planning and walking ------------------------------------------------------------------------------------- */
+/* --- looking at it -------------------------------------------------------------------------------------------------- */
 
-/* Returns the recording error if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
- * must have been reserved. Errors: no kernel applies (ST_USAGE, naming op and reason), out of memory. */
-enum status graph_plan(struct graph *g, struct error *e);
+/* When the gradient of a call is computed: moments count through the forward walk, then back through the calls. */
+LRNN_INLINE int graph_backward_time(const struct graph *g, int call) {
+    return 2 * g->n_calls - 1 - call;
+}
 
-/* Bytes graph_plan would reserve; callable after recording, before planning. */
-enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
-
-/* Between the graph's memory and the host's: a tensor's value, or its gradient. Writing and reading through the pointers
- * of a tensor is for graphs on the CPU. */
-void graph_put(struct graph *g, struct tensor *t, const void *from);
-void graph_get(const struct graph *g, const struct tensor *t, void *to);
-void graph_get_grad(const struct graph *g, const struct tensor *t, real *to);
-
-void graph_forward(struct graph *g, struct step_state *state);
-
-/* Gradients of all parameters and of inputs with needs_grad, overwriting the previous ones. */
-void graph_backward(struct graph *g, struct step_state *state);
+LRNN_INLINE enum device graph_device(const struct graph *g) {
+    return g->options.place ? g->options.place->device : DEVICE_CPU;
+}
 
 /* Sum of the ops' costs for one pass. */
 struct cost graph_cost(const struct graph *g, enum pass pass);

@@ -10,38 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WATCHED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WATCHED
-#endif
-#endif
-#ifdef WATCHED
-#include <sanitizer/asan_interface.h>
-#define ADDRESS_FORBID(at, bytes) __asan_poison_memory_region(at, bytes)
-#define ADDRESS_ALLOW(at, bytes)  __asan_unpoison_memory_region(at, bytes)
-#else
-#define ADDRESS_FORBID(at, bytes) ((void)(at), (void)(bytes))
-#define ADDRESS_ALLOW(at, bytes)  ((void)(at), (void)(bytes))
-#endif
-
-#define GUARD_BYTE  0xA5
-#define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
-
-static int backward_time(const struct graph *g, int call) {
-    return 2 * g->n_calls - 1 - call;
-}
+#include "core/graph_guard.h"
 
 static bool wants_gradient(const struct call *c, int i) {
     return c->in[i] && c->in[i]->needs_grad && !((c->op->no_grad_in >> i) & 1u);
 }
 
 /* --- choice of kernels ------------------------------------------------------------------------------------------ */
-
-static enum device device_of(const struct graph *g) {
-    return g->options.place ? g->options.place->device : DEVICE_CPU;
-}
 
 static bool applies(const struct kernel *k, const struct call *c, const char **why) {
     *why = "no kernel of this op is registered for the device";
@@ -53,7 +28,7 @@ static enum status choose_kernel(struct graph *g, struct call *c, struct error *
     const char *why = "no kernel of this op is registered for the device";
     const struct kernel *fallback = NULL;
     for (const struct kernel *const *k = g->options.kernels; *k; k++) {
-        if ((*k)->op != c->op || (*k)->device != device_of(g)) continue;
+        if ((*k)->op != c->op || (*k)->device != graph_device(g)) continue;
         bool named = forced && (!strcmp(forced, "reference") ? (*k)->reference : !strcmp(forced, (*k)->name));
         if (!applies(*k, c, &why)) {
             if (named) return fail(e, ST_USAGE, "kernel %s does not apply: %s", (*k)->name, why);
@@ -71,7 +46,7 @@ static enum status choose_kernel(struct graph *g, struct call *c, struct error *
 static enum status choose_kernels(struct graph *g, struct error *e) {
     const char *forced = g->options.kernel && *g->options.kernel ? g->options.kernel : NULL;
     bool used = !forced || !strcmp(forced, "reference");
-    if (forced && used && device_of(g) != DEVICE_CPU)
+    if (forced && used && graph_device(g) != DEVICE_CPU)
         return fail(e, ST_USAGE, "--kernel reference: the references run on the CPU alone; use --device cpu");
     for (int i = 0; i < g->n_calls; i++) {
         TRY(choose_kernel(g, &g->calls[i], e));
@@ -125,10 +100,10 @@ static void value_lifetimes(struct graph *g) {
         for (int j = 0; j < c->n_in; j++) {
             if (!c->in[j]) continue;
             extend(c->in[j], i);
-            if (c->active && (c->op->needs_in >> j & 1u)) extend(c->in[j], backward_time(g, i));
+            if (c->active && (c->op->needs_in >> j & 1u)) extend(c->in[j], graph_backward_time(g, i));
         }
         for (int j = 0; j < c->n_out; j++)
-            if (c->active && (c->op->needs_out >> j & 1u)) extend(c->out[j], backward_time(g, i));
+            if (c->active && (c->op->needs_out >> j & 1u)) extend(c->out[j], graph_backward_time(g, i));
     }
 }
 
@@ -138,11 +113,11 @@ static void gradient_lifetimes(struct graph *g) {
     for (int i = g->n_calls - 1; i >= 0; i--) {
         const struct call *c = &g->calls[i];
         if (!c->active) continue;
-        if (c->zero_dout) tensor_base(c->out[0])->grad_first = backward_time(g, i);
+        if (c->zero_dout) tensor_base(c->out[0])->grad_first = graph_backward_time(g, i);
         for (int j = 0; j < c->n_in; j++) {
             if (!wants_gradient(c, j)) continue;
             struct tensor *t = tensor_base(c->in[j]);
-            if (t->grad_first < 0) t->grad_first = backward_time(g, i);
+            if (t->grad_first < 0) t->grad_first = graph_backward_time(g, i);
         }
     }
 }
@@ -158,7 +133,7 @@ static void add_tensor_buffers(struct graph *g) {
         if (!t->has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
         int first = root ? -1 : t->grad_first;
-        int last = t->producer < 0 || t->keep ? end : backward_time(g, t->producer);
+        int last = t->producer < 0 || t->keep ? end : graph_backward_time(g, t->producer);
         t->grad_buffer = g->n_buffers;
         add_buffer(g, (size_t)tensor_count(t) * sizeof(real), first, last);
     }
@@ -173,7 +148,7 @@ static void add_workspaces(struct graph *g) {
         for (int pass = PASS_FORWARD; pass <= (c->active ? PASS_BACKWARD : PASS_FORWARD); pass++) {
             size_t bytes = c->kernel->workspace(c, (enum pass)pass);
             if (!bytes) continue;
-            int time = pass == PASS_FORWARD ? i : backward_time(g, i);
+            int time = pass == PASS_FORWARD ? i : graph_backward_time(g, i);
             c->workspace_buffer[pass] = g->n_buffers;
             add_buffer(g, bytes, time, time);
         }
@@ -299,108 +274,13 @@ static void bind_calls(struct graph *g) {
 enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     size_t machine = machine_memory_bytes();
-    if (device_of(g) == DEVICE_CPU && machine && g->planned_bytes > machine)
+    if (graph_device(g) == DEVICE_CPU && machine && g->planned_bytes > machine)
         return fail(e, ST_USAGE,
                     "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
                     g->planned_bytes >> 20, machine >> 20);
     TRY(place_reserve(g->options.place, &g->memory, g->planned_bytes, e));
     bind_tensors(g);
     bind_calls(g);
-    if (g->options.guards) plan_before(g, -1);
+    if (g->options.guards) guard_before(g, -1);
     return ST_OK;
-}
-
-void plan_seed_gradients(struct graph *g) {
-    const struct place *place = g->options.place;
-    if (tensor_count(g->root) == 1) place_fill(place, g->root->grad, 1, 1);
-    for (int i = 0; i < g->n_tensors; i++) { /* a parameter, or an input, that the root does not depend on */
-        struct tensor *t = g->tensors[i];
-        if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
-            place_set(place, g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
-    }
-}
-
-/* --- guards ----------------------------------------------------------------------------------------------------------
- * Buffers are poisoned when their life begins, so a zone between two arrays of scratch holds NaN as the arrays do:
- * nobody has to fill it. Behind each buffer stands another pattern. AddressSanitizer, where built in, watches all zones
- * during a call. */
-
-static bool on_cpu(const struct graph *g) {
-    return device_of(g) == DEVICE_CPU;
-}
-
-/* A buffer's guard zone begins right behind the bytes that were asked for. */
-static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
-    *bytes = b->bytes - b->used + ARENA_GUARD;
-    return g->memory.base + b->offset + b->used;
-}
-
-static bool holds(const struct graph *g, const char *zone, size_t bytes, unsigned char pattern) {
-    unsigned char copy[ARENA_ALIGN + ARENA_GUARD];
-    for (size_t n; bytes > 0; zone += n, bytes -= n) {
-        n = bytes < sizeof copy ? bytes : sizeof copy;
-        place_get(g->options.place, copy, zone, n);
-        for (size_t i = 0; i < n; i++)
-            if (copy[i] != pattern) return false;
-    }
-    return true;
-}
-
-/* What is done with each zone between the arrays of one call's scratch. */
-struct scratch_check {
-    struct zone_visitor visitor; /* first: a visitor is what kernels see of it */
-    const struct graph *g;
-    const char *scratch;
-    bool broken;
-};
-
-static void forbid_zone(struct zone_visitor *v, size_t begin, size_t end) {
-    const struct scratch_check *check = (const struct scratch_check *)v;
-    if (on_cpu(check->g)) ADDRESS_FORBID(check->scratch + begin, end - begin);
-}
-
-static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
-    struct scratch_check *check = (struct scratch_check *)v;
-    if (on_cpu(check->g)) ADDRESS_ALLOW(check->scratch + begin, end - begin);
-    if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
-}
-
-/* Whether all zones of the scratch in use at `time` are as they were; asks the kernel where they lie. */
-static bool visit_scratch(struct graph *g, int time, void (*visit)(struct zone_visitor *v, size_t begin, size_t end)) {
-    enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
-    if (time < 0) return true;
-    struct call *c = &g->calls[pass == PASS_FORWARD ? time : backward_time(g, time)];
-    struct scratch_check check = {{visit}, g, c->scratch[pass], false};
-    if (!check.scratch) return true;
-    c->zones = &check.visitor;
-    c->kernel->workspace(c, pass);
-    c->zones = NULL;
-    return !check.broken;
-}
-
-void plan_before(struct graph *g, int time) {
-    for (int i = 0; i < g->n_buffers; i++) {
-        struct plan_buffer *b = &g->buffers[i];
-        size_t bytes;
-        char *guard = guard_zone(g, b, &bytes);
-        if (b->first == time) {
-            place_set(g->options.place, g->memory.base + b->offset, POISON_BYTE, b->used);
-            place_set(g->options.place, guard, GUARD_BYTE, bytes);
-        }
-        if (on_cpu(g) && time >= b->first && time <= b->last) ADDRESS_FORBID(guard, bytes);
-    }
-    visit_scratch(g, time, forbid_zone);
-}
-
-void plan_after(struct graph *g, int time, int index) {
-    bool intact = visit_scratch(g, time, check_zone);
-    for (int i = 0; i < g->n_buffers; i++) {
-        const struct plan_buffer *b = &g->buffers[i];
-        if (time < b->first || time > b->last) continue;
-        size_t bytes;
-        const char *zone = guard_zone(g, b, &bytes);
-        if (on_cpu(g)) ADDRESS_ALLOW(zone, bytes);
-        if (!holds(g, zone, bytes, GUARD_BYTE)) intact = false;
-    }
-    if (!intact && g->first_guard_failure < 0) g->first_guard_failure = index;
 }

@@ -1,14 +1,21 @@
-/* graph_plan.h - what the walks in graph.c need of the plan; private to the graph. */
+/* graph_plan.h - choice of kernels and the memory plan of a recorded graph. */
 #ifndef LRNN_CORE_GRAPH_PLAN_H
 #define LRNN_CORE_GRAPH_PLAN_H
 
 #include "core/graph.h"
 
-/* Before the backward walk: 1 into the gradient of a scalar root, 0 into gradients that nothing writes. */
-void plan_seed_gradients(struct graph *g);
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/* Guard mode: poison buffers whose life begins at `time`; check all live guards after the call `index`. */
-void plan_before(struct graph *g, int time);
-void plan_after(struct graph *g, int time, int index);
+/* Returns the recording error if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
+ * must have been reserved. Errors: no kernel applies (ST_USAGE, naming op and reason), out of memory. */
+enum status graph_plan(struct graph *g, struct error *e);
 
+/* Bytes graph_plan would reserve; callable after recording, before planning. */
+enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

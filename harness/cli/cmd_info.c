@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "harness/cli/cli.h"
 #include "harness/plan/config.h"
 #include "kernels/kernel.h"

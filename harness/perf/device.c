@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "core/label.h"
 #include "harness/perf/perf.h"
 #include "harness/plan/args.h"

@@ -1,6 +1,7 @@
 /* kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
 #include <stdlib.h>
 
+#include "core/graph_walk.h"
 #include "core/philox.h"
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/graph_walk.h"
 #include "core/philox.h"
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"

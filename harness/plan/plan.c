@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "kernels/kernel.h"
 #include "tasks/variants.h"
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/graph_plan.h"
 #include "kernels/kernel.h"
 #include "kernels/train/train.h"
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "core/label.h"
 #include "core/safetensors.h"
 #include "kernels/kernel.h"

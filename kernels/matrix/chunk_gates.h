@@ -1,4 +1,4 @@
-/* chunk_gates.h - the gates of a chunk of an outer-product state with J states a head (matrix_state_outer.h),
+/* chunk_gates.h - the gates of a chunk of an outer-product state with J states a head (outer_chunk.h),
  * and their gradients.
  *
  * The readers n of a chunk are its tokens and, behind them, its exits: exit a stands for state a after the chunk. What
@@ -17,7 +17,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/matrix/chunk.h"
-#include "kernels/matrix/outer_chunk.h"
+#include "kernels/matrix/outer_head.h"
 
 /* Where a chunk lies in a sequence. */
 struct chunk {

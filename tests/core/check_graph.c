@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/dense/dense.h"
 #include "tests/lib/support.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/graph_walk.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"
 #include "harness/run/verify.h"

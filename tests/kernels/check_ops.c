@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "tests/lib/op_run.h"
 
 /* --- coverage ---------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* layer.c - see layer.h. */
 #include "tests/lib/layer.h"
 
+#include "core/graph_walk.h"
+
 #include <string.h>
 
 void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {

@@ -1,6 +1,8 @@
 /* op_run.c - see op_run.h. */
 #include "tests/lib/op_run.h"
 
+#include "core/graph_walk.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

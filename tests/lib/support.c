@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/graph_walk.h"
 #include "core/philox.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/train/train.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/graph_walk.h"
 #include "kernels/move/move.h"
 #include "tests/lib/support.h"
 

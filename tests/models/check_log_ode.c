@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/dense/dense.h"
 #include "kernels/flow/flow.h"
 #include "tests/lib/layer.h"

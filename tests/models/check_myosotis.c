@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/tree/tree.h"
 #include "models/hippo.h"
 #include "tests/lib/support.h"

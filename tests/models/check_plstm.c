@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/flow/flow.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/plstm/dag_state.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "tests/lib/support.h"
 
 /* A bit that differs after any step stays in the weights and moments. Under the sanitizers a step takes some twenty times as

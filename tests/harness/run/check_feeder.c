@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "harness/plan/args.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"

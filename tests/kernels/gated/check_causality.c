@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/gated/gated.h"
 #include "kernels/matrix/matrix.h"
 #include "tests/lib/support.h"

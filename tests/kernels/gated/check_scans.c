@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/gated/gated.h"
 #include "tests/lib/support.h"
 

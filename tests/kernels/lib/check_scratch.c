@@ -2,6 +2,7 @@
  * */
 #include <math.h>
 
+#include "core/graph_walk.h"
 #include "kernels/dense/dense.h"
 #include "kernels/lib/scratch.h"
 #include "tests/lib/op_run.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/token/token.h"
 #include "tests/lib/support.h"

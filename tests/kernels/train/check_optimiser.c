@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph_walk.h"
 #include "kernels/train/train.h"
 #include "tests/lib/support.h"
 

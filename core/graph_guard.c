@@ -1,0 +1,105 @@
+/* graph_guard.c - guard zones behind the buffers of a plan and between the arrays of scratch.
+ *
+ * Buffers are poisoned when their life begins, so a zone between two arrays of scratch holds NaN as the arrays do:
+ * nobody has to fill it. Behind each buffer stands another pattern. AddressSanitizer, where built in, watches all zones
+ * during a call. */
+#include "core/graph_guard.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WATCHED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WATCHED
+#endif
+#endif
+#ifdef WATCHED
+#include <sanitizer/asan_interface.h>
+#define ADDRESS_FORBID(at, bytes) __asan_poison_memory_region(at, bytes)
+#define ADDRESS_ALLOW(at, bytes)  __asan_unpoison_memory_region(at, bytes)
+#else
+#define ADDRESS_FORBID(at, bytes) ((void)(at), (void)(bytes))
+#define ADDRESS_ALLOW(at, bytes)  ((void)(at), (void)(bytes))
+#endif
+
+#define GUARD_BYTE  0xA5
+#define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
+
+static bool on_cpu(const struct graph *g) {
+    return graph_device(g) == DEVICE_CPU;
+}
+
+/* A buffer's guard zone begins right behind the bytes that were asked for. */
+static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
+    *bytes = b->bytes - b->used + ARENA_GUARD;
+    return g->memory.base + b->offset + b->used;
+}
+
+static bool holds(const struct graph *g, const char *zone, size_t bytes, unsigned char pattern) {
+    unsigned char copy[ARENA_ALIGN + ARENA_GUARD];
+    for (size_t n; bytes > 0; zone += n, bytes -= n) {
+        n = bytes < sizeof copy ? bytes : sizeof copy;
+        place_get(g->options.place, copy, zone, n);
+        for (size_t i = 0; i < n; i++)
+            if (copy[i] != pattern) return false;
+    }
+    return true;
+}
+
+/* What is done with each zone between the arrays of one call's scratch. */
+struct scratch_check {
+    struct zone_visitor visitor; /* first: a visitor is what kernels see of it */
+    const struct graph *g;
+    const char *scratch;
+    bool broken;
+};
+
+static void forbid_zone(struct zone_visitor *v, size_t begin, size_t end) {
+    const struct scratch_check *check = (const struct scratch_check *)v;
+    if (on_cpu(check->g)) ADDRESS_FORBID(check->scratch + begin, end - begin);
+}
+
+static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
+    struct scratch_check *check = (struct scratch_check *)v;
+    if (on_cpu(check->g)) ADDRESS_ALLOW(check->scratch + begin, end - begin);
+    if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
+}
+
+/* Whether all zones of the scratch in use at `time` are as they were; asks the kernel where they lie. */
+static bool visit_scratch(struct graph *g, int time, void (*visit)(struct zone_visitor *v, size_t begin, size_t end)) {
+    enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
+    if (time < 0) return true;
+    struct call *c = &g->calls[pass == PASS_FORWARD ? time : graph_backward_time(g, time)];
+    struct scratch_check check = {{visit}, g, c->scratch[pass], false};
+    if (!check.scratch) return true;
+    c->zones = &check.visitor;
+    c->kernel->workspace(c, pass);
+    c->zones = NULL;
+    return !check.broken;
+}
+
+void guard_before(struct graph *g, int time) {
+    for (int i = 0; i < g->n_buffers; i++) {
+        struct plan_buffer *b = &g->buffers[i];
+        size_t bytes;
+        char *guard = guard_zone(g, b, &bytes);
+        if (b->first == time) {
+            place_set(g->options.place, g->memory.base + b->offset, POISON_BYTE, b->used);
+            place_set(g->options.place, guard, GUARD_BYTE, bytes);
+        }
+        if (on_cpu(g) && time >= b->first && time <= b->last) ADDRESS_FORBID(guard, bytes);
+    }
+    visit_scratch(g, time, forbid_zone);
+}
+
+void guard_after(struct graph *g, int time, int index) {
+    bool intact = visit_scratch(g, time, check_zone);
+    for (int i = 0; i < g->n_buffers; i++) {
+        const struct plan_buffer *b = &g->buffers[i];
+        if (time < b->first || time > b->last) continue;
+        size_t bytes;
+        const char *zone = guard_zone(g, b, &bytes);
+        if (on_cpu(g)) ADDRESS_ALLOW(zone, bytes);
+        if (!holds(g, zone, bytes, GUARD_BYTE)) intact = false;
+    }
+    if (!intact && g->first_guard_failure < 0) g->first_guard_failure = index;
+}

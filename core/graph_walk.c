@@ -1,0 +1,54 @@
+/* graph_walk.c - the two walks over a planned graph; see graph_walk.h. */
+#include "core/graph_walk.h"
+
+#include "core/graph_guard.h"
+
+void graph_put(struct graph *g, struct tensor *t, const void *from) {
+    place_put(g->options.place, t->data, from, tensor_bytes(t));
+}
+
+void graph_get(const struct graph *g, const struct tensor *t, void *to) {
+    place_get(g->options.place, to, t->data, tensor_bytes(t));
+}
+
+void graph_get_grad(const struct graph *g, const struct tensor *t, real *to) {
+    place_get(g->options.place, to, t->grad, (size_t)tensor_count(t) * sizeof(real));
+}
+
+static struct exec exec_of(const struct graph *g, struct step_state *state) {
+    return (struct exec){.place = g->options.place, .training = g->options.training, .state = state};
+}
+
+void graph_forward(struct graph *g, struct step_state *state) {
+    struct exec x = exec_of(g, state);
+    for (int i = 0; i < g->n_calls; i++) {
+        if (g->options.guards) guard_before(g, i);
+        g->calls[i].kernel->forward(&g->calls[i], &x);
+        if (g->options.guards) guard_after(g, i, i);
+    }
+}
+
+/* 1 into the gradient of a scalar root, 0 into gradients that nothing writes. */
+static void seed_gradients(struct graph *g) {
+    const struct place *place = g->options.place;
+    if (tensor_count(g->root) == 1) place_fill(place, g->root->grad, 1, 1);
+    for (int i = 0; i < g->n_tensors; i++) { /* a parameter, or an input, that the root does not depend on */
+        struct tensor *t = g->tensors[i];
+        if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
+            place_set(place, g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
+    }
+}
+
+void graph_backward(struct graph *g, struct step_state *state) {
+    struct exec x = exec_of(g, state);
+    seed_gradients(g);
+    for (int i = g->n_calls - 1; i >= 0; i--) {
+        struct call *c = &g->calls[i];
+        if (!c->active) continue;
+        int time = graph_backward_time(g, i);
+        if (g->options.guards) guard_before(g, time);
+        if (c->zero_dout) place_set(x.place, c->out[0]->grad, 0, tensor_bytes(c->out[0]));
+        c->kernel->backward(c, &x);
+        if (g->options.guards) guard_after(g, time, i);
+    }
+}
