@@ -24,8 +24,8 @@ struct backbone {
 
 extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional */
 
-/* What is read out of a net: every position, each sequence through one vector, or every position decoded from one vector
- * (MAD's auto-encoder). */
+/* What is read out of a net: every position, each sequence through one vector, or every position decoded from one
+ * vector (MAD's auto-encoder). */
 enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
 
 /* What a task asks of a net. */
@@ -47,10 +47,10 @@ struct net {
     struct tensor *predictions; /* ids, as targets */
 };
 
-/* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and read-out.
- * Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence),
- * layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. Checks the mixer's options
- * against the sizes. */
+/* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and
+ * read-out. Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed
+ * sequence), layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. Checks the
+ * mixer's options against the sizes. */
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
                       const struct net_shape *shape, struct error *e);
 

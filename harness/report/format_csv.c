@@ -1,4 +1,5 @@
-/* format_csv.c - a sheet as RFC 4180 wants it: headings and values, nothing rounded; caption, notes and marks are for people. */
+/* format_csv.c - a sheet as RFC 4180 wants it: headings and values, nothing rounded; caption, notes and marks are for
+ * people. */
 #include "harness/report/sheet.h"
 #include "harness/store/csv.h"
 

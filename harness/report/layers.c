@@ -1,5 +1,5 @@
-/* layers.c - the report "layers": tasks that differ in length alone, and the fewest layers with which each model learns them.
- * Walker et al. 2025 (SLiCE), figure of A5. */
+/* layers.c - the report "layers": tasks that differ in length alone, and the fewest layers with which each model learns
+ * them. Walker et al. 2025 (SLiCE), figure of A5. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 
 #define REACHED 0.9 /* Walker et al. 2025: more than 90 % */
 
-/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". A task that this program does not have is a family of its own. */
+/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". A task that this program does not have is a family of its
+ * own. */
 static void name_family(const char *task, char *family, size_t size) {
     struct task_choice known;
     struct label label;

@@ -1,7 +1,8 @@
 /* plot.c - accuracy over steps, the table as bars, accuracy by test length, through gnuplot.
  *
  * A complete script is written beside the output: settings, then the text of plots/KIND.gp. Names reach gnuplot only as
- * single-quoted strings drawn without enhanced text, numbers through a data file; gnuplot is started without a shell. */
+ * single-quoted strings drawn without enhanced text, numbers through a data file; gnuplot is started without a
+ * shell. */
 #include "harness/report/plot.h"
 
 #include <ctype.h>
@@ -21,7 +22,7 @@ const char *const plot_kinds = "accuracy table length";
 
 #define GNUPLOT_MISSING 127 /* exit code of a child that could not start it, as a shell's */
 
-/* --- text for gnuplot ----------------------------------------------------------------------------------------------- */
+/* --- text for gnuplot --------------------------------------------------------------------------------------------- */
 
 /* In single quotes nothing is expanded, and a quote is doubled; control characters would end the line. */
 static void print_quoted(FILE *f, const char *text) {
@@ -68,7 +69,7 @@ static void print_settings(FILE *f, const struct report_table *t, const char *he
     }
 }
 
-/* --- accuracy over steps -------------------------------------------------------------------------------------------- */
+/* --- accuracy over steps ------------------------------------------------------------------------------------------ */
 
 static double point_metric(const struct run *run, const struct curve_point *p) {
     return strcmp(run->metric, "macro_acc") == 0 ? p->macro_acc : p->acc;
@@ -93,7 +94,8 @@ static int by_step(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* The steps at which any run of the row was evaluated, in order; returns their number. *steps is the caller's to free. */
+/* The steps at which any run of the row was evaluated, in order; returns their number. *steps is the caller's to
+ * free. */
 static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
     int64_t most = 1, n = 0, kept = 0;
     for (int i = 0; i < row->n; i++) most += row->chosen[i]->n_curve;
@@ -148,7 +150,7 @@ static void print_accuracy(FILE *script, FILE *data, const struct report_table *
     fprintf(script, "chance = %.9g\nevery = %d\n", run_chance(t->rows[0].run), 1 + most / 16);
 }
 
-/* --- the table as bars ---------------------------------------------------------------------------------------------- */
+/* --- the table as bars -------------------------------------------------------------------------------------------- */
 
 static void print_bars(FILE *script, FILE *data, const struct report_table *t) {
     int most = 1, least = t->rows[0].n;
@@ -177,7 +179,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t) {
     print_setting(script, "interval", least < 5 ? "seeds, min to max" : "95 % interval");
 }
 
-/* --- accuracy by length --------------------------------------------------------------------------------------------- */
+/* --- accuracy by length ------------------------------------------------------------------------------------------- */
 
 /* Neighbouring lengths share a point, so that it rests on some dozens of sequences. */
 #define LENGTH_BIN 8
@@ -227,7 +229,7 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
             (long long)t->rows[0].run->len_train);
 }
 
-/* --- kinds ---------------------------------------------------------------------------------------------------------- */
+/* --- kinds -------------------------------------------------------------------------------------------------------- */
 
 static bool always(const struct report_table *t) {
     (void)t;
@@ -243,7 +245,7 @@ static const struct plot_kind {
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* --- running gnuplot ------------------------------------------------------------------------------------------------ */
+/* --- running gnuplot ---------------------------------------------------------------------------------------------- */
 
 /* Runs it in `folder`, what it says going to the file `log`; returns its exit code, or -1. */
 static int run_gnuplot(const char *folder, const char *script, const char *log) {

@@ -20,8 +20,8 @@ void published_free(struct published *p) {
     csv_free(&p->table);
 }
 
-/* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what this
- * program does not know of an old record is compared as it stands. */
+/* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what
+ * this program does not know of an old record is compared as it stands. */
 static bool model_matches(const char *text, const struct run *run) {
     const struct model *model = model_find(run->model);
     struct label mixer, wanted;

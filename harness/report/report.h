@@ -5,14 +5,16 @@
 #include "harness/report/rows.h"
 #include "harness/report/sheet.h"
 
-/* What a report makes of the rows. Both functions add sheets and return ST_DATA when the rows hold nothing to report on. */
+/* What a report makes of the rows. Both functions add sheets and return ST_DATA when the rows hold nothing to report
+ * on. */
 struct report {
     const char *name; /* of `lrnn report --what NAME` */
     const char *help; /* one line */
     bool hidden;      /* the template: works like the others, but is not named in help */
     /* For people: a sheet a table. */
     enum status (*build)(struct sheets *sheets, const struct report_tables *tables, struct error *e);
-    /* For programs: one sheet whose headings are stable names and whose values are not rounded. NULL: that of `build`. */
+    /* For programs: one sheet whose headings are stable names and whose values are not rounded. NULL: that of
+     * `build`. */
     enum status (*build_data)(struct sheets *sheets, const struct report_tables *tables, struct error *e);
 };
 
@@ -24,7 +26,8 @@ struct report {
 const struct report *const *report_list(void); /* NULL-terminated, in the order of the list */
 
 /* Writes the report of the records that pass the filter (NULL: all). `out` is the folder of the records, which may hold
- * perf.csv and published.csv. ST_DATA: no record passes, or the report finds nothing; nothing is written on any error. */
+ * perf.csv and published.csv. ST_DATA: no record passes, or the report finds nothing; nothing is written on any
+ * error. */
 enum status report_print(const struct report *report, const struct record_set *set, const struct report_filter *filter,
                          const struct sheet_format *format, const char *out, FILE *stream, struct error *e);
 

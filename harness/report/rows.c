@@ -46,7 +46,7 @@ double run_test_metric(const struct run *run) {
     return strcmp(run->metric, "macro_acc") == 0 ? run->test_macro_acc : run->test_acc;
 }
 
-/* --- gathering ------------------------------------------------------------------------------------------------------ */
+/* --- gathering ---------------------------------------------------------------------------------------------------- */
 
 static bool same_row(const struct run *a, const struct run *b) {
     for (int i = 0; report_row_keys[i]; i++)
@@ -119,9 +119,10 @@ static void sort_as_asked(struct report_row *rows, int n, const struct report_fi
         }
 }
 
-/* --- labels --------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------- */
 
-/* The mixer without options at their default, but for m. What this program does not know of an old record stays as it is. */
+/* The mixer without options at their default, but for m. What this program does not know of an old record stays as it
+ * is. */
 static void name_mixer(struct report_row *row) {
     const struct model *model = model_find(row->run->model);
     struct label mixer;
@@ -156,7 +157,7 @@ static void tell_apart(struct report_table *t, struct arena *arena) {
     }
 }
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 /* Validation metric (micro accuracy, which early stopping looks at) and loss, means over the runs [first, last). */
 static void validation(const struct report_row *row, int first, int last, double *metric, double *loss) {
@@ -231,7 +232,7 @@ static enum status compute(struct report_row *row, const struct published *publi
     return ST_OK;
 }
 
-/* --- tables --------------------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------------------------------- */
 
 /* Bytes that hold the tables of n records, every allocation rounded up. */
 static size_t arena_bytes(int n) {

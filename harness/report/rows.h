@@ -1,9 +1,9 @@
 /* rows.h - run records gathered into the rows of tables, and the numbers of each row.
  *
  * A table is a task and a profile; a row is everything that is equal but learning rate and seed. Protocol val-mean: the
- * rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the mean
- * test metric at that rate is reported. Best-of-grid is the largest test metric over all rates and seeds.
- * A run that did not end well counts as chance, the task's primary metric of uniform guessing, in every one of these. */
+ * rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the
+ * mean test metric at that rate is reported. Best-of-grid is the largest test metric over all rates and seeds. A run
+ * that did not end well counts as chance, the task's primary metric of uniform guessing, in every one of these. */
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
 #define LRNN_HARNESS_REPORT_ROWS_H
 

@@ -1,5 +1,5 @@
-/* settings.c - the report "settings": a task and its one-at-a-time changes, the best of the grid in each and the mean over all,
- * as MAD averages (Poli et al. 2024). */
+/* settings.c - the report "settings": a task and its one-at-a-time changes, the best of the grid in each and the mean
+ * over all, as MAD averages (Poli et al. 2024). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- memory and errors ------------------------------------------------------------------------------------------------------- */
+/* --- memory and errors -------------------------------------------------------------------------------------------- */
 
 static bool broken(const struct sheet *s) {
     return !s || s->problem.status != ST_OK;
@@ -35,15 +35,15 @@ __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const c
     return text;
 }
 
-/* The list with room for one more entry of `size` bytes behind `n`, which is zeroed; NULL without memory, the list then is as
- * it was. Grows by doubling: there is room for the next power of two. */
+/* The list with room for one more entry of `size` bytes behind `n`, which is zeroed; NULL without memory, the list then
+ * is as it was. Grows by doubling: there is room for the next power of two. */
 static void *with_room(void *list, int n, size_t size) {
     if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * (size_t)n : 1) * size);
     if (list) memset((char *)list + (size_t)n * size, 0, size);
     return list;
 }
 
-/* --- building ---------------------------------------------------------------------------------------------------------------- */
+/* --- building ----------------------------------------------------------------------------------------------------- */
 
 void sheet_caption(struct sheet *s, const char *format, ...) {
     if (broken(s)) return;
@@ -208,7 +208,7 @@ void sheet_note(struct sheet *s, const char *format, ...) {
     va_end(args);
 }
 
-/* --- sheets ------------------------------------------------------------------------------------------------------------------ */
+/* --- sheets ------------------------------------------------------------------------------------------------------- */
 
 struct sheet *sheets_add(struct sheets *sheets) {
     struct sheet *s = calloc(1, sizeof *s);
@@ -240,7 +240,7 @@ void sheets_free(struct sheets *sheets) {
     *sheets = (struct sheets){0};
 }
 
-/* --- formats ----------------------------------------------------------------------------------------------------------------- */
+/* --- formats ------------------------------------------------------------------------------------------------------ */
 
 const struct sheet_format *const *sheet_formats(void) {
     static const struct sheet_format *const list[] = {

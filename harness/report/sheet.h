@@ -1,9 +1,11 @@
-/* sheet.h - a table as it is to be read: columns, rows of cells, notes and a caption, built once and written in any format.
+/* sheet.h - a table as it is to be read: columns, rows of cells, notes and a caption, built once and written in any
+ * format.
  *
- * A sheet is built from left to right and from the top down: its columns, then for each row sheet_row and a cell a column.
- * Every cell is text for people and, where it is a number, a value for programs, which is not rounded. Building returns
- * nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, the calls behind it do
- * nothing, and sheets_write tells it before anything is written. Text is of any length and never cut off. */
+ * A sheet is built from left to right and from the top down: its columns, then for each row sheet_row and a cell a
+ * column. Every cell is text for people and, where it is a number, a value for programs, which is not rounded. Building
+ * returns nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, the calls
+ * behind it do nothing, and sheets_write tells it before anything is written. Text is of any length, nothing is cut
+ * off. */
 #ifndef LRNN_HARNESS_SHEET_H
 #define LRNN_HARNESS_SHEET_H
 
@@ -38,9 +40,9 @@ struct sheet_note {
 
 struct sheet {
     char *caption; /* NULL: none */
-    bool
-        bare; /* to be set by the caller: the caption is a remark, which nothing typesets, and LaTeX gets a tabular alone, for
-                      a float of the author's */
+    /* To be set by the caller: the caption is a remark, which nothing typesets, and LaTeX gets a tabular alone, for a
+     * float of the author's. */
+    bool bare;
     struct sheet_column *columns;
     struct sheet_cell *cells; /* rows * columns, row-major; the last row may not be full yet */
     struct sheet_note *notes;
@@ -48,15 +50,15 @@ struct sheet {
     struct error problem; /* status ST_OK: none so far */
 };
 
-/* --- building. `format` and what follows it are those of printf -------------------------------------------------------------- */
+/* --- building. `format` and what follows it are those of printf --------------------------------------------------- */
 
 void sheet_caption(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void sheet_row(struct sheet *s);
 
-/* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one double,
- * "-" where it is not finite; a number as 950, 12.3k or 1.38M, "-" where it is not finite or below 0. */
+/* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one
+ * double, "-" where it is not finite; a number as 950, 12.3k or 1.38M, "-" where it is not finite or below 0. */
 void sheet_text(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_int(struct sheet *s, int64_t value);
 void sheet_real(struct sheet *s, const char *format, double value) __attribute__((format(printf, 2, 0)));
@@ -70,7 +72,7 @@ void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((for
 /* A remark below the table. */
 void sheet_note(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* --- sheets that are written together ---------------------------------------------------------------------------------------- */
+/* --- sheets that are written together ----------------------------------------------------------------------------- */
 
 /* Starts as zeros. */
 struct sheets {
@@ -79,11 +81,12 @@ struct sheets {
     bool incomplete; /* there was no memory for one */
 };
 
-/* A new sheet behind the others, empty; NULL without memory, which every function above passes over and sheets_write tells. */
+/* A new sheet behind the others, empty; NULL without memory, which every function above passes over and sheets_write
+ * tells. */
 struct sheet *sheets_add(struct sheets *sheets);
 void sheets_free(struct sheets *sheets);
 
-/* --- formats ----------------------------------------------------------------------------------------------------------------- */
+/* --- formats ------------------------------------------------------------------------------------------------------ */
 
 struct sheet_format {
     const char *name;
@@ -91,14 +94,16 @@ struct sheet_format {
     void (*write)(const struct sheet *s, FILE *f);
 };
 
-/* One file a format: harness/report/format_NAME.c defines `const struct sheet_format format_NAME`, listed in formats.def. */
+/* One file a format: harness/report/format_NAME.c defines `const struct sheet_format format_NAME`, listed in
+ * formats.def. */
 #define FORMAT(name) extern const struct sheet_format format_##name;
 #include "harness/report/formats.def"
 #undef FORMAT
 
 const struct sheet_format *const *sheet_formats(void); /* NULL-terminated, in the order of the list */
 
-/* Writes all sheets, an empty line between two. ST_FAIL: what went wrong while they were built; nothing is written then. */
+/* Writes all sheets, an empty line between two. ST_FAIL: what went wrong while they were built; nothing is written
+ * then. */
 enum status sheets_write(const struct sheets *sheets, const struct sheet_format *format, FILE *f, struct error *e);
 
 /* What marks the footnotes of a cell behind its text, in plain text: " [1-3]", or "". */

@@ -5,7 +5,7 @@
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
 
-/* --- rows -------------------------------------------------------------------------------------------------------------------- */
+/* --- rows --------------------------------------------------------------------------------------------------------- */
 
 static void add_columns(struct sheet *s) {
     sheet_column(s, SHEET_LEFT, "model");
@@ -62,7 +62,7 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_real(s, "%+.3f", row->delta);
 }
 
-/* --- what the columns mean --------------------------------------------------------------------------------------------------- */
+/* --- what the columns mean ---------------------------------------------------------------------------------------- */
 
 static void note_protocol(struct sheet *s, const struct report_table *t, bool has_published) {
     int least = t->rows[0].n, most_grid = 1;

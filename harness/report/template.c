@@ -1,12 +1,15 @@
 /* template.c - a report to copy: how many models and runs each table has. To make a copy your own:
  *
- *  1. cp harness/report/template.c harness/report/NAME.c, replace "template" by NAME, take .hidden away, and add the line
- *     REPORT(NAME) to harness/report/reports.def. `lrnn report --what NAME` prints it in every format; the tests walk the list.
+ *  1. cp harness/report/template.c harness/report/NAME.c, replace "template" by NAME, take .hidden away, and add the
+ *     line REPORT(NAME) to harness/report/reports.def. `lrnn report --what NAME` prints it in every format; the tests
+ *     walk the list.
  *  2. Write this banner: what is shown, and which paper's table it is after if it is after one.
- *  3. build: add a sheet a table (sheet.h): caption, columns, then a cell a column in every row. Numbers go in as numbers, with
- *     the format that people see. Mark what a reader could misread with sheet_footnote; say below with sheet_note what the
- *     columns mean. Errors of the sheet tell themselves; return ST_DATA where the rows hold nothing to report on.
- *  4. build_data, where CSV is to have other columns than people see: one sheet, headings that stay, nothing rounded. */
+ *  3. build: add a sheet a table (sheet.h): caption, columns, then a cell a column in every row. Numbers go in as
+ *     numbers, with the format that people see. Mark what a reader could misread with sheet_footnote; say below with
+ *     sheet_note what the columns mean. Errors of the sheet tell themselves; return ST_DATA where the rows hold nothing
+ *     to report on.
+ *  4. build_data, where CSV is to have other columns than people see: one sheet, headings that stay,
+ *     nothing rounded. */
 #include "harness/report/report.h"
 
 static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {

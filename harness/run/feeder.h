@@ -17,13 +17,13 @@ struct batch {
 /* Index of the example at a position of a training epoch. Each epoch has an order of its own. */
 int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
 
-/* The same of the strings of another length; positions are counted through all epochs, which are cut into steps without a
- * partial batch. */
+/* The same of the strings of another length; positions are counted through all epochs, which are cut into steps without
+ * a partial batch. */
 int64_t extra_example(const struct setup *s, int64_t position);
 
 /* Examples order(first .. first+B) of a split; rows past its end get tokens 0, ignored targets and length 0. Training
- * examples are in the order of their epoch. `parallel`: on OpenMP's threads where that is worth while. Returns the rows in
- * use. */
+ * examples are in the order of their epoch. `parallel`: on OpenMP's threads where that is worth while. Returns the rows
+ * in use. */
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
                    struct batch *b);
 
@@ -58,8 +58,8 @@ struct feeder {
 /* Bytes of the batches of a step. */
 size_t feeder_bytes(const struct setup *setup);
 
-/* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop. ST_FAIL: no
- * memory, no thread. */
+/* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop. ST_FAIL:
+ * no memory, no thread. */
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e);
 
 /* The batches of a step, in any order of steps; valid until the next call. Those of the next step are then begun. */

@@ -32,8 +32,8 @@ size_t metrics_bytes(int64_t vocab, int64_t longest);
 enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, struct arena *arena, struct error *e);
 void metrics_reset(struct metrics *m);
 
-/* One batch: targets and predictions (rows x labels), rows in use first; lengths of the sequences; loss is the mean over
- * its scored positions. */
+/* One batch: targets and predictions (rows x labels), rows in use first; lengths of the sequences; loss is the mean
+ * over its scored positions. */
 void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predictions, const int32_t *lengths,
                  int64_t rows, int64_t labels, double loss);
 

@@ -1,4 +1,5 @@
-/* resident.h - training data that lies on a device whole: made and sent once, and each step's batch taken from it there.
+/* resident.h - training data that lies on a device whole: made and sent once, and each step's batch taken from it
+ * there.
  *
  * The batches are those of the feeder, bit for bit. */
 #ifndef LRNN_HARNESS_RESIDENT_H
@@ -13,8 +14,8 @@ struct resident {
 /* Bytes of a device that the training data takes; 0 where the run is too short to see every example. */
 size_t resident_bytes(const struct setup *s);
 
-/* Makes the split and sends it. What the graph takes goes into the inputs of the nets, which are planned and stay where they
- * are; extra NULL: the task has no strings of another length. Errors: ST_FAIL and ST_DEVICE, memory. */
+/* Makes the split and sends it. What the graph takes goes into the inputs of the nets, which are planned and stay where
+ * they are; extra NULL: the task has no strings of another length. Errors: ST_FAIL and ST_DEVICE, memory. */
 enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,
                             const struct net *extra, struct error *e);
 

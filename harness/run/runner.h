@@ -16,8 +16,9 @@ struct runner_options {
 };
 
 /* Does all runs that have no record yet, longest first. A run that dies becomes a row (killed, oom, timeout, error) and
- * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could not
- * write its record. *failed counts rows that are not ok among those done now, *left runs that the limit kept from starting. */
+ * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could
+ * not write its record. *failed counts rows that are not ok among those done now, *left runs that the limit kept from
+ * starting. */
 enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, int *left,
                       struct error *e);
 

@@ -20,8 +20,8 @@ size_t split_store_bytes(const struct setup *s, enum split split);
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split,
                                const struct place *place, struct error *e);
 
-/* Points the inputs of the net at the batch that begins with example `first`. *b becomes the same rows on the host; returns
- * how many of them are in use. */
+/* Points the inputs of the net at the batch that begins with example `first`. *b becomes the same rows on the host;
+ * returns how many of them are in use. */
 int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b);
 
 /* One of zeros is no error. */

@@ -46,12 +46,12 @@ void trainer_free(struct trainer *t);
  * The parameters are zeros until the caller fills them. */
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e);
 
-/* The parameters alone, on the CPU, as the first step finds them. Errors: as trainer_create; ST_USAGE, ST_DATA: a run that
- * starts from a file, without the file. */
+/* The parameters alone, on the CPU, as the first step finds them. Errors: as trainer_create; ST_USAGE, ST_DATA: a run
+ * that starts from a file, without the file. */
 enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e);
 
-/* One optimiser step: the batch of step state.step, forward, backward, update. On a device it is queued, and its loss is
- * known after trainer_sync. */
+/* One optimiser step: the batch of step state.step, forward, backward, update. On a device it is queued, and its loss
+ * is known after trainer_sync. */
 void trainer_step(struct trainer *t);
 
 /* Waits for the steps queued and reads the state. Errors: ST_DEVICE, what failed on the device. */
@@ -69,8 +69,8 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
 /* Primary metric of the task. */
 double trainer_metric(const struct trainer *t, const struct scores *scores);
 
-/* Name of the first tensor, in forward order, that holds a value that is not finite for the batch of step `step`; NULL if
- * none does. */
+/* Name of the first tensor, in forward order, that holds a value that is not finite for the batch of step `step`; NULL
+ * if none does. */
 const char *trainer_find_nonfinite(struct trainer *t, int64_t step);
 
 #endif

@@ -1,10 +1,10 @@
 /* weights.h - the weights of a net in safetensors files, under the contract's names (spec/mixers.md).
  *
- * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record holds that file's hash. Where
- * it was asked to (--keep-weights all), those of its last step lie beside them as <run_id>.last.safetensors, and the
- * first file's metadata holds the hash of the second ("last_xxh3"). `lrnn export` checks them and adds what says which
- * net they belong to; `lrnn import` reads the result. Values are stored in the program's own precision, so nothing is
- * rounded on either way. */
+ * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record holds that file's hash.
+ * Where it was asked to (--keep-weights all), those of its last step lie beside them as <run_id>.last.safetensors, and
+ * the first file's metadata holds the hash of the second ("last_xxh3"). `lrnn export` checks them and adds what says
+ * which net they belong to; `lrnn import` reads the result. Values are stored in the program's own precision, so
+ * nothing is rounded on either way. */
 #ifndef LRNN_HARNESS_WEIGHTS_H
 #define LRNN_HARNESS_WEIGHTS_H
 
@@ -15,9 +15,9 @@
 #define WEIGHTS_FOLDER  "weights" /* below the output folder */
 #define WEIGHTS_VERSION "1"       /* value of the metadata "lrnn_weights" */
 
-/* Writes `params` as OUT/weights/<run_id>.safetensors, and the block `last`, if not NULL, beside it; notes path and hash in
- * *row, whose run_id is set. The bytes are a function of id and weights alone: processes that do the same run write the same
- * files. Errors: ST_FAIL. */
+/* Writes `params` as OUT/weights/<run_id>.safetensors, and the block `last`, if not NULL, beside it; notes path and
+ * hash in *row, whose run_id is set. The bytes are a function of id and weights alone: processes that do the same run
+ * write the same files. Errors: ST_FAIL. */
 enum status weights_keep(const struct params *params, const real *last, const char *out, struct run *row,
                          struct error *e);
 
@@ -28,10 +28,10 @@ struct weights_count {
 
 enum weights_of { WEIGHTS_BEST, WEIGHTS_LAST, WEIGHTS_INITIAL };
 
-/* Copies what the run of `record` kept below OUT to `target`, the best weights or the last, with metadata from the record:
- * run_id, task, task_version, model, config (the stored configuration), dtype, numerics, which weights and of which step;
- * of the best also accuracies and losses. *count, if not NULL, tells how much. Errors: ST_DATA: nothing was kept, it is
- * gone, or its hash is wrong; ST_FAIL: `target` cannot be written. */
+/* Copies what the run of `record` kept below OUT to `target`, the best weights or the last, with metadata from the
+ * record: run_id, task, task_version, model, config (the stored configuration), dtype, numerics, which weights and of
+ * which step; of the best also accuracies and losses. *count, if not NULL, tells how much. Errors: ST_DATA: nothing was
+ * kept, it is gone, or its hash is wrong; ST_FAIL: `target` cannot be written. */
 enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e);
 
@@ -39,13 +39,13 @@ enum status weights_export(const struct run_record *record, enum weights_of whic
 enum status weights_export_initial(const struct run_record *record, const struct params *params, const char *target,
                                    struct weights_count *count, struct error *e);
 
-/* Loads every parameter from the file's tensor of that name. F32 may be loaded where the program computes in double, which
- * is exact; F64 into float would round and is refused. ST_DATA names what is missing, extra, of another shape or dtype, or
- * not finite; nothing is loaded then. `path` is for messages. */
+/* Loads every parameter from the file's tensor of that name. F32 may be loaded where the program computes in double,
+ * which is exact; F64 into float would round and is refused. ST_DATA names what is missing, extra, of another shape or
+ * dtype, or not finite; nothing is loaded then. `path` is for messages. */
 enum status weights_load(struct params *params, const struct safetensors *file, const char *path, struct error *e);
 
-/* Loads what a run starts from: the file of --from, whose XXH3-128 is `hash`. Errors as weights_load, and ST_USAGE: `path`
- * is empty; ST_DATA: the file is not there, or has another content. */
+/* Loads what a run starts from: the file of --from, whose XXH3-128 is `hash`. Errors as weights_load, and ST_USAGE:
+ * `path` is empty; ST_DATA: the file is not there, or has another content. */
 enum status weights_start(struct params *params, const char *path, const char *hash, struct error *e);
 
 #endif

@@ -42,8 +42,8 @@ void csv_real(FILE *f, double value) {
     fputs(text, f);
 }
 
-/* Reads one cell at *p, unquoting in place, and leaves *p behind the separator, which is returned: ',' or '\n', 0 at the
- * end of the text, '"' when a quote stays open or is followed by something else. */
+/* Reads one cell at *p, unquoting in place, and leaves *p behind the separator, which is returned: ',' or '\n', 0 at
+ * the end of the text, '"' when a quote stays open or is followed by something else. */
 static char take_cell(char **p, char **cell, int *line) {
     char *in = *p, *out = *p;
     *cell = out;

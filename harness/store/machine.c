@@ -1,7 +1,7 @@
 /* machine.c - what the numbers were made on; see machine.h.
  *
- * The id hashes facts that stay: processor, cores, memory in whole GiB (clock readings jitter and would make one machine
- * look like many). What may change under it, such as the kernel or a library, makes an epoch. */
+ * The id hashes facts that stay: processor, cores, memory in whole GiB (clock readings jitter and would make one
+ * machine look like many). What may change under it, such as the kernel or a library, makes an epoch. */
 #include "harness/store/machine.h"
 
 #include <gnu/libc-version.h>

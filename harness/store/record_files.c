@@ -33,7 +33,7 @@ static enum status checked_path(const char *out, const char *run_id, char *path,
     return ST_OK;
 }
 
-/* --- damaged records ------------------------------------------------------------------------------------------------ */
+/* --- damaged records ---------------------------------------------------------------------------------------------- */
 
 /* Moves a damaged record aside under a name that is free and tells why on stderr. */
 static void set_aside(const char *path, const char *reason) {
@@ -73,7 +73,7 @@ enum record_state record_check(const char *out, const char *run_id) {
     return RECORD_DONE;
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 /* Links the finished temporary file into place. An earlier whole record wins; a damaged one is set aside first. */
 static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id,
@@ -107,7 +107,7 @@ enum status record_write(const char *out, const struct run_record *r, struct err
     return folder_sync(path, e);
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 /* The id that a file's name promises: everything before ".json". False for other files. */
 static bool id_of_name(const char *name, char id[RUN_ID_HEX]) {

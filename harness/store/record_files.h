@@ -25,11 +25,12 @@ enum status record_read(const char *path, struct run_record *r, struct arena *ar
 
 enum record_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
 
-/* Whether the run is on disk. A corrupt record is renamed to <name>.corrupt, or .corrupt.2, .3 (never deleted), named on
- * stderr, and the answer is RECORD_WAS_CORRUPT: the run is to be done again. */
+/* Whether the run is on disk. A corrupt record is renamed to <name>.corrupt, or .corrupt.2, .3 (never deleted), named
+ * on stderr, and the answer is RECORD_WAS_CORRUPT: the run is to be done again. */
 enum record_state record_check(const char *out, const char *run_id);
 
-/* All records under OUT/runs, sorted by started then run_id. Corrupt ones are treated as in record_check and skipped. */
+/* All records under OUT/runs, sorted by started then run_id. Corrupt ones are treated as in record_check and
+ * skipped. */
 struct record_set {
     struct run_record *list;
     int n;

@@ -23,7 +23,7 @@ size_t record_arena_bytes(size_t size) {
     return size / POINT_LEAST_BYTES * larger + 4 * ARENA_ALIGN;
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 /* JSON is UTF-8; a text that is not (a path, a name from the command line) has its other bytes replaced by '?'. */
 static json_t *json_from_text(const char *text) {
@@ -159,7 +159,7 @@ enum status record_format(const struct run_record *r, char **text, size_t *size,
     return ST_OK;
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static bool name_to_index(const json_t *value, const char *const *names, int count, int *i) {
     const char *text = json_string_value(value);
@@ -301,8 +301,8 @@ static enum status verify_identity(const json_t *root, const char *path, const c
     return ST_OK;
 }
 
-/* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax error,
- * or something else than this program made them. Neither is damage. */
+/* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax
+ * error, or something else than this program made them. Neither is damage. */
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e) {
     TRY(verify_bytes(text, size, path, e));

@@ -1,4 +1,5 @@
-/* version.c - the one file that the Makefile hands the facts of the build, so that a new commit recompiles only this. */
+/* version.c - the one file that the Makefile hands the facts of the build, so that a new commit recompiles only
+ * this. */
 #include "harness/store/version.h"
 
 #include "core/real.h"

@@ -284,8 +284,8 @@ static TCase *new_case(Suite *s, const char *name) {
     return t;
 }
 
-/* A dry run's first word is the run's id, and a limit is part of what a run is: the profile's 9 minutes of s3 are gone where
- * the command line says how long a run is. */
+/* A dry run's first word is the run's id, and a limit is part of what a run is: the profile's 9 minutes of s3 are gone
+ * where the command line says how long a run is. */
 START_TEST(a_length_on_the_command_line_replaces_the_profiles_limit) {
     static const struct {
         const char *length;

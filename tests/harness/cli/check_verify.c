@@ -16,8 +16,8 @@
 #define CASES  "tests/cases/*-lstm-*.safetensors tests/cases/*-lru-*.safetensors"
 #define N_LSTM 2
 
-/* The case files of the mixers that are listed: "NN-MIXER-..." and "wide-NN-MIXER-...", the latter with several heads a part and
- * several chunks. The caller frees the glob. */
+/* The case files of the mixers that are listed: "NN-MIXER-..." and "wide-NN-MIXER-...", the latter with several heads a
+ * part and several chunks. The caller frees the glob. */
 static void find_cases(glob_t *found) {
     int flags = 0;
     for (const struct model *const *m = model_list(); *m; m++) {

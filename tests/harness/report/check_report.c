@@ -10,7 +10,7 @@
 #include "harness/store/perf_log.h"
 #include "tests/harness/report/fixture.h"
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(the_rate_is_chosen_by_validation_not_by_test) {
     struct report_tables tables;
@@ -133,7 +133,7 @@ START_TEST(macro_accuracy_is_used_where_it_is_the_primary_metric) {
 }
 END_TEST
 
-/* --- rows ----------------------------------------------------------------------------------------------------------- */
+/* --- rows --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(rows_differ_in_anything_but_rate_and_seed) {
     struct report_tables tables;
@@ -211,7 +211,7 @@ START_TEST(speed_comes_from_perf_csv_alone) {
 }
 END_TEST
 
-/* --- formats -------------------------------------------------------------------------------------------------------- */
+/* --- formats ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(the_terminal_table_is_aligned_and_fits) {
     add_grid();

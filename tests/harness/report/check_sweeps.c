@@ -1,5 +1,5 @@
-/* check_sweeps.c - benches of several tasks: ranges, lists of flags, one-at-a-time changes, MAD's schedules, and the reports
- * on what they were run together for. */
+/* check_sweeps.c - benches of several tasks: ranges, lists of flags, one-at-a-time changes, MAD's schedules, and the
+ * reports on what they were run together for. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void expect_plan(const char *arguments, int runs, const char *const parts
     for (int i = 0; parts && parts[i]; i++) expect_text(out, parts[i], all);
 }
 
-/* --- plans -------------------------------------------------------------------------------------------------------------------- */
+/* --- plans -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(ranges_and_lists_make_every_combination) {
     expect_plan(
@@ -98,7 +98,7 @@ START_TEST(every_change_of_every_task_is_another_task) {
 }
 END_TEST
 
-/* --- schedules ---------------------------------------------------------------------------------------------------------------- */
+/* --- schedules ---------------------------------------------------------------------------------------------------- */
 
 /* Rate of a step under --schedule NAME: 10 steps an epoch, 4 epochs, peak 1e-3, --lr-min 1e-5. */
 static double rate_of(const char *name, int64_t step) {
@@ -124,7 +124,7 @@ START_TEST(mads_schedules_are_those_of_its_protocol) {
 }
 END_TEST
 
-/* --- reports ------------------------------------------------------------------------------------------------------------------ */
+/* --- reports ------------------------------------------------------------------------------------------------------ */
 
 /* bdlru m = 3 solves products of a few elements of S3 in these steps; a model without a state cannot. */
 START_TEST(fewest_layers_at_each_length_from_one_command) {

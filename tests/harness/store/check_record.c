@@ -1,5 +1,5 @@
-/* check_record.c - the store of run records: what was written comes back, what was damaged is found, many writers do not
- * lose a run, a full disk or a kill leaves nothing half-visible. */
+/* check_record.c - the store of run records: what was written comes back, what was damaged is found, many writers do
+ * not lose a run, a full disk or a kill leaves nothing half-visible. */
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -71,7 +71,7 @@ static enum record_state check(int i) {
     return record_check(out, id);
 }
 
-/* --- what was written comes back ------------------------------------------------------------------------------------ */
+/* --- what was written comes back ---------------------------------------------------------------------------------- */
 
 START_TEST(every_field_comes_back) {
     struct run_record r, got;
@@ -170,7 +170,7 @@ START_TEST(an_id_that_is_no_id_is_refused) {
 }
 END_TEST
 
-/* --- damage --------------------------------------------------------------------------------------------------------- */
+/* --- damage ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(every_truncation_is_found_and_set_aside) {
     char path[PATH_BYTES], aside[PATH_BYTES + 16];
@@ -320,7 +320,7 @@ START_TEST(a_record_with_duplicate_keys_is_refused) {
 }
 END_TEST
 
-/* --- hard times ----------------------------------------------------------------------------------------------------- */
+/* --- hard times --------------------------------------------------------------------------------------------------- */
 
 START_TEST(an_unwritable_folder_is_named) {
     struct run_record r;
@@ -338,8 +338,8 @@ START_TEST(an_unwritable_folder_is_named) {
 }
 END_TEST
 
-/* No file may grow beyond `bytes`: writes fail as on a full disk. libcheck's own file is under it too, so the test lifts
- * it before it asserts anything. */
+/* No file may grow beyond `bytes`: writes fail as on a full disk. libcheck's own file is under it too, so the test
+ * lifts it before it asserts anything. */
 static void limit_files(rlim_t bytes) {
     struct rlimit limit;
     getrlimit(RLIMIT_FSIZE, &limit);

@@ -219,7 +219,7 @@ START_TEST(schema_lists_every_column_with_unit_and_meaning) {
 }
 END_TEST
 
-/* --- perf.csv and machines.csv -------------------------------------------------------------------------------------- */
+/* --- perf.csv and machines.csv ------------------------------------------------------------------------------------ */
 
 START_TEST(the_latest_speed_of_a_cell_is_found) {
     struct perf_row row = {.sitting = "s",
