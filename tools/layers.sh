@@ -1,5 +1,6 @@
 #!/bin/sh
-# layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers"): of a folder, or of a room within one.
+# layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers"): of a folder, or of a room within one;
+# and on modules that include each other in a circle. A module is a header and the source of the same name.
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
@@ -28,12 +29,20 @@ rooms() {
     esac
 }
 
+# awk_over_sources TREE ARGUMENT...: awk with these arguments over all files of the tree that include.
+awk_over_sources() {
+    cd "$1"
+    shift
+    # shellcheck disable=SC2086 # $folders is meant to fall into words
+    find $folders \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) -print0 \
+        2>/dev/null | sort -z | xargs -0 -r awk "$@"
+}
+
 # Prints each forbidden include of the tree in $1, one sentence a line.
 violations() {
     table=$(for folder in $folders; do printf '%s:%s:%s;' "$folder" "$(allowed "$folder")" "$(rooms "$folder")"; done)
-    # shellcheck disable=SC2016,SC2086 # the $ are those of awk, and $folders is meant to fall into words
-    (cd "$1" && find $folders \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) -print0 2>/dev/null |
-        sort -z | xargs -0 -r awk -v table="$table" '
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" -v table="$table" '
         function top(path) {
             sub(/\/.*$/, "", path)
             return path
@@ -80,6 +89,28 @@ violations() {
             else if (from == folder && rank(path) > rank(FILENAME))
                 print says "the rooms of " folder "/ stand in the order " rooms[folder]
         }')
+}
+
+# Prints each circle of modules of the tree in $1, a line each.
+circles() {
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" '
+        function module(path) {
+            sub(/\.[a-z]+$/, "", path)
+            return path
+        }
+        /^[ \t]*#[ \t]*include[ \t]*"/ {
+            split($0, part, "\"")
+            if (module(part[2]) != module(FILENAME)) print module(FILENAME), module(part[2])
+        }') | tsort 2>&1 >/dev/null |
+        sed -n 's/^tsort: //p' | awk '
+            function flush() {
+                if (modules != "") print modules ": include each other in a circle"
+                modules = ""
+            }
+            /input contains a loop/ { flush(); next }
+            { modules = modules (modules == "" ? "" : ", ") $0 }
+            END { flush() }'
 }
 
 # A file of the made-up tree with one line: try VERDICT FOLDER SUFFIX LINE. Its name says whether the line is to be found.
@@ -129,16 +160,36 @@ self_test() {
         done
         return 1
     fi
+    rm -r "${tree:?}"/*
+    mkdir -p "$tree/core"
+    while read -r file includes; do
+        printf '#include "core/%s"\n' "$includes" >"$tree/core/$file"
+    done <<EOF
+a.c b.h
+b.c a.h
+p.h q.h
+q.c r.h
+r.h p.h
+x.c x.h
+y.c x.h
+z.h x.h
+EOF
+    circles "$tree" >"$tree/found"
+    if [ "$(wc -l <"$tree/found")" -ne 2 ] || ! grep -q '^core/[ab], core/[ab]:' "$tree/found" ||
+        ! grep -q '^core/[pqr], core/[pqr], core/[pqr]:' "$tree/found"; then
+        echo "layers: self-test: a, b and p, q, r are circles; found: $(cat "$tree/found")" >&2
+        return 1
+    fi
 }
 
 if [ $# -eq 0 ]; then
     self_test
     cd "$(dirname "$0")/.."
 fi
-found=$(violations "${1:-.}")
+found=$(violations "${1:-.}" && circles "${1:-.}")
 if [ -n "$found" ]; then
     printf '%s\n' "$found" >&2
-    echo "layers: $(printf '%s\n' "$found" | wc -l) forbidden includes" >&2
+    echo "layers: $(printf '%s\n' "$found" | wc -l) findings" >&2
     exit 1
 fi
-echo "layers: no forbidden include"
+echo "layers: no forbidden include, no circle"

@@ -14,7 +14,7 @@
 #include "harness/run/signals.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
-#include "harness/store/machine.h"
+#include "harness/store/machine_log.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 #include "kernels/lib/gemm.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 #include "harness/run/feeder.h"
 #include "tasks/task.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/graph_plan.h"
 #include "harness/cli/cli.h"
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tasks/task.h"

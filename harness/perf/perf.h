@@ -7,7 +7,7 @@
 
 #include "core/arena.h"
 #include "core/option.h"
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 #include "kernels/kernel.h"
 
 /* --- samples: seconds of repeated measurements of one thing ------------------------------------------------------- */

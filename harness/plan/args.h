@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_ARGS_H
 #define LRNN_HARNESS_ARGS_H
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 
 /* The command line of a run, read but not yet resolved: flags given there stand over a config file's and a profile's. */
 struct args {

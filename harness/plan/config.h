@@ -1,19 +1,11 @@
-/* config.h - everything that decides a run: task with options, model with options, flags. Resolved once, stored whole.
+/* config.h - the flags of a run, and the files that hold them.
  *
- * Precedence: flag > -c file > profile > default. The identity of a run is the hash of its resolved configuration
- * without what cannot change a result (threads, folders, output), plus seed, task version, device kind, dtype and
- * numerics version. */
+ * Precedence: flag > -c file > profile > default. */
 #ifndef LRNN_HARNESS_CONFIG_H
 #define LRNN_HARNESS_CONFIG_H
 
 #include "core/label.h"
-#include "core/schedule.h"
-#include "harness/store/record.h"
 #include "models/net.h"
-#include "tasks/task.h"
-
-#define CONFIG_TEXT   4096 /* bytes of a whole configuration as text */
-#define NUMERICS_TEXT 32
 
 /* --schedule, --precision and --keep-weights, in the order of their choices. */
 enum run_schedule { RUN_CONSTANT, RUN_COSINE, RUN_COSINE_EPOCH, RUN_MAD_CONST, RUN_MAD_COSINE };
@@ -32,19 +24,6 @@ struct config {
 
 extern const struct option config_options[]; /* all flags of a run but the backbone's */
 
-/* A run to be done: parsed, then resolved. */
-struct setup {
-    struct config config;
-    struct task_choice task;
-    struct model_choice model;                  /* as parsed; resolving fits it to the training length */
-    struct model_choice parsed;                 /* as parsed, to be fitted to any length; set by resolving */
-    struct arena host;                          /* the task's tables */
-    double flops;                               /* of the whole run, where somebody has counted (bench); else 0 */
-    int64_t steps_per_epoch, steps, eval_every; /* resolved */
-    char identity[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
-    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
-};
-
 /* Defaults of every flag. */
 enum status config_default(struct config *c, struct error *e);
 
@@ -60,22 +39,5 @@ enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT
 /* The same from text, as run records and exported weights hold it; `name` stands for the path in messages. */
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
                              char model[LABEL_TEXT], struct error *e);
-
-/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. ST_USAGE: what
- * does not fit, together or into a record; ST_DATA: the file of the first weights cannot be read, or is not the one of
- * from_xxh3. */
-enum status setup_resolve(struct setup *s, struct error *e);
-void setup_free(struct setup *s);
-
-/* Steps of an epoch and of the run, from the flags of an opened task; part of setup_resolve. */
-void setup_length(struct setup *s);
-
-/* What the task asks of the net in a split. */
-struct net_shape setup_net_shape(const struct setup *s, enum split split);
-
-/* Sequences of the strings of another length that each training step takes besides; 0 if the task has none. */
-int64_t setup_extra_batch(const struct setup *s);
-
-struct schedule setup_schedule(const struct setup *s);
 
 #endif

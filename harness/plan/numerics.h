@@ -7,8 +7,11 @@
 
 #include "harness/plan/config.h"
 
-/* Writes "1", or behind it the parts that the run uses and that have changed since: "1+delta.2". The setup's model, backbone and
- * flags are set. ST_FAIL: more parts than the text holds. */
-enum status numerics_of(const struct setup *s, char *text, size_t size, struct error *e);
+#define NUMERICS_TEXT 32
+
+/* Writes "1", or behind it the parts that a run of this model with these flags uses and that have changed since: "1+delta.2".
+ * ST_FAIL: more parts than the text holds. */
+enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,
+                        struct error *e);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 
 /* Borrowed rows: tokens (B,T), targets (B, labels of a sequence), lengths (B). */
 struct batch {

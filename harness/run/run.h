@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_RUN_H
 #define LRNN_HARNESS_RUN_H
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 
 struct progress {
     int64_t step, steps;

@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_TRAINER_H
 #define LRNN_HARNESS_TRAINER_H
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 #include "harness/run/feeder.h"
 #include "harness/run/metrics.h"
 #include "harness/run/resident.h"

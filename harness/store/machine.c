@@ -13,10 +13,6 @@
 #include <xxhash.h>
 
 #include "core/arena.h"
-#include "harness/store/append.h"
-#include "harness/store/clock.h"
-#include "harness/store/csv.h"
-#include "harness/store/files.h"
 
 /* OpenBLAS tells its version and the processor it chose its kernels for; another BLAS has no such function. */
 extern char *openblas_get_config(void) __attribute__((weak));
@@ -62,21 +58,4 @@ void machine_read(struct machine *m) {
     hash_text(facts, m->id);
     snprintf(facts, sizeof facts, "%s|%s|%s|%s|%s", m->kernel, m->os, m->governor, m->libc, m->blas);
     hash_text(facts, m->env_epoch);
-}
-
-enum status machines_export(const char *out, const struct machine *m, struct error *e) {
-    char path[PATH_BYTES];
-    struct csv_table t;
-    bool known = false;
-    TRY(path_format(path, sizeof path, e, "%s/machines.csv", out));
-    if (csv_read(&t, path, NULL) == ST_OK) {
-        for (int i = 0; i < t.rows && !known; i++)
-            known = strcmp(csv_cell(&t, i, "machine_id"), m->id) == 0 &&
-                    strcmp(csv_cell(&t, i, "env_epoch"), m->env_epoch) == 0;
-        csv_free(&t);
-    }
-    if (known) return ST_OK;
-    struct machine_row row = {.machine = *m};
-    time_now_text(row.first_seen, sizeof row.first_seen);
-    return table_append(&machines_table, &row, out, e);
 }

@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-#include "core/status.h"
-
 struct machine {
     char id[17]; /* hash of the stable facts: CPU model, cores, RAM in GiB */
     char cpu[128];
@@ -15,8 +13,5 @@ struct machine {
     char env_epoch[17]; /* hash of the facts that may change under it: the line above */
 };
 void machine_read(struct machine *m);
-
-/* OUT/machines.csv: adds this machine's row unless it is there. */
-enum status machines_export(const char *out, const struct machine *m, struct error *e);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 #include "harness/store/machine.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/perf_row.h"
 #include "harness/store/record.h"
 
 enum field_type {

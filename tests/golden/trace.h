@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 
 #define TRACE_STEPS  50
 #define TRACE_POINTS 3   /* losses that are kept: of the first step, the tenth and the last */

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 #include "harness/report/report.h"
 #include "kernels/kernel.h"
 #include "models/model.h"

@@ -46,7 +46,7 @@ START_TEST(a_text_without_room_is_an_error) {
     char text[4];
     struct error e = {0};
     struct setup *s = setup_of("deltanet:heads=2", "");
-    ck_assert_int_eq(numerics_of(s, text, sizeof text, &e), ST_FAIL);
+    ck_assert_int_eq(numerics_of(&s->config, &s->model, text, sizeof text, &e), ST_FAIL);
     ck_assert_msg(strstr(e.text, "3 characters") != NULL, "%s", e.text);
     setup_free(s);
     free(s);

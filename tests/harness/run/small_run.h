@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_SMALL_RUN_H
 #define LRNN_TESTS_SMALL_RUN_H
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 
 #define SMALL_TASK "s3:n_train=300,n_val=50,n_test=60,length=8"
 

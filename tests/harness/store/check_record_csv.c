@@ -8,7 +8,7 @@
 
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/machine.h"
+#include "harness/store/machine_log.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/record.h"
 #include "harness/store/record_csv.h"

@@ -1,0 +1,235 @@
+/* setup.c - the resolution of a run; see setup.h. */
+#include "harness/plan/setup.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/numerics.h"
+#include "harness/store/files.h"
+#include "harness/store/version.h"
+
+#define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
+
+/* Appends printf-style text to the description of a run, which becomes its identity: no part of it may be missing. */
+static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(text + used, CONFIG_TEXT - used, format, args);
+    va_end(args);
+    if (more >= 0 && used + (size_t)more < CONFIG_TEXT) return ST_OK;
+    return fail(e, ST_USAGE, "the configuration of the run is longer than %d characters; shorten names of files",
+                CONFIG_TEXT - 1);
+}
+
+static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
+                                  const void *object, unsigned skip, struct error *e) {
+    for (const struct option *o = table; o->name; o++) {
+        char value[OPTION_TEXT + 1];
+        option_format_value(o, object, value, sizeof value);
+        if (!option_left_out(o, value, skip)) TRY(append(text, e, "%s%s=%s\n", prefix, o->name, value));
+    }
+    return ST_OK;
+}
+
+static enum status describe(const struct setup *s, const struct config *config, const struct model_choice *model,
+                            unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+    text[0] = 0;
+    TRY(append(text, e, "task=%s\n", s->task.task->name));
+    TRY(append_options(text, "task.", s->task.task->options, s->task.inst, skip & OPT_LATER, e));
+    TRY(append(text, e, "model=%s\n", model->model->name));
+    TRY(append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER, e));
+    TRY(append_options(text, "", backbone_options, config, skip, e));
+    return append_options(text, "", config_options, config, skip, e);
+}
+
+/* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of several. */
+static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+    struct config config = s->config;
+    config.device[strcspn(config.device, ":")] = 0;
+    TRY(describe(s, &config, &s->model, skip | OPT_RUNTIME | OPT_LATER, text, e));
+    return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", s->task.task->version,
+                  config.device, REAL_NAME, s->numerics);
+}
+
+/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked for. */
+static enum status identify(struct setup *s, struct error *e) {
+    char cell[CONFIG_TEXT];
+    TRY(describe(s, &s->config, &s->parsed, OPT_PLACE, s->config_text, e));
+    TRY(describe_identity(s, 0, s->identity, e));
+    TRY(describe_identity(s, OPT_SEED, cell, e));
+    record_hash(s->identity, s->run_id);
+    record_hash(cell, s->cell_id);
+    return ST_OK;
+}
+
+/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP. What was
+ * derived from the sizes is left out. */
+static enum status name_model(struct setup *s, struct error *e) {
+    const struct model *model = s->model.model;
+    struct label label;
+    char mixer[RECORD_TEXT], mlp[OPTION_TEXT + 1];
+    TRY(label_of(&label, model->name, model->options, s->model.inst, OPT_AUTO, e));
+    TRY(label_shorten(&label, model->options, OPT_BLOCKS | OPT_ORDER, e));
+    TRY(label_format(&label, mixer, sizeof mixer, e));
+    option_format_value(option_find(backbone_options, "mlp"), &s->config, mlp, sizeof mlp);
+    int n = snprintf(s->model_label, sizeof s->model_label, "%s;%s", mixer, mlp);
+    if (n > 0 && (size_t)n < sizeof s->model_label) return ST_OK;
+    return fail(e, ST_USAGE, "model %s: its options are longer than %zu characters together; shorten them", model->name,
+                sizeof s->model_label - 1);
+}
+
+static enum status check_fit(const struct setup *s, struct error *e) {
+    const struct config *c = &s->config;
+    const struct task_shape *shape = &s->task.shape;
+    const size_t profile_bytes = sizeof((struct run *)0)->profile;
+    enum device device;
+    int index;
+    if (strlen(c->profile) >= profile_bytes)
+        return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
+                    c->profile, profile_bytes - 1);
+    TRY(place_parse(c->device, &device, &index, e));
+    if (c->precision != PRECISION_NATIVE && device == DEVICE_CPU)
+        return fail(e, ST_USAGE,
+                    "--precision tf32 is a mode of CUDA devices; use --device cuda or --precision " REAL_NAME);
+    if (shape->needs_causal && !net_causal(&c->net, &s->model) && !c->allow_non_causal)
+        return fail(e, ST_USAGE,
+                    "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
+                    s->task.name, s->model.model->causal ? "a bidirectional one" : s->model.model->name);
+    if (shape->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
+        return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
+                    s->task.name);
+    bool vocabulary = shape->vocab_out > c->net.dim;
+    int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
+    int64_t T = shape->T_eval > shape->T ? shape->T_eval : shape->T;
+    double bytes = (double)c->batch * (double)T * (double)width * sizeof(real);
+    if (bytes > (double)machine_memory_bytes())
+        return fail(e, ST_USAGE,
+                    "batch %" PRId64 " x length %" PRId64 " x %s %" PRId64
+                    " needs %.0f MB for one activation but the machine has %zu MB; lower one of them",
+                    c->batch, T, vocabulary ? "vocabulary" : "width", width, bytes / 1048576,
+                    machine_memory_bytes() >> 20);
+    return ST_OK;
+}
+
+/* The model at the lengths of evaluation and of training; keeps the latter. A tree has parameters by its levels: where lengths
+ * differ, the tree of the longest serves all of them, and shorter sequences leave more of its leaves empty. */
+static enum status fit_lengths(struct setup *s, struct error *e) {
+    const struct task_shape *shape = &s->task.shape;
+    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
+    if (shape->T_extra > longest) longest = shape->T_extra;
+    if (s->parsed.model->nodes && (test != shape->T || shape->T_extra))
+        TRY(s->parsed.model->nodes(s->parsed.inst, longest, &nodes, e));
+    for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
+        struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
+        s->model = s->parsed;
+        TRY(model_fit(&s->model, &dims, e));
+    }
+    return ST_OK;
+}
+
+struct net_shape setup_net_shape(const struct setup *s, enum split split) {
+    const struct task_shape *t = &s->task.shape;
+    enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
+    return (struct net_shape){s->config.batch, task_length(t, split), t->vocab_in, t->vocab_out, readout};
+}
+
+int64_t setup_extra_batch(const struct setup *s) {
+    if (!s->task.shape.T_extra) return 0;
+    return s->config.batch > 10 ? s->config.batch / 10 : 1;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* What a run starts from is part of what it is: the file's content, not its place. */
+static enum status resolve_start(struct config *c, struct error *e) {
+    char hash[HASH_HEX], *bytes;
+    size_t size;
+    struct error why;
+    if (!*c->from) return ST_OK;
+    if (file_read_hashed(c->from, machine_memory_bytes() / 2, &bytes, &size, hash, &why) != ST_OK)
+        return fail(e, ST_DATA, "--from: %.900s", why.text);
+    free(bytes);
+    if (*c->from_xxh3 && strcmp(hash, c->from_xxh3) != 0)
+        return fail(e, ST_DATA,
+                    "--from: the XXH3-128 of %s is %s, expected %.40s: it is not the file that the run "
+                    "starts from",
+                    c->from, hash, c->from_xxh3);
+    memcpy(c->from_xxh3, hash, sizeof hash);
+    return ST_OK;
+}
+
+void setup_length(struct setup *s) {
+    const struct config *c = &s->config;
+    s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
+    s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
+}
+
+/* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
+static enum status check_schedule(const struct setup *s, struct error *e) {
+    char name[OPTION_TEXT + 1];
+    int64_t spare = s->config.warmup % s->steps_per_epoch, whole = s->config.warmup - spare + s->steps_per_epoch;
+    if (setup_schedule(s).kind != SCHEDULE_COSINE_EPOCH || spare == 0) return ST_OK;
+    option_format_value(option_find(config_options, "schedule"), &s->config, name, sizeof name);
+    return fail(e, ST_USAGE,
+                "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
+                " is no whole number of epochs "
+                "of %" PRId64 " steps; take --warmup %" PRId64 " or --schedule cosine",
+                name, s->config.warmup, s->steps_per_epoch, whole);
+}
+
+enum status setup_resolve(struct setup *s, struct error *e) {
+    struct config *c = &s->config;
+    TRY(resolve_start(c, e));
+    TRY(arena_reserve(&s->host, HOST_BYTES, e));
+    TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
+    TRY(check_fit(s, e));
+    s->parsed = s->model;
+    TRY(fit_lengths(s, e));
+    setup_length(s);
+    c->steps = s->steps;
+    TRY(check_schedule(s, e));
+    int64_t most = ceil_div(s->steps, 200);
+    s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;
+    c->eval_every = s->eval_every;
+    TRY(numerics_of(&s->config, &s->model, s->numerics, sizeof s->numerics, e));
+    TRY(identify(s, e));
+    return name_model(s, e);
+}
+
+void setup_free(struct setup *s) {
+    arena_free(&s->host);
+}
+
+struct schedule setup_schedule(const struct setup *s) {
+    const struct config *c = &s->config;
+    struct schedule schedule = {.kind = SCHEDULE_CONSTANT,
+                                .lr = c->lr,
+                                .lr_min = c->lr_min,
+                                .warmup = c->warmup,
+                                .total = s->steps,
+                                .steps_per_epoch = s->steps_per_epoch};
+    switch ((enum run_schedule)c->schedule) {
+    case RUN_CONSTANT:
+    case RUN_MAD_CONST:
+        break;
+    case RUN_COSINE:
+        schedule.kind = SCHEDULE_COSINE;
+        break;
+    case RUN_COSINE_EPOCH:
+        schedule.kind = SCHEDULE_COSINE_EPOCH;
+        break;
+    case RUN_MAD_COSINE: /* athms/mad-lab mad/configs.py: T_max 200 epochs, eta_min 1e-6 */
+        schedule.kind = SCHEDULE_COSINE_EPOCH;
+        schedule.lr_min = 1e-6;
+        schedule.total = 200 * s->steps_per_epoch;
+        break;
+    }
+    return schedule;
+}

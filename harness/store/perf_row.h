@@ -1,0 +1,18 @@
+/* perf_row.h - one measurement of speed, a row of perf.csv. */
+#ifndef LRNN_HARNESS_PERF_ROW_H
+#define LRNN_HARNESS_PERF_ROW_H
+
+#include <stdint.h>
+
+#include "harness/store/record.h"
+
+struct perf_row {
+    char sitting[32], bench[64], shape[256], dtype[16], pass[8];
+    int64_t samples; /* steps measured */
+    double time_ns_med, time_ns_mad, time_ns_p95, tok_per_s;
+    int64_t threads;
+    char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];
+    char cell_id[RUN_ID_HEX]; /* joins the table's row; empty if none */
+};
+
+#endif
