@@ -97,16 +97,19 @@ else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif
 
+# Folders and their rooms. Fuzz targets are programs of their own.
+rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
+
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
 dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
+# The sources themselves, so that a build of edited files is told from one of the commit.
+sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) Makefile | sha256sum | cut -c1-16)
 quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
 about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
-          -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS))
+          -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_SOURCES=$(call quoted,$(sources)) -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS))
 
 # --- files -------------------------------------------------------------------------------------------------------------
-# Folders and their rooms. Fuzz targets are programs of their own.
-rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
 SRC   := $(call rooms,core kernels models tasks harness,c)
 TESTS := $(filter-out tests/fuzz/%,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))

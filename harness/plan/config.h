@@ -17,7 +17,7 @@ struct config {
     int64_t steps, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
     int schedule, precision, keep_weights; /* the enums above */
-    bool allow_non_causal, ahead, quiet, json, no_color;
+    bool allow_non_causal, force, force_resume, ahead, quiet, json, no_color;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
     char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
 };

@@ -1,8 +1,8 @@
 /* checkpoint.c - a run's whole state in one file, so that resumed equals uninterrupted, bit for bit.
  *
  * Layout: header, values, moment1, moment2, best (params.floats each), curve points, then XXH3-128 over all before it.
- * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. Same machine and build only:
- * the run id in the header covers the configuration. */
+ * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. The run id in the header covers the
+ * configuration; another build (sources, flags, compiler) or numerics version is refused without --force-resume. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,18 +15,20 @@
 
 #include "harness/run/checkpoint.h"
 #include "harness/store/files.h"
+#include "harness/store/record.h"
+#include "harness/store/version.h"
 
-#define MAGIC "LRNNCKP1"
+#define MAGIC "LRNNCKP2"
 
 struct header {
-    char magic[8], run_id[RUN_ID_HEX + 7];
+    char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7], numerics[NUMERICS_TEXT];
     uint64_t real_bytes, curve_point_bytes;
     int64_t floats, n_curve;
     struct step_state state;
     int64_t best_step;
     struct scores best_val;
     double wall_s, data_s, step_s, eval_s, train_loss, gained;
-    int64_t resumed, solved_step, stale;
+    int64_t resumed, mixed_builds, solved_step, stale;
     char started[32];
 };
 
@@ -37,6 +39,29 @@ static void checkpoint_path(const struct setup *s, char *path, size_t size) {
 static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
     return sizeof(struct header) + 4 * (size_t)t->params.floats * sizeof(real) +
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
+}
+
+/* What decides the bits of a build. */
+static void build_hash(char hex[RUN_ID_HEX]) {
+    const struct build_info *b = build_info();
+    char text[2 * RECORD_TEXT];
+    snprintf(text, sizeof text, "%s %s %s", b->sources, b->compiler, b->flags);
+    record_hash(text, hex);
+}
+
+/* ST_USAGE where the checkpoint is another build's or numerics version's and the run does not take it all the same. */
+static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
+                         struct error *e) {
+    char build[RUN_ID_HEX];
+    build_hash(build);
+    bool numerics = strncmp(h->numerics, s->numerics, sizeof h->numerics) != 0;
+    *other = numerics || strncmp(h->build, build, sizeof build) != 0;
+    if (!*other || s->config.force_resume) return ST_OK;
+    return fail(
+        e, ST_USAGE,
+        "checkpoint %s was written by another %s of the program: a run that goes on from it has the bits of neither; "
+        "--force-resume does so and marks its record, removing the file starts over",
+        path, numerics ? "numerics version" : "build");
 }
 
 /* The four blocks of reals in file order; the last is the host's own. */
@@ -68,11 +93,14 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
                        .eval_s = t->eval_s,
                        .train_loss = p->train_loss,
                        .resumed = p->resumed,
+                       .mixed_builds = p->mixed_builds,
                        .solved_step = p->solved_step,
                        .stale = p->stale,
                        .gained = p->gained};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
+    build_hash(h.build);
+    snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->numerics);
     memcpy(h.started, p->started, sizeof h.started);
     memcpy(at, &h, sizeof h);
     at += sizeof h;
@@ -131,6 +159,7 @@ static void restore(struct trainer *t, struct run_progress *p, const struct head
     p->n_curve = h->n_curve;
     p->wall_s = h->wall_s;
     p->resumed = h->resumed + 1;
+    p->mixed_builds = h->mixed_builds;
     p->solved_step = h->solved_step;
     p->stale = h->stale;
     p->gained = h->gained;
@@ -164,12 +193,29 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
         fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why,
                 aside);
         if (rename(path, aside) != 0) fprintf(stderr, "lrnn: cannot rename %s: %s\n", path, strerror(errno));
-    } else {
+        free(bytes);
+        return ST_OK;
+    }
+    bool other = false;
+    enum status status = admit(t->setup, &h, path, &other, e);
+    if (status == ST_OK) {
         restore(t, p, &h, bytes);
+        p->mixed_builds |= other;
         *found = true;
     }
     free(bytes);
-    return ST_OK;
+    return status;
+}
+
+enum status checkpoint_admit(const struct setup *setup, struct error *e) {
+    char path[RECORD_TEXT * 2];
+    struct header h;
+    bool other;
+    checkpoint_path(setup, path, sizeof path);
+    FILE *file = fopen(path, "rb");
+    bool whole = file && fread(&h, sizeof h, 1, file) == 1 && memcmp(h.magic, MAGIC, sizeof h.magic) == 0;
+    if (file) fclose(file);
+    return whole ? admit(setup, &h, path, &other, e) : ST_OK; /* what is damaged is told when the run reads it */
 }
 
 void checkpoint_remove(const struct setup *setup) {

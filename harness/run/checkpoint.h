@@ -7,19 +7,24 @@
 struct run_progress {
     struct curve_point *curve;
     int64_t n_curve, curve_capacity;
-    double wall_s;       /* of earlier sittings */
-    int64_t resumed;     /* times */
-    int64_t solved_step; /* first validation at or above the task's solved threshold; -1 */
-    int64_t stale;       /* validations in a row without a gain */
-    double gained;       /* metric at the latest gain; -1 before the first */
-    double train_loss;   /* mean over the last validation interval */
+    double wall_s;        /* of earlier sittings */
+    int64_t resumed;      /* times */
+    int64_t mixed_builds; /* 1: one of those times from another build's checkpoint */
+    int64_t solved_step;  /* first validation at or above the task's solved threshold; -1 */
+    int64_t stale;        /* validations in a row without a gain */
+    double gained;        /* metric at the latest gain; -1 before the first */
+    double train_loss;    /* mean over the last validation interval */
     char started[32];
 };
 
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
 
-/* *found = false when there is none. A corrupt one is renamed to .corrupt, named on stderr, and counts as none. */
+/* *found = false when there is none. A corrupt one is renamed to .corrupt, named on stderr, and counts as none. ST_USAGE: it was
+ * written by another build or numerics version and the run has no --force-resume. */
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
+
+/* That refusal alone, before a run starts; nothing is read but the file's header. */
+enum status checkpoint_admit(const struct setup *setup, struct error *e);
 void checkpoint_remove(const struct setup *setup);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "harness/run/checkpoint.h"
+#include "harness/run/reuse.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
 #include "harness/run/step_log.h"
@@ -354,6 +355,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     snprintf(row->version, sizeof row->version, "%s", b->version);
     snprintf(row->numerics, sizeof row->numerics, "%s", s->numerics);
     snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
+    snprintf(row->source_id, sizeof row->source_id, "%s", b->sources);
     row->git_dirty = b->dirty;
     snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
     snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
@@ -401,6 +403,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
     fill_environment(s, &r->trainer.place, &record->run);
     memcpy(record->run.started, r->progress.started, sizeof record->run.started);
     record->run.resumed = r->progress.resumed;
+    record->run.mixed_builds = r->progress.mixed_builds;
     snprintf(record->config, sizeof record->config, "%s", s->config_text);
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
     record->curve = r->progress.curve;
@@ -477,7 +480,10 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->config.out, setup->run_id);
     TRY(make_folder(folder, e)); /* an unwritable output is said before training, not after */
-    if (record_check(setup->config.out, setup->run_id) == RECORD_DONE) {
+    enum reuse reuse;
+    TRY(reuse_find(setup, &reuse, e));
+    if (reuse != REUSE_NONE) {
+        reuse_tell(reuse == REUSE_OTHER_BUILD, 1);
         checkpoint_remove(setup);
         if (!hooks || !hooks->log_steps) return ST_OK;
         return fail(e, ST_USAGE,

@@ -16,6 +16,7 @@
 
 #include "harness/run/runner.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/reuse.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
 #include "harness/store/clock.h"
@@ -311,39 +312,42 @@ static int longest_first(const void *a, const void *b) {
     return strcmp((*x)->run_id, (*y)->run_id);
 }
 
-/* A record that tells of a failure that may not happen again, set aside so that the run is done once more. */
-static void set_aside_failure(const struct setup *s) {
-    char path[RECORD_TEXT * 2], aside[RECORD_TEXT * 2 + 16];
+/* A record that tells of a failure that may not happen again is set aside, so that the run is done once more. */
+static enum status set_aside_failure(const struct setup *s, struct error *e) {
+    char path[RECORD_TEXT * 2];
     struct run_record *record = calloc(1, sizeof *record);
     struct arena arena = {0};
-    struct error e;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    if (record && arena_reserve(&arena, (size_t)64 << 20, &e) == ST_OK &&
-        record_read(path, record, &arena, &e) == ST_OK) {
-        int64_t status = record->run.status;
-        snprintf(aside, sizeof aside, "%s.retried", path);
-        if (status == RUN_KILLED || status == RUN_TIMEOUT || status == RUN_OOM || status == RUN_ERROR)
-            rename(path, aside);
-    }
+    bool read = record && arena_reserve(&arena, (size_t)64 << 20, NULL) == ST_OK &&
+                record_read(path, record, &arena, NULL) == ST_OK;
+    int64_t status = read ? record->run.status : RUN_OK;
     arena_free(&arena);
     free(record);
+    if (status != RUN_KILLED && status != RUN_TIMEOUT && status != RUN_OOM && status != RUN_ERROR) return ST_OK;
+    return record_set_aside(s->config.out, s->run_id, "retried", e);
 }
 
-/* The setups without a record, longest first. */
-static int select_waiting(struct runner *r, struct setup **waiting) {
-    int n = 0;
+/* Fills waiting[0 .. r->total) with the setups without a record, longest first. ST_USAGE: one has a checkpoint of another build;
+ * said here, before anything runs, it makes no row. */
+static enum status select_waiting(struct runner *r, struct setup **waiting, struct error *e) {
+    int other = 0;
     for (int i = 0; i < r->plan->n; i++) {
         struct setup *s = r->plan->setups[i];
-        if (r->options->retry_failed) set_aside_failure(s);
-        if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
+        enum reuse reuse;
+        if (r->options->retry_failed) TRY(set_aside_failure(s, e));
+        TRY(reuse_find(s, &reuse, e));
+        other += reuse == REUSE_OTHER_BUILD;
+        if (reuse != REUSE_NONE) {
             checkpoint_remove(s); /* left when a kill fell between the record and its removal */
             continue;
         }
-        waiting[n++] = s;
+        TRY(checkpoint_admit(s, e));
+        waiting[r->total++] = s;
         r->work_total += s->flops;
     }
-    qsort(waiting, (size_t)n, sizeof *waiting, longest_first);
-    return n;
+    reuse_tell(other, r->plan->n);
+    qsort(waiting, (size_t)r->total, sizeof *waiting, longest_first);
+    return ST_OK;
 }
 
 static bool may_start(const struct runner *r) {
@@ -379,15 +383,15 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     }
     *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
     if (bounded.limit_s > 0) r->longest = longest_of(plan);
-    r->total = select_waiting(r, waiting);
-    if (r->total < plan->n) say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
-    *left = run_waiting(r, waiting, r->total);
+    enum status status = select_waiting(r, waiting, e);
+    if (status == ST_OK && r->total < plan->n)
+        say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
+    *left = status == ST_OK ? run_waiting(r, waiting, r->total) : 0;
     *failed = r->failed;
-    enum status status = ST_OK;
-    if (signal_received())
+    if (status == ST_OK && signal_received())
         status = fail(e, (enum status)(128 + signal_received()),
                       "stopped with %d of %d runs done; the same command goes on", r->done, r->total);
-    else if (r->write_failed)
+    else if (status == ST_OK && r->write_failed)
         status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
     free(waiting);
     free(r);

@@ -58,6 +58,8 @@ struct run {
     int64_t attempt, resumed;
     char ckpt[RECORD_TEXT], ckpt_xxh3[RUN_ID_HEX];
     double chance;
+    char source_id[17];
+    int64_t mixed_builds;
 };
 
 /* One point of a learning curve: a row of curves.csv. */

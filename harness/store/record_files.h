@@ -29,6 +29,10 @@ enum record_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
  * on stderr, and the answer is RECORD_WAS_CORRUPT: the run is to be done again. */
 enum record_state record_check(const char *out, const char *run_id);
 
+/* Renames the record of that run to <name>.SUFFIX, or .SUFFIX.2, .3; none there is fine. ST_FAIL with path and
+ * reason. */
+enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e);
+
 /* All records under OUT/runs, sorted by started then run_id. Corrupt ones are treated as in record_check and
  * skipped. */
 struct record_set {

@@ -116,6 +116,9 @@ static const struct field run_fields[] = {
     TEXT(ckpt, "path", "best weights (`lrnn export`), relative to the output folder"),
     TEXT(ckpt_xxh3, "hex32", "its hash"),
     REAL(chance, "0..1", "primary metric of uniform guessing; empty in records made before there was this column"),
+    TEXT(source_id, "hex16", "hash of the program's sources; empty in records made before there was this column"),
+    INT(mixed_builds, "0/1",
+        "1: resumed from a checkpoint of another build (--force-resume); its bits are no one build's"),
     END,
 };
 const struct table runs_table = {"runs", run_fields};

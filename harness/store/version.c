@@ -9,6 +9,7 @@ const struct build_info *build_info(void) {
         .version = BUILD_VERSION,
         .commit = BUILD_COMMIT,
         .dirty = BUILD_DIRTY,
+        .sources = BUILD_SOURCES,
         .flags = BUILD_FLAGS,
         .compiler = BUILD_COMPILER,
         .real_name = REAL_NAME,

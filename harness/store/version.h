@@ -8,6 +8,7 @@ struct build_info {
     const char *version;   /* "0.1.0" */
     const char *commit;    /* full git hash, or "unknown" outside a git checkout */
     bool dirty;            /* tracked files differed from the commit */
+    const char *sources;   /* 16 hex digits of the SHA-256 of the program's sources, committed or not */
     const char *flags;     /* what decides the numbers: optimisation, instruction set, contraction, precision */
     const char *compiler;  /* first line of the compiler's --version */
     const char *real_name; /* "fp32" or "fp64" */

@@ -52,7 +52,7 @@ static void export_sample(struct record_set *set) {
     "test_seq_acc,test_last_acc,profile,backbone,mlp,norm,metric,metric_value,solved,wall_s,train_s,eval_s,data_s,"    \
     "step_ms_med,step_ms_mad,step_ms_p95,tok_per_s,flop_step,tflops,peak_dev_bytes,peak_host_bytes,energy_j,backend,"  \
     "device,machine_id,threads,deterministic,version,numerics,git_commit,git_dirty,build_id,compiler,cuda,driver,"     \
-    "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3,chance\n"
+    "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3,chance,source_id,mixed_builds\n"
 #define CURVES_HEADER                                                                                                  \
     "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,update_ratio,tok_per_s,dev_bytes,event," \
     "macro_acc,last_acc\n"

@@ -1,0 +1,161 @@
+/* check_reuse.c - records and checkpoints of another build of the program: said, refused, set aside, marked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/run/checkpoint.h"
+#include "harness/run/reuse.h"
+#include "harness/run/run.h"
+#include "harness/run/trainer.h"
+#include "harness/store/record_files.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/scratch.h"
+#include "tests/lib/support.h"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+static struct setup *small(const char *flag, const char *value) {
+    return small_run(folder, "swiglu", "lru:state=4", flag, value);
+}
+
+static enum reuse found_reuse(const struct setup *s) {
+    enum reuse found;
+    struct error e = {0};
+    ck_assert_msg(reuse_find(s, &found, &e) == ST_OK, "%s", e.text);
+    return found;
+}
+
+static void train(struct setup *s, struct run *row) {
+    struct error e = {0};
+    ck_assert_msg(train_run(s, NULL, row, &e) == ST_OK, "%s", e.text);
+}
+
+/* Reads the run's record, has it changed, and puts it in the place of the old one. */
+static void change_record(const struct setup *s, void (*change)(struct run *run)) {
+    char path[512];
+    struct arena arena = {0};
+    struct error e = {0};
+    struct run_record *record = calloc(1, sizeof *record);
+    ck_assert_ptr_nonnull(record);
+    ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
+    record_path(folder, s->run_id, path, sizeof path);
+    ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(record_set_aside(folder, s->run_id, "old", &e) == ST_OK, "%s", e.text);
+    change(&record->run);
+    ck_assert_msg(record_write(folder, record, &e) == ST_OK, "%s", e.text);
+    arena_free(&arena);
+    free(record);
+}
+
+static void other_sources(struct run *run) {
+    run->source_id[0] = run->source_id[0] == '0' ? '1' : '0';
+}
+
+static void no_sources(struct run *run) {
+    run->source_id[0] = 0;
+}
+
+static void other_compiler(struct run *run) {
+    run->compiler[0] = run->compiler[0] == 'x' ? 'y' : 'x';
+}
+
+START_TEST(a_record_is_known_by_the_build_that_made_it) {
+    static void (*const changes[])(struct run * run) = {other_sources, no_sources, other_compiler};
+    struct setup *s = small(NULL, NULL);
+    struct run row;
+    ck_assert_int_eq(found_reuse(s), REUSE_NONE);
+    train(s, &row);
+    ck_assert_uint_eq(strlen(row.source_id), 16);
+    ck_assert_int_eq(row.mixed_builds, 0);
+    ck_assert_int_eq(found_reuse(s), REUSE_SAME_BUILD);
+    change_record(s, changes[_i]);
+    ck_assert_int_eq(found_reuse(s), REUSE_OTHER_BUILD);
+    small_run_free(s);
+}
+END_TEST
+
+START_TEST(force_sets_the_record_aside_and_does_the_run_again) {
+    struct setup *s = small(NULL, NULL), *forced = small("force", "yes");
+    struct run first, second = {0};
+    ck_assert_str_eq(s->run_id, forced->run_id);
+    train(s, &first);
+    train(forced, &second);
+    ck_assert_str_eq(second.run_id, first.run_id);
+    ck_assert(second.test_loss == first.test_loss);
+    ck_assert_int_eq(scratch_count(folder, ".json.replaced"), 1);
+    ck_assert_int_eq(found_reuse(s), REUSE_SAME_BUILD);
+    small_run_free(s);
+    small_run_free(forced);
+}
+END_TEST
+
+/* --- checkpoints ---------------------------------------------------------------------------------------------------------- */
+
+/* One step, then a checkpoint of another build or numerics version, under a checksum that is right. */
+static void write_foreign(const struct setup *s, bool numerics) {
+    struct trainer t;
+    struct error e = {0};
+    struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64};
+    char path[512], hex[RUN_ID_HEX];
+    ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
+    trainer_step(&t);
+    ck_assert_msg(checkpoint_write(&t, &p, &e) == ST_OK, "%s", e.text);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", folder, s->run_id);
+    FILE *f = fopen(path, "r+b");
+    static char bytes[1 << 20];
+    size_t size = fread(bytes, 1, sizeof bytes, f),
+           at = 48; /* behind magic and run id: the build, then the numerics version */
+    ck_assert_str_eq(bytes + at + 40, s->numerics);
+    bytes[numerics ? at + 40 : at] ^= 1;
+    record_hash_bytes(bytes, size - 16, hex);
+    uint64_t low = strtoull(hex + 16, NULL, 16);
+    hex[16] = 0;
+    uint64_t high = strtoull(hex, NULL, 16);
+    memcpy(bytes + size - 16, &low, 8);
+    memcpy(bytes + size - 8, &high, 8);
+    rewind(f);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
+    fclose(f);
+    trainer_free(&t);
+    free(p.curve);
+}
+
+START_TEST(a_checkpoint_of_another_build_is_refused_unless_forced) {
+    struct setup *s = small(NULL, NULL), *forced = small("force-resume", "yes");
+    struct run row = {0};
+    struct error e = {0};
+    write_foreign(s, _i == 1);
+    ck_assert_int_eq(checkpoint_admit(s, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, _i == 1 ? "numerics version" : "another build") && strstr(e.text, "--force-resume"),
+                  "%s", e.text);
+    e = (struct error){0};
+    ck_assert_int_eq(train_run(s, NULL, &row, &e), ST_USAGE);
+    ck_assert_int_eq(scratch_count(folder, ".ckpt"), 1); /* nothing was renamed or removed */
+    ck_assert_int_eq(scratch_count(folder, ".json"), 0);
+    train(forced, &row);
+    ck_assert_int_eq(row.mixed_builds, 1);
+    ck_assert_int_eq(row.resumed, 1);
+    small_run_free(s);
+    small_run_free(forced);
+}
+END_TEST
+
+Suite *check_reuse(void);
+Suite *check_reuse(void) {
+    Suite *suite = suite_create("reuse");
+    TCase *c = tcase_create("reuse");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_loop_test(c, a_record_is_known_by_the_build_that_made_it, 0, 3);
+    tcase_add_test(c, force_sets_the_record_aside_and_does_the_run_again);
+    tcase_add_loop_test(c, a_checkpoint_of_another_build_is_refused_unless_forced, 0, 2);
+    suite_add_tcase(suite, c);
+    return suite;
+}
