@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_REUSE_H
 #define LRNN_HARNESS_REUSE_H
 
-#include "harness/plan/config.h"
+#include "harness/plan/setup.h"
 
 enum reuse {
     REUSE_NONE,       /* no record, or --force has set it aside: the run is to be done */
