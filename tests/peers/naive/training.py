@@ -33,7 +33,10 @@ def decays(name, net):
 
 
 def rate(config, step, steps, steps_per_epoch):
-    """Learning rate of a step, from 0. Warm-up is linear from 0, so that the first step has rate 0."""
+    """Learning rate of a step, from 0. Warm-up is linear from 0, so that the first step has rate 0. Schedules of epochs are
+    called behind each epoch, so that the rate of its first step holds for all of it."""
+    if config["schedule"] in ("cosine-epoch", "mad-cosine"):
+        step -= step % steps_per_epoch
     peak, floor, warmup, kind = float(config["lr"]), float(config["lr-min"]), int(config["warmup"]), config["schedule"]
     if step < warmup:
         return peak * step / warmup
@@ -42,8 +45,6 @@ def rate(config, step, steps, steps_per_epoch):
     if kind == "mad-cosine":
         floor, steps = 1e-6, 200 * steps_per_epoch
     done, span = step - warmup, max(steps - warmup, 1)
-    if kind != "cosine":  # held within an epoch
-        done -= done % steps_per_epoch
     return floor + 0.5 * (peak - floor) * (1 + math.cos(math.pi * min(done / span, 1)))
 
 
