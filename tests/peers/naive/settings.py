@@ -81,6 +81,21 @@ def wide():
         yield Setting("wide", LONG_PADDED, model, WIDE)
 
 
+def kernels():
+    """Where an op has several kernels, each of them, whatever these sizes prefer."""
+    for kernel in ("scan_delta_chunk", "scan_delta_cpu"):
+        for model in ("deltanet:heads=4", "deltaproduct:heads=4,steps=3,forget=yes"):
+            yield Setting("kernel", LONG_TAGGING, model, {**WIDE, "kernel": kernel})
+    for kernel in ("scan_outer_chunk", "scan_outer_cpu"):
+        for model in ("mamba2:state=8,headdim=8", "plstm:heads=4", "mlstm:heads=4"):
+            yield Setting("kernel", LONG_TAGGING, model, {**WIDE, "kernel": kernel})
+    for kernel in ("scan_plstm_chunk", "scan_plstm_cpu"):
+        yield Setting("kernel", LONG_TAGGING, "plstm:heads=4,track=3", {**WIDE, "kernel": kernel})
+    for kernel in ("grid_scan_block", "grid_scan_cpu"):
+        for mode in "PD":
+            yield Setting("kernel", LONG_DECODED, f"plstm2d:heads=4,mode={mode}", {**WIDE, "kernel": kernel})
+
+
 def defaults():
     """Mixers as they are trained: options not named, width 128."""
     for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
@@ -154,5 +169,5 @@ def training():
 
 
 def settings():
-    for family in (mixers, wide, defaults, pads, read_outs, backbones, training):
+    for family in (mixers, wide, kernels, defaults, pads, read_outs, backbones, training):
         yield from family()

@@ -67,24 +67,39 @@ def moved(y, L, flow):
     new = []
     for part, rows in zip(L, y.split(sizes, -1)):
         rows = rows.unflatten(-1, (part.shape[1], part.shape[2], 1))
-        new.append((torch.matrix_exp(part) @ rows if flow == "exp" else rows + part @ rows).flatten(1))
+        new.append((torch.matrix_exp(part.contiguous()) @ rows if flow == "exp" else rows + part @ rows).flatten(1))
     return torch.cat(new, -1)
+
+
+def steps(w, y, p, o, D):
+    """The token form: one move a step."""
+    parts, states = step_generators(w, p, o, D), [y]
+    for t in range(1, w.shape[1]):
+        y = moved(y, [part[:, t] for part in parts], o["flow"])
+        states.append(y)
+    return states
+
+
+def intervals(w, y, p, o, D, lengths):
+    """The log-ODE form: positions 1, 2, .. are cut into intervals; the state moves at the end of each, stands between.
+    The last position of a sequence has the state behind its shorter last interval."""
+    interval, parts, states = int(o["interval"]), letters(p, o, D), [y]
+    for t in range(1, w.shape[1]):
+        begin, whole, ends = (t - 1) // interval * interval + 1, t % interval == 0, lengths == t + 1
+        after = y
+        if whole or ends.any():
+            after = moved(y, interval_generator(w[:, begin:t + 1], parts, int(o["depth"])), o["flow"])
+        y = after if whole else y
+        states.append(after if whole else torch.where(ends[:, None], after, y))
+    return states
 
 
 def slice_mixer(x, p, o, lengths=None):
     B, T, D = x.shape
     w = float(o["dt"]) * torch.cat([torch.ones(B, T, 1, dtype=x.dtype), x], -1)
     y = x[:, 0] @ p["init.weight"].T + p["init.bias"]
-    interval = int(o["interval"])
-    parts = letters(p, o, D) if interval > 1 else step_generators(w, p, o, D)
-    states = [y]
-    for t in range(1, T):
-        if interval == 1:
-            y = moved(y, [part[:, t] for part in parts], o["flow"])
-        elif t % interval == 0:  # within an interval the state stands
-            y = moved(y, interval_generator(w[:, t - interval + 1:t + 1], parts, int(o["depth"])), o["flow"])
-        states.append(y)
-    return torch.stack(states, 1)
+    lengths = torch.full((B,), T) if lengths is None else lengths
+    return torch.stack(intervals(w, y, p, o, D, lengths) if int(o["interval"]) > 1 else steps(w, y, p, o, D), 1)
 
 
 def penalty(p, o):

@@ -33,19 +33,19 @@ def decays(name, net):
 
 
 def rate(config, step, steps, steps_per_epoch):
-    """Learning rate of a step, from 0. Warm-up is linear from 0, so that the first step has rate 0. Schedules of epochs are
-    called behind each epoch, so that the rate of its first step holds for all of it."""
-    if config["schedule"] in ("cosine-epoch", "mad-cosine"):
-        step -= step % steps_per_epoch
+    """Learning rate of a step, from 0. A warm-up is linear from 0, so that the first step has rate 0. A schedule stepped
+    once an epoch has the rate of the epoch's first step."""
     peak, floor, warmup, kind = float(config["lr"]), float(config["lr-min"]), int(config["warmup"]), config["schedule"]
+    if kind in ("cosine-epoch", "mad-cosine"):
+        step -= step % steps_per_epoch
     if step < warmup:
         return peak * step / warmup
     if kind in ("constant", "mad-const"):
         return peak
     if kind == "mad-cosine":
         floor, steps = 1e-6, 200 * steps_per_epoch
-    done, span = step - warmup, max(steps - warmup, 1)
-    return floor + 0.5 * (peak - floor) * (1 + math.cos(math.pi * min(done / span, 1)))
+    done = (step - warmup) / max(steps - warmup, 1)
+    return floor + 0.5 * (peak - floor) * (1 + math.cos(math.pi * min(done, 1)))
 
 
 class Batch:
