@@ -33,7 +33,7 @@ def decays(name, net):
 
 
 def rate(config, step, steps, steps_per_epoch):
-    """Learning rate of a step, from 0. A warm-up is linear from 0, so that the first step has rate 0. A schedule stepped
+    """Rate of a step, from 0. A warm-up is linear from 0, so that the first step has rate 0. A schedule stepped
     once an epoch has the rate of the epoch's first step."""
     peak, floor, warmup, kind = float(config["lr"]), float(config["lr-min"]), int(config["warmup"]), config["schedule"]
     if kind in ("cosine-epoch", "mad-cosine"):
