@@ -197,7 +197,7 @@ static void listops_shape(const void *inst, struct task_shape *out) {
     out->chance = 0.1;
     out->floor = 0.17;
     out->solved = 0.99;
-    out->metric = "acc";
+    out->metric = METRIC_ACC;
 }
 
 static void listops_fill(const void *inst, enum split split, int64_t index, struct example *x) {

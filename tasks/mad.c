@@ -15,7 +15,7 @@ void mad_shape(const struct mad *m, int64_t T, int64_t answers, struct task_shap
     out->examples[SPLIT_TEST] = m->n_test;
     out->chance = out->floor = 1.0 / (double)answers;
     out->solved = 0.999;
-    out->metric = "macro_acc";
+    out->metric = METRIC_MACRO_ACC;
 }
 
 enum status mad_check_noise(const char *task, const struct mad_noise *noise, struct error *e) {

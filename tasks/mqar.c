@@ -73,7 +73,7 @@ static void mqar_shape(const void *inst, struct task_shape *out) {
     mad_shape(&c->mad, c->mad.length, c->mad.vocab - c->mad.vocab / 2, out);
     out->floor = 1.0 / (double)c->pairs;
     out->solved = 0.99;
-    out->metric = "acc";
+    out->metric = METRIC_ACC;
 }
 
 /* Number i of the distinct keys (which = 0) or values (which = 1) of an example: a bijection keyed by the example, so

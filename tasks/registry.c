@@ -15,6 +15,8 @@ static const struct task *const tasks[] = {
     NULL};
 #undef TASK
 
+const char *const metric_names[METRIC_COUNT + 1] = {"acc", "macro_acc", NULL};
+
 const struct task *const *task_list(void) {
     return tasks;
 }

@@ -264,7 +264,7 @@ static void regular_shape(const void *inst, struct task_shape *out) {
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = w->examples[split];
     out->chance = out->floor = 1.0 / w->language->states;
     out->solved = 0.9995;
-    out->metric = "acc";
+    out->metric = METRIC_ACC;
 }
 
 static void regular_fill(const void *inst, enum split split, int64_t index, struct example *x) {

@@ -7,6 +7,10 @@
 #include "core/batch.h"
 #include "core/option.h"
 
+/* What a run is measured by: accuracy of scored tokens (micro), or the mean recall of classes as MAD has it (macro). */
+enum metric { METRIC_ACC, METRIC_MACRO_ACC, METRIC_COUNT };
+extern const char *const metric_names[METRIC_COUNT + 1]; /* acc macro_acc; NULL-terminated */
+
 struct task_shape {
     int64_t T;                   /* positions of the model's input in training */
     int64_t T_eval;              /* in validation and test; 0: as in training */
@@ -22,7 +26,7 @@ struct task_shape {
     double chance;                 /* primary metric of uniform guessing */
     double floor;                  /* primary metric of the best trivial answer (spec of the task says which) */
     double solved;                 /* primary metric at or above which a run counts as solved */
-    const char *metric;            /* primary metric: "acc" (micro, scored tokens) or "macro_acc" */
+    enum metric metric;            /* the primary one */
 };
 
 struct task_alias {

@@ -51,7 +51,7 @@ static void template_shape(const void *inst, struct task_shape *out) {
     out->examples[SPLIT_TEST] = task->n_test;
     out->chance = out->floor = 1.0 / (double)task->vocab;
     out->solved = 0.99;
-    out->metric = "acc";
+    out->metric = METRIC_ACC;
 }
 
 static void template_fill(const void *inst, enum split split, int64_t index, struct example *x) {

@@ -254,7 +254,7 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
     out->chance = 1 / g;
     out->floor = (1 + (length - 1) / g) / length; /* copies y_0 = x_0 and guesses the rest */
     out->solved = 0.99;
-    out->metric = "acc";
+    out->metric = METRIC_ACC;
 }
 
 /* Test sequences come first in the numbering, then validation, and the seed draws the training sequences out of all

@@ -308,7 +308,7 @@ static void print_stats(const struct view *v, const struct summary *s) {
     printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest,
            share(s->tokens, v->flags.count));
     printf("  scored     %" PRId64 " positions, %.1f a sequence\n", s->scored, share(s->scored, v->flags.count));
-    printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, shape->metric);
+    printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, metric_names[shape->metric]);
     printf("  floor      %.4f  best trivial answer\n", shape->floor);
     printf("  majority   %.4f  always answers label %" PRId64 "\n", share(s->label_count[top], s->scored), top);
     printf("  labels     %" PRId64 ", count of each:\n", shape->vocab_out);

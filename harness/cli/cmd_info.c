@@ -165,8 +165,8 @@ static enum status info_task(const char *text, const struct info_flags *f, struc
         printf("  examples   %" PRId64 " train, %" PRId64 " val, %" PRId64 " test\n", s->examples[SPLIT_TRAIN],
                s->examples[SPLIT_VAL], s->examples[SPLIT_TEST]);
         printf("  causal     %s\n", s->needs_causal ? "a target must not depend on later inputs" : "not needed");
-        printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", s->metric, s->chance,
-               s->floor, s->solved);
+        printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", metric_names[s->metric],
+               s->chance, s->floor, s->solved);
         for (const struct task_alias *a = task->aliases; a && a->name; a++)
             printf("%s  %-10s %s (%s)\n", a == task->aliases ? "short names\n" : "", a->name, a->summary, a->options);
     }

@@ -45,7 +45,7 @@ static void uniform_shape(const void *inst, struct task_shape *out) {
                                .vocab_out = u->vocab,
                                .examples = {MANY, 1, 1},
                                .solved = 1,
-                               .metric = "acc"};
+                               .metric = METRIC_ACC};
 }
 
 static void uniform_fill(const void *inst, enum split split, int64_t index, struct example *x) {

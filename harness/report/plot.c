@@ -17,6 +17,7 @@
 #include "core/batch.h"
 #include "harness/report/summary.h"
 #include "harness/store/files.h"
+#include "tasks/task.h"
 
 const char *const plot_kinds = "accuracy table length";
 
@@ -48,7 +49,7 @@ static void print_number(FILE *f, double value, const char *end) {
 }
 
 static const char *metric_name(const struct report_table *t) {
-    return strcmp(t->rows[0].run->metric, "macro_acc") == 0 ? "macro accuracy" : "token accuracy";
+    return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
 }
 
 /* What all plots of a table say: names and sizes. */
@@ -72,7 +73,7 @@ static void print_settings(FILE *f, const struct report_table *t, const char *he
 /* --- accuracy over steps ------------------------------------------------------------------------------------------ */
 
 static double point_metric(const struct run *run, const struct curve_point *p) {
-    return strcmp(run->metric, "macro_acc") == 0 ? p->macro_acc : p->acc;
+    return run->metric == METRIC_MACRO_ACC ? p->macro_acc : p->acc;
 }
 
 /* Validation metric of a run when `step` steps were done: its last evaluation until then. After its end a run that

@@ -7,6 +7,7 @@
 
 #include "harness/store/files.h"
 #include "models/model.h"
+#include "tasks/task.h"
 
 enum status published_read(struct published *p, const char *out, struct error *e) {
     char path[PATH_BYTES];
@@ -36,7 +37,7 @@ static bool model_matches(const char *text, const struct run *run) {
 
 double published_value(const struct published *p, const struct run *run) {
     double value;
-    const char *metric = run->metric[0] ? run->metric : "acc";
+    const char *metric = metric_names[run->metric];
     for (int i = 0; i < p->table.rows; i++)
         if (strcmp(csv_cell(&p->table, i, "task"), run->task) == 0 &&
             strcmp(csv_cell(&p->table, i, "metric"), metric) == 0 &&

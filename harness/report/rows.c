@@ -17,8 +17,7 @@ const char *const report_row_keys[] = {"task",         "task_version", "profile"
                                        "max_steps",    "dtype",        "backend",   "numerics",  NULL};
 
 bool run_failed(const struct run *run) {
-    bool macro = strcmp(run->metric, "macro_acc") == 0;
-    return run->status != RUN_OK || !isfinite(macro ? run->test_macro_acc : run->test_acc);
+    return run->status != RUN_OK || !isfinite(run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc);
 }
 
 /* Of a task that this program still has in the version that was run; NAN otherwise. */
@@ -43,7 +42,7 @@ double run_chance(const struct run *run) {
 
 double run_test_metric(const struct run *run) {
     if (run_failed(run)) return run_chance(run);
-    return strcmp(run->metric, "macro_acc") == 0 ? run->test_macro_acc : run->test_acc;
+    return run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc;
 }
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */

@@ -38,11 +38,8 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
     case FIELD_TEXT:
         sheet_text(s, "%s", (const char *)value);
         break;
-    case FIELD_STATUS:
-        sheet_text(s, "%s", run_status_names[*(const int64_t *)value]);
-        break;
-    case FIELD_SPLIT:
-        sheet_text(s, "%s", split_names[*(const int *)value]);
+    case FIELD_NAME:
+        sheet_text(s, "%s", field_name(field, object));
         break;
     case FIELD_NONE:
         sheet_text(s, "%s", "");

@@ -4,6 +4,7 @@
 
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
+#include "tasks/task.h"
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
@@ -77,7 +78,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, bool ha
     sheet_note(s,
                "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean validation "
                "accuracy.",
-               strcmp(t->rows[0].run->metric, "macro_acc") == 0 ? "macro accuracy" : "token accuracy");
+               t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy");
     if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
     sheet_note(s, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");

@@ -296,7 +296,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);
     option_format_value(option_find(backbone_options, "mlp"), c, row->mlp, sizeof row->mlp);
     option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
-    snprintf(row->metric, sizeof row->metric, "%s", shape->metric);
+    row->metric = shape->metric;
     row->chance = shape->chance;
     bool cuda = strcmp(c->device, "cpu") != 0;
     snprintf(row->kernel, sizeof row->kernel, "%.400s, %s%s", *c->kernel ? c->kernel : "default",

@@ -310,7 +310,7 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
 }
 
 double trainer_metric(const struct trainer *t, const struct scores *scores) {
-    return strcmp(t->setup->task.shape.metric, "macro_acc") ? scores->acc : scores->macro_acc;
+    return t->setup->task.shape.metric == METRIC_MACRO_ACC ? scores->macro_acc : scores->acc;
 }
 
 /* --- the search for the first bad tensor -------------------------------------------------------------------------------- */

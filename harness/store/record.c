@@ -5,7 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-const char *const run_status_names[RUN_STATUS_COUNT] = {"ok", "diverged", "nan", "oom", "timeout", "killed", "error"};
+const char *const run_status_names[RUN_STATUS_COUNT + 1] = {"ok",      "diverged", "nan",   "oom",
+                                                            "timeout", "killed",   "error", NULL};
 
 void record_hash(const char *text, char hex[RUN_ID_HEX]) {
     record_hash_bytes(text, strlen(text), hex);

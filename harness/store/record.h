@@ -13,7 +13,7 @@
 #define RUN_ID_HEX    33  /* 32 hex digits and terminator */
 
 enum run_status { RUN_OK, RUN_DIVERGED, RUN_NAN, RUN_OOM, RUN_TIMEOUT, RUN_KILLED, RUN_ERROR, RUN_STATUS_COUNT };
-extern const char *const run_status_names[RUN_STATUS_COUNT]; /* ok diverged nan oom timeout killed error */
+extern const char *const run_status_names[RUN_STATUS_COUNT + 1]; /* ok diverged ...; NULL-terminated */
 
 /* One attempted run: the columns of runs.csv (spec/harness.md 3.1) in their order. Numbers that do not apply are NAN or
  * -1 and become empty cells. */
@@ -41,7 +41,7 @@ struct run {
     double train_loss, val_loss, test_loss;
     double train_acc, val_acc, test_acc, test_macro_acc, test_seq_acc, test_last_acc;
     char profile[32], backbone[32], mlp[32], norm[32];
-    char metric[32];
+    int64_t metric; /* enum metric (tasks/task.h) */
     double metric_value;
     int64_t solved;
     double wall_s, train_s, eval_s, data_s;
@@ -66,15 +66,14 @@ struct run {
 struct curve_point {
     int64_t step, tokens;
     double wall_s;
-    int split; /* enum split: train, val, test */
+    int64_t split; /* enum split: train, val, test */
     double loss, acc, macro_acc, seq_acc, last_acc, lr, grad_norm, tok_per_s;
     char event[12]; /* eval, ckpt, resume, nan, stop */
 };
 
 /* One evaluation length: a row of evals.csv. */
 struct eval_point {
-    int64_t step;
-    int split;
+    int64_t step, split;
     int64_t length, n;
     char difficulty[64];
     double loss, acc, macro_acc, seq_acc, last_acc;

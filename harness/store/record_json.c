@@ -52,8 +52,11 @@ static json_t *json_from_u64(uint64_t value) {
     return json_string(text);
 }
 
-static json_t *json_from_name(const char *const *names, int64_t count, int64_t i) {
-    return i >= 0 && i < count ? json_string(names[i]) : NULL;
+/* NULL for a value that has no name. */
+static json_t *json_from_name(const char *const *names, int64_t value) {
+    int64_t count = 0;
+    while (names[count]) count++;
+    return value >= 0 && value < count ? json_string(names[value]) : NULL;
 }
 
 static json_t *json_from_field(const struct field *field, const void *object) {
@@ -67,10 +70,8 @@ static json_t *json_from_field(const struct field *field, const void *object) {
         return json_from_real(*(const double *)value);
     case FIELD_TEXT:
         return json_from_text(value);
-    case FIELD_STATUS:
-        return json_from_name(run_status_names, RUN_STATUS_COUNT, *(const int64_t *)value);
-    case FIELD_SPLIT:
-        return json_from_name(split_names, SPLIT_COUNT, *(const int *)value);
+    case FIELD_NAME:
+        return json_from_name(field->names, *(const int64_t *)value);
     default:
         return NULL;
     }
@@ -161,9 +162,9 @@ enum status record_format(const struct run_record *r, char **text, size_t *size,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static bool name_to_index(const json_t *value, const char *const *names, int count, int *i) {
+static bool name_to_index(const json_t *value, const char *const *names, int64_t *i) {
     const char *text = json_string_value(value);
-    for (*i = 0; text && *i < count; ++*i)
+    for (*i = 0; text && names[*i]; ++*i)
         if (strcmp(names[*i], text) == 0) return true;
     return false;
 }
@@ -195,7 +196,6 @@ static bool u64_from_json(const json_t *value, uint64_t *out) {
 
 static bool field_from_json(const struct field *field, const json_t *value, void *object) {
     void *out = (char *)object + field->offset;
-    int i;
     switch (field->type) {
     case FIELD_INT:
         *(int64_t *)out = json_is_null(value) ? -1 : json_integer_value(value);
@@ -208,14 +208,8 @@ static bool field_from_json(const struct field *field, const json_t *value, void
         if (!json_is_string(value) || json_string_length(value) >= field->size) return false;
         memcpy(out, json_string_value(value), json_string_length(value) + 1);
         return true;
-    case FIELD_STATUS:
-        if (!name_to_index(value, run_status_names, RUN_STATUS_COUNT, &i)) return false;
-        *(int64_t *)out = i;
-        return true;
-    case FIELD_SPLIT:
-        if (!name_to_index(value, split_names, SPLIT_COUNT, &i)) return false;
-        *(int *)out = i;
-        return true;
+    case FIELD_NAME:
+        return name_to_index(value, field->names, out);
     default:
         return false;
     }

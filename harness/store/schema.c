@@ -7,13 +7,17 @@
 
 #include "core/batch.h"
 #include "harness/store/csv.h"
+#include "tasks/task.h"
 
-const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};
+const char *const split_names[SPLIT_COUNT + 1] = {"train", "val", "test", NULL};
 
 #define FIELD(object, member, type, unit, meaning)                                                                     \
-    { #member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning }
-#define END                                                                                                            \
-    { NULL, FIELD_NONE, 0, 0, NULL, NULL }
+    { #member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning, NULL }
+#define NAME(object, struct_member, member, unit, meaning, names)                                                      \
+    { #member, FIELD_NAME, offsetof(object, struct_member), sizeof(((object *)0)->struct_member), unit, meaning, names }
+#define NONE(column, unit, meaning)                                                                                    \
+    { column, FIELD_NONE, 0, 0, unit, meaning, NULL }
+#define END NONE(NULL, NULL, NULL)
 
 #define INT(member, unit, meaning)  FIELD(struct run, member, FIELD_INT, unit, meaning)
 #define U64(member, unit, meaning)  FIELD(struct run, member, FIELD_U64, unit, meaning)
@@ -58,7 +62,7 @@ static const struct field run_fields[] = {
     INT(batch, "sequences", "batch size"),
     INT(max_steps, "steps", "budget"),
     TEXT(dtype, "fp32 bf16 tf32 fp64", "precision of matrix products"),
-    FIELD(struct run, status, FIELD_STATUS, "ok diverged nan oom timeout killed error", "how the run ended"),
+    NAME(struct run, status, status, "ok diverged nan oom timeout killed error", "how the run ended", run_status_names),
     TEXT(status_detail, "text", "first bad tensor, or reason"),
     TEXT(stop_reason, "budget target patience", "why training stopped"),
     INT(steps, "steps", "done"),
@@ -78,7 +82,7 @@ static const struct field run_fields[] = {
     TEXT(backbone, "text", "what surrounds the mixers"),
     TEXT(mlp, "swiglu gelu none", "channel MLP"),
     TEXT(norm, "rmsnorm layernorm", "normalisation"),
-    TEXT(metric, "acc macro_acc", "primary metric of the task"),
+    NAME(struct run, metric, metric, "acc macro_acc", "primary metric of the task", metric_names),
     REAL(metric_value, "0..1", "its value on the test split"),
     INT(solved, "0/1", "metric_value reaches the task's threshold"),
     REAL(wall_s, "s", "whole run, monotonic"),
@@ -129,7 +133,7 @@ const struct table runs_table = {"runs", run_fields};
 #define POINT(member, type, unit, meaning)                                                                             \
     {                                                                                                                  \
 #member, type, offsetof(struct curve_row, point.member), sizeof(((struct curve_point *)0)->member), unit,      \
-            meaning                                                                                                    \
+            meaning, NULL                                                                                              \
     }
 
 static const struct field curve_fields[] = {
@@ -138,16 +142,16 @@ static const struct field curve_fields[] = {
     POINT(step, FIELD_INT, "steps", "training steps done"),
     POINT(tokens, FIELD_INT, "tokens", "seen in training"),
     POINT(wall_s, FIELD_REAL, "s", "since the start, monotonic"),
-    POINT(split, FIELD_SPLIT, "train val test", "what was measured"),
+    NAME(struct curve_row, point.split, split, "train val test", "what was measured", split_names),
     POINT(loss, FIELD_REAL, "nats", "per scored token"),
     POINT(acc, FIELD_REAL, "0..1", "micro: correct of all scored tokens"),
     POINT(seq_acc, FIELD_REAL, "0..1", "sequences without an error"),
     FIELD(struct curve_row, ppl, FIELD_REAL, "1", "perplexity: exp(loss)"),
     POINT(lr, FIELD_REAL, "1", "learning rate"),
     POINT(grad_norm, FIELD_REAL, "1", "global norm before clipping"),
-    {"update_ratio", FIELD_NONE, 0, 0, "1", "|dw|/|w|"},
+    NONE("update_ratio", "1", "|dw|/|w|"),
     POINT(tok_per_s, FIELD_REAL, "tokens/s", "while other runs may have shared the machine"),
-    {"dev_bytes", FIELD_NONE, 0, 0, "bytes", "device memory"},
+    NONE("dev_bytes", "bytes", "device memory"),
     POINT(event, FIELD_TEXT, "eval ckpt resume nan stop", "what happened"),
     POINT(macro_acc, FIELD_REAL, "0..1", "mean of the classes' recalls"),
     POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
@@ -157,13 +161,16 @@ const struct table curves_table = {"curves", curve_fields};
 
 #undef POINT
 #define POINT(member, type, unit, meaning)                                                                             \
-    { #member, type, offsetof(struct eval_row, point.member), sizeof(((struct eval_point *)0)->member), unit, meaning }
+    {                                                                                                                  \
+#member, type, offsetof(struct eval_row, point.member), sizeof(((struct eval_point *)0)->member), unit,        \
+            meaning, NULL                                                                                              \
+    }
 
 static const struct field eval_fields[] = {
     FIELD(struct eval_row, schema, FIELD_INT, "1", "version of this list of columns"),
     FIELD(struct eval_row, run_id, FIELD_TEXT, "hex32", "joins runs.csv"),
     POINT(step, FIELD_INT, "steps", "training steps done"),
-    POINT(split, FIELD_SPLIT, "train val test", "what was measured"),
+    NAME(struct eval_row, point.split, split, "train val test", "what was measured", split_names),
     POINT(length, FIELD_INT, "tokens", "length of the examples"),
     POINT(difficulty, FIELD_TEXT, "text", "setting of the examples"),
     POINT(n, FIELD_INT, "examples", "measured"),
@@ -177,7 +184,10 @@ static const struct field eval_fields[] = {
 const struct table evals_table = {"evals", eval_fields};
 
 #define PERF(column, member, type, unit, meaning)                                                                      \
-    { column, type, offsetof(struct perf_line, row.member), sizeof(((struct perf_row *)0)->member), unit, meaning }
+    {                                                                                                                  \
+        column, type, offsetof(struct perf_line, row.member), sizeof(((struct perf_row *)0)->member), unit, meaning,   \
+            NULL                                                                                                       \
+    }
 
 static const struct field perf_fields[] = {
     FIELD(struct perf_line, schema, FIELD_INT, "1", "version of this list of columns"),
@@ -186,13 +196,13 @@ static const struct field perf_fields[] = {
     PERF("shape", shape, FIELD_TEXT, "text", "its sizes"),
     PERF("dtype", dtype, FIELD_TEXT, "fp32 bf16 tf32 fp64", "precision of matrix products"),
     PERF("pass", pass, FIELD_TEXT, "fwd bwd step", "part"),
-    {"arm", FIELD_NONE, 0, 0, "A B", "of a comparison"},
-    {"pair", FIELD_NONE, 0, 0, "1", "of a comparison"},
-    {"order", FIELD_NONE, 0, 0, "AB BA", "of a comparison"},
+    NONE("arm", "A B", "of a comparison"),
+    NONE("pair", "1", "of a comparison"),
+    NONE("order", "AB BA", "of a comparison"),
     PERF("time_ns", time_ns_med, FIELD_REAL, "ns", "median of the samples"),
-    {"sm_mhz", FIELD_NONE, 0, 0, "MHz", "clock of the device"},
-    {"temp_c", FIELD_NONE, 0, 0, "C", "temperature of the device"},
-    {"throttled", FIELD_NONE, 0, 0, "0/1", "clock below 75 % of nominal"},
+    NONE("sm_mhz", "MHz", "clock of the device"),
+    NONE("temp_c", "C", "temperature of the device"),
+    NONE("throttled", "0/1", "clock below 75 % of nominal"),
     PERF("commit", commit, FIELD_TEXT, "hex", "source"),
     PERF("build_id", build_id, FIELD_TEXT, "text", "flags that decide the numbers"),
     PERF("machine_id", machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
@@ -208,7 +218,10 @@ static const struct field perf_fields[] = {
 const struct table perf_table = {"perf", perf_fields};
 
 #define MACHINE(column, member, type, unit, meaning)                                                                   \
-    { column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit, meaning }
+    {                                                                                                                  \
+        column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit,       \
+            meaning, NULL                                                                                              \
+    }
 
 static const struct field machine_fields[] = {
     MACHINE("machine_id", id, FIELD_TEXT, "hex16", "hash of processor, cores and memory"),
@@ -246,6 +259,10 @@ const struct field *table_field(const struct table *table, const char *name) {
     return NULL;
 }
 
+const char *field_name(const struct field *field, const void *object) {
+    return field->names[*(const int64_t *)((const char *)object + field->offset)];
+}
+
 bool field_equal(const struct field *field, const void *a, const void *b) {
     const char *left = (const char *)a + field->offset, *right = (const char *)b + field->offset;
     return field->type == FIELD_TEXT ? strcmp(left, right) == 0 : memcmp(left, right, field->size) == 0;
@@ -272,11 +289,8 @@ void field_print(const struct field *field, const void *object, FILE *f) {
     case FIELD_TEXT:
         csv_text(f, value);
         break;
-    case FIELD_STATUS:
-        fputs(run_status_names[*(const int64_t *)value], f);
-        break;
-    case FIELD_SPLIT:
-        fputs(split_names[*(const int *)value], f);
+    case FIELD_NAME:
+        fputs(field_name(field, object), f);
         break;
     case FIELD_NONE:
         break;
@@ -299,8 +313,7 @@ static const char *type_name(enum field_type type) {
         return "u64";
     case FIELD_REAL:
         return "f64";
-    case FIELD_STATUS:
-    case FIELD_SPLIT:
+    case FIELD_NAME:
         return "enum";
     default:
         return "text";

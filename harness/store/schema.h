@@ -13,13 +13,12 @@
 #include "harness/store/record.h"
 
 enum field_type {
-    FIELD_INT,    /* int64_t; -1 = not applicable */
-    FIELD_U64,    /* uint64_t */
-    FIELD_REAL,   /* double; NAN = not applicable */
-    FIELD_TEXT,   /* char[size] */
-    FIELD_STATUS, /* int64_t, enum run_status; stored as its name */
-    FIELD_SPLIT,  /* int, enum split; stored as its name */
-    FIELD_NONE    /* a column of the format that this version has no value for: always empty */
+    FIELD_INT,  /* int64_t; -1 = not applicable */
+    FIELD_U64,  /* uint64_t */
+    FIELD_REAL, /* double; NAN = not applicable */
+    FIELD_TEXT, /* char[size] */
+    FIELD_NAME, /* int64_t, one of an enum; stored as its name */
+    FIELD_NONE  /* a column of the format that this version has no value for: always empty */
 };
 
 struct field {
@@ -27,6 +26,7 @@ struct field {
     enum field_type type;
     size_t offset, size;
     const char *unit, *meaning;
+    const char *const *names; /* of FIELD_NAME, in the enum's order; NULL-terminated */
 };
 
 struct table {
@@ -59,13 +59,16 @@ struct machine_row {
 };
 
 extern const struct table runs_table, curves_table, evals_table, perf_table, machines_table;
-extern const char *const split_names[]; /* train val test */
+extern const char *const split_names[]; /* train val test; NULL-terminated */
 
 /* A record whose numbers do not apply yet (NAN, -1), schema set, texts empty. */
 void record_init(struct run_record *r);
 
 /* Fields that a struct of `object_size` bytes holds (the derived ones of a row lie behind it). */
 bool field_within(const struct field *field, size_t object_size);
+
+/* The name of a FIELD_NAME's value. */
+const char *field_name(const struct field *field, const void *object);
 
 /* The field of that name, or NULL; whether two objects agree in it; its value as a CSV cell. */
 const struct field *table_field(const struct table *table, const char *name);

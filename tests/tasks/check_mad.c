@@ -152,7 +152,7 @@ START_TEST(shapes_are_those_of_the_specification) {
         ck_assert_double_eq_tol(s->chance, rows[i].chance, 1e-12);
         ck_assert_double_eq_tol(s->floor, rows[i].floor, 1e-12);
         ck_assert_double_eq(s->solved, mqar ? 0.99 : 0.999);
-        ck_assert_str_eq(s->metric, mqar ? "acc" : "macro_acc");
+        ck_assert_int_eq(s->metric, mqar ? METRIC_ACC : METRIC_MACRO_ACC);
         ck_assert_str_eq(c.task->suite, mqar ? "mqar" : "mad");
         ck_assert(s->needs_causal == !compression && s->auto_encoder == compression && !s->per_sequence);
     }
@@ -221,7 +221,7 @@ START_TEST(the_floor_is_what_a_trivial_answer_scores) {
         struct view v;
         view_open(&v, rows[i].name, 1);
         struct scores s = score_guesses(&v, rows[i].guess, rows[i].constant);
-        double got = strcmp(v.s->metric, "acc") == 0 ? s.acc : s.macro_acc;
+        double got = v.s->metric == METRIC_ACC ? s.acc : s.macro_acc;
         ck_assert_msg(fabs(got - v.s->floor) < 1e-12, "%s: %g and not %g", rows[i].name, got, v.s->floor);
         view_close(&v);
     }

@@ -23,7 +23,7 @@ static void check_declaration(const char *name) {
     ck_assert(s->T >= 1 && s->vocab_out >= 1 && (s->vocab_in >= 1 || s->channels >= 1));
     for (int split = 0; split < SPLIT_COUNT; split++) ck_assert_int_ge(s->examples[split], 1);
     ck_assert(0 <= s->chance && s->chance <= s->floor && s->floor < s->solved && s->solved <= 1);
-    ck_assert(strcmp(s->metric, "acc") == 0 || strcmp(s->metric, "macro_acc") == 0);
+    ck_assert(s->metric >= 0 && s->metric < METRIC_COUNT);
     for (const struct option *o = c.task->options; o->name; o++) ck_assert(o->help && o->help[0]);
 }
 

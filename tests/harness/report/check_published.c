@@ -8,10 +8,10 @@
 #include "harness/store/files.h"
 #include "tests/harness/report/fixture.h"
 
-static double published_of(const struct published *p, const char *task, const char *metric, const char *layers) {
+static double published_of(const struct published *p, const char *task, enum metric metric, const char *layers) {
     struct run run = {0};
     strcpy(run.task, task);
-    strcpy(run.metric, metric);
+    run.metric = metric;
     strcpy(run.layers, layers);
     snprintf(run.model, sizeof run.model, "%.*s", (int)strcspn(layers, ":;"), layers);
     return published_value(p, &run);
@@ -20,19 +20,19 @@ static double published_of(const struct published *p, const char *task, const ch
 START_TEST(published_numbers_are_found_by_mixer_and_m) {
     struct published p;
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
-    ck_assert_double_eq(published_of(&p, "s5", "acc", "bdlru:m=4,blocks=64,gate-init=5;swiglu"), 0.87);
-    ck_assert_double_eq(published_of(&p, "s5", "acc", "bdlru:blocks=8,m=3;none"), 0.48);
-    ck_assert_double_eq(published_of(&p, "s3-250", "acc", "bdlru:m=3"), 1);
-    ck_assert_double_eq(published_of(&p, "s3", "acc", "hlru:m=5,layout=observer;swiglu"), 0.61);
-    ck_assert_double_eq(published_of(&p, "s4-3k", "acc", "lstm;swiglu"), 0.37);
-    ck_assert_double_eq(published_of(&p, "s4", "acc", "deltaproduct:heads=4,steps=4"), 1);
-    ck_assert_double_eq(published_of(&p, "hlru-copy", "macro_acc", "hlru:m=2"), 0.855);
-    ck_assert_double_eq(published_of(&p, "overall", "acc", "mamba2"), 0.35);
-    ck_assert_double_nan(published_of(&p, "s5", "acc", "deltaproduct:steps=2"));
-    ck_assert_double_nan(published_of(&p, "s5", "acc", "lru;swiglu"));
-    ck_assert_double_nan(published_of(&p, "s5", "macro_acc", "lstm"));
-    ck_assert_double_nan(published_of(&p, "a5", "acc", "lstm"));
-    ck_assert_double_nan(published_of(&p, "s5", "acc", "bdlru:m=50")); /* not the row of m=5 */
+    ck_assert_double_eq(published_of(&p, "s5", METRIC_ACC, "bdlru:m=4,blocks=64,gate-init=5;swiglu"), 0.87);
+    ck_assert_double_eq(published_of(&p, "s5", METRIC_ACC, "bdlru:blocks=8,m=3;none"), 0.48);
+    ck_assert_double_eq(published_of(&p, "s3-250", METRIC_ACC, "bdlru:m=3"), 1);
+    ck_assert_double_eq(published_of(&p, "s3", METRIC_ACC, "hlru:m=5,layout=observer;swiglu"), 0.61);
+    ck_assert_double_eq(published_of(&p, "s4-3k", METRIC_ACC, "lstm;swiglu"), 0.37);
+    ck_assert_double_eq(published_of(&p, "s4", METRIC_ACC, "deltaproduct:heads=4,steps=4"), 1);
+    ck_assert_double_eq(published_of(&p, "hlru-copy", METRIC_MACRO_ACC, "hlru:m=2"), 0.855);
+    ck_assert_double_eq(published_of(&p, "overall", METRIC_ACC, "mamba2"), 0.35);
+    ck_assert_double_nan(published_of(&p, "s5", METRIC_ACC, "deltaproduct:steps=2"));
+    ck_assert_double_nan(published_of(&p, "s5", METRIC_ACC, "lru;swiglu"));
+    ck_assert_double_nan(published_of(&p, "s5", METRIC_MACRO_ACC, "lstm"));
+    ck_assert_double_nan(published_of(&p, "a5", METRIC_ACC, "lstm"));
+    ck_assert_double_nan(published_of(&p, "s5", METRIC_ACC, "bdlru:m=50")); /* not the row of m=5 */
     published_free(&p);
 }
 END_TEST
@@ -68,7 +68,7 @@ START_TEST(a_default_matches_whether_it_is_written_or_not) {
     spill(path, text, sizeof text - 1);
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double value = published_of(&p, "s5", "acc", cases[i].layers);
+        double value = published_of(&p, "s5", METRIC_ACC, cases[i].layers);
         ck_assert_msg(value == cases[i].value || (isnan(value) && isnan(cases[i].value)), "%s: %g, expected %g",
                       cases[i].layers, value, cases[i].value);
     }

@@ -123,7 +123,7 @@ END_TEST
 START_TEST(macro_accuracy_is_used_where_it_is_the_primary_metric) {
     struct report_tables tables;
     struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.25);
-    strcpy(run->metric, "macro_acc");
+    run->metric = METRIC_MACRO_ACC;
     strcpy(run->task, "hlru-compress");
     run->test_macro_acc = 0.75;
     const struct report_row *row = only_row(&tables);

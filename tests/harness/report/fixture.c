@@ -39,7 +39,7 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     record_hash(text, run->run_id);
     strcpy(run->task, "s5");
     strcpy(run->profile, "quick");
-    strcpy(run->metric, "acc");
+    run->metric = METRIC_ACC;
     strcpy(run->mlp, "swiglu");
     snprintf(run->layers, sizeof run->layers, "%s", layers);
     snprintf(run->model, sizeof run->model, "%.*s", (int)strcspn(layers, ":;"), layers);

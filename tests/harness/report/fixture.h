@@ -3,6 +3,7 @@
 #define LRNN_TESTS_REPORT_FIXTURE_H
 
 #include "harness/report/report.h"
+#include "tasks/task.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
