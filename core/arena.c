@@ -19,9 +19,10 @@ static size_t round_up(size_t n, size_t to) {
 
 enum status arena_reserve(struct arena *a, size_t bytes, struct error *e) {
     size_t size = round_up(bytes ? bytes : 1, (size_t)sysconf(_SC_PAGESIZE));
-    if (size < bytes) return fail(e, ST_FAIL, "cannot reserve %zu bytes of memory: the size overflows", bytes);
+    if (size < bytes) return fail(e, ST_MEMORY, "cannot reserve %zu bytes of memory: the size overflows", bytes);
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return fail(e, ST_FAIL, "cannot reserve %zu MB of memory: %s", size >> 20, strerror(errno));
+    if (base == MAP_FAILED)
+        return fail(e, ST_MEMORY, "cannot reserve %zu MB of memory: %s", size >> 20, strerror(errno));
     a->base = base;
     a->size = size;
     a->used = 0;

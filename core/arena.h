@@ -29,7 +29,7 @@ struct arena {
 };
 
 /* Reserves `bytes` of zeroed memory. Pages are committed when first touched, so a generous reservation costs nothing.
- * Errors: ST_FAIL naming the size when the system refuses. */
+ * ST_MEMORY names the size when the system refuses. */
 enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
 
 /* Asks for huge pages: for a block of which most will be used, since a first touch then clears 2 MB. */

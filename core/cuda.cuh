@@ -19,7 +19,7 @@ struct cuda_context {
     cublasHandle_t blas;
     void *blas_workspace;
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is recorded; a fault then names its launch */
-    bool failed;
+    bool failed, full; /* full: for want of memory */
     char failure[512]; /* the first one: call, file, line, CUDA's message */
 };
 

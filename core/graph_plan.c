@@ -275,7 +275,7 @@ enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     size_t machine = machine_memory_bytes();
     if (graph_device(g) == DEVICE_CPU && machine && g->planned_bytes > machine)
-        return fail(e, ST_USAGE,
+        return fail(e, ST_MEMORY,
                     "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
                     g->planned_bytes >> 20, machine >> 20);
     TRY(place_reserve(g->options.place, &g->memory, g->planned_bytes, e));

@@ -85,7 +85,7 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
 
 struct param *params_find(const struct params *p, const char *name);
 
-/* Allocates the blocks; `training` adds gradients and moments. Errors: ST_FAIL, on a device ST_DEVICE, naming the bytes. */
+/* Allocates the blocks; `training` adds gradients and moments. ST_MEMORY names the bytes. */
 enum status params_reserve(struct params *p, bool training, struct error *e);
 
 /* Draws every parameter. An element's value depends on (seed, name, element in contract order) alone, not on the inner

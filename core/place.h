@@ -54,8 +54,7 @@ int place_cuda_devices(const char **why);
 /* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
 
-/* Reserves an arena of zeroed memory there; arena_free gives it back. Errors: ST_FAIL, on a device ST_DEVICE naming what was
- * wanted and what is free. */
+/* Reserves an arena of zeroed memory there; arena_free gives it back. ST_MEMORY names what was wanted and what is free. */
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e);
 
 /* Bytes from the host to the place and back. place_get waits for all that was queued before; after either the host may use
@@ -78,8 +77,8 @@ void place_host_free(const struct place *p, void *memory);
 void place_set(const struct place *p, void *to, int byte, size_t bytes);
 void place_fill(const struct place *p, void *to, int64_t n, double value);
 
-/* Waits for all that was queued. Errors: ST_DEVICE, the first failure since the place was opened: call, file, line and
- * CUDA's message. */
+/* Waits for all that was queued. Errors: ST_DEVICE or ST_MEMORY, the first failure since the place was opened: call, file, line
+ * and CUDA's message. */
 enum status place_wait(const struct place *p, struct error *e);
 
 /* --- marks: points of the queue ------------------------------------------------------------------------------------------ */

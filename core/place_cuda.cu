@@ -17,14 +17,20 @@ static void keep_failure(struct cuda_context *cuda, const char *call, const char
     snprintf(cuda->failure, sizeof cuda->failure, "%.200s failed at %s:%d: %.200s", call, file, line, message);
 }
 
+static enum status failure_kind(const struct cuda_context *cuda) {
+    return cuda->full ? ST_MEMORY : ST_DEVICE;
+}
+
 bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call, const char *file, int line) {
     if (result == cudaSuccess) return true;
+    if (!cuda->failed) cuda->full = result == cudaErrorMemoryAllocation;
     keep_failure(cuda, call, file, line, cudaGetErrorString(result));
     return false;
 }
 
 bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line) {
     if (result == CUBLAS_STATUS_SUCCESS) return true;
+    if (!cuda->failed) cuda->full = result == CUBLAS_STATUS_ALLOC_FAILED;
     keep_failure(cuda, call, file, line, cublasGetStatusString(result));
     return false;
 }
@@ -76,7 +82,7 @@ static enum status open_place(struct place *p, struct error *e) {
                     count, count == 1 ? "" : "s", count - 1);
     cudaDeviceProp properties;
     struct cuda_context *cuda = new (std::nothrow) cuda_context();
-    if (!cuda) return fail(e, ST_FAIL, "no memory for a device context");
+    if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
     cuda->index = p->index;
     bool good =
         CUDA_TRY(cuda, cudaSetDevice(p->index)) && CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
@@ -96,7 +102,7 @@ static enum status open_place(struct place *p, struct error *e) {
            CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH));
     p->cuda = cuda;
     if (good) return ST_OK;
-    enum status status = fail(e, ST_DEVICE, "cuda:%d cannot be used: %s", p->index, cuda->failure);
+    enum status status = fail(e, failure_kind(cuda), "cuda:%d cannot be used: %s", p->index, cuda->failure);
     close_context(cuda);
     return status;
 }
@@ -110,7 +116,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     int driver = 0, runtime = 0, clock = 0, memory_clock = 0;
     bool good = CUDA_TRY(p->cuda, cudaGetDeviceProperties(&properties, p->index)) &&
                 CUDA_TRY(p->cuda, cudaMemGetInfo(&info->free, &info->memory));
-    if (!good) return fail(e, ST_DEVICE, "cuda:%d: %s", p->index, p->cuda->failure);
+    if (!good) return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, p->index);
@@ -140,13 +146,13 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
         cudaGetLastError(); /* running out of memory leaves the device usable */
         cudaMemGetInfo(&available, &total);
         return fail(
-            e, ST_DEVICE,
+            e, ST_MEMORY,
             "cuda:%d: %zu MB of device memory are needed, %zu MB of %zu MB are free (%s); lower batch, length or width",
             p->index, size >> 20, available >> 20, total >> 20, cudaGetErrorString(result));
     }
     if (!CUDA_TRY(p->cuda, cudaMemsetAsync(base, 0, size, p->cuda->stream))) {
         cudaFree(base);
-        return fail(e, ST_DEVICE, "cuda:%d: %s", p->index, p->cuda->failure);
+        return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
     }
     a->base = (char *)base;
     a->size = size;
@@ -196,7 +202,7 @@ static void fill(const struct place *p, void *to, int64_t n, double value) {
 
 static enum status wait(const struct place *p, struct error *e) {
     CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
-    return p->cuda->failed ? fail(e, ST_DEVICE, "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
+    return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
 /* --- marks and recordings ----------------------------------------------------------------------------------------------- */

@@ -313,7 +313,7 @@ static enum status read_all(int fd, const char *path, unsigned char **bytes, siz
                     "cannot read %s: its %zu bytes are more than half of this machine's %zu bytes of memory", path,
                     *size, machine_memory_bytes());
     *bytes = malloc(*size + 1);
-    if (!*bytes) return fail(e, ST_FAIL, "cannot read %s: no memory for its %zu bytes", path, *size);
+    if (!*bytes) return fail(e, ST_MEMORY, "cannot read %s: no memory for its %zu bytes", path, *size);
     for (size_t done = 0; done < *size;) {
         ssize_t got = read(fd, *bytes + done, *size - done);
         if (got < 0 && errno == EINTR) continue;
@@ -427,7 +427,7 @@ static enum status make_header(char **text, const char *path, const struct st_so
     *text = json ? realloc(json, padded + 1) : NULL;
     if (!*text) {
         free(json);
-        return fail(e, ST_FAIL, "cannot write %s: no memory for its header", path);
+        return fail(e, ST_MEMORY, "cannot write %s: no memory for its header", path);
     }
     memset(*text + length, ' ', padded - length);
     (*text)[padded] = '\0';

@@ -4,6 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+int status_exit_code(enum status status) {
+    return status == ST_MEMORY ? ST_DEVICE : status == ST_HELP ? ST_OK : (int)status;
+}
+
 enum status fail(struct error *e, enum status status, const char *format, ...) {
     if (!e) return status;
     va_list args;

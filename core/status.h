@@ -1,6 +1,6 @@
 /* status.h - result codes and error text.
  *
- * A status is the process's exit code, so no table maps one to the other. Every function that can fail returns one
+ * The numbers up to 6 are exit codes of the process. Every function that can fail returns one
  * and writes one sentence into the caller's struct error: what, where, expected, got, what to try. */
 #ifndef LRNN_CORE_STATUS_H
 #define LRNN_CORE_STATUS_H
@@ -16,8 +16,13 @@ enum status {
     ST_REGRESSED = 3,    /* the gate found a regression */
     ST_INCONCLUSIVE = 4, /* the gate could not decide */
     ST_DATA = 5,         /* data missing or corrupt */
-    ST_DEVICE = 6        /* device missing or out of memory */
+    ST_DEVICE = 6,       /* device missing, or failed */
+    ST_MEMORY = 7,       /* out of memory, the machine's or a device's; ends the process with 6 */
+    ST_HELP = 8          /* help was asked for and has been printed: nothing is left to do; ends the process with 0 */
 };
+
+/* What the process ends with; 128 + the signal's number after a signal. */
+int status_exit_code(enum status status);
 
 struct error {
     enum status status;

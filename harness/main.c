@@ -13,8 +13,8 @@ int main(int argc, char **argv) {
     gemm_init();
     enum status status = cli_main(argc, argv, &e);
     errno = 0;
-    if (fflush(stdout) != 0 && status == ST_OK)
+    if (fflush(stdout) != 0 && status_exit_code(status) == ST_OK)
         status = fail(&e, ST_FAIL, "cannot write to standard output: %s", strerror(errno));
-    if (status != ST_OK && e.text[0]) fprintf(stderr, "lrnn: %s\n", e.text);
-    return (int)status;
+    if (status != ST_OK && status != ST_HELP && e.text[0]) fprintf(stderr, "lrnn: %s\n", e.text);
+    return status_exit_code(status);
 }

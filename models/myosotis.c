@@ -144,7 +144,7 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
     int64_t T = x->dims[1], D = x->dims[2], leaves = leaves_of_tree(&t), all = tree_nodes(&t), width = leaves;
     int32_t *which = arena_alloc(&g->host, (size_t)(2 * all - T) * sizeof *which);
     if (!which) {
-        graph_fail(g, ST_FAIL, "myosotis: no memory for %" PRId64 " nodes", all);
+        graph_fail(g, ST_MEMORY, "myosotis: no memory for %" PRId64 " nodes", all);
         return NULL;
     }
     int32_t *first = which + all - T;

@@ -66,7 +66,7 @@ static void print_commands(void) {
         "\n  --version   what this binary was built from\n"
         "  --help      this list; `lrnn COMMAND --help` describes one command\n\n"
         "Exit status: 0 ok, 1 failure, 2 usage or impossible sizes, 3 regression, 4 inconclusive, 5 data missing or\n"
-        "corrupt, 6 device missing, 130 and 143 stopped.\n");
+        "corrupt, 6 device missing or out of memory, 130 and 143 stopped.\n");
 }
 
 enum status cli_main(int argc, char **argv, struct error *e) {
@@ -237,7 +237,7 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
         printf("usage: lrnn %s\n%s\n", cli->command->usage, cli->command->summary);
         print_flags(cli);
         if (cli->more_help) cli->more_help(stdout);
-        exit(fflush(stdout) == 0 ? ST_OK : ST_FAIL);
+        return ST_HELP;
     }
     for (r.at = 1; r.at < argc; r.at++) {
         if (!flags_ended && strcmp(argv[r.at], "--") == 0) {

@@ -41,7 +41,7 @@ struct flag_set {
 /* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at
  * most max_positional). A flag may be given once; one of one letter may be written with one dash; "--" ends the flags.
  * Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
- * --help prints usage, summary and every flag of the sets with default and range to stdout and exits 0.
+ * --help prints usage, summary and every flag of the sets with default and range to stdout: ST_HELP.
  * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
  * lists). */
 struct cli {

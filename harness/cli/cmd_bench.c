@@ -169,7 +169,7 @@ static enum status publish(struct bench *b, struct error *e) {
     struct record_set set;
     struct machine machine;
     const char **cells = calloc((size_t)b->plan.n, sizeof *cells);
-    if (!cells) return fail(e, ST_FAIL, "no memory for the table");
+    if (!cells) return fail(e, ST_MEMORY, "no memory for the table");
     int n_cells = 0;
     for (int i = 0; i < b->plan.n; i++) {
         bool seen = false;
@@ -250,7 +250,7 @@ static enum status read_arguments(struct bench *b, int argc, char **argv, struct
     TRY(plan_first_task(b->args.task, first, e));
     TRY(label_parse(&label, "task", first, e));
     struct task_choice *task = calloc(1, sizeof *task);
-    enum status status = task ? task_parse(task, first, e) : fail(e, ST_FAIL, "no memory");
+    enum status status = task ? task_parse(task, first, e) : fail(e, ST_MEMORY, "no memory");
     if (status == ST_OK) status = profile_find(label_name(&label), task->task->suite, b->profile_name, &b->profile, e);
     free(task);
     TRY(status);
@@ -261,7 +261,7 @@ static enum status read_arguments(struct bench *b, int argc, char **argv, struct
 
 static enum status run(int argc, char **argv, struct error *e) {
     struct bench *b = calloc(1, sizeof *b);
-    if (!b) return fail(e, ST_FAIL, "no memory");
+    if (!b) return fail(e, ST_MEMORY, "no memory");
     enum status status = read_arguments(b, argc, argv, e);
     if (status == ST_OK) status = make_plan(b, e);
     if (status == ST_OK) status = run_plan(b, e);

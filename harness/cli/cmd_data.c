@@ -102,7 +102,7 @@ static enum status make_room(struct view *v, struct error *e) {
     else
         v->example.values = arena_alloc(&v->host, (size_t)(T * s->channels) * sizeof(real));
     if (!v->example.targets || (!v->example.tokens && !v->example.values))
-        return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, v->task.name, T);
+        return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, v->task.name, T);
     return ST_OK;
 }
 
@@ -213,7 +213,7 @@ static enum status show_order(const struct view *v, struct error *e) {
         return fail(e, ST_USAGE,
                     "data show: --order is of a whole epoch of training, without --split, --first and --count");
     struct setup *s = calloc(1, sizeof *s);
-    if (!s) return fail(e, ST_FAIL, "no memory for a run");
+    if (!s) return fail(e, ST_MEMORY, "no memory for a run");
     s->task = v->task;
     s->config.batch = f->batch;
     s->config.epochs = f->epochs;
@@ -265,7 +265,7 @@ static enum status summarise(struct view *v, struct summary *s, struct error *e)
     int64_t labels = v->task.shape.vocab_out;
     s->label_count = arena_alloc(&v->host, (size_t)labels * sizeof(int64_t));
     if (!s->label_count)
-        return fail(e, ST_FAIL, "%s: no memory for the counts of %" PRId64 " labels", v->task.name, labels);
+        return fail(e, ST_MEMORY, "%s: no memory for the counts of %" PRId64 " labels", v->task.name, labels);
     s->shortest = INT64_MAX;
     for (int64_t i = 0; i < v->flags.count; i++) {
         view_fill(v, i);

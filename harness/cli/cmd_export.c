@@ -152,7 +152,7 @@ static enum status draw_initial(const struct run_record *record, const struct se
                     "weights",
                     s->run_id, s->config.from_xxh3);
     struct trainer *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_FAIL, "no memory for a net");
+    if (!t) return fail(e, ST_MEMORY, "no memory for a net");
     enum status status = trainer_create_initial(t, s, e);
     if (status == ST_OK) status = weights_export_initial(record, &t->params, target, count, e);
     trainer_free(t);
@@ -181,7 +181,7 @@ static enum status export_run(const char *out, const char *id, enum weights_of w
     struct arena arena = {0};
     struct weights_count count;
     struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_FAIL, "no memory for a run record");
+    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
     enum status status = read_record(out, id, record, &arena, e);
     if (status == ST_OK)
         status = which == WEIGHTS_INITIAL ? export_initial(record, target, &count, e)

@@ -64,7 +64,7 @@ struct evaluation {
 static enum status evaluate(const struct setup *s, const struct safetensors *file, const char *path,
                             struct evaluation *result, struct error *e) {
     struct trainer *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_FAIL, "no memory for a net");
+    if (!t) return fail(e, ST_MEMORY, "no memory for a net");
     enum status status = trainer_create_evaluation(t, s, e);
     if (status == ST_OK) status = weights_load(&t->params, file, path, e);
     if (status == ST_OK) {

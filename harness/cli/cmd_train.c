@@ -68,7 +68,7 @@ static enum status print_result(const struct setup *s, struct error *e) {
     struct arena arena = {0};
     struct run_record *record = calloc(1, sizeof *record);
     record_path(s->config.out, s->run_id, path, sizeof path);
-    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_FAIL, "no memory");
+    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_MEMORY, "no memory");
     if (status == ST_OK) status = record_read(path, record, &arena, e);
     if (status == ST_OK) {
         const struct run *r = &record->run;
@@ -104,7 +104,7 @@ static enum status run_setup(struct setup *s, const char *log_steps, struct erro
 
 static enum status run(int argc, char **argv, struct error *e) {
     struct request *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_FAIL, "no memory");
+    if (!r) return fail(e, ST_MEMORY, "no memory");
     const char *words[2] = {NULL, NULL};
     const struct flag_set sets[] = {{backbone_options, &r->args.config}, {config_options, &r->args.config}};
     struct cli cli = {.command = &command_train,

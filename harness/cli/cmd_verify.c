@@ -94,7 +94,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     int n_mixers = 0;
     while (model_list()[n_mixers]) n_mixers++;
     struct verify_total *sums = calloc((size_t)n_mixers + 1, sizeof *sums);
-    if (!sums) return fail(e, ST_FAIL, "no memory for the sums of %d mixers", n_mixers);
+    if (!sums) return fail(e, ST_MEMORY, "no memory for the sums of %d mixers", n_mixers);
     enum status status = place_open(&place, f.device, e);
     if (status == ST_OK) status = verify_all(files, cli.n_positional, &f, &place, sums, n_mixers, e);
     place_close(&place);

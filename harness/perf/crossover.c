@@ -84,7 +84,7 @@ static void print_length(const struct crossover *x, int at, const struct round *
 static enum status measure_length(struct crossover *x, int at, struct error *e) {
     struct perf_shape shape = x->q->shape;
     struct round r = {.runs = calloc(MAX_KERNELS + 1, sizeof *r.runs)};
-    if (!r.runs) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!r.runs) return fail(e, ST_MEMORY, "no memory for the samples");
     shape.length = x->lengths[at];
     enum status status = open_runs(x, &r, &shape, e);
     if (status == ST_OK) {

@@ -183,13 +183,13 @@ static double compare_runs(struct kernel_run *got, struct kernel_run *want, real
 static enum status error_of(struct kernel_run *r, const struct perf_shape *shape, double *error, struct error *e) {
     struct kernel_run *reference = calloc(1, sizeof *reference);
     const char *why;
-    if (!reference) return fail(e, ST_FAIL, "no memory for the reference");
+    if (!reference) return fail(e, ST_MEMORY, "no memory for the reference");
     enum status status = kernel_run_open(reference, r->call->op, kernel_reference(r->call->op), shape, &why, e);
     size_t bytes = 1;
     for (int i = 0; i < r->graph.n_tensors; i++)
         if (tensor_bytes(r->graph.tensors[i]) > bytes) bytes = tensor_bytes(r->graph.tensors[i]);
     real *room = status == ST_OK ? malloc(bytes) : NULL;
-    if (status == ST_OK && !room) status = fail(e, ST_FAIL, "no memory for the reference");
+    if (status == ST_OK && !room) status = fail(e, ST_MEMORY, "no memory for the reference");
     if (status == ST_OK) {
         walk_both(reference);
         walk_both(r);
@@ -207,7 +207,7 @@ static enum status measure_kernel(struct device_run *d, const struct kernel *k, 
     struct kernel_run *r = calloc(1, sizeof *r);
     const char *why = NULL;
     double error = NAN;
-    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
     enum status status = kernel_run_open(r, k->op, k, shape, &why, e);
     if (status == ST_OK && !why) status = error_of(r, shape, &error, e);
@@ -265,7 +265,7 @@ static void copy_walk(void *context) {
 static enum status measure_copy(struct device_run *d, struct error *e) {
     struct copy c = {.place = &d->place, .bytes = d->request->small ? 4096 : COPY_BYTES};
     struct samples *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!t) return fail(e, ST_MEMORY, "no memory for the samples");
     enum status status = place_reserve(&d->place, &c.arena, 2 * c.bytes, e);
     if (status == ST_OK) status = sample_work(d, true, copy_walk, &c, t, e);
     if (status == ST_OK) {
@@ -283,7 +283,7 @@ static enum status measure_product(struct device_run *d, bool tf32, struct error
     struct kernel_run *r = calloc(1, sizeof *r);
     struct perf_shape shape;
     const char *why = NULL;
-    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
     enum status status = read_shape("batch=1 length=4096 dim=4096 out=4096", d->request->small, &shape, e);
     place_allow_tf32(&d->place, tf32);
@@ -331,7 +331,7 @@ static enum status measure_steps(struct device_run *d, const char *precision, st
     if (!s) return e->status;
     struct trainer *t = calloc(1, sizeof *t);
     struct samples *times = calloc(1, sizeof *times);
-    enum status status = t && times ? trainer_create(t, s, e) : fail(e, ST_FAIL, "no memory for a trainer");
+    enum status status = t && times ? trainer_create(t, s, e) : fail(e, ST_MEMORY, "no memory for a trainer");
     struct device_run own = *d;
     if (status == ST_OK) {
         own.place = t->place;

@@ -28,7 +28,7 @@ static enum status fill(struct graph *g, struct error *e) {
     for (int i = 0; i < g->n_tensors; i++)
         if (tensor_bytes(g->tensors[i]) > bytes) bytes = tensor_bytes(g->tensors[i]);
     void *values = malloc(bytes);
-    if (!values) return fail(e, ST_FAIL, "no memory for inputs of %zu MB", bytes >> 20);
+    if (!values) return fail(e, ST_MEMORY, "no memory for inputs of %zu MB", bytes >> 20);
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
         if (t->producer >= 0 || t->base || t->param) continue;

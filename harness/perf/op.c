@@ -90,7 +90,7 @@ static void print_run(const struct kernel_run *r, const struct rates *rates, con
 static enum status run_kernel(const struct kernel *k, const struct perf_op_request *q, struct rates *rates, bool head,
                               struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     const char *why = NULL;
     enum status status = kernel_run_open(r, k->op, k, &q->shape, &why, e);
     if (status == ST_OK && head && !q->json) print_head(r, k->op, q);

@@ -54,7 +54,7 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
 static enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row,
                                      struct error *e) {
     struct trainer *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_FAIL, "no memory for a trainer");
+    if (!t) return fail(e, ST_MEMORY, "no memory for a trainer");
     omp_set_num_threads(threads);
     enum status status = trainer_create(t, setup, e);
     double times[MAX_STEPS], deviations[MAX_STEPS], spent = 0;

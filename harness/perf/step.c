@@ -192,7 +192,7 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
 
 enum status perf_step(const char *model, const struct perf_step_request *q, struct error *e) {
     struct step_run *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     enum status status = prepare(r, model, q, e);
     if (status == ST_OK) status = measure(r, q, e);
     if (status == ST_OK) {
@@ -227,7 +227,7 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
     else
         x->values = arena_alloc(&r->host, (size_t)(s->T * s->channels) * sizeof(real));
     if (!x->targets || (!x->tokens && !x->values))
-        return fail(e, ST_FAIL, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
+        return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
     int64_t index = 0, tokens = 0, blocks = 0;
     for (double begin = time_now_s(); time_now_s() - begin < seconds; blocks++) {
         double start = time_now_s();
@@ -253,7 +253,7 @@ static void data_print(const struct data_run *r, bool json) {
 
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e) {
     struct data_run *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_FAIL, "no memory for the samples");
+    if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     enum status status = task_parse(&r->task, task, e);
     if (status == ST_OK) status = arena_reserve(&r->host, HOST_BYTES, e);
     if (status == ST_OK) status = task_open(&r->task, seed, &r->host, e);

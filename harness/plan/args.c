@@ -41,14 +41,16 @@ struct setup *setup_stored(const char *text, const char *name, int64_t threads, 
     if (status == ST_OK && (!*task || !*model)) status = fail(&why, ST_DATA, "%s names no task or no model", where);
     config.threads = threads;
     struct setup *s = status == ST_OK ? setup_make(&config, task, model, &why) : NULL;
-    if (!s) fail(e, why.status == ST_FAIL ? ST_FAIL : ST_DATA, "%.150s: %.850s", name, why.text);
+    if (!s)
+        fail(e, why.status == ST_FAIL || why.status == ST_MEMORY ? why.status : ST_DATA, "%.150s: %.850s", name,
+             why.text);
     return s;
 }
 
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e) {
     struct setup *s = calloc(1, sizeof *s);
     if (!s) {
-        fail(e, ST_FAIL, "no memory for a run");
+        fail(e, ST_MEMORY, "no memory for a run");
         return NULL;
     }
     s->config = *config;

@@ -152,7 +152,8 @@ enum status config_read_text(const char *text, const char *name, struct config *
                              char model[LABEL_TEXT], struct error *e) {
     char *copy = strdup(text); /* fmemopen wants bytes that may be written */
     FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
-    enum status status = file ? read_lines(file, name, c, task, model, e) : fail(e, ST_FAIL, "no memory for %s", name);
+    enum status status =
+        file ? read_lines(file, name, c, task, model, e) : fail(e, ST_MEMORY, "no memory for %s", name);
     if (file) fclose(file);
     free(copy);
     return status;

@@ -29,7 +29,7 @@ static enum status texts_add(struct texts *t, const char *text, struct error *e)
     char **longer = realloc(t->list, (size_t)(t->n + 1) * sizeof *longer);
     if (longer) t->list = longer;
     char *copy = longer ? strdup(text) : NULL;
-    if (!copy) return fail(e, ST_FAIL, "no memory for a plan");
+    if (!copy) return fail(e, ST_MEMORY, "no memory for a plan");
     t->list[t->n++] = copy;
     return ST_OK;
 }
@@ -105,7 +105,7 @@ static enum status expand_task(const struct label *task, const struct option *ta
 /* Reads a task's text, whose options may be ranges; its options' table. */
 static enum status read_task(const char *text, struct label *label, const struct option **table, struct error *e) {
     struct task_choice *choice = calloc(1, sizeof *choice);
-    enum status status = choice ? label_parse(label, "task", text, e) : fail(e, ST_FAIL, "no memory for a plan");
+    enum status status = choice ? label_parse(label, "task", text, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK) status = task_parse(choice, label_name(label), e);
     if (status == ST_OK) *table = choice->task->options;
     free(choice);
@@ -146,7 +146,7 @@ static enum status add_change(const struct label *base, const char *change, stru
 static enum status add_variants(const char *text, struct texts *out, struct error *e) {
     struct label label;
     struct task_choice *base = calloc(1, sizeof *base);
-    enum status status = base ? task_parse(base, text, e) : fail(e, ST_FAIL, "no memory for a plan");
+    enum status status = base ? task_parse(base, text, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK) status = texts_add(out, base->name, e);
     if (status == ST_OK) status = label_parse(&label, "task", base->name, e);
     free(base);
@@ -189,7 +189,7 @@ static enum status list_axes(const struct plan_request *r, struct label *axes, s
 static enum status multiply(struct config **configs, int *n, const char *flag, const struct texts *values,
                             struct error *e) {
     struct config *more = calloc((size_t)*n * (size_t)values->n, sizeof *more);
-    if (!more) return fail(e, ST_FAIL, "no memory for a plan");
+    if (!more) return fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < *n * values->n; i++) more[i] = (*configs)[i / values->n];
     *n *= values->n;
     free(*configs);
@@ -203,7 +203,7 @@ static enum status list_configs(const struct plan_request *r, struct config **co
     struct label axes;
     TRY(list_axes(r, &axes, e));
     *configs = malloc(sizeof **configs);
-    if (!*configs) return fail(e, ST_FAIL, "no memory for a plan");
+    if (!*configs) return fail(e, ST_MEMORY, "no memory for a plan");
     **configs = r->args->config;
     *n = 1;
     for (int a = 0; a < axes.n; a++) {
@@ -252,7 +252,7 @@ static enum status add_setup(struct plan *plan, struct setup *s, struct error *e
     if (!longer || is_planned(plan, s)) {
         setup_free(s);
         free(s);
-        return longer ? ST_OK : fail(e, ST_FAIL, "no memory for a plan of %d runs", plan->n + 1);
+        return longer ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
     }
     s->flops = run_flops(s);
     plan->setups[plan->n++] = s;

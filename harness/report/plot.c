@@ -329,7 +329,7 @@ static enum status write_script(struct drawing *d, const char *out, const char *
     }
     free(body);
     enum status status = path_format(target, sizeof target, e, "%s/script.gp", out);
-    if (status == ST_OK && !f) status = fail(e, ST_FAIL, "no memory to plot");
+    if (status == ST_OK && !f) status = fail(e, ST_MEMORY, "no memory to plot");
     if (status == ST_OK) status = temporary_write(target, text, size, d->script, e);
     free(text);
     return status;
@@ -387,7 +387,7 @@ static enum status plot_one(const struct report_tables *tables, int i, const str
     if (script) whole = fclose(script) == 0 && whole;
     if (data) whole = fclose(data) == 0 && whole;
     enum status status =
-        whole ? plot_streams(out, stem, kind->name, settings, numbers, e) : fail(e, ST_FAIL, "no memory to plot");
+        whole ? plot_streams(out, stem, kind->name, settings, numbers, e) : fail(e, ST_MEMORY, "no memory to plot");
     free(settings);
     free(numbers);
     return status;

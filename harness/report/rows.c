@@ -206,7 +206,7 @@ static enum status compute(struct report_row *row, const struct published *publi
     qsort(row->all, (size_t)row->n_all, sizeof *row->all, by_rate_and_seed);
     choose_rate(row);
     row->value = arena_alloc(arena, (size_t)row->n * sizeof *row->value);
-    if (!row->value) return fail(e, ST_FAIL, "no memory for a report of %d runs", row->n_all);
+    if (!row->value) return fail(e, ST_MEMORY, "no memory for a report of %d runs", row->n_all);
     row->best = -INFINITY;
     row->seq_acc = 0;
     for (int i = 0; i < row->n_all; i++) {
@@ -286,7 +286,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     int *row_of = arena_alloc(&tables->arena, n * sizeof *row_of);
     tables->list = arena_alloc(&tables->arena, n * sizeof *tables->list);
     if (!rows || !slots || !row_of || !tables->list)
-        return fail(e, ST_FAIL, "no memory for a report of %d runs", set->n);
+        return fail(e, ST_MEMORY, "no memory for a report of %d runs", set->n);
     int n_rows = gather(rows, slots, row_of, set, filter);
     if (n_rows == 0)
         return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some",

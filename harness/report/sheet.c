@@ -17,7 +17,7 @@ static const char *name_of(const struct sheet *s) {
 }
 
 static void no_memory(struct sheet *s) {
-    if (s->problem.status == ST_OK) fail(&s->problem, ST_FAIL, "no memory for the table %.200s", name_of(s));
+    if (s->problem.status == ST_OK) fail(&s->problem, ST_MEMORY, "no memory for the table %.200s", name_of(s));
 }
 
 /* The formatted text behind `before` (NULL: nothing), which it takes over; NULL without memory. */
@@ -252,7 +252,7 @@ const struct sheet_format *const *sheet_formats(void) {
 }
 
 enum status sheets_write(const struct sheets *sheets, const struct sheet_format *format, FILE *f, struct error *e) {
-    if (sheets->incomplete) return fail(e, ST_FAIL, "no memory for another table");
+    if (sheets->incomplete) return fail(e, ST_MEMORY, "no memory for another table");
     for (int i = 0; i < sheets->n; i++) {
         struct sheet *s = sheets->list[i];
         if (!broken(s) && rows_are_full(s) && !s->n_columns)

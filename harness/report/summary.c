@@ -104,7 +104,7 @@ enum status summary_write(const struct record_set *set, const char *out, struct 
     bool whole = f && !ferror(f);
     whole = f && fclose(f) == 0 && whole;
     if (status == ST_OK)
-        status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
+        status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory to write %s", path);
     free(text);
     sheets_free(&sheets);
     report_tables_free(&tables);

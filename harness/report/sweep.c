@@ -65,7 +65,7 @@ static enum status make(struct sweeps *sweeps, const struct report_tables *table
                               .entries = calloc(rows, sizeof *sweeps->entries),
                               .members = calloc(2 * rows, sizeof *sweeps->members)};
     if (!sweeps->list || !sweeps->entries || !sweeps->members)
-        return fail(e, ST_FAIL, "no memory for a report of %zu rows", rows - 1);
+        return fail(e, ST_MEMORY, "no memory for a report of %zu rows", rows - 1);
     int n = gather_entries(sweeps->entries, tables, report);
     for (int first = 0, last; first < n; first = last) {
         const struct sweep_entry *entries = sweeps->entries + first, **members = sweeps->members + 2 * (size_t)first;

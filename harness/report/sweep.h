@@ -34,7 +34,7 @@ struct sweep_report {
     const char *nothing; /* the error's sentence where no family has two tasks */
 };
 
-/* `build` and `build_data` of such a report. ST_DATA: `nothing`; ST_FAIL: no memory. */
+/* `build` and `build_data` of such a report. ST_DATA: `nothing`; ST_MEMORY. */
 enum status sweep_build(const struct sweep_report *report, struct sheets *sheets, const struct report_tables *tables,
                         struct error *e);
 enum status sweep_build_data(const struct sweep_report *report, struct sheets *sheets,

@@ -79,7 +79,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     checkpoint_path(t->setup, path, sizeof path);
     size_t size = file_bytes(t, p->n_curve), block = (size_t)t->params.floats * sizeof(real);
     char *bytes = calloc(1, size), *at = bytes;
-    if (!bytes) return fail(e, ST_FAIL, "no memory for a checkpoint of %zu MB", size >> 20);
+    if (!bytes) return fail(e, ST_MEMORY, "no memory for a checkpoint of %zu MB", size >> 20);
     struct header h = {.real_bytes = sizeof(real),
                        .curve_point_bytes = sizeof(struct curve_point),
                        .floats = t->params.floats,

@@ -167,7 +167,7 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
     size_t bytes = 2 * feeder_bytes(setup);
     *f = (struct feeder){.setup = setup, .made = {-1, -1}, .wanted = -1};
     int32_t *at = f->memory = malloc(bytes);
-    if (!at) return fail(e, ST_FAIL, "no memory for batches of %zu bytes", bytes);
+    if (!at) return fail(e, ST_MEMORY, "no memory for batches of %zu bytes", bytes);
     for (int i = 0; i < 2; i++) {
         f->slot[i] = step_sizes(setup);
         at = batch_lay(&f->slot[i].extra, batch_lay(&f->slot[i].main, at));

@@ -13,7 +13,7 @@ enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, st
     m->truths = arena_alloc(arena, 3 * (size_t)vocab * sizeof *m->truths);
     m->by_length = arena_alloc(arena, (size_t)(longest + 1) * sizeof *m->by_length);
     if (!m->truths || !m->by_length)
-        return fail(e, ST_FAIL, "no memory to count %lld classes and %lld lengths", (long long)vocab,
+        return fail(e, ST_MEMORY, "no memory to count %lld classes and %lld lengths", (long long)vocab,
                     (long long)longest);
     m->hits = m->truths + vocab;
     m->wrong = m->hits + vocab;

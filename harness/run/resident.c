@@ -60,7 +60,7 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
     int64_t n = split->tokens->dims[0];
     rows.B = n < ROWS_AT_ONCE ? n : ROWS_AT_ONCE;
     int32_t *memory = malloc((size_t)batch_ids(&rows) * sizeof *memory);
-    if (!memory) return fail(e, ST_FAIL, "no memory for %lld examples", (long long)rows.B);
+    if (!memory) return fail(e, ST_MEMORY, "no memory for %lld examples", (long long)rows.B);
     batch_lay(&rows, memory);
     for (int64_t first = 0; first < n; first += rows.B) {
         int64_t count = n - first < rows.B ? n - first : rows.B;

@@ -394,7 +394,7 @@ static struct eval_point *list_evaluations(const struct running *r, int64_t *n) 
 
 static enum status write_record(struct running *r, struct run *row, struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_FAIL, "no memory for the run record");
+    if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
     const struct setup *s = r->trainer.setup;
     record_init(record);
     fill_setup(s, &record->run);
@@ -410,7 +410,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
     record->n_curve = r->progress.n_curve;
     if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals))) {
         free(record);
-        return fail(e, ST_FAIL, "no memory for the evaluations of the run");
+        return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     }
     enum status status = ST_OK;
     const real *last = s->config.keep_weights == KEEP_ALL ? r->trainer.best : NULL;
@@ -426,7 +426,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
 enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
                            struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_FAIL, "no memory for the run record");
+    if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
     record_init(record);
     fill_setup(s, &record->run);
     fill_environment(s, NULL, &record->run);
@@ -451,7 +451,7 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
     p->solved_step = -1;
     p->gained = -1;
     p->train_loss = NAN;
-    if (!p->curve) return fail(e, ST_FAIL, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
+    if (!p->curve) return fail(e, ST_MEMORY, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
     time_now_text(p->started, sizeof p->started);
     TRY(trainer_create(&r->trainer, setup, e));
     if (r->trainer.device_bytes && !setup->config.quiet)
@@ -495,7 +495,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     if (setup->config.keep_weights != KEEP_NONE) TRY(make_folder(folder, e));
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
     struct running *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_FAIL, "no memory for a run");
+    if (!r) return fail(e, ST_MEMORY, "no memory for a run");
     r->hooks = hooks;
     enum status status = begin(r, setup, e);
     if (status == ST_OK) status = run_all(r, row, e);

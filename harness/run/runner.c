@@ -70,10 +70,10 @@ static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     struct train_hooks hooks = {.progress = send_progress, .context = &fd};
     setup->config.threads = threads;
     omp_set_num_threads(threads);
-    enum status status = train_run(setup, &hooks, NULL, &m.error);
+    enum status status = m.error.status = train_run(setup, &hooks, NULL, &m.error);
     ssize_t ignored = write(fd, &m, sizeof m);
     (void)ignored; /* the exit status says the same */
-    _exit((int)status);
+    _exit(status_exit_code(status));
 }
 
 /* --- display --------------------------------------------------------------------------------------------------------------- */
@@ -211,9 +211,8 @@ static enum run_status classify(const struct job *j, int wait_status, char *deta
         snprintf(detail, size, "the process ended by signal %d", WTERMSIG(wait_status));
         return WTERMSIG(wait_status) == SIGKILL || WTERMSIG(wait_status) == SIGTERM ? RUN_KILLED : RUN_ERROR;
     }
-    const char *text = j->last.error.text;
-    snprintf(detail, size, "%.500s", text);
-    return strstr(text, "memory") && !strstr(text, "illegal memory access") ? RUN_OOM : RUN_ERROR;
+    snprintf(detail, size, "%.500s", j->last.error.text);
+    return j->last.error.status == ST_MEMORY ? RUN_OOM : RUN_ERROR;
 }
 
 static void finish_job(struct runner *r, struct job *j) {
@@ -245,7 +244,7 @@ static void finish_job(struct runner *r, struct job *j) {
     say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
         run_status_names[status], detail);
     struct error e = {ST_OK, ""};
-    bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL && status != RUN_OOM;
+    bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL;
     if (could_not_write || record_failure(s, status, detail, j->started, &e) != ST_OK) {
         r->write_failed = true;
         if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", could_not_write ? detail : e.text);
@@ -379,7 +378,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     if (!r || !waiting) {
         free(r);
         free(waiting);
-        return fail(e, ST_FAIL, "no memory for a plan of %d runs", plan->n);
+        return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
     }
     *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
     if (bounded.limit_s > 0) r->longest = longest_of(plan);

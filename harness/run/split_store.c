@@ -20,7 +20,7 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
     size_t bytes = split_store_bytes(s, split);
     *store = (struct split_store){.rows = whole_batches(s, split)};
     store->memory = malloc(bytes);
-    if (!store->memory) return fail(e, ST_FAIL, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
+    if (!store->memory) return fail(e, ST_MEMORY, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
     batch_lay(&store->rows, store->memory);
     store->examples = batch_fill(s, split, 0, 0, true, &store->rows);
     if (place->device == DEVICE_CPU) return ST_OK;

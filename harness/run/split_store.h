@@ -16,7 +16,7 @@ struct split_store {
 /* Bytes of the ids of a split. */
 size_t split_store_bytes(const struct setup *s, enum split split);
 
-/* Makes the split, on OpenMP's threads, and sends it. Errors: ST_FAIL and ST_DEVICE, memory. */
+/* Makes the split, on OpenMP's threads, and sends it. Errors: ST_MEMORY, ST_DEVICE. */
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split,
                                const struct place *place, struct error *e);
 

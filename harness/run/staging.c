@@ -8,7 +8,7 @@ enum status staging_start(struct staging *s, const struct place *place, size_t b
     if (place->device == DEVICE_CPU) return ST_OK;
     s->memory = place_host_alloc(place, STAGING_SLOTS * bytes);
     if (!s->memory)
-        return fail(e, ST_DEVICE, "no pinned memory for batches: %zu bytes were wanted", STAGING_SLOTS * bytes);
+        return fail(e, ST_MEMORY, "no pinned memory for batches: %zu bytes were wanted", STAGING_SLOTS * bytes);
     for (int i = 0; i < STAGING_SLOTS; i++) s->read[i] = place_mark_create(place);
     return place_wait(place, e);
 }

@@ -15,8 +15,7 @@ struct staging {
     int slot;
 };
 
-/* Slots of `bytes`; on the CPU nothing is reserved and staging_send copies at once. Errors: ST_DEVICE, no pinned
- * memory. */
+/* Slots of `bytes`; on the CPU nothing is reserved and staging_send copies at once. ST_MEMORY: no pinned memory. */
 enum status staging_start(struct staging *s, const struct place *place, size_t bytes, struct error *e);
 void staging_stop(struct staging *s);
 

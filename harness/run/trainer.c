@@ -46,7 +46,7 @@ static enum status build_net(struct trainer *t, struct graph *g, struct net *net
 /* Runs of neighbouring parameters with the same decay; padding between them is harmless zeros. */
 static enum status decay_segments(struct trainer *t, struct adamw_attr *attr, struct error *e) {
     struct adamw_segment *list = arena_alloc(&t->host, (size_t)(t->params.n + 1) * sizeof *list);
-    if (!list) return fail(e, ST_FAIL, "no memory for the optimiser's table");
+    if (!list) return fail(e, ST_MEMORY, "no memory for the optimiser's table");
     int n = 0;
     for (int i = 0; i < t->params.n; i++) {
         const struct param *p = &t->params.list[i];
@@ -98,7 +98,7 @@ static enum status create_tables(struct trainer *t, bool training, struct error 
     TRY(arena_reserve(&t->host, bytes, e));
     if (training) t->best = arena_alloc(&t->host, best_bytes);
     t->predictions = arena_alloc(&t->host, ids);
-    if ((training && !t->best) || !t->predictions) return fail(e, ST_FAIL, "no memory for the best parameters");
+    if ((training && !t->best) || !t->predictions) return fail(e, ST_MEMORY, "no memory for the best parameters");
     return metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e);
 }
 
@@ -135,7 +135,7 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
     t->device_bytes += t->resident;
     if (t->device_bytes <= room) return ST_OK;
     return fail(
-        e, ST_DEVICE,
+        e, ST_MEMORY,
         "the run needs %zu MB of device memory (activations %zu MB, evaluation %zu MB, parameters %zu MB) but cuda:%d "
         "has %zu MB to give; lower batch, length or width",
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
@@ -148,7 +148,7 @@ static enum status plan_evaluation(struct trainer *t, struct error *e) {
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     if (machine && bytes > machine)
         return fail(
-            e, ST_FAIL,
+            e, ST_MEMORY,
             "%lld examples to validate on and %lld to test on take %zu MB but the machine has %zu MB; lower n_val, "
             "n_test or batch",
             (long long)n[SPLIT_VAL], (long long)n[SPLIT_TEST], bytes >> 20, machine >> 20);

@@ -23,7 +23,7 @@ struct verify_total {
  * numerator alone where max|want| < 1e-12; one that is not finite fails. `kernel` forces that kernel, or "reference"
  * (NULL or "" = none); where it does not apply, or `place` (NULL: the CPU) has no kernel for an op of the mixer, the
  * lines say so in place of the error. Errors: ST_USAGE naming the tensor, the mixer or the key when the file is not a
- * whole case; ST_FAIL: no memory. */
+ * whole case; ST_MEMORY. */
 enum status verify_file(const char *path, const char *kernel, const struct place *place, struct verify_total *total,
                         FILE *out, struct error *e);
 

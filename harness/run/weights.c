@@ -23,7 +23,7 @@ static enum status write_block(const struct params *p, const real *stored, const
                                const struct st_pair *pairs, int n_pairs, struct error *e) {
     struct st_source *sources = calloc((size_t)p->n + 1, sizeof *sources);
     double *values = calloc((size_t)p->floats + 1, sizeof *values);
-    enum status status = sources && values ? ST_OK : fail(e, ST_FAIL, "no memory to write %s", path);
+    enum status status = sources && values ? ST_OK : fail(e, ST_MEMORY, "no memory to write %s", path);
     for (int i = 0; i < p->n && status == ST_OK; i++) {
         const struct param *param = &p->list[i];
         param_to_contract(param, stored + param->offset, values + param->offset);
@@ -116,7 +116,7 @@ static enum status write_copy(const struct safetensors *kept, const char *path, 
     for (int i = 0; i < kept->n; i++) total += kept->tensors[i].count;
     struct st_source *sources = calloc((size_t)kept->n + 1, sizeof *sources);
     double *values = calloc((size_t)total + 1, sizeof *values);
-    enum status status = sources && values ? ST_OK : fail(e, ST_FAIL, "no memory to write %s", path);
+    enum status status = sources && values ? ST_OK : fail(e, ST_MEMORY, "no memory to write %s", path);
     for (int i = 0; i < kept->n && status == ST_OK; i++) {
         const struct st_tensor *t = &kept->tensors[i];
         sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .f64 = t->f64, .values = values + done};
@@ -292,7 +292,7 @@ enum status weights_load(struct params *params, const struct safetensors *file, 
     TRY(check_tensors(params, file, path, e));
     TRY(check_finite(file, path, e));
     double *values = calloc((size_t)params->floats + 1, sizeof *values);
-    if (!values) return fail(e, ST_FAIL, "no memory to read %s", path);
+    if (!values) return fail(e, ST_MEMORY, "no memory to read %s", path);
     real *stored = params_fetch(params, params->value);
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];

@@ -27,7 +27,7 @@ static enum status append_locked(int fd, const char *path, const struct table *t
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_FAIL, "no memory to write %s", path);
+    if (!f) return fail(e, ST_MEMORY, "no memory to write %s", path);
     if (info.st_size == 0) table_csv_header(table, f);
     if (is_torn(fd, info.st_size)) fputc('\n', f);
     table_csv_row(table, object, f);

@@ -88,7 +88,7 @@ static enum status split(struct csv_table *t, const char *path, int *n, struct e
         if (separator == '"')
             return fail(e, ST_DATA, "%s, line %d: a quoted cell does not end properly", path, row_line);
         if (separator == 0) break; /* no line feed: the row was not finished */
-        if (!push_cell(t, n, &capacity, cell)) return fail(e, ST_FAIL, "no memory to read %s", path);
+        if (!push_cell(t, n, &capacity, cell)) return fail(e, ST_MEMORY, "no memory to read %s", path);
         in_row++;
         if (separator == ',') continue;
         if (t->columns == 0) t->columns = in_row;

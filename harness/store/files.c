@@ -133,7 +133,7 @@ static enum status read_open_file(FILE *f, const char *path, size_t most, char *
         return fail(e, ST_FAIL, "cannot read %s: it has %zu bytes, more than the limit of %zu", path,
                     (size_t)info.st_size, most);
     *bytes = malloc((size_t)info.st_size + 1);
-    if (!*bytes) return fail(e, ST_FAIL, "cannot read %s: no memory for %zu bytes", path, (size_t)info.st_size);
+    if (!*bytes) return fail(e, ST_MEMORY, "cannot read %s: no memory for %zu bytes", path, (size_t)info.st_size);
     *size = fread(*bytes, 1, (size_t)info.st_size, f);
     (*bytes)[*size] = 0;
     if (!ferror(f)) return ST_OK;

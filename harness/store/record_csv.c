@@ -44,12 +44,12 @@ static enum status export_one(const struct record_set *set, const char *out, con
     size_t size = 0;
     TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
     FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_FAIL, "no memory to write %s", path);
+    if (!f) return fail(e, ST_MEMORY, "no memory to write %s", path);
     print(f, set);
     bool whole = !ferror(f);
     whole = fclose(f) == 0 && whole;
     enum status status =
-        whole ? write_file_atomic(path, text, size, e) : fail(e, ST_FAIL, "no memory to write %s", path);
+        whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory to write %s", path);
     free(text);
     return status;
 }

@@ -79,7 +79,8 @@ enum record_state record_check(const char *out, const char *run_id) {
         set_aside(path, why.text);
         return RECORD_WAS_CORRUPT;
     }
-    if (status == ST_FAIL) fprintf(stderr, "lrnn: %s\n", why.text); /* there, but unreadable now: not to be replaced */
+    if (status != ST_OK && status != ST_USAGE)
+        fprintf(stderr, "lrnn: %s\n", why.text); /* there, but unreadable now: not to be replaced */
     return RECORD_DONE;
 }
 
@@ -180,7 +181,7 @@ static enum status scan_folder(const char *folder, struct path_list *list, struc
     for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
         if (!id_of_name(entry->d_name, id)) continue;
         status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
-        if (status == ST_OK && !path_push(list, path)) status = fail(e, ST_FAIL, "no memory to list %s", folder);
+        if (status == ST_OK && !path_push(list, path)) status = fail(e, ST_MEMORY, "no memory to list %s", folder);
     }
     closedir(d);
     return status;
@@ -220,10 +221,10 @@ static enum status load_paths(struct record_set *set, const struct path_list *li
             set->n++;
         else if (status == ST_DATA && access(list->paths[i], F_OK) == 0)
             set_aside(list->paths[i], why.text);
-        else if (status == ST_FAIL)
-            return fail(e, ST_FAIL, "%s", why.text);
         else if (status == ST_USAGE)
             fprintf(stderr, "lrnn: a run record is left out: %s\n", why.text);
+        else if (status != ST_DATA)
+            return fail(e, status, "%s", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
     return ST_OK;

@@ -234,7 +234,7 @@ static enum status list_from_json(const struct table *table, const json_t *in, v
                                   size_t object_size, struct arena *arena, const char *path, struct error *e) {
     *n = (int64_t)json_array_size(in);
     *list = arena_alloc(arena, (size_t)*n * object_size);
-    if (!*list) return fail(e, ST_FAIL, "%s: no memory for %lld points of %s", path, (long long)*n, table->name);
+    if (!*list) return fail(e, ST_MEMORY, "%s: no memory for %lld points of %s", path, (long long)*n, table->name);
     memset(*list, 0, (size_t)*n * object_size);
     for (int64_t i = 0; i < *n; i++) {
         const json_t *point = json_array_get(in, (size_t)i);

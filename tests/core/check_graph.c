@@ -46,7 +46,7 @@ START_TEST(impossible_sizes_are_named) {
     expect_plan_error(&g, ST_FAIL, (const char *[]){"x", "24", "25"}, 3);
     open_graph(&g, NULL, true, false, "");
     activate(&g, input3(&g, "x", (int64_t)1 << 40, 0, 0, true), ACT_TANH);
-    expect_plan_error(&g, ST_USAGE, (const char *[]){REAL_IS_DOUBLE ? "16777216 MB" : "8388608 MB", "machine has"}, 2);
+    expect_plan_error(&g, ST_MEMORY, (const char *[]){REAL_IS_DOUBLE ? "16777216 MB" : "8388608 MB", "machine has"}, 2);
 }
 END_TEST
 

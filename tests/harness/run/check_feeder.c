@@ -209,7 +209,7 @@ START_TEST(a_split_that_no_memory_holds_is_refused) {
     struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50", "no");
     struct trainer t;
     struct error e;
-    ck_assert_int_eq(trainer_create(&t, s, &e), ST_FAIL);
+    ck_assert_int_eq(trainer_create(&t, s, &e), ST_MEMORY);
     ck_assert_msg(strstr(e.text, "900000000 examples to validate on and 50 to test on take") && strstr(e.text, "n_val"),
                   "%s", e.text);
     trainer_free(&t);
