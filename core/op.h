@@ -107,6 +107,11 @@ struct op {
     /* NULL: a sequence has no heads. */
     struct heads (*heads)(const struct call *c);
 
+    /* For the tests: of output j (forward), or of the gradient of input j (backward), the largest sum of the magnitudes
+     * of the terms of one element. Rounding is measured by it where terms may cancel; 0 and NULL: by the largest
+     * magnitude of the result. c->scratch[pass] is as in the reference's run. */
+    double (*terms)(const struct call *c, enum pass pass, int j);
+
     /* For the tests and `lrnn perf op`: records inputs (graph_input, graph_input_ids) and this op for example number
      * `variant` with characteristic length n (1, 2, 31, 33, a prime...), small otherwise; returns false if there is no
      * such variant. Variants cover optional inputs and every attribute value. */

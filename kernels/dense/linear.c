@@ -5,6 +5,7 @@
 #include "kernels/lib/infer.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
     return record1(g, &op_linear, NULL, 0, (struct tensor *[]){x, w, b}, 3);
@@ -55,6 +56,38 @@ static bool linear_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+/* Element (i, l) of a matrix is at[i * row + l * column]; at NULL: all are 1. */
+struct strided {
+    const real *at;
+    int64_t row, column;
+};
+
+/* The largest sum over l < K of |a_il b_lj|, i < M, j < N. */
+static double largest_sum(int64_t M, int64_t N, int64_t K, struct strided a, struct strided b) {
+    double largest = 0;
+    for (int64_t i = 0; i < M; i++)
+        for (int64_t j = 0; j < N; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < K; l++)
+                sum += fabs((double)a.at[i * a.row + l * a.column] * (b.at ? b.at[l * b.row + j * b.column] : 1));
+            largest = fmax(largest, sum);
+        }
+    return largest;
+}
+
+static double linear_terms(const struct call *c, enum pass pass, int j) {
+    int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
+    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);
+    if (pass == PASS_BACKWARD && j == 0)
+        return largest_sum(rows, I, O, (struct strided){dy, O, 1}, (struct strided){w, I, 1});
+    if (pass == PASS_BACKWARD)
+        return largest_sum(O, j == 1 ? I : 1, rows, (struct strided){dy, 1, O},
+                           (struct strided){j == 1 ? x : NULL, I, 1});
+    double bias = 0;
+    for (int64_t o = 0; c->in[2] && o < O; o++) bias = fmax(bias, fabs((double)tensor_real(c->in[2])[o]));
+    return bias + largest_sum(rows, O, I, (struct strided){x, I, 1}, (struct strided){w, 1, I});
+}
+
 const struct op op_linear = {
     .name = "linear",
     .maths = "y = x W^T + b",
@@ -62,6 +95,7 @@ const struct op op_linear = {
     .needs_in = 3,
     .infer = linear_infer,
     .cost = linear_cost,
+    .terms = linear_terms,
     .example = linear_example,
 };
 

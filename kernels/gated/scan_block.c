@@ -6,6 +6,7 @@
  *   G_t = o_t + A_{t+1}^T G_{t+1};  da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i];  dv_t[i] = a_t[i][m] G_t[i]
  * Layouts as in gated.h: gate-major, the block index k fastest. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "kernels/lib/infer.h"
 #include "kernels/gated/scan.h"
@@ -72,6 +73,8 @@ static struct heads scan_block_heads(const struct call *c) {
     return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
 }
 
+static double scan_block_terms(const struct call *c, enum pass pass, int j);
+
 const struct op op_scan_block = {
     .name = "scan_block",
     .maths = "a = normalise(z); h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]",
@@ -81,6 +84,7 @@ const struct op op_scan_block = {
     .infer = scan_block_infer,
     .cost = scan_block_cost,
     .heads = scan_block_heads,
+    .terms = scan_block_terms,
     .example = scan_block_example,
 };
 
@@ -129,8 +133,9 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
             }
 }
 
-/* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). */
-static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k) {
+/* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). With
+ * `terms` nothing is written: it becomes the largest sum of the magnitudes of a dz's terms so far. */
+static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k, double *terms) {
     const struct scan_attr *at = c->attr;
     int64_t N = at->N, m = at->m;
     const real *z = tensor_real(c->in[0]) + token * m * (m + 1) * N + k;
@@ -139,22 +144,25 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
     for (int64_t j = 0; j < m; j++) r->carry[j] = 0;
     for (int64_t i = 0; i < m; i++) {
         gate_row(at->gate, m + 1, z + i * (m + 1) * N, N, r->a, r->w);
-        double mean = (double)r->a[m] * v[i * N]; /* sum_l a_l da_l / G_t[i] */
-        for (int64_t j = 0; j < m && t > 0; j++) mean += (double)r->a[j] * h_prev[j * N];
-        if (!gate_divides(at->gate)) mean = 0;
+        double mean = (double)r->a[m] * v[i * N], size = fabs(mean); /* sum_l a_l da_l / G_t[i] */
+        for (int64_t j = 0; j < m && t > 0; j++) {
+            mean += (double)r->a[j] * h_prev[j * N];
+            size += fabs((double)r->a[j] * h_prev[j * N]);
+        }
+        if (!gate_divides(at->gate)) mean = size = 0;
         for (int64_t j = 0; j <= m; j++) {
             double value = j == m ? v[i * N] : t > 0 ? h_prev[j * N] : 0;
             double dz = r->w[j] * (r->G[i] * (value - mean));
-            if (c->din[0])
+            if (terms) *terms = fmax(*terms, fabs(r->w[j] * r->G[i]) * (fabs(value) + size));
+            if (c->din[0] && !terms)
                 put(c->din[0] + (token * m * (m + 1) + i * (m + 1) + j) * N + k, call_accumulates(c, 0), (real)dz);
             if (j < m) r->carry[j] += (double)r->a[j] * r->G[i];
         }
-        if (c->din[1]) put(c->din[1] + (token * m + i) * N + k, call_accumulates(c, 1), r->a[m] * r->G[i]);
+        if (c->din[1] && !terms) put(c->din[1] + (token * m + i) * N + k, call_accumulates(c, 1), r->a[m] * r->G[i]);
     }
 }
 
-static void scan_block_ref_backward(const struct call *c, const struct exec *x) {
-    (void)x;
+static void ref_backward(const struct call *c, double *terms) {
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *dh = call_dout(c, 0);
@@ -166,9 +174,21 @@ static void scan_block_ref_backward(const struct call *c, const struct exec *x) 
             for (int64_t t = T - 1; t >= 0; t--) {
                 int64_t token = b * T + t;
                 for (int64_t i = 0; i < m; i++) r.G[i] = (real)(dh[(token * m + i) * N + k] + r.carry[i]);
-                ref_backward_step(c, &r, token, t, k);
+                ref_backward_step(c, &r, token, t, k, terms);
             }
         }
+}
+
+static void scan_block_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    ref_backward(c, NULL);
+}
+
+/* dz = w G (x - h): x - h is small where one gate of a row is near 1, and w is 1 / S under sigmoid and relu gates. */
+static double scan_block_terms(const struct call *c, enum pass pass, int j) {
+    double terms = 0;
+    if (pass == PASS_BACKWARD && j == 0) ref_backward(c, &terms);
+    return terms;
 }
 
 const struct kernel kernel_scan_block_ref = {

@@ -115,8 +115,10 @@ static void scan_block_cpu_backward(const struct call *c, const struct exec *x) 
     run(c, backward[a->gate][a->m - 1]);
 }
 
-/* Rows that sum to 1 pass on old rounding without growth, so each step adds about one unit and T steps at most T; a
- * dz also divides by S, which sigmoid and relu do not keep near 1. The reference sums in double. */
+/* Rows that sum to 1 pass on old rounding without growth, so each step adds about one unit and T steps at most T. The
+ * reference sums in double. dz = w G (x - h) counts in units of its terms (op->terms): with one gate of a row near 1, h
+ * is x up to its rounding, and what is left of x - h comes times w, 1 / S under sigmoid and relu gates. The other way
+ * to write it, w G times the sum over l of a_l (x - x_l), cancels nothing but takes m + 1 times the work. */
 const struct kernel kernel_scan_block_cpu = {
     .name = "scan_block_cpu",
     .op = &op_scan_block,

@@ -8,6 +8,7 @@
  *   dv_t = a_t[m] G_t[0]
  * Layouts of memory as in gated.h: gate-major, the channel index k fastest. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "kernels/lib/infer.h"
 #include "kernels/gated/scan.h"
@@ -81,6 +82,8 @@ static struct heads scan_companion_heads(const struct call *c) {
     return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
 }
 
+static double scan_companion_terms(const struct call *c, enum pass pass, int j);
+
 const struct op op_scan_companion = {
     .name = "scan_companion",
     .maths = "a = normalise(z); s_t = A(a_t) s_{t-1} + a_t[m] v_t e_0, A the companion matrix of a or its transpose",
@@ -90,6 +93,7 @@ const struct op op_scan_companion = {
     .infer = scan_companion_infer,
     .cost = scan_companion_cost,
     .heads = scan_companion_heads,
+    .terms = scan_companion_terms,
     .example = scan_companion_example,
 };
 
@@ -143,25 +147,30 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
             }
 }
 
-/* One channel at one step: reads r->G, leaves A_t^T G_t in r->carry. */
-static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k) {
+/* One channel at one step: reads r->G, leaves A_t^T G_t in r->carry. With `terms` nothing is written: it becomes the
+ * largest sum of the magnitudes of a dz's terms so far. */
+static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k, double *terms) {
     const struct scan_attr *at = c->attr;
     int64_t N = at->N, m = at->m;
     bool companion = at->layout == LAYOUT_COMPANION;
     const real *before = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
     double v = tensor_real(c->in[1])[token * N + k];
     gate_row(at->gate, m + 1, tensor_real(c->in[0]) + token * (m + 1) * N + k, N, r->a, r->w);
-    double mean = 0; /* sum_l a_l da_l, subtracted from each da_j by the normaliser */
+    double mean = 0, size = 0; /* sum_l a_l da_l, subtracted from each da_j by the normaliser */
     for (int pass = 0; pass < 2; pass++)
         for (int64_t j = 0; j <= m; j++) {
             double G = companion || j == m ? r->G[0] : r->G[j];
             double value = j == m ? v : t == 0 ? 0 : companion ? before[j * N] : before[0];
             double da = G * value;
-            if (pass == 0 && gate_divides(at->gate)) mean += r->a[j] * da;
-            if (pass == 1 && c->din[0])
+            if (pass == 0 && gate_divides(at->gate)) {
+                mean += r->a[j] * da;
+                size += fabs(r->a[j] * da);
+            }
+            if (pass == 1 && terms) *terms = fmax(*terms, fabs((double)r->w[j]) * (fabs(da) + size));
+            if (pass == 1 && c->din[0] && !terms)
                 put(c->din[0] + (token * (m + 1) + j) * N + k, call_accumulates(c, 0), (real)(r->w[j] * (da - mean)));
         }
-    if (c->din[1]) put(c->din[1] + token * N + k, call_accumulates(c, 1), (real)(r->a[m] * r->G[0]));
+    if (c->din[1] && !terms) put(c->din[1] + token * N + k, call_accumulates(c, 1), (real)(r->a[m] * r->G[0]));
     for (int64_t j = 0; j < m; j++) {
         if (companion) r->carry[j] = r->a[j] * r->G[0] + (j + 1 < m ? r->G[j + 1] : 0);
         if (!companion) r->carry[j] = j > 0 ? r->G[j - 1] : 0;
@@ -169,8 +178,7 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
     }
 }
 
-static void scan_companion_ref_backward(const struct call *c, const struct exec *x) {
-    (void)x;
+static void ref_backward(const struct call *c, double *terms) {
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *ds = call_dout(c, 0);
@@ -182,9 +190,21 @@ static void scan_companion_ref_backward(const struct call *c, const struct exec 
             for (int64_t t = T - 1; t >= 0; t--) {
                 int64_t token = b * T + t;
                 for (int64_t i = 0; i < m; i++) r.G[i] = ds[(token * m + i) * N + k] + r.carry[i];
-                ref_backward_step(c, &r, token, t, k);
+                ref_backward_step(c, &r, token, t, k, terms);
             }
         }
+}
+
+static void scan_companion_ref_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    ref_backward(c, NULL);
+}
+
+/* dz = w (da - sum_l a_l da_l), as in scan_block: the difference is small where one gate of a row is near 1. */
+static double scan_companion_terms(const struct call *c, enum pass pass, int j) {
+    double terms = 0;
+    if (pass == PASS_BACKWARD && j == 0) ref_backward(c, &terms);
+    return terms;
 }
 
 const struct kernel kernel_scan_companion_ref = {

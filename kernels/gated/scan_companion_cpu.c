@@ -110,7 +110,8 @@ static void scan_companion_cpu_backward(const struct call *c, const struct exec 
     run(c, (a->layout == LAYOUT_COMPANION ? backward_companion : backward_observer)[a->gate][a->m - 1]);
 }
 
-/* As scan_block_cpu; the observer layout keeps only column sums at 1, so its state and its rounding may grow with T. */
+/* As scan_block_cpu, its units too; the observer layout keeps only column sums at 1, so its state and its rounding may
+ * grow with T. */
 const struct kernel kernel_scan_companion_cpu = {
     .name = "scan_companion_cpu",
     .op = &op_scan_companion,

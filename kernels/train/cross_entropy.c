@@ -52,6 +52,33 @@ static bool cross_entropy_example(struct graph *g, int64_t n, int variant) {
     return true;
 }
 
+static int64_t greatest(const real *l, int64_t V) {
+    int64_t best = 0;
+    for (int64_t v = 1; v < V; v++)
+        if (l[v] > l[best]) best = v;
+    return best;
+}
+
+/* The loss of a row is the logarithm of a sum that is at least 1, and how far its target's logit is below the largest;
+ * its gradient at the target is p - 1. Near the end of a training these cancel: 1 - p is as small as the loss. In the
+ * double build the reference rounds as the kernels do, and rounds the largest logit with the logarithm. */
+static double cross_entropy_terms(const struct call *c, enum pass pass, int j) {
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0;
+    const int32_t *targets = tensor_i32(c->in[1]);
+    double sum = 0, largest = 0;
+    if (j > 0) return 0;
+    for (int64_t r = 0; r < rows; r++) {
+        if (targets[r] == IGNORED) continue;
+        const real *l = tensor_real(c->in[0]) + r * V;
+        double top = l[greatest(l, V)], rounded = 1 + (REAL_IS_DOUBLE ? fabs(top) : 0);
+        sum += rounded + (top - l[targets[r]]);
+        largest = fmax(largest, rounded);
+        scored++;
+    }
+    if (scored == 0) return 0;
+    return (pass == PASS_FORWARD ? sum : largest * fabs((double)call_dout(c, 0)[0])) / (double)scored;
+}
+
 const struct op op_cross_entropy = {
     .name = "cross_entropy",
     .maths = "loss = mean over scored rows of logsumexp(l[r]) - l[r][t[r]]",
@@ -60,15 +87,9 @@ const struct op op_cross_entropy = {
     .no_grad_in = 2,
     .infer = cross_entropy_infer,
     .cost = cross_entropy_cost,
+    .terms = cross_entropy_terms,
     .example = cross_entropy_example,
 };
-
-static int64_t greatest(const real *l, int64_t V) {
-    int64_t best = 0;
-    for (int64_t v = 1; v < V; v++)
-        if (l[v] > l[best]) best = v;
-    return best;
-}
 
 static double log_sum_exp(const real *l, int64_t V) {
     double top = l[greatest(l, V)], sum = exp(l[0] - top);

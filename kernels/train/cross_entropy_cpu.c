@@ -120,7 +120,10 @@ static void cross_entropy_cpu_backward(const struct call *c, const struct exec *
     }
 }
 
-/* Tolerance: sums of V exponentials in working precision, each good to a few units. */
+/* Tolerance: sums of V exponentials in working precision, each good to a few units. It counts in units of the terms
+ * (op->terms): the logarithm is one of a sum that rounds near 1, and the gradient at the target, p - 1, rounds as p
+ * does. Where a row's loss and so 1 - p are 1e-6, that leaves one digit of them in float; the softmax of other
+ * libraries does the same, and 1e-6 of the loss is below what a training sees. */
 const struct kernel kernel_cross_entropy_cpu = {
     .name = "cross_entropy_cpu",
     .op = &op_cross_entropy,

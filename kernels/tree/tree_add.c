@@ -4,6 +4,7 @@
  *   y[b][v] = w[b][v] + p[row of v]; the root has no row
  * Adjoint: dw = dy;  dp[row] = sum over the batch and the nodes of that row of dy. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/lib/parallel.h"
@@ -69,6 +70,26 @@ static struct heads tree_add_heads(const struct call *c) {
     return (struct heads){tensor_cols(c->in[0]), {1, 1}, {1}};
 }
 
+/* A row of the table sums over sequences and nodes. */
+static double tree_add_terms(const struct call *c, enum pass pass, int j) {
+    const struct tree *t = c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2], n = tensor_count(c->in[1]);
+    enum tree_sharing sharing = tree_sharing(t, c->in[1]);
+    double *sum = c->scratch[pass], largest = 0;
+    if (pass == PASS_FORWARD || j != 1) return 0;
+    for (int64_t i = 0; i < n; i++) sum[i] = 0;
+    for (int64_t b = 0; b < B; b++) {
+        struct tree_level v = tree_bottom(t, 0);
+        for (int64_t l = 0; l < t->levels - 1; l++, v = tree_above(t, 0, v))
+            for (int64_t i = 0; i < v.count * P; i++) {
+                double *row = sum + tree_row(sharing, v, i / P) * P + i % P;
+                *row += fabs((double)call_dout(c, 0)[(b * T + v.offset) * P + i]);
+                largest = fmax(largest, *row);
+            }
+    }
+    return largest;
+}
+
 const struct op op_tree_add = {
     .name = "tree_add",
     .maths = "y[b][v] = w[b][v] + p[row of v]",
@@ -76,6 +97,7 @@ const struct op op_tree_add = {
     .infer = tree_add_infer,
     .cost = tree_add_cost,
     .heads = tree_add_heads,
+    .terms = tree_add_terms,
     .example = tree_add_example,
 };
 
@@ -203,7 +225,8 @@ const struct kernel kernel_tree_add_ref = {
     .backward = tree_add_ref_backward,
 };
 
-/* dp sums up to B * nodes terms in `real`, the reference in double; errors grow like the root of their number. */
+/* dp sums up to B * nodes terms in `real`, the reference in double; errors grow like the root of their number, in units
+ * of the terms (op->terms): a coupling that all nodes share has one sum, which may be all but 0. */
 const struct kernel kernel_tree_add_cpu = {
     .name = "tree_add_cpu",
     .op = &op_tree_add,
