@@ -44,8 +44,10 @@ struct init {
 enum param_group {
     PARAM_DECAY,    /* trained with weight decay */
     PARAM_NO_DECAY, /* trained without */
-    PARAM_CONST     /* exported and imported, never trained: no gradient, no moments, not counted */
+    PARAM_CONST,    /* exported and imported, never trained: no gradient, no moments, not counted */
+    PARAM_GROUP_COUNT
 };
+extern const char *const param_group_names[PARAM_GROUP_COUNT]; /* "decay", "none", "const" */
 
 struct param_spec {
     const char *name; /* the contract's name, relative to the scope */

@@ -1,27 +1,36 @@
 /* cmd_info.c - `lrnn info`: all about one model, task, op or kernel. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/graph_plan.h"
 #include "harness/cli/cli.h"
+#include "harness/plan/args.h"
 #include "harness/plan/setup.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tasks/task.h"
 
-/* The sizes a model is described for: the defaults of a run, and a task's length and vocabulary. */
+/* The sizes a model is described for: the defaults of a run, and length and vocabulary, or a task that has them. */
 struct info_flags {
     struct config config;
     int64_t length, vocab;
+    char task[OPTION_TEXT];
+    bool json;
 };
+
+#define LENGTH 16 /* without a task */
+#define VOCAB  120
 
 #define AT(field) offsetof(struct info_flags, field)
 
 static const struct option flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
-    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
-    {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
+    {"length", OPT_INT, AT(length), "auto", 1, 1e9, NULL, "tokens a sequence; auto = the task's, or 16", OPT_AUTO},
+    {"vocab", OPT_INT, AT(vocab), "auto", 1, 1e9, NULL, "token and label ids; auto = the task's, or 120", OPT_AUTO},
+    {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "a model's net for this task, with its read-out", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "a model's parameters as one JSON object", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -54,6 +63,7 @@ static void print_options(const char *name, const struct option *table, const vo
 
 /* What a net costs at the sizes asked for; nothing is allocated for it. */
 struct measure {
+    struct net_shape shape;
     struct params params;
     struct graph graph;
     struct net net;
@@ -64,22 +74,37 @@ struct measure {
 static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
                                struct error *e) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
-    struct net_shape shape = {f->config.batch, f->length, f->vocab, f->vocab, READOUT_POSITIONS};
     TRY(params_create(&m->params, e));
     TRY(graph_create(&m->graph, &options, &m->params, e));
-    TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &shape, e));
+    TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &m->shape, e));
     TRY(graph_measure(&m->graph, &m->planned, e));
     m->forward = graph_cost(&m->graph, PASS_FORWARD);
     m->backward = graph_cost(&m->graph, PASS_BACKWARD);
     return ST_OK;
 }
 
-static void print_sizes(const struct info_flags *f) {
+/* The mixer and the shape of its net: as a run of the task has them, or of the sizes given. */
+static enum status choose_net(const char *text, const struct info_flags *f, struct model_choice *choice,
+                              struct net_shape *shape, struct error *e) {
+    int64_t vocab = f->vocab ? f->vocab : VOCAB;
+    *shape = (struct net_shape){f->config.batch, f->length ? f->length : LENGTH, vocab, vocab, READOUT_POSITIONS};
+    if (!*f->task) return model_parse(choice, text, e);
+    if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
+    struct setup *s = setup_make(&f->config, f->task, text, e);
+    if (!s) return e->status;
+    *shape = setup_net_shape(s, SPLIT_TRAIN);
+    *choice = s->parsed;
+    setup_free(s);
+    free(s);
+    return ST_OK;
+}
+
+static void print_sizes(const struct info_flags *f, const struct net_shape *shape) {
     static const char *const names[] = {"lr", "decay", "schedule", "epochs"};
     char text[512];
     options_format(backbone_options, &f->config, " ", 0, text, sizeof text);
-    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 "\n", text, f->config.batch, f->length,
-           f->vocab);
+    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 "\n", text, shape->B, shape->T,
+           shape->vocab_out);
     printf("trained by default with");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct option *o = option_find(config_options, names[i]);
@@ -91,12 +116,12 @@ static void print_sizes(const struct info_flags *f) {
 }
 
 static void print_measure(const struct info_flags *f, const struct model_choice *choice, const struct measure *m) {
-    struct dims dims = {f->config.batch, f->length, f->config.net.dim};
-    double tokens = (double)(f->config.batch * f->length);
+    struct dims dims = {m->shape.B, m->shape.T, f->config.net.dim};
+    double tokens = (double)(m->shape.B * m->shape.T);
     double state = (double)m->params.floats * sizeof(real) * 4;
     const struct param *table = params_find(&m->params, "embedding");
     int64_t trained = params_trained(&m->params);
-    print_sizes(f);
+    print_sizes(f, &m->shape);
     printf("  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
            trained - (table ? table->count : 0));
     printf("  state             %" PRId64 " floats a sequence\n",
@@ -109,32 +134,50 @@ static void print_measure(const struct info_flags *f, const struct model_choice 
            (double)m->planned / 1e6, state / 1e6);
 }
 
-static void print_params(const struct measure *m) {
-    printf("parameters of the first mixer\n");
-    for (int i = 0; i < m->params.n; i++) {
-        const struct param *p = &m->params.list[i];
-        static const char prefix[] = "layers.0.mixer.";
-        if (strncmp(p->name, prefix, sizeof prefix - 1) != 0) continue;
-        printf("  %-18s ", p->name + sizeof prefix - 1);
+static void print_params(const struct params *params) {
+    int width = 0;
+    for (int i = 0; i < params->n; i++)
+        if ((int)strlen(params->list[i].name) > width) width = (int)strlen(params->list[i].name);
+    printf("parameters, named as in `lrnn export`; decay: with --decay, none: without, const: never trained\n");
+    for (int i = 0; i < params->n; i++) {
+        const struct param *p = &params->list[i];
+        printf("  %-5s  %-*s  ", param_group_names[p->spec.group], width, p->name);
         for (int a = 0; a < p->spec.rank; a++) printf("[%" PRId64 "]", p->spec.dims[a]);
         printf("\n");
     }
 }
 
+static void print_model(const struct model_choice *choice, const struct info_flags *f, const struct measure *m) {
+    const struct model *model = choice->model;
+    printf("%s: %s\n", model->name, model->summary);
+    print_block("equation", model->equation);
+    printf("causal: %s\n", model->causal ? "yes" : "no");
+    print_options(model->name, model->options, choice->inst);
+    print_params(&m->params);
+    print_measure(f, choice, m);
+}
+
+static void print_model_json(const struct model_choice *choice, const struct params *params) {
+    printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", choice->model->name, params_trained(params));
+    for (int i = 0; i < params->n; i++) {
+        const struct param *p = &params->list[i];
+        printf("%s{\"name\":\"%s\",\"group\":\"%s\",\"shape\":[", i ? "," : "", p->name,
+               param_group_names[p->spec.group]);
+        for (int a = 0; a < p->spec.rank; a++) printf("%s%" PRId64, a ? "," : "", p->spec.dims[a]);
+        printf("]}");
+    }
+    printf("]}\n");
+}
+
 static enum status info_model(const char *text, const struct info_flags *f, struct error *e) {
     struct model_choice choice;
     struct measure m = {0};
-    TRY(model_parse(&choice, text, e));
+    TRY(choose_net(text, f, &choice, &m.shape, e));
     enum status status = measure_net(&m, f, &choice, e);
-    if (status == ST_OK) {
-        const struct model *model = choice.model;
-        printf("%s: %s\n", model->name, model->summary);
-        print_block("equation", model->equation);
-        printf("causal: %s\n", model->causal ? "yes" : "no");
-        print_options(model->name, model->options, choice.inst);
-        print_params(&m);
-        print_measure(f, &choice, &m);
-    }
+    if (status == ST_OK && f->json)
+        print_model_json(&choice, &m.params);
+    else if (status == ST_OK)
+        print_model(&choice, f, &m);
     graph_free(&m.graph);
     params_free(&m.params);
     return status;
@@ -245,6 +288,8 @@ static enum status run(int argc, char **argv, struct error *e) {
     while (thing_at(n).name) n++;
     TRY(name_choose("name", name[0], n, thing_name, NULL, &index, e));
     struct named thing = thing_at(index);
+    if (thing.describe != info_model && (f.json || *f.task))
+        return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", thing.name);
     return thing.describe ? thing.describe(name[0], &f, e) : ST_OK;
 }
 

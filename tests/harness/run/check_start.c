@@ -10,6 +10,7 @@
 #include "harness/run/weights.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/run/small_run.h"
+#include "tests/lib/program.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 
@@ -62,12 +63,13 @@ static void write_initial(const struct setup *s, bool f64, const char *path) {
 }
 
 static const struct {
-    const char *model, *flag, *value;
-} nets[] = {{"bdlru:m=3,blocks=5", "dropout", "0.1"},
-            {"hlru:m=2,channels=7,layout=observer", NULL, NULL},
-            {"lstm", "decay", "0.1"},
-            {"slice:structure=sparse,keep=0.5", NULL, NULL}, /* its mask is a constant */
-            {"lru:state=6", "backbone", "s5"}};              /* running statistics */
+    const char *model, *flag, *value; /* `flag` NULL: none */
+    const char *info;                 /* what of it `lrnn info` has to know */
+} nets[] = {{"bdlru:m=3,blocks=5", "dropout", "0.1", ""},
+            {"hlru:m=2,channels=7,layout=observer", NULL, NULL, ""},
+            {"lstm", "decay", "0.1", ""},
+            {"slice:structure=sparse,keep=0.5", NULL, NULL, ""}, /* its mask is a constant */
+            {"lru:state=6", "backbone", "s5", "--backbone s5"}}; /* running statistics */
 #define N_NETS ((int)(sizeof nets / sizeof nets[0]))
 
 static struct setup *net_run(int i, const char *from) {
@@ -278,6 +280,34 @@ START_TEST(the_other_precision_is_exact_or_refused) {
 }
 END_TEST
 
+/* What `lrnn info --json` says of the net of a task: every tensor of an exported file, by name, shape and use. */
+START_TEST(info_names_what_a_file_has_to_hold) {
+    static const char *const groups[] = {"decay", "none", "const"};
+    struct setup *s = net_run(_i, "");
+    struct trainer t;
+    char arguments[512];
+    snprintf(arguments, sizeof arguments, "info %s --task %s --dim 16 --mlp gelu --json %s", nets[_i].model, SMALL_TASK,
+             nets[_i].info);
+    ck_assert_msg(run_program(folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
+    json_t *object = parse_line(out), *params = json_object_get(object, "params");
+    open_initial(&t, s);
+    ck_assert_int_eq((int)json_array_size(params), t.params.n);
+    ck_assert_int_eq(whole(object, "trained"), params_trained(&t.params));
+    for (int i = 0; i < t.params.n; i++) {
+        const json_t *p = json_array_get(params, (size_t)i), *shape = json_object_get(p, "shape");
+        const struct param *param = params_find(&t.params, json_string_value(json_object_get(p, "name")));
+        ck_assert_msg(param && (int)json_array_size(shape) == param->spec.rank, "parameter %d of %s", i, out);
+        for (int a = 0; a < param->spec.rank; a++)
+            ck_assert_int_eq(json_integer_value(json_array_get(shape, (size_t)a)), param->spec.dims[a]);
+        ck_assert_str_eq(json_string_value(json_object_get(p, "group")), groups[param->spec.group]);
+    }
+    json_decref(object);
+    free_output();
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
 Suite *check_start(void);
 Suite *check_start(void) {
     Suite *suite = suite_create("start");
@@ -290,6 +320,7 @@ Suite *check_start(void) {
     tcase_add_test(c, a_run_is_what_its_first_weights_hold);
     tcase_add_test(c, a_stored_configuration_asks_for_the_file_that_it_names);
     tcase_add_test(c, the_other_precision_is_exact_or_refused);
+    tcase_add_loop_test(c, info_names_what_a_file_has_to_hold, 0, N_NETS);
     suite_add_tcase(suite, c);
     return suite;
 }
