@@ -241,12 +241,16 @@ static int resolved_kind(const struct backbone *b, const struct model *m) {
     return b->kind == BACKBONE_SLICE_PAPER ? wrappers[m->wrapper] : b->kind;
 }
 
-enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, struct model_choice *choice,
+enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, const struct model_choice *choice,
                       const struct net_shape *shape, struct error *e) {
     struct backbone resolved = *asked, *b = &resolved;
-    struct dims dims = {shape->B, shape->T, b->dim};
+    const struct dims dims = choice->dims;
     resolved.kind = resolved_kind(asked, choice->model);
-    TRY(model_fit(choice, &dims, e));
+    if (choice->tokens != shape->T || dims.B != shape->B || dims.D != b->dim)
+        return fail(e, ST_FAIL,
+                    "a net of %" PRId64 " x %" PRId64 " x %" PRId64 " cannot have a mixer %s fitted to %" PRId64
+                    " x %" PRId64 " x %" PRId64,
+                    shape->B, shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
     if (b->pool == POOL_TOP && !choice->model->nodes)
         return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean",
                     choice->model->name);

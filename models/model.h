@@ -46,17 +46,19 @@ struct model {
 const struct model *const *model_list(void); /* NULL-terminated */
 const struct model *model_find(const char *name);
 
-/* A mixer with its parsed options. */
+/* A mixer with its parsed options; fitted once model_fit has filled the sizes. */
 struct model_choice {
     const struct model *model;
+    int64_t tokens;   /* of the sequences it is fitted to; 0: to none yet */
+    struct dims dims; /* those sequences as the mixer sees them: T counts its nodes */
     _Alignas(16) unsigned char inst[MODEL_INST_BYTES];
 };
 
 /* Parses "bdlru:m=5,blocks=32". ST_USAGE: unknown name or option, with the nearest one. */
 enum status model_parse(struct model_choice *choice, const char *text, struct error *e);
 
-/* Fits the mixer to B sequences of d->T tokens of width d->D: d->T becomes its number of nodes, options at auto are filled.
- * ST_USAGE names the numbers that do not fit. */
-enum status model_fit(struct model_choice *choice, struct dims *d, struct error *e);
+/* Fits the mixer to d->B sequences of d->T tokens of width d->D: sets `tokens` and `dims`, fills options at auto. Once a choice:
+ * another length is fitted from a copy of what was parsed. ST_USAGE names the numbers that do not fit. */
+enum status model_fit(struct model_choice *choice, const struct dims *d, struct error *e);
 
 #endif

@@ -49,9 +49,9 @@ struct net {
 
 /* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and
  * read-out. Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed
- * sequence), layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. Checks the
- * mixer's options against the sizes. */
-enum status net_build(struct net *net, struct graph *g, const struct backbone *b, struct model_choice *choice,
+ * sequence), layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is
+ * the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it is not. */
+enum status net_build(struct net *net, struct graph *g, const struct backbone *b, const struct model_choice *fitted,
                       const struct net_shape *shape, struct error *e);
 
 /* Whether outputs at t depend on inputs up to t only. */

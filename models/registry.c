@@ -41,12 +41,16 @@ enum status model_parse(struct model_choice *choice, const char *text, struct er
     }
     snprintf(owner, sizeof owner, "model %s", choice->model->name);
     memset(choice->inst, 0, sizeof choice->inst);
+    choice->tokens = 0;
+    choice->dims = (struct dims){0};
     TRY(options_default(choice->model->options, choice->inst, e));
     return label_apply(&label, choice->model->options, choice->inst, owner, e);
 }
 
-enum status model_fit(struct model_choice *choice, struct dims *d, struct error *e) {
+enum status model_fit(struct model_choice *choice, const struct dims *d, struct error *e) {
     const struct model *model = choice->model;
-    if (model->nodes) TRY(model->nodes(choice->inst, d->T, &d->T, e));
-    return model->check(choice->inst, d, e);
+    choice->tokens = d->T;
+    choice->dims = *d;
+    if (model->nodes) TRY(model->nodes(choice->inst, d->T, &choice->dims.T, e));
+    return model->check(choice->inst, &choice->dims, e);
 }

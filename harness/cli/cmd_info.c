@@ -74,6 +74,7 @@ struct measure {
 static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
                                struct error *e) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
+    TRY(model_fit(choice, &(struct dims){m->shape.B, m->shape.T, f->config.net.dim}, e));
     TRY(params_create(&m->params, e));
     TRY(graph_create(&m->graph, &options, &m->params, e));
     TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &m->shape, e));
@@ -93,7 +94,7 @@ static enum status choose_net(const char *text, const struct info_flags *f, stru
     struct setup *s = setup_make(&f->config, f->task, text, e);
     if (!s) return e->status;
     *shape = setup_net_shape(s, SPLIT_TRAIN);
-    *choice = s->parsed;
+    *choice = s->asked;
     setup_free(s);
     free(s);
     return ST_OK;
@@ -116,7 +117,6 @@ static void print_sizes(const struct info_flags *f, const struct net_shape *shap
 }
 
 static void print_measure(const struct info_flags *f, const struct model_choice *choice, const struct measure *m) {
-    struct dims dims = {m->shape.B, m->shape.T, f->config.net.dim};
     double tokens = (double)(m->shape.B * m->shape.T);
     double state = (double)m->params.floats * sizeof(real) * 4;
     const struct param *table = params_find(&m->params, "embedding");
@@ -125,7 +125,7 @@ static void print_measure(const struct info_flags *f, const struct model_choice 
     printf("  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
            trained - (table ? table->count : 0));
     printf("  state             %" PRId64 " floats a sequence\n",
-           choice->model->state_floats(choice->inst, &dims) * f->config.net.layers);
+           choice->model->state_floats(choice->inst, &choice->dims) * f->config.net.layers);
     printf("  FLOPs a token     forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
     printf("  a training step   %.2f GFLOP, at least %.1f MB of memory traffic\n",
            (m->forward.flops + m->backward.flops) / 1e9, (m->forward.bytes + m->backward.bytes) / 1e6);

@@ -26,11 +26,12 @@ static void fill_normal(struct tensor *t, real *data, uint64_t stream) {
 }
 
 /* The mixer alone on x (B,nodes,D), its parameters as at the start of training. */
-static enum status open_layer(struct layer_run *r, const char *model, struct dims d, struct error *e) {
+static enum status open_layer(struct layer_run *r, const char *model, struct dims tokens, struct error *e) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
     struct model_choice choice;
     TRY(model_parse(&choice, model, e));
-    TRY(model_fit(&choice, &d, e));
+    TRY(model_fit(&choice, &tokens, e));
+    const struct dims d = choice.dims;
     TRY(params_create(&r->params, e));
     TRY(graph_create(&r->graph, &options, &r->params, e));
     struct tensor *x = graph_input(&r->graph, "x", 3, (int64_t[]){d.B, d.T, d.D}, true);

@@ -223,7 +223,6 @@ static double run_flops(const struct setup *s) {
     struct params params;
     struct graph graph;
     struct net net;
-    struct model_choice choice = s->parsed;
     struct error e;
     struct graph_options options = {.training = true, .kernels = kernel_list()};
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
@@ -231,7 +230,7 @@ static double run_flops(const struct setup *s) {
     size_t bytes;
     if (params_create(&params, &e) != ST_OK) return 0;
     if (graph_create(&graph, &options, &params, &e) == ST_OK &&
-        net_build(&net, &graph, &s->config.net, &choice, &shape, &e) == ST_OK &&
+        net_build(&net, &graph, &s->config.net, &s->model, &shape, &e) == ST_OK &&
         graph_measure(&graph, &bytes, &e) == ST_OK)
         flops = graph_cost(&graph, PASS_FORWARD).flops + graph_cost(&graph, PASS_BACKWARD).flops;
     graph_free(&graph);

@@ -59,7 +59,7 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
 /* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked for. */
 static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
-    TRY(describe(s, &s->config, &s->parsed, OPT_PLACE, s->config_text, e));
+    TRY(describe(s, &s->config, &s->asked, OPT_PLACE, s->config_text, e));
     TRY(describe_identity(s, 0, s->identity, e));
     TRY(describe_identity(s, OPT_SEED, cell, e));
     record_hash(s->identity, s->run_id);
@@ -116,20 +116,23 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* The model at the lengths of evaluation and of training; keeps the latter. A tree has parameters by its levels: where lengths
- * differ, the tree of the longest serves all of them, and shorter sequences leave more of its leaves empty. */
+static enum status fit(struct model_choice *fitted, const struct setup *s, int64_t B, int64_t T, struct error *e) {
+    *fitted = s->asked;
+    return model_fit(fitted, &(struct dims){B, T, s->config.net.dim}, e);
+}
+
+/* Every length that the run has is fitted here, once. A tree has parameters by its levels: where lengths differ, the tree of the
+ * longest serves all of them, and shorter sequences leave more of its leaves empty. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
     if (shape->T_extra > longest) longest = shape->T_extra;
-    if (s->parsed.model->nodes && (test != shape->T || shape->T_extra))
-        TRY(s->parsed.model->nodes(s->parsed.inst, longest, &nodes, e));
-    for (int split = SPLIT_TEST; split >= SPLIT_TRAIN; split--) {
-        struct dims dims = {s->config.batch, task_length(&s->task.shape, (enum split)split), s->config.net.dim};
-        s->model = s->parsed;
-        TRY(model_fit(&s->model, &dims, e));
-    }
-    return ST_OK;
+    s->asked = s->model;
+    if (s->asked.model->nodes && (test != shape->T || shape->T_extra))
+        TRY(s->asked.model->nodes(s->asked.inst, longest, &nodes, e));
+    TRY(fit(&s->eval_model, s, s->config.batch, test, e));
+    if (shape->T_extra) TRY(fit(&s->extra_model, s, setup_extra_batch(s), shape->T_extra, e));
+    return fit(&s->model, s, s->config.batch, shape->T, e);
 }
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {
@@ -190,7 +193,6 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(arena_reserve(&s->host, HOST_BYTES, e));
     TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
     TRY(check_fit(s, e));
-    s->parsed = s->model;
     TRY(fit_lengths(s, e));
     setup_length(s);
     c->steps = s->steps;

@@ -17,10 +17,12 @@
 struct setup {
     struct config config;
     struct task_choice task;
-    struct model_choice model;                  /* as parsed; resolving fits it to the training length */
-    struct model_choice parsed;                 /* as parsed, to be fitted to any length; set by resolving */
-    struct arena host;                          /* the task's tables */
-    double flops;                               /* of the whole run, where somebody has counted (bench); else 0 */
+    struct model_choice model;       /* as parsed; resolving fits it to the training batch */
+    struct model_choice asked;       /* as parsed: what is stored; this and what follows is set by resolving */
+    struct model_choice eval_model;  /* fitted to a batch of validation or test */
+    struct model_choice extra_model; /* fitted to the strings of another length, if the task has them */
+    struct arena host;               /* the task's tables */
+    double flops;                    /* of the whole run, where somebody has counted (bench); else 0 */
     int64_t steps_per_epoch, steps, eval_every; /* resolved */
     char identity[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];

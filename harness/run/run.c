@@ -257,7 +257,6 @@ static void hash_split(const struct setup *s, char hex[RUN_ID_HEX]) {
 static void fill_setup(const struct setup *s, struct run *row) {
     const struct config *c = &s->config;
     const struct task_shape *shape = &s->task.shape;
-    struct dims dims = {c->batch, shape->T, c->net.dim};
     snprintf(row->run_id, sizeof row->run_id, "%s", s->run_id);
     snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
     snprintf(row->suite, sizeof row->suite, "%s", s->task.task->suite);
@@ -277,10 +276,8 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->n_layers = c->net.layers;
     row->block = model_size(s, OPT_BLOCKS);
     row->order = model_size(s, OPT_ORDER);
-    struct model_choice fitted = s->parsed;
-    if (model_fit(&fitted, &dims, NULL) == ST_OK) /* as it did when the setup was resolved: tokens become nodes */
-        row->state_floats = fitted.model->state_floats(fitted.inst, &dims) * c->net.layers *
-                            (c->net.bidirectional && fitted.model->causal ? 2 : 1);
+    row->state_floats = s->model.model->state_floats(s->model.inst, &s->model.dims) * c->net.layers *
+                        (c->net.bidirectional && s->model.model->causal ? 2 : 1);
     snprintf(row->optimizer, sizeof row->optimizer, "adamw");
     row->lr = c->lr;
     option_format_value(option_find(config_options, "schedule"), c, row->schedule, sizeof row->schedule);

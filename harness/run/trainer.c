@@ -24,11 +24,10 @@ static struct graph_options graph_options_of(const struct trainer *t, bool train
 static enum status build_extra(struct trainer *t, struct graph *g, struct error *e) {
     const struct setup *s = t->setup;
     struct net_shape net_shape = setup_net_shape(s, SPLIT_TRAIN);
-    struct model_choice choice = s->parsed;
     struct tensor *main_root = g->root;
     net_shape.B = setup_extra_batch(s);
     net_shape.T = s->task.shape.T_extra;
-    TRY(net_build(&t->extra_net, g, &s->config.net, &choice, &net_shape, e));
+    TRY(net_build(&t->extra_net, g, &s->config.net, &s->extra_model, &net_shape, e));
     graph_set_root(g, add(g, main_root, t->extra_net.loss));
     return ST_OK;
 }
@@ -37,9 +36,8 @@ static enum status build_net(struct trainer *t, struct graph *g, struct net *net
     const struct setup *s = t->setup;
     struct graph_options options = graph_options_of(t, training);
     struct net_shape net_shape = setup_net_shape(s, training ? SPLIT_TRAIN : SPLIT_VAL);
-    struct model_choice choice = s->parsed;
     TRY(graph_create(g, &options, &t->params, e));
-    TRY(net_build(net, g, &s->config.net, &choice, &net_shape, e));
+    TRY(net_build(net, g, &s->config.net, training ? &s->model : &s->eval_model, &net_shape, e));
     return training && setup_extra_batch(s) ? build_extra(t, g, e) : ST_OK;
 }
 

@@ -294,6 +294,8 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
     *t = (struct trial){.state = {.seed = seed}};
     ck_assert_msg(params_create(&t->params, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(model_parse(&choice, s->model, &e) == ST_OK, "%s: %s", s->model, e.text);
+    struct dims dims = {s->B, s->T, s->D};
+    ck_assert_msg(model_fit(&choice, &dims, &e) == ST_OK, "%s: %s", s->model, e.text);
     open_graph(&t->graph, &t->params, !s->evaluation, s->guards, s->kernel ? s->kernel : "");
     ck_assert_msg(net_build(&t->net, &t->graph, &b, &choice, &shape, &e) == ST_OK, "%s: %s", s->model, e.text);
     graph_keep(&t->graph, t->net.logits);

@@ -220,6 +220,29 @@ START_TEST(each_backbone_declares_its_parameters) {
 }
 END_TEST
 
+/* A net records what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the caller. */
+START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
+    static const struct dims fits[] = {{2, 6, 8}, {2, 5, 8}, {3, 6, 8}, {2, 6, 16}};
+    const struct backbone b = {.dim = 8, .layers = 1};
+    const struct net_shape shape = {2, 6, 5, 5, READOUT_POSITIONS};
+    for (int i = -1; i < 4; i++) {
+        struct model_choice choice;
+        struct params params;
+        struct graph graph;
+        struct net net;
+        struct error e = {0};
+        ck_assert_int_eq(model_parse(&choice, "lstm", &e), ST_OK);
+        if (i >= 0) ck_assert_int_eq(model_fit(&choice, &fits[i], &e), ST_OK);
+        ck_assert_int_eq(params_create(&params, &e), ST_OK);
+        open_graph(&graph, &params, true, false, "");
+        ck_assert_int_eq(net_build(&net, &graph, &b, &choice, &shape, &e), i == 0 ? ST_OK : ST_FAIL);
+        if (i != 0) ck_assert_msg(strstr(e.text, "a mixer lstm fitted to") != NULL, "%s", e.text);
+        graph_free(&graph);
+        params_free(&params);
+    }
+}
+END_TEST
+
 Suite *check_backbone(void);
 Suite *check_backbone(void) {
     Suite *suite = suite_create("backbone");
@@ -227,6 +250,7 @@ Suite *check_backbone(void) {
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
     tcase_add_loop_test(tests, padding_does_not_matter, 0, 2 * 2 * 2 * KINDS);
+    tcase_add_test(tests, a_mixer_fitted_to_other_sizes_is_refused);
     tcase_add_test(tests, both_directions_are_alike);
     tcase_add_test(tests, only_causal_mixers_are_doubled);
     tcase_add_test(tests, the_auto_encoder_sees_one_vector);

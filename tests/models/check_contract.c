@@ -146,7 +146,7 @@ START_TEST(state_is_counted) {
     struct dims d = {2, 6, 12};
     ck_assert_int_eq(model_parse(&choice, x->model, &e), ST_OK);
     ck_assert_int_eq(model_fit(&choice, &d, &e), ST_OK);
-    ck_assert_int_eq(choice.model->state_floats(choice.inst, &d), x->state);
+    ck_assert_int_eq(choice.model->state_floats(choice.inst, &choice.dims), x->state);
 }
 END_TEST
 

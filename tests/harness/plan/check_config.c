@@ -91,6 +91,40 @@ START_TEST(a_cell_is_a_run_without_its_seed) {
 }
 END_TEST
 
+/* --- lengths ---------------------------------------------------------------------------------------------------------------- */
+
+static void expect_fit(const struct model_choice *fitted, int64_t B, int64_t T, int64_t nodes) {
+    ck_assert_int_eq(fitted->tokens, T);
+    ck_assert_int_eq(fitted->dims.B, B);
+    ck_assert_int_eq(fitted->dims.T, nodes);
+    ck_assert_int_eq(fitted->dims.D, 16);
+}
+
+START_TEST(every_length_of_a_run_is_fitted_once) {
+    static const struct {
+        const char *task, *model;
+        int64_t train[2], eval[2], extra[2]; /* tokens and nodes */
+    } cases[] = {
+        {"s3:n_train=100,n_val=10,n_test=10", "lstm", {16, 16}, {16, 16}, {0, 0}},
+        {"a5-slice:length=5,n_train=100,n_val=10", "bdlru:m=2", {5, 5}, {5, 5}, {2, 2}},
+        {"parity:n_train=100,n_val=10,n_test=10", "lru", {40, 40}, {256, 256}, {0, 0}},
+        {"s3:n_train=100,n_val=10,n_test=10", "myosotis:heads=4,arity=2", {16, 31}, {16, 31}, {0, 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c = defaults();
+        struct error e = {0};
+        ck_assert_int_eq(config_set(&c, "allow-non-causal", "yes", &e), ST_OK);
+        struct setup *s = setup_make(&c, cases[i].task, cases[i].model, &e);
+        ck_assert_msg(s != NULL, "%s: %s", cases[i].model, e.text);
+        expect_fit(&s->model, 128, cases[i].train[0], cases[i].train[1]);
+        expect_fit(&s->eval_model, 128, cases[i].eval[0], cases[i].eval[1]);
+        if (cases[i].extra[0]) expect_fit(&s->extra_model, 12, cases[i].extra[0], cases[i].extra[1]);
+        ck_assert_int_eq(s->asked.tokens, 0);
+        drop(s);
+    }
+}
+END_TEST
+
 /* --- what does not fit ---------------------------------------------------------------------------------------------------- */
 
 #define TEXTS (MODEL_INST_BYTES / OPTION_TEXT) /* options of 255 characters: more than a configuration may have */
@@ -191,6 +225,7 @@ Suite *check_config(void) {
     tcase_add_test(tests, what_is_wrong_in_a_config_file_is_named_by_its_line);
     tcase_add_test(tests, a_label_says_what_differs_and_how_large_the_mixer_is);
     tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
+    tcase_add_test(tests, every_length_of_a_run_is_fitted_once);
     tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
     tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
     tcase_add_test(tests, a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs);
