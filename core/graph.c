@@ -169,6 +169,19 @@ void graph_keep(struct graph *g, struct tensor *t) {
     if (t) tensor_base(t)->keep = true;
 }
 
+void graph_keep_term(struct graph *g, const struct graph_term *term) {
+    if (!g->options.training) return;
+    struct graph_term **end = &g->terms;
+    while (*end) end = &(*end)->next;
+    *end = arena_alloc(&g->host, sizeof *term);
+    if (!*end) {
+        graph_fail(g, ST_FAIL, "the graph is too large to record: no room for a term of the loss");
+        return;
+    }
+    **end = *term;
+    (*end)->next = NULL;
+}
+
 void graph_set_root(struct graph *g, struct tensor *t) {
     g->root = t;
     graph_keep(g, t);

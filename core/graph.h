@@ -31,6 +31,15 @@ struct plan_buffer {
     int first, last;
 };
 
+/* A term of the training loss beside the task's, such as a penalty on parameters. It is recorded behind the net: until then
+ * what it is of waits here. */
+struct graph_term {
+    struct tensor *(*record)(struct graph *g, const struct graph_term *term); /* -> [1] */
+    struct tensor *of[2];
+    double weight;
+    struct graph_term *next;
+};
+
 struct graph {
     struct graph_options options;
     struct params *params; /* shared, not owned */
@@ -44,6 +53,7 @@ struct graph {
     struct tensor *root;      /* where the backward walk starts */
     struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for what is recorded; NULL: all are */
     const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */
+    struct graph_term *terms; /* kept while a net is recorded; training graphs only */
     char scope[128];          /* prefix of parameter names being declared */
     size_t scope_ends[16];    /* its length before each push */
     int scope_depth;
@@ -88,6 +98,9 @@ struct tensor *graph_reshape(struct graph *g, struct tensor *t, int rank, const 
 
 /* Keeps value (and gradient) of t readable after the walk. */
 void graph_keep(struct graph *g, struct tensor *t);
+
+/* Keeps a copy of a term behind those kept before; does nothing in an evaluation graph. */
+void graph_keep_term(struct graph *g, const struct graph_term *term);
 
 /* The backward walk starts at t: its gradient is what the caller puts into t->grad (graph_backward), or 1 when t has
  * one element (a loss). Keeps t. */

@@ -172,20 +172,10 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
     return x;
 }
 
-/* loss + the terms of all mixers. */
-static struct tensor *with_loss_terms(struct graph *g, const struct backbone *b, const struct model_choice *choice,
-                                      struct tensor *loss) {
-    static const char *const ways[] = {"mixer", "mixer_back"};
-    if (!g->options.training || !choice->model->loss_term) return loss;
-    for (int64_t i = 0; i < b->layers; i++)
-        for (int way = 0; way < 1 + (b->bidirectional && choice->model->causal); way++) {
-            char name[56];
-            snprintf(name, sizeof name, "layers.%" PRId64 ".%s", i, ways[way]);
-            graph_scope_push(g, name);
-            struct tensor *term = choice->model->loss_term(choice->inst, g);
-            graph_scope_pop(g);
-            if (term) loss = add(g, loss, term);
-        }
+/* loss + the terms that the mixers have kept. */
+static struct tensor *with_terms(struct graph *g, struct tensor *loss) {
+    for (const struct graph_term *term = g->terms; term; term = term->next) loss = add(g, loss, term->record(g, term));
+    g->terms = NULL;
     return loss;
 }
 
@@ -223,15 +213,12 @@ bool net_causal(const struct backbone *b, const struct model_choice *choice) {
     return choice->model->causal && !b->bidirectional;
 }
 
-/* tokens, targets and, where the net asks for it, lengths. */
-static void declare_inputs(struct net *net, struct graph *g, const struct backbone *b,
-                           const struct model_choice *choice, const struct net_shape *s) {
+static void declare_inputs(struct net *net, struct graph *g, const struct net_shape *s) {
     bool per_sequence = s->readout == READOUT_SEQUENCE;
     net->tokens = graph_input_ids(g, "tokens", 2, (int64_t[]){s->B, s->T}, (int32_t)s->vocab_in, false);
     net->targets =
         graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
-    if (s->readout != READOUT_POSITIONS || !net_causal(b, choice) || b->kind == BACKBONE_S5)
-        net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
+    net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
     g->lengths = net->lengths;
 }
 
@@ -254,7 +241,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     if (b->pool == POOL_TOP && !choice->model->nodes)
         return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean",
                     choice->model->name);
-    declare_inputs(net, g, b, choice, shape);
+    declare_inputs(net, g, shape);
     bool mad = b->kind == BACKBONE_MAD_LM;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
@@ -276,6 +263,6 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);
     graph_keep(g, net->loss);
-    graph_set_root(g, with_loss_terms(g, b, choice, net->loss));
+    graph_set_root(g, with_terms(g, net->loss));
     return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
 }

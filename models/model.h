@@ -26,11 +26,8 @@ struct model {
     /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
     /* Records the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
-     * names with initialisers. Computes nothing. */
+     * names with initialisers. Computes nothing. A term of its own in the training loss goes to graph_keep_term. */
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
-    /* Or NULL. Records the mixer's own term of the training loss, [1], and returns it, or NULL if the options ask for none.
-     * Called in training graphs, under the scope in which `build` has declared the parameters. */
-    struct tensor *(*loss_term)(const void *inst, struct graph *g);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
     /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of T

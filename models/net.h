@@ -37,13 +37,12 @@ struct net_shape {
 
 /* A recorded net: tensors of one graph. */
 struct net {
-    struct tensor *tokens; /* (B,T) ids, filled by the caller */
-    struct tensor
-        *lengths; /* (B) tokens in use of each sequence, filled by the caller; NULL where nothing asks for it */
+    struct tensor *tokens;  /* (B,T) ids, filled by the caller */
+    struct tensor *lengths; /* (B) tokens in use of each sequence, filled by the caller */
     struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
     struct tensor *logits;  /* as targets, with an axis V */
     struct tensor *loss;    /* [1], the task's: the mean over scored positions. The root of the graph, but in training
-                                   the root is its sum with the mixers' loss terms */
+                                   the root is its sum with the mixers' terms */
     struct tensor *predictions; /* ids, as targets */
 };
 

@@ -3,7 +3,6 @@
 #define LRNN_MODELS_PARTS_H
 
 #include <math.h>
-#include <string.h>
 
 #include "models/model.h"
 
@@ -25,17 +24,6 @@ static inline struct tensor *weight(struct graph *g, const char *name, int64_t o
 static inline struct tensor *vector(struct graph *g, const char *name, int64_t n, struct init init,
                                     struct layout layout) {
     return graph_param(g, &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .layout = layout, .init = init});
-}
-
-/* The parameter of the current scope that has been declared before, or NULL. */
-static inline struct tensor *declared(struct graph *g, const char *name) {
-    size_t scope = strlen(g->scope);
-    for (int i = 0; i < g->n_tensors; i++) {
-        const struct tensor *t = g->tensors[i];
-        if (t->param && !strncmp(t->param->name, g->scope, scope) && !strcmp(t->param->name + scope, name))
-            return g->tensors[i];
-    }
-    return NULL;
 }
 
 #define AS_CONTRACT ((struct layout){0})

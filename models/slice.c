@@ -12,9 +12,10 @@
  * perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
  *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
  * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense.
- * The reference returns one state an interval. A mixer gives one a position: ours is the state at the end of the last
- * interval that has ended by then, y_0 before. A shorter last interval counts at position T-1 alone, T that of the graph:
- * what a shorter sequence has behind its last whole interval does not reach its states. */
+ * The letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H diag(A[i]),
+ * where token nets take products of sums, and tanh. The reference returns one state an interval. A mixer gives one a position:
+ * ours is the state at the end of the last interval that has ended by then, y_0 before; at a sequence's last position that behind
+ * its shorter last interval. Steps behind a sequence's end move nothing. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -55,7 +56,12 @@ static const struct option options[] = {
      "how an interval's generator L moves the state: I + L or exp(L)", OPT_LATER},
     {0}};
 
-/* Columns of A, U and V together. */
+/* Whether the log-signature is more than w itself. */
+static bool takes_signature(const struct slice *o) {
+    return o->interval > 1;
+}
+
+/* Columns of A, U and V together; of dplr's log-ODE form those of the matrices they make. */
 static double generator_columns(const struct slice *o, int64_t D) {
     double d = (double)D, b = (double)o->block;
     switch ((enum structure)o->structure) {
@@ -65,7 +71,7 @@ static double generator_columns(const struct slice *o, int64_t D) {
     case SPARSE:
         return d * d;
     case DPLR:
-        return d * (1 + 2 * (double)o->rank);
+        return takes_signature(o) ? d * d : d * (1 + 2 * (double)o->rank);
     case DIAGONAL_DENSE:
         return d - b + b * b;
     default:
@@ -82,11 +88,6 @@ static bool closed_under_brackets(const struct slice *o) {
 static int depth_of(const struct slice *o, int64_t D) {
     int64_t m = o->structure == DIAGONAL ? 1 : o->structure == DENSE ? D : o->block;
     return o->depth == 2 && m > 1 && o->interval > 1 ? 2 : 1;
-}
-
-/* Whether the log-signature is more than w itself. */
-static bool takes_signature(const struct slice *o) {
-    return o->interval > 1;
 }
 
 static enum status check_structure(const struct slice *o, const struct dims *d, struct error *e) {
@@ -120,7 +121,8 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
     double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
     double signatures = takes_signature(o) ? S * rows * sizeof(real) : 0;
     double of_pairs = o->structure == DIAGONAL_DENSE ? (double)o->block * (double)o->block : columns;
-    double brackets = depth_of(o, d->D) == 2 ? S * of_pairs * sizeof(real) : 0;
+    bool made = depth_of(o, d->D) == 2 || (o->structure == DPLR && takes_signature(o));
+    double brackets = made ? S * of_pairs * sizeof(real) : 0;
     if (moves + signatures + brackets <= (double)machine_memory_bytes()) return ST_OK;
     if (signatures == 0)
         return fail(e, ST_USAGE,
@@ -135,7 +137,7 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
         "generators) but the machine has %zu MB; try %s",
         o->interval, o->depth, d->D, d->B, d->T, (moves + signatures + brackets) / 1048576, moves / 1048576,
         signatures / 1048576, S, brackets / 1048576, machine_memory_bytes() >> 20,
-        brackets > 0 ? "depth=1 or a smaller D" : "a longer interval or a sparser structure");
+        depth_of(o, d->D) == 2 ? "depth=1 or a smaller D" : "a longer interval or a sparser structure");
 }
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -163,15 +165,44 @@ static struct init normal(const struct slice *o, int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = o->init_std / sqrt((double)fan)};
 }
 
-/* The moves of N blocks of m, driven by w of C = D+1 letters or by log-signatures of it. Of A column (k*m + i)*m + j is row i,
- * column j of block k; stored as scan_flow wants, k fastest. */
-static struct tensor *blocks(const struct slice *o, struct graph *g, const char *name, struct tensor *w, int64_t C,
-                             int64_t N, int64_t m) {
-    struct layout layout = transposed(C, N, m, m, 2, 3, 1);
-    struct tensor *A = map_of_path(g, name, layout, normal(o, m), PARAM_DECAY);
-    if (w && tensor_cols(w) > C) A = brackets(g, A, N, m);
+/* The training loss descends penalty * |A|, vf_A of the reference: neither U nor V, tanh not yet applied, of diagonal-dense both
+ * parts together, of sparse what the mask keeps. */
+static struct tensor *norm_of(struct graph *g, const struct graph_term *term) {
+    return scale_by(g, frobenius(g, term->of[0], term->of[1]), term->weight);
+}
+
+static struct tensor *norm_of_masked(struct graph *g, const struct graph_term *term) {
+    return scale_by(g, frobenius(g, mul(g, term->of[0], term->of[1]), NULL), term->weight);
+}
+
+static void penalise(const struct slice *o, struct graph *g,
+                     struct tensor *(*record)(struct graph *g, const struct graph_term *term), struct tensor *A,
+                     struct tensor *other) {
+    if (o->penalty > 0)
+        graph_keep_term(g, &(struct graph_term){.record = record, .of = {A, other}, .weight = o->penalty});
+}
+
+/* The generators of N blocks of m: of A [C][N*m*m] column (k*m + i)*m + j is row i, column j of block k; stored as scan_flow
+ * wants, k fastest. */
+static struct tensor *generators(const struct slice *o, struct graph *g, const char *name, int64_t C, int64_t N,
+                                 int64_t m) {
+    return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_DECAY);
+}
+
+/* The states of N blocks of m with generators A, driven by w of C letters or by log-signatures of it. */
+static struct tensor *flow(const struct slice *o, struct graph *g, struct tensor *A, struct tensor *w,
+                           struct tensor *y0, int64_t N, int64_t m) {
+    if (!A || !w) return NULL;
+    if (tensor_cols(w) > tensor_cols(A)) A = brackets(g, A, N, m);
     struct tensor *L = linear(g, w, A, NULL);
-    return o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L;
+    return scan_flow(g, o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L, y0, N, m);
+}
+
+static struct tensor *blocks(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t N,
+                             int64_t m) {
+    struct tensor *A = generators(o, g, "A", N * m + 1, N, m);
+    penalise(o, g, norm_of, A, NULL);
+    return flow(o, g, A, w, y0, N, m);
 }
 
 static double draw_mask(struct rng *r, int64_t element, double keep, double b) {
@@ -179,36 +210,48 @@ static double draw_mask(struct rng *r, int64_t element, double keep, double b) {
     return rng_uniform(r) < keep;
 }
 
-static struct tensor *masked_dense(const struct slice *o, struct graph *g, struct tensor *w, int64_t D) {
-    struct layout layout = transposed(tensor_cols(w), 1, D, D, 2, 3, 1);
+static struct tensor *masked_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
+                                   int64_t D) {
     struct init drawn = {.kind = INIT_CUSTOM, .a = o->keep, .draw = draw_mask};
-    struct tensor *A = map_of_path(g, "A", layout, normal(o, D), PARAM_DECAY);
-    struct tensor *mask = map_of_path(g, "mask", layout, drawn, PARAM_CONST);
-    return linear(g, w, mul(g, A, mask), NULL);
+    struct tensor *A = generators(o, g, "A", D + 1, 1, D);
+    struct tensor *mask = map_of_path(g, "mask", transposed(D + 1, 1, D, D, 2, 3, 1), drawn, PARAM_CONST);
+    penalise(o, g, norm_of_masked, A, mask);
+    return flow(o, g, mul(g, A, mask), w, y0, 1, D);
 }
 
+/* Token nets multiply (w U)(w V)^T, the log-ODE form sums U_c V_c^T over the letters. */
 static struct tensor *low_rank(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t D) {
-    struct layout layout = transposed(tensor_cols(w), D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
-    struct tensor *d = blocks(o, g, "A", w, D + 1, D, 1);
+    struct layout layout = transposed(D + 1, D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
+    struct tensor *A = generators(o, g, "A", D + 1, D, 1);
+    penalise(o, g, norm_of, A, NULL);
+    if (takes_signature(o)) {
+        struct tensor *U = map_of_path(g, "U", layout, normal(o, o->rank), PARAM_DECAY);
+        struct tensor *V = map_of_path(g, "V", layout, normal(o, o->rank), PARAM_DECAY);
+        return flow(o, g, dense_generators(g, A, U, V), w, y0, 1, D);
+    }
+    struct tensor *d = linear(g, w, A, NULL);
     struct tensor *u = linear(g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_DECAY), NULL);
     struct tensor *v = linear(g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_DECAY), NULL);
     return scan_dplr(g, d, u, v, y0);
 }
 
+/* Token nets take tanh(A), the log-ODE form A itself. */
 static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                      int64_t D) {
-    struct tensor *A = map_of_path(g, "A", transposed(tensor_cols(w), D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_DECAY);
-    return scan_hadamard(g, linear(g, w, activate(g, A, ACT_TANH), NULL), y0);
+    struct tensor *A = map_of_path(g, "A", transposed(D + 1, D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_DECAY);
+    penalise(o, g, norm_of, A, NULL);
+    return scan_hadamard(g, linear(g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH), NULL), y0);
 }
 
 static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                      int64_t D) {
     int64_t b = o->block, n = D - b;
     struct tensor *letters = depth_of(o, D) == 2 ? columns(g, w, 0, D + 1) : w;
-    struct tensor *diagonal = blocks(o, g, "A.diagonal", letters, D + 1, n, 1);
-    struct tensor *dense = blocks(o, g, "A.dense", w, D + 1, 1, b);
-    struct tensor *first = scan_flow(g, diagonal, columns(g, y0, 0, n), n, 1);
-    return join_columns(g, first, scan_flow(g, dense, columns(g, y0, n, b), 1, b));
+    struct tensor *diagonal = generators(o, g, "A.diagonal", D + 1, n, 1);
+    struct tensor *dense = generators(o, g, "A.dense", D + 1, 1, b);
+    penalise(o, g, norm_of, diagonal, dense);
+    struct tensor *first = flow(o, g, diagonal, letters, columns(g, y0, 0, n), n, 1);
+    return join_columns(g, first, flow(o, g, dense, w, columns(g, y0, n, b), 1, b));
 }
 
 /* States y_0 .. y_K from y_0 and what drives them, (B,1+K,.). */
@@ -216,13 +259,13 @@ static struct tensor *states(const struct slice *o, struct graph *g, struct tens
     int64_t b = o->block;
     switch ((enum structure)o->structure) {
     case DIAGONAL:
-        return scan_flow(g, blocks(o, g, "A", w, D + 1, D, 1), y0, D, 1);
+        return blocks(o, g, w, y0, D, 1);
     case BLOCK:
-        return scan_flow(g, blocks(o, g, "A", w, D + 1, D / b, b), y0, D / b, b);
+        return blocks(o, g, w, y0, D / b, b);
     case DENSE:
-        return scan_flow(g, blocks(o, g, "A", w, D + 1, 1, D), y0, 1, D);
+        return blocks(o, g, w, y0, 1, D);
     case SPARSE:
-        return scan_flow(g, masked_dense(o, g, w, D), y0, 1, D);
+        return masked_dense(o, g, w, y0, D);
     case DPLR:
         return low_rank(o, g, w, y0, D);
     case HADAMARD:
@@ -231,19 +274,6 @@ static struct tensor *states(const struct slice *o, struct graph *g, struct tens
         return diagonal_dense(o, g, w, y0, D);
     }
     return NULL;
-}
-
-/* y (B,1+K,D) at each of T positions: the state after the intervals that have ended by then. */
-static struct tensor *at_positions(const struct slice *o, struct graph *g, struct tensor *y, int64_t T) {
-    if (!y) return NULL;
-    int32_t *pairs = arena_alloc(&g->host, (size_t)(2 * T) * sizeof *pairs);
-    if (!pairs) {
-        graph_fail(g, ST_FAIL, "the graph is too large to record: no room for %" PRId64 " positions", T);
-        return NULL;
-    }
-    for (int64_t t = 0; t < T; t++)
-        pairs[2 * t] = pairs[2 * t + 1] = (int32_t)(t < T - 1 ? t / o->interval : y->dims[1] - 1);
-    return gather_pairs(g, y, pairs, T, 1); /* the mean of a row and itself */
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
@@ -256,24 +286,9 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
     struct tensor *y0 = linear(g, x0, w_init, b_init);
     struct tensor *w = prepend_one(g, x, o->dt);
-    if (takes_signature(o)) w = log_signature(g, w, o->interval, depth_of(o, D));
-    if (!y0 || !w) return NULL;
-    struct tensor *y = states(o, g, w, y0, D);
-    return takes_signature(o) ? at_positions(o, g, y, T) : y;
-}
-
-/* penalty * ||A||_F: vf_A of the reference, so neither U nor V, and tanh not yet applied; both parts of diagonal-dense, of
- * sparse what the mask keeps. */
-static struct tensor *loss_term(const void *inst, struct graph *g) {
-    const struct slice *o = inst;
-    if (o->penalty == 0) return NULL;
-    struct tensor *A = declared(g, "A"), *more = NULL;
-    if (o->structure == DIAGONAL_DENSE) {
-        A = declared(g, "A.diagonal");
-        more = declared(g, "A.dense");
-    } else if (o->structure == SPARSE)
-        A = mul(g, A, declared(g, "mask"));
-    return scale_by(g, frobenius(g, A, more), o->penalty);
+    if (!takes_signature(o)) return states(o, g, w, y0, D);
+    w = log_signature(g, rows_in_use(g, w, g->lengths, NULL), o->interval, depth_of(o, D));
+    return rows_of_intervals(g, states(o, g, w, y0, D), g->lengths, o->interval, T);
 }
 
 /* And, in longer intervals than a step, the log-signature so far. */
@@ -300,6 +315,5 @@ const struct model model_slice = {
     .wrapper = WRAPPED_IN_TANH,
     .check = check,
     .build = build,
-    .loss_term = loss_term,
     .state_floats = state_floats,
 };

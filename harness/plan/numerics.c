@@ -46,6 +46,13 @@ static bool uses_warmup(const struct config *config, const struct model_choice *
     return config->warmup > 0;
 }
 
+/* Intervals of the log-ODE form: a shorter last one counted where a string filled the graph alone, and two structures kept what
+ * is of token nets. */
+static bool uses_interval(const struct config *config, const struct model_choice *model) {
+    (void)config;
+    return model_is(model, "slice") && !option_is(model, "interval", "1");
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
@@ -56,6 +63,7 @@ static const struct {
     {"track", 2, uses_track},
     {"clip", 2, uses_clip},
     {"warmup", 2, uses_warmup},
+    {"interval", 2, uses_interval},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

@@ -226,7 +226,7 @@ void trainer_free(struct trainer *t) {
 static void put_batch(struct trainer *t, const struct net *net, const struct batch *b) {
     staging_send(&t->staging, net->tokens->data, b->tokens, (size_t)(b->B * b->T) * sizeof *b->tokens);
     staging_send(&t->staging, net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
-    if (net->lengths) staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
+    staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
 }
 
 /* Sends the batch of a step, unless the step takes it itself. */

@@ -57,6 +57,35 @@ struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths
  * (B,D) -> y (B,T,D). */
 struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 
+/* --- rows at other places, by a rule that knows the tokens n of each sequence; zeros where the rule names no row. What stands
+ * behind a sequence's end does not reach y ----------------------------------------------------------------------------- */
+
+/* Row r as it is where it is in use, first[r] < n (NULL: r < n), else zeros: x (B,R,C) -> y likewise. `first` [R] lives as
+ * long as the graph. */
+struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first);
+
+/* What each of T positions has of x (B,1+K,C), a row behind each interval of `interval` steps and one before the first, as
+ * log_signature (kernels/flow/flow.h) cuts them: position t < n-1 the row behind the last interval that has ended by then,
+ * position n-1, and all behind it, the row behind the interval that holds step n-1, ended or not -> (B,T,C). */
+struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
+                                 int64_t T);
+
+/* Tokens laid row by row into a grid whose sides are given, or 0: then they follow from the number of tokens, so that a
+ * sequence has its own grid, whatever the graph's length: as square as it can be, or as wide as the other side asks for. */
+struct grid {
+    int64_t height, width;
+};
+
+/* Columns of the grid of n tokens, and nodes, missing ones included, of the grid that has room for up to T tokens. */
+int64_t grid_width(const struct grid *grid, int64_t n);
+int64_t grid_nodes(const struct grid *grid, int64_t T);
+
+/* The tokens x (B,T,C) of each sequence at the upper left of the grid of T tokens -> (B,grid_nodes,C); and back
+ * -> (B,T,C). */
+struct tensor *rows_to_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid);
+struct tensor *rows_from_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid,
+                              int64_t T);
+
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
 struct split_attr {
@@ -94,6 +123,17 @@ struct pool_attr {
 
 struct decode_attr {
     int64_t T;
+};
+
+enum row_rule { ROWS_IN_USE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_FROM_GRID };
+
+struct take_rows_attr {
+    enum row_rule rule;
+    int64_t rows;     /* of y */
+    int64_t tokens;   /* most that a sequence can have */
+    int64_t interval; /* ROWS_OF_INTERVALS */
+    struct grid grid; /* ROWS_TO_GRID, ROWS_FROM_GRID */
+    const int32_t *first;
 };
 
 #ifdef __cplusplus

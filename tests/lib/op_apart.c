@@ -62,6 +62,7 @@ bool sequences_are_apart(const struct op *op, const char **why) {
         {&op_repeat_rows, "its input is a parameter"},
         {&op_repeat_each, "its input is a parameter"},
         {&op_brackets, "its input is a parameter"},
+        {&op_dense_generators, "its inputs are parameters"},
         {&op_take_batch, "it has no outputs"},
         {&op_step_begin, "it has no outputs"},
         {&op_adamw, "it has no outputs"},

@@ -314,7 +314,7 @@ void trial_fill(struct trial *t, uint64_t seed, int64_t step) {
         int32_t target = (int32_t)rng_below(&r, (uint64_t)t->net.targets->limit);
         if (i < targets) tensor_i32(t->net.targets)[i] = rng_below(&r, 8) ? target : IGNORED;
     }
-    for (int64_t b = 0; t->net.lengths && b < B; b++)
+    for (int64_t b = 0; b < B; b++)
         tensor_i32(t->net.lengths)[b] = (int32_t)(T - (int64_t)rng_below(&r, (uint64_t)(T + 1) / 2));
 }
 

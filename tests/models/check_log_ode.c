@@ -359,6 +359,59 @@ START_TEST(the_mixer_is_its_equations) {
 }
 END_TEST
 
+/* Structures that brackets do not keep, once more in double: L y = sum of the letters l_c times A_c y, A_c = diag(A[c]) + U_c V_c^T,
+ * H diag(A[c]), or what the mask keeps of A[c] (spec/lru-slice-baselines.md section 8: no tanh, no product of two sums). */
+enum { WIDE = 8, LETTERS = WIDE + 1, RANK = 2 };
+
+static double value_of(const struct layer *l, const char *name, int64_t row, int c) {
+    return l->params.value[params_find(&l->params, name)->offset + row * LETTERS + c];
+}
+
+static void add_open_generator(const struct layer *l, int structure, double letter, int c, const double *y,
+                               double *sum) {
+    for (int i = 0; i < WIDE; i++)
+        for (int j = 0; j < WIDE; j++) {
+            double a = 0;
+            if (structure == 0 && i == j) a = value_of(l, "A", i, c);
+            for (int q = 0; structure == 0 && q < RANK; q++)
+                a += value_of(l, "U", q * WIDE + i, c) * value_of(l, "V", q * WIDE + j, c);
+            double sign = __builtin_popcount((unsigned)(i & j)) % 2 ? -1 : 1;
+            if (structure == 1) a = sign / sqrt(WIDE) * value_of(l, "A", j, c);
+            if (structure == 2) a = value_of(l, "A", i * WIDE + j, c) * value_of(l, "mask", i * WIDE + j, c);
+            sum[i] += letter * a * y[j];
+        }
+}
+
+START_TEST(open_structures_are_linear_in_the_letters) {
+    static const char *const models[] = {"slice:structure=dplr,rank=2,interval=3,dt=0.5",
+                                         "slice:structure=hadamard,interval=3,dt=0.5",
+                                         "slice:structure=sparse,keep=0.4,interval=3,dt=0.5"};
+    enum { T = 11 };
+    struct layer l;
+    layer_open(&l, models[_i], T, WIDE);
+    multiply(&l, "A", 3); /* far from where tanh is linear */
+    layer_run(&l);
+    for (int64_t b = 0; b < 2; b++) {
+        double y[WIDE], letters[LETTERS] = {0};
+        for (int i = 0; i < WIDE; i++) y[i] = tensor_real(l.y)[b * T * WIDE + i];
+        for (int64_t t = 1; t < T; t++) {
+            for (int c = 0; c < LETTERS; c++)
+                letters[c] += 0.5 * (c == 0 ? 1 : tensor_real(l.x)[(b * T + t) * WIDE + c - 1]);
+            if (t % 3 == 0 || t == T - 1) {
+                double move[WIDE] = {0};
+                for (int c = 0; c < LETTERS; c++) add_open_generator(&l, _i, letters[c], c, y, move);
+                for (int i = 0; i < WIDE; i++) y[i] += move[i];
+                memset(letters, 0, sizeof letters);
+            }
+            for (int i = 0; i < WIDE; i++)
+                expect_near(tensor_real(l.y)[(b * T + t) * WIDE + i], y[i], 512 * REAL_EPSILON * fmax(1, fabs(y[i])),
+                            models[_i]);
+        }
+    }
+    layer_close(&l);
+}
+END_TEST
+
 /* Distance of the last state from the exact product of the steps' exponentials, which is what single steps give. */
 static double error_of(const char *model, int depth, double dt) {
     enum { T = 7 };
@@ -442,6 +495,7 @@ START_TEST(gradients_of_whole_nets_are_differences_of_the_loss) {
         "slice:block=3,interval=3,depth=2,flow=exp,dt=0.5,penalty=0.1",
         "slice:structure=diagonal-dense,block=4,interval=2,depth=2,dt=0.5,penalty=0.1",
         "slice:structure=dense,interval=20,depth=2,dt=0.5",
+        "slice:structure=dplr,rank=2,interval=3,dt=0.5",
     };
     struct trial t;
     struct trial_shape shape = one_layer;
@@ -491,10 +545,11 @@ Suite *check_log_ode(void) {
     tcase_add_loop_test(c, depth_2_changes_no_single_step, 0, 4);
     tcase_add_test(c, structures_still_meet_in_their_limits);
     tcase_add_loop_test(c, the_mixer_is_its_equations, 0, 9);
+    tcase_add_loop_test(c, open_structures_are_linear_in_the_letters, 0, 3);
     tcase_add_loop_test(c, outputs_wait_for_the_end_of_their_interval, 0, 6);
     tcase_add_test(c, what_does_not_fit_is_refused);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(c, the_error_falls_one_order_faster_at_depth_2, 0, 4);
-    if (REAL_IS_DOUBLE) tcase_add_loop_test(c, gradients_of_whole_nets_are_differences_of_the_loss, 0, 3);
+    if (REAL_IS_DOUBLE) tcase_add_loop_test(c, gradients_of_whole_nets_are_differences_of_the_loss, 0, 4);
     suite_add_tcase(s, c);
     return s;
 }

@@ -39,6 +39,8 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("lru:state=8", "clip=1", "1+clip.2");
     expect_numerics("lru:state=8", "warmup=3", "1+warmup.2");
     expect_numerics("deltanet:heads=2", "warmup=3\nclip=0.5\n", "1+delta.2+clip.2+warmup.2");
+    expect_numerics("slice", "", "1");
+    expect_numerics("slice:interval=3", "", "1+interval.2");
 }
 END_TEST
 

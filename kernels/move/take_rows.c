@@ -1,0 +1,163 @@
+/* take_rows.c - rows of a sequence at other places, by a rule that knows how many tokens the sequence has: the op and its
+ * reference. kernel.h has the rules.
+ *
+ *   y[b][r] = x[b][source(r, n)], n = lengths[b], or 0 where the rule names no row
+ *   dx[b][s] = sum over the rows r with source(r, n) = s of dy[b][r] */
+#include "kernels/move/take_rows.h"
+
+#include <inttypes.h>
+
+int64_t grid_width(const struct grid *grid, int64_t n) {
+    int64_t w = 1;
+    if (grid->width) return grid->width;
+    if (grid->height) return n > grid->height ? (n + grid->height - 1) / grid->height : 1;
+    while (w * w < n) w++;
+    return w;
+}
+
+int64_t grid_nodes(const struct grid *grid, int64_t T) {
+    int64_t w = grid_width(grid, T);
+    return w * (grid->height ? grid->height : (T + w - 1) / w);
+}
+
+static struct tensor *take_rows(struct graph *g, struct tensor *x, struct tensor *lengths, struct take_rows_attr attr) {
+    return record1(g, &op_take_rows, &attr, sizeof attr, (struct tensor *[]){x, lengths}, 2);
+}
+
+struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first) {
+    if (!x) return NULL;
+    int64_t rows = x->rank == 3 ? x->dims[1] : 0, tokens = lengths ? lengths->limit - 1 : rows;
+    return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_IN_USE, rows, tokens, .first = first});
+}
+
+struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
+                                 int64_t T) {
+    return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_OF_INTERVALS, T, T, .interval = interval});
+}
+
+struct tensor *rows_to_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid) {
+    if (!x) return NULL;
+    int64_t T = x->rank == 3 ? x->dims[1] : 0;
+    return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_TO_GRID, grid_nodes(grid, T), T, .grid = *grid});
+}
+
+struct tensor *rows_from_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid,
+                              int64_t T) {
+    return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_FROM_GRID, T, T, .grid = *grid});
+}
+
+/* Rows that x must have. */
+static int64_t rows_wanted(const struct take_rows_attr *a) {
+    switch (a->rule) {
+    case ROWS_OF_INTERVALS:
+        return 1 + (a->tokens - 1 + a->interval - 1) / a->interval;
+    case ROWS_FROM_GRID:
+        return grid_nodes(&a->grid, a->tokens);
+    case ROWS_TO_GRID:
+        return a->tokens;
+    case ROWS_IN_USE:
+        break;
+    }
+    return a->rows;
+}
+
+static void take_rows_infer(struct graph *g, struct call *c) {
+    const struct take_rows_attr *a = c->attr;
+    const struct tensor *x = c->in[0], *n = c->in[1];
+    if (!infer_present(g, c, 1)) return;
+    if (x->rank != 3 || a->rows < 1 || a->tokens < 1 || (a->rule == ROWS_OF_INTERVALS && a->interval < 1))
+        graph_fail(g, ST_USAGE,
+                   "take_rows: rank %d, %" PRId64 " rows of %" PRId64
+                   " tokens, expected rank 3 and at least 1 of each, and intervals of at least 1",
+                   x->rank, a->rows, a->tokens);
+    else if (x->dims[1] != rows_wanted(a))
+        graph_fail(g, ST_USAGE, "take_rows: x has %" PRId64 " rows, expected %" PRId64, x->dims[1], rows_wanted(a));
+    else if (n && (n->rank != 1 || n->dims[0] != x->dims[0] || n->limit > a->tokens + 1))
+        graph_fail(g, ST_USAGE,
+                   "take_rows: %" PRId64 " lengths of at most %" PRId32 " do not fit %" PRId64 " sequences of %" PRId64
+                   " tokens",
+                   tensor_count(n), n->limit - 1, x->dims[0], a->tokens);
+    else
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], a->rows, x->dims[2]});
+}
+
+static struct cost take_rows_cost(const struct call *c, enum pass pass) {
+    double x = (double)tensor_count(c->in[0]), y = (double)tensor_count(c->out[0]);
+    bool sums = pass == PASS_BACKWARD && ((const struct take_rows_attr *)c->attr)->rule == ROWS_OF_INTERVALS;
+    return (struct cost){sums ? y : 0, sizeof(real) * (x + y)};
+}
+
+static bool take_rows_example(struct graph *g, int64_t n, int variant) {
+    static const int32_t first[] = {0, 1, 2, 3, 4, 5, 0, 2, 4, 0, 4, 0}; /* of a binary tree over six tokens */
+    static const struct grid grids[] = {{0, 0}, {0, 0}, {0, 3}, {2, 0}};
+    if (variant > 9) return false;
+    int64_t T = variant % 2 ? n : 12, D = variant % 2 ? 3 : n, B = 3, interval = variant % 2 ? 4 : n;
+    const struct grid *grid = &grids[variant / 2 % 4];
+    int64_t tokens = variant == 0 ? 6 : T;
+    struct tensor *lengths = NULL;
+    if (variant != 3) lengths = graph_input_ids(g, "lengths", 1, (int64_t[]){B}, (int32_t)tokens + 1, false);
+    int64_t rows = variant < 2 || variant >= 6 ? T
+                   : variant < 4               ? 1 + (T - 1 + interval - 1) / interval
+                                               : grid_nodes(grid, T);
+    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){B, rows, D}, true);
+    if (variant < 2)
+        rows_in_use(g, x, lengths, variant ? NULL : first);
+    else if (variant < 4)
+        rows_of_intervals(g, x, lengths, interval, T);
+    else if (variant < 6)
+        rows_from_grid(g, x, lengths, grid, T);
+    else
+        rows_to_grid(g, x, lengths, grid);
+    return true;
+}
+
+const struct op op_take_rows = {
+    .name = "take_rows",
+    .maths = "y[b][r] = x[b][source(r, n)], or 0 where there is none, n = lengths[b]",
+    .source = "",
+    .no_grad_in = 2,
+    .infer = take_rows_infer,
+    .cost = take_rows_cost,
+    .example = take_rows_example,
+};
+
+static void take_rows_ref_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], rows = c->out[0]->dims[1];
+    for (int64_t i = 0; i < B * rows; i++) {
+        struct row_source s = row_source_of(c, i / rows);
+        int64_t from = row_source(&s, i % rows);
+        for (int64_t d = 0; d < D; d++)
+            tensor_real(c->out[0])[i * D + d] = from < 0 ? 0 : tensor_real(c->in[0])[(i / rows * T + from) * D + d];
+    }
+}
+
+static size_t take_rows_ref_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : (size_t)c->in[0]->dims[1] * sizeof(double);
+}
+
+static void take_rows_ref_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], rows = c->out[0]->dims[1];
+    double *dx = c->scratch[PASS_BACKWARD];
+    for (int64_t i = 0; i < B * D && c->din[0]; i++) {
+        int64_t b = i / D, d = i % D;
+        struct row_source s = row_source_of(c, b);
+        for (int64_t t = 0; t < T; t++) dx[t] = 0;
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t to = row_source(&s, r);
+            if (to >= 0) dx[to] += call_dout(c, 0)[(b * rows + r) * D + d];
+        }
+        for (int64_t t = 0; t < T; t++) put(c->din[0] + (b * T + t) * D + d, call_accumulates(c, 0), (real)dx[t]);
+    }
+}
+
+const struct kernel kernel_take_rows_ref = {
+    .name = "take_rows_ref",
+    .op = &op_take_rows,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = take_rows_ref_workspace,
+    .forward = take_rows_ref_forward,
+    .backward = take_rows_ref_backward,
+};
