@@ -187,12 +187,15 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
 }
 
-/* (B,D): what one label a sequence is read from. The root of a tree is its last node, that of a chain its last token. */
+/* (B,D): what one label a sequence is read from. The root of a tree is its last node, which every token lies below; that of a
+ * chain is its last token. */
 static struct tensor *pooled(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     if (!x) return NULL;
-    bool tree = x->dims[1] > T;
-    if (b->pool == POOL_TOP) return pool(g, x, g->lengths, tree ? POOL_TOP : POOL_LAST);
-    return pool(g, tree ? first_rows(g, x, T) : x, g->lengths, (enum pooling)b->pool);
+    int64_t nodes = x->dims[1];
+    bool root = g->row_first && g->row_first[nodes - 1] == 0;
+    if (b->pool == POOL_TOP && root) return pool(g, x, g->lengths, POOL_TOP);
+    if (nodes > T) x = first_rows(g, x, T);
+    return pool(g, x, g->lengths, b->pool == POOL_MEAN ? POOL_MEAN : POOL_LAST);
 }
 
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
@@ -220,6 +223,7 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
         graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
     net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
     g->lengths = net->lengths;
+    g->row_first = NULL;
 }
 
 /* --backbone slice-paper is another name for one of the three, by mixer. */

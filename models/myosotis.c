@@ -5,7 +5,9 @@
  *   dd: c = conj(b), beta = rho/(k+1)   pd: c = conj(b), beta = rho/(2 sqrt k)   skew: c = -conj(b), b = theta
  *   free: c of its own, from `down`, beta as dd
  *
- * Myosotis paper, Eq. 9-12 (spec/plstm-myosotis.md part B). T = all nodes, breadth first, leaves first.
+ * Myosotis paper, Eq. 9-12 (spec/plstm-myosotis.md part B). T = all nodes, breadth first, leaves first. A sequence has the tree
+ * over its own tokens: a node with none of them below is cut off (B2). Tokens are the leaves; of a chain (arity 1) they are all
+ * nodes, and it ends with the sequence.
  *
  * Initial couplings: those of S5, from HiPPO-N (B5). lambda_h = exp(Delta_h (-1/2 + i w_h)), w the lower half of the
  * spectrum of -i (N + I/2), `blocks` copies side by side; b/beta = -min(|lambda|, 0.99) lambda/|lambda| for every node.
@@ -28,7 +30,7 @@ struct myosotis {
     double rho;
     char leaves[OPTION_TEXT];
     bool selective;
-    int64_t tokens; /* no option: leaves that hold a token; 0: all */
+    int64_t tokens; /* no option: places that hold a token; 0: all */
 };
 
 static const struct option options[] = {
@@ -41,18 +43,12 @@ static const struct option options[] = {
     {"share", OPT_CHOICE, offsetof(struct myosotis, share), "level", 0, 0, "level head node", "who shares a coupling",
      0},
     {"rho", OPT_REAL, offsetof(struct myosotis, rho), "0.95", 1e-6, 1, NULL, "bound on the couplings' sum", 0},
-    {"leaves", OPT_TEXT_FIELD, offsetof(struct myosotis, leaves), "all", 0, 0, NULL, "real leaves, the rest is padding",
-     0},
+    {"leaves", OPT_TEXT_FIELD, offsetof(struct myosotis, leaves), "all", 0, 0, NULL,
+     "real leaves, of a chain nodes; the rest is padding", 0},
     {"selective", OPT_BOOL, offsetof(struct myosotis, selective), "no", 0, 0, NULL, "couplings depend on the input", 0},
     {"blocks", OPT_INT, offsetof(struct myosotis, blocks), "1", 1, 1 << 20, NULL,
      "copies of HiPPO-N in the initial couplings", OPT_BLOCKS},
     {0}};
-
-static int64_t leaves_of_tree(const struct tree *t) {
-    int64_t leaves = 1;
-    for (int64_t l = 1; l < t->levels && t->arity > 1; l++) leaves *= t->arity;
-    return leaves;
-}
 
 /* The levels that make T nodes; 0 if no number does. Below and above T: the sizes next to it. */
 static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *above) {
@@ -67,7 +63,7 @@ static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *abo
 }
 
 static enum status check_leaves(struct myosotis *o, const struct tree *t, struct error *e) {
-    int64_t all = leaves_of_tree(t), leaves;
+    int64_t all = tree_places(t), leaves;
     if (!strcmp(o->leaves, "all")) return ST_OK;
     if (!parse_int64(o->leaves, &leaves))
         return fail(e, ST_USAGE, "myosotis: leaves=%s is neither a number nor all", o->leaves);
@@ -122,17 +118,31 @@ static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
     if (tree_nodes(&t) < 0)
         return fail(e, ST_USAGE, "myosotis: a tree of arity=%" PRId64 " levels=%" PRId64 " has 2^31 nodes or more",
                     t.arity, t.levels);
-    while (o->levels == 0 && t.arity > 1 && leaves_of_tree(&t) < T) t.levels++;
-    int64_t leaves = t.arity == 1 ? t.levels : leaves_of_tree(&t);
-    if (leaves < T)
+    while (o->levels == 0 && tree_places(&t) < T) t.levels++;
+    if (tree_places(&t) < T)
         return fail(e, ST_USAGE,
                     "myosotis: the tree of arity=%" PRId64 " levels=%" PRId64 " has %" PRId64
                     " leaves but the length is %" PRId64,
-                    t.arity, t.levels, leaves, T);
+                    t.arity, t.levels, tree_places(&t), T);
     o->levels = t.levels;
-    if (t.arity > 1) o->tokens = T;
+    o->tokens = T;
     *n = tree_nodes(&t);
     return ST_OK;
+}
+
+/* n numbers on the graph's own arena, the first `all` of them g->row_first. NULL after an error. */
+static int32_t *node_numbers(struct graph *g, int64_t n, int64_t all) {
+    int32_t *first = arena_alloc(&g->host, (size_t)n * sizeof *first);
+    if (!first) graph_fail(g, ST_MEMORY, "myosotis: no memory for %" PRId64 " nodes", all);
+    g->row_first = first;
+    return first;
+}
+
+/* A chain of more nodes than tokens: those behind are rows of zeros that it does not reach. */
+static struct tensor *longer_chain(struct graph *g, struct tensor *x, int64_t nodes) {
+    int32_t *first = node_numbers(g, nodes, nodes);
+    for (int32_t v = 0; first && v < nodes; v++) first[v] = v;
+    return rows_to_grid(g, x, g->lengths, &(struct grid){.height = nodes, .width = 1});
 }
 
 /* Leaves without a token are rows of zeros, which the system cuts off; the others are one learned vector a level, from 0
@@ -141,13 +151,11 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
     const struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels, 0};
     if (!x) return NULL;
-    int64_t T = x->dims[1], D = x->dims[2], leaves = leaves_of_tree(&t), all = tree_nodes(&t), width = leaves;
-    int32_t *which = arena_alloc(&g->host, (size_t)(2 * all - T) * sizeof *which);
-    if (!which) {
-        graph_fail(g, ST_MEMORY, "myosotis: no memory for %" PRId64 " nodes", all);
-        return NULL;
-    }
-    int32_t *first = which + all - T;
+    if (t.arity == 1) return longer_chain(g, x, t.levels);
+    int64_t T = x->dims[1], D = x->dims[2], all = tree_nodes(&t), width = tree_places(&t);
+    int32_t *first = node_numbers(g, 2 * all - T, all);
+    if (!first) return NULL;
+    int32_t *which = first + all;
     for (int64_t v = 0, level = 0, begin = 0, below = 1; v < all; v++) { /* `below` leaves under a node of the level */
         if (v == begin + width) {
             begin = v;
@@ -158,7 +166,6 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
         if (v >= T) which[v - T] = (int32_t)(level - 1);
         first[v] = (int32_t)((v - begin) * below);
     }
-    g->row_first = first;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "nodes",
                                                                .rank = 2,
                                                                .dims = {t.levels - 1, D},
@@ -250,10 +257,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     static const enum tree_form forms[] = {TREE_HERMITIAN, TREE_HERMITIAN, TREE_SKEW, TREE_FREE};
     bool bounded = o->form != FORM_SKEW;
     struct tree t = {k, o->levels, 0};
-    bool all = !parse_int64(o->leaves, &t.leaves);
-    if (all) t.leaves = o->tokens ? o->tokens : leaves_of_tree(&t);
-    struct tree_system s = {.tree = t, .form = forms[o->form]};
-    if (all && k > 1) s.leaves = g->lengths; /* each sequence has its own; a chain has no padding */
+    if (!parse_int64(o->leaves, &t.leaves)) t.leaves = o->tokens ? o->tokens : tree_places(&t);
+    struct tree_system s = {.tree = t, .form = forms[o->form], .leaves = g->lengths};
     s.beta = !bounded ? 0 : o->form == FORM_PD ? o->rho / (2 * sqrt((double)k)) : o->rho / (double)(k + 1);
 
     s.up_re = plane(o, &t, g, x, "up.re", "up.weight.re", bounded ? draw_re : draw_unbounded_re);
@@ -285,10 +290,11 @@ const struct model model_myosotis = {
     .summary = "tree-structured linear systems solved exactly in linear time (Myosotis paper)",
     .equation = "z_v + b_v z_p(v) + sum_c c_c z_c = (W_in x)_v on a k-ary tree;  y = 2 Re(W_out z) + skip x",
     .options = options,
-    .small = "myosotis:arity=1,heads=3 myosotis:arity=1,heads=5,form=free,share=node "
-             "myosotis:arity=1,heads=4,form=skew,selective=yes,blocks=2 "
+    .small = "myosotis:arity=1,levels=12,heads=3 myosotis:arity=1,levels=12,heads=5,form=free,share=node "
+             "myosotis:arity=1,levels=12,heads=4,form=skew,selective=yes,blocks=2 "
              "myosotis:arity=1,heads=3,form=free,share=head,selective=yes myosotis:heads=3 "
-             "myosotis:arity=3,heads=2,selective=yes,share=node",
+             "myosotis:arity=3,heads=2,selective=yes,share=node "
+             "myosotis:heads=2,levels=5,leaves=5",
     .inst_bytes = sizeof(struct myosotis),
     .causal = false,
     .check = check,

@@ -30,6 +30,10 @@ int64_t tree_nodes(const struct tree *t) {
     return nodes;
 }
 
+int64_t tree_places(const struct tree *t) {
+    return t->arity == 1 ? t->levels : tree_bottom(t, 0).count;
+}
+
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
     struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta};
     struct tensor *in[TREE_INPUTS] = {s->up_re, s->up_im, s->down_re, s->down_im, s->u_re, s->u_im, s->leaves};
@@ -85,9 +89,9 @@ static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const st
                    "tree_solve: u has %" PRId64 " nodes but the tree of arity %" PRId64 " and %" PRId64
                    " levels has %" PRId64,
                    u->dims[1], t->arity, t->levels, nodes);
-    else if (t->leaves < 0 || t->leaves > tree_bottom(t, 0).count)
+    else if (t->leaves < 0 || t->leaves > tree_places(t))
         graph_fail(g, ST_USAGE, "tree_solve: %" PRId64 " real leaves do not fit a tree of %" PRId64, t->leaves,
-                   tree_bottom(t, 0).count);
+                   tree_places(t));
     else
         return true;
     return false;
@@ -109,11 +113,10 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
         if (c->in[i] && !table_fits(g, a, c->in[i], c->in[TREE_UP_RE], u)) return;
     }
     if (!infer_same_shape(g, c, TREE_U_RE, TREE_U_IM)) return;
-    if (leaves &&
-        (leaves->rank != 1 || leaves->dims[0] != u->dims[0] || leaves->limit > tree_bottom(&a->tree, 0).count + 1)) {
+    if (leaves && (leaves->rank != 1 || leaves->dims[0] != u->dims[0] || leaves->limit > tree_places(&a->tree) + 1)) {
         graph_fail(g, ST_USAGE,
                    "tree_solve: leaves holds %" PRId64 " counts below %d, expected %" PRId64 " of at most %" PRId64,
-                   tensor_count(leaves), leaves->limit, u->dims[0], tree_bottom(&a->tree, 0).count);
+                   tensor_count(leaves), leaves->limit, u->dims[0], tree_places(&a->tree));
         return;
     }
     graph_output(g, c, DT_REAL, 3, u->dims);
@@ -144,12 +147,13 @@ static bool tree_solve_example(struct graph *g, int64_t n, int variant) {
         {2, 0, 2, 3, 1, TREE_HERMITIAN, SHARED_BY_LEVEL, false}, {2, 3, 1, 0, 0, TREE_FREE, SHARED_BY_ALL, false},
         {1, 3, 0, 2, 0, TREE_SKEW, OWN_OF_SAMPLE, true},         {2, 0, 2, 3, 1, TREE_FREE, OWN_OF_NODE, false},
         {0, 1, 2, 3, 0, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {1, 0, 3, 2, 1, TREE_FREE, OWN_OF_SAMPLE, false},
+        {3, 2, 1, 0, 0, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {3, 0, 1, 5, 1, TREE_FREE, OWN_OF_SAMPLE, true},
     };
     if (variant >= (int)(sizeof cases / sizeof *cases)) return false;
     int64_t B = cases[variant].B ? cases[variant].B : n, P = cases[variant].P ? cases[variant].P : n;
     struct tree t = {cases[variant].arity ? cases[variant].arity : n, cases[variant].levels ? cases[variant].levels : n,
                      0};
-    int64_t nodes = tree_nodes(&t), leaves = tree_bottom(&t, 0).count;
+    int64_t nodes = tree_nodes(&t), leaves = tree_places(&t);
     t.leaves = leaves - cases[variant].padding;
     enum tree_form form = cases[variant].form;
     struct tree_system s = {.tree = t, .form = form, .beta = form == TREE_SKEW ? 0 : 0.95 / (double)(t.arity + 1)};
@@ -227,11 +231,10 @@ static double complex reciprocal(double complex z) {
     return conj(z) / size;
 }
 
-/* Couplings and reciprocal pivots of all real nodes of head p of sequence b. */
-static void factor(const struct call *c, struct nodes n, int64_t b, int64_t p) {
+/* Couplings and reciprocal pivots of all real nodes of head p of sequence b, whose tree is t. */
+static void factor(const struct call *c, const struct tree *t, struct nodes n, int64_t b, int64_t p) {
     const struct tree_solve_attr *a = c->attr;
-    const struct tree *t = &a->tree;
-    int64_t T = c->out[0]->dims[1], P = c->out[0]->dims[2], leaves = tree_leaves(c, b);
+    int64_t T = c->out[0]->dims[1], P = c->out[0]->dims[2], leaves = t->leaves;
     struct tree_level below = {0}, v = tree_bottom(t, leaves);
     for (int64_t l = 0; l < t->levels; l++, below = v, v = tree_above(t, leaves, v))
         for (int64_t i = 0; i < v.real; i++) {
@@ -242,7 +245,7 @@ static void factor(const struct call *c, struct nodes n, int64_t b, int64_t p) {
             }
             n.inverse[v.offset + i] = reciprocal(pivot);
             if (l == t->levels - 1) continue;
-            enum tree_sharing sharing = tree_sharing(t, c->in[TREE_UP_RE]);
+            enum tree_sharing sharing = tree_sharing(&a->tree, c->in[TREE_UP_RE]);
             int64_t e = ((sharing == OWN_OF_SAMPLE ? b * T : 0) + tree_row(sharing, v, i)) * P + p;
             double complex up = bounded(a->beta, input_at(c, TREE_UP_RE, e));
             n.b[v.offset + i] = up;
@@ -253,7 +256,8 @@ static void factor(const struct call *c, struct nodes n, int64_t b, int64_t p) {
 }
 
 /* x holds the right-hand side and receives the solution. */
-static void solve(const struct tree *t, int64_t leaves, struct nodes n, double complex *x) {
+static void solve(const struct tree *t, struct nodes n, double complex *x) {
+    int64_t leaves = t->leaves;
     struct tree_level below = {0}, v = tree_bottom(t, leaves);
     for (int64_t l = 0; l < t->levels; l++, below = v, v = tree_above(t, leaves, v))
         for (int64_t i = 0; i < v.real; i++) {
@@ -275,9 +279,9 @@ static void solve(const struct tree *t, int64_t leaves, struct nodes n, double c
 }
 
 /* T^H in place of T. */
-static void adjoin(const struct tree *t, int64_t leaves, struct nodes n) {
-    struct tree_level v = tree_bottom(t, leaves);
-    for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, leaves, v))
+static void adjoin(const struct tree *t, struct nodes n) {
+    struct tree_level v = tree_bottom(t, t->leaves);
+    for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, t->leaves, v))
         for (int64_t i = v.offset; i < v.offset + v.real; i++) {
             n.inverse[i] = conj(n.inverse[i]);
             if (l == t->levels - 1) continue;
@@ -293,26 +297,24 @@ static void clear(double complex *x, int64_t n) {
 }
 
 /* x[v] = element of the planes re and im (NULL = 0) of head p, for real nodes; 0 for padding. */
-static void gather(const struct tree *t, int64_t leaves, const real *re, const real *im, int64_t P, int64_t T,
-                   double complex *x) {
+static void gather(const struct tree *t, const real *re, const real *im, int64_t P, int64_t T, double complex *x) {
     clear(x, T);
-    struct tree_level v = tree_bottom(t, leaves);
-    for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, leaves, v))
+    struct tree_level v = tree_bottom(t, t->leaves);
+    for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, t->leaves, v))
         for (int64_t i = v.offset; i < v.offset + v.real; i++) x[i] = re[i * P] + I * (double)(im ? im[i * P] : 0);
 }
 
 static void tree_solve_ref_forward(const struct call *c, const struct exec *e) {
     (void)e;
-    const struct tree_solve_attr *a = c->attr;
     int64_t B = c->out[0]->dims[0], T = c->out[0]->dims[1], P = c->out[0]->dims[2];
     struct nodes n = nodes_of(c, PASS_FORWARD);
     for (int64_t b = 0; b < B; b++)
         for (int64_t p = 0; p < P; p++) {
-            int64_t first = b * T * P + p, leaves = tree_leaves(c, b);
-            factor(c, n, b, p);
-            gather(&a->tree, leaves, tensor_real(c->in[TREE_U_RE]) + first, tensor_real(c->in[TREE_U_IM]) + first, P, T,
-                   n.x);
-            solve(&a->tree, leaves, n, n.x);
+            struct tree t = tree_of_sequence(c, b);
+            int64_t first = b * T * P + p;
+            factor(c, &t, n, b, p);
+            gather(&t, tensor_real(c->in[TREE_U_RE]) + first, tensor_real(c->in[TREE_U_IM]) + first, P, T, n.x);
+            solve(&t, n, n.x);
             for (int64_t i = 0; i < T; i++) {
                 tensor_real(c->out[0])[first + i * P] = (real)creal(n.x[i]);
                 tensor_real(c->out[1])[first + i * P] = (real)cimag(n.x[i]);
@@ -326,13 +328,12 @@ static void put_complex(const struct call *c, int plane, int64_t i, double compl
 }
 
 /* Adds the couplings' gradients of one sequence to the rows of db and dc. */
-static void couple_gradient(const struct call *c, struct nodes n, int64_t leaves) {
+static void couple_gradient(const struct call *c, const struct tree *t, struct nodes n) {
     const struct tree_solve_attr *a = c->attr;
-    const struct tree *t = &a->tree;
-    enum tree_sharing sharing = c->in[TREE_UP_RE] ? tree_sharing(t, c->in[TREE_UP_RE]) : SHARED_BY_ALL;
-    struct tree_level above, v = tree_bottom(t, leaves);
+    enum tree_sharing sharing = c->in[TREE_UP_RE] ? tree_sharing(&a->tree, c->in[TREE_UP_RE]) : SHARED_BY_ALL;
+    struct tree_level above, v = tree_bottom(t, t->leaves);
     for (int64_t l = 0; l + 1 < t->levels; l++, v = above) {
-        above = tree_above(t, leaves, v);
+        above = tree_above(t, t->leaves, v);
         for (int64_t i = 0; i < v.real; i++) {
             int64_t child = v.offset + i, parent = above.offset + i / t->arity, row = tree_row(sharing, v, i);
             double complex db = -n.lambda[child] * conj(n.x[parent]), dc = -n.lambda[parent] * conj(n.x[child]);
@@ -362,7 +363,6 @@ static void put_tables(const struct call *c, struct nodes n, int64_t first, int6
 
 static void tree_solve_ref_backward(const struct call *c, const struct exec *e) {
     (void)e;
-    const struct tree_solve_attr *a = c->attr;
     const struct tensor *table = c->in[TREE_UP_RE];
     int64_t B = c->out[0]->dims[0], T = c->out[0]->dims[1], P = c->out[0]->dims[2];
     bool sample = table && table->rank == 3;
@@ -371,15 +371,16 @@ static void tree_solve_ref_backward(const struct call *c, const struct exec *e) 
         clear(n.db, T);
         clear(n.dc, T);
         for (int64_t b = 0; b < B; b++) {
-            int64_t first = b * T * P + p, leaves = tree_leaves(c, b);
+            struct tree t = tree_of_sequence(c, b);
+            int64_t first = b * T * P + p;
             const real *g_im = call_dout(c, 1);
-            factor(c, n, b, p);
-            adjoin(&a->tree, leaves, n);
-            gather(&a->tree, leaves, call_dout(c, 0) + first, g_im ? g_im + first : NULL, P, T, n.lambda);
-            solve(&a->tree, leaves, n, n.lambda);
-            gather(&a->tree, leaves, tensor_real(c->out[0]) + first, tensor_real(c->out[1]) + first, P, T, n.x);
+            factor(c, &t, n, b, p);
+            adjoin(&t, n);
+            gather(&t, call_dout(c, 0) + first, g_im ? g_im + first : NULL, P, T, n.lambda);
+            solve(&t, n, n.lambda);
+            gather(&t, tensor_real(c->out[0]) + first, tensor_real(c->out[1]) + first, P, T, n.x);
             for (int64_t i = 0; i < T; i++) put_complex(c, TREE_U_RE, first + i * P, n.lambda[i]);
-            couple_gradient(c, n, leaves);
+            couple_gradient(c, &t, n);
             if (!sample) continue;
             put_tables(c, n, b * T, T, p);
             clear(n.db, T);

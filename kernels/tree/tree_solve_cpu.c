@@ -217,7 +217,8 @@ static void factor_tree(const struct task *t, int64_t b) {
 
 /* Couplings that sequences share are factored once a task, unless their trees differ. */
 static void prepare(struct task *t, int64_t b, bool first) {
-    t->leaves = tree_leaves(t->c, b);
+    t->tree = tree_of_sequence(t->c, b);
+    t->leaves = t->tree.leaves;
     if (first || t->sharing == OWN_OF_SAMPLE || t->c->in[TREE_LEAVES]) factor_tree(t, b);
 }
 
@@ -314,9 +315,18 @@ static void clear_padding(const struct task *t, struct tree_level v, struct plan
     }
 }
 
+/* Nodes behind the end of a chain. */
+static void clear_behind(const struct task *t, struct planes x) {
+    for (int64_t i = tree_nodes(&t->tree); i < t->T; i++) {
+        memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
+        memset(x.im + i * x.stride, 0, (size_t)t->width * sizeof(real));
+    }
+}
+
 /* x of all nodes; x holds z but for the leaves, whose z is s. */
 static void down(const struct task *t, struct const_planes s, struct planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
+    clear_behind(t, x);
     clear_padding(t, above, x);
     for (int64_t l = t->tree.levels - 2; l >= 0; l--) {
         struct tree_level v = tree_below(&t->tree, t->leaves, above);
@@ -438,6 +448,7 @@ static void couple_node(const struct task *t, int64_t b, struct tree_level v, in
 static void down_backward(const struct task *t, int64_t b, struct const_planes s, struct planes lambda,
                           struct const_planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
+    clear_behind(t, lambda);
     clear_padding(t, above, lambda);
     for (int64_t l = t->tree.levels - 2; l >= 0; l--) {
         struct tree_level v = tree_below(&t->tree, t->leaves, above);
@@ -470,15 +481,21 @@ static void down_backward(const struct task *t, int64_t b, struct const_planes s
     }
 }
 
-/* Rows of a table of each sequence's own that belong to no real child: the root's and padding's. */
+/* The row of node `node` of sequence b in tables of its own. */
+static void clear_row(const struct task *t, int64_t b, int64_t node) {
+    int64_t at = (b * t->T + node) * t->P + t->k;
+    for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
+        if (t->c->din[plane] && !call_accumulates(t->c, plane))
+            memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
+}
+
+/* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those behind a chain. */
 static void clear_unused_rows(const struct task *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);
     for (int64_t l = 0; l < t->tree.levels; l++, v = tree_above(&t->tree, t->leaves, v))
-        for (int64_t i = l == t->tree.levels - 1 ? 0 : v.real; i < v.count; i++)
-            for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
-                if (t->c->din[plane] && !call_accumulates(t->c, plane))
-                    memset(t->c->din[plane] + table_at(t, b, v, i), 0, (size_t)t->width * sizeof(real));
+        for (int64_t i = l == t->tree.levels - 1 ? 0 : v.real; i < v.count; i++) clear_row(t, b, v.offset + i);
+    for (int64_t node = tree_nodes(&t->tree); node < t->T; node++) clear_row(t, b, node);
 }
 
 /* du from lambda where lambda does not lie there already. */

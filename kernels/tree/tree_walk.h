@@ -69,10 +69,15 @@ LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
 
-/* Real leaves of sequence b. */
-LRNN_INLINE int64_t tree_leaves(const struct call *c, int64_t b) {
-    const struct tree_solve_attr *a = (const struct tree_solve_attr *)c->attr;
-    return c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES])[b] : a->tree.leaves;
+/* The tree of sequence b, with its real leaves: a chain is as long as the sequence, and has one leaf, or none. */
+LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {
+    struct tree t = ((const struct tree_solve_attr *)c->attr)->tree;
+    if (c->in[TREE_LEAVES] && tensor_i32(c->in[TREE_LEAVES])[b] < t.leaves)
+        t.leaves = tensor_i32(c->in[TREE_LEAVES])[b];
+    if (t.arity > 1) return t;
+    t.levels = t.leaves > 1 ? t.leaves : 1;
+    t.leaves = t.leaves > 0;
+    return t;
 }
 
 #ifdef __cplusplus

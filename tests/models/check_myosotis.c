@@ -109,7 +109,7 @@ static double beta_of(enum tree_form form, int64_t arity) {
     return form == TREE_SKEW ? 0 : 0.95 / (double)(arity + 1);
 }
 
-static const struct tree trees[] = {{1, 1, 1}, {1, 7, 1}, {2, 2, 2}, {2, 5, 16}, {3, 3, 9}, {4, 3, 16}, {13, 2, 13}};
+static const struct tree trees[] = {{1, 1, 1}, {1, 7, 7}, {2, 2, 2}, {2, 5, 16}, {3, 3, 9}, {4, 3, 16}, {13, 2, 13}};
 static const char *const kernels[] = {"reference", "tree_solve_cpu"};
 
 /* B8.1: T x = u, row by row; B8.8: <x, w> = Re <u, lambda> with lambda = du. */
@@ -142,7 +142,7 @@ END_TEST
 /* B8.5: without couplings x = u. B8.2: a chain with b = 0 is the recurrence x_k = u_k - c_{k-1} x_{k-1}. */
 START_TEST(a_chain_is_a_recurrence) {
     struct solve t;
-    solve_open(&t, (struct tree){1, 9, 1}, TREE_FREE, 0.9, SHARE_NODE, 2, 4, kernels[_i]);
+    solve_open(&t, (struct tree){1, 9, 9}, TREE_FREE, 0.9, SHARE_NODE, 2, 4, kernels[_i]);
     memset(t.s.up_re->data, 0, tensor_bytes(t.s.up_re));
     memset(t.s.up_im->data, 0, tensor_bytes(t.s.up_im));
     solve_walk(&t);
@@ -265,6 +265,42 @@ START_TEST(padding_is_cut_off) {
 }
 END_TEST
 
+/* A chain of four of seven nodes is the chain of those four; behind them x and all gradients are 0. */
+START_TEST(a_chain_ends_with_its_tokens) {
+    static const enum share shares[] = {SHARE_HEAD, SHARE_LEVEL};
+    for (int i = 0; i < 2; i++) {
+        struct solve whole, part;
+        solve_open(&part, (struct tree){1, 7, 4}, TREE_FREE, 0.4, shares[i], 2, 3, kernels[_i]);
+        solve_open(&whole, (struct tree){1, 4, 4}, TREE_FREE, 0.4, shares[i], 2, 3, kernels[_i]);
+        struct tensor *of_whole[] = {whole.s.u_re, whole.s.u_im, whole.w_re, whole.w_im};
+        struct tensor *of_part[] = {part.s.u_re, part.s.u_im, part.w_re, part.w_im};
+        for (int64_t b = 0; b < 2; b++)
+            for (int j = 0; j < 4; j++)
+                memcpy(tensor_real(of_whole[j]) + b * 12, tensor_real(of_part[j]) + b * 21, 12 * sizeof(real));
+        struct tensor *rows[] = {whole.s.up_re, whole.s.up_im, whole.s.down_re, whole.s.down_im};
+        struct tensor *more[] = {part.s.up_re, part.s.up_im, part.s.down_re, part.s.down_im};
+        for (int j = 0; j < 4; j++) memcpy(rows[j]->data, more[j]->data, tensor_bytes(rows[j]));
+        solve_walk(&whole);
+        solve_walk(&part);
+        for (int64_t b = 0; b < 2; b++) {
+            expect_same_bits(tensor_real(part.x_re) + b * 21, tensor_real(whole.x_re) + b * 12, 12, "x");
+            expect_same_bits(part.s.u_im->grad + b * 21, whole.s.u_im->grad + b * 12, 12, "gradient of u");
+            for (int64_t e = 12; e < 21; e++) {
+                ck_assert_double_eq(tensor_real(part.x_im)[b * 21 + e], 0);
+                ck_assert_double_eq(part.s.u_re->grad[b * 21 + e], 0);
+            }
+        }
+        for (int j = 0; j < 4; j++) {
+            expect_same_bits(more[j]->grad, rows[j]->grad, tensor_count(rows[j]), "gradient of couplings");
+            for (int64_t e = tensor_count(rows[j]); e < tensor_count(more[j]); e++)
+                ck_assert_double_eq(more[j]->grad[e], 0);
+        }
+        graph_free(&part.g);
+        graph_free(&whole.g);
+    }
+}
+END_TEST
+
 /* B8.11: node couplings of equal values solve the level's system. */
 START_TEST(equal_nodes_are_a_level) {
     struct solve level, node;
@@ -361,6 +397,7 @@ Suite *check_myosotis(void) {
     tcase_add_loop_test(tests, phases_only_rotate, 0, 2);
     tcase_add_loop_test(tests, siblings_commute, 0, 2);
     tcase_add_loop_test(tests, padding_is_cut_off, 0, 2);
+    tcase_add_loop_test(tests, a_chain_ends_with_its_tokens, 0, 2);
     tcase_add_loop_test(tests, equal_nodes_are_a_level, 0, 2);
     tcase_add_test(tests, hippo_frequencies_are_the_spectrum);
     tcase_add_test(tests, misfits_name_the_numbers);
