@@ -1,5 +1,9 @@
 /* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
  *
+ * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so that nothing
+ * comes from there, as from beyond the grid's edge (spec/plstm-myosotis.md A2.7). A side that is not given follows from the
+ * number of the sequence's own tokens, not from the length of the graph that it lies in.
+ *
  *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
  *   D-mode: sources, marks = sig, right, down and turn = tanh(5 .)
@@ -9,6 +13,7 @@
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
+#include "kernels/move/move.h"
 #include "kernels/plstm/plstm.h"
 #include "models/plstm.h"
 
@@ -23,8 +28,9 @@ enum { CHIRALITY_L, CHIRALITY_R };
 
 static const struct option options[] = {
     {"height", OPT_INT, offsetof(struct plstm2d, height), "auto", 1, 1 << 20, NULL,
-     "rows of the grid; height*width is the length", OPT_AUTO},
-    {"width", OPT_INT, offsetof(struct plstm2d, width), "auto", 1, 1 << 20, NULL, "columns of the grid", OPT_AUTO},
+     "rows of the grid, height*width the length; auto: as each sequence needs", OPT_AUTO},
+    {"width", OPT_INT, offsetof(struct plstm2d, width), "auto", 1, 1 << 20, NULL,
+     "columns of the grid; auto: as square as each sequence's length allows, or what height leaves", OPT_AUTO},
     {"heads", OPT_INT, offsetof(struct plstm2d, heads), "4", 1, 1 << 16, NULL, "heads H; D must be divisible", 0},
     {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D", "transitions: propagation or diffusion", 0},
     {"form", OPT_CHOICE, offsetof(struct plstm2d, form), "paper", 0, 0, "paper ref",
@@ -32,18 +38,9 @@ static const struct option options[] = {
     {"chirality", OPT_CHOICE, offsetof(struct plstm2d, chirality), "L", 0, 0, "L R", "which turn D-mode keeps", 0},
     {0}};
 
-/* Without sizes the grid is as square as the length allows. */
-static void choose_grid(struct plstm2d *o, int64_t T) {
-    if (o->height == 0 && o->width == 0)
-        for (o->height = (int64_t)sqrt((double)T); T % o->height != 0;) o->height--;
-    if (o->height == 0) o->height = T / o->width;
-    if (o->width == 0) o->width = T / o->height;
-}
-
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    struct plstm2d *o = inst;
-    choose_grid(o, d->T);
-    if (o->height * o->width != d->T)
+    const struct plstm2d *o = inst;
+    if (o->height && o->width && o->height * o->width != d->T)
         return fail(e, ST_USAGE,
                     "plstm2d: height=%" PRId64 " times width=%" PRId64 " is %" PRId64 ", not the length %" PRId64,
                     o->height, o->width, o->height * o->width, d->T);
@@ -96,22 +93,38 @@ static struct tensor *gates(const struct plstm2d *o, struct graph *g, struct ten
     return grid_gates(g, z, form);
 }
 
+static struct grid grid_of(const struct plstm2d *o) {
+    return (struct grid){.height = o->height, .width = o->width};
+}
+
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct plstm2d *o = inst;
-    int64_t H = o->heads, D = x->dims[2];
+    int64_t H = o->heads, B = x->dims[0], T = x->dims[1], D = x->dims[2];
+    struct grid grid = grid_of(o);
+    int64_t width = grid_width(&grid, T), nodes = grid_nodes(&grid, T);
+    bool fixed = o->height && o->width, full = !g->lengths && nodes == T;
     struct plstm_qkv in = plstm_project(g, x);
     struct tensor *gate = gates(o, g, x);
+    if (fixed && !full) gate = rows_in_use(g, gate, g->lengths, NULL);
+    if (!fixed && !full) {
+        gate = rows_to_grid(g, gate, g->lengths, &grid);
+        in.q = rows_to_grid(g, in.q, g->lengths, &grid);
+        in.k = rows_to_grid(g, in.k, g->lengths, &grid);
+        in.v = rows_to_grid(g, in.v, g->lengths, &grid);
+    }
     struct tensor *direct = vector(g, "direct.bias", H, (struct init){.kind = INIT_CONST, .a = -6}, AS_CONTRACT);
-    struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), x->dims[0], x->dims[1]);
-    struct tensor *y = grid_scan(g, in.q, in.k, in.v, gate, D_gate, o->height, o->width, H, 1 / sqrt((double)(D / H)));
+    struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), B, nodes);
+    struct tensor *y = grid_scan(g, in.q, in.k, in.v, gate, D_gate, nodes / width, width, H, 1 / sqrt((double)(D / H)));
+    if (!fixed && !full) y = rows_from_grid(g, y, g->lengths, &grid, T);
     return plstm_finish(g, y, H);
 }
 
 /* A sweep by rows holds one state to the right for each column and one downwards, in each direction. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct plstm2d *o = inst;
-    return 4 * (o->width + 1) * d->D * (d->D / o->heads);
+    struct grid grid = grid_of(o);
+    return 4 * (grid_width(&grid, d->T) + 1) * d->D * (d->D / o->heads);
 }
 
 const struct model model_plstm2d = {
@@ -121,7 +134,7 @@ const struct model model_plstm2d = {
                 "y = dk^-1/2 (sum over 4 directions (M_l l + M_u u)^T q + D (q.k) v);  out = W_o RMSNorm_head(y)",
     .options = options,
     .small = "plstm2d:heads=2 plstm2d:heads=2,form=ref plstm2d:heads=2,mode=D "
-             "plstm2d:heads=2,mode=D,chirality=R",
+             "plstm2d:heads=2,mode=D,chirality=R plstm2d:heads=2,width=3 plstm2d:heads=2,height=2,mode=D",
     .inst_bytes = sizeof(struct plstm2d),
     .causal = false,
     .check = check,

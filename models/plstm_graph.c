@@ -7,6 +7,9 @@
  *   pairs that leave at most one path between any two edges (multitree reduction)
  *   C_e = sum T_{e'e} C_{e'} + S_e k v^T;   y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;   out = W_o RMSNorm_head(y)
  *
+ * A sequence has the nodes of its tokens and the edges between them. States flow to higher nodes alone, so that those behind its
+ * end reach none of them, but for the normaliser of P-mode, which counts the edges that are there.
+ *
  * pLSTM paper, Eq. 1, 2, 4, edge variant; spec/plstm-myosotis.md A3. There is no factor dk^-1/2 here. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -203,8 +206,19 @@ static struct tensor *pair_features(const struct plstm_graph *o, struct graph *g
     return gather_pairs(g, x, index, d->pairs, 3);
 }
 
-/* The group of a pair: its in-edge or its out-edge, by the number of the first pair that has it. */
+/* t where a pair's out-edge leads to a token, else 0. */
+static struct tensor *present(struct graph *g, struct tensor *t, const struct dag *d) {
+    int32_t *head = on_graph(g, (size_t)d->pairs * sizeof *head);
+    if (!head) return NULL;
+    for (int32_t p = 0; p < d->pairs; p++) head[p] = d->head[d->to[p]];
+    return rows_in_use(g, t, g->lengths, head);
+}
+
+/* The group of a pair: its in-edge or its out-edge, by the number of the first pair that has it. Edges that follow one in-edge
+ * may lead behind a sequence's end, those that precede one out-edge all lead to the same node; on a path one follows. */
 static struct tensor *normalise(const struct plstm_graph *o, struct graph *g, struct tensor *t, const struct dag *d) {
+    bool path = !strcmp(o->edges, "path");
+    if (g->lengths && o->pnorm == PNORM_OUT && !path) t = present(g, t, d);
     const int32_t *edge = o->pnorm == PNORM_OUT ? d->from : d->to;
     int32_t *group = on_graph(g, (size_t)d->pairs * sizeof *group);
     if (!group) return NULL;
@@ -255,7 +269,9 @@ const struct model model_plstm_graph = {
     .equation = "C_e = sum T_{e'e} C_{e'} + S_e k v^T of the tail;\n"
                 "y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;  out = W_o RMSNorm_head(y)",
     .options = options,
-    .small = "plstm-graph:heads=2 plstm-graph:heads=2,mode=D,node=tail",
+    .small = "plstm-graph:heads=2 plstm-graph:heads=2,mode=D,node=tail "
+             "plstm-graph:heads=2,edges=0-1+0-2+1-2+1-3+1-5+2-3+2-4+3-4+3-5 "
+             "plstm-graph:heads=2,edges=0-1+0-2+1-2+1-3+1-5+2-3+2-4+3-4+3-5,pnorm=in",
     .inst_bytes = sizeof(struct plstm_graph),
     .causal = false,
     .check = check,

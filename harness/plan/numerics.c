@@ -53,17 +53,32 @@ static bool uses_interval(const struct config *config, const struct model_choice
     return model_is(model, "slice") && !option_is(model, "interval", "1");
 }
 
+/* Nodes without a token had gates, and the sides of a grid followed from the graph's length. */
+static bool uses_grid(const struct config *config, const struct model_choice *model) {
+    (void)config;
+    return model_is(model, "plstm2d");
+}
+
+/* The normaliser of P-mode counted edges that lead behind a sequence's end. */
+static bool uses_branches(const struct config *config, const struct model_choice *model) {
+    (void)config;
+    return model_is(model, "plstm-graph") && option_is(model, "mode", "P") && !option_is(model, "edges", "path");
+}
+
+/* A chain went on behind a sequence's end, and so did a tree whose leaves were given. */
+static bool uses_chain(const struct config *config, const struct model_choice *model) {
+    (void)config;
+    return model_is(model, "myosotis") && (option_is(model, "arity", "1") || !option_is(model, "leaves", "all"));
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
     int version;
     bool (*used)(const struct config *config, const struct model_choice *model);
 } parts[] = {
-    {"delta", 2, uses_delta},
-    {"track", 2, uses_track},
-    {"clip", 2, uses_clip},
-    {"warmup", 2, uses_warmup},
-    {"interval", 2, uses_interval},
+    {"delta", 2, uses_delta},       {"track", 2, uses_track}, {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
+    {"interval", 2, uses_interval}, {"grid", 2, uses_grid},   {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

@@ -14,6 +14,7 @@ static struct setup *setup_of(const char *model, const char *flags) {
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "dim", "16", &e), ST_OK);
     ck_assert_msg(config_read_text(flags, "flags", &c, none, none, &e) == ST_OK, "%s", e.text);
+    c.allow_non_causal = true;
     struct setup *s = setup_make(&c, "s3", model, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     return s;
@@ -40,6 +41,12 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("lru:state=8", "warmup=3", "1+warmup.2");
     expect_numerics("deltanet:heads=2", "warmup=3\nclip=0.5\n", "1+delta.2+clip.2+warmup.2");
     expect_numerics("slice", "", "1");
+    expect_numerics("plstm2d:heads=2", "", "1+grid.2");
+    expect_numerics("plstm-graph:heads=2", "", "1");
+    expect_numerics("plstm-graph:heads=2,edges=0-1+0-2", "", "1+dag.2");
+    expect_numerics("myosotis:heads=2", "", "1");
+    expect_numerics("myosotis:heads=2,arity=1", "", "1+chain.2");
+    expect_numerics("myosotis:heads=2,leaves=9", "", "1+chain.2");
     expect_numerics("slice:interval=3", "", "1+interval.2");
 }
 END_TEST
