@@ -175,7 +175,7 @@ void graph_keep_term(struct graph *g, const struct graph_term *term) {
     while (*end) end = &(*end)->next;
     *end = arena_alloc(&g->host, sizeof *term);
     if (!*end) {
-        graph_fail(g, ST_FAIL, "the graph is too large to record: no room for a term of the loss");
+        graph_fail(g, ST_MEMORY, "the graph is too large to record: no room for a term of the loss");
         return;
     }
     **end = *term;
