@@ -1,4 +1,4 @@
-/* cmd_export.c - lrnn export RUN FILE: weights of a finished run as a safetensors file: the best, the last or the first. */
+/* cmd_export.c - lrnn export RUN FILE: the best, the last or the first weights of a run as a safetensors file. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -137,8 +137,8 @@ static enum status read_record(const char *out, const char *id, struct run_recor
     return status == ST_USAGE ? e->status = ST_DATA : status;
 }
 
-/* Draws them once more: they are a function of the configuration. Only a program that gives the run the same id, which covers
- * the versions of its task and of the numerics, can say that they are the run's. */
+/* Draws them once more: they are a function of the configuration. Only a program that gives the run the same id, which
+ * covers the versions of its task and of the numerics, can say that they are the run's. */
 static enum status draw_initial(const struct run_record *record, const struct setup *s, const char *target,
                                 struct weights_count *count, struct error *e) {
     if (strcmp(s->run_id, record->run.run_id) != 0)

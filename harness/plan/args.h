@@ -22,8 +22,8 @@ enum status args_note(struct args *a, const char *name, const char *value, bool 
 /* A resolved setup on the heap from texts and configuration; NULL with *e set. Freed with setup_free and free. */
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e);
 
-/* The same from a stored configuration (config_read_text), as run records and exported weights hold it. Whatever is wrong
- * with it is the fault of what `name` names: ST_DATA. */
+/* The same from a stored configuration (config_read_text), as run records and exported weights hold it. Whatever is
+ * wrong with it is the fault of what `name` names: ST_DATA. */
 struct setup *setup_stored(const char *text, const char *name, int64_t threads, struct error *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* check_start.c - where a run starts and where it ends: weights before the first step out, the same weights in, and those of
- * the last step. What a comparison of whole runs with another program needs. */
+/* check_start.c - where a run starts and where it ends: weights before the first step out, the same weights in, and
+ * those of the last step. What a comparison of whole runs with another program needs. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,7 +141,7 @@ START_TEST(a_run_from_its_own_first_weights_has_the_same_bits) {
 }
 END_TEST
 
-/* The best and the last differ where a validation before the last was better: both are what a trainer has at those steps. */
+/* The best and the last differ where a validation before the last was better. */
 START_TEST(best_and_last_weights_are_those_of_their_steps) {
     static struct run_record record;
     struct arena arena = {0};
