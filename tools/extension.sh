@@ -37,4 +37,4 @@ tools/layers.sh
 ./lrnn --help | grep -q ' newcommand '
 ./lrnn report --help | grep -q newreport
 ./lrnn newcommand >/dev/null
-LRNN=./lrnn LRNN_F64=./lrnn-f64 build/check ops models backbone sizes determinism tasks cli report export
+LRNN=./lrnn LRNN_F64=./lrnn-f64 build/check ops models backbone sizes tasks cli report export
