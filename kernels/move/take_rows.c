@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include "kernels/lib/scratch.h"
+
 int64_t grid_width(const struct grid *grid, int64_t n) {
     int64_t w = 1;
     if (grid->width) return grid->width;
@@ -133,7 +135,7 @@ static void take_rows_ref_forward(const struct call *c, const struct exec *exec)
 }
 
 static size_t take_rows_ref_workspace(const struct call *c, enum pass pass) {
-    return pass == PASS_FORWARD ? 0 : (size_t)c->in[0]->dims[1] * sizeof(double);
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : (size_t)c->in[0]->dims[1] * sizeof(double));
 }
 
 static void take_rows_ref_backward(const struct call *c, const struct exec *exec) {

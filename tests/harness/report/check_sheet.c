@@ -214,7 +214,7 @@ START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
     sheet_footnote(NULL, "x");
     sheet_note(NULL, "x");
     sheet_caption(NULL, "x");
-    char *text = render(&format_md, ST_FAIL);
+    char *text = render(&format_md, ST_MEMORY);
     ck_assert_str_eq(text, "");
     ck_assert_str_eq(problem.text, "no memory for another table");
     free(text);
