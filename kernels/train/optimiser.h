@@ -38,7 +38,8 @@ struct adamw_scalars {
 LRNN_INLINE struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state) {
     double t = (double)state->step + 1, norm = state->grad_norm;
     struct adamw_scalars k;
-    k.gradient = attr->clip > 0 ? fmin(1, attr->clip / (norm + CLIP_EPS)) : 1;
+    double shrink = attr->clip / (norm + CLIP_EPS);
+    k.gradient = attr->clip > 0 && shrink < 1 ? shrink : 1;
     k.rate = state->lr / (1 - pow(attr->beta1, t));
     k.root = 1 / sqrt(1 - pow(attr->beta2, t));
     return k;
