@@ -1,32 +1,11 @@
 /* graph_guard.c - guard zones behind the buffers of a plan and between the arrays of scratch.
  *
  * Buffers are poisoned when their life begins, so a zone between two arrays of scratch holds NaN as the arrays do:
- * nobody has to fill it. Behind each buffer stands another pattern. AddressSanitizer, where built in, watches all zones
- * during a call. */
+ * nobody has to fill it. Behind each buffer stands another pattern. Both are looked at after each call. */
 #include "core/graph_guard.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WATCHED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WATCHED
-#endif
-#endif
-#ifdef WATCHED
-#include <sanitizer/asan_interface.h>
-#define ADDRESS_FORBID(at, bytes) __asan_poison_memory_region(at, bytes)
-#define ADDRESS_ALLOW(at, bytes)  __asan_unpoison_memory_region(at, bytes)
-#else
-#define ADDRESS_FORBID(at, bytes) ((void)(at), (void)(bytes))
-#define ADDRESS_ALLOW(at, bytes)  ((void)(at), (void)(bytes))
-#endif
 
 #define GUARD_BYTE  0xA5
 #define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
-
-static bool on_cpu(const struct graph *g) {
-    return graph_device(g) == DEVICE_CPU;
-}
 
 /* A buffer's guard zone begins right behind the bytes that were asked for. */
 static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
@@ -53,14 +32,8 @@ struct scratch_check {
     bool broken;
 };
 
-static void forbid_zone(struct zone_visitor *v, size_t begin, size_t end) {
-    const struct scratch_check *check = (const struct scratch_check *)v;
-    if (on_cpu(check->g)) ADDRESS_FORBID(check->scratch + begin, end - begin);
-}
-
 static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
     struct scratch_check *check = (struct scratch_check *)v;
-    if (on_cpu(check->g)) ADDRESS_ALLOW(check->scratch + begin, end - begin);
     if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
 }
 
@@ -86,9 +59,7 @@ void guard_before(struct graph *g, int time) {
             place_set(g->options.place, g->memory.base + b->offset, POISON_BYTE, b->used);
             place_set(g->options.place, guard, GUARD_BYTE, bytes);
         }
-        if (on_cpu(g) && time >= b->first && time <= b->last) ADDRESS_FORBID(guard, bytes);
     }
-    visit_scratch(g, time, forbid_zone);
 }
 
 void guard_after(struct graph *g, int time, int index) {
@@ -98,7 +69,6 @@ void guard_after(struct graph *g, int time, int index) {
         if (time < b->first || time > b->last) continue;
         size_t bytes;
         const char *zone = guard_zone(g, b, &bytes);
-        if (on_cpu(g)) ADDRESS_ALLOW(zone, bytes);
         if (!holds(g, zone, bytes, GUARD_BYTE)) intact = false;
     }
     if (!intact && g->first_guard_failure < 0) g->first_guard_failure = index;
