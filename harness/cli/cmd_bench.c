@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/plan/plan.h"
 #include "harness/report/plot.h"
@@ -34,9 +35,7 @@ static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 1, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "of training in all: the longest run goes first, the rest shares what is left; auto = the profile's, or none "
-     "where "
-     "--epochs, --steps or --budget say how long a run is",
+     "of training in all: every run has an equal share, turned into steps before it starts (limits.csv); auto = none",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
      0},
@@ -92,13 +91,11 @@ static enum status parse_rates(struct bench *b, const char *text, struct error *
     return b->n_rates ? ST_OK : fail(e, ST_USAGE, "--lr lists no rate");
 }
 
-/* A profile's limit stands for the length of its runs; a command line that gives the length itself has none. */
-static double bench_limit(const struct bench *b) {
-    static const char *const lengths[] = {"epochs", "steps", "budget"};
-    if (b->flags.limit > 0) return b->flags.limit;
-    for (int i = 0; i < 3; i++)
-        if (label_get(&b->args.given, lengths[i]) || label_get(&b->request.axes, lengths[i])) return 0;
-    return b->profile->limit_s;
+static bool gives_length(const struct bench *b) {
+    static const char *const lengths[] = {"epochs", "steps", "budget", "stop-after"};
+    for (int i = 0; i < 4; i++)
+        if (label_get(&b->args.given, lengths[i]) || label_get(&b->request.axes, lengths[i])) return true;
+    return b->flags.limit > 0;
 }
 
 static enum status make_plan(struct bench *b, struct error *e) {
@@ -109,7 +106,8 @@ static enum status make_plan(struct bench *b, struct error *e) {
     b->request.rates = b->rates;
     b->request.n_rates = b->n_rates;
     b->request.seeds = b->flags.seeds ? b->flags.seeds : b->profile->seeds;
-    b->request.limit = bench_limit(b);
+    b->request.own_length = gives_length(b);
+    if (b->request.own_length && !label_get(&b->args.given, "stop-after")) b->args.config.stop_after = 0;
     b->request.variants = b->flags.variants || b->profile->variants;
     return plan_make(&b->plan, &b->request, e);
 }
@@ -141,8 +139,7 @@ static double gemm_rate(void) {
 static void announce(const struct bench *b, int jobs) {
     double flops = 0, rate = 0.6 * gemm_rate(); /* a step reaches about this share of the GEMM rate */
     for (int i = 0; i < b->plan.n; i++) flops += b->plan.setups[i]->flops;
-    double seconds = flops / (rate * 1e9) / jobs, limit = bench_limit(b);
-    if (limit > 0 && seconds > limit) seconds = limit;
+    double seconds = flops / (rate * 1e9) / jobs;
     const char *unit = seconds < 90 ? "seconds" : seconds < 5400 ? "minutes" : seconds < 129600 ? "hours" : "days";
     double per = seconds < 90 ? 1 : seconds < 5400 ? 60 : seconds < 129600 ? 3600 : 86400;
     fprintf(
@@ -193,30 +190,34 @@ static enum status publish(struct bench *b, struct error *e) {
     return status;
 }
 
+/* Steps that a time is turned into are timed when the runs are done, not to list them. */
+static void list_runs(const struct bench *b) {
+    for (int i = 0; i < b->plan.n; i++) {
+        const struct setup *s = b->plan.setups[i];
+        bool timed = b->flags.limit > 0 || s->config.budget > 0;
+        printf("%s %s %s lr %g seed %" PRId64 " steps %" PRId64 "%s\n", s->run_id, s->task.name, s->model_label,
+               s->config.lr, s->config.seed, s->steps, timed ? " or those of its time" : "");
+    }
+}
+
 static enum status run_plan(struct bench *b, struct error *e) {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, left = 0;
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0;
     int jobs = strcmp(b->args.config.device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
     struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : jobs,
                                      .timeout_s = b->flags.timeout,
-                                     .limit_s = bench_limit(b),
                                      .quiet = b->args.config.quiet,
                                      .retry_failed = b->flags.retry_failed};
+    int own_threads = b->args.config.threads ? (int)b->args.config.threads : 1;
     if (b->flags.dry_run) {
-        for (int i = 0; i < b->plan.n; i++) {
-            const struct setup *s = b->plan.setups[i];
-            printf("%s %s %s lr %g seed %" PRId64 " steps %" PRId64 "\n", s->run_id, s->task.name, s->model_label,
-                   s->config.lr, s->config.seed, s->steps);
-        }
+        list_runs(b);
         return ST_OK;
     }
     TRY(place_probe(b->args.config.device, e));
     signals_install();
     TRY(make_folder(b->args.config.out, e));
+    TRY(limits_apply(&b->plan, b->flags.limit, options.jobs, own_threads, options.quiet, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);
-    TRY(runner_do(&b->plan, &options, &failed, &left, e));
-    if (left > 0)
-        fprintf(stderr, "%d of %d runs did not start within the limit of %.0f s; the same command does them\n", left,
-                b->plan.n, options.limit_s);
+    TRY(runner_do(&b->plan, &options, &failed, e));
     if (!has_several_tasks(&b->plan)) /* a sweep asks for accuracies */
         TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet,
                                 e));

@@ -1,11 +1,13 @@
 /* cmd_train.c - lrnn train TASK MODEL: one run. */
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/perf/limit.h"
 #include "harness/plan/args.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
@@ -97,6 +99,9 @@ static enum status run_setup(struct setup *s, const char *log_steps, struct erro
     struct train_hooks hooks = {
         .progress = s->config.quiet ? NULL : show, .context = &display, .log_steps = *log_steps ? log_steps : NULL};
     signals_install();
+    struct plan alone = {.setups = &s, .n = 1};
+    int threads = s->config.threads ? (int)s->config.threads : omp_get_num_procs();
+    TRY(limits_apply(&alone, 0, 1, threads, s->config.quiet, e));
     enum status status = train_run(s, &hooks, NULL, e);
     if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
     return status == ST_OK ? print_result(s, e) : status;

@@ -1,6 +1,7 @@
 /* speed.c - training throughput of a plan's cells, each alone on the machine; see speed.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -84,23 +85,47 @@ static enum status measure_step_time(const struct setup *setup, int threads, int
     return status;
 }
 
-/* Measured in a child: the parent of parallel runs must never start threads. */
-static enum status measure_in_child(const struct setup *s, int threads, struct error *e) {
+/* What the measuring process says: a row, or why there is none. Smaller than PIPE_BUF, so written whole. */
+struct answer {
+    struct perf_row row;
+    struct error error;
+};
+_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
+
+static _Noreturn void answer(const struct setup *s, int threads, int fd) {
+    struct answer a = {.error = {ST_OK, ""}};
+    a.error.status = measure_step_time(s, threads, 0, &a.row, &a.error);
+    ssize_t n = write(fd, &a, sizeof a);
+    _exit(n != (ssize_t)sizeof a);
+}
+
+/* In a child: the parent of parallel runs must never start threads. */
+enum status speed_measure(const struct setup *s, int threads, struct perf_row *row, struct error *e) {
+    int ends[2];
+    struct answer a;
+    ssize_t n;
     fflush(NULL);
+    if (pipe(ends) != 0) return fail(e, ST_FAIL, "cannot make a pipe to measure speed: %s", strerror(errno));
     pid_t pid = fork();
+    if (pid == 0) answer(s, threads, ends[1]);
+    close(ends[1]);
+    while (pid > 0 && (n = read(ends[0], &a, sizeof a)) < 0 && errno == EINTR) continue;
+    close(ends[0]);
     if (pid < 0) return fail(e, ST_FAIL, "cannot start a process to measure speed: %s", strerror(errno));
-    if (pid == 0) {
-        struct perf_row row;
-        struct error inner = {ST_OK, ""};
-        bool measured = measure_step_time(s, threads, 0, &row, &inner) == ST_OK;
-        enum status status = measured ? perf_append(s->config.out, &row, &inner) : ST_OK;
-        if (inner.status != ST_OK) fprintf(stderr, "lrnn: speed of %s: %s\n", s->model_label, inner.text);
-        _exit((int)status); /* what cannot be measured has no speed in the table, and the others have */
-    }
-    int wait_status = 0;
-    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) continue;
-    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return ST_OK;
-    return fail(e, ST_FAIL, "the speed of %s could not be recorded", s->model_label);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    if (n != (ssize_t)sizeof a) return fail(e, ST_FAIL, "the process that measures %s has died", s->model_label);
+    if (a.error.status != ST_OK) return fail(e, a.error.status, "speed of %s: %.900s", s->model_label, a.error.text);
+    *row = a.row;
+    return ST_OK;
+}
+
+/* What cannot be measured has no speed in the table, and the others have. */
+static enum status measure_and_keep(const struct setup *s, int threads, struct error *e) {
+    struct perf_row row;
+    struct error why;
+    if (speed_measure(s, threads, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
+    fprintf(stderr, "lrnn: %s\n", why.text);
+    return ST_OK;
 }
 
 enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e) {
@@ -110,7 +135,7 @@ enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet
         for (int j = 0; j < i; j++) seen |= !strcmp(plan->setups[j]->cell_id, s->cell_id);
         if (seen) continue;
         if (!quiet && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->model_label);
-        TRY(measure_in_child(s, threads, e));
+        TRY(measure_and_keep(s, threads, e));
     }
     if (!quiet && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
     return ST_OK;

@@ -5,9 +5,13 @@
 #include <stdbool.h>
 
 #include "harness/plan/plan.h"
+#include "harness/store/perf_row.h"
 
-/* Training throughput of each cell of the plan, measured alone with `threads` threads: at least 30 steps after a
- * warm-up; one row each into OUT/perf.csv. */
+/* Training throughput of one run with `threads` threads, in a process of its own: steps enough for a second, at least 30,
+ * behind a warm-up. ST_FAIL: why there is none. */
+enum status speed_measure(const struct setup *s, int threads, struct perf_row *row, struct error *e);
+
+/* Training throughput of each cell of the plan, measured alone by speed_measure; one row each into OUT/perf.csv. */
 enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e);
 
 #endif

@@ -19,6 +19,9 @@
 
 const struct option config_options[] = {
     {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
+    {"stop-after", OPT_INT, AT(stop_after), "auto", 1, 1e12, NULL,
+     "training ends after this step, while the schedule is that of all steps; auto = after the last",
+     OPT_AUTO | OPT_LATER},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "passes over the training examples", 0},
     {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
     {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", 0},
@@ -47,7 +50,8 @@ const struct option config_options[] = {
      0},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
     {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "where it runs: cpu, cuda or cuda:N", 0},
-    {"budget", OPT_TIME, AT(budget), "0s", 0, 1e9, NULL, "stop after this time; 0 = no limit", 0},
+    {"budget", OPT_TIME, AT(budget), "0s", 0, 1e9, NULL,
+     "training of at most this time, turned into a --stop-after before the run by timing some steps; 0 = no limit", 0},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",

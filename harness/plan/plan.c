@@ -258,15 +258,12 @@ static enum status add_setup(struct plan *plan, struct setup *s, struct error *e
     return ST_OK;
 }
 
-/* The limit of the whole bench is a budget of each run, and thereby part of what the run is: a record that the limit ended
- * does not pass for one of a bench without it. */
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
                             const char *task, const char *model, struct error *e) {
     struct config config = *base;
     if (*config.from || *config.from_xxh3)
         return fail(e, ST_USAGE,
                     "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
-    if (r->limit > 0 && (config.budget == 0 || config.budget > r->limit)) config.budget = r->limit;
     for (int rate = 0; rate < r->n_rates; rate++)
         for (config.seed = 1; config.seed <= r->seeds; config.seed++) {
             config.lr = r->rates[rate];
@@ -284,7 +281,8 @@ static enum status own_flags(const struct plan_request *r, const char *word, con
     TRY(label_parse_pairs(&own, word, flags, ",", e));
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
-        if (r->models == r->profile->models && label_get(&r->args->given, flag)) continue;
+        bool profiles = r->models == r->profile->models;
+        if (profiles && (label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after")))) continue;
         TRY(config_set(config, flag, label_value(&own, i), e));
     }
     return ST_OK;

@@ -18,7 +18,7 @@ struct plan_request {
     const double *rates;
     int n_rates;
     int64_t seeds;
-    double limit;      /* of the whole bench; a budget of each run. 0 = none */
+    bool own_length;   /* the command line says how long a run is: what the profile says of --stop-after is void */
     bool variants;     /* besides the task its one-at-a-time changes */
     struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
 };

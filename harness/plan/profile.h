@@ -7,7 +7,7 @@
 #include "core/status.h"
 
 struct profile {
-    const char *suite;  /* of the task, or the name of one task or alias: "word-problem", "a5-slice" */
+    const char *suite;  /* of the task, or one task or alias: "word-problem", "s3" */
     const char *name;   /* "smoke", "quick", "paper"; MAD's have more */
     const char *models; /* blank-separated */
     const char
@@ -18,11 +18,10 @@ struct profile {
     bool variants;            /* the task's one-at-a-time changes as well */
     const char *rates;        /* learning rates of the grid, comma-separated */
     int seeds;                /* 1 .. seeds */
-    double limit_s;           /* of the training of the whole bench; 0 = none */
     const char *note;         /* one sentence for the table's foot */
 };
 
-/* The profile of a task or alias of that name if it has any, else of its suite; ST_USAGE naming the known ones. */
+/* The profile of a task or alias if it has one of that name, else of its suite; ST_USAGE naming the known ones. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);
 

@@ -171,7 +171,8 @@ static enum status resolve_start(struct config *c, struct error *e) {
 void setup_length(struct setup *s) {
     const struct config *c = &s->config;
     s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
-    s->steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
+    s->schedule_steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
+    s->steps = c->stop_after && c->stop_after < s->schedule_steps ? c->stop_after : s->schedule_steps;
 }
 
 /* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
@@ -195,14 +196,22 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(check_fit(s, e));
     TRY(fit_lengths(s, e));
     setup_length(s);
-    c->steps = s->steps;
+    c->steps = s->schedule_steps;
+    if (s->steps == s->schedule_steps) c->stop_after = 0;
     TRY(check_schedule(s, e));
-    int64_t most = ceil_div(s->steps, 200);
+    int64_t most = ceil_div(s->schedule_steps, 200);
     s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;
     c->eval_every = s->eval_every;
     TRY(numerics_of(&s->config, &s->model, s->numerics, sizeof s->numerics, e));
     TRY(identify(s, e));
     return name_model(s, e);
+}
+
+enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
+    s->config.budget = 0;
+    s->config.stop_after = steps < s->schedule_steps ? steps : 0; /* or it is no other run than one without */
+    setup_length(s);
+    return identify(s, e);
 }
 
 void setup_free(struct setup *s) {
@@ -215,7 +224,7 @@ struct schedule setup_schedule(const struct setup *s) {
                                 .lr = c->lr,
                                 .lr_min = c->lr_min,
                                 .warmup = c->warmup,
-                                .total = s->steps,
+                                .total = s->schedule_steps,
                                 .steps_per_epoch = s->steps_per_epoch};
     switch ((enum run_schedule)c->schedule) {
     case RUN_CONSTANT:

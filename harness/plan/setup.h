@@ -17,13 +17,15 @@
 struct setup {
     struct config config;
     struct task_choice task;
-    struct model_choice model;       /* as parsed; resolving fits it to the training batch */
-    struct model_choice asked;       /* as parsed: what is stored; this and what follows is set by resolving */
-    struct model_choice eval_model;  /* fitted to a batch of validation or test */
-    struct model_choice extra_model; /* fitted to the strings of another length, if the task has them */
-    struct arena host;               /* the task's tables */
-    double flops;                    /* of the whole run, where somebody has counted (bench); else 0 */
-    int64_t steps_per_epoch, steps, eval_every; /* resolved */
+    struct model_choice model;           /* as parsed; resolving fits it to the training batch */
+    struct model_choice asked;           /* as parsed: what is stored; this and what follows is set by resolving */
+    struct model_choice eval_model;      /* fitted to a batch of validation or test */
+    struct model_choice extra_model;     /* fitted to the strings of another length, if the task has them */
+    struct arena host;                   /* the task's tables */
+    double flops;                        /* of the whole run, where somebody has counted (bench); else 0 */
+    int64_t steps_per_epoch, eval_every; /* resolved */
+    int64_t schedule_steps;              /* over which the learning rate goes its way */
+    int64_t steps;                       /* that the run takes at most: those, or the first of them (--stop-after) */
     char identity[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
@@ -33,6 +35,9 @@ struct setup {
  * from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
+
+/* Another run: the same but that training ends after that step (--stop-after), whatever time it was given. */
+enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 
 /* Steps of an epoch and of the run, from the flags of an opened task; part of setup_resolve. */
 void setup_length(struct setup *s);

@@ -130,7 +130,6 @@ static const char *reason_to_stop(struct running *r, bool validated, double metr
     const struct config *c = &r->trainer.setup->config;
     if (validated && metric >= c->stop_at) return "target";
     if (validated && c->patience && r->progress.stale >= c->patience) return "patience";
-    if (signal_time_is_up() || (c->budget > 0 && wall(r) >= c->budget)) return "budget";
     return NULL;
 }
 
@@ -177,7 +176,7 @@ static enum status train_loop(struct running *r, struct error *e) {
         if (s->config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->config.checkpoint_every)
             TRY(save(r, e));
     }
-    if (!r->stop_reason) r->stop_reason = "steps";
+    if (!r->stop_reason) r->stop_reason = s->steps < s->schedule_steps ? "budget" : "steps";
     return ST_OK;
 }
 
@@ -196,7 +195,6 @@ static void exchange_best(struct trainer *t) {
 static void final_test(struct running *r) {
     struct trainer *t = &r->trainer;
     if (r->status != RUN_OK) return;
-    if (t->best_step < 0) validate(r); /* stopped by the budget before the first validation */
     exchange_best(t);
     trainer_evaluate(t, SPLIT_TEST, &r->test);
 }
@@ -287,7 +285,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->beta2 = c->beta2;
     row->grad_clip = c->clip;
     row->batch = c->batch;
-    row->max_steps = s->steps;
+    row->max_steps = s->schedule_steps;
     option_format_value(option_find(config_options, "precision"), c, row->dtype, sizeof row->dtype);
     snprintf(row->profile, sizeof row->profile, "%.31s", c->profile);
     option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);

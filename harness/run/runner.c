@@ -36,8 +36,8 @@ struct job {
     struct setup *setup; /* NULL = idle */
     pid_t pid;
     int fd;
-    bool timed_out, limited;
-    double began, deadline; /* when it must end as by a budget; INFINITY without a limit */
+    bool timed_out;
+    double began;
     char started[32];
     struct message last;
 };
@@ -46,9 +46,9 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
-    int started, done, total, failed;
+    int done, total, failed;
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* of the plan, under a limit; NULL without one, or if there are several */
+    const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
     double began, last_line;
     double work_total, work_done; /* planned FLOPs, for the ETA */
     struct error first_error;
@@ -94,9 +94,8 @@ static double time_left(const struct runner *r) {
         if (j->setup && j->last.progress.steps)
             done += j->setup->flops * (double)j->last.progress.step / (double)j->last.progress.steps;
     }
-    double elapsed = time_now_s() - r->began, limit = r->options->limit_s;
-    double left = done > 0 ? elapsed * (r->work_total - done) / done : NAN;
-    return limit > 0 ? fmax(0, fmin(left, limit - elapsed)) : left;
+    double elapsed = time_now_s() - r->began;
+    return done > 0 ? elapsed * (r->work_total - done) / done : NAN;
 }
 
 static void show_line(struct runner *r) {
@@ -141,31 +140,9 @@ static bool is_running(const struct runner *r, const struct setup *setup) {
     return false;
 }
 
-/* The part of a limit that the longest run may use if others wait. */
-#define LONGEST_SHARE 0.7
-
-/* The run of the plan with the most FLOPs; NULL if several have as many. */
-static const struct setup *longest_of(const struct plan *plan) {
-    const struct setup *longest = NULL;
-    bool alone = false;
-    for (int i = 0; i < plan->n; i++) {
-        const struct setup *s = plan->setups[i];
-        if (longest && s->flops == longest->flops) alone = false;
-        if (longest && s->flops <= longest->flops) continue;
-        longest = s;
-        alone = true;
-    }
-    return alone ? longest : NULL;
-}
-
-/* Under a limit the longest run goes first, alone and on all cores, so that the hardest question gets an answer; each other
- * run has an equal share of the time that is left, so that every model has a row. */
-static double deadline_of(struct runner *r, const struct setup *setup) {
-    double limit = r->options->limit_s, now = time_now_s(), end = r->began + limit;
-    if (limit <= 0) return INFINITY;
-    int waiting = r->total - r->started++;
-    if (setup == r->longest && waiting > 1) return fmin(end, now + LONGEST_SHARE * limit);
-    return fmin(end, now + (end - now) * fmin(1, (double)r->options->jobs / waiting));
+/* The first of the runs that wait, longest first, if its process would be at work alone when all others have ended. */
+static const struct setup *longest_of(const struct runner *r, struct setup *const *waiting) {
+    return r->total > 0 && waiting[0]->flops * r->options->jobs > r->work_total ? waiting[0] : NULL;
 }
 
 /* Threads do not change a result, so a run that is alone may have all cores. */
@@ -182,7 +159,6 @@ static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
         return false;
     }
     fflush(NULL);
-    double deadline = deadline_of(r, setup);
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
@@ -196,7 +172,7 @@ static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
         fail(&r->first_error, ST_FAIL, "cannot start a process for a run: %s", strerror(errno));
         return false;
     }
-    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s(), .deadline = deadline};
+    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s()};
     time_now_text(j->started, sizeof j->started);
     return true;
 }
@@ -270,20 +246,6 @@ static void stop_jobs(struct runner *r) {
         if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGTERM);
 }
 
-static bool limit_reached(const struct runner *r) {
-    return r->options->limit_s > 0 && time_now_s() - r->began >= r->options->limit_s;
-}
-
-/* A run whose time is over is tested and recorded as it stands. */
-static void limit_jobs(struct runner *r) {
-    for (int i = 0; i < r->options->jobs; i++) {
-        struct job *j = &r->jobs[i];
-        if (!j->setup || j->limited || time_now_s() < j->deadline) continue;
-        j->limited = true;
-        kill(j->pid, SIGUSR1);
-    }
-}
-
 static int wait_for_news(struct runner *r) {
     struct pollfd fds[MAX_JOBS];
     struct job *of[MAX_JOBS];
@@ -351,26 +313,22 @@ static enum status select_waiting(struct runner *r, struct setup **waiting, stru
 
 static bool may_start(const struct runner *r) {
     bool alone = r->longest && is_running(r, r->longest);
-    return !alone && !r->stopping && !limit_reached(r) && !r->write_failed;
+    return !alone && !r->stopping && !r->write_failed;
 }
 
-/* Returns the number of runs that never started. */
-static int run_waiting(struct runner *r, struct setup **waiting, int n) {
+static void run_waiting(struct runner *r, struct setup **waiting, int n) {
     int next = 0, busy = 1;
-    while ((busy || next < n) && !((r->stopping || limit_reached(r) || r->write_failed) && !busy)) {
+    while ((busy || next < n) && !((r->stopping || r->write_failed) && !busy)) {
         for (int i = 0; i < r->options->jobs && next < n && may_start(r); i++)
             if (!r->jobs[i].setup && !start_job(r, &r->jobs[i], waiting[next++])) r->write_failed = true;
         busy = wait_for_news(r);
         if (signal_received()) stop_jobs(r);
-        limit_jobs(r);
         show_line(r);
     }
     if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
-    return n - next;
 }
 
-enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, int *left,
-                      struct error *e) {
+enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e) {
     struct runner_options bounded = *options;
     if (bounded.jobs > MAX_JOBS) bounded.jobs = MAX_JOBS;
     struct runner *r = calloc(1, sizeof *r);
@@ -381,11 +339,11 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
         return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
     }
     *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
-    if (bounded.limit_s > 0) r->longest = longest_of(plan);
     enum status status = select_waiting(r, waiting, e);
     if (status == ST_OK && r->total < plan->n)
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
-    *left = status == ST_OK ? run_waiting(r, waiting, r->total) : 0;
+    r->longest = longest_of(r, waiting);
+    if (status == ST_OK) run_waiting(r, waiting, r->total);
     *failed = r->failed;
     if (status == ST_OK && signal_received())
         status = fail(e, (enum status)(128 + signal_received()),

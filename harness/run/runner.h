@@ -8,18 +8,15 @@
 
 struct runner_options {
     int jobs;         /* runs at a time, each in its own process */
-    double limit_s;   /* of training in all; 0 = none. The longest run goes first and on all cores, the others get equal
-                         shares of what is left; a run whose time is over ends as by a budget */
     double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none */
     bool quiet;
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };
 
-/* Does all runs that have no record yet, longest first. A run that dies becomes a row (killed, oom, timeout, error) and
+/* Does all runs that have no record yet, longest first; a first one that would take longer than all others on the other
+ * processes goes alone and on all cores. A run that dies becomes a row (killed, oom, timeout, error) and
  * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could
- * not write its record. *failed counts rows that are not ok among those done now, *left runs that the limit kept from
- * starting. */
-enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, int *left,
-                      struct error *e);
+ * not write its record. *failed counts rows that are not ok among those done now. */
+enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e);
 
 #endif

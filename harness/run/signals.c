@@ -4,12 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t received, time_is_up;
-
-static void on_time_up(int signal_number) {
-    (void)signal_number;
-    time_is_up = 1;
-}
+static volatile sig_atomic_t received;
 
 static void on_signal(int signal_number) {
     if (received) _exit(128 + signal_number);
@@ -21,8 +16,6 @@ void signals_install(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    action.sa_handler = on_time_up;
-    sigaction(SIGUSR1, &action, NULL);
 }
 
 void signals_raise_stop(void) {
@@ -31,8 +24,4 @@ void signals_raise_stop(void) {
 
 int signal_received(void) {
     return received;
-}
-
-bool signal_time_is_up(void) {
-    return time_is_up;
 }

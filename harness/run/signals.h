@@ -2,13 +2,9 @@
 #ifndef LRNN_HARNESS_SIGNALS_H
 #define LRNN_HARNESS_SIGNALS_H
 
-#include <stdbool.h>
-
-/* SIGUSR1 ends training as if its budget were used up: the best parameters are tested and the record is written.
- * First SIGINT or SIGTERM asks to save and stop; the second ends the process at once. */
+/* First SIGINT or SIGTERM asks to save and stop; the second ends the process at once. */
 void signals_install(void);
 void signals_raise_stop(void); /* as if SIGTERM had come */
 int signal_received(void);     /* 0, SIGINT or SIGTERM */
-bool signal_time_is_up(void);  /* SIGUSR1 has come */
 
 #endif

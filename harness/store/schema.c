@@ -1,4 +1,4 @@
-/* schema.c - the fields of run records, their curves and evaluations, perf.csv and machines.csv: name, type, unit
+/* schema.c - the fields of run records, their curves and evaluations, perf.csv, limits.csv and machines.csv: name, type, unit
  * and meaning, in the order of the columns. */
 #include "harness/store/schema.h"
 
@@ -217,6 +217,26 @@ static const struct field perf_fields[] = {
 };
 const struct table perf_table = {"perf", perf_fields};
 
+#define LIMIT(column, type, unit, meaning)                                                                             \
+    {                                                                                                                  \
+#column, type, offsetof(struct limit_line, row.column), sizeof(((struct limit_row *)0)->column), unit,         \
+            meaning, NULL                                                                                              \
+    }
+
+static const struct field limit_fields[] = {
+    FIELD(struct limit_line, schema, FIELD_INT, "1", "version of this list of columns"),
+    LIMIT(run_id, FIELD_TEXT, "hex32", "the run without the limit"),
+    LIMIT(seconds, FIELD_REAL, "s", "of training that it was given"),
+    LIMIT(steps, FIELD_INT, "steps", "that it takes in them: decided once, before it starts"),
+    LIMIT(time_ns, FIELD_REAL, "ns", "of a step, median, on which this rests"),
+    LIMIT(threads, FIELD_INT, "1", "threads"),
+    LIMIT(commit, FIELD_TEXT, "hex", "source"),
+    LIMIT(machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
+    LIMIT(started, FIELD_TEXT, "UTC", "RFC 3339"),
+    END,
+};
+const struct table limits_table = {"limits", limit_fields};
+
 #define MACHINE(column, member, type, unit, meaning)                                                                   \
     {                                                                                                                  \
         column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit,       \
@@ -321,12 +341,13 @@ static const char *type_name(enum field_type type) {
 }
 
 enum status schema_print(const char *what, FILE *f, struct error *e) {
-    const struct table *const tables[] = {&runs_table, &curves_table, &evals_table, &perf_table, &machines_table};
+    const struct table *const tables[] = {&runs_table, &curves_table, &evals_table,
+                                          &perf_table, &limits_table, &machines_table};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (strcmp(tables[i]->name, what) != 0) continue;
         for (const struct field *field = tables[i]->fields; field->name; field++)
             fprintf(f, "%-16s %-5s %-24s %s\n", field->name, type_name(field->type), field->unit, field->meaning);
         return ST_OK;
     }
-    return fail(e, ST_USAGE, "there is no table %s; there are runs, curves, evals, perf and machines", what);
+    return fail(e, ST_USAGE, "there is no table %s; there are runs, curves, evals, perf, limits and machines", what);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/status.h"
+#include "harness/store/limit_row.h"
 #include "harness/store/machine.h"
 #include "harness/store/perf_row.h"
 #include "harness/store/record.h"
@@ -53,12 +54,17 @@ struct perf_line {
     int64_t schema;
 };
 
+struct limit_line {
+    struct limit_row row;
+    int64_t schema;
+};
+
 struct machine_row {
     struct machine machine;
     char first_seen[32];
 };
 
-extern const struct table runs_table, curves_table, evals_table, perf_table, machines_table;
+extern const struct table runs_table, curves_table, evals_table, perf_table, limits_table, machines_table;
 extern const char *const split_names[]; /* train val test; NULL-terminated */
 
 /* A record whose numbers do not apply yet (NAN, -1), schema set, texts empty. */
@@ -79,7 +85,7 @@ void field_print(const struct field *field, const void *object, FILE *f);
 void table_csv_header(const struct table *table, FILE *f);
 void table_csv_row(const struct table *table, const void *object, FILE *f);
 
-/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf or machines, one a line, from the
+/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf, limits or machines, one a line, from the
  * table the writer uses. ST_USAGE: no such table. */
 enum status schema_print(const char *what, FILE *f, struct error *e);
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,35 +181,52 @@ START_TEST(a_full_disk_is_an_error_and_earlier_results_stay) {
 }
 END_TEST
 
-START_TEST(the_limit_records_what_runs_and_leaves_the_rest_for_next_time) {
-    last_flag = "--limit=0.1s";
+static int64_t steps_of_only(const char *flag) {
+    struct record_set set;
+    struct error e;
+    int64_t steps = 0;
+    last_flag = flag;
     int status = wait_for(start_bench(folder, 0));
     ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
-    int first = valid_records();
-    ck_assert_msg(first > 0 && first < RUNS, "%d records: %s", first, log_text());
-    ck_assert_msg(strstr(log_text(), "did not start within the limit") != NULL, "%s", log_text());
-    for (int again = 0; again < RUNS && valid_records() < RUNS; again++)
-        ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
-    ck_assert_int_eq(valid_records(), RUNS);
-    last_flag = NULL; /* records that a limit ended do not pass for unlimited ones */
-    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
-    ck_assert_int_eq(valid_records(), 2 * RUNS);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < set.n; i++) {
+        ck_assert_str_eq(set.list[i].run.stop_reason, "budget");
+        steps += set.list[i].run.steps;
+    }
+    records_free(&set);
+    return steps;
+}
+
+/* Runs that would take hours: each has an equal share, in steps that are decided once, so the same command has nothing left
+ * to do, and another limit makes other runs. */
+START_TEST(a_limit_is_shared_so_that_every_run_has_a_row) {
+    seeds = "2";
+    epochs = "1000000";
+    int64_t steps = steps_of_only("--limit=2s");
+    ck_assert_int_eq(valid_records(), 4);
+    ck_assert_int_eq(steps_of_only("--limit=2s"), steps);
+    ck_assert_int_eq(valid_records(), 4);
+    ck_assert_int_gt(steps_of_only("--limit=1s"), steps);
+    ck_assert_int_eq(valid_records(), 8);
 }
 END_TEST
 
-/* Runs that would take hours: the first may use the whole limit, the others have shares of it, and all have a row. */
-START_TEST(a_limit_is_shared_so_that_every_run_has_a_row) {
-    char path[SCRATCH_BYTES + 16];
-    glob_t found;
-    last_flag = "--limit=4s";
-    seeds = "2";
+/* The steps are the run's own: it can be asked for by their number alone, and is on record already. */
+START_TEST(a_limited_run_is_the_run_of_its_steps) {
+    char flag[64];
+    seeds = "1";
     epochs = "1000000";
-    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
-    ck_assert_ptr_null(strstr(log_text(), "did not start"));
-    snprintf(path, sizeof path, "%s/runs/*/*.json", folder);
-    ck_assert_int_eq(glob(path, 0, NULL, &found), 0);
-    ck_assert_uint_eq(found.gl_pathc, 4);
-    globfree(&found);
+    int64_t both = steps_of_only("--limit=1s");
+    struct record_set set;
+    struct error e;
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(set.n, 2);
+    snprintf(flag, sizeof flag, "--stop-after=%" PRId64, set.list[0].run.steps);
+    ck_assert_int_eq(set.list[0].run.steps + set.list[1].run.steps, both);
+    records_free(&set);
+    steps_of_only(flag); /* one of the two models again, which is not done anew */
+    ck_assert_msg(strstr(log_text(), "1 of 2 runs are on record") != NULL, "%s", log_text());
+    ck_assert_int_eq(valid_records(), 3);
 }
 END_TEST
 
@@ -244,7 +262,7 @@ Suite *check_bench(void) {
     tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);
     tcase_add_test(c, a_full_disk_is_an_error_and_earlier_results_stay);
     tcase_add_test(c, a_limit_is_shared_so_that_every_run_has_a_row);
-    tcase_add_test(c, the_limit_records_what_runs_and_leaves_the_rest_for_next_time);
+    tcase_add_test(c, a_limited_run_is_the_run_of_its_steps);
     tcase_add_test(c, an_unwritable_output_is_said_before_training);
     tcase_add_test(c, ctrl_c_saves_and_the_same_command_goes_on);
     suite_add_tcase(suite, c);

@@ -158,13 +158,14 @@ END_TEST
 
 START_TEST(a_run_stops_for_the_reason_it_records) {
     static const char *const cases[][3] = {
-        {"stop-at", "0", "target"}, {"budget", "0.000001s", "budget"}, {"patience", "1", "patience"}};
+        {"stop-at", "0", "target"}, {"stop-after", "7", "budget"}, {"patience", "1", "patience"}};
     for (size_t i = 0; i < 3; i++) {
         struct setup *s = small_run(folder, "swiglu", "lstm", cases[i][0], cases[i][1]);
         if (i == 2) s->config.min_gain = 1; /* no gain counts: the second validation ends it, better or not */
         struct run row = run_it(s);
         ck_assert_str_eq(row.stop_reason, cases[i][2]);
         ck_assert_int_lt(row.steps, 30);
+        ck_assert_int_eq(row.max_steps, 30); /* over which the rate goes its way */
         ck_assert_int_eq(row.status, RUN_OK);
         ck_assert(isfinite(row.test_acc));
         small_run_free(s);

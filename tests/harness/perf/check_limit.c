@@ -1,0 +1,134 @@
+/* check_limit.c - a time for training becomes a number of steps, once, and that is what the run is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/perf/limit.h"
+#include "harness/store/limit_log.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/program.h"
+#include "tests/lib/support.h"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+static struct setup *small(const char *flag, const char *value) {
+    return small_run(folder, "swiglu", "lru:state=4", flag, value);
+}
+
+static enum status apply(struct setup *s, double limit_s, struct error *e) {
+    struct plan plan = {.setups = &s, .n = 1};
+    return limits_apply(&plan, limit_s, 1, 1, true, e);
+}
+
+static void write_decision(const struct setup *s, double seconds, int64_t steps) {
+    struct limit_row row = {.seconds = seconds, .steps = steps, .time_ns = 1, .threads = 1};
+    struct error e = {0};
+    snprintf(row.run_id, sizeof row.run_id, "%s", s->run_id);
+    ck_assert_msg(limit_append(folder, &row, &e) == ST_OK, "%s", e.text);
+}
+
+START_TEST(what_was_decided_first_stays) {
+    struct setup *limited = small("budget", "1h"), *same = small("stop-after", "7"), *whole = small(NULL, NULL);
+    struct limit_row row;
+    struct error e = {0};
+    write_decision(limited, 3600, 7);
+    write_decision(limited, 3600, 9);
+    write_decision(limited, 60, 11); /* of another time */
+    write_decision(whole, 3600, 13); /* of another run */
+    ck_assert(limit_find(folder, limited->run_id, 3600, &row) && row.steps == 7);
+    ck_assert(!limit_find(folder, limited->run_id, 61, &row));
+    ck_assert_msg(apply(limited, 0, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(limited->steps, 7);
+    ck_assert_int_eq(limited->schedule_steps, 30);
+    ck_assert_str_eq(limited->run_id, same->run_id);
+    ck_assert_str_eq(limited->identity, same->identity);
+    ck_assert_str_ne(limited->run_id, whole->run_id);
+    small_run_free(limited);
+    small_run_free(same);
+    small_run_free(whole);
+}
+END_TEST
+
+START_TEST(time_enough_is_no_limit) {
+    struct setup *limited = small("budget", "1h"), *whole = small(NULL, NULL), *cut = small("stop-after", "1000");
+    struct limit_row row;
+    struct error e = {0};
+    char asked[RUN_ID_HEX];
+    memcpy(asked, limited->run_id, sizeof asked);
+    ck_assert_msg(apply(limited, 0, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(limited->steps, 30);
+    ck_assert_str_eq(limited->run_id, whole->run_id);
+    ck_assert_str_eq(cut->run_id, whole->run_id);
+    ck_assert(limit_find(folder, asked, 3600, &row));
+    ck_assert_int_eq(row.steps, 30);
+    ck_assert_double_gt(row.time_ns, 0);
+    small_run_free(limited);
+    small_run_free(whole);
+    small_run_free(cut);
+}
+END_TEST
+
+START_TEST(the_smaller_of_limit_and_budget_counts) {
+    struct setup *a = small("budget", "1h"), *b = small("budget", "2s");
+    struct error e = {0};
+    write_decision(a, 5, 6);
+    write_decision(b, 2, 4);
+    ck_assert_msg(apply(a, 5, &e) == ST_OK && apply(b, 5, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(a->steps, 6);
+    ck_assert_int_eq(b->steps, 4);
+    small_run_free(a);
+    small_run_free(b);
+}
+END_TEST
+
+START_TEST(a_time_without_a_step_is_refused) {
+    struct setup *s = small("budget", "0.000001s");
+    struct limit_row row;
+    struct error e = {0};
+    ck_assert_int_eq(apply(s, 0, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "are over before the first") != NULL, "%s", e.text);
+    ck_assert(!limit_find(folder, s->run_id, 1e-6, &row));
+    small_run_free(s);
+}
+END_TEST
+
+/* The whole way: a time, its steps in limits.csv, the record, and the same command once more. */
+START_TEST(train_turns_a_budget_into_steps) {
+    const char *line = "train s3:n_train=4000,n_val=40,n_test=40,length=6 lru:state=4 --dim 8 --epochs 100000 --budget "
+                       "0.3s --keep-weights no --quiet --json --out records";
+    char *first;
+    expect_status(run(line), 0, line);
+    first = strdup(out);
+    json_t *result = parse_line(first);
+    ck_assert_int_gt(whole(result, "steps"), 0);
+    json_decref(result);
+    expect_status(run(line), 0, line);
+    ck_assert_str_eq(first, out);
+    free(first);
+}
+END_TEST
+
+Suite *check_limit(void);
+Suite *check_limit(void) {
+    Suite *suite = suite_create("limit");
+    TCase *c = tcase_create("limit");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_test(c, what_was_decided_first_stays);
+    tcase_add_test(c, time_enough_is_no_limit);
+    tcase_add_test(c, the_smaller_of_limit_and_budget_counts);
+    tcase_add_test(c, a_time_without_a_step_is_refused);
+    suite_add_tcase(suite, c);
+    c = tcase_create("program");
+    tcase_add_checked_fixture(c, program_begin, program_end);
+    tcase_add_test(c, train_turns_a_budget_into_steps);
+    suite_add_tcase(suite, c);
+    return suite;
+}
