@@ -24,7 +24,7 @@ const struct option config_options[] = {
      OPT_AUTO | OPT_LATER},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "passes over the training examples", 0},
     {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
-    {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", 0},
+    {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", OPT_RATE},
     {"lr-min", OPT_REAL, AT(lr_min), "1e-05", 0, 1e6, NULL, "floor of the cosine schedules", 0},
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
     {"beta1", OPT_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "AdamW beta1", 0},

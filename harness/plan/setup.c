@@ -67,13 +67,13 @@ static enum status identify(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP. What was
- * derived from the sizes is left out. */
+/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP. What
+ * follows from the sizes is left out, what was asked for is not. */
 static enum status name_model(struct setup *s, struct error *e) {
     const struct model *model = s->model.model;
     struct label label;
     char mixer[RECORD_TEXT], mlp[OPTION_TEXT + 1];
-    TRY(label_of(&label, model->name, model->options, s->model.inst, OPT_AUTO, e));
+    TRY(label_of(&label, model->name, model->options, s->asked.inst, 0, e));
     TRY(label_shorten(&label, model->options, OPT_BLOCKS | OPT_ORDER, e));
     TRY(label_format(&label, mixer, sizeof mixer, e));
     option_format_value(option_find(backbone_options, "mlp"), &s->config, mlp, sizeof mlp);
@@ -116,8 +116,9 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-static enum status fit(struct model_choice *fitted, const struct setup *s, int64_t B, int64_t T, struct error *e) {
-    *fitted = s->asked;
+static enum status fit(struct model_choice *fitted, const struct model_choice *asked, const struct setup *s, int64_t B,
+                       int64_t T, struct error *e) {
+    *fitted = *asked;
     return model_fit(fitted, &(struct dims){B, T, s->config.net.dim}, e);
 }
 
@@ -127,12 +128,12 @@ static enum status fit_lengths(struct setup *s, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
     if (shape->T_extra > longest) longest = shape->T_extra;
-    s->asked = s->model;
-    if (s->asked.model->nodes && (test != shape->T || shape->T_extra))
-        TRY(s->asked.model->nodes(s->asked.inst, longest, &nodes, e));
-    TRY(fit(&s->eval_model, s, s->config.batch, test, e));
-    if (shape->T_extra) TRY(fit(&s->extra_model, s, setup_extra_batch(s), shape->T_extra, e));
-    return fit(&s->model, s, s->config.batch, shape->T, e);
+    struct model_choice base = s->asked = s->model;
+    if (base.model->nodes && (test != shape->T || shape->T_extra))
+        TRY(base.model->nodes(base.inst, longest, &nodes, e));
+    TRY(fit(&s->eval_model, &base, s, s->config.batch, test, e));
+    if (shape->T_extra) TRY(fit(&s->extra_model, &base, s, setup_extra_batch(s), shape->T_extra, e));
+    return fit(&s->model, &base, s, s->config.batch, shape->T, e);
 }
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {

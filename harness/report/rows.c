@@ -5,16 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plan/row_key.h"
+#include "harness/report/row_label.h"
 #include "harness/store/perf_log.h"
-#include "harness/store/schema.h"
 #include "models/model.h"
 #include "tasks/task.h"
-
-const char *const report_row_keys[] = {"task",         "task_version", "profile",   "layers",    "d_model",
-                                       "n_layers",     "backbone",     "mlp",       "norm",      "n_train",
-                                       "len_train",    "len_test",     "optimizer", "schedule",  "warmup_steps",
-                                       "weight_decay", "beta1",        "beta2",     "grad_clip", "batch",
-                                       "max_steps",    "dtype",        "backend",   "numerics",  NULL};
 
 bool run_failed(const struct run *run) {
     return run->status != RUN_OK || !isfinite(run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc);
@@ -46,12 +41,6 @@ double run_test_metric(const struct run *run) {
 }
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
-
-static bool same_row(const struct run *a, const struct run *b) {
-    for (int i = 0; report_row_keys[i]; i++)
-        if (!field_equal(table_field(&runs_table, report_row_keys[i]), a, b)) return false;
-    return true;
-}
 
 static int cell_rank(const struct report_filter *filter, const char *cell_id) {
     for (int i = 0; i < filter->n_cells; i++)
@@ -118,44 +107,6 @@ static void sort_as_asked(struct report_row *rows, int n, const struct report_fi
         }
 }
 
-/* --- labels ------------------------------------------------------------------------------------------------------- */
-
-/* The mixer without options at their default, but for m. What this program does not know of an old record stays as it
- * is. */
-static void name_mixer(struct report_row *row) {
-    const struct model *model = model_find(row->run->model);
-    struct label mixer;
-    bool read = run_mixer(row->run, &mixer, NULL) == ST_OK;
-    if (read && model) (void)label_shorten(&mixer, model->options, OPT_ORDER, NULL);
-    if (!read || label_format(&mixer, row->mixer, sizeof row->mixer, NULL) != ST_OK)
-        snprintf(row->mixer, sizeof row->mixer, "%s", row->run->layers);
-    snprintf(row->label, sizeof row->label, "%s", row->mixer);
-}
-
-/* Rows of one label in one table differ in some other column: it is named behind the label. */
-static void tell_apart(struct report_table *t, struct arena *arena) {
-    bool *differs = arena_alloc(arena, (size_t)t->n_rows * sizeof *differs);
-    for (int k = 0; report_row_keys[k] && differs; k++) {
-        const struct field *field = table_field(&runs_table, report_row_keys[k]);
-        if (strcmp(field->name, "layers") == 0) continue; /* in the label, and in the column mlp */
-        for (int i = 0; i < t->n_rows; i++) {
-            differs[i] = false;
-            for (int j = 0; j < t->n_rows; j++)
-                if (strcmp(t->rows[i].mixer, t->rows[j].mixer) == 0)
-                    differs[i] = differs[i] || !field_equal(field, t->rows[i].run, t->rows[j].run);
-        }
-        for (int i = 0; i < t->n_rows; i++) {
-            size_t used = strlen(t->rows[i].label), room = sizeof t->rows[i].label - used;
-            FILE *f = differs[i] && room > 1 ? fmemopen(t->rows[i].label + used, room, "w") : NULL;
-            if (!f) continue;
-            fprintf(f, " %s=", field->name);
-            field_print(field, t->rows[i].run, f);
-            fclose(f);
-            t->rows[i].label[sizeof t->rows[i].label - 1] = 0;
-        }
-    }
-}
-
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 /* Validation metric (micro accuracy, which early stopping looks at) and loss, means over the runs [first, last). */
@@ -201,9 +152,23 @@ static double sequence_accuracy(const struct run *run) {
     return run->len_test > 0 ? pow(run_chance(run), (double)run->len_test) : 0.0;
 }
 
+/* The runs of a row, sorted, differ in rate or seed. */
+static enum status check_seeds(const struct report_row *row, struct error *e) {
+    for (int i = 1; i < row->n_all; i++) {
+        const struct run *a = &row->all[i - 1]->run, *b = &row->all[i]->run;
+        if (a->lr != b->lr || a->seed != b->seed) continue;
+        return fail(e, ST_DATA,
+                    "runs %s and %s are of one row (%s, %s) and both of rate %g and seed %llu, which counts once; move "
+                    "one of the records away",
+                    a->run_id, b->run_id, a->task, row->mixer, a->lr, (unsigned long long)a->seed);
+    }
+    return ST_OK;
+}
+
 static enum status compute(struct report_row *row, const struct published *published, const char *out,
                            struct arena *arena, struct error *e) {
     qsort(row->all, (size_t)row->n_all, sizeof *row->all, by_rate_and_seed);
+    TRY(check_seeds(row, e));
     choose_rate(row);
     row->value = arena_alloc(arena, (size_t)row->n * sizeof *row->value);
     if (!row->value) return fail(e, ST_MEMORY, "no memory for a report of %d runs", row->n_all);
@@ -235,33 +200,51 @@ static enum status compute(struct report_row *row, const struct published *publi
 
 /* Bytes that hold the tables of n records, every allocation rounded up. */
 static size_t arena_bytes(int n) {
-    size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(void *) + sizeof(double) +
-                  sizeof(int) + sizeof(bool);
+    size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
+                  sizeof(double) + sizeof(int);
     return (size_t)(n + 1) * (each + 8 * ARENA_ALIGN);
 }
 
-/* Makes the rows, each with its runs in `all`; returns their number. row_of: room for one number a record. */
-static int gather(struct report_row *rows, const struct run_record **slots, int *row_of, const struct record_set *set,
-                  const struct report_filter *filter) {
-    int n_rows = 0, used = 0;
+/* The row of a run among the first n: of one task and profile, and of one key. n: it is a new one, whose key is set. */
+static enum status find_row(struct report_row *rows, int n, const struct run_record *r, int *k, struct error *e) {
+    struct report_row *next = &rows[n];
+    const struct run *run = &r->run;
+    struct error why;
+    if (row_key(r->identity, &next->key, &why) != ST_OK)
+        return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", run->run_id, why.text);
+    record_hash_bytes(next->key.text, next->key.used, next->id);
+    for (*k = 0; *k < n; ++*k)
+        if (!strcmp(rows[*k].id, next->id) && !strcmp(rows[*k].run->task, run->task) &&
+            !strcmp(rows[*k].run->profile, run->profile))
+            return ST_OK;
+    next->run = run;
+    row_mixer(r, next->mixer, sizeof next->mixer);
+    snprintf(next->label, sizeof next->label, "%s", next->mixer);
+    return ST_OK;
+}
+
+/* Makes the rows, each with its runs in `all`. rows: one more than there are records; row_of: room for one number a
+ * record. */
+static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **slots, int *row_of,
+                          const struct record_set *set, const struct report_filter *filter, struct error *e) {
+    int used = 0;
+    *n_rows = 0;
     for (int i = 0; i < set->n; i++) {
-        const struct run *run = &set->list[i].run;
+        const struct run_record *r = &set->list[i];
         row_of[i] = -1;
-        if (!passes(filter, run)) continue;
-        int k = 0;
-        while (k < n_rows && !same_row(rows[k].run, run)) k++;
-        if (k == n_rows) rows[n_rows++].run = run;
-        if (run_failed(rows[k].run)) rows[k].run = run; /* a failed run may lack its number of parameters */
-        row_of[i] = k;
+        if (!passes(filter, &r->run)) continue;
+        TRY(find_row(rows, *n_rows, r, &row_of[i], e));
+        if (row_of[i] == *n_rows) ++*n_rows;
+        struct report_row *row = &rows[row_of[i]];
+        if (run_failed(row->run)) row->run = &r->run; /* a failed run may lack its number of parameters */
     }
-    for (int k = 0; k < n_rows; k++) {
+    for (int k = 0; k < *n_rows; k++) {
         rows[k].all = slots + used;
         for (int i = 0; i < set->n; i++)
             if (row_of[i] == k) rows[k].all[rows[k].n_all++] = &set->list[i];
         used += rows[k].n_all;
-        name_mixer(&rows[k]);
     }
-    return n_rows;
+    return ST_OK;
 }
 
 /* Cuts the sorted rows into tables; returns their number. */
@@ -277,6 +260,16 @@ static int cut(struct report_table *list, struct report_row *rows, int n_rows) {
     return n;
 }
 
+static enum status name_rows(struct report_table *t, struct arena *arena, struct error *e) {
+    struct row_name *names = arena_alloc(arena, (size_t)t->n_rows * sizeof *names);
+    if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", t->n_rows);
+    for (int i = 0; i < t->n_rows; i++)
+        names[i] = (struct row_name){
+            .key = &t->rows[i].key, .place = "", .text = t->rows[i].label, .size = sizeof t->rows[i].label};
+    row_names_tell_apart(names, t->n_rows, NULL, NULL);
+    return ST_OK;
+}
+
 static enum status fill_tables(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e) {
     size_t n = (size_t)set->n + 1;
@@ -287,7 +280,8 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     tables->list = arena_alloc(&tables->arena, n * sizeof *tables->list);
     if (!rows || !slots || !row_of || !tables->list)
         return fail(e, ST_MEMORY, "no memory for a report of %d runs", set->n);
-    int n_rows = gather(rows, slots, row_of, set, filter);
+    int n_rows;
+    TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
     if (n_rows == 0)
         return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some",
                     filter->task ? " of task " : "", filter->task ? filter->task : "",
@@ -302,7 +296,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
     if (filter->cells) sort_as_asked(rows, n_rows, filter);
     tables->n = cut(tables->list, rows, n_rows);
-    for (int i = 0; i < tables->n; i++) tell_apart(&tables->list[i], &tables->arena);
+    for (int i = 0; i < tables->n; i++) TRY(name_rows(&tables->list[i], &tables->arena, e));
     return ST_OK;
 }
 

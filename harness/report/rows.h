@@ -1,7 +1,7 @@
 /* rows.h - run records gathered into the rows of tables, and the numbers of each row.
  *
- * A table is a task and a profile; a row is everything that is equal but learning rate and seed. Protocol val-mean: the
- * rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the
+ * A table is a task and a profile; a row is what is equal in everything that identifies a run but learning rate and
+ * seed (harness/plan/row_key.h), and no seed stands in it twice at one rate. Protocol val-mean: the rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the
  * mean test metric at that rate is reported. Best-of-grid is the largest test metric over all rates and seeds. A run
  * that did not end well counts as chance, the task's primary metric of uniform guessing, in every one of these. */
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
@@ -25,8 +25,10 @@ struct report_filter {
 };
 
 struct report_row {
+    struct label key;              /* what its runs have in common: row_key */
+    char id[RUN_ID_HEX];           /* hash of the key */
     char mixer[RECORD_TEXT];       /* its label, short form */
-    char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the row from others of that mixer */
+    char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the table's rows apart */
     const struct run *run;         /* one of its runs, for what they share; one that ended well if any did */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
@@ -57,7 +59,7 @@ struct report_tables {
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
-/* ST_DATA: no record passes the filter. */
+/* ST_DATA: no record passes the filter; a record's identity cannot be read; two records are of one row, rate and seed. */
 enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e);
 void report_tables_free(struct report_tables *tables);
@@ -66,8 +68,5 @@ void report_tables_free(struct report_tables *tables);
 bool run_failed(const struct run *run);
 double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
-
-/* The columns that tell rows apart, NULL-terminated: names of runs.csv. */
-extern const char *const report_row_keys[];
 
 #endif

@@ -6,12 +6,20 @@
 #include "harness/store/files.h"
 #include "harness/store/schema.h"
 
+/* The first; columns of runs.csv, which a row's runs have in common; the others. */
 static const char *const columns_before[] = {"schema", "cell_id", "model", NULL};
-static const char *const columns_behind[] = {
-    "protocol", "n",       "n_failed", "mean",          "ci_lo",    "ci_hi",    "ci_kind",      "median",
-    "iqm",      "best",    "solve_k",  "solve_n",       "solve_lo", "solve_hi", "lr_chosen",    "published",
-    "delta",    "verdict", "n_grid",   "n_failed_grid", "seq_acc",  "params",   "state_floats", "tok_per_s",
-    "chance",   NULL};
+static const char *const columns_of_runs[] = {"task",         "task_version", "profile",   "layers",    "d_model",
+                                              "n_layers",     "backbone",     "mlp",       "norm",      "n_train",
+                                              "len_train",    "len_test",     "optimizer", "schedule",  "warmup_steps",
+                                              "weight_decay", "beta1",        "beta2",     "grad_clip", "batch",
+                                              "max_steps",    "dtype",        "backend",   "numerics",  NULL};
+static const char *const columns_behind[] = {"protocol", "n",        "n_failed",     "mean",
+                                             "ci_lo",    "ci_hi",    "ci_kind",      "median",
+                                             "iqm",      "best",     "solve_k",      "solve_n",
+                                             "solve_lo", "solve_hi", "lr_chosen",    "published",
+                                             "delta",    "verdict",  "n_grid",       "n_failed_grid",
+                                             "seq_acc",  "params",   "state_floats", "tok_per_s",
+                                             "chance",   "row_id",   "label",        NULL};
 
 /* solved: by every seed at the chosen rate; partly: by some; unsolved: by none; failed: no run ended well. */
 static const char *verdict(const struct report_row *row) {
@@ -52,7 +60,7 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_int(s, RECORD_SCHEMA);
     sheet_text(s, "%s", row->chosen[0]->run.cell_id);
     sheet_text(s, "%s", row->run->model);
-    for (int i = 0; report_row_keys[i]; i++) add_field(s, table_field(&runs_table, report_row_keys[i]), row->run);
+    for (int i = 0; columns_of_runs[i]; i++) add_field(s, table_field(&runs_table, columns_of_runs[i]), row->run);
     sheet_text(s, "val-mean");
     sheet_int(s, row->n);
     sheet_int(s, row->n_failed);
@@ -78,13 +86,15 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_int(s, row->run->state_floats);
     sheet_real(s, "%g", row->tok_per_s);
     sheet_real(s, "%g", run_chance(row->run));
+    sheet_text(s, "%s", row->id);
+    sheet_text(s, "%s", row->label);
 }
 
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
     struct sheet *s = sheets_add(sheets);
     (void)e;
     add_columns(s, columns_before);
-    add_columns(s, report_row_keys);
+    add_columns(s, columns_of_runs);
     add_columns(s, columns_behind);
     for (int i = 0; i < tables->n; i++)
         for (int k = 0; k < tables->list[i].n_rows; k++) add_row(s, &tables->list[i].rows[k]);

@@ -1,9 +1,10 @@
 /* sweep.c - see sweep.h. */
 #include "harness/report/sweep.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "harness/report/row_label.h"
 
 static int same_family(const struct sweep_entry *a, const struct sweep_entry *b) {
     int order = strcmp(a->row->run->profile, b->row->run->profile);
@@ -28,10 +29,29 @@ static int gather_entries(struct sweep_entry *entries, const struct report_table
             const struct report_row *row = &tables->list[i].rows[k];
             *e = (struct sweep_entry){.row = row, .task = row->run->task, .place = report->place(row->run)};
             report->name_family(e->task, e->family, sizeof e->family);
-            snprintf(e->model, sizeof e->model, "%s (D %" PRId64 ")", row->mixer, row->run->d_model);
+            const char *axis = label_get(&row->key, report->axis);
+            snprintf(e->model, sizeof e->model, "%s", row->mixer);
+            snprintf(e->apart, sizeof e->apart, "%s %s", e->task, axis ? axis : "");
         }
     qsort(entries, (size_t)n, sizeof *entries, by_family_and_place);
     return n;
+}
+
+static bool is_task_or_axis(const void *context, const char *key) {
+    const struct sweep_report *report = context;
+    return strncmp(key, "task.", 5) == 0 || strcmp(key, report->axis) == 0;
+}
+
+/* What tells a family's models apart, in the names of its n entries. */
+static enum status name_models(struct sweep_entry *entries, int n, const struct sweep_report *report, struct error *e) {
+    struct row_name *names = calloc((size_t)n, sizeof *names);
+    if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", n);
+    for (int i = 0; i < n; i++)
+        names[i] =
+            (struct row_name){&entries[i].row->key, entries[i].apart, entries[i].model, sizeof entries[i].model, false};
+    row_names_tell_apart(names, n, is_task_or_axis, report);
+    free(names);
+    return ST_OK;
 }
 
 /* The order that the tables have models in is kept: entries come from there one task after another. */
@@ -68,8 +88,10 @@ static enum status make(struct sweeps *sweeps, const struct report_tables *table
         return fail(e, ST_MEMORY, "no memory for a report of %zu rows", rows - 1);
     int n = gather_entries(sweeps->entries, tables, report);
     for (int first = 0, last; first < n; first = last) {
-        const struct sweep_entry *entries = sweeps->entries + first, **members = sweeps->members + 2 * (size_t)first;
+        struct sweep_entry *entries = sweeps->entries + first;
+        const struct sweep_entry **members = sweeps->members + 2 * (size_t)first;
         for (last = first; last < n && same_family(entries, sweeps->entries + last) == 0;) last++;
+        TRY(name_models(entries, last - first, report, e));
         struct sweep s = {.entries = entries, .n = last - first, .models = members, .tasks = members + (last - first)};
         find_members(&s);
         if (s.n_tasks >= 2) sweeps->list[sweeps->n++] = s;

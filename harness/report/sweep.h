@@ -9,9 +9,10 @@
 struct sweep_entry {
     const struct report_row *row;
     const char *task;
-    char family[RECORD_TEXT];     /* of the task */
-    char model[RECORD_TEXT + 32]; /* the row's mixer and width */
-    int64_t place;                /* of the task in its family */
+    char family[RECORD_TEXT];    /* of the task */
+    char model[4 * RECORD_TEXT]; /* the row's mixer, and what tells it from the family's others but task and axis */
+    char apart[2 * RECORD_TEXT]; /* task and value of the axis: entries of one model differ in it */
+    int64_t place;               /* of the task in its family */
 };
 
 /* One family in one profile. */
@@ -26,6 +27,7 @@ struct sweep {
 struct sweep_report {
     void (*name_family)(const char *task, char *family, size_t size); /* what the tasks have in common */
     int64_t (*place)(const struct run *run); /* tasks come in this order; of equal ones by name */
+    const char *axis;                        /* the flag over which a model's rows of one task are taken together */
     /* Fills a sheet for people. */
     void (*fill)(struct sheet *sheet, const struct sweep *s, const struct published *published);
     /* The data (report.h): headings behind those of sweep_begin_row, NULL-terminated, and the rows of a sweep. */

@@ -69,7 +69,8 @@ START_TEST(a_label_says_what_differs_and_how_large_the_mixer_is) {
         {"hlru:gate=softmax,m=3", "hlru:channels=128,m=3;swiglu"},
         {"slice:structure=block", "slice;swiglu"},
         {"slice:block=8", "slice:block=8;swiglu"},
-        {"lstm:hidden=8", "lstm;swiglu"}, /* may be derived from the sizes */
+        {"lstm:hidden=8", "lstm:hidden=8;swiglu"}, /* asked for; where it follows from the sizes it is left out */
+        {"lstm:hidden=auto", "lstm;swiglu"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setup *s = setup_of(cases[i][0], 1);

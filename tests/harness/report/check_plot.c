@@ -56,8 +56,9 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
 END_TEST
 
 START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
-    struct run *run = add_run("a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@5%d%%n%;swiglu",
-                              1e-3, 0, 0.5, 0.5);
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(run->layers, "a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@5%d%%n%;swiglu");
+    fixture_records[0].config[0] = 0; /* its mixer is then what it is called */
     strcpy(run->task, "../x'\n`touch owned`$(touch owned)|\"");
     ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
     ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, &fixture_problem));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plan/config.h"
 #include "harness/report/summary.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
@@ -135,23 +136,132 @@ END_TEST
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-START_TEST(rows_differ_in_anything_but_rate_and_seed) {
+/* Another value than the default of an option of a run's flags. */
+static const char *other_value(const struct option *o) {
+    static char text[64];
+    switch (o->type) {
+    case OPT_INT:
+        return "7";
+    case OPT_REAL:
+        return "0.125";
+    case OPT_TIME:
+        return "7s";
+    case OPT_BOOL:
+        return strcmp(o->value, "no") ? "no" : "yes";
+    case OPT_CHOICE: { /* the last; precision may have one alone */
+        const char *last = strrchr(o->choices, ' ');
+        snprintf(text, sizeof text, "%s", last ? last + 1 : "another");
+        return strcmp(text, o->value) ? text : "another";
+    }
+    case OPT_TEXT_FIELD:
+        break;
+    }
+    return "something";
+}
+
+/* Whatever a run's flags are, and whichever join them: three seeds that differ in one of them are no three of a row. */
+START_TEST(rows_differ_in_every_flag_but_rate_and_seed) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    int compared = 0;
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++) {
+            struct report_tables made;
+            if (o->flags & OPT_RUNTIME) continue;
+            fixture_set.n = 0;
+            for (uint64_t seed = 1; seed <= 2; seed++) add_run("bdlru:m=5;swiglu", 1e-3, seed, 0.5, 0.5);
+            bool grid = !strcmp(o->name, "lr") || !strcmp(o->name, "seed");
+            if (!grid) identify(add_run("bdlru:m=5;swiglu", 1e-3, 1, 0.9, 0.9), o->name, other_value(o));
+            ck_ok(report_tables_make(&made, &fixture_set, NULL, fixture_folder, &fixture_problem));
+            ck_assert_int_eq(made.n, 1);
+            ck_assert_msg(made.list->n_rows == (grid ? 1 : 2), "--%s: %d rows", o->name, made.list->n_rows);
+            for (int i = 0; i < made.list->n_rows && !grid; i++) {
+                char part[64];
+                snprintf(part, sizeof part, " %s=", o->name);
+                ck_holds(made.list->rows[i].label, part);
+                ck_assert_ptr_eq(strstr(made.list->rows[i].label, part), strchr(made.list->rows[i].label, ' '));
+                ck_assert_ptr_null(strchr(strchr(made.list->rows[i].label, ' ') + 1, ' ')); /* and no more */
+            }
+            compared++;
+            report_tables_free(&made);
+        }
+    ck_assert_int_ge(compared, 25);
+}
+END_TEST
+
+START_TEST(tables_are_cut_by_task_and_profile) {
     struct report_tables tables;
     add_grid();
-    add_run("bdlru:m=5,blocks=64;swiglu", 1e-3, 0, 0.1, 0.1)->batch = 64;
     add_run("bdlru:m=5,blocks=32;swiglu", 1e-3, 0, 0.2, 0.2);
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->task, "s3");
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->profile, "smoke");
     ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
     ck_assert_int_eq(tables.n, 3); /* s3 quick, s5 quick, s5 smoke */
     ck_assert_str_eq(tables.list[0].task, "s3");
-    ck_assert_int_eq(tables.list[1].n_rows, 3);
-    ck_assert_int_eq(tables.list[1].n_runs, 8);
+    ck_assert_int_eq(tables.list[1].n_rows, 2);
+    ck_assert_int_eq(tables.list[1].n_runs, 7);
     ck_assert_str_eq(tables.list[2].profile, "smoke");
-    int with_batch = 0;
-    for (int i = 0; i < 3; i++) with_batch += strstr(tables.list[1].rows[i].label, " batch=") != NULL;
-    ck_assert_int_eq(with_batch, 2); /* the two of one label tell why they are two */
     report_tables_free(&tables);
+}
+END_TEST
+
+START_TEST(a_seed_counts_once) {
+    struct report_tables tables;
+    add_run("lstm;swiglu", 1e-3, 3, 0.3, 0.3);
+    identify(add_run("lstm;swiglu", 1e-3, 3, 0.9, 0.9), "bidirectional", "no"); /* the default, written */
+    strcpy(fixture_records[1].run.run_id, "00000000000000000000000000000002");
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "runs 00000000000000000000000000000002 and ");
+    ck_holds(fixture_problem.text, fixture_records[0].run.run_id);
+    ck_holds(fixture_problem.text, "(s5, lstm) and both of rate 0.001 and seed 3");
+}
+END_TEST
+
+START_TEST(a_record_whose_identity_cannot_be_read_is_named) {
+    struct report_tables tables;
+    add_run("lstm;swiglu", 1e-3, 3, 0.3, 0.3);
+    strcpy(fixture_records[0].identity, "task\n");
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, fixture_records[0].run.run_id);
+    ck_holds(fixture_problem.text, "'task' is not of the form name=value");
+}
+END_TEST
+
+/* What follows from the sizes or from the program is shown where nothing else tells rows apart. */
+START_TEST(labels_say_what_differs_and_no_more) {
+    static const struct {
+        const char *layers, *key, *value, *label;
+    } cases[][3] = {
+        {{"lstm:hidden=16;swiglu", NULL, NULL, "lstm:hidden=16"},
+         {"lstm:hidden=32;swiglu", NULL, NULL, "lstm:hidden=32"}},
+        {{"lstm;swiglu", "steps", "100", "lstm steps=100"},
+         {"lstm;swiglu", "steps", "200", "lstm steps=200"},
+         {"lru;swiglu", "steps", "300", "lru"}},
+        {{"lstm;swiglu", "numerics", "1", "lstm numerics=1"},
+         {"lstm;swiglu", "numerics", "1+clip.2", "lstm numerics=1+clip.2"},
+         {"deltanet;swiglu", "numerics", "1+delta.2", "deltanet"}},
+        {{"lstm;swiglu", "dim", "64", "lstm dim=64"},
+         {"lru;swiglu", "dim", "128", "lru dim=128"},
+         {"bdlru:m=2;swiglu", "dim", "128", "bdlru:m=2 dim=128"}},
+        {{"lstm;swiglu", NULL, NULL, "lstm"}, {"lru:state=4;swiglu", NULL, NULL, "lru:state=4"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct report_tables tables;
+        int n = 0;
+        fixture_set.n = 0;
+        for (; n < 3 && cases[i][n].layers; n++) {
+            struct run *run = add_run(cases[i][n].layers, 1e-3, 1, 0.1, 0.1);
+            if (cases[i][n].key) identify(run, cases[i][n].key, cases[i][n].value);
+            run->params = n; /* the order of equal models */
+        }
+        ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+        ck_assert_int_eq(tables.list->n_rows, n);
+        for (int k = 0; k < n; k++) {
+            bool found = false;
+            for (int row = 0; row < n; row++) found = found || !strcmp(tables.list->rows[row].label, cases[i][k].label);
+            ck_assert_msg(found, "%s is not in the table", cases[i][k].label);
+        }
+        report_tables_free(&tables);
+    }
 }
 END_TEST
 
@@ -207,6 +317,27 @@ START_TEST(speed_comes_from_perf_csv_alone) {
     ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));
     text = render(&format_term, NULL);
     ck_holds(text, "250k");
+    free(text);
+}
+END_TEST
+
+/* Two settings of a task: decay is part of MAD's sweep, dropout makes another model. */
+START_TEST(a_sweep_takes_rows_together_over_its_axis_alone) {
+    static const char *const tasks[] = {"hlru-recall", "hlru-recall:vocab=32"};
+    for (int i = 0; i < 8; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, 1, 0.5, i < 4 ? 0.1 * i : 0.5);
+        strcpy(run->task, tasks[i % 2]);
+        identify(run, "task.vocab", i % 2 ? "32" : "16");
+        identify(run, "decay", i / 2 % 2 ? "0.1" : "0");
+        identify(run, "dropout", i < 4 ? "0" : "0.25");
+    }
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    ck_ok(report_print(&report_settings, &fixture_set, NULL, &format_term, fixture_folder, f, &fixture_problem));
+    fclose(f);
+    ck_holds(text, "lstm dropout=0     0.200     0.300  0.250");
+    ck_holds(text, "lstm dropout=0.25  0.500     0.500  0.500");
     free(text);
 }
 END_TEST
@@ -303,7 +434,8 @@ START_TEST(summary_csv_has_the_rows_numbers) {
                                       "steps,dtype,backend,numerics,protocol,n,"
                                       "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
                                       "solve_hi,lr_chosen,published,delta,verdict,"
-                                      "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance\n";
+                                      "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
+                                      "label\n";
     struct csv_table t;
     char path[PATH_BYTES];
     add_grid();
@@ -345,7 +477,12 @@ Suite *check_report(void) {
         every_status_but_ok_is_a_failure_with_a_footnote,
         solved_runs_are_counted_at_the_chosen_rate_with_the_exact_interval,
         macro_accuracy_is_used_where_it_is_the_primary_metric,
-        rows_differ_in_anything_but_rate_and_seed,
+        rows_differ_in_every_flag_but_rate_and_seed,
+        tables_are_cut_by_task_and_profile,
+        a_seed_counts_once,
+        a_record_whose_identity_cannot_be_read_is_named,
+        labels_say_what_differs_and_no_more,
+        a_sweep_takes_rows_together_over_its_axis_alone,
         the_filter_chooses_task_profile_and_cells_in_the_callers_order,
         labels_leave_out_defaults_but_never_m,
         speed_comes_from_perf_csv_alone,

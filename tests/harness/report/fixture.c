@@ -28,6 +28,42 @@ static void close_fixture(void) {
     scratch_remove(fixture_folder);
 }
 
+static void put_line(char *text, size_t size, const char *key, const char *value) {
+    char line[RECORD_TEXT], rest[4096] = "";
+    int n = snprintf(line, sizeof line, "%s=", key);
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, "\n") + 1;
+        if (strncmp(at, line, (size_t)n) != 0) strncat(rest, at, length);
+        at += length;
+    }
+    ck_assert_int_lt(snprintf(text, size, "%s%s%s\n", rest, line, value), (int)size);
+}
+
+void identify(struct run *run, const char *key, const char *value) {
+    struct run_record *r = &fixture_records[0];
+    while (&r->run != run) r++;
+    put_line(r->identity, sizeof r->identity, key, value);
+    put_line(r->config, sizeof r->config, key, value);
+}
+
+/* The lines of a run of S5 with that mixer; options that are left out are at their defaults. */
+static void identify_all(struct run *run) {
+    struct label mixer;
+    char number[40], name[128];
+    ck_ok(run_mixer(run, &mixer, &fixture_problem));
+    identify(run, "task", "word-problem");
+    identify(run, "task.group", "s5");
+    identify(run, "model", run->model);
+    for (int i = 0; i < mixer.n; i++) {
+        snprintf(name, sizeof name, "model.%s", label_key(&mixer, i));
+        identify(run, name, label_value(&mixer, i));
+    }
+    snprintf(number, sizeof number, "%.17g", run->lr);
+    identify(run, "lr", number);
+    snprintf(number, sizeof number, "%d", (int)run->seed);
+    identify(run, "seed", number);
+}
+
 struct run *add_run(const char *layers, double lr, uint64_t seed, double val, double test) {
     struct run_record *r = &fixture_records[fixture_set.n];
     struct run *run = &r->run;
@@ -63,6 +99,7 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     for (int i = 0; i < 3; i++)
         curves[fixture_set.n][i] =
             (struct curve_point){.step = 100 * (i + 1), .split = SPLIT_VAL, .acc = val * (i + 1) / 3};
+    identify_all(run);
     fixture_set.n++;
     return run;
 }

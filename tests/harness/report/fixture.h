@@ -18,6 +18,10 @@ extern struct record_set fixture_set;
 /* One finished run of task s5 (120 symbols); the tests change what they are about. Its curve ends in its val_acc. */
 struct run *add_run(const char *layers, double lr, uint64_t seed, double val, double test);
 
+/* Writes the line KEY=VALUE into the identity and the configuration of the record that holds the run, in place of the
+ * one it has. */
+void identify(struct run *run, const char *key, const char *value);
+
 /* As a run that ended badly is recorded. */
 void spoil(struct run *run, enum run_status status, const char *detail);
 

@@ -1,0 +1,69 @@
+/* row_key.c - see row_key.h. */
+#include "harness/plan/row_key.h"
+
+#include <string.h>
+
+#include "tasks/task.h"
+
+#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_PLACE | OPT_SEED | OPT_RATE))
+
+const struct option *row_key_flag(const char *name) {
+    const struct option *o = option_find(backbone_options, name);
+    return o ? o : option_find(config_options, name);
+}
+
+/* The canonical form of a value; one that the option does not take any more stays as it is. */
+static enum status put(struct label *key, const char *name, const struct option *o, const char *value,
+                       struct error *e) {
+    char canonical[OPTION_TEXT + 1];
+    if (option_canonical(o, "a record", o->name, value, canonical, sizeof canonical, NULL) == ST_OK) value = canonical;
+    return label_add(key, name, value, e);
+}
+
+/* Every option of a table but those of the flags `skip`, under its name behind `prefix`. */
+static enum status put_table(struct label *key, const struct label *read, const char *prefix,
+                             const struct option *table, unsigned skip, struct error *e) {
+    for (const struct option *o = table; o->name; o++) {
+        char name[128];
+        if (o->flags & skip) continue;
+        snprintf(name, sizeof name, "%s%s", prefix, o->name);
+        const char *value = label_get(read, name);
+        TRY(put(key, name, o, value ? value : o->value, e));
+    }
+    return ST_OK;
+}
+
+/* "task=NAME", then its options. */
+static enum status put_choice(struct label *key, const struct label *read, const char *kind, const struct option *table,
+                              struct error *e) {
+    const char *name = label_get(read, kind);
+    char prefix[16];
+    snprintf(prefix, sizeof prefix, "%s.", kind);
+    if (name) TRY(label_add(key, kind, name, e));
+    return table ? put_table(key, read, prefix, table, 0, e) : ST_OK;
+}
+
+static const struct option *task_table(const char *name) {
+    const struct task *task = name ? task_find(name) : NULL;
+    return task ? task->options : NULL;
+}
+
+static const struct option *model_table(const char *name) {
+    const struct model *model = name ? model_find(name) : NULL;
+    return model ? model->options : NULL;
+}
+
+enum status row_key(const char *text, struct label *key, struct error *e) {
+    struct label read;
+    TRY(label_parse_pairs(&read, "the identity of a run", text, "\n", e));
+    TRY(label_parse_pairs(key, "the identity of a run", NULL, "", e));
+    TRY(put_choice(key, &read, "task", task_table(label_get(&read, "task")), e));
+    TRY(put_choice(key, &read, "model", model_table(label_get(&read, "model")), e));
+    TRY(put_table(key, &read, "", backbone_options, LEFT_OUT, e));
+    TRY(put_table(key, &read, "", config_options, LEFT_OUT, e));
+    for (int i = 0; i < read.n; i++) {
+        const char *name = label_key(&read, i);
+        if (!label_get(key, name) && !row_key_flag(name)) TRY(label_add(key, name, label_value(&read, i), e));
+    }
+    return ST_OK;
+}

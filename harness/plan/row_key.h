@@ -1,0 +1,20 @@
+/* row_key.h - what tells the rows of a table apart: the identity of a run without learning rate and seed.
+ *
+ * Nothing is listed here: the option tables say which options are part of a run's identity and which tell runs of one
+ * row apart (OPT_SEED, OPT_RATE). */
+#ifndef LRNN_HARNESS_PLAN_ROW_KEY_H
+#define LRNN_HARNESS_PLAN_ROW_KEY_H
+
+#include "harness/plan/config.h"
+
+/* Reads the lines "key=value" of an identity (struct setup) or of a stored configuration into pairs: "task",
+ * "task.KEY"..., "model", "model.KEY"..., the flags of a run in the order of their tables, then what stands behind them
+ * ("numerics"). Values are canonical and an option that the text lacks, because it came later, has its default; what
+ * this program does not know stays as it is. Equal keys are of one row, however they were written. ST_USAGE: a line
+ * that is no pair, or too much text. */
+enum status row_key(const char *text, struct label *key, struct error *e);
+
+/* The option that a pair of a key sets, or NULL: not of a run's flags. */
+const struct option *row_key_flag(const char *name);
+
+#endif

@@ -1,0 +1,95 @@
+/* row_label.c - see row_label.h. */
+#include "harness/report/row_label.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/plan/row_key.h"
+
+/* --- the mixer ---------------------------------------------------------------------------------------------------- */
+
+/* The pairs "model.KEY=VALUE" of a key as the label of the mixer. */
+static enum status mixer_of(const struct label *key, struct label *mixer, struct error *e) {
+    const char *name = label_get(key, "model");
+    if (!name) return fail(e, ST_USAGE, "the configuration names no model");
+    TRY(label_parse(mixer, "model", name, e));
+    for (int i = 0; i < key->n; i++)
+        if (strncmp(label_key(key, i), "model.", 6) == 0)
+            TRY(label_add(mixer, label_key(key, i) + 6, label_value(key, i), e));
+    return ST_OK;
+}
+
+void row_mixer(const struct run_record *r, char *text, size_t size) {
+    const struct model *model = model_find(r->run.model);
+    struct label asked, mixer;
+    bool read = row_key(r->config, &asked, NULL) == ST_OK && mixer_of(&asked, &mixer, NULL) == ST_OK;
+    if (read && model) (void)label_shorten(&mixer, model->options, OPT_ORDER, NULL);
+    if (!read || label_format(&mixer, text, size, NULL) != ST_OK) snprintf(text, size, "%s", r->run.layers);
+}
+
+/* --- what tells rows apart ---------------------------------------------------------------------------------------- */
+
+static const char *value_of(const struct row_name *row, const char *key) {
+    const char *value = label_get(row->key, key);
+    return value ? value : "";
+}
+
+static bool differ(const struct row_name *a, const struct row_name *b, const char *key) {
+    return strcmp(value_of(a, key), value_of(b, key)) != 0;
+}
+
+static bool read_alike(const struct row_name *a, const struct row_name *b) {
+    return strcmp(a->place, b->place) == 0 && strcmp(a->text, b->text) == 0;
+}
+
+static void append(struct row_name *row, const char *key) {
+    size_t used = strlen(row->text);
+    snprintf(row->text + used, row->size - used, " %s=%s", key, value_of(row, key));
+}
+
+/* Whether somebody chose it, and it is not the mixer's, which has a label of its own. */
+static bool is_chosen(const char *key) {
+    const struct option *o = row_key_flag(key);
+    return o ? !(o->flags & OPT_AUTO) : strncmp(key, "task.", 5) == 0;
+}
+
+/* A key that all rows must show as two of them differ in it. */
+static void show_everywhere(struct row_name *rows, int n, const char *key) {
+    bool any = false;
+    for (int i = 1; i < n && !any; i++) any = differ(&rows[0], &rows[i], key);
+    for (int i = 0; i < n && any; i++)
+        if (label_get(rows[i].key, key)) append(&rows[i], key);
+}
+
+/* A key that only tells rows apart which read alike. The texts change once all rows have been looked at. */
+static void show_where_needed(struct row_name *rows, int n, const char *key) {
+    for (int i = 0; i < n; i++) {
+        bool needed = false;
+        for (int j = 0; j < n; j++)
+            needed = needed || (read_alike(&rows[i], &rows[j]) && differ(&rows[i], &rows[j], key));
+        rows[i].needed = needed;
+    }
+    for (int i = 0; i < n; i++)
+        if (rows[i].needed) append(&rows[i], key);
+}
+
+static bool has_earlier(const struct row_name *rows, int n, const char *key) {
+    for (int i = 0; i < n; i++)
+        if (label_get(rows[i].key, key)) return true;
+    return false;
+}
+
+void row_names_tell_apart(struct row_name *rows, int n, bool (*skip)(const void *context, const char *key),
+                          const void *context) {
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < rows[i].key->n; k++) {
+                const char *key = label_key(rows[i].key, k);
+                if (is_chosen(key) != (pass == 0) || has_earlier(rows, i, key) || (skip && skip(context, key)))
+                    continue;
+                if (pass == 0)
+                    show_everywhere(rows, n, key);
+                else
+                    show_where_needed(rows, n, key);
+            }
+}
