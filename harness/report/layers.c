@@ -31,6 +31,7 @@ struct value {
     int runs;             /* 0: nothing has been run */
     int64_t layers, most; /* fewest that reach the bound, 0 = none; most that were tried */
     double acc;           /* mean at `layers`, or the best mean */
+    int cut_off;          /* so many of the runs were */
 };
 
 static struct value value_of(const struct sweep *s, int model, int task) {
@@ -41,6 +42,7 @@ static struct value value_of(const struct sweep *s, int model, int task) {
         int64_t layers = row->run->n_layers;
         bool reached = row->mean > REACHED, fewer = v.layers == 0 || layers < v.layers;
         v.runs += row->n_all;
+        v.cut_off += row->n_cut_all;
         if (layers > v.most) v.most = layers;
         if (reached ? fewer : v.layers == 0 && row->mean > v.acc) v.acc = row->mean;
         if (reached && fewer) v.layers = layers;
@@ -55,6 +57,7 @@ static void add_cell(struct sheet *sheet, const struct value *v) {
         sheet_int(sheet, v->layers);
     else
         sheet_text(sheet, ">%" PRId64 " (%.2f)", v->most, v->acc);
+    if (v->runs && v->cut_off) sheet_append(sheet, CUT_OFF_MARK);
 }
 
 static void fill(struct sheet *sheet, const struct sweep *s, const struct published *published) {
@@ -64,14 +67,17 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
                   sweep_run(s)->profile, run_chance(sweep_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model, length:");
     for (int t = 0; t < s->n_tasks; t++) sheet_column(sheet, SHEET_RIGHT, "%" PRId64, s->tasks[t]->row->run->len_train);
+    int cut_off = 0;
     for (int m = 0; m < s->n_models; m++) {
         sheet_row(sheet);
         sheet_text(sheet, "%s", s->models[m]->model);
         for (int t = 0; t < s->n_tasks; t++) {
             struct value v = value_of(s, m, t);
             add_cell(sheet, &v);
+            cut_off += v.cut_off;
         }
     }
+    if (cut_off) sheet_note(sheet, "%s.", CUT_OFF_NOTE);
 }
 
 static void fill_data(struct sheet *sheet, const struct sweep *s) {
@@ -85,6 +91,7 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
             sheet_int(sheet, v.most);
             sheet_real(sheet, "%g", v.acc);
             sheet_int(sheet, v.runs);
+            sheet_int(sheet, v.cut_off);
         }
 }
 
@@ -93,7 +100,7 @@ static const struct sweep_report lengths = {
     .place = length_of,
     .axis = "layers",
     .fill = fill,
-    .columns = (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", NULL},
+    .columns = (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", "n_cut_off", NULL},
     .fill_data = fill_data,
     .nothing = "no task has been run at several lengths; `lrnn bench a5-slice` does",
 };

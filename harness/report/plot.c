@@ -52,20 +52,24 @@ static const char *metric_name(const struct report_table *t) {
     return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
 }
 
-/* What all plots of a table say: names and sizes. */
+/* What all plots of a table say: names and sizes; which rows were cut off. */
 static void print_settings(FILE *f, const struct report_table *t, const char *heading, const char *what) {
     const struct run *run = t->rows[0].run;
-    char text[2 * RECORD_TEXT];
+    char text[2 * RECORD_TEXT], name[sizeof t->rows->label + 4];
+    bool cut_off = false;
+    for (int k = 0; k < t->n_rows; k++) cut_off = cut_off || t->rows[k].n_cut;
     snprintf(text, sizeof text, "%s, profile %s: %s", t->task, t->profile, heading);
     print_setting(f, "heading", text);
-    snprintf(text, sizeof text, "%s; D = %lld, %lld layer%s, batch %lld, %lld training sequences of length %lld", what,
-             (long long)run->d_model, (long long)run->n_layers, run->n_layers == 1 ? "" : "s", (long long)run->batch,
-             (long long)run->n_train, (long long)run->len_train);
+    snprintf(text, sizeof text, "%s; D = %lld, %lld layer%s, batch %lld, %lld training sequences of length %lld%s",
+             what, (long long)run->d_model, (long long)run->n_layers, run->n_layers == 1 ? "" : "s",
+             (long long)run->batch, (long long)run->n_train, (long long)run->len_train,
+             cut_off ? "; " CUT_OFF_MARK " cut off" : "");
     print_setting(f, "subheading", text);
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) {
         fprintf(f, "name[%d] = ", k + 1);
-        print_quoted(f, t->rows[k].label);
+        snprintf(name, sizeof name, "%s%s", t->rows[k].label, t->rows[k].n_cut ? " " CUT_OFF_MARK : "");
+        print_quoted(f, name);
         fputc('\n', f);
     }
 }
@@ -111,11 +115,21 @@ static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
     return kept;
 }
 
+/* The step at which the first of a row's runs was cut off: behind it nothing is known of the row. */
+static int64_t end_of_curve(const struct report_row *row) {
+    int64_t end = INT64_MAX;
+    for (int i = 0; i < row->n; i++) {
+        const struct run *run = &row->chosen[i]->run;
+        if (run_cut_off(run) && run->steps < end) end = run->steps;
+    }
+    return end;
+}
+
 /* One block of the data file: step, mean, smallest, largest. Returns the number of its lines. */
 static int print_curve(FILE *f, const struct report_row *row) {
-    int64_t *steps, n = evaluation_steps(row, &steps);
+    int64_t *steps, n = evaluation_steps(row, &steps), end = end_of_curve(row);
     int lines = 0;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && steps[k] <= end; k++) {
         double sum = 0, low = INFINITY, high = -INFINITY;
         for (int i = 0; i < row->n; i++) {
             double value = metric_at(row->chosen[i], steps[k]);

@@ -15,6 +15,13 @@ bool run_failed(const struct run *run) {
     return run->status != RUN_OK || !isfinite(run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc);
 }
 
+bool run_cut_off(const struct run *run) {
+    static const char *const of_itself[] = {"target", "patience"};
+    for (int i = 0; i < 2; i++)
+        if (strcmp(run->stop_reason, of_itself[i]) == 0) return false;
+    return run->status == RUN_OK && run->steps < run->max_steps;
+}
+
 /* Of a task that this program still has in the version that was run; NAN otherwise. */
 static double chance_of_task(const char *name, int64_t version, int64_t vocab) {
     struct task_choice *task = calloc(1, sizeof *task);
@@ -175,14 +182,19 @@ static enum status compute(struct report_row *row, const struct published *publi
     row->best = -INFINITY;
     row->seq_acc = 0;
     for (int i = 0; i < row->n_all; i++) {
-        row->n_failed_all += run_failed(&row->all[i]->run);
-        row->best = fmax(row->best, run_test_metric(&row->all[i]->run));
+        const struct run *run = &row->all[i]->run;
+        row->n_failed_all += run_failed(run);
+        row->n_cut_all += run_cut_off(run);
+        if (!(run_test_metric(run) > row->best)) continue;
+        row->best = run_test_metric(run);
+        row->best_cut = run_cut_off(run);
     }
     for (int i = 0; i < row->n; i++) {
         const struct run *run = &row->chosen[i]->run;
         row->value[i] = run_test_metric(run);
         row->seq_acc += sequence_accuracy(run) / row->n;
         row->n_failed += run_failed(run);
+        row->n_cut += run_cut_off(run);
         row->solved += !run_failed(run) && run->solved == 1;
     }
     row->mean = stats_mean(row->value, row->n);
@@ -191,7 +203,7 @@ static enum status compute(struct report_row *row, const struct published *publi
     row->interval = stats_interval(row->value, row->n, REPORT_LEVEL, 0, 1);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
     row->published = published_value(published, row->run);
-    row->delta = row->best - row->published;
+    row->delta = row->n_cut_all ? NAN : row->best - row->published;
     row->tok_per_s = speed(row, out);
     return ST_OK;
 }

@@ -40,9 +40,12 @@ struct report_row {
     struct interval interval; /* of the mean */
     int solved;
     struct interval solve_rate;
-    double best;             /* best-of-grid */
-    double published, delta; /* NAN if there is none; best - published */
-    double tok_per_s;        /* NAN if not measured */
+    double best;          /* best-of-grid */
+    int n_cut, n_cut_all; /* runs of the chosen rate, of the grid, that were cut off */
+    bool best_cut;        /* so was the one that gives `best` */
+    double published;     /* NAN if there is none */
+    double delta;         /* best - published; NAN where a run of the grid was cut off */
+    double tok_per_s;     /* NAN if not measured */
 };
 
 struct report_table {
@@ -68,5 +71,11 @@ void report_tables_free(struct report_tables *tables);
 bool run_failed(const struct run *run);
 double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
+
+/* Whether it ended well before the steps of its schedule were done, neither at its target nor for want of gain: its
+ * numbers are those of a shorter training than the one it was to be. */
+bool run_cut_off(const struct run *run);
+#define CUT_OFF_MARK "*" /* behind each number that such a run has a part in */
+#define CUT_OFF_NOTE "* cut off before the end of its schedule: the number of a shorter training than planned"
 
 #endif

@@ -32,6 +32,7 @@ static void name_change(const struct sweep *s, int task, char *change, size_t si
 struct value {
     int runs;    /* 0: nothing has been run */
     double best; /* of the grid; NAN without runs */
+    int cut_off; /* so many of the runs were */
     const struct run *run;
 };
 
@@ -41,6 +42,7 @@ static struct value value_of(const struct sweep *s, int model, int task) {
         const struct report_row *row = s->entries[i].row;
         if (!sweep_is(s, &s->entries[i], model, task)) continue;
         v.runs += row->n_all;
+        v.cut_off += row->n_cut_all;
         v.best = fmax(v.best, row->best);
         v.run = row->run;
     }
@@ -54,15 +56,24 @@ static double mean_best(const struct sweep *s, int model) {
     return sum / s->n_tasks;
 }
 
-static void add_row(struct sheet *sheet, const struct sweep *s, int model, const struct published *published) {
+/* Returns how many of its runs were cut off. */
+static int add_row(struct sheet *sheet, const struct sweep *s, int model, const struct published *published) {
     const struct run *base = value_of(s, model, 0).run;
     double mean = mean_best(s, model), theirs = base ? published_value(published, base) : NAN;
+    int cut_off = 0;
     sheet_row(sheet);
     sheet_text(sheet, "%s", s->models[model]->model);
-    for (int t = 0; t < s->n_tasks; t++) sheet_real(sheet, "%.3f", value_of(s, model, t).best);
+    for (int t = 0; t < s->n_tasks; t++) {
+        struct value v = value_of(s, model, t);
+        sheet_real(sheet, "%.3f", v.best);
+        if (v.cut_off) sheet_append(sheet, CUT_OFF_MARK);
+        cut_off += v.cut_off;
+    }
     sheet_real(sheet, "%.3f", mean);
+    if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
     sheet_real(sheet, "%.3f", theirs);
-    sheet_real(sheet, "%+.3f", mean - theirs);
+    sheet_real(sheet, "%+.3f", cut_off ? NAN : mean - theirs);
+    return cut_off;
 }
 
 static void fill(struct sheet *sheet, const struct sweep *s, const struct published *published) {
@@ -78,27 +89,32 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
     sheet_column(sheet, SHEET_RIGHT, "mean");
     sheet_column(sheet, SHEET_RIGHT, "published");
     sheet_column(sheet, SHEET_RIGHT, "diff");
-    for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, published);
+    int cut_off = 0;
+    for (int m = 0; m < s->n_models; m++) cut_off += add_row(sheet, s, m, published);
+    if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
 }
 
 static void fill_data(struct sheet *sheet, const struct sweep *s) {
     for (int m = 0; m < s->n_models; m++) {
-        int runs = 0;
+        int runs = 0, cut_off = 0;
         for (int t = 0; t < s->n_tasks; t++) {
             char change[RECORD_TEXT];
             struct value v = value_of(s, m, t);
             runs += v.runs;
+            cut_off += v.cut_off;
             if (!v.runs) continue;
             name_change(s, t, change, sizeof change);
             sweep_begin_row(sheet, s, m);
             sheet_text(sheet, "%s", change);
             sheet_real(sheet, "%g", v.best);
             sheet_int(sheet, v.runs);
+            sheet_int(sheet, v.cut_off);
         }
         sweep_begin_row(sheet, s, m);
         sheet_text(sheet, "mean");
         sheet_real(sheet, "%g", mean_best(s, m));
         sheet_int(sheet, runs);
+        sheet_int(sheet, cut_off);
     }
 }
 
@@ -107,7 +123,7 @@ static const struct sweep_report changes = {
     .place = length_of_name,
     .axis = "decay",
     .fill = fill,
-    .columns = (const char *const[]){"setting", "best", "n_runs", NULL},
+    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", NULL},
     .fill_data = fill_data,
     .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
 };

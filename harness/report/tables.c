@@ -1,4 +1,5 @@
 /* tables.c - the report "tables": one a task and profile, a row a model. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ static void add_columns(struct sheet *s) {
     sheet_column(s, SHEET_RIGHT, "params");
     sheet_column(s, SHEET_RIGHT, "state");
     sheet_column(s, SHEET_RIGHT, "lr");
+    sheet_column(s, SHEET_RIGHT, "steps");
+    sheet_column(s, SHEET_LEFT, "stop");
     sheet_column(s, SHEET_RIGHT, "acc");
     sheet_column(s, SHEET_RIGHT, "95%% CI or values");
     sheet_column(s, SHEET_RIGHT, "solved");
@@ -35,14 +38,54 @@ static void note_failures(struct sheet *s, const struct report_row *row) {
     }
 }
 
+static const char *mark(bool cut_off) {
+    return cut_off ? CUT_OFF_MARK : "";
+}
+
 /* The interval, or the values themselves where there are too few for one. */
 static void add_interval(struct sheet *s, const struct report_row *row) {
     if (row->interval.kind != INTERVAL_NONE) {
-        sheet_text(s, "[%.3f, %.3f]", row->interval.low, row->interval.high);
+        sheet_text(s, "[%.3f, %.3f]%s", row->interval.low, row->interval.high, mark(row->n_cut));
         return;
     }
     sheet_text(s, "%s", "");
-    for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.3f", i ? " " : "", row->value[i]);
+    for (int i = 0; i < row->n; i++)
+        sheet_append(s, "%s%.3f%s", i ? " " : "", row->value[i], mark(run_cut_off(&row->chosen[i]->run)));
+}
+
+/* Steps done, from the fewest to the most of the chosen runs, of those that their schedule has. */
+static void add_steps(struct sheet *s, const struct report_row *row) {
+    int64_t least = INT64_MAX, most = -1;
+    for (int i = 0; i < row->n; i++) {
+        int64_t steps = row->chosen[i]->run.steps;
+        least = steps < least ? steps : least;
+        most = steps > most ? steps : most;
+    }
+    if (most < 0)
+        sheet_text(s, "-");
+    else if (least < most)
+        sheet_text(s, "%" PRId64 "..%" PRId64, least < 0 ? 0 : least, most);
+    else
+        sheet_text(s, "%" PRId64, most);
+    sheet_append(s, "/%" PRId64, row->run->max_steps);
+}
+
+/* Why the chosen runs stopped, the first of them first: "target", or "3 target, 2 budget". */
+static void add_reasons(struct sheet *s, const struct report_row *row) {
+    const char *first = row->chosen[0]->run.stop_reason;
+    sheet_text(s, "%s", "");
+    for (int i = 0; i < row->n; i++) {
+        const char *reason = row->chosen[i]->run.stop_reason;
+        int earlier = 0, n = 0;
+        for (int k = 0; k < row->n; k++) {
+            bool same = strcmp(row->chosen[k]->run.stop_reason, reason) == 0;
+            earlier += same && k < i;
+            n += same;
+        }
+        if (earlier) continue;
+        if (n < row->n) sheet_append(s, "%s%d ", reason == first ? "" : ", ", n);
+        sheet_append(s, "%s", reason);
+    }
 }
 
 static void add_row(struct sheet *s, const struct report_row *row) {
@@ -52,13 +95,18 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_count(s, (double)row->run->params);
     sheet_count(s, (double)row->run->state_floats);
     sheet_real(s, "%g", row->lr);
+    add_steps(s, row);
+    add_reasons(s, row);
     sheet_real(s, "%.4f", row->mean);
+    sheet_append(s, "%s", mark(row->n_cut));
     add_interval(s, row);
-    sheet_text(s, "%d/%d [%.2f, %.2f]", row->solved, row->n, row->solve_rate.low, row->solve_rate.high);
+    sheet_text(s, "%d/%d%s [%.2f, %.2f]", row->solved, row->n, mark(row->n_cut), row->solve_rate.low,
+               row->solve_rate.high);
     sheet_real(s, "%.4f", row->seq_acc);
+    sheet_append(s, "%s", mark(row->n_cut));
     sheet_count(s, row->tok_per_s);
     sheet_real(s, "%.4f", row->best);
-    sheet_append(s, " (%d)", row->n_all);
+    sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
     sheet_real(s, "%.3f", row->published);
     sheet_real(s, "%+.3f", row->delta);
 }
@@ -67,18 +115,20 @@ static void add_row(struct sheet *s, const struct report_row *row) {
 
 static void note_protocol(struct sheet *s, const struct report_table *t, bool has_published) {
     int least = t->rows[0].n, most_grid = 1;
-    bool uneven = false, speed_missing = false;
+    bool uneven = false, speed_missing = false, cut = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
         most_grid = row->n_all > most_grid ? row->n_all : most_grid;
         uneven = uneven || row->n_all != row->n_rates * row->n;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
+        cut = cut || row->n_cut_all;
     }
     sheet_note(s,
                "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean validation "
                "accuracy.",
                t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy");
+    if (cut) sheet_note(s, "%s; such a row has no diff.", CUT_OFF_NOTE);
     if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
     sheet_note(s, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/batch.h"
@@ -71,6 +72,42 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
 }
 END_TEST
 
+/* Instead of gnuplot: keeps what it was to draw, and leaves files where it would. */
+static void stand_in_for_gnuplot(void) {
+    char path[PATH_BYTES];
+    static const char *const script = "#!/bin/sh\ncat .script.gp.*.tmp >script.kept\ncat .data.tsv.*.tmp >data.kept\n"
+                                      "for f in .data.tsv.*.tmp; do : >\"$f.svg\"; : >\"$f.png\"; done\n";
+    snprintf(path, sizeof path, "%s/gnuplot", fixture_folder);
+    spill(path, script, strlen(script));
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    snprintf(path, sizeof path, "%s:%s", fixture_folder, getenv("PATH"));
+    setenv("PATH", path, 1);
+}
+
+static char *kept(const char *name) {
+    char path[PATH_BYTES];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
+    return slurp(path, &size);
+}
+
+/* Of two seeds one ended after step 200: what the row does behind it is not known. */
+START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
+    stand_in_for_gnuplot();
+    cut_off(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3), 200);
+    add_run("lstm;swiglu", 1e-3, 1, 0.6, 0.6);
+    add_run("lru;swiglu", 1e-3, 1, 0.9, 0.9);
+    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, &fixture_problem));
+    char *data = kept("data.kept"), *script = kept("script.kept");
+    ck_assert_str_eq(data, "100\t0.3\tNaN\tNaN\n200\t0.6\tNaN\tNaN\n300\t0.9\tNaN\tNaN\n\n\n"
+                           "100\t0.15\t0.1\t0.2\n200\t0.3\t0.2\t0.4\n\n\n");
+    ck_holds(script, "name[1] = 'lru'\nname[2] = 'lstm *'\n");
+    ck_holds(script, "of length 16; * cut off'");
+    free(data);
+    free(script);
+}
+END_TEST
+
 START_TEST(tables_of_one_task_have_plots_of_their_own) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
@@ -104,6 +141,7 @@ Suite *check_plot(void) {
         plots_are_drawn_and_nothing_else_is_left,
         lengths_are_plotted_where_there_are_several,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
+        a_curve_ends_where_the_first_of_its_runs_was_cut_off,
         tables_of_one_task_have_plots_of_their_own,
         without_gnuplot_the_sentence_says_what_to_install,
     };

@@ -87,6 +87,8 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     run->len_train = run->len_test = 16;
     run->d_model = run->batch = 128;
     run->n_layers = 1;
+    run->steps = run->max_steps = 300;
+    strcpy(run->stop_reason, "steps");
     run->params = 123456;
     run->state_floats = 320;
     run->val_acc = val;
@@ -104,6 +106,11 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     return run;
 }
 
+void cut_off(struct run *run, int64_t steps) {
+    run->steps = steps;
+    strcpy(run->stop_reason, "budget");
+}
+
 void spoil(struct run *run, enum run_status status, const char *detail) {
     run->status = status;
     strcpy(run->status_detail, detail);
@@ -115,6 +122,15 @@ void add_grid(void) {
     static const double val[] = {0.9, 0.9, 0.9, 0.8, 0.8, 0.99}, test[] = {0.5, 0.6, 0.7, 0.9, 0.95, 1.0};
     for (int i = 0; i < 6; i++)
         add_run("bdlru:m=5,blocks=64;swiglu", i < 3 ? 1e-3 : 3e-3, (uint64_t)(i % 3), val[i], test[i]);
+}
+
+char *render_report(const struct report *report, const struct sheet_format *format) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    ck_ok(report_print(report, &fixture_set, NULL, format, fixture_folder, f, &fixture_problem));
+    fclose(f);
+    return text;
 }
 
 char *render(const struct sheet_format *format, const struct report_filter *filter) {

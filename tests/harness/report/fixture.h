@@ -22,6 +22,9 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
  * one it has. */
 void identify(struct run *run, const char *key, const char *value);
 
+/* As a run that ended before its 300 steps is recorded. */
+void cut_off(struct run *run, int64_t steps);
+
 /* As a run that ended badly is recorded. */
 void spoil(struct run *run, enum run_status status, const char *detail);
 
@@ -30,6 +33,9 @@ void add_grid(void);
 
 /* The report "tables" as text; the caller frees it. */
 char *render(const struct sheet_format *format, const struct report_filter *filter);
+
+/* Any report of all records as text; the caller frees it. */
+char *render_report(const struct report *report, const struct sheet_format *format);
 
 /* The one row that the records make; the caller frees the tables. */
 struct report_row *only_row(struct report_tables *tables);
