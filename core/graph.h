@@ -21,7 +21,7 @@ struct graph_options {
     bool training;             /* plan a backward walk; dropout acts */
     bool guards;               /* tests: a guard zone behind each planned buffer */
     const struct place *place; /* where it runs; NULL: the CPU. Outlives the graph */
-    const char *kernel;        /* force this kernel (or "reference") where it applies; NULL or "" = first applicable */
+    const char *kernel;        /* force this kernel for its op, or "reference" for all; NULL or "" = first applicable */
     const struct kernel *const *kernels; /* NULL-terminated list in order of preference: kernel_list() */
 };
 

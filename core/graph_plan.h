@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 /* Returns the recording error if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
- * must have been reserved. Errors: no kernel applies (ST_USAGE, naming op and reason), out of memory. */
+ * must have been reserved. Errors: no kernel applies, or the forced one does not apply to a call of its op (ST_USAGE, naming
+ * op and reason), out of memory. A forced kernel whose op the graph lacks is no error of the graph. */
 enum status graph_plan(struct graph *g, struct error *e);
 
 /* Bytes graph_plan would reserve; callable after recording, before planning. */

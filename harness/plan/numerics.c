@@ -71,14 +71,21 @@ static bool uses_chain(const struct config *config, const struct model_choice *m
     return model_is(model, "myosotis") && (option_is(model, "arity", "1") || !option_is(model, "leaves", "all"));
 }
 
+/* The update ran with the tuned kernels whatever was forced. */
+static bool uses_reference(const struct config *config, const struct model_choice *model) {
+    (void)model;
+    return strcmp(config->kernel, "reference") == 0;
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
     int version;
     bool (*used)(const struct config *config, const struct model_choice *model);
 } parts[] = {
-    {"delta", 2, uses_delta},       {"track", 2, uses_track}, {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
-    {"interval", 2, uses_interval}, {"grid", 2, uses_grid},   {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
+    {"delta", 2, uses_delta},   {"track", 2, uses_track},       {"clip", 2, uses_clip},
+    {"warmup", 2, uses_warmup}, {"interval", 2, uses_interval}, {"grid", 2, uses_grid},
+    {"dag", 2, uses_branches},  {"chain", 2, uses_chain},       {"ref", 2, uses_reference},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

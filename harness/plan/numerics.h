@@ -7,7 +7,7 @@
 
 #include "harness/plan/config.h"
 
-#define NUMERICS_TEXT 32
+#define NUMERICS_TEXT 64
 
 /* Writes "1", or behind it the parts that a run of this model with these flags uses and that have changed since: "1+delta.2".
  * ST_FAIL: more parts than the text holds. */

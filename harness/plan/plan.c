@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/graph_plan.h"
-#include "kernels/kernel.h"
+#include "harness/plan/graphs.h"
 #include "tasks/variants.h"
 
 #define MAX_TEXTS 1000 /* settings of a task, values of an axis */
@@ -218,30 +217,18 @@ static enum status list_configs(const struct plan_request *r, struct config **co
 
 /* --- runs ------------------------------------------------------------------------------------------------------------------- */
 
-/* FLOPs of a whole run, from a recorded graph. */
-static double run_flops(const struct setup *s) {
-    struct params params;
-    struct graph graph;
-    struct net net;
-    struct error e;
-    struct graph_options options = {.training = true, .kernels = kernel_list()};
-    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
-    double flops = 0;
-    size_t bytes;
-    if (params_create(&params, &e) != ST_OK) return 0;
-    if (graph_create(&graph, &options, &params, &e) == ST_OK &&
-        net_build(&net, &graph, &s->config.net, &s->model, &shape, &e) == ST_OK &&
-        graph_measure(&graph, &bytes, &e) == ST_OK)
-        flops = graph_cost(&graph, PASS_FORWARD).flops + graph_cost(&graph, PASS_BACKWARD).flops;
-    graph_free(&graph);
-    params_free(&params);
-    return flops * (double)s->steps;
-}
-
 static bool is_planned(const struct plan *plan, const struct setup *s) {
     for (int i = 0; i < plan->n; i++)
         if (!strcmp(plan->setups[i]->run_id, s->run_id)) return true;
     return false;
+}
+
+/* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing to
+ * compute is a slip of the command line. */
+static enum status count_flops(struct setup *s, struct error *e) {
+    struct error why = {ST_OK, ""};
+    if (graphs_flops(s, &s->flops, &why) == ST_OK || !*s->config.kernel) return ST_OK;
+    return fail(e, why.status, "%s", why.text);
 }
 
 /* Takes the setup over; the same run is planned once. */
@@ -253,9 +240,8 @@ static enum status add_setup(struct plan *plan, struct setup *s, struct error *e
         free(s);
         return longer ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
     }
-    s->flops = run_flops(s);
     plan->setups[plan->n++] = s;
-    return ST_OK;
+    return count_flops(s, e);
 }
 
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,

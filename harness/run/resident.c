@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "core/graph_plan.h"
-#include "kernels/kernel.h"
-#include "kernels/train/train.h"
 
 #define ROWS_AT_ONCE 4096 /* examples made on the host before they are sent */
 
@@ -20,32 +18,8 @@ static struct step_batches whole_split(const struct setup *s) {
 
 size_t resident_bytes(const struct setup *s) {
     struct step_batches whole = whole_split(s);
-    if (s->steps < s->steps_per_epoch) return 0;
+    if (!graphs_can_take(s)) return 0;
     return (size_t)(batch_ids(&whole.main) + batch_ids(&whole.extra)) * sizeof(int32_t);
-}
-
-/* --- recording -------------------------------------------------------------------------------------------------------- */
-
-/* Like `t`, an input of a net, with `rows` rows; NULL for NULL. */
-static struct tensor *table(struct graph *g, const struct tensor *t, int64_t rows) {
-    if (!t) return NULL;
-    int64_t dims[] = {rows, tensor_count(t) / t->dims[0]};
-    return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
-}
-
-/* The net's own input. */
-static struct tensor *target(struct graph *g, const struct tensor *t) {
-    struct tensor *y = t ? table(g, t, t->dims[0]) : NULL;
-    if (y) y->data = t->data;
-    return y;
-}
-
-static struct batch_tensors record_take(struct graph *g, const struct net *net, int64_t n, uint64_t seed,
-                                        int64_t period) {
-    struct batch_tensors split = {table(g, net->tokens, n), table(g, net->targets, n), table(g, net->lengths, n)};
-    struct batch_tensors batch = {target(g, net->tokens), target(g, net->targets), target(g, net->lengths)};
-    take_batch(g, &split, &batch, &(struct take_batch_attr){.seed = seed, .period = period});
-    return split;
 }
 
 /* --- sending ---------------------------------------------------------------------------------------------------------- */
@@ -73,18 +47,14 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
     return place_wait(p, e);
 }
 
-/* The feeder's seeds and orders: epochs of whole batches, and of the extra strings without a gap. */
 enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,
                             const struct net *extra, struct error *e) {
-    struct graph_options options = {.place = place, .kernels = kernel_list()};
     struct step_batches whole = whole_split(s);
-    struct batch_tensors split, extra_split = {0};
-    TRY(graph_create(&r->take, &options, NULL, e));
-    split = record_take(&r->take, net, whole.main.B, s->task.seed, s->steps_per_epoch * s->config.batch);
-    if (extra) extra_split = record_take(&r->take, extra, whole.extra.B, ~s->task.seed, whole.extra.B);
+    struct batch_tensors split[2];
+    TRY(graphs_build_take(&r->take, s, place, net, extra, split, e));
     TRY(graph_plan(&r->take, e));
-    TRY(send_split(s, place, &split, whole.main, false, e));
-    return extra ? send_split(s, place, &extra_split, whole.extra, true, e) : ST_OK;
+    TRY(send_split(s, place, &split[0], whole.main, false, e));
+    return split[1].tokens ? send_split(s, place, &split[1], whole.extra, true, e) : ST_OK;
 }
 
 void resident_free(struct resident *r) {

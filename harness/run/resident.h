@@ -5,6 +5,7 @@
 #ifndef LRNN_HARNESS_RESIDENT_H
 #define LRNN_HARNESS_RESIDENT_H
 
+#include "harness/plan/graphs.h"
 #include "harness/run/feeder.h"
 
 struct resident {
@@ -15,7 +16,7 @@ struct resident {
 size_t resident_bytes(const struct setup *s);
 
 /* Makes the split and sends it. What the graph takes goes into the inputs of the nets, which are planned and stay where
- * they are; extra NULL: the task has no strings of another length. Errors: ST_MEMORY, ST_DEVICE. */
+ * they are; extra of zeros: the task has no strings of another length. Errors: ST_MEMORY, ST_DEVICE. */
 enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,
                             const struct net *extra, struct error *e);
 

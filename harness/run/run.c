@@ -293,9 +293,6 @@ static void fill_setup(const struct setup *s, struct run *row) {
     option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
     row->metric = shape->metric;
     row->chance = shape->chance;
-    bool cuda = strcmp(c->device, "cpu") != 0;
-    snprintf(row->kernel, sizeof row->kernel, "%.400s, %s%s", *c->kernel ? c->kernel : "default",
-             cuda ? "cuBLAS" : "OpenBLAS ", cuda ? "" : gemm_core());
 }
 
 static void fill_results(const struct running *r, struct run *row) {
@@ -387,6 +384,17 @@ static struct eval_point *list_evaluations(const struct running *r, int64_t *n) 
     return list;
 }
 
+/* "embedding_cpu linear_cpu ... adamw_cpu, OpenBLAS Haswell": what computed the run, and its matrix products. */
+static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
+    struct graph_list graphs = trainer_graphs(&r->trainer);
+    bool cuda = r->trainer.place.device != DEVICE_CPU;
+    char products[64];
+    int n = snprintf(products, sizeof products, ", %s%s", cuda ? "cuBLAS" : "OpenBLAS ", cuda ? "" : gemm_core());
+    TRY(graphs_kernels(&graphs, row->kernel, sizeof row->kernel - (size_t)n, e));
+    strcat(row->kernel, products);
+    return ST_OK;
+}
+
 static enum status write_record(struct running *r, struct run *row, struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
     if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
@@ -407,9 +415,9 @@ static enum status write_record(struct running *r, struct run *row, struct error
         free(record);
         return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     }
-    enum status status = ST_OK;
+    enum status status = fill_kernels(r, &record->run, e);
     const real *last = s->config.keep_weights == KEEP_ALL ? r->trainer.best : NULL;
-    if (s->config.keep_weights != KEEP_NONE && r->status == RUN_OK)
+    if (status == ST_OK && s->config.keep_weights != KEEP_NONE && r->status == RUN_OK)
         status = weights_keep(&r->trainer.params, last, s->config.out, &record->run, e);
     if (status == ST_OK) status = record_write(s->config.out, record, e);
     if (row) *row = record->run;

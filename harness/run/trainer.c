@@ -2,97 +2,23 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "core/graph_walk.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
-#include "kernels/dense/dense.h"
-#include "kernels/kernel.h"
-#include "kernels/train/train.h"
 
 #define SYNC_EVERY     50    /* steps queued on a device before the host looks at their losses */
 #define FINITE_AT_ONCE 16384 /* values fetched together in the search for one that is not finite */
 #define MEMORY_SPARE   64    /* of a device's memory, this part is left to the libraries and to recordings */
 
-static struct graph_options graph_options_of(const struct trainer *t, bool training) {
-    return (struct graph_options){
-        .training = training, .place = &t->place, .kernel = t->setup->config.kernel, .kernels = kernel_list()};
-}
-
-/* A second net on the same parameters for the strings of another length: the root becomes the sum of both losses. What is
- * recorded as the loss stays that of the main batch. */
-static enum status build_extra(struct trainer *t, struct graph *g, struct error *e) {
-    const struct setup *s = t->setup;
-    struct net_shape net_shape = setup_net_shape(s, SPLIT_TRAIN);
-    struct tensor *main_root = g->root;
-    net_shape.B = setup_extra_batch(s);
-    net_shape.T = s->task.shape.T_extra;
-    TRY(net_build(&t->extra_net, g, &s->config.net, &s->extra_model, &net_shape, e));
-    graph_set_root(g, add(g, main_root, t->extra_net.loss));
-    return ST_OK;
-}
-
-static enum status build_net(struct trainer *t, struct graph *g, struct net *net, bool training, struct error *e) {
-    const struct setup *s = t->setup;
-    struct graph_options options = graph_options_of(t, training);
-    struct net_shape net_shape = setup_net_shape(s, training ? SPLIT_TRAIN : SPLIT_VAL);
-    TRY(graph_create(g, &options, &t->params, e));
-    TRY(net_build(net, g, &s->config.net, training ? &s->model : &s->eval_model, &net_shape, e));
-    return training && setup_extra_batch(s) ? build_extra(t, g, e) : ST_OK;
-}
-
-/* Runs of neighbouring parameters with the same decay; padding between them is harmless zeros. */
-static enum status decay_segments(struct trainer *t, struct adamw_attr *attr, struct error *e) {
-    struct adamw_segment *list = arena_alloc(&t->host, (size_t)(t->params.n + 1) * sizeof *list);
-    if (!list) return fail(e, ST_MEMORY, "no memory for the optimiser's table");
-    int n = 0;
-    for (int i = 0; i < t->params.n; i++) {
-        const struct param *p = &t->params.list[i];
-        if (p->spec.group == PARAM_CONST) continue;
-        double decay = p->spec.group == PARAM_DECAY ? t->setup->config.decay : 0;
-        bool joins = n && list[n - 1].decay == decay && i && t->params.list[i - 1].spec.group != PARAM_CONST;
-        if (joins)
-            list[n - 1].count = p->offset + p->count - list[n - 1].offset;
-        else
-            list[n++] = (struct adamw_segment){p->offset, p->count, decay};
-    }
-    attr->segments = list;
-    attr->n_segments = n;
-    return ST_OK;
-}
-
-/* An input of the update graph that lives in the parameters' block, not in the graph's memory. */
-static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
-    struct tensor *t = graph_input(g, name, 1, &n, false);
-    if (t) t->data = data;
-    return t;
-}
-
-static enum status build_update(struct trainer *t, struct error *e) {
-    struct graph_options options = {.place = &t->place, .kernels = kernel_list()};
-    const struct config *c = &t->setup->config;
-    struct graph *g = &t->update;
-    struct params *p = &t->params;
-    struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
-    struct schedule schedule = setup_schedule(t->setup);
-    TRY(graph_create(g, &options, NULL, e));
-    TRY(decay_segments(t, &attr, e));
-    struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
-    step_begin(g, borrowed(g, "loss", tensor_real(t->train_net.loss), 1), grad, &schedule);
-    adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),
-          borrowed(g, "moment2", p->moment2, p->floats), &attr);
-    return graph_plan(g, e);
-}
-
-/* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best parameters and room
- * for the optimiser's table. */
+/* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best parameters. */
 static enum status create_tables(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->config.batch;
     size_t best_bytes = training ? (size_t)t->params.floats * sizeof(real) : 0;
-    size_t segments = training ? (size_t)(t->params.n + 1) * sizeof(struct adamw_segment) : 0;
     size_t ids = (size_t)(B * longest) * sizeof(int32_t) + ARENA_ALIGN;
-    size_t bytes = best_bytes + metrics_bytes(shape->vocab_out, longest) + ids + segments + 4096;
+    size_t bytes = best_bytes + metrics_bytes(shape->vocab_out, longest) + ids + 4096;
     TRY(arena_reserve(&t->host, bytes, e));
     if (training) t->best = arena_alloc(&t->host, best_bytes);
     t->predictions = arena_alloc(&t->host, ids);
@@ -164,23 +90,29 @@ static enum status first_weights(struct trainer *t, struct error *e) {
     return ST_OK;
 }
 
+struct graph_list trainer_graphs(const struct trainer *t) {
+    return (struct graph_list){{&t->train, &t->eval, &t->update, &t->data.take}, t->resident ? 4 : 3};
+}
+
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
     t->setup = setup;
     TRY(open_place(t, setup->config.device, e));
     TRY(params_create(&t->params, e));
     t->params.place = &t->place;
-    TRY(build_net(t, &t->train, &t->train_net, true, e));
-    TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(graphs_build_training(&t->train, setup, &t->place, &t->params, &t->train_net, &t->extra_net, e));
+    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(estimate_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(create_tables(t, true, e));
     TRY(graph_plan(&t->train, e));
     TRY(plan_evaluation(t, e));
-    TRY(build_update(t, e));
+    TRY(graphs_build_update(&t->update, setup, &t->place, &t->params, tensor_real(t->train_net.loss), e));
+    TRY(graph_plan(&t->update, e));
     TRY(first_weights(t, e));
-    if (t->resident)
-        return resident_create(&t->data, setup, &t->place, &t->train_net, t->extra_net.tokens ? &t->extra_net : NULL,
-                               e);
+    if (t->resident) TRY(resident_create(&t->data, setup, &t->place, &t->train_net, &t->extra_net, e));
+    struct graph_list graphs = trainer_graphs(t);
+    TRY(graphs_check_forced(&graphs, setup, e));
+    if (t->resident) return ST_OK;
     TRY(staging_start(&t->staging, &t->place, feeder_bytes(setup), e));
     return feeder_start(&t->feeder, setup, e);
 }
@@ -189,7 +121,7 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
     t->setup = setup;
     TRY(open_place(t, "cpu", e));
     TRY(params_create(&t->params, e));
-    TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     TRY(create_tables(t, false, e));
     return plan_evaluation(t, e);
@@ -199,7 +131,7 @@ enum status trainer_create_initial(struct trainer *t, const struct setup *setup,
     t->setup = setup;
     TRY(open_place(t, "cpu", e));
     TRY(params_create(&t->params, e));
-    TRY(build_net(t, &t->eval, &t->eval_net, false, e));
+    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     return first_weights(t, e);
 }

@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_TRAINER_H
 #define LRNN_HARNESS_TRAINER_H
 
-#include "harness/plan/setup.h"
+#include "harness/plan/graphs.h"
 #include "harness/run/feeder.h"
 #include "harness/run/metrics.h"
 #include "harness/run/resident.h"
@@ -38,8 +38,12 @@ struct trainer {
     double data_s, step_s, eval_s; /* seconds spent: waiting for training batches, stepping, evaluating */
 };
 
-/* Builds and initialises everything; the first step has not run. Errors: sizes that do not fit, memory. */
+/* Builds and initialises everything; the first step has not run. Errors: sizes that do not fit, memory, a forced kernel
+ * that has nothing to compute. */
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e);
+
+/* The graphs that it walks. */
+struct graph_list trainer_graphs(const struct trainer *t);
 void trainer_free(struct trainer *t);
 
 /* The evaluation half alone: trainer_evaluate and trainer_metric work, and give the bits that the whole trainer gives.

@@ -51,9 +51,9 @@ struct run {
     double energy_j;
     char backend[16], device[RECORD_TEXT], machine_id[17];
     int64_t threads, deterministic;
-    char version[32], numerics[32], git_commit[64];
+    char version[32], numerics[64], git_commit[64];
     int64_t git_dirty;
-    char build_id[RECORD_TEXT], compiler[RECORD_TEXT], cuda[32], driver[64], kernel[RECORD_TEXT], env_epoch[32];
+    char build_id[RECORD_TEXT], compiler[RECORD_TEXT], cuda[32], driver[64], kernel[2 * RECORD_TEXT], env_epoch[32];
     char started[32], finished[32];
     int64_t attempt, resumed;
     char ckpt[RECORD_TEXT], ckpt_xxh3[RUN_ID_HEX];

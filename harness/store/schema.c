@@ -111,7 +111,7 @@ static const struct field run_fields[] = {
     TEXT(compiler, "text", "compiler"),
     TEXT(cuda, "text", "version of the CUDA toolkit"),
     TEXT(driver, "text", "version of the device driver"),
-    TEXT(kernel, "text", "operating system's kernel"),
+    TEXT(kernel, "text", "kernels of its graphs, in the order of their calls, and what multiplies matrices"),
     TEXT(env_epoch, "hex16", "joins machines.csv: kernel, governor, libraries"),
     TEXT(started, "UTC", "RFC 3339"),
     TEXT(finished, "UTC", "RFC 3339"),

@@ -59,12 +59,16 @@ START_TEST(one_tensor_twice_in_a_call_is_refused) {
 }
 END_TEST
 
-START_TEST(forced_kernels_are_found_or_named) {
+/* Whether a run has the op of a forced kernel is a question to all of its graphs (graphs_check_forced). */
+START_TEST(a_kernel_is_forced_where_its_op_is) {
     struct graph g;
     struct error e = {0};
-    open_graph(&g, NULL, true, false, "no_such_kernel");
-    activate(&g, input3(&g, "x", 4, 0, 0, true), ACT_TANH);
-    expect_plan_error(&g, ST_USAGE, (const char *[]){"no_such_kernel"}, 1);
+    open_graph(&g, NULL, true, false, "linear_ref");
+    activate(&g, linear(&g, input3(&g, "x", 4, 4, 0, true), input3(&g, "w", 4, 4, 0, true), NULL), ACT_TANH);
+    ck_assert_int_eq(graph_plan(&g, &e), ST_OK);
+    ck_assert_str_eq(g.calls[0].kernel->name, "linear_ref");
+    ck_assert(!g.calls[1].kernel->reference);
+    graph_free(&g);
     open_graph(&g, NULL, true, false, "reference");
     struct tensor *x = input3(&g, "x", 4, 4, 0, true), *w = input3(&g, "w", 4, 4, 0, true);
     activate(&g, linear(&g, x, w, NULL), ACT_TANH);
@@ -458,7 +462,7 @@ Suite *check_graph(void) {
     tcase_add_test(tests, first_error_sticks_and_surfaces_in_the_plan);
     tcase_add_test(tests, impossible_sizes_are_named);
     tcase_add_test(tests, one_tensor_twice_in_a_call_is_refused);
-    tcase_add_test(tests, forced_kernels_are_found_or_named);
+    tcase_add_test(tests, a_kernel_is_forced_where_its_op_is);
     tcase_add_test(tests, scopes_name_parameters);
     tcase_add_loop_test(tests, no_value_is_overwritten_before_its_last_reader, 0, models);
     tcase_add_test(tests, a_deep_net_reuses_memory);

@@ -207,6 +207,30 @@ START_TEST(sent_batches_give_the_same_bits) {
 }
 END_TEST
 
+/* A kernel of the graph that takes batches is one of the run's, if the run has that graph. */
+START_TEST(a_forced_kernel_reaches_the_resident_data) {
+    struct setup *whole = device_run(models[0], "swiglu", "kernel", "take_batch_cuda");
+    struct setup *sent = device_run(models[0], "swiglu", "kernel", "take_batch_cuda");
+    struct trainer a, b;
+    struct error e = {ST_OK, ""};
+    double flops;
+    open_trainer(&a, whole);
+    struct graph_list graphs = trainer_graphs(&a);
+    ck_assert_int_eq(graphs.n, 4);
+    ck_assert_str_eq(graphs.list[3]->calls[0].kernel->name, "take_batch_cuda");
+    ck_assert_msg(graphs_flops(whole, &flops, &e) == ST_OK && flops > 0, "%s", e.text);
+    sent->steps = 2;
+    ck_assert_int_eq(trainer_create(&b, sent, &e), ST_USAGE);
+    expect_text(e.text, "--kernel take_batch_cuda computes op take_batch, which a run of ",
+                "a run whose batches are sent");
+    ck_assert_int_eq(graphs_flops(sent, &flops, &e), ST_USAGE);
+    trainer_free(&a);
+    trainer_free(&b);
+    small_run_free(whole);
+    small_run_free(sent);
+}
+END_TEST
+
 START_TEST(divergence_freezes_the_step_it_happens_in) {
     struct setup *s = device_run("bdlru:m=2,blocks=3", "swiglu", "lr", "1e6");
     struct trainer t;
@@ -296,6 +320,18 @@ START_TEST(references_are_said_to_be_of_the_cpu) {
     const char *line = in_folder("train " SMALL " bdlru --device cuda --kernel reference");
     expect_status(run(line), 2, line);
     expect_text(err, "--kernel reference: the references run on the CPU alone", line);
+}
+END_TEST
+
+START_TEST(a_kernel_of_the_cpu_is_not_forced_on_a_device) {
+    static const char *const commands[] = {"train " SMALL " bdlru", "bench " SMALL "--models bdlru"};
+    for (int i = 0; i < 2; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "%s --device cuda --kernel scan_block_ref", commands[i]);
+        expect_status(run(in_folder(line)), 2, line);
+        expect_text(err, "--kernel scan_block_ref computes op scan_block on a CPU and the run is on --device cuda",
+                    line);
+    }
 }
 END_TEST
 
@@ -425,12 +461,14 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, batches_out_of_the_device_are_the_feeders, 0, 3);
     tcase_add_loop_test(tests, evaluation_examples_lie_on_the_device, 0, 2);
     tcase_add_test(tests, sent_batches_give_the_same_bits);
+    tcase_add_test(tests, a_forced_kernel_reaches_the_resident_data);
     tcase_add_test(tests, divergence_freezes_the_step_it_happens_in);
     tcase_add_loop_test(tests, case_files_are_met, 0, 3);
     tcase_add_test(tests, a_run_is_recorded_with_its_device);
     tcase_add_test(tests, speed_is_measured_and_written);
     tcase_add_test(tests, an_op_without_a_kernel_is_named);
     tcase_add_test(tests, references_are_said_to_be_of_the_cpu);
+    tcase_add_test(tests, a_kernel_of_the_cpu_is_not_forced_on_a_device);
     tcase_add_test(tests, a_device_that_does_not_exist_is_said);
 #ifdef LRNN_CUDA_HOST
     tcase_add_test(tests, what_a_device_lacks_is_said);

@@ -135,7 +135,7 @@ bool trace_read(FILE *f, struct trace_row *row) {
     do {
         if (!fgets(line, sizeof line, f)) return false;
     } while (line[0] == '#');
-    int read = sscanf(line, "%399[^\t]\t%7[^\t]\t%7[^\t]\t%31[^\t]\t%lf\t%lf\t%lf\t%32[0-9a-f]", row->name, row->real,
+    int read = sscanf(line, "%399[^\t]\t%7[^\t]\t%7[^\t]\t%63[^\t]\t%lf\t%lf\t%lf\t%32[0-9a-f]", row->name, row->real,
                       row->arithmetic, row->numerics, &row->loss[0], &row->loss[1], &row->loss[2], row->weights);
     ck_assert_msg(read == 8, "not a row of golden traces: %s", line);
     return true;

@@ -1,0 +1,255 @@
+/* graphs.c - see graphs.h. */
+#include "harness/plan/graphs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_plan.h"
+#include "kernels/dense/dense.h"
+#include "kernels/kernel.h"
+
+static struct graph_options options_of(const struct setup *s, const struct place *place, bool training) {
+    return (struct graph_options){
+        .training = training, .place = place, .kernel = s->config.kernel, .kernels = kernel_list()};
+}
+
+/* --- nets --------------------------------------------------------------------------------------------------------- */
+
+static enum status build_extra(struct graph *g, const struct setup *s, struct net *extra, struct error *e) {
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct tensor *main_root = g->root;
+    shape.B = setup_extra_batch(s);
+    shape.T = s->task.shape.T_extra;
+    TRY(net_build(extra, g, &s->config.net, &s->extra_model, &shape, e));
+    graph_set_root(g, add(g, main_root, extra->loss));
+    return ST_OK;
+}
+
+enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
+                                  struct params *params, struct net *net, struct net *extra, struct error *e) {
+    struct graph_options options = options_of(s, place, true);
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    *extra = (struct net){0};
+    TRY(graph_create(g, &options, params, e));
+    TRY(net_build(net, g, &s->config.net, &s->model, &shape, e));
+    return setup_extra_batch(s) ? build_extra(g, s, extra, e) : ST_OK;
+}
+
+enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
+                                    struct params *params, struct net *net, struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
+    TRY(graph_create(g, &options, params, e));
+    return net_build(net, g, &s->config.net, &s->eval_model, &shape, e);
+}
+
+/* --- the update --------------------------------------------------------------------------------------------------- */
+
+/* Runs of neighbouring parameters with the same decay; padding between them is harmless zeros. */
+static enum status decay_segments(struct graph *g, const struct params *p, double decay, struct adamw_attr *attr,
+                                  struct error *e) {
+    struct adamw_segment *list = arena_alloc(&g->host, (size_t)(p->n + 1) * sizeof *list);
+    int n = 0;
+    if (!list) return fail(e, ST_MEMORY, "no memory for the optimiser's table");
+    for (int i = 0; i < p->n; i++) {
+        const struct param *q = &p->list[i];
+        if (q->spec.group == PARAM_CONST) continue;
+        double own = q->spec.group == PARAM_DECAY ? decay : 0;
+        bool joins = n && list[n - 1].decay == own && i && p->list[i - 1].spec.group != PARAM_CONST;
+        if (joins)
+            list[n - 1].count = q->offset + q->count - list[n - 1].offset;
+        else
+            list[n++] = (struct adamw_segment){q->offset, q->count, own};
+    }
+    attr->segments = list;
+    attr->n_segments = n;
+    return ST_OK;
+}
+
+/* An input that lies elsewhere than in the graph's memory. */
+static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
+    struct tensor *t = graph_input(g, name, 1, &n, false);
+    if (t) t->data = data;
+    return t;
+}
+
+enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
+                                const struct params *p, real *loss, struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    const struct config *c = &s->config;
+    struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
+    struct schedule schedule = setup_schedule(s);
+    TRY(graph_create(g, &options, NULL, e));
+    TRY(decay_segments(g, p, c->decay, &attr, e));
+    struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
+    step_begin(g, borrowed(g, "loss", loss, 1), grad, &schedule);
+    adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),
+          borrowed(g, "moment2", p->moment2, p->floats), &attr);
+    return ST_OK;
+}
+
+/* --- the batch of a step ------------------------------------------------------------------------------------------ */
+
+/* Like `t`, an input of a net, with `rows` rows; NULL for NULL. */
+static struct tensor *table(struct graph *g, const struct tensor *t, int64_t rows) {
+    if (!t) return NULL;
+    int64_t dims[] = {rows, tensor_count(t) / t->dims[0]};
+    return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
+}
+
+/* The net's own input. */
+static struct tensor *target(struct graph *g, const struct tensor *t) {
+    struct tensor *y = t ? table(g, t, t->dims[0]) : NULL;
+    if (y) y->data = t->data;
+    return y;
+}
+
+static struct batch_tensors take(struct graph *g, const struct net *net, int64_t n, uint64_t seed, int64_t period) {
+    struct batch_tensors split = {table(g, net->tokens, n), table(g, net->targets, n), table(g, net->lengths, n)};
+    struct batch_tensors batch = {target(g, net->tokens), target(g, net->targets), target(g, net->lengths)};
+    take_batch(g, &split, &batch, &(struct take_batch_attr){.seed = seed, .period = period});
+    return split;
+}
+
+bool graphs_can_take(const struct setup *s) {
+    return s->steps >= s->steps_per_epoch;
+}
+
+/* The feeder's seeds and orders: epochs of whole batches, and of the extra strings without a gap. */
+enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
+                              const struct net *extra, struct batch_tensors split[2], struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    const struct task_shape *shape = &s->task.shape;
+    TRY(graph_create(g, &options, NULL, e));
+    split[0] = take(g, net, shape->examples[SPLIT_TRAIN], s->task.seed, s->steps_per_epoch * s->config.batch);
+    split[1] = (struct batch_tensors){0};
+    if (extra->tokens) split[1] = take(g, extra, shape->extra_examples, ~s->task.seed, shape->extra_examples);
+    return ST_OK;
+}
+
+/* --- which kernels they take -------------------------------------------------------------------------------------- */
+
+/* Call number i of all graphs together; NULL behind the last. */
+static const struct call *call_at(const struct graph_list *graphs, int i) {
+    for (int g = 0; g < graphs->n; g++) {
+        if (i < graphs->list[g]->n_calls) return &graphs->list[g]->calls[i];
+        i -= graphs->list[g]->n_calls;
+    }
+    return NULL;
+}
+
+/* Whether an earlier call has the same kernel, or of `by_op` the same op. */
+static bool is_repeated(const struct graph_list *graphs, int i, bool by_op) {
+    const struct call *c = call_at(graphs, i);
+    for (int j = 0; j < i; j++) {
+        const struct call *before = call_at(graphs, j);
+        if (by_op ? before->op == c->op : before->kernel == c->kernel) return true;
+    }
+    return false;
+}
+
+static enum status list_names(const struct graph_list *graphs, bool ops, const char *separator, char *text, size_t size,
+                              struct error *e) {
+    size_t used = 0;
+    const struct call *c;
+    text[0] = 0;
+    for (int i = 0; (c = call_at(graphs, i)); i++) {
+        if (is_repeated(graphs, i, ops)) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? separator : "",
+                                 ops ? c->op->name : c->kernel->name);
+        if (used >= size) return fail(e, ST_FAIL, "the kernels of the run have names of over %zu characters", size - 1);
+    }
+    return ST_OK;
+}
+
+enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e) {
+    return list_names(graphs, false, " ", text, size, e);
+}
+
+static const char *kernel_name(const void *list, int i) {
+    return ((const struct kernel *const *)list)[i]->name;
+}
+
+static enum status unknown_kernel(const char *name, struct error *e) {
+    const struct kernel *const *list = kernel_list();
+    int n = 0;
+    while (list[n]) n++;
+    const char *near = nearest_name(name, n, kernel_name, list);
+    if (near) return fail(e, ST_USAGE, "unknown kernel '%s'; did you mean '%s'?", name, near);
+    return fail(e, ST_USAGE, "unknown kernel '%s'; `lrnn list kernels` names what there is, 'reference' fits every run",
+                name);
+}
+
+enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e) {
+    const char *forced = s->config.kernel;
+    const struct kernel *k = kernel_find(forced);
+    const struct call *c;
+    char ops[512];
+    bool has_op = false;
+    if (!*forced || !strcmp(forced, "reference")) return ST_OK;
+    if (!k) return unknown_kernel(forced, e);
+    for (int i = 0; (c = call_at(graphs, i)); i++) {
+        if (c->kernel == k) return ST_OK;
+        has_op |= c->op == k->op;
+    }
+    if (has_op)
+        return fail(e, ST_USAGE,
+                    "--kernel %s computes op %s on a %s and the run is on --device %s; `lrnn info %s` lists "
+                    "the op's kernels",
+                    forced, k->op->name, k->device == DEVICE_CPU ? "CPU" : "GPU", s->config.device, k->op->name);
+    TRY(list_names(graphs, true, ", ", ops, sizeof ops, e));
+    return fail(e, ST_USAGE,
+                "--kernel %s computes op %s, which a run of task %s and model %s does not have; take "
+                "'reference', or a kernel of one of its ops: %s",
+                forced, k->op->name, s->task.name, s->model.model->name, ops);
+}
+
+/* --- FLOPs -------------------------------------------------------------------------------------------------------- */
+
+/* A run's graphs without its memory. */
+struct measured {
+    struct params params;
+    struct graph train, eval, update, take;
+    struct net net, extra, eval_net;
+};
+
+static enum status measure(struct measured *m, const struct setup *s, const struct place *place,
+                           struct graph_list *graphs, struct error *e) {
+    struct graph *all[] = {&m->train, &m->eval, &m->update, &m->take};
+    struct batch_tensors split[2];
+    size_t bytes;
+    bool takes = place->device != DEVICE_CPU && graphs_can_take(s);
+    graphs->n = 0;
+    TRY(params_create(&m->params, e));
+    TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->extra, e));
+    TRY(graphs_build_evaluation(&m->eval, s, place, &m->params, &m->eval_net, e));
+    TRY(graphs_build_update(&m->update, s, place, &m->params, NULL, e));
+    if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->extra, split, e));
+    for (int i = 0; i < (takes ? 4 : 3); i++) {
+        TRY(graph_measure(all[i], &bytes, e));
+        graphs->list[graphs->n++] = all[i];
+    }
+    return ST_OK;
+}
+
+enum status graphs_flops(const struct setup *s, double *flops, struct error *e) {
+    struct place place = {0};
+    struct graph_list graphs;
+    struct measured *m = calloc(1, sizeof *m);
+    *flops = 0;
+    if (!m) return fail(e, ST_MEMORY, "no memory to record a run's graphs");
+    enum status status = place_parse(s->config.device, &place.device, &place.index, e);
+    if (status == ST_OK) status = measure(m, s, &place, &graphs, e);
+    if (status == ST_OK) {
+        double step = graph_cost(&m->train, PASS_FORWARD).flops + graph_cost(&m->train, PASS_BACKWARD).flops;
+        *flops = step * (double)s->steps;
+        status = graphs_check_forced(&graphs, s, e);
+    }
+    graph_free(&m->train);
+    graph_free(&m->eval);
+    graph_free(&m->update);
+    graph_free(&m->take);
+    params_free(&m->params);
+    free(m);
+    return status;
+}
