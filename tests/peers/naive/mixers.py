@@ -32,8 +32,8 @@ MIXERS = {
     "conv": vector.conv,
 }
 
-CAUSAL = set(MIXERS) - {"plstm2d", "myosotis"}
-BY_LENGTH = {"slice", "plstm2d", "myosotis"}  # what is behind a sequence's end would reach its rows in use
+CAUSAL = set(MIXERS) - {"plstm2d", "plstm-graph", "myosotis"}
+BY_LENGTH = {"slice", "plstm2d", "plstm-graph", "myosotis"}  # else pads would reach a sequence's rows in use
 
 
 def mix(name, x, p, options, lengths=None):

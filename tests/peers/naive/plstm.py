@@ -1,4 +1,6 @@
 """plstm.py - pLSTM on sequences, grids and graphs (spec/plstm-myosotis.md part A)."""
+import math
+
 import torch
 
 from .parts import affine, chosen, heads_of, outer, read, rmsnorm
@@ -81,27 +83,27 @@ def into_frames(x):
     return torch.stack(frames, 3)
 
 
-def grid_of(x, o):
-    """Height and width: as square as the length allows, where the options leave them open."""
-    T, X, Y = x.shape[1], chosen(o["height"]), chosen(o["width"])
-    if not X and not Y:
-        X = int(T ** 0.5)
-        while T % X:
-            X -= 1
-    return X or T // Y, Y or T // X
+def grid_of(n, o):
+    """Height and width of the grid of n tokens: sides that are not given follow from n, as square as it can be or as
+    wide as the other side asks for."""
+    X, Y = chosen(o["height"]), chosen(o["width"])
+    Y = Y or (-(-n // X) if X else math.isqrt(n - 1) + 1)
+    return X or -(-n // Y), Y
 
 
-def plstm2d(x, p, o, lengths=None):
-    H, (X, Y) = int(o["heads"]), grid_of(x, o)
+def grid_rows(x, o, p, n):
+    """Of sequences x (B,T,D) with n tokens: what the tokens read in the four directions, before D and the norm,
+    (B,n,H,dk). Nodes of the grid without a token are not there: every gate of theirs is 0."""
+    H, (X, Y) = int(o["heads"]), grid_of(n, o)
     q, k, v = qkv(x, p, H)
     dk = q.shape[-1]
-    D = constant(p, "direct.bias", x)
-    used = torch.ones(*x.shape[:2], dtype=x.dtype)
-    if lengths is not None:  # a node behind the end: no gate of it is open
-        used = (torch.arange(x.shape[1]) < lengths[:, None]).to(x.dtype)
-    gates = {name: into_frames((g * used[:, :, None, None]).unflatten(1, (X, Y)))
-             for name, g in direction_gates(x, p, o).items()}
-    four = [into_frames(part.unflatten(1, (X, Y)).unsqueeze(3).expand(-1, -1, -1, 4, -1, -1)) for part in (q, k, v)]
+
+    def on_grid(rows):
+        missing = rows.new_zeros(rows.shape[0], X * Y - n, *rows.shape[2:])
+        return torch.cat([rows[:, :n], missing], 1).unflatten(1, (X, Y))
+
+    gates = {name: into_frames(on_grid(g)) for name, g in direction_gates(x, p, o).items()}
+    four = [into_frames(on_grid(part).unsqueeze(3).expand(-1, -1, -1, 4, -1, -1)) for part in (q, k, v)]
 
     def at(name, r, s):
         return gates[name][:, r, s, :, :, None, None]
@@ -117,8 +119,17 @@ def plstm2d(x, p, o, lengths=None):
             Cr[r, s] = at("rl", r, s) * left + at("ru", r, s) * up + at("Sr", r, s) * new
             Cd[r, s] = at("dl", r, s) * left + at("du", r, s) * up + at("Sd", r, s) * new
     y = torch.stack([torch.stack([seen[r, s] for s in range(Y)], 1) for r in range(X)], 1)
-    y = into_frames(y).sum(3).flatten(1, 2)
-    return finish((y + direct_term(D, q, k, v)) / dk ** 0.5, p)
+    return into_frames(y).sum(3).flatten(1, 2)[:, :n]
+
+
+def plstm2d(x, p, o, lengths=None):
+    H = int(o["heads"])
+    q, k, v = qkv(x, p, H)
+    lengths = torch.full(x.shape[:1], x.shape[1]) if lengths is None else lengths
+    y = torch.zeros_like(q)
+    for n in sorted(set(lengths.tolist()) - {0}):  # sequences of one length have one grid
+        y[lengths == n, :n] = grid_rows(x[lengths == n], o, p, n)
+    return finish((y + direct_term(constant(p, "direct.bias", x), q, k, v)) / q.shape[-1] ** 0.5, p)
 
 
 # --- graphs -----------------------------------------------------------------------------------------------
@@ -159,9 +170,10 @@ def pair_gates(t, pairs, edges, o):
     return torch.stack(gates, 1)
 
 
-def plstm_graph(x, p, o):
-    H, B, T = int(o["heads"]), x.shape[0], x.shape[1]
-    edges = edges_of(o["edges"], T)
+def graph_rows(x, p, o):
+    """What the nodes x (B,n,D) read, before the norm: (B,n,H,dk)."""
+    H, n = int(o["heads"]), x.shape[1]
+    edges = [(tail, head) for tail, head in edges_of(o["edges"], n) if head < n]  # those between tokens
     pairs = line_pairs(edges, o["mode"])
     q, k, v = qkv(x, p, H)
     D = torch.sigmoid(affine(x, p, "direct"))
@@ -173,7 +185,7 @@ def plstm_graph(x, p, o):
         t = pair_gates(affine(raw, p, "transition"), pairs, edges, o)
         for i, (a, b) in enumerate(pairs):
             into[b].append((a, t[:, i]))
-    C, ys = {}, [direct_term(D[:, n], q[:, n], k[:, n], v[:, n]) for n in range(T)]
+    C, ys = {}, [direct_term(D[:, i], q[:, i], k[:, i], v[:, i]) for i in range(n)]
     for e, (tail, head) in enumerate(edges):  # by tail, then head: every edge into the tail stands before
         S = torch.sigmoid(affine(torch.cat([x[:, tail], f[e]], -1), p, "source"))
         M = torch.sigmoid(affine(torch.cat([x[:, head], f[e]], -1), p, "mark"))
@@ -181,4 +193,14 @@ def plstm_graph(x, p, o):
         for a, t in into[e]:
             C[e] = C[e] + t[:, :, None, None] * C[a]
         ys[head] = ys[head] + M[..., None] * read(C[e], q[:, head])
-    return finish(torch.stack(ys, 1), p)
+    return torch.stack(ys, 1)
+
+
+def plstm_graph(x, p, o, lengths=None):
+    """Nodes without a token are not there, nor are the edges to them."""
+    lengths = torch.full(x.shape[:1], x.shape[1]) if lengths is None else lengths
+    H = int(o["heads"])
+    y = x.new_zeros(*x.shape[:2], H, x.shape[2] // H)
+    for n in sorted(set(lengths.tolist()) - {0}):  # sequences of one length have one graph
+        y[lengths == n, :n] = graph_rows(x[lengths == n, :n], p, o)
+    return finish(y, p)

@@ -19,6 +19,7 @@ LONG_DECODED = "compression:length=42,n_train=21,n_val=10,n_test=10"
 BATCH, LONG_BATCH = 16, 9  # three steps an epoch, the last of 8 and of 3 examples
 DAG = "0-1+0-2+1-3+2-3+2-4+3-5+4-5+4-6+5-6+6-7+6-9+7-8+8-11+9-10+10-11"
 WIDE_DAG = "0-1+0-3+1-2+1-4+2-5+3-4+3-6+4-7+5-7+6-7+7-8+7-9+8-10+9-10+10-30+30-31+30-33+31-32+32-41+33-34+34-41"
+PADDED_DAG = "0-1+0-2+1-2+1-5+2-3+2-9+3-4+3-7+4-5+5-6+5-8+5-19+6-7+6-12+7-9+8-11+9-10+9-15+11-12+12-18+15-16+15-17"
 
 SMALL = {"dim": 16, "batch": BATCH, "lr": 0.002}
 WIDE = {"dim": 32, "batch": LONG_BATCH, "lr": 0.001}
@@ -30,6 +31,10 @@ GRAPHS = ["mode=P", "mode=D", f"mode=P,edges={DAG}", f"mode=D,edges={DAG}", f"mo
           f"mode=D,edges={DAG},node=tail", "mode=P,edges=none"]
 TREES = ["form=dd", "form=pd,arity=4", "form=skew", "form=free,share=node", "share=head,selective=yes",
          "form=free,selective=yes", "arity=1", "arity=1,form=free,share=head", "leaves=7"]
+GIVEN_SIDES = ["height=4,width=5", "width=3", "height=3,mode=D", "height=20,width=1"]  # of graphs of 20 tokens
+PADDED_GRAPHS = [f"{o},edges={PADDED_DAG}" for o in ("mode=P", "mode=D", "mode=P,pnorm=in", "mode=P,node=tail")]
+PADDED_TREES = ["levels=7", "arity=3,levels=5,form=free,share=node", "arity=1,levels=26", "leaves=7,arity=1",
+                "arity=20"]
 
 CAUSAL = (
     [f"bdlru:blocks=4,{o}" for o in ("m=2", "m=3,gate=sigmoid", "m=3,gate=relu", "m=2,gate=none", "m=2,selective=no",
@@ -117,6 +122,13 @@ def pads():
     for model in [f"plstm2d:heads=2,{o}" for o in GRIDS] + [f"plstm-graph:heads=2,mode={o}" for o in "PD"] + \
             [f"myosotis:heads=4,{o}" for o in TREES]:
         yield Setting("pads, mean", PADDED, model, SMALL)
+    for model in [f"plstm2d:heads=2,{o}" for o in GIVEN_SIDES] + [f"plstm-graph:heads=2,{o}" for o in PADDED_GRAPHS] + \
+            [f"myosotis:heads=4,{o}" for o in PADDED_TREES]:
+        yield Setting("pads, mean", PADDED, model, SMALL)
+    for model in ["plstm2d:heads=4,mode=P", "plstm2d:heads=4,mode=D", f"plstm-graph:heads=4,edges={PADDED_DAG}"]:
+        yield Setting("wide, pads", LONG_PADDED, model, WIDE)
+    for model in ["plstm2d:heads=2", f"plstm-graph:heads=2,edges={PADDED_DAG}", "myosotis:heads=4"]:
+        yield Setting("two ways", PADDED, model, {**SMALL, "bidirectional": "yes"})  # neither has a direction to turn
     for model in ["myosotis:heads=4", "myosotis:heads=4,arity=1"]:
         for pool in ("last", "top"):
             yield Setting(f"pads, {pool}", PADDED, model, {**SMALL, "pool": pool})
