@@ -4,6 +4,8 @@
     python3 tests/peers/loop.py                       # the mixers against the case files, then all runs
     python3 tests/peers/loop.py --only 'wide.*delta'  # those whose name, task or model matches
     python3 tests/peers/loop.py --list
+    python3 tests/peers/loop.py --log loop.jsonl      # a line a run; --resume passes over those that stand there
+    python3 tests/peers/loop.py --table loop.jsonl    # the table of docs/verification.md from such lines
 
 Needs PyTorch 2, numpy and safetensors, and a built ./lrnn-f64; the project itself needs none of the three.
 
@@ -14,6 +16,7 @@ alone does: the largest of these errors between PyTorch and itself from weights 
 naive/settings.py lists the runs; naive/ has the equations as the specs write them.
 """
 import argparse
+import json
 import re
 import sys
 import time
@@ -25,6 +28,7 @@ from safetensors import safe_open
 from naive.mixers import mix
 from naive.program import Refused, Run
 from naive.settings import settings
+from naive.table import COLUMNS, write_table
 from naive.training import Training
 
 BOUND = 1e-8
@@ -159,13 +163,23 @@ def check_run(args, setting):
     errors, disagreement = run_errors(run, log, curve, test, training.weights)
     verdict = "ok" if max(errors.values()) <= BOUND else "FAIL"
     rounding = f"{control(run, log, training.weights):8.1e} " if args.control else ""
-    numbers = " ".join(f"{errors[key]:9.1e}" for key in ("loss", "grad_norm", "lr", "weights", "scores"))
+    numbers = " ".join(f"{errors[key]:9.1e}" for key in COLUMNS)
     sizes = f"{run.steps:5} {run.batch:4} {run.T['train']:4} {heads_of(run):3}"
     seconds = time.perf_counter() - start
     print(f"{sizes} {numbers} {rounding}{seconds:5.1f} s  {verdict:4}  {label(setting)}", flush=True)
     if verdict != "ok":
         print(f"      {disagreement}", flush=True)
+    if args.log:
+        row = {"run": label(setting), "part": setting.name, "mixer": run.config["model"], "B": run.batch,
+               "T": run.T["train"], "heads": heads_of(run), "commit": run.record["run"]["git_commit"], **errors}
+        with open(args.log, "a") as f:
+            print(json.dumps(row), file=f)
     return verdict != "ok"
+
+
+def read_log(path):
+    """Its rows, of each run the latest."""
+    return list({row["run"]: row for row in map(json.loads, open(path))}.values())
 
 
 def main():
@@ -175,11 +189,20 @@ def main():
     p.add_argument("--only", default="", metavar="PATTERN", help="a regular expression")
     p.add_argument("--list", action="store_true", help="name what there is and compare nothing")
     p.add_argument("--control", action="store_true", help="add what rounding alone does")
+    p.add_argument("--log", default="", metavar="FILE", help="append a line of JSON for each run")
+    p.add_argument("--resume", action="store_true", help="pass over the runs that --log has")
+    p.add_argument("--table", default="", metavar="FILE", help="print the table of a log and compare nothing")
     args = p.parse_args()
+    if args.table:
+        sys.stdout.write(write_table(read_log(args.table), BOUND))
+        return
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     paths = [path for path in sorted(Path(args.cases).glob("*.safetensors")) if re.search(args.only, path.name)]
     chosen = [s for s in settings() if re.search(args.only, label(s))]
+    if args.resume and args.log and Path(args.log).exists():
+        done = {row["run"] for row in read_log(args.log)}
+        chosen = [s for s in chosen if label(s) not in done]
     if not paths and not chosen:
         sys.exit(f"loop.py: nothing matches --only '{args.only}'; --list names what there is")
     if args.list:
