@@ -352,7 +352,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
     snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
     time_now_text(row->finished, sizeof row->finished);
-    row->attempt = 1;
+    row->attempt = record_attempt(s->config.out, s->run_id);
 }
 
 static struct eval_point evaluation(const struct running *r, const struct scores *s, int64_t length) {
@@ -395,6 +395,19 @@ static enum status fill_kernels(const struct running *r, struct run *row, struct
     return ST_OK;
 }
 
+/* The record makes the run; the weights get their names when it is known that it is this process's. */
+static enum status write_files(const struct running *r, struct run_record *record, struct error *e) {
+    const struct config *c = &r->trainer.setup->config;
+    const real *last = c->keep_weights == KEEP_ALL ? r->trainer.best : NULL;
+    struct weights_kept kept = {.best = ""};
+    bool won = false;
+    if (c->keep_weights != KEEP_NONE && r->status == RUN_OK)
+        TRY(weights_write(&r->trainer.params, last, c->out, &record->run, &kept, e));
+    enum status status = record_write(c->out, record, &won, e);
+    enum status settled = weights_settle(&kept, won, status == ST_OK ? e : NULL);
+    return status == ST_OK ? settled : status;
+}
+
 static enum status write_record(struct running *r, struct run *row, struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
     if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
@@ -416,10 +429,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
         return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     }
     enum status status = fill_kernels(r, &record->run, e);
-    const real *last = s->config.keep_weights == KEEP_ALL ? r->trainer.best : NULL;
-    if (status == ST_OK && s->config.keep_weights != KEEP_NONE && r->status == RUN_OK)
-        status = weights_keep(&r->trainer.params, last, s->config.out, &record->run, e);
-    if (status == ST_OK) status = record_write(s->config.out, record, e);
+    if (status == ST_OK) status = write_files(r, record, e);
     if (row) *row = record->run;
     free(record->evals);
     free(record);
@@ -440,7 +450,7 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     snprintf(record->run.started, sizeof record->run.started, "%s", started);
     snprintf(record->config, sizeof record->config, "%s", s->config_text);
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
-    enum status written = record_write(s->config.out, record, e);
+    enum status written = record_write(s->config.out, record, NULL, e);
     free(record);
     return written;
 }

@@ -1,14 +1,18 @@
 /* weights.c - see weights.h. */
 #include "harness/run/weights.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/option.h"
-#include "harness/store/files.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
 
@@ -37,33 +41,63 @@ static enum status write_block(const struct params *p, const real *stored, const
     return status;
 }
 
-/* Writes OUT/weights/NAME and tells its hash. */
-static enum status keep_block(const struct params *p, const real *stored, const char *out, const char *name,
-                              const struct st_pair *pairs, int n_pairs, char hash[HASH_HEX], struct error *e) {
-    char path[PATH_BYTES], *bytes;
+/* Where the weights of an attempt at a run belong, below the output folder. */
+static void name_weights(const struct run *run, const char *kind, char name[RECORD_TEXT]) {
+    char attempt[32] = "";
+    if (run->attempt > 1) snprintf(attempt, sizeof attempt, ".%" PRId64, run->attempt);
+    snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s%s%s.safetensors", run->run_id, attempt, kind);
+}
+
+/* Writes a block beside OUT/NAME, under a name that no other process has, and tells its hash. */
+static enum status write_beside(const struct params *p, const real *stored, const char *out, const char *name,
+                                const struct st_pair *pairs, int n_pairs, char place[PATH_BYTES],
+                                char target[PATH_BYTES], char hash[HASH_HEX], struct error *e) {
+    struct timespec now;
+    char *bytes;
     size_t size;
-    TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
-    TRY(write_block(p, stored, path, pairs, n_pairs, e));
-    TRY(read_and_hash(path, &bytes, &size, hash, e));
+    clock_gettime(CLOCK_REALTIME, &now);
+    TRY(path_format(target, PATH_BYTES, e, "%s/%s", out, name));
+    TRY(path_format(place, PATH_BYTES, e, "%s.%ld.%lx.tmp", target, (long)getpid(), (unsigned long)now.tv_nsec));
+    TRY(write_block(p, stored, place, pairs, n_pairs, e));
+    TRY(read_and_hash(place, &bytes, &size, hash, e));
     free(bytes);
     return ST_OK;
 }
 
-static void last_name(const char *run_id, char name[RECORD_TEXT]) {
-    snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s.last.safetensors", run_id);
+static enum status write_both(const struct params *params, const real *last, const char *out, struct run *row,
+                              struct weights_kept *kept, struct error *e) {
+    char name[RECORD_TEXT], last_hash[HASH_HEX];
+    struct st_pair pairs[] = {{"lrnn_weights", WEIGHTS_VERSION}, {"run_id", row->run_id}, {"last_xxh3", last_hash}};
+    name_weights(row, ".last", name);
+    if (last) TRY(write_beside(params, last, out, name, pairs, 2, kept->last, kept->last_name, last_hash, e));
+    name_weights(row, "", row->ckpt);
+    const real *best = params_fetch(params, params->value);
+    return write_beside(params, best, out, row->ckpt, pairs, last ? 3 : 2, kept->best, kept->best_name, row->ckpt_xxh3,
+                        e);
 }
 
-enum status weights_keep(const struct params *params, const real *last, const char *out, struct run *row,
-                         struct error *e) {
-    char path[PATH_BYTES], name[RECORD_TEXT], last_hash[HASH_HEX];
-    struct st_pair pairs[] = {{"lrnn_weights", WEIGHTS_VERSION}, {"run_id", row->run_id}, {"last_xxh3", last_hash}};
+enum status weights_write(const struct params *params, const real *last, const char *out, struct run *row,
+                          struct weights_kept *kept, struct error *e) {
+    char path[PATH_BYTES];
+    *kept = (struct weights_kept){.best = ""};
     TRY(path_format(path, sizeof path, e, "%s/" WEIGHTS_FOLDER, out));
     TRY(make_folder(path, e));
-    last_name(row->run_id, name);
-    if (last) TRY(keep_block(params, last, out, name, pairs, 2, last_hash, e));
-    snprintf(row->ckpt, sizeof row->ckpt, WEIGHTS_FOLDER "/%s.safetensors", row->run_id);
-    const real *best = params_fetch(params, params->value);
-    return keep_block(params, best, out, row->ckpt, pairs, last ? 3 : 2, row->ckpt_xxh3, e);
+    enum status status = write_both(params, last, out, row, kept, e);
+    if (status != ST_OK) weights_settle(kept, false, NULL);
+    return status;
+}
+
+static enum status settle(const char *place, const char *target, bool won, struct error *e) {
+    if (!*place) return ST_OK;
+    if (!won) unlink(place);
+    if (!won || rename(place, target) == 0) return ST_OK;
+    return fail(e, ST_FAIL, "cannot rename %s to %s: %s", place, target, strerror(errno));
+}
+
+enum status weights_settle(const struct weights_kept *kept, bool won, struct error *e) {
+    TRY(settle(kept->last, kept->last_name, won, e));
+    TRY(settle(kept->best, kept->best_name, won, e));
+    return *kept->best && won ? folder_sync(kept->best_name, e) : ST_OK;
 }
 
 /* --- exporting ---------------------------------------------------------------------------------------------------- */
@@ -142,8 +176,29 @@ static enum status nothing_kept(const struct run *run, struct error *e) {
 /* The path in a record is one that weights_keep wrote: a record from elsewhere cannot lead out of the folder. */
 static bool is_kept_path(const struct run *run) {
     char expected[RECORD_TEXT];
-    snprintf(expected, sizeof expected, WEIGHTS_FOLDER "/%s.safetensors", run->run_id);
+    name_weights(run, "", expected);
     return strcmp(run->ckpt, expected) == 0;
+}
+
+/* If there is no such file: the one of that hash that a process which died had no time to rename. */
+static void find_unnamed(char path[PATH_BYTES], const char *hash) {
+    char folder[PATH_BYTES], other[PATH_BYTES], found[HASH_HEX], *bytes;
+    size_t size;
+    if (access(path, F_OK) == 0) return;
+    path_folder(path, folder, sizeof folder);
+    const char *name = path + strlen(folder) + 1;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        const char *end = strrchr(entry->d_name, '.');
+        if (strncmp(entry->d_name, name, strlen(name)) != 0 || !end || strcmp(end, ".tmp") != 0) continue;
+        if (path_format(other, sizeof other, NULL, "%s/%s", folder, entry->d_name) != ST_OK) continue;
+        if (read_and_hash(other, &bytes, &size, found, NULL) != ST_OK) continue;
+        free(bytes);
+        if (strcmp(found, hash) != 0) continue;
+        memcpy(path, other, PATH_BYTES);
+        break;
+    }
+    if (d) closedir(d);
 }
 
 /* A file of the run below OUT, whole and of that hash. */
@@ -153,6 +208,7 @@ static enum status read_kept(const struct run *run, const char *out, const char 
     size_t size;
     struct error why;
     TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
+    find_unnamed(path, hash);
     enum status status = read_and_hash(path, &bytes, &size, found, &why);
     if (status != ST_OK) return fail(e, status, "the weights of run %s: %.900s", run->run_id, why.text);
     if (strcmp(found, hash) != 0)
@@ -168,7 +224,7 @@ static enum status read_last(const struct run *run, const char *out, const struc
                              struct safetensors *last, struct error *e) {
     const char *hash = safetensors_metadata(best, "last_xxh3");
     char name[RECORD_TEXT];
-    last_name(run->run_id, name);
+    name_weights(run, ".last", name);
     if (hash) return read_kept(run, out, name, hash, "the file of its best weights", last, e);
     return fail(e, ST_DATA,
                 "run %s kept no weights of its last step: it was made without --keep-weights all; train it again into "
@@ -184,7 +240,8 @@ enum status weights_export(const struct run_record *record, enum weights_of whic
     if (!*run->ckpt) return nothing_kept(run, e);
     if (!is_kept_path(run))
         return fail(e, ST_DATA,
-                    "the record of run %s names '%s' as its weights; expected " WEIGHTS_FOLDER "/%s.safetensors",
+                    "the record of run %s names '%s' as its weights; expected " WEIGHTS_FOLDER
+                    "/%s.safetensors, or with the number of the attempt",
                     run->run_id, run->ckpt, run->run_id);
     TRY(read_kept(run, out, run->ckpt, run->ckpt_xxh3, "the run's record", &best, e));
     describe(record, which, &metadata);

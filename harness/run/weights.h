@@ -1,8 +1,9 @@
 /* weights.h - the weights of a net in safetensors files, under the contract's names (spec/mixers.md).
  *
- * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record holds that file's hash.
- * Where it was asked to (--keep-weights all), those of its last step lie beside them as <run_id>.last.safetensors, and
- * the first file's metadata holds the hash of the second ("last_xxh3"). `lrnn export` checks them and adds what says
+ * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record holds that file's hash; a
+ * run that was done again has the number of the attempt in the name, <run_id>.2.safetensors. Where it was asked to
+ * (--keep-weights all), those of its last step lie beside them as <run_id>.last.safetensors, and the first file's
+ * metadata holds the hash of the second ("last_xxh3"). `lrnn export` checks them and adds what says
  * which net they belong to; `lrnn import` reads the result. Values are stored in the program's own precision, so
  * nothing is rounded on either way. */
 #ifndef LRNN_HARNESS_WEIGHTS_H
@@ -10,16 +11,27 @@
 
 #include "core/params.h"
 #include "core/safetensors.h"
+#include "harness/store/files.h"
 #include "harness/store/record.h"
 
 #define WEIGHTS_FOLDER  "weights" /* below the output folder */
 #define WEIGHTS_VERSION "1"       /* value of the metadata "lrnn_weights" */
 
-/* Writes `params` as OUT/weights/<run_id>.safetensors, and the block `last`, if not NULL, beside it; notes path and
- * hash in *row, whose run_id is set. The bytes are a function of id and weights alone: processes that do the same run
- * write the same files. Errors: ST_FAIL. */
-enum status weights_keep(const struct params *params, const real *last, const char *out, struct run *row,
-                         struct error *e);
+/* Files that are written and have not got their names yet, because somebody else may do the same run. */
+struct weights_kept {
+    char best[PATH_BYTES], last[PATH_BYTES];           /* where they lie; "" = none */
+    char best_name[PATH_BYTES], last_name[PATH_BYTES]; /* where they belong */
+};
+
+/* Writes `params`, and the block `last`, if not NULL, under names of their own in OUT/weights; notes in *row, whose
+ * run_id and attempt are set, path and hash that the best weights will have. Errors: ST_FAIL; nothing is left then. */
+enum status weights_write(const struct params *params, const real *last, const char *out, struct run *row,
+                          struct weights_kept *kept, struct error *e);
+
+/* Once the run's record is on disk: gives the files their names if that record is the one they were written for
+ * (`won`), else removes them. A process that dies between record and names leaves files which weights_export finds.
+ * Errors: ST_FAIL. */
+enum status weights_settle(const struct weights_kept *kept, bool won, struct error *e);
 
 struct weights_count {
     int tensors;

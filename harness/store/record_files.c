@@ -87,10 +87,11 @@ enum record_state record_check(const char *out, const char *run_id) {
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
 /* Links the finished temporary file into place. An earlier whole record wins; a damaged one is set aside first. */
-static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id,
+static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id, bool *won,
                            struct error *e) {
     for (int attempt = 0; attempt < 3; attempt++) {
-        if (link(temporary, path) == 0) return ST_OK;
+        *won = link(temporary, path) == 0;
+        if (*won) return ST_OK;
         if (errno != EEXIST) break;
         if (record_check(out, run_id) == RECORD_DONE) return ST_OK;
         errno = EEXIST;
@@ -101,8 +102,22 @@ static enum status publish(const char *temporary, const char *path, const char *
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
 }
 
-enum status record_write(const char *out, const struct run_record *r, struct error *e) {
+int64_t record_attempt(const char *out, const char *run_id) {
+    char path[PATH_BYTES], folder[PATH_BYTES];
+    int64_t attempt = 1;
+    if (checked_path(out, run_id, path, NULL) != ST_OK) return attempt;
+    path_folder(path, folder, sizeof folder);
+    const char *name = path + strlen(folder) + 1;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        attempt += strncmp(entry->d_name, name, strlen(name)) == 0 && entry->d_name[strlen(name)] == '.';
+    if (d) closedir(d);
+    return attempt;
+}
+
+enum status record_write(const char *out, const struct run_record *r, bool *won, struct error *e) {
     char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES], *text;
+    bool first;
     size_t size;
     TRY(checked_path(out, r->run.run_id, path, e));
     path_folder(path, folder, sizeof folder);
@@ -112,9 +127,10 @@ enum status record_write(const char *out, const struct run_record *r, struct err
     enum status status = temporary_write(path, text, size, temporary, e);
     free(text);
     TRY(status);
-    status = publish(temporary, path, out, r->run.run_id, e);
+    status = publish(temporary, path, out, r->run.run_id, &first, e);
     unlink(temporary);
     TRY(status);
+    if (won) *won = first;
     return folder_sync(path, e);
 }
 

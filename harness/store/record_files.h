@@ -5,6 +5,7 @@
 #ifndef LRNN_HARNESS_RECORD_FILES_H
 #define LRNN_HARNESS_RECORD_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/arena.h"
@@ -14,9 +15,14 @@
 /* OUT/runs/<ab>/<run_id>.json */
 void record_path(const char *out, const char *run_id, char *path, size_t size);
 
-/* Writes the record; an existing one of that id is kept and counts as success. Errors: ST_FAIL with path and reason
- * (unwritable, disk full); nothing half-written is left visible. */
-enum status record_write(const char *out, const struct run_record *r, struct error *e);
+/* Writes the record; an existing one of that id is kept and counts as success. *won, if not NULL, says whether it is
+ * this one that is there now. Errors: ST_FAIL with path and reason (unwritable, disk full); nothing half-written is left
+ * visible. */
+enum status record_write(const char *out, const struct run_record *r, bool *won, struct error *e);
+
+/* The number of the attempt at a run that writes its record next: 1, and 1 more for each record of it that was set
+ * aside, for whatever reason. */
+int64_t record_attempt(const char *out, const char *run_id);
 
 /* Reads one record; texts and arrays live on `arena`. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes
  * behind it), of another run than its name says, or of a later schema; ST_FAIL: it cannot be read. Both with path and

@@ -52,16 +52,28 @@ static void expect_contract(const struct params *p, const struct param *param, c
     free(contract);
 }
 
+static struct trial_shape shape_of(const char *model) {
+    return (struct trial_shape){.model = model, .B = 2, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
+}
+
+/* Writes the weights and gives them their names. */
+static void keep(const struct params *params, struct run *row) {
+    struct weights_kept kept;
+    struct error e;
+    ck_assert_msg(weights_write(params, NULL, folder, row, &kept, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(weights_settle(&kept, true, &e) == ST_OK, "%s", e.text);
+}
+
 static void round_trip(const char *model) {
-    struct trial_shape s = {.model = model, .B = 2, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
+    struct trial_shape s = shape_of(model);
     struct trial a, b;
-    struct run row = {.run_id = ANY_RUN};
+    struct run row = {.run_id = ANY_RUN, .attempt = 1};
     struct error e;
     struct safetensors file;
     char path[SCRATCH_BYTES + RECORD_TEXT];
     trial_open(&a, &s, 1);
     trial_open(&b, &s, 2);
-    ck_assert_msg(weights_keep(&a.params, NULL, folder, &row, &e) == ST_OK, "%s", e.text);
+    keep(&a.params, &row);
     ck_assert_str_eq(row.ckpt, "weights/" ANY_RUN ".safetensors");
     snprintf(path, sizeof path, "%s/%s", folder, row.ckpt);
     read_file(&file, path);
@@ -77,6 +89,72 @@ static void round_trip(const char *model) {
 START_TEST(every_mixers_weights_come_back_bit_for_bit) {
     for (int i = 0; small_models()[i]; i++) round_trip(small_models()[i]);
     round_trip("slice:structure=sparse,keep=0.5"); /* its mask is a constant: kept as well */
+}
+END_TEST
+
+/* Two processes that do the same run, their weights not the same: another build's are not. */
+struct race {
+    struct trial trial[2];
+    struct run_record record[2];
+    struct weights_kept kept[2];
+    bool won[2];
+};
+
+static struct race *race_begin(void) {
+    struct trial_shape s = shape_of("lstm");
+    struct race *r = calloc(1, sizeof *r);
+    struct error e;
+    ck_assert_ptr_nonnull(r);
+    for (int i = 0; i < 2; i++) {
+        const struct params *p = &r->trial[i].params;
+        struct run *run = &r->record[i].run;
+        trial_open(&r->trial[i], &s, (uint64_t)i);
+        record_init(&r->record[i]);
+        strcpy(run->run_id, ANY_RUN);
+        run->status = RUN_OK;
+        run->metric = run->attempt = 1;
+        ck_assert_msg(weights_write(p, p->value, folder, run, &r->kept[i], &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(record_write(folder, &r->record[i], &r->won[i], &e) == ST_OK, "%s", e.text);
+    }
+    ck_assert(r->won[0] && !r->won[1]);
+    ck_assert_str_ne(r->record[0].run.ckpt_xxh3, r->record[1].run.ckpt_xxh3);
+    return r;
+}
+
+/* What the record on disk stands for is what comes out, and the winner's. */
+static void race_end(struct race *r) {
+    char path[SCRATCH_BYTES + 32];
+    struct safetensors file;
+    struct error e;
+    snprintf(path, sizeof path, "%s/out.safetensors", folder);
+    for (int which = WEIGHTS_BEST; which <= WEIGHTS_LAST; which++) {
+        const struct params *p = &r->trial[0].params;
+        ck_assert_msg(weights_export(&r->record[0], (enum weights_of)which, folder, path, NULL, &e) == ST_OK, "%s",
+                      e.text);
+        read_file(&file, path);
+        for (int i = 0; i < p->n; i++) expect_contract(p, &p->list[i], &file);
+        safetensors_free(&file);
+    }
+    for (int i = 0; i < 2; i++) trial_close(&r->trial[i]);
+    free(r);
+}
+
+START_TEST(a_second_run_of_an_id_leaves_the_first_ones_weights) {
+    struct race *r = race_begin();
+    struct error e;
+    for (int k = 0; k < 2; k++) { /* whoever is first */
+        int i = _i ? 1 - k : k;
+        ck_assert_msg(weights_settle(&r->kept[i], r->won[i], &e) == ST_OK, "%s", e.text);
+    }
+    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 2);
+    ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
+    race_end(r);
+}
+END_TEST
+
+/* Killed behind the record and before the names. */
+START_TEST(weights_that_have_no_name_yet_are_found) {
+    race_end(race_begin());
 }
 END_TEST
 
@@ -559,6 +637,8 @@ Suite *check_export(void) {
     TCase *memory = tcase_create("memory");
     tcase_add_checked_fixture(memory, set_up, tear_down);
     tcase_add_test(memory, every_mixers_weights_come_back_bit_for_bit);
+    tcase_add_loop_test(memory, a_second_run_of_an_id_leaves_the_first_ones_weights, 0, 2);
+    tcase_add_test(memory, weights_that_have_no_name_yet_are_found);
     tcase_add_loop_test(memory, imported_weights_score_what_the_run_scored, 0, N_TRAINED);
     tcase_add_test(memory, a_run_that_is_told_to_keeps_no_weights);
     tcase_add_test(memory, a_run_that_diverged_has_no_weights_to_export);

@@ -50,7 +50,7 @@ static void change_record(const struct setup *s, void (*change)(struct run *run)
     ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(record_set_aside(folder, s->run_id, "old", &e) == ST_OK, "%s", e.text);
     change(&record->run);
-    ck_assert_msg(record_write(folder, record, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(record_write(folder, record, NULL, &e) == ST_OK, "%s", e.text);
     arena_free(&arena);
     free(record);
 }
@@ -91,6 +91,10 @@ START_TEST(force_sets_the_record_aside_and_does_the_run_again) {
     ck_assert_str_eq(second.run_id, first.run_id);
     ck_assert(second.test_loss == first.test_loss);
     ck_assert_int_eq(scratch_count(folder, ".json.replaced"), 1);
+    ck_assert_int_eq(first.attempt, 1);
+    ck_assert_int_eq(second.attempt, 2);
+    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 2); /* each attempt has its own */
+    ck_assert_str_ne(first.ckpt, second.ckpt);
     ck_assert_int_eq(found_reuse(s), REUSE_SAME_BUILD);
     small_run_free(s);
     small_run_free(forced);

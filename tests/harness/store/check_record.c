@@ -52,7 +52,7 @@ static enum status try_write(int i) {
     struct curve_point curve[2];
     struct eval_point evals[1];
     sample_fill(&r, curve, evals, i);
-    return record_write(out, &r, &problem);
+    return record_write(out, &r, NULL, &problem);
 }
 
 static void write_record(int i) {
@@ -80,7 +80,7 @@ START_TEST(every_field_comes_back) {
     struct arena arena = {0};
     char path[PATH_BYTES];
     sample_fill(&r, curve, evals, 7);
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(arena_reserve(&arena, 1 << 20, &problem));
     id_path(7, path);
     ck_ok(record_read(path, &got, &arena, &problem));
@@ -98,7 +98,7 @@ START_TEST(a_record_without_values_comes_back) {
     char path[PATH_BYTES];
     record_init(&r);
     sample_id(1, r.run.run_id);
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(arena_reserve(&arena, 1 << 20, &problem));
     id_path(1, path);
     ck_ok(record_read(path, &got, &arena, &problem));
@@ -115,7 +115,7 @@ START_TEST(text_that_is_not_utf8_is_stored_with_question_marks) {
     record_init(&r);
     sample_id(1, r.run.run_id);
     strcpy(r.run.task, "s5\xFF");
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(records_load(&set, out, &problem));
     ck_assert_str_eq(set.list[0].run.task, "s5?");
     records_free(&set);
@@ -148,7 +148,7 @@ START_TEST(the_first_record_of_an_id_is_kept) {
     record_init(&r);
     sample_id(3, r.run.run_id);
     r.run.test_acc = 0.125;
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(records_load(&set, out, &problem));
     ck_assert_int_eq(set.n, 1);
     ck_assert_double_ne(set.list[0].run.test_acc, 0.125);
@@ -163,7 +163,7 @@ START_TEST(an_id_that_is_no_id_is_refused) {
         struct run_record r;
         record_init(&r);
         strcpy(r.run.run_id, bad[i]);
-        ck_assert_int_eq(record_write(out, &r, &problem), ST_FAIL);
+        ck_assert_int_eq(record_write(out, &r, NULL, &problem), ST_FAIL);
         ck_assert_int_eq(record_check(out, bad[i]), RECORD_ABSENT);
     }
     ck_assert_int_eq(scratch_count(out, ""), 0);
@@ -285,7 +285,7 @@ START_TEST(a_record_of_a_later_schema_is_left_alone) {
     record_init(&r);
     sample_id(1, r.run.run_id);
     r.run.schema = RECORD_SCHEMA + 1;
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_assert_int_eq(check(1), RECORD_DONE);
     ck_ok(records_load(&set, out, &problem));
     ck_assert_int_eq(set.n, 0);
@@ -329,9 +329,9 @@ START_TEST(an_unwritable_folder_is_named) {
     sample_id(1, r.run.run_id);
     snprintf(blocked, sizeof blocked, "%s/file", out);
     spill(blocked, "", 0);
-    ck_assert_int_eq(record_write(blocked, &r, &problem), ST_FAIL);
+    ck_assert_int_eq(record_write(blocked, &r, NULL, &problem), ST_FAIL);
     ck_assert_ptr_nonnull(strstr(problem.text, blocked));
-    ck_assert_int_eq(record_write("/proc/lrnn", &r, &problem), ST_FAIL);
+    ck_assert_int_eq(record_write("/proc/lrnn", &r, NULL, &problem), ST_FAIL);
     ck_assert_ptr_nonnull(strstr(problem.text, "/proc/lrnn"));
     strcpy(good, out);
     ck_assert_int_eq(make_folder(good, &problem), ST_OK);
@@ -366,7 +366,7 @@ START_TEST(a_full_disk_loses_nothing_and_leaves_nothing_half_visible) {
     for (rlim_t bytes = 0; bytes < 1000; bytes += 37) {
         struct error why[2];
         limit_files(bytes);
-        enum status written = record_write(out, &r, &why[0]), exported = records_export_csv(&set, out, &why[1]);
+        enum status written = record_write(out, &r, NULL, &why[0]), exported = records_export_csv(&set, out, &why[1]);
         limit_files(RLIM_INFINITY);
         ck_assert_int_eq(written, ST_FAIL);
         ck_assert_int_eq(exported, ST_FAIL);
@@ -383,7 +383,7 @@ START_TEST(a_full_disk_loses_nothing_and_leaves_nothing_half_visible) {
     records_free(&set);
     ck_assert_int_eq(check(0), RECORD_DONE);
     ck_assert_int_eq(check(1), RECORD_ABSENT);
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_assert_int_eq(check(1), RECORD_DONE);
 }
 END_TEST

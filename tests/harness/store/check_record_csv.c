@@ -39,7 +39,7 @@ static void export_sample(struct record_set *set) {
     struct curve_point curve[2];
     struct eval_point evals[1];
     sample_fill(&r, curve, evals, 2);
-    ck_ok(record_write(out, &r, &problem));
+    ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(records_load(set, out, &problem));
     ck_ok(records_export_csv(set, out, &problem));
 }
