@@ -28,7 +28,7 @@
 #define PROBE_TOKENS 4000000 /* .. among this many tokens: an example takes a few milliseconds at most */
 
 struct listops {
-    char file[OPTION_TEXT];
+    char file[OPTION_TEXT], content[OPTION_TEXT];
     int64_t depth, arity, min_length, max_length;
     int64_t wanted[SPLIT_COUNT]; /* 0 = auto */
 
@@ -41,6 +41,8 @@ struct listops {
 static const struct option options[] = {
     {"file", OPT_TEXT_FIELD, offsetof(struct listops, file), "", 0, 0, NULL,
      "folder of the released basic_train.tsv, basic_val.tsv and basic_test.tsv; none: generated", OPT_PLACE},
+    {"content", OPT_TEXT_FIELD, offsetof(struct listops, content), "", 0, 0, NULL,
+     "XXH3-128 that the three files together have to have; found by itself, and part of what a run is", OPT_LATER},
     {"min_length", OPT_INT, offsetof(struct listops, min_length), "500", 0, MAX_TOKENS, NULL,
      "generated expressions have more tokens", OPT_AXIS},
     {"max_length", OPT_INT, offsetof(struct listops, max_length), "2000", 2, MAX_TOKENS, NULL,
@@ -164,23 +166,52 @@ static enum status open_generated(struct listops *w, struct arena *host, struct 
     return check_lengths(w, host, e);
 }
 
-static enum status open_file(struct listops *w, int split, struct arena *host, struct error *e) {
+static enum status open_file(struct listops *w, int split, XXH3_state_t *content, struct arena *host, struct error *e) {
     char path[OPTION_TEXT + 32];
     snprintf(path, sizeof path, "%s/basic_%s.tsv", w->file, split_names[split]);
     struct listops_rows *rows = &w->released[split];
-    TRY(listops_tsv_read(rows, path, w->max_length, host, e));
+    TRY(listops_tsv_read(rows, path, w->max_length, host, content, e));
     w->examples[split] = w->wanted[split] ? w->wanted[split] : rows->n;
     if (w->examples[split] <= rows->n) return ST_OK;
     return fail(e, ST_USAGE, "listops: n_%s=%lld, but %s holds only %lld expressions", split_names[split],
                 (long long)w->wanted[split], path, (long long)rows->n);
 }
 
+/* A run is what it read, wherever that lies: the files are known by their content. */
+static enum status check_content(struct listops *w, XXH3_state_t *content, struct error *e) {
+    char hex[33];
+    XXH128_hash_t hash = XXH3_128bits_digest(content);
+    snprintf(hex, sizeof hex, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    if (w->content[0] && strcmp(w->content, hex) != 0)
+        return fail(
+            e, ST_DATA,
+            "listops: the XXH3-128 of the three files in %s is %s, expected content=%.40s: they are other files",
+            w->file, hex, w->content);
+    memcpy(w->content, hex, sizeof hex);
+    return ST_OK;
+}
+
+static enum status open_files(struct listops *w, struct arena *host, struct error *e) {
+    XXH3_state_t *content = XXH3_createState();
+    if (!content) return fail(e, ST_MEMORY, "listops: no memory to read %s", w->file);
+    XXH3_128bits_reset(content);
+    enum status status = ST_OK;
+    for (int split = 0; split < SPLIT_COUNT && status == ST_OK; split++) status = open_file(w, split, content, host, e);
+    if (status == ST_OK) status = check_content(w, content, e);
+    XXH3_freeState(content);
+    return status;
+}
+
 static enum status listops_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     struct listops *w = inst;
     w->seed = seed;
-    if (!w->file[0]) return open_generated(w, host, e);
-    for (int split = 0; split < SPLIT_COUNT; split++) TRY(open_file(w, split, host, e));
-    return ST_OK;
+    if (w->file[0]) return open_files(w, host, e);
+    if (w->content[0])
+        return fail(e, ST_DATA,
+                    "listops: content=%.40s names files, and no folder is given; name the one that holds them with "
+                    "file=FOLDER",
+                    w->content);
+    return open_generated(w, host, e);
 }
 
 /* --- the task ----------------------------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ struct reader {
     const unsigned char *at, *end; /* not yet read, in memory */
     unsigned char *window;         /* refilled from fd; NULL: the bytes in memory are all there is */
     int fd, failure;               /* errno of a read that failed, 0 before */
+    XXH3_state_t *content;         /* of all bytes of the file; or NULL */
 
     /* the last word, and the byte that ended it */
     char word[WORD_BYTES + 1];
@@ -56,6 +57,7 @@ static void refill(struct reader *r) {
     if (got < 0) r->failure = errno;
     r->at = r->window;
     r->end = r->window + (got > 0 ? got : 0);
+    if (r->content && got > 0) XXH3_128bits_update(r->content, r->window, (size_t)got);
 }
 
 /* Whether no byte is left, or none can be read. */
@@ -273,8 +275,9 @@ enum status listops_tsv_parse(struct listops_rows *rows, const void *bytes, size
 
 /* An open file, which the caller closes. */
 static enum status read_file(struct listops_rows *rows, int fd, const char *path, int64_t max_length,
-                             struct arena *arena, struct error *e) {
-    struct reader r = {.file = path, .arena = arena, .e = e, .line = 1, .fd = fd, .max_length = max_length};
+                             struct arena *arena, XXH3_state_t *content, struct error *e) {
+    struct reader r = {
+        .file = path, .arena = arena, .e = e, .line = 1, .fd = fd, .content = content, .max_length = max_length};
     struct stat info;
     if (fstat(fd, &info) != 0) return fail(e, ST_DATA, "cannot read %s: %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode)) return fail(e, ST_DATA, "cannot read %s: it is not a regular file", path);
@@ -285,12 +288,12 @@ static enum status read_file(struct listops_rows *rows, int fd, const char *path
 }
 
 enum status listops_tsv_read(struct listops_rows *rows, const char *path, int64_t max_length, struct arena *arena,
-                             struct error *e) {
+                             XXH3_state_t *content, struct error *e) {
     *rows = (struct listops_rows){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
     if (fd < 0)
         return fail(e, ST_DATA, "cannot open %s: %s; expected a file of the released ListOps", path, strerror(errno));
-    enum status status = read_file(rows, fd, path, max_length, arena, e);
+    enum status status = read_file(rows, fd, path, max_length, arena, content, e);
     close(fd);
     return status;
 }

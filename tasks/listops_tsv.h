@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <xxhash.h>
+
 #include "core/arena.h"
 
 struct listops_row {
@@ -24,9 +26,9 @@ struct listops_rows {
  * Parentheses must balance and are dropped. ST_DATA, with `name` (path) and line: no such file, not a regular file, a
  * line that is not of that form, an expression of `max_length` or more tokens or nested deeper than 64, a label that is
  * not the expression's value, a file that ends within a line or holds no expression, a failure to read. ST_FAIL: the
- * arena is full. */
+ * arena is full. The bytes of a file go into *content (NULL: nowhere) as they are read. */
 enum status listops_tsv_read(struct listops_rows *rows, const char *path, int64_t max_length, struct arena *arena,
-                             struct error *e);
+                             XXH3_state_t *content, struct error *e);
 enum status listops_tsv_parse(struct listops_rows *rows, const void *bytes, size_t size, const char *name,
                               int64_t max_length, struct arena *arena, struct error *e);
 

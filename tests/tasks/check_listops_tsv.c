@@ -418,6 +418,36 @@ START_TEST(files_give_their_expressions) {
 }
 END_TEST
 
+/* Another path to the same bytes is the same task, one byte changed is another, and what was asked for is held to it. */
+START_TEST(files_are_known_by_their_content) {
+    struct task_choice c, again;
+    struct error e = {ST_OK, ""};
+    char text[256], content[33], path[SCRATCH_BYTES + 32];
+    open_task(&c, "listops:max_length=600", 5);
+    for (int split = 0; split < SPLIT_COUNT; split++) write_split(&c, (enum split)split, 3);
+    for (int way = 0; way < 2; way++) {
+        snprintf(text, sizeof text, "listops:file=%s%s", folder, way ? "/../" : "");
+        if (way) snprintf(text + strlen(text), sizeof text - strlen(text), "%s", strrchr(folder, '/') + 1);
+        open_task(&again, text, 1);
+        const char *found = option_find(again.task->options, "content")->offset + (const char *)again.inst;
+        ck_assert_uint_eq(strlen(found), 32);
+        if (way) ck_assert_str_eq(found, content);
+        snprintf(content, sizeof content, "%s", found);
+    }
+    snprintf(text, sizeof text, "listops:content=%s", content);
+    ck_assert_int_eq(task_parse(&c, text, &e), ST_OK);
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "file=FOLDER") != NULL, "%s", e.text);
+    snprintf(path, sizeof path, "%s/basic_val.tsv", folder);
+    spill(path, H "3\t3\r\n", sizeof H + 4);
+    snprintf(text, sizeof text, ",content=%s", content);
+    check_file_refused(text, ST_DATA, "they are other files");
+    snprintf(text, sizeof text, "listops:file=%s", folder);
+    open_task(&again, text, 1);
+    ck_assert_str_ne(option_find(again.task->options, "content")->offset + (const char *)again.inst, content);
+}
+END_TEST
+
 START_TEST(missing_and_odd_files_are_refused) {
     struct task_choice c;
     char path[128];
@@ -442,7 +472,7 @@ START_TEST(missing_and_odd_files_are_refused) {
     check_file_refused("", ST_DATA, "basic_test.tsv, line 2: expected the end of the line, found the end of the file");
     struct listops_rows rows; /* a file whose first byte cannot be read */
     struct error e = {ST_OK, ""};
-    ck_assert_int_eq(listops_tsv_read(&rows, "/proc/self/mem", 2000, &task_host, &e), ST_DATA);
+    ck_assert_int_eq(listops_tsv_read(&rows, "/proc/self/mem", 2000, &task_host, NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "/proc/self/mem") && strstr(e.text, "cannot "), "%s", e.text);
 }
 END_TEST
@@ -466,6 +496,7 @@ Suite *check_listops_tsv(void) {
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(files, enter_folder, leave_folder);
     tcase_add_test(files, files_give_their_expressions);
+    tcase_add_test(files, files_are_known_by_their_content);
     tcase_add_test(files, missing_and_odd_files_are_refused);
     suite_add_tcase(suite, files);
     return suite;
