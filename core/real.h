@@ -17,10 +17,14 @@ typedef float real;
 #define REAL_NAME      "fp32"
 #endif
 
+/* FORCE_INLINE: inlined whatever the compiler's budget says, where a call left over would keep a loop scalar, or a
+ * constant from being one. */
 #if defined(__CUDACC__)
-#define LRNN_INLINE static inline __host__ __device__
+#define LRNN_INLINE  static inline __host__ __device__
+#define FORCE_INLINE static __forceinline__ __host__ __device__
 #else
-#define LRNN_INLINE static inline
+#define LRNN_INLINE  static inline
+#define FORCE_INLINE static inline __attribute__((always_inline))
 #endif
 
 /* a * b + c */

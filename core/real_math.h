@@ -12,14 +12,7 @@
 
 #include "core/real.h"
 
-/* Inlined whatever the compiler's budget says: one call left over would keep a hot loop scalar. */
-#if defined(__CUDACC__)
-#define REAL_MATH_INLINE LRNN_INLINE
-#else
-#define REAL_MATH_INLINE static inline __attribute__((always_inline))
-#endif
-
-REAL_MATH_INLINE real real_sqrt(real x) {
+FORCE_INLINE real real_sqrt(real x) {
 #ifdef LRNN_DOUBLE
     return sqrt(x);
 #else
@@ -27,7 +20,7 @@ REAL_MATH_INLINE real real_sqrt(real x) {
 #endif
 }
 
-REAL_MATH_INLINE real real_abs(real x) {
+FORCE_INLINE real real_abs(real x) {
 #ifdef LRNN_DOUBLE
     return fabs(x);
 #else
@@ -37,31 +30,31 @@ REAL_MATH_INLINE real real_abs(real x) {
 
 #ifdef LRNN_DOUBLE
 
-REAL_MATH_INLINE real real_exp(real x) {
+FORCE_INLINE real real_exp(real x) {
     return exp(x);
 }
 
-REAL_MATH_INLINE real real_log(real x) {
+FORCE_INLINE real real_log(real x) {
     return log(x);
 }
 
-REAL_MATH_INLINE real real_tanh(real x) {
+FORCE_INLINE real real_tanh(real x) {
     return tanh(x);
 }
 
-REAL_MATH_INLINE real real_softplus(real x) {
+FORCE_INLINE real real_softplus(real x) {
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
 #else
 
-REAL_MATH_INLINE uint32_t real_bits(real x) {
+FORCE_INLINE uint32_t real_bits(real x) {
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-REAL_MATH_INLINE real real_of_bits(uint32_t u) {
+FORCE_INLINE real real_of_bits(uint32_t u) {
     real x;
     memcpy(&x, &u, sizeof x);
     return x;
@@ -71,7 +64,7 @@ REAL_MATH_INLINE real real_of_bits(uint32_t u) {
  * leaves k + 126, the exponent field of 2^(k-1), in the low bits; the other factor 2 goes into the polynomial's last
  * step. The lower clamp makes that field 0, so results below 1.66e-38 (1.4 times the smallest normal) are 0; the upper
  * one, k <= 128, lies beyond overflow. It compares bits: of two clamps in float gcc makes branches and four compares. */
-REAL_MATH_INLINE real real_exp(real x) {
+FORCE_INLINE real real_exp(real x) {
     const real magic = 12582912.0f + 126.0f;
     const uint32_t top = 0x4b4000feu; /* bits of magic + 128 */
     real y = x < -87.3f ? -87.3f : x;
@@ -90,7 +83,7 @@ REAL_MATH_INLINE real real_exp(real x) {
 }
 
 /* log(f + 1) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus e ln 2. */
-REAL_MATH_INLINE real real_log_reduced(real f, real e) {
+FORCE_INLINE real real_log_reduced(real f, real e) {
     real z = f * f;
     real p = real_fma(7.0376836292e-2f, f, -1.1514610310e-1f);
     p = real_fma(p, f, 1.1676998740e-1f);
@@ -107,7 +100,7 @@ REAL_MATH_INLINE real real_log_reduced(real f, real e) {
 }
 
 /* log x; -inf at 0, NaN below. x = m 2^e with m in [sqrt(1/2), sqrt(2)); denormals are scaled up first. */
-REAL_MATH_INLINE real real_log(real x) {
+FORCE_INLINE real real_log(real x) {
     const uint32_t sqrt_half = 0x3f3504f3u; /* bits of sqrt(1/2) */
     real tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
     real scaled = x * (tiny > 0 ? 8388608.0f : 1.0f);
@@ -122,7 +115,7 @@ REAL_MATH_INLINE real real_log(real x) {
 }
 
 /* |x| < 5/8: odd polynomial; else 1 - 2 / (e^(2|x|) + 1) with the sign of x. */
-REAL_MATH_INLINE real real_tanh(real x) {
+FORCE_INLINE real real_tanh(real x) {
     real a = real_abs(x), z = x * x;
     real p = real_fma(-5.70498872745e-3f, z, 2.06390887954e-2f);
     p = real_fma(p, z, -5.37397155531e-2f);
@@ -135,7 +128,7 @@ REAL_MATH_INLINE real real_tanh(real x) {
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x| in [0,1]; the last term restores what 1 + u rounds away. */
-REAL_MATH_INLINE real real_softplus(real x) {
+FORCE_INLINE real real_softplus(real x) {
     real u = real_exp(-real_abs(x)), w = 1.0f + u;
     real tail = real_log(w) + (u - (w - 1.0f)) / w;
     return (x > 0 ? x : 0.0f) + tail;
@@ -144,7 +137,7 @@ REAL_MATH_INLINE real real_softplus(real x) {
 #endif
 
 /* 1 / (1 + e^-x) */
-REAL_MATH_INLINE real real_sigmoid(real x) {
+FORCE_INLINE real real_sigmoid(real x) {
     return 1 / (1 + real_exp(-x));
 }
 

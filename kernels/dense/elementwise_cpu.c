@@ -7,7 +7,6 @@
 
 /* Compilers make vectors of a loop only when `accumulate`, and the choice of function, are constants in it: such loops
  * stand in functions that are always inlined, and are called once for each value. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* --- two inputs ------------------------------------------------------------------------------------------------- */
 
@@ -51,8 +50,8 @@ static void product_span(struct range span, const real *restrict dy, const real 
 }
 
 /* da (+)= dy b s (1 + a (1 - s)) */
-ALWAYS_INLINE void silu_da_loop(struct range span, const real *restrict dy, const real *restrict a,
-                                const real *restrict b, real *restrict da, bool accumulate) {
+FORCE_INLINE void silu_da_loop(struct range span, const real *restrict dy, const real *restrict a,
+                               const real *restrict b, real *restrict da, bool accumulate) {
 #pragma omp simd
     for (int64_t i = span.begin; i < span.end; i++) {
         real s = real_sigmoid(a[i]);
@@ -61,8 +60,8 @@ ALWAYS_INLINE void silu_da_loop(struct range span, const real *restrict dy, cons
 }
 
 /* db (+)= dy a s */
-ALWAYS_INLINE void silu_db_loop(struct range span, const real *restrict dy, const real *restrict a, real *restrict db,
-                                bool accumulate) {
+FORCE_INLINE void silu_db_loop(struct range span, const real *restrict dy, const real *restrict a, real *restrict db,
+                               bool accumulate) {
 #pragma omp simd
     for (int64_t i = span.begin; i < span.end; i++) put(&db[i], accumulate, dy[i] * (a[i] * real_sigmoid(a[i])));
 }
@@ -140,7 +139,7 @@ static inline real real_erfc(real x) {
 #endif
 
 /* f is a constant where these two are inlined into a vector loop, so the switch is gone before vectors are made. */
-ALWAYS_INLINE real value_of(enum activation f, real x) {
+FORCE_INLINE real value_of(enum activation f, real x) {
     switch (f) {
     case ACT_RELU:
         return x > 0 ? x : 0;
@@ -170,7 +169,7 @@ ALWAYS_INLINE real value_of(enum activation f, real x) {
     return x;
 }
 
-ALWAYS_INLINE real slope_of(enum activation f, real x) {
+FORCE_INLINE real slope_of(enum activation f, real x) {
     real s = real_sigmoid(f == ACT_GELU_TANH ? 2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1) : x);
     switch (f) {
     case ACT_RELU:
@@ -204,23 +203,23 @@ ALWAYS_INLINE real slope_of(enum activation f, real x) {
 }
 
 /* In double, libm is called an element at a time and there is nothing to make vectors of. */
-ALWAYS_INLINE void value_loop(enum activation f, struct range span, const real *restrict x, real *restrict y) {
+FORCE_INLINE void value_loop(enum activation f, struct range span, const real *restrict x, real *restrict y) {
 #if !REAL_IS_DOUBLE
 #pragma omp simd
 #endif
     for (int64_t i = span.begin; i < span.end; i++) y[i] = value_of(f, x[i]);
 }
 
-ALWAYS_INLINE void slope_loop(enum activation f, struct range span, const real *restrict x, const real *restrict dy,
-                              real *restrict dx, bool accumulate) {
+FORCE_INLINE void slope_loop(enum activation f, struct range span, const real *restrict x, const real *restrict dy,
+                             real *restrict dx, bool accumulate) {
 #if !REAL_IS_DOUBLE
 #pragma omp simd
 #endif
     for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], accumulate, dy[i] * slope_of(f, x[i]));
 }
 
-ALWAYS_INLINE void slope_loops(enum activation f, struct range span, const real *x, const real *dy, real *dx,
-                               bool accumulate) {
+FORCE_INLINE void slope_loops(enum activation f, struct range span, const real *x, const real *dy, real *dx,
+                              bool accumulate) {
     if (accumulate)
         slope_loop(f, span, x, dy, dx, true);
     else

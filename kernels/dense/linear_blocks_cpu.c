@@ -7,10 +7,8 @@
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-#define BLOCK_INLINE static inline __attribute__((always_inline))
-
 /* y[i] = sum_j w[j][i] x[j] */
-BLOCK_INLINE void block_product(int64_t m, const real *w, const real *x, real *y) {
+FORCE_INLINE void block_product(int64_t m, const real *w, const real *x, real *y) {
 #pragma omp simd
     for (int64_t i = 0; i < m; i++) y[i] = w[i] * x[0];
     for (int64_t j = 1; j < m; j++)
@@ -19,7 +17,7 @@ BLOCK_INLINE void block_product(int64_t m, const real *w, const real *x, real *y
 }
 
 /* dx[j] (+)= sum_i w[j][i] dy[i] */
-BLOCK_INLINE void block_dx(int64_t m, const real *w, const real *dy, real *dx, bool accumulate) {
+FORCE_INLINE void block_dx(int64_t m, const real *w, const real *dy, real *dx, bool accumulate) {
     for (int64_t j = 0; j < m; j++) {
         real sum = 0;
         for (int64_t i = 0; i < m; i++) sum = real_fma(w[j * m + i], dy[i], sum);
@@ -28,13 +26,13 @@ BLOCK_INLINE void block_dx(int64_t m, const real *w, const real *dy, real *dx, b
 }
 
 /* dw[j][i] += dy[i] x[j] */
-BLOCK_INLINE void block_dw(int64_t m, const real *x, const real *dy, real *dw) {
+FORCE_INLINE void block_dw(int64_t m, const real *x, const real *dy, real *dw) {
     for (int64_t j = 0; j < m; j++)
 #pragma omp simd
         for (int64_t i = 0; i < m; i++) dw[j * m + i] = real_fma(dy[i], x[j], dw[j * m + i]);
 }
 
-BLOCK_INLINE void forward_rows(const struct call *c, struct range part, int64_t m) {
+FORCE_INLINE void forward_rows(const struct call *c, struct range part, int64_t m) {
     int64_t C = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]);
     for (int64_t r = part.begin; r < part.end; r++) {
@@ -63,7 +61,7 @@ static size_t linear_blocks_cpu_workspace(const struct call *c, enum pass pass) 
 }
 
 /* One chunk of rows: dx, and the chunk's sums for dw. */
-BLOCK_INLINE void backward_rows(const struct call *c, struct range part, int64_t m, real *dw) {
+FORCE_INLINE void backward_rows(const struct call *c, struct range part, int64_t m, real *dw) {
     int64_t C = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]);
     memset(dw, 0, (size_t)tensor_count(c->in[1]) * sizeof *dw);

@@ -116,7 +116,7 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
         walk(8, gate, layout, s);                                                                                      \
     }
 
-LRNN_INLINE bool scan_cpu_applicable(const struct call *c, const char **why) {
+LRNN_INLINE bool scan_applicable(const struct call *c, const char **why) {
     *why = "m is larger than 8";
     return ((const struct scan_attr *)c->attr)->m <= SCAN_ORDER_MAX;
 }

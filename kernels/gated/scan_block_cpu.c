@@ -125,7 +125,7 @@ const struct kernel kernel_scan_block_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 64,
-    .applicable = scan_cpu_applicable,
+    .applicable = scan_applicable,
     .forward = scan_block_cpu_forward,
     .backward = scan_block_cpu_backward,
 };

@@ -306,7 +306,7 @@ const struct kernel kernel_scan_block_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .applicable = scan_cpu_applicable,
+    .applicable = scan_applicable,
     .forward = block_cuda_forward<false>,
     .backward = block_cuda_backward<false>,
 };
@@ -317,7 +317,7 @@ const struct kernel kernel_scan_block_chunk_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .applicable = scan_cpu_applicable,
+    .applicable = scan_applicable,
     .preferred = chunks_preferred,
     .workspace = chunk_workspace,
     .forward = block_cuda_forward<true>,

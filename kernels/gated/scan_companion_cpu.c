@@ -118,7 +118,7 @@ const struct kernel kernel_scan_companion_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 128,
-    .applicable = scan_cpu_applicable,
+    .applicable = scan_applicable,
     .forward = scan_companion_cpu_forward,
     .backward = scan_companion_cpu_backward,
 };

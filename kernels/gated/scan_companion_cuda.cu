@@ -286,7 +286,7 @@ const struct kernel kernel_scan_companion_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 128,
-    .applicable = scan_cpu_applicable,
+    .applicable = scan_applicable,
     .forward = companion_cuda_forward<false>,
     .backward = companion_cuda_backward<false>,
 };
@@ -297,7 +297,7 @@ const struct kernel kernel_scan_companion_chunk_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 128,
-    .applicable = scan_cpu_applicable,
+    .applicable = scan_applicable,
     .preferred = chunks_preferred,
     .workspace = chunk_workspace,
     .forward = companion_cuda_forward<true>,

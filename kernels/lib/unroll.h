@@ -4,11 +4,7 @@
 #ifndef LRNN_KERNELS_UNROLL_H
 #define LRNN_KERNELS_UNROLL_H
 
-#ifdef __CUDACC__
-#define FORCE_INLINE static __forceinline__ __host__ __device__
-#else
-#define FORCE_INLINE static inline __attribute__((always_inline))
-#endif
+#include "core/real.h"
 
 #define UNROLLED_MAX 9
 

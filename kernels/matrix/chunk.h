@@ -8,88 +8,36 @@
 #ifndef LRNN_KERNELS_MATRIX_STATE_CHUNK_H
 #define LRNN_KERNELS_MATRIX_STATE_CHUNK_H
 
-#if defined(__FMA__) && defined(__AVX__)
-#include <immintrin.h>
-#endif
-
+#include "kernels/lib/simd.h"
 #include "kernels/matrix/state_cpu.h"
 
 #if defined(__AVX512F__)
-#define STATE_VECTOR_BYTES 64
-#define TILE_SUMS          16 /* vectors of sums, beside 2 of B and one of A: of 32 registers */
-#elif defined(__AVX__)
-#define STATE_VECTOR_BYTES 32
-#define TILE_SUMS          8 /* of 16 registers */
+#define TILE_SUMS 16 /* vectors of sums, beside 2 of B and one of A: of 32 registers */
 #else
-#define STATE_VECTOR_BYTES 16
-#define TILE_SUMS          8
+#define TILE_SUMS 8 /* of 16 registers */
 #endif
-enum { STATE_LANES = STATE_VECTOR_BYTES / sizeof(real), SCORES = STATE_CHUNK * STATE_CHUNK };
-typedef real state_vector __attribute__((vector_size(STATE_VECTOR_BYTES)));
-#if REAL_IS_DOUBLE
-typedef int64_t real_bits;
-#else
-typedef int32_t real_bits;
-#endif
-
-STATE_INLINE state_vector load_vector(const real *x) {
-    state_vector v;
-    memcpy(&v, x, sizeof v);
-    return v;
-}
-
-STATE_INLINE void store_vector(real *x, state_vector v) {
-    memcpy(x, &v, sizeof v);
-}
-
-/* a b + c, real_fma in each lane. Spelt out where it can be: lane by lane, compilers take vectors of several a and pick
- * each out of them, where the instruction itself could read it from memory. */
-STATE_INLINE state_vector fma_vector(real a, state_vector b, state_vector c) {
-#if defined(__AVX512F__) && REAL_IS_DOUBLE
-    return (state_vector)_mm512_fmadd_pd(_mm512_set1_pd(a), (__m512d)b, (__m512d)c);
-#elif defined(__AVX512F__)
-    return (state_vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
-#elif defined(__AVX__) && defined(__FMA__) && REAL_IS_DOUBLE
-    return (state_vector)_mm256_fmadd_pd(_mm256_set1_pd(a), (__m256d)b, (__m256d)c);
-#elif defined(__AVX__) && defined(__FMA__)
-    return (state_vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)c);
-#elif defined(__FMA__)
-    state_vector r = b;
-    for (int i = 0; i < STATE_LANES; i++) r[i] = real_fma(a, b[i], c[i]);
-    return r;
-#else
-    return a * b + c;
-#endif
-}
-
-/* v with zeros in all lanes but one; all zeros where there is no such lane. */
-STATE_INLINE state_vector lane_alone(state_vector v, int lane) {
-    typedef real_bits lanes __attribute__((vector_size(STATE_VECTOR_BYTES)));
-    lanes keep = {0};
-    if (lane >= 0 && lane < STATE_LANES) keep[lane] = -1;
-    return (state_vector)((lanes)v & keep);
-}
+enum { SCORES = STATE_CHUNK * STATE_CHUNK };
 
 /* One tile of chunk_product, at most TILE_SUMS vectors. */
-STATE_INLINE void product_tile(int rows, int vectors, int64_t depth, const real *A, int64_t row, int64_t step,
+FORCE_INLINE void product_tile(int rows, int vectors, int64_t depth, const real *A, int64_t row, int64_t step,
                                const real *B, int64_t ldb, real keep, real *out, int64_t ldo) {
-    state_vector sum[TILE_SUMS];
+    lanes sum[TILE_SUMS];
 #pragma GCC unroll 16
-    for (int i = 0; i < rows * vectors; i++) sum[i] = (state_vector){0};
+    for (int i = 0; i < rows * vectors; i++) sum[i] = (lanes){0};
     if (keep != 0)
 #pragma GCC unroll 16
         for (int i = 0; i < rows * vectors; i++)
-            sum[i] = keep * load_vector(out + i / vectors * ldo + i % vectors * STATE_LANES);
+            sum[i] = keep * lanes_at(out + i / vectors * ldo + i % vectors * LANES);
     for (int64_t k = 0; k < depth; k++) {
-        state_vector b[2];
+        lanes b[2];
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) b[v] = load_vector(B + k * ldb + v * STATE_LANES);
+        for (int v = 0; v < vectors; v++) b[v] = lanes_at(B + k * ldb + v * LANES);
 #pragma GCC unroll 16
         for (int i = 0; i < rows * vectors; i++)
-            sum[i] = fma_vector(A[i / vectors * row + k * step], b[i % vectors], sum[i]);
+            sum[i] = lanes_axpy(A[i / vectors * row + k * step], b[i % vectors], sum[i]);
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < rows * vectors; i++) store_vector(out + i / vectors * ldo + i % vectors * STATE_LANES, sum[i]);
+    for (int i = 0; i < rows * vectors; i++) lanes_to(out + i / vectors * ldo + i % vectors * LANES, sum[i]);
 }
 
 /* A matrix whose element (r,k) is at[r * row + k * step]: either way round. */
@@ -99,14 +47,14 @@ struct factor {
 };
 
 /* tall: rows of a tile of one vector. */
-STATE_INLINE void product_tiles(int tall, int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
+FORCE_INLINE void product_tiles(int tall, int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
                                 int64_t ldb, real keep, real *out, int64_t ldo) {
     int64_t j = 0;
-    for (; j + 2 * STATE_LANES <= columns; j += 2 * STATE_LANES)
+    for (; j + 2 * LANES <= columns; j += 2 * LANES)
         for (int64_t r = 0; r < rows; r += TILE_SUMS / 2)
             product_tile(TILE_SUMS / 2, 2, depth, A.at + r * A.row, A.row, A.step, B + j, ldb, keep, out + r * ldo + j,
                          ldo);
-    for (; j < columns; j += STATE_LANES)
+    for (; j < columns; j += LANES)
         for (int64_t r = 0; r < rows; r += tall)
             product_tile(tall, 1, depth, A.at + r * A.row, A.row, A.step, B + j, ldb, keep, out + r * ldo + j, ldo);
 }
@@ -121,7 +69,7 @@ static __attribute__((noinline, unused)) void product_of_any_size(int64_t rows, 
 /* out = keep out + A B; out rows x columns, B depth x columns with rows ldb apart. rows are a multiple of
  * STATE_CHUNK / 2, columns of STATE_VECTOR; keep = 0 does not read out. Sizes that the compiler knows are small: those
  * products stand in place. */
-STATE_INLINE void chunk_product(int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
+FORCE_INLINE void chunk_product(int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
                                 int64_t ldb, real keep, real *out, int64_t ldo) {
     if (__builtin_constant_p(rows) && __builtin_constant_p(columns) && __builtin_constant_p(depth))
         product_tiles(rows % TILE_SUMS ? TILE_SUMS / 2 : TILE_SUMS, rows, columns, depth, A, B, ldb, keep, out, ldo);
@@ -133,7 +81,7 @@ STATE_INLINE void chunk_product(int64_t rows, int64_t columns, int64_t depth, st
  * element r. A quarter of A is left out. */
 enum triangle { LOWER, UPPER };
 
-STATE_INLINE void triangle_product(enum triangle side, int64_t columns, struct factor A, const real *B, int64_t ldb,
+FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct factor A, const real *B, int64_t ldb,
                                    real keep, real *out, int64_t ldo) {
     const int64_t half = STATE_CHUNK / 2, from = side == UPPER ? half : 0;
     struct factor last = {A.at + half * A.row + from * A.step, A.row, A.step};
@@ -143,13 +91,13 @@ STATE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
 }
 
 /* Elements of a and b in turn, from the first half of each (low) or the second (high). */
-#if defined(__has_builtin) && STATE_VECTOR_BYTES >= 32
+#if defined(__has_builtin) && LANE_BYTES >= 32
 #if __has_builtin(__builtin_shufflevector)
-#if STATE_VECTOR_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 16
+#if LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 16
 #define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define INTERLEAVE_HIGH(a, b)                                                                                          \
     __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#elif STATE_VECTOR_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 8
+#elif LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 8
 #define INTERLEAVE_LOW(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define INTERLEAVE_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #else
@@ -159,86 +107,85 @@ STATE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
 #endif
 #endif
 
-/* to[j][r] = from[r][j] for one tile of STATE_LANES x STATE_LANES. Interleaving rows i and i + half turns the index of
+/* to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half turns the index of
  * an element (row, column) by one bit; after as many rounds as it has bits for the row, the two have changed places. */
-STATE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
+FORCE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
 #ifdef INTERLEAVE_LOW
-    state_vector v[STATE_LANES], w[STATE_LANES];
+    lanes v[LANES], w[LANES];
 #pragma GCC unroll 16
-    for (int r = 0; r < STATE_LANES; r++) v[r] = load_vector(from + r * ld);
+    for (int r = 0; r < LANES; r++) v[r] = lanes_at(from + r * ld);
 #pragma GCC unroll 4
-    for (int bit = 1; bit < STATE_LANES; bit *= 2) {
+    for (int bit = 1; bit < LANES; bit *= 2) {
 #pragma GCC unroll 8
-        for (int i = 0; i < STATE_LANES / 2; i++) {
-            w[2 * i] = INTERLEAVE_LOW(v[i], v[i + STATE_LANES / 2]);
-            w[2 * i + 1] = INTERLEAVE_HIGH(v[i], v[i + STATE_LANES / 2]);
+        for (int i = 0; i < LANES / 2; i++) {
+            w[2 * i] = INTERLEAVE_LOW(v[i], v[i + LANES / 2]);
+            w[2 * i + 1] = INTERLEAVE_HIGH(v[i], v[i + LANES / 2]);
         }
 #pragma GCC unroll 16
-        for (int r = 0; r < STATE_LANES; r++) v[r] = w[r];
+        for (int r = 0; r < LANES; r++) v[r] = w[r];
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < STATE_LANES; r++) store_vector(to + r * ldt, v[r]);
+    for (int r = 0; r < LANES; r++) lanes_to(to + r * ldt, v[r]);
 #else
-    for (int j = 0; j < STATE_LANES; j++)
-        for (int r = 0; r < STATE_LANES; r++) to[j * ldt + r] = from[r * ld + j];
+    for (int j = 0; j < LANES; j++)
+        for (int r = 0; r < LANES; r++) to[j * ldt + r] = from[r * ld + j];
 #endif
 }
 
 /* to[j][r] = from[r][j], r < rows, j < columns, both multiples of STATE_VECTOR. */
 static __attribute__((noinline, unused)) void transpose(int64_t rows, int64_t columns, const real *from, int64_t ld,
                                                         real *to, int64_t ldt) {
-    for (int64_t r = 0; r < rows; r += STATE_LANES)
-        for (int64_t j = 0; j < columns; j += STATE_LANES) transpose_tile(from + r * ld + j, ld, to + j * ldt + r, ldt);
+    for (int64_t r = 0; r < rows; r += LANES)
+        for (int64_t j = 0; j < columns; j += LANES) transpose_tile(from + r * ld + j, ld, to + j * ldt + r, ldt);
 }
 
 /* Rows of n reals, a multiple of STATE_VECTOR: whole vectors, no remainder to look for. */
-STATE_INLINE void scale_row(int64_t n, real factor, const real *from, real *to) {
-    for (int64_t i = 0; i < n; i += STATE_LANES) store_vector(to + i, factor * load_vector(from + i));
+FORCE_INLINE void scale_row(int64_t n, real factor, const real *from, real *to) {
+    for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, factor * lanes_at(from + i));
 }
 
-STATE_INLINE void clear_row(int64_t n, real *to) {
-    for (int64_t i = 0; i < n; i += STATE_LANES) store_vector(to + i, (state_vector){0});
+FORCE_INLINE void clear_row(int64_t n, real *to) {
+    for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, (lanes){0});
 }
 
 /* to += factor from */
-STATE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
-    for (int64_t i = 0; i < n; i += STATE_LANES)
-        store_vector(to + i, fma_vector(factor, load_vector(from + i), load_vector(to + i)));
+FORCE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
+    for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, lanes_axpy(factor, lanes_at(from + i), lanes_at(to + i)));
 }
 
 /* Lane r of the result is the sum over the lanes of v[r]; v is lost. Each round adds the two halves of two vectors. */
-STATE_INLINE state_vector sums_of_lanes(state_vector *v) {
+FORCE_INLINE lanes sums_of_lanes(lanes *v) {
 #ifdef INTERLEAVE_LOW
 #pragma GCC unroll 4
-    for (int half = STATE_LANES / 2; half > 0; half /= 2)
+    for (int half = LANES / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
         for (int r = 0; r < half; r++) v[r] = INTERLEAVE_LOW(v[r], v[r + half]) + INTERLEAVE_HIGH(v[r], v[r + half]);
     return v[0];
 #else
-    state_vector sums = {0};
-    for (int r = 0; r < STATE_LANES; r++)
-        for (int i = 0; i < STATE_LANES; i++) sums[r] += v[r][i];
+    lanes sums = {0};
+    for (int r = 0; r < LANES; r++)
+        for (int i = 0; i < LANES; i++) sums[r] += v[r][i];
     return sums;
 #endif
 }
 
 /* dots[r] = sum over i < n of a[r][i] b[r][i] for the rows of a chunk, lda and ldb apart; n a multiple of
  * STATE_VECTOR. */
-STATE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b, int64_t ldb, real *dots) {
-    for (int r = 0; r < STATE_CHUNK; r += STATE_LANES) {
-        state_vector sum[STATE_LANES];
+FORCE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b, int64_t ldb, real *dots) {
+    for (int r = 0; r < STATE_CHUNK; r += LANES) {
+        lanes sum[LANES];
 #pragma GCC unroll 16
-        for (int x = 0; x < STATE_LANES; x++) {
+        for (int x = 0; x < LANES; x++) {
             const real *p = a + (r + x) * lda, *q = b + (r + x) * ldb;
-            sum[x] = load_vector(p) * load_vector(q);
-            for (int64_t i = STATE_LANES; i < n; i += STATE_LANES) sum[x] += load_vector(p + i) * load_vector(q + i);
+            sum[x] = lanes_at(p) * lanes_at(q);
+            for (int64_t i = LANES; i < n; i += LANES) sum[x] += lanes_at(p + i) * lanes_at(q + i);
         }
-        store_vector(dots + r, sums_of_lanes(sum));
+        lanes_to(dots + r, sums_of_lanes(sum));
     }
 }
 
 /* Sum of a o b over a state, n a multiple of 4: four sums at once, or each step waits for the one before. */
-STATE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
+FORCE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
     real sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
     int64_t part = n / 4;
 #pragma omp simd reduction(+ : sum0, sum1, sum2, sum3)
@@ -252,20 +199,20 @@ STATE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
 }
 
 /* ranges[m][n] = product of f over m < x <= n; 0 where n < m. Products, not logarithms: f may be negative or 0. */
-STATE_INLINE void range_products(const real *f, real *restrict ranges) {
-    const state_vector ones = (state_vector){0} + 1;
-    for (int n = 0; n < STATE_CHUNK; n += STATE_LANES) {
-        state_vector row = {0};
+FORCE_INLINE void range_products(const real *f, real *restrict ranges) {
+    const lanes ones = (lanes){0} + 1;
+    for (int n = 0; n < STATE_CHUNK; n += LANES) {
+        lanes row = {0};
 #pragma GCC unroll 16
         for (int m = STATE_CHUNK - 1; m >= 0; m--) {
-            row = fma_vector(m + 1 < STATE_CHUNK ? f[m + 1] : 0, row, lane_alone(ones, m - n));
-            store_vector(ranges + m * STATE_CHUNK + n, row);
+            row = lanes_axpy(m + 1 < STATE_CHUNK ? f[m + 1] : 0, row, lane_alone(ones, m - n));
+            lanes_to(ranges + m * STATE_CHUNK + n, row);
         }
     }
 }
 
 /* after[n] = f[n+1] ... f[last] */
-STATE_INLINE void products_behind(const real *f, real *after) {
+FORCE_INLINE void products_behind(const real *f, real *after) {
     real product = 1;
 #pragma GCC unroll 16
     for (int n = STATE_CHUNK - 1; n >= 0; n--) {

@@ -38,7 +38,7 @@ struct gates {
     real *dT, *dS, *dM;  /* as T, S, M */
 };
 
-STATE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, real *to) {
+FORCE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, real *to) {
     for (int64_t i = 0; i < width; i++) {
         const real *at = gate->at + k->first * gate->step + i;
         if (k->count == STATE_CHUNK)
@@ -50,7 +50,7 @@ STATE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k
     }
 }
 
-STATE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct chunk *k, const struct gates *g) {
+FORCE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct chunk *k, const struct gates *g) {
     read_gate(&h->transition, k, J * J, g->T);
     for (int64_t i = 0; i < J; i++)
         for (int64_t n = k->count; n < STATE_CHUNK; n++) g->T[(i * J + i) * STATE_CHUNK + n] = 1;
@@ -66,11 +66,11 @@ STATE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct
 }
 
 /* row += sum over i of factors[i * step] rows[i], J rows of READERS, from reader `first` on. */
-STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, int64_t first, real *row) {
-    for (int64_t n = first; n < READERS; n += STATE_LANES) {
-        state_vector sum = load_vector(row + n);
-        for (int64_t i = 0; i < J; i++) sum = fma_vector(factors[i * step], load_vector(rows + i * READERS + n), sum);
-        store_vector(row + n, sum);
+FORCE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const real *rows, int64_t first, real *row) {
+    for (int64_t n = first; n < READERS; n += LANES) {
+        lanes sum = lanes_at(row + n);
+        for (int64_t i = 0; i < J; i++) sum = lanes_axpy(factors[i * step], lanes_at(rows + i * READERS + n), sum);
+        lanes_to(row + n, sum);
     }
 }
 
@@ -78,7 +78,7 @@ STATE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const r
 enum readers { EXITS_ALONE, TOKENS_TOO };
 
 /* The factors of one state: the row of the tokens stays in registers, the exit is a number. */
-STATE_INLINE void single_reader_factors(const struct gates *g, enum readers which) {
+FORCE_INLINE void single_reader_factors(const struct gates *g, enum readers which) {
     real after = 1;
 #pragma GCC unroll 16
     for (int t = STATE_CHUNK - 1; t >= 0; t--) {
@@ -87,20 +87,20 @@ STATE_INLINE void single_reader_factors(const struct gates *g, enum readers whic
         after *= g->T[t];
     }
     g->Z[STATE_CHUNK] = after;
-    for (int n = 0; which == TOKENS_TOO && n < STATE_CHUNK; n += STATE_LANES) {
-        state_vector Z = {0}, M = load_vector(g->M + n), D = load_vector(g->D + n);
+    for (int n = 0; which == TOKENS_TOO && n < STATE_CHUNK; n += LANES) {
+        lanes Z = {0}, M = lanes_at(g->M + n), D = lanes_at(g->D + n);
 #pragma GCC unroll 16
         for (int t = STATE_CHUNK - 1; t >= 0; t--) {
-            store_vector(g->Z + (t + 1) * READERS + n, Z);
-            store_vector(g->gate + t * READERS + n, fma_vector(g->S[t], Z, lane_alone(D, t - n)));
-            Z = fma_vector(g->T[t], Z, lane_alone(M, t - n));
+            lanes_to(g->Z + (t + 1) * READERS + n, Z);
+            lanes_to(g->gate + t * READERS + n, lanes_axpy(g->S[t], Z, lane_alone(D, t - n)));
+            Z = lanes_axpy(g->T[t], Z, lane_alone(M, t - n));
         }
-        store_vector(g->Z + n, Z);
+        lanes_to(g->Z + n, Z);
     }
 }
 
 /* Z, gate and writes. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
-STATE_INLINE void reader_factors(int64_t J, const struct gates *g, enum readers which) {
+FORCE_INLINE void reader_factors(int64_t J, const struct gates *g, enum readers which) {
     int64_t rows = J * READERS, first = which == TOKENS_TOO ? 0 : STATE_CHUNK;
     if (J == 1) {
         single_reader_factors(g, which);
@@ -123,34 +123,34 @@ STATE_INLINE void reader_factors(int64_t J, const struct gates *g, enum readers 
 }
 
 /* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number a token. */
-STATE_INLINE void single_gate_gradients(const struct gates *g) {
+FORCE_INLINE void single_gate_gradients(const struct gates *g) {
     real left[STATE_CHUNK], through = g->Y[STATE_CHUNK];
 #pragma GCC unroll 16
     for (int t = 0; t < STATE_CHUNK; t++) {
         left[t] = through;
         through = real_fma(g->T[t], through, g->S[t] * g->taken[t]);
     }
-    for (int n = 0; n < STATE_CHUNK; n += STATE_LANES) {
-        state_vector Y = load_vector(g->Y + n), dM = {0};
+    for (int n = 0; n < STATE_CHUNK; n += LANES) {
+        lanes Y = lanes_at(g->Y + n), dM = {0};
 #pragma GCC unroll 16
         for (int t = 0; t < STATE_CHUNK; t++) {
-            store_vector(g->Y + t * READERS + n, Y);
+            lanes_to(g->Y + t * READERS + n, Y);
             dM += lane_alone(Y, t - n);
-            Y = fma_vector(g->T[t], Y, g->S[t] * load_vector(g->R + t * READERS + n));
+            Y = lanes_axpy(g->T[t], Y, g->S[t] * lanes_at(g->R + t * READERS + n));
         }
-        store_vector(g->dM + n, dM);
+        lanes_to(g->dM + n, dM);
     }
     row_dots(STATE_CHUNK, g->Z + READERS, READERS, g->R, READERS, g->dS);
     row_dots(STATE_CHUNK, g->Z + READERS, READERS, g->Y, READERS, g->dT);
-    for (int n = 0; n < STATE_CHUNK; n += STATE_LANES) {
-        state_vector after = load_vector(g->after + n);
-        store_vector(g->dS + n, load_vector(g->dS + n) + after * load_vector(g->taken + n));
-        store_vector(g->dT + n, load_vector(g->dT + n) + after * load_vector(left + n));
+    for (int n = 0; n < STATE_CHUNK; n += LANES) {
+        lanes after = lanes_at(g->after + n);
+        lanes_to(g->dS + n, lanes_at(g->dS + n) + after * lanes_at(g->taken + n));
+        lanes_to(g->dT + n, lanes_at(g->dT + n) + after * lanes_at(left + n));
     }
 }
 
 /* dT, dS and dM, from Y_0, R of the tokens and `taken`. */
-STATE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
+FORCE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
     int64_t rows = J * READERS;
     if (J == 1) {
         single_gate_gradients(g);
@@ -175,7 +175,7 @@ STATE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
     }
 }
 
-STATE_INLINE void put_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, const real *from) {
+FORCE_INLINE void put_gate(const struct outer_rows *gate, const struct chunk *k, int64_t width, const real *from) {
     for (int64_t i = 0; gate->d && i < width; i++) {
         real *to = gate->d + k->first * gate->step + i;
         if (k->count == STATE_CHUNK && !gate->add)
@@ -186,7 +186,7 @@ STATE_INLINE void put_gate(const struct outer_rows *gate, const struct chunk *k,
     }
 }
 
-STATE_INLINE void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
+FORCE_INLINE void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
     real dD[STATE_CHUNK];
     for (int64_t n = 0; n < STATE_CHUNK; n++) dD[n] = g->R[n * READERS + n];
     for (int64_t n = 0; !h->mark.at && n < STATE_CHUNK; n++) {

@@ -132,38 +132,38 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
 /* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements; J = 1 is left to the product that follows. */
-STATE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
-    for (int64_t e = 0; J > 1 && e < n; e += STATE_LANES) {
-        state_vector old[16]; /* J is at most that */
-        for (int64_t j = 0; j < J; j++) old[j] = load_vector(X + j * n + e);
+FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
+    for (int64_t e = 0; J > 1 && e < n; e += LANES) {
+        lanes old[16]; /* J is at most that */
+        for (int64_t j = 0; j < J; j++) old[j] = lanes_at(X + j * n + e);
         for (int64_t i = 0; i < J; i++) {
-            state_vector sum = F[i * row] * old[0];
-            for (int64_t j = 1; j < J; j++) sum = fma_vector(F[i * row + j * column], old[j], sum);
-            store_vector(X + i * n + e, sum);
+            lanes sum = F[i * row] * old[0];
+            for (int64_t j = 1; j < J; j++) sum = lanes_axpy(F[i * row + j * column], old[j], sum);
+            lanes_to(X + i * n + e, sum);
         }
     }
 }
 
 /* How much of a state the product behind mix_states keeps. */
-STATE_INLINE real kept_part(int64_t J, const real *F, bool fresh) {
+FORCE_INLINE real kept_part(int64_t J, const real *F, bool fresh) {
     return fresh ? 0 : J == 1 ? *F : 1;
 }
 
-STATE_INLINE void read_rows(const struct outer_rows *rows, const struct chunk *k, int64_t n, int64_t width, real *to) {
+FORCE_INLINE void read_rows(const struct outer_rows *rows, const struct chunk *k, int64_t n, int64_t width, real *to) {
     pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
 }
 
 /* What tokens read of state i before the chunk; what they write into state a behind it. */
-STATE_INLINE const real *reads_of(const struct work *w, int64_t i) {
+FORCE_INLINE const real *reads_of(const struct work *w, int64_t i) {
     return w->g.Z + i * READERS;
 }
 
-STATE_INLINE const real *writes_into(const struct work *w, int64_t a) {
+FORCE_INLINE const real *writes_into(const struct work *w, int64_t a) {
     return w->g.writes + a * STATE_CHUNK;
 }
 
 /* C of the next chunk. */
-STATE_INLINE void next_states(const struct work *w, const struct chunk *k, real *C) {
+FORCE_INLINE void next_states(const struct work *w, const struct chunk *k, real *C) {
     int64_t n = w->KW * w->VW, VW = w->VW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
     if (!k->begins) mix_states(w->J, through, 1, READERS, n, C);
@@ -177,7 +177,7 @@ STATE_INLINE void next_states(const struct work *w, const struct chunk *k, real 
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-STATE_INLINE void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k,
+FORCE_INLINE void write_outputs(const struct outer_head *h, const struct work *w, const struct chunk *k,
                                 const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     real *O = w->part_values;
@@ -197,7 +197,7 @@ STATE_INLINE void write_outputs(const struct outer_head *h, const struct work *w
 }
 
 /* One chunk of one head: C becomes the states behind it. */
-STATE_INLINE void forward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read,
+FORCE_INLINE void forward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read,
                                 real *C) {
     if (!read && k->ends) return;
     reader_factors(w->J, &w->g, read ? TOKENS_TOO : EXITS_ALONE);
@@ -213,7 +213,7 @@ STATE_EACH_SIZE(forward_chunk, forward_sized,
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-STATE_INLINE void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
+FORCE_INLINE void read_chunk(const struct outer_head *h, const struct work *w, const struct chunk *k) {
     int64_t KW = w->KW, VW = w->VW;
     reader_factors(w->J, &w->g, TOKENS_TOO);
     read_rows(&h->q, k, w->dk, KW, w->Q);
@@ -226,7 +226,7 @@ STATE_INLINE void read_chunk(const struct outer_head *h, const struct work *w, c
 }
 
 /* Term i of a sum over states: to = or += factor from. */
-STATE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, real *to) {
+FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, real *to) {
     if (i == 0)
         scale_row(n, factor, from, to);
     else
@@ -234,7 +234,7 @@ STATE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
 }
 
 /* What the states before the chunk give: dQ, and what tokens read in Y_0. */
-STATE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
+FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->begins) clear_row(N * KW, w->dQ);
     clear_row(READERS * w->J, w->g.Y);
@@ -248,7 +248,7 @@ STATE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
 }
 
 /* What the gradients of the states behind the chunk give: dK, dV, and what goes to the exits in R. */
-STATE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
+FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->ends) {
         clear_row(N * KW, w->dK);
@@ -269,14 +269,14 @@ STATE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
 }
 
 /* What the exits read of the states before the chunk, in Y_0. */
-STATE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
+FORCE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
     for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
         for (int64_t a = 0; a < J; a++) w->g.Y[j * READERS + STATE_CHUNK + a] = state_dot(n, E + a * n, C + j * n);
 }
 
 /* R of tokens from keys and values; those then become P and U. */
-STATE_INLINE void gate_scores(const struct work *w) {
+FORCE_INLINE void gate_scores(const struct work *w) {
     for (int64_t m = 0; m < STATE_CHUNK; m++) {
         real *keys = w->keys + m * STATE_CHUNK, *values = w->values + m * STATE_CHUNK, *R = w->g.R + m * READERS;
         const real *gate = w->g.gate + m * READERS;
@@ -289,7 +289,7 @@ STATE_INLINE void gate_scores(const struct work *w) {
     }
 }
 
-STATE_INLINE void add_inner_gradients(const struct work *w) {
+FORCE_INLINE void add_inner_gradients(const struct work *w) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     triangle_product(LOWER, KW, (struct factor){w->values, 1, N}, w->K, KW, 1, w->dQ, KW);
     triangle_product(UPPER, KW, (struct factor){w->values, N, 1}, w->Q, KW, 1, w->dK, KW);
@@ -297,7 +297,7 @@ STATE_INLINE void add_inner_gradients(const struct work *w) {
 }
 
 /* E of the chunk before. */
-STATE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E) {
+FORCE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E) {
     int64_t n = w->KW * w->VW, J = w->J, KW = w->KW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
     if (!k->ends) mix_states(J, through, READERS, 1, n, E);
@@ -309,7 +309,7 @@ STATE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E
     }
 }
 
-STATE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k, bool add, int64_t n, const real *from,
+FORCE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k, bool add, int64_t n, const real *from,
                            int64_t width) {
     if (!rows->d) return;
     for (int64_t t = 0; t < k->count; t++) {
@@ -321,7 +321,7 @@ STATE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k,
 
 /* One chunk of one head in reverse; C: the states before it, E: becomes that of the chunk before. add: another head
  * has written dq and dk already. */
-STATE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
+FORCE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
                                  real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     read_chunk(h, w, k);

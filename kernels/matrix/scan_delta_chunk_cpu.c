@@ -96,35 +96,35 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
     return m;
 }
 
-/* --- triangular solves, STATE_LANES columns at a time in registers; what is on or below the diagonal of c is not read --- */
+/* --- triangular solves, LANES columns at a time in registers; what is on or below the diagonal of c is not read --- */
 
 /* x_r += c[s][r] x_s for s < r, from the first row down. */
 static void solve_down(const real *c, real *x, int64_t ld) {
-    state_vector v[STATE_CHUNK];
+    lanes v[STATE_CHUNK];
 #pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) v[r] = load_vector(x + r * ld);
+    for (int r = 0; r < STATE_CHUNK; r++) v[r] = lanes_at(x + r * ld);
 #pragma GCC unroll 16
     for (int s = 0; s < STATE_CHUNK; s++)
 #pragma GCC unroll 16
         for (int r = 0; r < STATE_CHUNK; r++)
-            if (r > s) v[r] = fma_vector(c[s * STATE_CHUNK + r], v[s], v[r]);
+            if (r > s) v[r] = lanes_axpy(c[s * STATE_CHUNK + r], v[s], v[r]);
 #pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) store_vector(x + r * ld, v[r]);
+    for (int r = 0; r < STATE_CHUNK; r++) lanes_to(x + r * ld, v[r]);
 }
 
 /* x_s += c[s][r] x_r for s < r, from the last row up. */
 static void solve_up(const real *c, real *x, int64_t ld) {
-    state_vector v[STATE_CHUNK];
+    lanes v[STATE_CHUNK];
 #pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) v[r] = load_vector(x + r * ld);
+    for (int r = 0; r < STATE_CHUNK; r++) v[r] = lanes_at(x + r * ld);
 #pragma GCC unroll 16
     for (int i = 0; i < STATE_CHUNK; i++)
 #pragma GCC unroll 16
         for (int s = 0; s < STATE_CHUNK; s++)
             if (s < STATE_CHUNK - 1 - i)
-                v[s] = fma_vector(c[s * STATE_CHUNK + STATE_CHUNK - 1 - i], v[STATE_CHUNK - 1 - i], v[s]);
+                v[s] = lanes_axpy(c[s * STATE_CHUNK + STATE_CHUNK - 1 - i], v[STATE_CHUNK - 1 - i], v[s]);
 #pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) store_vector(x + r * ld, v[r]);
+    for (int r = 0; r < STATE_CHUNK; r++) lanes_to(x + r * ld, v[r]);
 }
 
 /* name(d, ...) calls step(d, ...), for heads of 16 x 16 and one step a token with the sizes as constants. */
@@ -142,7 +142,7 @@ static void solve_up(const real *c, real *x, int64_t ld) {
 
 /* --- a chunk forwards ------------------------------------------------------------------------------------------------ */
 
-STATE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
+FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
     int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
     const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
     const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps lie as tokens do: H further on */
@@ -157,7 +157,7 @@ STATE_INLINE void read_factors(const struct head *d, const struct chunk *k, stru
 }
 
 /* Rows of input i: of steps in order, or of tokens at their last steps. */
-STATE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
+FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
     int64_t steps = d->s.steps, ld = d->s.heads * n;
     const real *from = value_row(d->c, i, k->token, d->h, n);
     if (i != DELTA_Q || steps == 1) {
@@ -169,7 +169,7 @@ STATE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, 
 }
 
 /* Scores of all pairs, the errors and U; S is the state before. Scores stay without L. */
-STATE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
     const struct factors *x = m->x;
     read_rows(d, k, DELTA_K, dk, KW, m->KQ);
@@ -187,12 +187,12 @@ STATE_INLINE void solve_errors(const struct head *d, const struct chunk *k, cons
         for (int r = 0; r < STATE_CHUNK; r++)
             m->pairs[s * STATE_CHUNK + r] = -x->b[s] * x->L[s * STATE_CHUNK + r] * m->scores[s * TWO + r];
     }
-    for (int64_t j = 0; j < VW; j += STATE_LANES) solve_down(m->pairs, m->E + j, VW);
+    for (int64_t j = 0; j < VW; j += LANES) solve_down(m->pairs, m->E + j, VW);
     for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->b[s], m->E + s * VW, m->U + s * VW);
 }
 
 /* S <- a_last S + K^T diag(l) U; U is scaled. */
-STATE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
+FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
     const struct factors *x = m->x;
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
     chunk_product(d->KW, d->VW, STATE_CHUNK, (struct factor){m->KQ, 1, d->KW}, m->U, d->VW,
@@ -200,7 +200,7 @@ STATE_INLINE void next_state(const struct head *d, const struct chunk *k, const 
 }
 
 /* to = factor L o scores; rows of scores are TWO apart, those of to ldt. */
-STATE_INLINE void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
+FORCE_INLINE void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
     for (int s = 0; s < STATE_CHUNK; s++) {
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++)
@@ -208,7 +208,7 @@ STATE_INLINE void range_scores(const struct factors *x, real factor, const real 
     }
 }
 
-STATE_INLINE void write_outputs(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void write_outputs(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const struct factors *x = m->x;
     real *scores = m->scores + STATE_CHUNK;
@@ -227,7 +227,7 @@ STATE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
 }
 
 /* m->S: the state before the chunk, becomes that behind it. */
-STATE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     read_factors(d, k, m->x);
     solve_errors(d, k, m);
     write_outputs(d, k, m);
@@ -259,7 +259,7 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
 /* --- a chunk backwards ----------------------------------------------------------------------------------------------- */
 
 /* dU and P = diag(b) dU, from the last row up. */
-STATE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t VW = d->VW;
     const struct factors *x = m->x;
     real *P = m->PW, *W = P + STATE_CHUNK * VW;
@@ -274,12 +274,12 @@ STATE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
         for (int r = 0; r < STATE_CHUNK; r++)
             m->pairs[s * STATE_CHUNK + r] = -x->b[r] * x->L[s * STATE_CHUNK + r] * m->scores[s * TWO + r];
     }
-    for (int64_t j = 0; j < VW; j += STATE_LANES) solve_up(m->pairs, m->dU + j, VW);
+    for (int64_t j = 0; j < VW; j += LANES) solve_up(m->pairs, m->dU + j, VW);
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(VW, x->b[r], m->dU + r * VW, P + r * VW);
 }
 
 /* dK and dQ as the states alone give them, and the terms of f's gradient that cross a border. */
-STATE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
@@ -305,7 +305,7 @@ STATE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
 }
 
 /* The gradient of f; corner = <G, S>. */
-STATE_INLINE void factor_gradients(const struct matrices *m, real corner) {
+FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
     struct factors *x = m->x;
     real corners[STATE_CHUNK];
 #pragma GCC unroll 16
@@ -313,21 +313,21 @@ STATE_INLINE void factor_gradients(const struct matrices *m, real corner) {
         corners[t] = corner;
         corner = real_fma(x->f[t], corner, x->writes[t]);
     }
-    for (int r = 0; r < STATE_CHUNK; r += STATE_LANES) {
-        state_vector Y = load_vector(x->reads + r);
+    for (int r = 0; r < STATE_CHUNK; r += LANES) {
+        lanes Y = lanes_at(x->reads + r);
 #pragma GCC unroll 16
         for (int t = 0; t < STATE_CHUNK; t++) {
-            store_vector(m->Y + t * STATE_CHUNK + r, Y);
-            Y = fma_vector(x->f[t], Y, load_vector(m->pairs + t * STATE_CHUNK + r));
+            lanes_to(m->Y + t * STATE_CHUNK + r, Y);
+            Y = lanes_axpy(x->f[t], Y, lanes_at(m->pairs + t * STATE_CHUNK + r));
         }
     }
     row_dots(STATE_CHUNK, x->L, STATE_CHUNK, m->Y, STATE_CHUNK, x->df);
-    for (int t = 0; t < STATE_CHUNK; t += STATE_LANES)
-        store_vector(x->df + t, load_vector(x->df + t) + load_vector(x->after + t) * load_vector(corners + t));
+    for (int t = 0; t < STATE_CHUNK; t += LANES)
+        lanes_to(x->df + t, lanes_at(x->df + t) + lanes_at(x->after + t) * lanes_at(corners + t));
 }
 
 /* Sums of products with P and W: R in `pairs`, L o in `mixed`, the first half with minus sign and strict. */
-STATE_INLINE void mix(const struct head *d, const struct matrices *m) {
+FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
     chunk_product(STATE_CHUNK, TWO, d->s.dv, (struct factor){m->U, d->VW, 1}, m->PWt, TWO, 0, m->mixed, TWO);
@@ -345,7 +345,7 @@ STATE_INLINE void mix(const struct head *d, const struct matrices *m) {
 }
 
 /* Adds what rows of the chunk give one another: steps as writers and readers, and queries. */
-STATE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
+FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW, *steps = m->mixed, *reads = steps + STATE_CHUNK;
@@ -356,7 +356,7 @@ STATE_INLINE void add_inner_gradients(const struct head *d, const struct matrice
 }
 
 /* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
-STATE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
+FORCE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
                              int64_t width) {
     int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
     real *to = gradient_row(d->c, i, k->token, d->h, n);
@@ -366,7 +366,7 @@ STATE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i,
     }
 }
 
-STATE_INLINE void write_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void write_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     struct factors *x = m->x;
     int64_t VW = d->VW;
     write_rows(d, k, DELTA_Q, d->s.dk, m->dKQ + STATE_CHUNK * d->KW, d->KW);
@@ -382,7 +382,7 @@ STATE_INLINE void write_gradients(const struct head *d, const struct chunk *k, c
 }
 
 /* W = scale dO, tokens at their last steps. */
-STATE_INLINE void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
+FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
     if (k->count * steps < STATE_CHUNK || steps > 1) memset(W, 0, (size_t)(STATE_CHUNK * VW) * sizeof *W);
@@ -394,7 +394,7 @@ STATE_INLINE void read_output_gradient(const struct head *d, const struct chunk 
 }
 
 /* One chunk in reverse; m->S the state before it. */
-STATE_INLINE void backward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
+FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     real *W = m->PW + STATE_CHUNK * VW;

@@ -8,7 +8,7 @@
 #include "kernels/matrix/state_cpu.h"
 
 /* e = v - f S^T k; after = f S + k (b e)^T. S may be after. */
-STATE_INLINE void step_forward(int64_t width, int64_t dk, real f, real b, const real *k, const real *v, const real *S,
+FORCE_INLINE void step_forward(int64_t width, int64_t dk, real f, real b, const real *k, const real *v, const real *S,
                                real *after, real *restrict e) {
     memcpy(e, v, (size_t)width * sizeof *e);
     for (int64_t i = 0; i < dk; i++) {
@@ -29,7 +29,7 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                  dk, f, b, k, v, S, after, e)
 
 /* o = S^T q */
-STATE_INLINE void step_read(int64_t width, int64_t dk, const real *q, const real *S, real *restrict o) {
+FORCE_INLINE void step_read(int64_t width, int64_t dk, const real *q, const real *S, real *restrict o) {
     memset(o, 0, (size_t)width * sizeof *o);
     for (int64_t i = 0; i < dk; i++) {
         real qi = q[i];
@@ -41,7 +41,7 @@ STATE_INLINE void step_read(int64_t width, int64_t dk, const real *q, const real
 STATE_EACH_WIDTH(read_any, step_read, (int64_t width, int64_t dk, const real *q, const real *S, real *o), dk, q, S, o)
 
 /* The readout in reverse: sums = S w, G += q w^T. */
-STATE_INLINE void step_unread(int64_t width, int64_t dk, const real *q, const real *w, const real *S, real *G,
+FORCE_INLINE void step_unread(int64_t width, int64_t dk, const real *q, const real *w, const real *S, real *G,
                               real *sums) {
     for (int64_t i = 0; i < dk; i++) {
         real sum = 0, qi = q[i];
@@ -59,7 +59,7 @@ STATE_EACH_WIDTH(unread_any, step_unread,
                  w, S, G, sums)
 
 /* A step in reverse, u = G^T k and dv = b u given: sums = b G e - f S dv, then G -= k dv^T. be = b e. */
-STATE_INLINE void step_backward(int64_t width, int64_t dk, real f, const real *k, const real *be, const real *dv,
+FORCE_INLINE void step_backward(int64_t width, int64_t dk, real f, const real *k, const real *be, const real *dv,
                                 const real *S, real *G, real *sums) {
     for (int64_t i = 0; i < dk; i++) {
         real sum = 0, ki = -k[i];

@@ -26,7 +26,7 @@ static real dot_product(int64_t n, const real *a, const real *b) {
 }
 
 /* read = C^T q, then after = T C + S k v^T; one pass over the rows. */
-STATE_INLINE void step_forward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
+FORCE_INLINE void step_forward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
                                const real *C, real *after, real *restrict read) {
     memset(read, 0, (size_t)width * sizeof *read);
     for (int64_t i = 0; i < dk; i++) {
@@ -97,7 +97,7 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
 }
 
 /* Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
-STATE_INLINE void step_backward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
+FORCE_INLINE void step_backward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
                                 const real *w, const real *P, real *E, struct reads *r) {
     real EP = 0, *restrict Ek = r->Ek;
     memset(Ek, 0, (size_t)width * sizeof *Ek);

@@ -10,7 +10,6 @@
 #define STATE_VECTOR 16 /* rows of the state are multiples of this many columns */
 #define STATE_PARTS  16 /* most parts the heads of a batch are cut into; each has its own scratch */
 #define STATE_BUNDLE 16 /* most heads that go through time side by side */
-#define STATE_INLINE static inline __attribute__((always_inline))
 
 /* name(width, ...) calls step(width, ...) with the usual widths as constants: the loops over columns unroll and the
  * sums stay in registers. */

@@ -1,10 +1,11 @@
-/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph. One tile of the states (dag_lanes.h) after the
+/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph. One tile of the states (simd.h) after the
  * other goes over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those
  * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
  * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
  * behind it, give. */
 #include "kernels/lib/scratch.h"
-#include "kernels/plstm/dag_lanes.h"
+#include "kernels/lib/simd.h"
+#include "kernels/plstm/dag_state.h"
 
 struct sizes {
     int64_t N, H, dk, dv, pk, pv; /* pk, pv: padded to whole tiles */
@@ -95,7 +96,7 @@ static int64_t pairs_end(const struct dag *d, int64_t e, int64_t p) {
 }
 
 /* The state of edge e, rows of x and lanes of c: its source, and T C of the edges before it, pairs `first` to `end`. */
-STATE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, const real *x, lanes c, lanes *state) {
+FORCE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, const real *x, lanes c, lanes *state) {
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) state[j] = x[j] * c;
     for (int64_t p = first; p < end; p++) {
@@ -158,7 +159,7 @@ static void states_tile(const struct head *g) {
 }
 
 /* E of edge e: its mark, and T E of the edges behind it, whose gradients of T come on the way. */
-STATE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, lanes mark, lanes *E) {
+FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, lanes mark, lanes *E) {
     const real *C = g->C + e * TILE;
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) E[j] = w[j] * mark;

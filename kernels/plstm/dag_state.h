@@ -63,10 +63,11 @@ int64_t dag_groups(const struct call *c, int64_t H);
 void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
                    const void *shared);
 
-#define STATE_INLINE static inline __attribute__((always_inline))
+/* States are cut into tiles of LANES rows and LANES columns (kernels/lib/simd.h); what is narrower is padded with zeros. */
+#define TILE (LANES * LANES)
 
 /* sum_i a[i] b[i] */
-STATE_INLINE real dot_product(int64_t n, const real *a, const real *b) {
+FORCE_INLINE real dot_product(int64_t n, const real *a, const real *b) {
     real sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < n; i++) sum = real_fma(a[i], b[i], sum);
@@ -74,13 +75,13 @@ STATE_INLINE real dot_product(int64_t n, const real *a, const real *b) {
 }
 
 /* y[i] += a x[i] */
-STATE_INLINE void add_scaled(int64_t n, real a, const real *x, real *y) {
+FORCE_INLINE void add_scaled(int64_t n, real a, const real *x, real *y) {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) y[i] = real_fma(a, x[i], y[i]);
 }
 
 /* d[i] = or += x[i], nowhere if d is NULL. */
-STATE_INLINE void put_row(real *d, bool accumulate, int64_t n, const real *x) {
+FORCE_INLINE void put_row(real *d, bool accumulate, int64_t n, const real *x) {
     if (!d) return;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) d[i] = accumulate ? d[i] + x[i] : x[i];

@@ -7,7 +7,8 @@
 #ifndef LRNN_KERNELS_GRID_TILE_H
 #define LRNN_KERNELS_GRID_TILE_H
 
-#include "kernels/plstm/dag_lanes.h"
+#include "kernels/lib/simd.h"
+#include "kernels/plstm/dag_state.h"
 #include "kernels/plstm/grid.h"
 
 /* --- one head ----------------------------------------------------------------------------------------------------------- */
@@ -113,7 +114,7 @@ LRNN_INLINE void grid_gates_load(const struct call *c, struct grid_sizes z, int6
 /* --- one node on one tile -------------------------------------------------------------------------------------------------- */
 
 /* (l, u) -> (r, d), row j: r = rl l + ru u + Sr x_j c, likewise d; in place or to other places. c: the columns' inputs. */
-STATE_INLINE void tile_update(const real *gate, const real *x, lanes c, const real *l, const real *u, real *r,
+FORCE_INLINE void tile_update(const real *gate, const real *x, lanes c, const real *l, const real *u, real *r,
                               real *d) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * c;
     lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]), sd = gate[GRID_SD] * c;
@@ -125,7 +126,7 @@ STATE_INLINE void tile_update(const real *gate, const real *x, lanes c, const re
 }
 
 /* The same in place with rows k and columns v, and before it y += (Ml l + Mu u)^T q. */
-STATE_INLINE void tile_forward(const real *gate, const real *q, const real *k, const real *v, real *l, real *u,
+FORCE_INLINE void tile_forward(const real *gate, const real *q, const real *k, const real *v, real *l, real *u,
                                real *y) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * lanes_at(v);
     lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]), sd = gate[GRID_SD] * lanes_at(v);
@@ -149,7 +150,7 @@ struct tile_sums {
 };
 
 /* Adjoint, rows v and w, columns q and k: (er, ed) -> (left, top) in place, with l, u the states that entered the node. */
-STATE_INLINE void tile_backward(const real *gate, const real *q, const real *k, const real *v, const real *w,
+FORCE_INLINE void tile_backward(const real *gate, const real *q, const real *k, const real *v, const real *w,
                                 const real *l, const real *u, real *er, real *ed, struct tile_sums s) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]);
     lanes dl = all_lanes(gate[GRID_DL]), du = all_lanes(gate[GRID_DU]);

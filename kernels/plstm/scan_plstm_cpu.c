@@ -107,43 +107,43 @@ struct step {
 };
 
 /* One vector of columns of all rows, rows of `width`, n reals a state; X and after may be the same. */
-STATE_INLINE state_vector walk_columns(int64_t J, int64_t n, int64_t width, struct step s, const real *X, real *after,
-                                       state_vector u, state_vector out) {
+FORCE_INLINE lanes walk_columns(int64_t J, int64_t n, int64_t width, struct step s, const real *X, real *after, lanes u,
+                                lanes out) {
     const real *a = s.a, *b = s.b;
     for (int64_t r = 0; r < n; r += width, a++, b++) {
-        state_vector old[TRACK], seen = {0}, bu = *b * u;
+        lanes old[TRACK], seen = {0}, bu = *b * u;
         for (int64_t i = 0; i < J; i++) {
-            old[i] = load_vector(X + i * n + r);
-            seen = fma_vector(s.read[i], old[i], seen);
+            old[i] = lanes_at(X + i * n + r);
+            seen = lanes_axpy(s.read[i], old[i], seen);
         }
-        out = fma_vector(*a, seen, out);
+        out = lanes_axpy(*a, seen, out);
         for (int64_t i = 0; i < J; i++) {
-            state_vector sum = s.write[i] * bu;
-            for (int64_t j = 0; j < J; j++) sum = fma_vector(s.through[i * s.row + j * s.column], old[j], sum);
-            store_vector(after + i * n + r, sum);
+            lanes sum = s.write[i] * bu;
+            for (int64_t j = 0; j < J; j++) sum = lanes_axpy(s.through[i * s.row + j * s.column], old[j], sum);
+            lanes_to(after + i * n + r, sum);
         }
     }
     return out;
 }
 
 /* The same with one state: its three gates stay in registers. */
-STATE_INLINE state_vector walk_single(int64_t n, int64_t width, struct step s, const real *X, real *after,
-                                      state_vector u, state_vector out) {
+FORCE_INLINE lanes walk_single(int64_t n, int64_t width, struct step s, const real *X, real *after, lanes u,
+                               lanes out) {
     const real *a = s.a, *b = s.b;
-    state_vector through = *s.through - (state_vector){0}, write = *s.write * u, seen = {0};
+    lanes through = *s.through - (lanes){0}, write = *s.write * u, seen = {0};
     for (int64_t r = 0; r < n; r += width, a++, b++) {
-        state_vector old = load_vector(X + r);
-        seen = fma_vector(*a, old, seen);
-        store_vector(after + r, fma_vector(*b, write, through * old));
+        lanes old = lanes_at(X + r);
+        seen = lanes_axpy(*a, old, seen);
+        lanes_to(after + r, lanes_axpy(*b, write, through * old));
     }
-    return fma_vector(*s.read, seen, out);
+    return lanes_axpy(*s.read, seen, out);
 }
 
 /* All columns; J as a constant, or the loops over states stay loops. */
 static void walk_token(const struct sizes *z, struct step s, const real *X, real *after, real *out) {
     int64_t J = z->J, width = z->VW, n = z->KW * width;
-    for (int64_t e = 0; e < width; e += STATE_LANES) {
-        state_vector sum = load_vector(out + e), u = load_vector(s.u + e);
+    for (int64_t e = 0; e < width; e += LANES) {
+        lanes sum = lanes_at(out + e), u = lanes_at(s.u + e);
         switch (J) {
         case 1:
             sum = walk_single(n, width, s, X + e, after + e, u, sum);
@@ -161,7 +161,7 @@ static void walk_token(const struct sizes *z, struct step s, const real *X, real
             sum = walk_columns(J, n, width, s, X + e, after + e, u, sum);
             break;
         }
-        store_vector(out + e, sum);
+        lanes_to(out + e, sum);
     }
 }
 

@@ -85,8 +85,7 @@ static void cross_entropy_cpu_forward(const struct call *c, const struct exec *e
 
 /* dl (+)= factor softmax(l); inlined for each value of `accumulate`, which must be a constant for the loop to become
  * vectors. */
-static inline __attribute__((always_inline)) void softmax_row(const real *restrict l, int64_t V, real factor,
-                                                              real *restrict dl, bool accumulate) {
+FORCE_INLINE void softmax_row(const real *restrict l, int64_t V, real factor, real *restrict dl, bool accumulate) {
     real top = maximum(l, V), scaled = factor / sum_exp(l, V, top);
 #pragma omp simd
     for (int64_t v = 0; v < V; v++) put(&dl[v], accumulate, scaled * real_exp(l[v] - top));

@@ -1,14 +1,16 @@
-/* dag_lanes.h - vectors of the CPU kernels of the pLSTM recurrences: as many columns of a state as a register holds. States are
- * cut into tiles of LANES rows and LANES columns; what is narrower is padded with zeros, which stay zero. */
-#ifndef LRNN_KERNELS_DAG_LANES_H
-#define LRNN_KERNELS_DAG_LANES_H
+/* simd.h - vectors of as many numbers as a register of this processor holds (LANES), for CPU kernels that place rows of
+ * matrices in lanes by hand. Rows are padded with zeros to whole vectors. How many lanes there are depends on the
+ * processor that the program was built for, and so do the bits of sums over lanes; loops that compilers make vectors of
+ * need nothing of this. */
+#ifndef LRNN_KERNELS_SIMD_H
+#define LRNN_KERNELS_SIMD_H
 
 #include <string.h>
 #if defined(__FMA__) && defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#include "kernels/plstm/dag_state.h"
+#include "core/real.h"
 
 #if defined(__AVX512F__)
 #define LANE_BYTES 64
@@ -17,33 +19,31 @@
 #else
 #define LANE_BYTES 16
 #endif
-#define LANES (LANE_BYTES / REAL_BYTES)
-#ifdef LRNN_DOUBLE
-#define REAL_BYTES 8
+#if REAL_IS_DOUBLE
+#define LANES (LANE_BYTES / 8)
 #else
-#define REAL_BYTES 4
+#define LANES (LANE_BYTES / 4)
 #endif
-#define TILE (LANES * LANES)
 
 typedef real lanes __attribute__((vector_size(LANE_BYTES)));
 
-STATE_INLINE lanes lanes_at(const real *x) {
+FORCE_INLINE lanes lanes_at(const real *x) {
     lanes v;
     memcpy(&v, x, sizeof v);
     return v;
 }
 
-STATE_INLINE void lanes_to(real *x, lanes v) {
+FORCE_INLINE void lanes_to(real *x, lanes v) {
     memcpy(x, &v, sizeof v);
 }
 
 /* a b + c, real_fma in each lane. Spelt out where it can be: of lane by lane compilers do not always make one instruction. */
-STATE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
-#if defined(__AVX512F__) && defined(LRNN_DOUBLE)
+FORCE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
+#if defined(__AVX512F__) && REAL_IS_DOUBLE
     return (lanes)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 #elif defined(__AVX512F__)
     return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX__) && defined(__FMA__) && defined(LRNN_DOUBLE)
+#elif defined(__AVX__) && defined(__FMA__) && REAL_IS_DOUBLE
     return (lanes)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #elif defined(__AVX__) && defined(__FMA__)
     return (lanes)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
@@ -55,16 +55,33 @@ STATE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
 }
 
 /* The number in all lanes. */
-STATE_INLINE lanes all_lanes(real x) {
+FORCE_INLINE lanes all_lanes(real x) {
     return x - (lanes){0};
 }
 
-STATE_INLINE void add_lanes(real *to, lanes x) {
+/* a b + c, a being one number. */
+FORCE_INLINE lanes lanes_axpy(real a, lanes b, lanes c) {
+    return lanes_fma(all_lanes(a), b, c);
+}
+
+FORCE_INLINE void add_lanes(real *to, lanes x) {
     lanes_to(to, lanes_at(to) + x);
 }
 
 LRNN_INLINE int64_t whole_lanes(int64_t n) {
     return (n + LANES - 1) / LANES * LANES;
+}
+
+/* v with zeros in all lanes but one; all zeros where there is no such lane. */
+FORCE_INLINE lanes lane_alone(lanes v, int lane) {
+#if REAL_IS_DOUBLE
+    typedef int64_t bits __attribute__((vector_size(LANE_BYTES)));
+#else
+    typedef int32_t bits __attribute__((vector_size(LANE_BYTES)));
+#endif
+    bits keep = {0};
+    if (lane >= 0 && lane < LANES) keep[lane] = -1;
+    return (lanes)((bits)v & keep);
 }
 
 /* to[width] = scale from[n], then zeros. */
@@ -73,7 +90,7 @@ LRNN_INLINE void padded_row(int64_t n, int64_t width, real scale, const real *fr
     for (int64_t i = n; i < width; i++) to[i] = 0;
 }
 
-STATE_INLINE real sum_of(lanes x) {
+FORCE_INLINE real sum_of(lanes x) {
     real sum = 0;
     for (int i = 0; i < LANES; i++) sum += x[i];
     return sum;
@@ -102,7 +119,7 @@ STATE_INLINE real sum_of(lanes x) {
              __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(PARTNER_OF, s))
 
 /* Lane j of the result is the sum over the lanes of p[j]; p is lost. */
-STATE_INLINE lanes sums_of_rows(lanes *p) {
+FORCE_INLINE lanes sums_of_rows(lanes *p) {
 #if LANES > 8
     FOLD(p, 8);
 #endif
