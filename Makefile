@@ -120,7 +120,7 @@ tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/c
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test golden other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test golden other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -263,13 +263,19 @@ bench: all
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
-# docs/results.md: every table of the committed records.
+# docs/results.md: every table of the committed records; the tables of the pages that name theirs.
+PAGES := docs/findings.md
 results: all
 	@{ echo '# Results'; echo; \
 	   echo 'Written by `make results` from the run records under `results/baseline/`: one table a task and profile, every run a'; \
 	   echo 'row. What they show, and under which budgets, is in [findings.md](findings.md).'; echo; \
 	   $(LRNN) report --out results/baseline --format md; } >$(BUILD)/results.md
 	@mv $(BUILD)/results.md docs/results.md
+	@LRNN=$(LRNN) tools/tables.sh $(PAGES)
+
+# Fails where a page's table is not what its command writes.
+results-check: all
+	@LRNN=$(LRNN) tools/tables.sh --check $(PAGES)
 
 install: all
 	install -D -m 755 $(LRNN) $(DESTDIR)$(PREFIX)/bin/lrnn$(f64)
@@ -290,7 +296,7 @@ help:
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
-	@echo "make results          docs/results.md from the committed run records"
+	@echo "make results          docs/results.md and the tables of docs/findings.md from the committed run records"
 	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
 	@echo "make format           formats the code (format-check only looks); make lint runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="

@@ -8,7 +8,7 @@
 #include "harness/store/record_files.h"
 
 struct report_flags {
-    char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], what[OPTION_TEXT];
+    char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
     int format;
 };
 
@@ -22,8 +22,9 @@ static const char format_names[] =
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records", 0},                               \
-        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only this task, as the table calls it", 0}, {              \
-        "profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0                         \
+        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
+        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}, {                    \
+        "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL, "only runs with these options: 'dim=64 model.m=2'", 0      \
     }
 
 static const struct option report_options[] = {
@@ -34,7 +35,9 @@ static const struct option report_options[] = {
 static const struct option plot_options[] = {COMMON, {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {
-    return (struct report_filter){.task = *f->task ? f->task : NULL, .profile = *f->profile ? f->profile : NULL};
+    return (struct report_filter){.task = *f->task ? f->task : NULL,
+                                  .profile = *f->profile ? f->profile : NULL,
+                                  .where = *f->where ? f->where : NULL};
 }
 
 static enum status parse(struct cli *cli, struct report_flags *f, int argc, char **argv, struct error *e) {

@@ -1,6 +1,7 @@
 /* numerics.c - see numerics.h. */
 #include "harness/plan/numerics.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define NUMERICS_BASE "1" /* of every run; raised when a change reaches all of them */
@@ -98,4 +99,17 @@ enum status numerics_of(const struct config *config, const struct model_choice *
             return fail(e, ST_FAIL, "the numerics version of a run has more than %zu characters", size - 1);
     }
     return ST_OK;
+}
+
+enum status numerics_of_stored(const char *stored, char *text, size_t size, struct error *e) {
+    struct config config;
+    char task[LABEL_TEXT] = "", name[LABEL_TEXT] = "";
+    TRY(config_default(&config, e));
+    TRY(config_read_text(stored, "the configuration", &config, task, name, e));
+    struct model_choice *model = calloc(1, sizeof *model);
+    if (!model) return fail(e, ST_MEMORY, "no memory for a model's options");
+    enum status status = model_parse(model, name, e);
+    if (status == ST_OK) status = numerics_of(&config, model, text, size, e);
+    free(model);
+    return status;
 }

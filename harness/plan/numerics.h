@@ -14,4 +14,8 @@
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,
                         struct error *e);
 
+/* The same of a stored configuration (config_read_text), by the program as it is now. ST_USAGE: it names no model, or one or
+ * flags that this program does not have. */
+enum status numerics_of_stored(const char *config, char *text, size_t size, struct error *e);
+
 #endif

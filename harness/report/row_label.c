@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness/plan/numerics.h"
 #include "harness/plan/row_key.h"
 
 /* --- the mixer ---------------------------------------------------------------------------------------------------- */
@@ -19,12 +20,20 @@ static enum status mixer_of(const struct label *key, struct label *mixer, struct
     return ST_OK;
 }
 
+bool row_outdated(const struct run_record *r) {
+    char now[NUMERICS_TEXT];
+    if (!r->run.numerics[0] || numerics_of_stored(r->config, now, sizeof now, NULL) != ST_OK) return false;
+    return strcmp(now, r->run.numerics) != 0;
+}
+
 void row_mixer(const struct run_record *r, char *text, size_t size) {
     const struct model *model = model_find(r->run.model);
     struct label asked, mixer;
     bool read = row_key(r->config, &asked, NULL) == ST_OK && mixer_of(&asked, &mixer, NULL) == ST_OK;
     if (read && model) (void)label_shorten(&mixer, model->options, OPT_ORDER, NULL);
     if (!read || label_format(&mixer, text, size, NULL) != ST_OK) snprintf(text, size, "%s", r->run.layers);
+    size_t used = strlen(text);
+    if (row_outdated(r)) snprintf(text + used, size - used, " numerics=%s", r->run.numerics);
 }
 
 /* --- what tells rows apart ---------------------------------------------------------------------------------------- */

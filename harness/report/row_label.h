@@ -6,8 +6,12 @@
 
 #include "harness/store/record.h"
 
-/* The mixer of a run as the command line would name it: options at their default left out, but for its order m. What
- * this program does not know of an old record stays as it is. */
+/* Whether the program's numbers have changed since for what the run uses: it cannot be repeated bit for bit, and is no
+ * like of a run made now. No: also where the record does not say, or has what this program has not. */
+bool row_outdated(const struct run_record *r);
+
+/* The mixer of a run as the command line would name it: options at their default left out, but for its order m; behind
+ * it the numerics version of a run that is outdated. What this program does not know of an old record stays as it is. */
 void row_mixer(const struct run_record *r, char *text, size_t size);
 
 /* A row to be named. */

@@ -49,18 +49,6 @@ double run_test_metric(const struct run *run) {
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
 
-static int cell_rank(const struct report_filter *filter, const char *cell_id) {
-    for (int i = 0; i < filter->n_cells; i++)
-        if (strcmp(filter->cells[i], cell_id) == 0) return i;
-    return -1;
-}
-
-static bool passes(const struct report_filter *filter, const struct run *run) {
-    if (filter->task && strcmp(filter->task, run->task) != 0) return false;
-    if (filter->profile && strcmp(filter->profile, run->profile) != 0) return false;
-    return !filter->cells || cell_rank(filter, run->cell_id) >= 0;
-}
-
 static int model_rank(const char *name) {
     const struct model *const *list = model_list();
     int i = 0;
@@ -81,10 +69,11 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return strcmp(a->run_id, b->run_id);
 }
 
-/* Task, profile, place of the mixer in the list of models, parameters, label. */
+/* Task in the order asked for, profile, place of the mixer in the list of models, parameters, label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
-    int order = strcmp(a->run->task, b->run->task);
+    int order = a->place - b->place;
+    if (!order) order = strcmp(a->run->task, b->run->task);
     if (!order) order = strcmp(a->run->profile, b->run->profile);
     if (!order) order = model_rank(a->run->model) - model_rank(b->run->model);
     if (!order) order = compare((double)a->run->params, (double)b->run->params);
@@ -92,17 +81,17 @@ static int by_model(const void *left, const void *right) {
 }
 
 /* Earliest place of the row's cells in the filter's list. */
-static int row_rank(const struct report_row *row, const struct report_filter *filter) {
-    int first = filter->n_cells;
+static int row_rank(const struct report_row *row, const struct filter *filter) {
+    int first = filter->asked->n_cells;
     for (int i = 0; i < row->n_all; i++) {
-        int rank = cell_rank(filter, row->all[i]->run.cell_id);
+        int rank = filter_cell_rank(filter, row->all[i]->run.cell_id);
         if (rank < first) first = rank;
     }
     return first;
 }
 
 /* The caller's order, kept stable within task and profile (few rows: insertion). */
-static void sort_as_asked(struct report_row *rows, int n, const struct report_filter *filter) {
+static void sort_as_asked(struct report_row *rows, int n, const struct filter *filter) {
     for (int i = 1; i < n; i++)
         for (int k = i; k > 0; k--) {
             bool together = strcmp(rows[k].run->task, rows[k - 1].run->task) == 0 &&
@@ -217,19 +206,25 @@ static size_t arena_bytes(int n) {
     return (size_t)(n + 1) * (each + 8 * ARENA_ALIGN);
 }
 
-/* The row of a run among the first n: of one task and profile, and of one key. n: it is a new one, whose key is set. */
-static enum status find_row(struct report_row *rows, int n, const struct run_record *r, int *k, struct error *e) {
+/* The row of a run among the first n: of one task and profile, and of one key. n: it is a new one, whose key is set.
+ * -1: the run's key does not match the filter. */
+static enum status find_row(struct report_row *rows, int n, const struct run_record *r, struct filter *filter, int *k,
+                            struct error *e) {
     struct report_row *next = &rows[n];
     const struct run *run = &r->run;
     struct error why;
     if (row_key(r->identity, &next->key, &why) != ST_OK)
         return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", run->run_id, why.text);
+    *k = -1;
+    if (!filter_matches(filter, &next->key)) return ST_OK;
     record_hash_bytes(next->key.text, next->key.used, next->id);
     for (*k = 0; *k < n; ++*k)
         if (!strcmp(rows[*k].id, next->id) && !strcmp(rows[*k].run->task, run->task) &&
             !strcmp(rows[*k].run->profile, run->profile))
             return ST_OK;
     next->run = run;
+    next->place = filter_task_rank(filter, run->task);
+    next->outdated = row_outdated(r);
     row_mixer(r, next->mixer, sizeof next->mixer);
     snprintf(next->label, sizeof next->label, "%s", next->mixer);
     return ST_OK;
@@ -238,14 +233,15 @@ static enum status find_row(struct report_row *rows, int n, const struct run_rec
 /* Makes the rows, each with its runs in `all`. rows: one more than there are records; row_of: room for one number a
  * record. */
 static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **slots, int *row_of,
-                          const struct record_set *set, const struct report_filter *filter, struct error *e) {
+                          const struct record_set *set, struct filter *filter, struct error *e) {
     int used = 0;
     *n_rows = 0;
     for (int i = 0; i < set->n; i++) {
         const struct run_record *r = &set->list[i];
         row_of[i] = -1;
-        if (!passes(filter, &r->run)) continue;
-        TRY(find_row(rows, *n_rows, r, &row_of[i], e));
+        if (!filter_passes(filter, &r->run)) continue;
+        TRY(find_row(rows, *n_rows, r, filter, &row_of[i], e));
+        if (row_of[i] < 0) continue;
         if (row_of[i] == *n_rows) ++*n_rows;
         struct report_row *row = &rows[row_of[i]];
         if (run_failed(row->run)) row->run = &r->run; /* a failed run may lack its number of parameters */
@@ -282,8 +278,8 @@ static enum status name_rows(struct report_table *t, struct arena *arena, struct
     return ST_OK;
 }
 
-static enum status fill_tables(struct report_tables *tables, const struct record_set *set,
-                               const struct report_filter *filter, const char *out, struct error *e) {
+static enum status fill_tables(struct report_tables *tables, const struct record_set *set, struct filter *filter,
+                               const char *out, struct error *e) {
     size_t n = (size_t)set->n + 1;
     TRY(arena_reserve(&tables->arena, arena_bytes(set->n), e));
     struct report_row *rows = arena_alloc(&tables->arena, n * sizeof *rows);
@@ -294,10 +290,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
         return fail(e, ST_MEMORY, "no memory for a report of %d runs", set->n);
     int n_rows;
     TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
-    if (n_rows == 0)
-        return fail(e, ST_DATA, "there is no finished run%s%s%s%s in %s; lrnn bench makes some",
-                    filter->task ? " of task " : "", filter->task ? filter->task : "",
-                    filter->profile ? " with profile " : "", filter->profile ? filter->profile : "", out);
+    if (n_rows == 0) return filter_found_nothing(filter, out, e);
     struct error why;
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
     if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
@@ -306,7 +299,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
         status = compute(&rows[i], &tables->published, out, &tables->arena, e);
     TRY(status);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
-    if (filter->cells) sort_as_asked(rows, n_rows, filter);
+    if (filter->asked->cells) sort_as_asked(rows, n_rows, filter);
     tables->n = cut(tables->list, rows, n_rows);
     for (int i = 0; i < tables->n; i++) TRY(name_rows(&tables->list[i], &tables->arena, e));
     return ST_OK;
@@ -314,9 +307,10 @@ static enum status fill_tables(struct report_tables *tables, const struct record
 
 enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e) {
-    static const struct report_filter everything = {0};
+    struct filter read;
     *tables = (struct report_tables){0};
-    enum status status = fill_tables(tables, set, filter ? filter : &everything, out, e);
+    TRY(filter_read(&read, filter, e));
+    enum status status = fill_tables(tables, set, &read, out, e);
     if (status != ST_OK) report_tables_free(tables);
     return status;
 }

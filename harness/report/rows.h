@@ -10,25 +10,20 @@
 #include <stdbool.h>
 
 #include "core/arena.h"
+#include "harness/report/filter.h"
 #include "harness/report/published.h"
 #include "harness/report/stats.h"
 #include "harness/store/record_files.h"
 
 #define REPORT_LEVEL 0.95 /* coverage of all intervals */
 
-/* Which records are reported on. */
-struct report_filter {
-    const char *task;         /* label ("s5"), or NULL = every task in turn */
-    const char *profile;      /* or NULL = any */
-    const char *const *cells; /* only these cell ids, in this order; or NULL = all, ordered by model list then params */
-    int n_cells;
-};
-
 struct report_row {
     struct label key;              /* what its runs have in common: row_key */
     char id[RUN_ID_HEX];           /* hash of the key */
-    char mixer[RECORD_TEXT];       /* its label, short form */
+    bool outdated;                 /* made under other numerics than the program has now */
+    char mixer[RECORD_TEXT];       /* its label, short form; of outdated runs with their numerics */
     char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the table's rows apart */
+    int place;                     /* of its task in the list that was asked for */
     const struct run *run;         /* one of its runs, for what they share; one that ended well if any did */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
@@ -62,7 +57,7 @@ struct report_tables {
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
-/* ST_DATA: no record passes the filter; a record's identity cannot be read; two records are of one row, rate and seed. */
+/* ST_USAGE: a filter that cannot be read. ST_DATA: no record passes it; a record's identity cannot be read; two records are of one row, rate and seed. */
 enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e);
 void report_tables_free(struct report_tables *tables);
@@ -75,6 +70,9 @@ double run_test_metric(const struct run *run); /* chance for a failed run */
 /* Whether it ended well before the steps of its schedule were done, neither at its target nor for want of gain: its
  * numbers are those of a shorter training than the one it was to be. */
 bool run_cut_off(const struct run *run);
+#define OUTDATED_NOTE                                                                                                  \
+    "numerics=N: the program's numbers have changed since for what these runs use; they cannot be repeated bit for "   \
+    "bit"
 #define CUT_OFF_MARK "*" /* behind each number that such a run has a part in */
 #define CUT_OFF_NOTE "* cut off before the end of its schedule: the number of a shorter training than planned"
 

@@ -115,7 +115,7 @@ static void add_row(struct sheet *s, const struct report_row *row) {
 
 static void note_protocol(struct sheet *s, const struct report_table *t, bool has_published) {
     int least = t->rows[0].n, most_grid = 1;
-    bool uneven = false, speed_missing = false, cut = false;
+    bool uneven = false, speed_missing = false, cut = false, outdated = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
@@ -123,12 +123,14 @@ static void note_protocol(struct sheet *s, const struct report_table *t, bool ha
         uneven = uneven || row->n_all != row->n_rates * row->n;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
+        outdated = outdated || row->outdated;
     }
     sheet_note(s,
                "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean validation "
                "accuracy.",
                t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy");
     if (cut) sheet_note(s, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
     if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
     sheet_note(s, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");

@@ -275,7 +275,8 @@ START_TEST(the_filter_chooses_task_profile_and_cells_in_the_callers_order) {
     cells[0] = fixture_records[2].run.cell_id;
     cells[1] = fixture_records[0].run.cell_id;
     cells[2] = "not there";
-    ck_ok(report_tables_make(&tables, &fixture_set, &(struct report_filter){"s5", "quick", cells, 3}, fixture_folder,
+    ck_ok(report_tables_make(&tables, &fixture_set,
+                             &(struct report_filter){"s5", "quick", .cells = cells, .n_cells = 3}, fixture_folder,
                              &fixture_problem));
     ck_assert_int_eq(tables.n, 1);
     ck_assert_int_eq(tables.list[0].n_rows, 2);
@@ -286,6 +287,79 @@ START_TEST(the_filter_chooses_task_profile_and_cells_in_the_callers_order) {
                                         &fixture_problem),
                      ST_DATA);
     ck_holds(fixture_problem.text, "s4");
+}
+END_TEST
+
+static void ck_tables(const char *task, const char *where, int n_tables, const char *first_task,
+                      const char *first_model) {
+    struct report_tables tables;
+    struct report_filter filter = {.task = task, .where = where};
+    ck_ok(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.n, n_tables);
+    ck_assert_str_eq(tables.list[0].task, first_task);
+    ck_assert_str_eq(tables.list[0].rows[0].run->model, first_model);
+    report_tables_free(&tables);
+}
+
+static void ck_finds_nothing(const char *where, enum status status, const char *sentence) {
+    struct report_tables tables;
+    struct report_filter filter = {.where = where};
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem), status);
+    ck_holds(fixture_problem.text, sentence);
+}
+
+/* Several tasks in the caller's order; options in the form in which a configuration has them, however they are written. */
+START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
+    identify(add_run("lstm:hidden=16;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "64");
+    identify(add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "128");
+    struct run *other = add_run("lru;swiglu", 1e-3, 0, 0.1, 0.1);
+    identify(other, "dim", "64");
+    identify(other, "numerics", "1+clip.2");
+    strcpy(other->task, "s3");
+    ck_tables(NULL, NULL, 2, "s3", "lru");
+    ck_tables("s5 s3", NULL, 2, "s5", "bdlru");
+    ck_tables("s3  s5", NULL, 2, "s3", "lru");
+    ck_tables("s5", "dim=64", 1, "s5", "lstm");
+    ck_tables(NULL, "dim=064", 2, "s3", "lru");
+    ck_tables(NULL, "dim=64 model.hidden=16", 1, "s5", "lstm");
+    ck_tables(NULL, "numerics=1+clip.2", 1, "s3", "lru");
+    ck_finds_nothing("dim=32", ST_DATA, "no finished run where dim=32");
+    ck_finds_nothing("dim=64 numerics=2", ST_DATA, "where dim=64 numerics=2");
+    ck_finds_nothing("width=64", ST_USAGE, "--where width=64: no run");
+    ck_finds_nothing("dim", ST_USAGE, "'dim' is not of the form name=value");
+    ck_finds_nothing("dim=64 dim=128", ST_USAGE, "dim");
+}
+END_TEST
+
+/* A warm-up of numerics 1 is not one of 1+warmup.2; without a warm-up the two programs are one. */
+START_TEST(runs_of_other_numerics_than_the_programs_are_labelled) {
+    static const struct {
+        const char *layers, *warmup, *numerics, *label;
+    } cases[] = {{"lstm;swiglu", "400", "1", "lstm numerics=1"},
+                 {"lru;swiglu", "400", "1+warmup.2", "lru"},
+                 {"bdlru:m=2;swiglu", "0", "1", "bdlru:m=2"},
+                 {"deltanet;swiglu", "0", "1", "deltanet numerics=1"},
+                 {"unheard-of;swiglu", "0", "1", "unheard-of"}};
+    for (int i = 0; i < 5; i++) {
+        struct run *run = add_run(cases[i].layers, 1e-3, 1, 0.1, 0.1);
+        identify(run, "warmup", cases[i].warmup);
+        strcpy(run->numerics, cases[i].numerics);
+        snprintf(run->task, sizeof run->task, "s5:length=%d", i); /* tables of their own: nothing to tell apart from */
+    }
+    struct report_tables tables;
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.n, 5);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_str_eq(tables.list[i].rows[0].label, cases[i].label);
+        ck_assert_int_eq(tables.list[i].rows[0].outdated, strstr(cases[i].label, "numerics") != NULL);
+    }
+    report_tables_free(&tables);
+    char *text = render(&format_term, &(struct report_filter){.task = "s5:length=0"});
+    ck_holds(text, OUTDATED_NOTE);
+    free(text);
+    text = render(&format_term, &(struct report_filter){.task = "s5:length=1"});
+    ck_assert_ptr_null(strstr(text, OUTDATED_NOTE));
+    free(text);
 }
 END_TEST
 
@@ -439,12 +513,17 @@ START_TEST(markdown_and_latex_escape_what_they_must) {
 }
 END_TEST
 
-/* Two lengths of a task, a failed run among them: every report of the list finds something. */
+/* Two lengths of a task, a failed run among them, test sequences of two lengths: every report of the list finds
+ * something. */
 START_TEST(every_listed_report_prints_in_every_format) {
+    static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1, .difficulty = "length"},
+                                         {.split = SPLIT_TEST, .length = 9, .n = 10, .acc = 0, .difficulty = "length"}};
     for (int i = 0; i < 2; i++) {
         struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.25);
         run->len_train = 8 + i;
         snprintf(run->task, sizeof run->task, "s5:length=%d", 8 + i);
+        fixture_records[i].evals = evals;
+        fixture_records[i].n_evals = 2;
     }
     spoil(add_run("lstm;swiglu", 1e-3, 7, 0.5, 0.5), RUN_OOM, "");
     strcpy(fixture_records[2].run.task, fixture_records[0].run.task);
@@ -534,6 +613,8 @@ Suite *check_report(void) {
         numbers_of_runs_that_were_cut_off_are_marked,
         sweeps_mark_runs_that_were_cut_off,
         the_filter_chooses_task_profile_and_cells_in_the_callers_order,
+        the_filter_chooses_several_tasks_and_runs_by_their_options,
+        runs_of_other_numerics_than_the_programs_are_labelled,
         labels_leave_out_defaults_but_never_m,
         speed_comes_from_perf_csv_alone,
         the_terminal_table_is_aligned_and_fits,

@@ -1,0 +1,236 @@
+/* across.c - the report "across": tasks of one profile side by side, a row a model, as papers print their suites. A cell
+ * is the mean test metric at the chosen rate and, where a paper has one, its number.
+ *
+ * Options that differ within a task stand in the rows' labels; those that all rows of a task share, and another task has
+ * otherwise (its epochs), are told once, with the task. So what stands in one row is one model in one setting. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/row_key.h"
+#include "harness/report/report.h"
+#include "harness/report/row_label.h"
+#include "tasks/task.h"
+
+/* A row of a table under its label among all rows of the group. */
+struct entry {
+    const struct report_row *row;
+    int table;
+    char label[4 * RECORD_TEXT];
+};
+
+/* Tables of one profile. */
+struct group {
+    const struct report_table **tables;
+    struct entry *entries; /* of all tables, one after the other */
+    int n_tables, n;
+};
+
+/* --- labels ------------------------------------------------------------------------------------------------------------- */
+
+static const char *value_of(const struct report_row *row, const char *key) {
+    const char *value = label_get(&row->key, key);
+    return value ? value : "";
+}
+
+/* Whether it is the task's, or all rows of each table have one value of it. */
+static bool is_of_tables(const void *context, const char *key) {
+    const struct group *g = context;
+    if (strncmp(key, "task.", 5) == 0) return true;
+    for (int t = 0; t < g->n_tables; t++)
+        for (int k = 1; k < g->tables[t]->n_rows; k++)
+            if (strcmp(value_of(&g->tables[t]->rows[k], key), value_of(&g->tables[t]->rows[0], key)) != 0) return false;
+    return true;
+}
+
+static enum status name_entries(struct group *g, struct error *e) {
+    struct row_name *names = calloc((size_t)g->n, sizeof *names);
+    if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", g->n);
+    for (int i = 0; i < g->n; i++) {
+        struct entry *entry = &g->entries[i];
+        snprintf(entry->label, sizeof entry->label, "%s", entry->row->mixer);
+        names[i] = (struct row_name){.key = &entry->row->key,
+                                     .place = g->tables[entry->table]->task,
+                                     .text = entry->label,
+                                     .size = sizeof entry->label};
+    }
+    row_names_tell_apart(names, g->n, is_of_tables, g);
+    free(names);
+    return ST_OK;
+}
+
+static bool differs_between_tables(const struct group *g, const char *key) {
+    for (int t = 1; t < g->n_tables; t++)
+        if (strcmp(value_of(g->tables[t]->rows, key), value_of(g->tables[0]->rows, key)) != 0) return true;
+    return false;
+}
+
+/* --- for people ---------------------------------------------------------------------------------------------------------- */
+
+static const struct report_row *find_row(const struct group *g, int table, const char *label) {
+    for (int i = 0; i < g->n; i++)
+        if (g->entries[i].table == table && strcmp(g->entries[i].label, label) == 0) return g->entries[i].row;
+    return NULL;
+}
+
+static bool any_published(const struct report_table *t) {
+    for (int k = 0; k < t->n_rows; k++)
+        if (isfinite(t->rows[k].published)) return true;
+    return false;
+}
+
+/* "0.444 / 0.89", "0.444 / -" where the paper has others of the task, "0.444" where it has none. */
+static void add_cell(struct sheet *s, const struct report_table *t, const struct report_row *row) {
+    if (!row) {
+        sheet_text(s, "-");
+        return;
+    }
+    sheet_real(s, "%.3f", row->mean);
+    if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
+    if (isfinite(row->published))
+        sheet_append(s, " / %g", row->published);
+    else if (any_published(t))
+        sheet_append(s, " / -");
+}
+
+static const char *metric_of(const struct report_table *t) {
+    return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
+}
+
+/* The fewest and the most steps of the schedules of a table. */
+static void range_of_steps(const struct report_table *t, int64_t *least, int64_t *most) {
+    *least = *most = t->rows->run->max_steps;
+    for (int k = 1; k < t->n_rows; k++) {
+        int64_t steps = t->rows[k].run->max_steps;
+        *least = steps < *least ? steps : *least;
+        *most = steps > *most ? steps : *most;
+    }
+}
+
+/* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20." */
+static void note_table(struct sheet *s, const struct group *g, int t) {
+    const struct report_row *row = g->tables[t]->rows;
+    char settings[RECORD_TEXT] = "", range[32] = "";
+    int64_t least, most;
+    range_of_steps(g->tables[t], &least, &most);
+    if (least < most) snprintf(range, sizeof range, "%" PRId64 " to ", least);
+    for (int k = 0; k < row->key.n; k++) {
+        const char *key = label_key(&row->key, k);
+        const struct option *o = row_key_flag(key);
+        size_t used = strlen(settings);
+        if (!o || o->flags & OPT_AUTO || !is_of_tables(g, key) || !differs_between_tables(g, key)) continue;
+        snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
+    }
+    sheet_note(s, "%s: test %s, chance %.4f, %s%" PRId64 " steps%s.", g->tables[t]->task, metric_of(g->tables[t]),
+               run_chance(row->run), range, most, settings);
+}
+
+static void fill(struct sheet *s, const struct group *g) {
+    bool cut = false, outdated = false;
+    int models = 0;
+    sheet_column(s, SHEET_LEFT, "model");
+    for (int t = 0; t < g->n_tables; t++)
+        sheet_column(s, SHEET_RIGHT, "%s%s", g->tables[t]->task, any_published(g->tables[t]) ? " / published" : "");
+    for (int i = 0; i < g->n; i++) {
+        const struct entry *entry = &g->entries[i];
+        bool earlier = false;
+        cut = cut || entry->row->n_cut;
+        outdated = outdated || entry->row->outdated;
+        for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
+        if (earlier) continue;
+        sheet_row(s);
+        sheet_text(s, "%s", entry->label);
+        for (int t = 0; t < g->n_tables; t++) add_cell(s, g->tables[t], find_row(g, t, entry->label));
+        models++;
+    }
+    sheet_caption(s, "%d tasks, profile %s: %d models", g->n_tables, g->tables[0]->profile, models);
+    for (int t = 0; t < g->n_tables; t++) note_table(s, g, t);
+    sheet_note(s, "Mean over the seeds at the rate that validation chose / the paper's number.");
+    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+}
+
+/* --- for programs -------------------------------------------------------------------------------------------------------- */
+
+static void add_data_columns(struct sheet *s) {
+    static const char *const names[] = {"profile", "model", "task", "mean", "n", "n_cut_off", "published"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
+}
+
+static void fill_data(struct sheet *s, const struct group *g) {
+    for (int i = 0; i < g->n; i++) {
+        const struct report_row *row = g->entries[i].row;
+        sheet_row(s);
+        sheet_text(s, "%s", row->run->profile);
+        sheet_text(s, "%s", g->entries[i].label);
+        sheet_text(s, "%s", row->run->task);
+        sheet_real(s, "%g", row->mean);
+        sheet_int(s, row->n);
+        sheet_int(s, row->n_cut);
+        sheet_real(s, "%g", row->published);
+    }
+}
+
+/* --- groups -------------------------------------------------------------------------------------------------------------- */
+
+static bool same_profile(const struct report_tables *tables, int a, int b) {
+    return strcmp(tables->list[a].profile, tables->list[b].profile) == 0;
+}
+
+/* The tables of the profile of table `first`, in their order; none where an earlier table is of that profile. */
+static void gather(struct group *g, const struct report_tables *tables, int first) {
+    g->n = g->n_tables = 0;
+    for (int i = 0; i < first; i++)
+        if (same_profile(tables, i, first)) return;
+    for (int i = first; i < tables->n; i++) {
+        if (!same_profile(tables, i, first)) continue;
+        for (int k = 0; k < tables->list[i].n_rows; k++)
+            g->entries[g->n++] = (struct entry){.row = &tables->list[i].rows[k], .table = g->n_tables};
+        g->tables[g->n_tables++] = &tables->list[i];
+    }
+}
+
+/* One sheet a profile with several tasks; of data one for all. */
+static enum status add_groups(struct sheets *sheets, const struct report_tables *tables, struct group *g, bool data,
+                              struct error *e) {
+    struct sheet *s = NULL;
+    int groups = 0;
+    for (int i = 0; i < tables->n; i++) {
+        gather(g, tables, i);
+        if (g->n_tables < 2) continue;
+        TRY(name_entries(g, e));
+        if (!data || !groups) s = sheets_add(sheets);
+        if (data && !groups) add_data_columns(s);
+        groups++;
+        (data ? fill_data : fill)(s, g);
+    }
+    return groups ? ST_OK : fail(e, ST_DATA, "no profile has been run on several of these tasks");
+}
+
+static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    int rows = 0;
+    for (int i = 0; i < tables->n; i++) rows += tables->list[i].n_rows;
+    struct group g = {.tables = calloc((size_t)tables->n + 1, sizeof *g.tables),
+                      .entries = calloc((size_t)rows + 1, sizeof *g.entries)};
+    enum status status = g.tables && g.entries ? add_groups(sheets, tables, &g, data, e)
+                                               : fail(e, ST_MEMORY, "no memory for a report of %d rows", rows);
+    free(g.tables);
+    free(g.entries);
+    return status;
+}
+
+static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return make(sheets, tables, false, e);
+}
+
+static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return make(sheets, tables, true, e);
+}
+
+const struct report report_across = {
+    .name = "across",
+    .help = "the tasks of a profile side by side: a row a model, accuracy and the published number",
+    .build = build,
+    .build_data = build_data,
+};

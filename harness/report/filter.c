@@ -1,0 +1,73 @@
+/* filter.c - see filter.h. */
+#include "harness/report/filter.h"
+
+#include <string.h>
+
+#include "harness/plan/row_key.h"
+
+static const struct report_filter everything = {0};
+
+/* The form in which a row key has the value; one that the option does not take stays as it is, and is found nowhere. */
+static enum status write_as_in_keys(struct label *where, int i, struct error *e) {
+    char key[128], canonical[OPTION_TEXT + 1];
+    snprintf(key, sizeof key, "%s", label_key(where, i));
+    const struct option *o = row_key_flag(key);
+    if (!o || option_canonical(o, "--where", key, label_value(where, i), canonical, sizeof canonical, NULL) != ST_OK)
+        return ST_OK;
+    return label_set(where, key, canonical, e);
+}
+
+enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e) {
+    *f = (struct filter){.asked = asked ? asked : &everything};
+    TRY(label_parse_pairs(&f->where, "--where", f->asked->where, " ", e));
+    if (f->where.n > FILTER_PAIRS)
+        return fail(e, ST_USAGE, "--where has %d pairs, expected at most %d", f->where.n, FILTER_PAIRS);
+    for (int i = 0; i < f->where.n; i++) TRY(write_as_in_keys(&f->where, i, e));
+    return ST_OK;
+}
+
+int filter_task_rank(const struct filter *f, const char *task) {
+    char name[RECORD_TEXT];
+    if (!f->asked->task) return 0;
+    const char *at = f->asked->task;
+    for (int i = 0; *(at += strspn(at, " ")); i++) {
+        if (text_part(&at, " ", name, sizeof name, NULL) != ST_OK) return -1;
+        if (strcmp(name, task) == 0) return i;
+    }
+    return -1;
+}
+
+int filter_cell_rank(const struct filter *f, const char *cell_id) {
+    for (int i = 0; i < f->asked->n_cells; i++)
+        if (strcmp(f->asked->cells[i], cell_id) == 0) return i;
+    return -1;
+}
+
+bool filter_passes(const struct filter *f, const struct run *run) {
+    if (filter_task_rank(f, run->task) < 0) return false;
+    if (f->asked->profile && strcmp(f->asked->profile, run->profile) != 0) return false;
+    return !f->asked->cells || filter_cell_rank(f, run->cell_id) >= 0;
+}
+
+bool filter_matches(struct filter *f, const struct label *key) {
+    bool all = true;
+    for (int i = 0; i < f->where.n; i++) {
+        const char *value = label_get(key, label_key(&f->where, i));
+        f->met[i] = f->met[i] || value;
+        all = all && value && strcmp(value, label_value(&f->where, i)) == 0;
+    }
+    return all;
+}
+
+enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e) {
+    const struct report_filter *a = f->asked;
+    for (int i = 0; i < f->where.n; i++)
+        if (!f->met[i])
+            return fail(
+                e, ST_USAGE,
+                "--where %s=%s: no run%s%s in %s has an option of that name; a record's `identity` has the names",
+                label_key(&f->where, i), label_value(&f->where, i), a->task ? " of " : "", a->task ? a->task : "", out);
+    return fail(e, ST_DATA, "there is no finished run%s%s%s%s%s%s in %s; lrnn bench makes some",
+                a->task ? " of task " : "", a->task ? a->task : "", a->profile ? " with profile " : "",
+                a->profile ? a->profile : "", a->where ? " where " : "", a->where ? a->where : "", out);
+}

@@ -1,0 +1,42 @@
+/* filter.h - which run records a report is on. */
+#ifndef LRNN_HARNESS_REPORT_FILTER_H
+#define LRNN_HARNESS_REPORT_FILTER_H
+
+#include <stdbool.h>
+
+#include "core/label.h"
+#include "harness/store/record.h"
+
+/* NULL: all. The texts are borrowed. */
+struct report_filter {
+    const char *task;         /* labels ("s5 s3-250"); the tables come in their order */
+    const char *profile;      /* that of the runs */
+    const char *where;        /* "dim=64 model.heads=1": values that a run's row key has (harness/plan/row_key.h) */
+    const char *const *cells; /* only these cell ids, in this order; or NULL = all, ordered by model list then params */
+    int n_cells;
+};
+
+#define FILTER_PAIRS 32
+
+/* A filter that has been read. */
+struct filter {
+    const struct report_filter *asked;
+    struct label where;
+    bool met[FILTER_PAIRS]; /* of each pair: some run has an option of that name */
+};
+
+/* ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS. NULL: everything passes. */
+enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e);
+
+/* Whether a run is of the task, the profile and the cells; whether its row key has the values asked for. */
+bool filter_passes(const struct filter *f, const struct run *run);
+bool filter_matches(struct filter *f, const struct label *key);
+
+/* Place of the task and of the cell in the caller's lists; 0 of a task where the caller has none, -1: not in the list. */
+int filter_task_rank(const struct filter *f, const char *task);
+int filter_cell_rank(const struct filter *f, const char *cell_id);
+
+/* The error where nothing passed: what was asked for, or the option that no run has. ST_DATA, ST_USAGE. */
+enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e);
+
+#endif

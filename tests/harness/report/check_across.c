@@ -1,0 +1,131 @@
+/* check_across.c - reports that show tables side by side, by length, and run by run: numbers worked out by hand. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/report/fixture.h"
+
+static struct run *add_of(const char *task, const char *layers, const char *dim, const char *epochs, double test) {
+    struct run *run = add_run(layers, 1e-3, 1, test, test);
+    strcpy(run->task, task);
+    identify(run, "dim", dim);
+    identify(run, "epochs", epochs);
+    return run;
+}
+
+/* S3 and S5 have published numbers of bdlru m = 5 and the LSTM, none of lru. */
+START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
+    add_of("s5", "bdlru:m=5;swiglu", "64", "3", 0.25);
+    add_of("s5", "lstm;swiglu", "64", "3", 0.5);
+    add_of("s3", "lstm;swiglu", "64", "20", 0.75);
+    add_of("s3", "lru;swiglu", "64", "20", 0.125);
+    cut_off(&fixture_records[1].run, 200);
+    char *text = render_report(&report_across, &format_term);
+    ck_holds(text, "2 tasks, profile quick: 3 models");
+    ck_holds(text, "model      s3 / published  s5 / published");
+    ck_holds(text, "lru             0.125 / -               -");
+    ck_holds(text, "lstm            0.750 / 1      0.500* / 1");
+    ck_holds(text, "bdlru:m=5               -       0.250 / 1");
+    ck_holds(text, "s3: test token accuracy, chance 0.0083, 300 steps; epochs=20.");
+    ck_holds(text, "s5: test token accuracy, chance 0.0083, 300 steps; epochs=3.");
+    ck_holds(text, CUT_OFF_NOTE);
+    free(text);
+    text = render_report(&report_across, &format_csv);
+    ck_holds(text, "profile,model,task,mean,n,n_cut_off,published\n");
+    ck_holds(text, "quick,lstm,s5,0.5,1,1,1\n");
+    ck_holds(text, "quick,lru,s3,0.125,1,0,\n");
+    free(text);
+}
+END_TEST
+
+/* Widths differ within S5, so that they tell rows apart everywhere: one model in one setting a row. */
+START_TEST(what_differs_within_a_task_keeps_rows_apart_in_all) {
+    add_of("s5", "lstm;swiglu", "64", "3", 0.25);
+    add_of("s5", "lstm;swiglu", "128", "3", 0.5);
+    add_of("s3", "lstm;swiglu", "64", "20", 0.75);
+    char *text = render_report(&report_across, &format_term);
+    ck_holds(text, "lstm dim=64        0.750 / 1       0.250 / 1");
+    ck_holds(text, "lstm dim=128               -       0.500 / 1");
+    free(text);
+}
+END_TEST
+
+START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
+    add_of("s5", "lstm;swiglu", "64", "3", 0.25);
+    strcpy(add_of("s3", "lstm;swiglu", "64", "3", 0.25)->profile, "paper");
+    FILE *f = fopen("/dev/null", "w");
+    ck_assert_int_eq(
+        report_print(&report_across, &fixture_set, NULL, &format_term, fixture_folder, f, &fixture_problem), ST_DATA);
+    ck_assert_int_eq(
+        report_print(&report_lengths, &fixture_set, NULL, &format_term, fixture_folder, f, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "several lengths");
+    fclose(f);
+}
+END_TEST
+
+/* 10 and 30 sequences of lengths 40 and 60, 40 of length 256 which ends the last bin; a second seed failed: chance, 1/120. */
+START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
+    static struct eval_point evals[4] = {
+        {.split = SPLIT_TEST, .length = 256, .n = 80, .acc = 0.5},
+        {.split = SPLIT_TEST, .length = 40, .n = 10, .acc = 1, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 47, .n = 30, .acc = 0.5, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 256, .n = 40, .acc = 0.25, .difficulty = "length"},
+    };
+    for (int i = 0; i < 2; i++) {
+        add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5)->train_loss = 0.25;
+        fixture_records[i].evals = evals;
+        fixture_records[i].n_evals = 4;
+    }
+    char *text = render_report(&report_lengths, &format_term);
+    ck_holds(text, "model  40-47  48-63  64-95  96-127  128-191  192-256    all  training loss  steps");
+    ck_holds(text, "lstm   0.625      -      -       -        -    0.250  0.500          0.250    300");
+    free(text);
+    spoil(&fixture_records[1].run, RUN_NAN, "");
+    text = render_report(&report_lengths, &format_csv);
+    ck_holds(text, "s5,quick,lstm,40,47,0.3166666"); /* (0.625 + 1/120) / 2 */
+    ck_holds(text, "s5,quick,lstm,192,256,0.1291666");
+    free(text);
+}
+END_TEST
+
+START_TEST(each_run_has_its_row_and_its_curve) {
+    add_run("lstm;swiglu", 1e-3, 3, 0.9, 0.75)->train_loss = 1.5;
+    add_run("lstm;swiglu", 2e-3, 4, 0.3, 0.25)->train_loss = 2;
+    cut_off(&fixture_records[1].run, 200);
+    char *text = render_report(&report_each, &format_term);
+    ck_holds(text, "lstm   0.001     3  300/300  steps           1.500  0.300 0.600 0.900");
+    ck_holds(text, "0.7500   0.3750");
+    ck_holds(text, "lstm   0.002     4  200/300  budget          2.000  0.100 0.200 0.300");
+    ck_holds(text, "0.2500*  0.1250*");
+    free(text);
+    text = render_report(&report_each, &format_csv);
+    ck_holds(text, "s5,quick,lstm,0.002,4,300,0.3\n");
+    free(text);
+}
+END_TEST
+
+/* 100 evaluations: every fifth and the last. */
+START_TEST(a_long_curve_is_thinned) {
+    static struct curve_point curve[101];
+    for (int i = 0; i < 101; i++) curve[i] = (struct curve_point){.step = i + 1, .split = SPLIT_VAL, .acc = 0.001 * i};
+    add_run("lstm;swiglu", 1e-3, 3, 0.9, 0.75);
+    fixture_records[0].curve = curve;
+    fixture_records[0].n_curve = 101;
+    char *text = render_report(&report_each, &format_term);
+    ck_holds(text, "  0.004 0.009 0.014 ");
+    ck_holds(text, " 0.099 0.100  ");
+    free(text);
+}
+END_TEST
+
+Suite *check_across(void) {
+    const TTest *const tests[] = {
+        tasks_stand_side_by_side_with_the_published_numbers,
+        what_differs_within_a_task_keeps_rows_apart_in_all,
+        profiles_are_not_mixed_and_one_task_alone_is_nothing,
+        accuracy_by_length_is_the_mean_over_sequences_and_seeds,
+        each_run_has_its_row_and_its_curve,
+        a_long_curve_is_thinned,
+    };
+    return fixture_suite("across", tests, (int)(sizeof tests / sizeof tests[0]));
+}
