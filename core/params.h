@@ -41,13 +41,17 @@ struct init {
         *draws_as; /* share the random numbers of this parameter of the same scope (LRU: gamma follows nu); or NULL */
 };
 
+/* What a parameter is. Which groups decay, and at which rate they are trained, is the net's to say (net_param_rule). */
 enum param_group {
-    PARAM_DECAY,    /* trained with weight decay */
-    PARAM_NO_DECAY, /* trained without */
-    PARAM_CONST,    /* exported and imported, never trained: no gradient, no moments, not counted */
+    PARAM_WEIGHT,    /* what is none of the following: maps, biases, gains */
+    PARAM_EMBEDDING, /* the vectors of the tokens */
+    PARAM_NORM,      /* weight and bias of the norms around the mixers */
+    PARAM_STATE,     /* of a state's own dynamics: its eigenvalues, step sizes, couplings */
+    PARAM_FREE,      /* trained like weights, but never decayed */
+    PARAM_CONST,     /* exported and imported, never trained: no gradient, no moments, not counted */
     PARAM_GROUP_COUNT
 };
-extern const char *const param_group_names[PARAM_GROUP_COUNT]; /* "decay", "none", "const" */
+extern const char *const param_group_names[PARAM_GROUP_COUNT]; /* "weight", "embedding", "norm", ... */
 
 struct param_spec {
     const char *name; /* the contract's name, relative to the scope */

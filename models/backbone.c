@@ -43,16 +43,23 @@ const struct option backbone_options[] = {
      "one label a sequence: from the last row, the mean of rows, a tree's root", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "add a mixer on the reversed sequence to a causal one", 0},
+    {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
+     "rate of state parameters and norms over --lr (s5); 0.2 to 0.33 in its paper", OPT_LATER},
     {0}};
+
+static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,
+                                 struct init init) {
+    return graph_param(g, &(struct param_spec){.name = name, .rank = 1, .dims = {D}, .group = group, .init = init});
+}
 
 static struct tensor *norm(struct graph *g, int kind, const char *name, struct tensor *x) {
     if (!x) return NULL;
     int64_t D = x->dims[x->rank - 1];
     struct init one = {.kind = INIT_CONST, .a = 1}, zero = {.kind = INIT_ZERO};
     graph_scope_push(g, name);
-    struct tensor *w = vector(g, "weight", D, one, AS_CONTRACT);
+    struct tensor *w = norm_param(g, "weight", D, PARAM_NORM, one);
     struct tensor *y = kind == NORM_RMS ? rmsnorm(g, x, w, NORM_EPS)
-                                        : layernorm(g, x, w, vector(g, "bias", D, zero, AS_CONTRACT), NORM_EPS);
+                                        : layernorm(g, x, w, norm_param(g, "bias", D, PARAM_NORM, zero), NORM_EPS);
     graph_scope_pop(g);
     return y;
 }
@@ -136,12 +143,10 @@ static struct tensor *batch_normed(struct graph *g, struct tensor *x) {
     struct init zero = {.kind = INIT_ZERO}, one = {.kind = INIT_CONST, .a = 1};
     struct batch_norm p = {.eps = NORM_EPS, .momentum = 0.95, .lengths = g->lengths, .first = g->row_first};
     graph_scope_push(g, "norm");
-    p.weight = vector(g, "weight", D, one, AS_CONTRACT);
-    p.bias = vector(g, "bias", D, zero, AS_CONTRACT);
-    p.mean = graph_param(
-        g, &(struct param_spec){.name = "mean", .rank = 1, .dims = {D}, .group = PARAM_CONST, .init = zero});
-    p.variance = graph_param(
-        g, &(struct param_spec){.name = "variance", .rank = 1, .dims = {D}, .group = PARAM_CONST, .init = one});
+    p.weight = norm_param(g, "weight", D, PARAM_NORM, one);
+    p.bias = norm_param(g, "bias", D, PARAM_NORM, zero);
+    p.mean = norm_param(g, "mean", D, PARAM_CONST, zero);
+    p.variance = norm_param(g, "variance", D, PARAM_CONST, one);
     graph_scope_pop(g);
     return batch_norm(g, x, &p);
 }
@@ -212,6 +217,49 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
     return d;
 }
 
+/* --- what is asked of it ------------------------------------------------------------------------------------------ */
+
+/* Weight decay and rates, as the code of each paper has them:
+ *   MAD     decays every parameter (spec/tasks.md 1.1) but those of a state's dynamics, which the mixers' own code exempts
+ *   SLiCE   every parameter but the embedding: its loop minds no tags (spec/lru-slice-baselines.md 9)
+ *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the others
+ *           have lr_factor times that, 3 to 5 (spec/plstm-myosotis.md B6) */
+struct param_rule net_param_rule(const struct backbone *b, enum param_group group) {
+    bool mad = b->kind == BACKBONE_MAD_LM, s5 = b->kind == BACKBONE_S5, decays = false;
+    bool of_ssm = s5 && (group == PARAM_STATE || group == PARAM_NORM);
+    switch (group) {
+    case PARAM_WEIGHT:
+        decays = true;
+        break;
+    case PARAM_EMBEDDING:
+        decays = mad || s5;
+        break;
+    case PARAM_NORM:
+        decays = !s5;
+        break;
+    case PARAM_STATE:
+        decays = !mad && !s5;
+        break;
+    case PARAM_FREE:
+    case PARAM_CONST:
+    case PARAM_GROUP_COUNT:
+        break;
+    }
+    return (struct param_rule){decays, of_ssm ? b->ssm_lr_factor : 1};
+}
+
+enum status net_check(const struct backbone *b, const struct model *m, struct error *e) {
+    if (b->pool == POOL_TOP && !m->nodes)
+        return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean", m->name);
+    if (b->ssm_lr_factor != 1 && b->kind != BACKBONE_S5)
+        return fail(
+            e, ST_USAGE,
+            "--ssm-lr-factor %g is for --backbone s5: in the other nets state parameters and norms have the rate "
+            "of all others; leave it out or take s5",
+            b->ssm_lr_factor);
+    return ST_OK;
+}
+
 bool net_causal(const struct backbone *b, const struct model_choice *choice) {
     return choice->model->causal && !b->bidirectional;
 }
@@ -242,15 +290,13 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
                     "a net of %" PRId64 " x %" PRId64 " x %" PRId64 " cannot have a mixer %s fitted to %" PRId64
                     " x %" PRId64 " x %" PRId64,
                     shape->B, shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
-    if (b->pool == POOL_TOP && !choice->model->nodes)
-        return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean",
-                    choice->model->name);
+    TRY(net_check(b, choice->model, e));
     declare_inputs(net, g, shape);
     bool mad = b->kind == BACKBONE_MAD_LM;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
                                                                .dims = {shape->vocab_in, b->dim},
-                                                               .group = mad ? PARAM_DECAY : PARAM_NO_DECAY,
+                                                               .group = PARAM_EMBEDDING,
                                                                .init = {.kind = INIT_NORMAL, .b = mad ? 0.02 : 1}});
     struct tensor *x = embedding(g, net->tokens, table);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);

@@ -45,7 +45,7 @@ static struct tensor *dynamics(struct graph *g, const char *name, int64_t n,
     return graph_param(g, &(struct param_spec){.name = name,
                                                .rank = 1,
                                                .dims = {n},
-                                               .group = PARAM_NO_DECAY,
+                                               .group = PARAM_STATE,
                                                .init = {.kind = INIT_CUSTOM, .draw = draw, .draws_as = draws_as}});
 }
 

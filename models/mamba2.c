@@ -54,7 +54,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *u)
     struct tensor *y = scan_outer(g, xbc[2], xbc[1], x, &gates, n, 1, 1);
     struct tensor *skip = graph_param(
         g, &(struct param_spec){
-               .name = "skip", .rank = 1, .dims = {n}, .group = PARAM_NO_DECAY, .init = {.kind = INIT_CONST, .a = 1}});
+               .name = "skip", .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = {.kind = INIT_CONST, .a = 1}});
     y = add(g, y, scale(g, x, repeat_each(g, skip, P)));
 
     struct tensor *norm = vector(g, "norm.weight", I, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);

@@ -30,8 +30,8 @@ static double draw_log_rate(struct rng *r, int64_t element, double a, double b) 
 }
 
 static struct tensor *dynamics(struct graph *g, const char *name, int64_t n, struct init init) {
-    return graph_param(
-        g, &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_NO_DECAY, .init = init});
+    return graph_param(g,
+                       &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = init});
 }
 
 struct tensor *time_step(struct graph *g, struct tensor *x) {

@@ -166,11 +166,10 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
         if (v >= T) which[v - T] = (int32_t)(level - 1);
         first[v] = (int32_t)((v - begin) * below);
     }
-    struct tensor *table = graph_param(g, &(struct param_spec){.name = "nodes",
-                                                               .rank = 2,
-                                                               .dims = {t.levels - 1, D},
-                                                               .group = PARAM_NO_DECAY,
-                                                               .init = {.kind = INIT_ZERO}});
+    struct tensor *table = graph_param(
+        g,
+        &(struct param_spec){
+            .name = "nodes", .rank = 2, .dims = {t.levels - 1, D}, .group = PARAM_FREE, .init = {.kind = INIT_ZERO}});
     return append_rows(g, x, table, which, all - T);
 }
 
@@ -234,7 +233,7 @@ static struct tensor *plane(const struct myosotis *o, const struct tree *t, stru
         table = graph_param(g, &(struct param_spec){.name = name,
                                                     .rank = 2,
                                                     .dims = {rows, o->heads},
-                                                    .group = PARAM_NO_DECAY,
+                                                    .group = PARAM_STATE,
                                                     .init = {.kind = INIT_CUSTOM,
                                                              .a = (double)o->heads,
                                                              .b = (double)o->blocks,

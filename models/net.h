@@ -20,9 +20,20 @@ struct backbone {
     int mlp, norm, kind, pool; /* the enums above, and enum pooling */
     double dropout;            /* on each residual branch; training only */
     bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
+    double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM, as a part of the others' */
 };
 
-extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional */
+extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional, ... */
+
+/* How the optimiser treats a group of a net's parameters; backbone.c says why. */
+struct param_rule {
+    bool decays; /* by --decay */
+    double rate; /* as a part of --lr */
+};
+struct param_rule net_param_rule(const struct backbone *b, enum param_group group);
+
+/* Whether the flags of the net fit together and to the mixer. ST_USAGE says which do not. */
+enum status net_check(const struct backbone *b, const struct model *m, struct error *e);
 
 /* What is read out of a net: every position, each sequence through one vector, or every position decoded from one
  * vector (MAD's auto-encoder). */
@@ -49,7 +60,7 @@ struct net {
 /* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and
  * read-out. Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed
  * sequence), layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is
- * the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it is not. */
+ * the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it is not. ST_USAGE: as net_check. */
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, const struct model_choice *fitted,
                       const struct net_shape *shape, struct error *e);
 

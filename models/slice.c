@@ -186,7 +186,7 @@ static void penalise(const struct slice *o, struct graph *g,
  * wants, k fastest. */
 static struct tensor *generators(const struct slice *o, struct graph *g, const char *name, int64_t C, int64_t N,
                                  int64_t m) {
-    return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_DECAY);
+    return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_WEIGHT);
 }
 
 /* The states of N blocks of m with generators A, driven by w of C letters or by log-signatures of it. */
@@ -225,20 +225,20 @@ static struct tensor *low_rank(const struct slice *o, struct graph *g, struct te
     struct tensor *A = generators(o, g, "A", D + 1, D, 1);
     penalise(o, g, norm_of, A, NULL);
     if (takes_signature(o)) {
-        struct tensor *U = map_of_path(g, "U", layout, normal(o, o->rank), PARAM_DECAY);
-        struct tensor *V = map_of_path(g, "V", layout, normal(o, o->rank), PARAM_DECAY);
+        struct tensor *U = map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT);
+        struct tensor *V = map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT);
         return flow(o, g, dense_generators(g, A, U, V), w, y0, 1, D);
     }
     struct tensor *d = linear(g, w, A, NULL);
-    struct tensor *u = linear(g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_DECAY), NULL);
-    struct tensor *v = linear(g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_DECAY), NULL);
+    struct tensor *u = linear(g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT), NULL);
+    struct tensor *v = linear(g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT), NULL);
     return scan_dplr(g, d, u, v, y0);
 }
 
 /* Token nets take tanh(A), the log-ODE form A itself. */
 static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                      int64_t D) {
-    struct tensor *A = map_of_path(g, "A", transposed(D + 1, D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_DECAY);
+    struct tensor *A = map_of_path(g, "A", transposed(D + 1, D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
     penalise(o, g, norm_of, A, NULL);
     return scan_hadamard(g, linear(g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH), NULL), y0);
 }

@@ -134,14 +134,20 @@ static void print_measure(const struct info_flags *f, const struct model_choice 
            (double)m->planned / 1e6, state / 1e6);
 }
 
-static void print_params(const struct params *params) {
+static void print_params(const struct params *params, const struct backbone *b) {
     int width = 0;
     for (int i = 0; i < params->n; i++)
         if ((int)strlen(params->list[i].name) > width) width = (int)strlen(params->list[i].name);
-    printf("parameters, named as in `lrnn export`; decay: with --decay, none: without, const: never trained\n");
+    printf(
+        "parameters: group, whether --decay decays it, its rate as a part of --lr, name as in `lrnn export`, shape\n");
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
-        printf("  %-5s  %-*s  ", param_group_names[p->spec.group], width, p->name);
+        struct param_rule rule = net_param_rule(b, p->spec.group);
+        if (p->spec.group == PARAM_CONST)
+            printf("  %-9s  never trained  ", param_group_names[p->spec.group]);
+        else
+            printf("  %-9s  %-3s  %-8.4g  ", param_group_names[p->spec.group], rule.decays ? "yes" : "no", rule.rate);
+        printf("%-*s  ", width, p->name);
         for (int a = 0; a < p->spec.rank; a++) printf("[%" PRId64 "]", p->spec.dims[a]);
         printf("\n");
     }
@@ -153,16 +159,20 @@ static void print_model(const struct model_choice *choice, const struct info_fla
     print_block("equation", model->equation);
     printf("causal: %s\n", model->causal ? "yes" : "no");
     print_options(model->name, model->options, choice->inst);
-    print_params(&m->params);
+    print_params(&m->params, &f->config.net);
     print_measure(f, choice, m);
 }
 
-static void print_model_json(const struct model_choice *choice, const struct params *params) {
+static void print_model_json(const struct model_choice *choice, const struct params *params, const struct backbone *b) {
     printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", choice->model->name, params_trained(params));
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
-        printf("%s{\"name\":\"%s\",\"group\":\"%s\",\"shape\":[", i ? "," : "", p->name,
-               param_group_names[p->spec.group]);
+        struct param_rule rule = net_param_rule(b, p->spec.group);
+        char rate[32];
+        format_double(rule.rate, rate, sizeof rate);
+        printf("%s{\"name\":\"%s\",\"group\":\"%s\",", i ? "," : "", p->name, param_group_names[p->spec.group]);
+        if (p->spec.group != PARAM_CONST) printf("\"decay\":%s,\"rate\":%s,", rule.decays ? "true" : "false", rate);
+        printf("\"shape\":[");
         for (int a = 0; a < p->spec.rank; a++) printf("%s%" PRId64, a ? "," : "", p->spec.dims[a]);
         printf("]}");
     }
@@ -175,7 +185,7 @@ static enum status info_model(const char *text, const struct info_flags *f, stru
     TRY(choose_net(text, f, &choice, &m.shape, e));
     enum status status = measure_net(&m, f, &choice, e);
     if (status == ST_OK && f->json)
-        print_model_json(&choice, &m.params);
+        print_model_json(&choice, &m.params, &f->config.net);
     else if (status == ST_OK)
         print_model(&choice, f, &m);
     graph_free(&m.graph);

@@ -45,21 +45,22 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
 
 /* --- the update --------------------------------------------------------------------------------------------------- */
 
-/* Runs of neighbouring parameters with the same decay; padding between them is harmless zeros. */
-static enum status decay_segments(struct graph *g, const struct params *p, double decay, struct adamw_attr *attr,
-                                  struct error *e) {
+/* Runs of neighbouring parameters with the same decay and rate; padding between them is harmless zeros. */
+static enum status list_segments(struct graph *g, const struct params *p, const struct config *c,
+                                 struct adamw_attr *attr, struct error *e) {
     struct adamw_segment *list = arena_alloc(&g->host, (size_t)(p->n + 1) * sizeof *list);
     int n = 0;
     if (!list) return fail(e, ST_MEMORY, "no memory for the optimiser's table");
     for (int i = 0; i < p->n; i++) {
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;
-        double own = q->spec.group == PARAM_DECAY ? decay : 0;
-        bool joins = n && list[n - 1].decay == own && i && p->list[i - 1].spec.group != PARAM_CONST;
-        if (joins)
+        struct param_rule rule = net_param_rule(&c->net, q->spec.group);
+        double decay = rule.decays ? c->decay : 0;
+        bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
+        if (alike && p->list[i - 1].spec.group != PARAM_CONST)
             list[n - 1].count = q->offset + q->count - list[n - 1].offset;
         else
-            list[n++] = (struct adamw_segment){q->offset, q->count, own};
+            list[n++] = (struct adamw_segment){q->offset, q->count, decay, rule.rate};
     }
     attr->segments = list;
     attr->n_segments = n;
@@ -80,7 +81,7 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
     struct schedule schedule = setup_schedule(s);
     TRY(graph_create(g, &options, NULL, e));
-    TRY(decay_segments(g, p, c->decay, &attr, e));
+    TRY(list_segments(g, p, c, &attr, e));
     struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
     step_begin(g, borrowed(g, "loss", loss, 1), grad, &schedule);
     adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),

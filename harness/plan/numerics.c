@@ -78,15 +78,29 @@ static bool uses_reference(const struct config *config, const struct model_choic
     return strcmp(config->kernel, "reference") == 0;
 }
 
+/* Batch norm decayed and the embedding did not. */
+static bool uses_s5(const struct config *config, const struct model_choice *model) {
+    (void)model;
+    return config->net.kind == BACKBONE_S5 && config->decay > 0;
+}
+
+/* What mixers exempt from decay was exempt in SLiCE's nets too, whose loop decays it. */
+static bool uses_tags(const struct config *config, const struct model_choice *model) {
+    bool slice = config->net.kind != BACKBONE_MAD_LM && config->net.kind != BACKBONE_S5;
+    bool state = model_is(model, "lru") || model_is(model, "mamba2") || model_is(model, "myosotis") ||
+                 (model_is(model, "deltaproduct") && option_is(model, "forget", "yes"));
+    return slice && state && config->decay > 0;
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
     int version;
     bool (*used)(const struct config *config, const struct model_choice *model);
 } parts[] = {
-    {"delta", 2, uses_delta},   {"track", 2, uses_track},       {"clip", 2, uses_clip},
-    {"warmup", 2, uses_warmup}, {"interval", 2, uses_interval}, {"grid", 2, uses_grid},
-    {"dag", 2, uses_branches},  {"chain", 2, uses_chain},       {"ref", 2, uses_reference},
+    {"delta", 2, uses_delta},       {"track", 2, uses_track}, {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
+    {"interval", 2, uses_interval}, {"grid", 2, uses_grid},   {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
+    {"ref", 2, uses_reference},     {"s5", 2, uses_s5},       {"tags", 2, uses_tags},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

@@ -100,6 +100,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
         return fail(e, ST_USAGE,
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
                     s->task.name, s->model.model->causal ? "a bidirectional one" : s->model.model->name);
+    TRY(net_check(&c->net, s->model.model, e));
     if (shape->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
         return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
                     s->task.name);

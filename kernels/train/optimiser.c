@@ -77,7 +77,7 @@ static bool step_begin_example(struct graph *g, int64_t n, int variant) {
 static bool adamw_example(struct graph *g, int64_t n, int variant) {
     if (variant > 2) return false;
     int64_t count = 3 * n + 9, more = variant == 2 ? UPDATE_CHUNK : 0;
-    struct adamw_segment segments[] = {{2, n, 0.1}, {n + 5, 2 * n + more, 0}};
+    struct adamw_segment segments[] = {{2, n, 0.1, 1}, {n + 5, 2 * n + more, 0.2, 0.25}};
     struct adamw_segment *kept = arena_alloc(&g->host, sizeof segments);
     if (!kept) return false;
     for (int i = 0; i < 2; i++) kept[i] = segments[i];
@@ -103,7 +103,7 @@ const struct op op_step_begin = {
 
 const struct op op_adamw = {
     .name = "adamw",
-    .maths = "w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps)",
+    .maths = "w = w (1 - r decay) - r (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps), r = lr rate",
     .source = "Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2",
     .no_grad_in = 15,
     .mutates = 1u | 4u | 8u,
@@ -130,8 +130,8 @@ static void adamw_ref_forward(const struct call *c, const struct exec *exec) {
         for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
             double g = grad[i] * k.gradient;
             double first = a->beta1 * m1[i] + (1 - a->beta1) * g, second = a->beta2 * m2[i] + (1 - a->beta2) * g * g;
-            double value = w[i] - state->lr * segment->decay * w[i];
-            w[i] = (real)(value - k.rate * first / (sqrt(second) * k.root + a->eps));
+            double value = w[i] - state->lr * segment->rate * segment->decay * w[i];
+            w[i] = (real)(value - k.rate * segment->rate * first / (sqrt(second) * k.root + a->eps));
             m1[i] = (real)first;
             m2[i] = (real)second;
         }

@@ -32,12 +32,14 @@ static void step_begin_cpu_forward(const struct call *c, const struct exec *exec
 }
 
 /* Elements [begin, end) of one segment. */
-static void update(const struct call *c, int64_t begin, int64_t end, struct adamw_scalars k, double shrink) {
+static void update(const struct call *c, int64_t begin, int64_t end, struct adamw_scalars k, double lr,
+                   const struct adamw_segment *segment) {
     const struct adamw_attr *a = c->attr;
     real *restrict w = tensor_real(c->in[0]);
     const real *restrict grad = tensor_real(c->in[1]);
     real *restrict m1 = tensor_real(c->in[2]), *restrict m2 = tensor_real(c->in[3]);
-    real scale_g = (real)k.gradient, rate = (real)k.rate, root = (real)k.root, eps = (real)a->eps, keep = (real)shrink;
+    real scale_g = (real)k.gradient, rate = (real)(k.rate * segment->rate), root = (real)k.root;
+    real eps = (real)a->eps, keep = (real)(1 - lr * segment->rate * segment->decay);
     real b1 = (real)a->beta1, b2 = (real)a->beta2, rest1 = (real)(1 - a->beta1), rest2 = (real)(1 - a->beta2);
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) {
@@ -60,7 +62,7 @@ static void adamw_cpu_forward(const struct call *c, const struct exec *exec) {
         int64_t from = chunk * UPDATE_CHUNK, to = from + UPDATE_CHUNK;
         for (int s = 0; s < a->n_segments; s++) {
             int64_t begin = a->segments[s].offset, end = begin + a->segments[s].count;
-            update(c, begin > from ? begin : from, end < to ? end : to, k, 1 - lr * a->segments[s].decay);
+            update(c, begin > from ? begin : from, end < to ? end : to, k, lr, &a->segments[s]);
         }
     }
     state->step++;

@@ -86,10 +86,10 @@ static __global__ void update_scalars_kernel(struct adamw_attr attr, struct step
 /* W elements from i on, in the arithmetic of the CPU's twin. */
 template <int W>
 static __device__ __forceinline__ void update(const struct update_block &u, int64_t i, const struct update_rates &a,
-                                              const struct update_scalars &s, double decay) {
-    real scale_g = (real)s.k.gradient, rate = (real)s.k.rate, root = (real)s.k.root, eps = (real)a.eps;
+                                              const struct update_scalars &s, const struct adamw_segment &of) {
+    real scale_g = (real)s.k.gradient, rate = (real)(s.k.rate * of.rate), root = (real)s.k.root, eps = (real)a.eps;
     real b1 = (real)a.beta1, b2 = (real)a.beta2, rest1 = (real)(1 - a.beta1), rest2 = (real)(1 - a.beta2);
-    real keep = (real)(1 - s.lr * decay);
+    real keep = (real)(1 - s.lr * of.rate * of.decay);
     lanes<W> w = load_lanes<W>(u.w + i), m1 = load_lanes<W>(u.m1 + i), m2 = load_lanes<W>(u.m2 + i);
     lanes<W> grad = load_lanes<W>(u.grad + i);
     for (int k = 0; k < W; k++) {
@@ -113,11 +113,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         int64_t begin = list.of[k].offset, end = begin + list.of[k].count;
         if (end <= block || begin >= block + UPDATE_ELEMENTS) continue;
         if (begin <= from && from + 4 <= end) {
-            update<4>(u, from, a, s, list.of[k].decay);
+            update<4>(u, from, a, s, list.of[k]);
             continue;
         }
         for (int64_t i = from; i < from + 4; i++)
-            if (i >= begin && i < end) update<1>(u, i, a, s, list.of[k].decay);
+            if (i >= begin && i < end) update<1>(u, i, a, s, list.of[k]);
     }
 }
 

@@ -48,10 +48,11 @@ void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const
 /* AdamW, decoupled decay (Loshchilov & Hutter 2019), then state->step += 1; nothing but that count happens when frozen:
  * g = grad * min(1, clip / (grad_norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ (clip 0 = off);
  * m1 = b1 m1 + (1-b1) g; m2 = b2 m2 + (1-b2) g^2;
- * w -= lr * decay * w (groups PARAM_DECAY); w -= lr * (m1 / (1-b1^t)) / (sqrt(m2 / (1-b2^t)) + eps). */
+ * w -= r * decay * w; w -= r * (m1 / (1-b1^t)) / (sqrt(m2 / (1-b2^t)) + eps), r = lr * rate of the segment. */
 struct adamw_segment {
     int64_t offset, count; /* in the flat block */
     double decay;          /* weight decay of this segment */
+    double rate;           /* its learning rate, as a part of the schedule's */
 };
 struct adamw_attr {
     double beta1, beta2, eps, clip;

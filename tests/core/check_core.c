@@ -453,7 +453,7 @@ START_TEST(constants_are_not_counted_as_trained) {
     struct params p;
     ck_assert_int_eq(params_create(&p, NULL), ST_OK);
     declare(&p, "w", (struct param_spec){.rank = 2, .dims = {3, 7}});
-    declare(&p, "b", (struct param_spec){.rank = 1, .dims = {5}, .group = PARAM_NO_DECAY});
+    declare(&p, "b", (struct param_spec){.rank = 1, .dims = {5}, .group = PARAM_STATE});
     declare(&p, "mask", (struct param_spec){.rank = 1, .dims = {9}, .group = PARAM_CONST});
     ck_assert_int_eq(params_trained(&p), 26);
     ck_assert_int_ge(p.floats, 35);

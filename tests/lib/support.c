@@ -266,7 +266,7 @@ static void record_update(struct trial *t, const char *kernel) {
     struct params *p = &t->params;
     struct error e = {0};
     struct schedule schedule = {.kind = SCHEDULE_CONSTANT, .lr = 1e-2};
-    t->segments[0] = (struct adamw_segment){0, p->floats, 0.1};
+    t->segments[0] = (struct adamw_segment){0, p->floats, 0.1, 1};
     struct adamw_attr attr = {
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip = 1, .n_segments = 1, .segments = t->segments};
     struct graph_options options = {.kernel = kernel, .kernels = test_kernels()};
@@ -289,7 +289,8 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
                          .dropout = s->dropout,
                          .kind = s->kind,
                          .pool = s->pool,
-                         .bidirectional = s->bidirectional};
+                         .bidirectional = s->bidirectional,
+                         .ssm_lr_factor = 1};
     struct net_shape shape = {s->B, s->T, s->V, s->V, s->readout};
     *t = (struct trial){.state = {.seed = seed}};
     ck_assert_msg(params_create(&t->params, &e) == ST_OK, "%s", e.text);

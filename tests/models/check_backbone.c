@@ -223,7 +223,7 @@ END_TEST
 /* A net records what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the caller. */
 START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
     static const struct dims fits[] = {{2, 6, 8}, {2, 5, 8}, {3, 6, 8}, {2, 6, 16}};
-    const struct backbone b = {.dim = 8, .layers = 1};
+    const struct backbone b = {.dim = 8, .layers = 1, .ssm_lr_factor = 1};
     const struct net_shape shape = {2, 6, 5, 5, READOUT_POSITIONS};
     for (int i = -1; i < 4; i++) {
         struct model_choice choice;

@@ -155,10 +155,10 @@ def check_run(args, setting):
     start = time.perf_counter()
     try:
         run = Run(args.lrnn, setting)
+        training = Training(run)
     except Refused as e:
         print(f"{'':89} REFUSED  {label(setting)}: {e}", flush=True)
         return True
-    training = Training(run)
     log, curve, test = training.whole()
     errors, disagreement = run_errors(run, log, curve, test, training.weights)
     verdict = "ok" if max(errors.values()) <= BOUND else "FAIL"

@@ -282,7 +282,6 @@ END_TEST
 
 /* What `lrnn info --json` says of the net of a task: every tensor of an exported file, by name, shape and use. */
 START_TEST(info_names_what_a_file_has_to_hold) {
-    static const char *const groups[] = {"decay", "none", "const"};
     struct setup *s = net_run(_i, "");
     struct trainer t;
     char arguments[512];
@@ -299,7 +298,15 @@ START_TEST(info_names_what_a_file_has_to_hold) {
         ck_assert_msg(param && (int)json_array_size(shape) == param->spec.rank, "parameter %d of %s", i, out);
         for (int a = 0; a < param->spec.rank; a++)
             ck_assert_int_eq(json_integer_value(json_array_get(shape, (size_t)a)), param->spec.dims[a]);
-        ck_assert_str_eq(json_string_value(json_object_get(p, "group")), groups[param->spec.group]);
+        ck_assert_str_eq(json_string_value(json_object_get(p, "group")), param_group_names[param->spec.group]);
+        const json_t *decays = json_object_get(p, "decay");
+        struct param_rule rule = net_param_rule(&s->config.net, param->spec.group);
+        if (param->spec.group == PARAM_CONST) {
+            ck_assert(!decays && !json_object_get(p, "rate"));
+        } else {
+            ck_assert_int_eq(json_is_true(decays), rule.decays);
+            ck_assert_double_eq(number(p, "rate"), rule.rate);
+        }
     }
     json_decref(object);
     free_output();

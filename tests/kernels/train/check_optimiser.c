@@ -16,7 +16,7 @@ struct optimiser {
     struct step_state state;
 };
 
-static const struct adamw_segment segments[] = {{GAP, 20, 0.1}, {GAP + 20, N - GAP - 20, 0}};
+static const struct adamw_segment segments[] = {{GAP, 20, 0.1, 1}, {GAP + 20, N - GAP - 20, 0.3, 0.25}};
 
 static struct tensor *outside(struct optimiser *o, const char *name, real *data, int64_t n) {
     struct tensor *t = input3(&o->g, name, n, 0, 0, false);
@@ -73,8 +73,9 @@ START_TEST(adamw_follows_its_equations) {
             norm = sqrt(norm);
             double factor = clipped ? fmin(1, clip / (norm + 1e-6)) : 1; /* torch.nn.utils.clip_grad_norm_ */
             for (int i = GAP; i < N; i++)
-                adamw_element(&w[i], factor * o.grad[i], &m1[i], &m2[i], schedule_rate(&schedule, step),
-                              i < GAP + 20 ? 0.1 : 0, step + 1);
+                adamw_element(&w[i], factor * o.grad[i], &m1[i], &m2[i],
+                              schedule_rate(&schedule, step) * (i < GAP + 20 ? 1 : 0.25), i < GAP + 20 ? 0.1 : 0.3,
+                              step + 1);
             loss_sum += o.loss[0];
             graph_forward(&o.g, &o.state);
             /* 12 updates of a few roundings each, of values up to 1 */
@@ -126,7 +127,7 @@ END_TEST
 
 START_TEST(segments_out_of_order_are_refused) {
     static const struct adamw_segment bad[][2] = {
-        {{0, 20, 0}, {19, 2, 0}}, {{0, 4, 0}, {30, 11, 0}}, {{0, -1, 0}, {0, 1, 0}}};
+        {{0, 20, 0, 1}, {19, 2, 0, 1}}, {{0, 4, 0, 1}, {30, 11, 0, 1}}, {{0, -1, 0, 1}, {0, 1, 0, 1}}};
     for (int i = 0; i < 3; i++) {
         struct graph g;
         struct error e = {0};

@@ -13,6 +13,7 @@ from .training import Batch, trained
 
 STEPS, EVAL_EVERY = 60, 20
 ALWAYS = {"steps": STEPS, "eval-every": EVAL_EVERY, "stop-at": 2, "threads": 1, "quiet": "yes"}
+NET_FLAGS = ("dim", "layers", "mlp", "norm", "backbone", "dropout", "pool", "bidirectional", "ssm-lr-factor", "batch")
 NOISE = 0.1  # sd of what is added to the initial weights, many being 0 or alike; of matrices: / sqrt(columns / 8)
 
 
@@ -79,7 +80,19 @@ class Run:
             with open(log, newline="") as f:
                 self.log = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(f)]
         self.config = dict(line.split("=", 1) for line in self.record["config"].splitlines())
+        self.read_groups()
         self.read_data()
+
+    def read_groups(self):
+        """What `lrnn info` says of each trained parameter: whether it decays, and its part of the rate."""
+        flags = {key: value for key, value in self.setting.flags.items() if key in NET_FLAGS}
+        words = [word for key, value in flags.items() for word in (f"--{key}", value)]
+        info = json.loads(call(self.program, "info", self.setting.model, "--task", self.setting.task, "--json", *words))
+        self.groups = {p["name"]: (p["decay"], p["rate"]) for p in info["params"] if p["group"] != "const"}
+
+    def expect_group(self, name, decays, factor):
+        if self.groups.get(name) != (decays, factor):
+            raise Refused(f"lrnn info: {name} has decay and rate {self.groups.get(name)}, expected {(decays, factor)}")
 
     def read_data(self):
         row = self.record["run"]

@@ -159,6 +159,10 @@ def backbones():
                           {**SMALL, "backbone": kind, "decay": 0.1, "bidirectional": "yes"})
     for model in ["myosotis:heads=4", "myosotis:heads=4,selective=yes,form=free", "plstm2d:heads=2"]:
         yield Setting("backbone s5", PADDED, model, {**SMALL, "backbone": "s5", "layers": 2, "decay": 0.1})
+    for model in ["lru:state=9", "mamba2:state=4,headdim=8", "myosotis:heads=4", "lstm"]:
+        yield Setting("backbone s5, ssm_lr", PADDED, model,
+                      {**SMALL, "backbone": "s5", "layers": 2, "decay": 0.1, "ssm-lr-factor": 0.25,
+                       "schedule": "cosine", "warmup": 10})
 
 
 def training():

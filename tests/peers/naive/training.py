@@ -20,16 +20,26 @@ def trained(name):
 
 
 def decays(name, net):
-    """SLiCE's loop decays all but the embedding, tags or no tags; S5's all but the state and the norms; MAD's all but
-    what a mixer exempts."""
+    """SLiCE's loop decays all but the embedding, tags or no tags; S5's all but the state and its batch norms; MAD's all
+    but what a mixer exempts."""
     if net.backbone in ("slice", "slice-glu", "stacked"):
         return name not in ("embedding", "nodes")
+    return name != "nodes" and not of_state(name, net) and not (net.backbone == "s5" and of_batch_norm(name))
+
+
+def of_state(name, net):
     own = name.split(".mixer.")[-1].split(".mixer_back.")[-1]
-    if own != name and own in DYNAMICS.get(net.mixer, []):
-        return False
-    if net.backbone == "s5" and ".norm." in name:
-        return False
-    return name != "nodes"
+    return own != name and own in DYNAMICS.get(net.mixer, [])
+
+
+def of_batch_norm(name):
+    return ".norm." in name and ".mixer" not in name
+
+
+def rate_factor(name, net, config):
+    """S5 trains states and batch norms at ssm_lr, and everything else at lr_factor * ssm_lr."""
+    slow = net.backbone == "s5" and (of_state(name, net) or of_batch_norm(name))
+    return float(config["ssm-lr-factor"]) if slow else 1.0
 
 
 def rate(config, step, steps, steps_per_epoch):
@@ -113,12 +123,16 @@ class Training:
         self.run, self.config = run, run.config
         self.weights = {name: w.clone().requires_grad_(trained(name)) for name, w in run.initial.items()}
         self.net = Net(self.config, self.weights)
-        groups = {0.0: [], float(self.config["decay"]): []}
+        groups = {}
         for name, w in self.weights.items():
             if w.requires_grad:
-                groups[float(self.config["decay"]) if decays(name, self.net) else 0.0].append(w)
+                own = decays(name, self.net), rate_factor(name, self.net, self.config)
+                groups.setdefault(own, []).append(w)
+                run.expect_group(name, *own)
+        decay = float(self.config["decay"])
         self.optimiser = torch.optim.AdamW(
-            [{"params": params, "weight_decay": decay} for decay, params in groups.items() if params],
+            [{"params": params, "weight_decay": decay if decayed else 0.0, "factor": factor}
+             for (decayed, factor), params in groups.items()],
             betas=(float(self.config["beta1"]), float(self.config["beta2"])), eps=1e-8, foreach=False)
 
     def loss(self, batch):
@@ -130,7 +144,7 @@ class Training:
         trainables = [w for w in self.weights.values() if w.requires_grad]
         lr = rate(self.config, number, self.run.steps, self.run.steps_per_epoch)
         for group in self.optimiser.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group["factor"]
         self.optimiser.zero_grad()
         self.net.training = True
         loss, _ = self.loss(self.run.batch_of(number))
