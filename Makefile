@@ -263,13 +263,13 @@ bench: all
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
-# docs/results.md: every table of the committed records; the tables of the pages that name theirs.
+# docs/results.md: every table of the committed records, and their CSV files; the tables of the pages that name theirs.
 PAGES := docs/findings.md
 results: all
 	@{ echo '# Results'; echo; \
 	   echo 'Written by `make results` from the run records under `results/baseline/`: one table a task and profile, every run a'; \
 	   echo 'row. What they show, and under which budgets, is in [findings.md](findings.md).'; echo; \
-	   $(LRNN) report --out results/baseline --format md; } >$(BUILD)/results.md
+	   $(LRNN) report --out results/baseline --format md --to results/baseline; } >$(BUILD)/results.md
 	@mv $(BUILD)/results.md docs/results.md
 	@LRNN=$(LRNN) tools/tables.sh $(PAGES)
 

@@ -11,6 +11,7 @@
 #include "harness/plan/plan.h"
 #include "harness/report/plot.h"
 #include "harness/report/report.h"
+#include "harness/report/summary.h"
 #include "harness/run/runner.h"
 #include "harness/run/signals.h"
 #include "harness/store/clock.h"
@@ -161,6 +162,15 @@ static enum status print_tables(const struct bench *b, const struct record_set *
     return report_print(report, set, filter, &format_term, out, stdout, e);
 }
 
+/* What would keep the table from being printed afterwards is said before anything runs. */
+static enum status check_folder(const char *out, struct error *e) {
+    struct record_set set;
+    TRY(records_mend(out, e));
+    TRY(records_load(&set, out, e));
+    records_free(&set);
+    return ST_OK;
+}
+
 static enum status publish(struct bench *b, struct error *e) {
     const char *out = b->args.config.out;
     struct record_set set;
@@ -177,13 +187,15 @@ static enum status publish(struct bench *b, struct error *e) {
     struct report_filter filter = {
         .cells = cells, .n_cells = n_cells, .task = several ? NULL : b->plan.setups[0]->task.name};
     machine_read(&machine);
-    enum status status = records_load(&set, out, e);
+    enum status status = records_mend(out, e);
+    if (status == ST_OK) status = records_load(&set, out, e);
     if (status == ST_OK) {
         status = records_export_csv(&set, out, e);
+        if (status == ST_OK) status = summary_write(&set, out, out, e);
         if (status == ST_OK) status = machines_export(out, &machine, e);
         if (status == ST_OK) status = print_tables(b, &set, &filter, several, e);
         if (status == ST_OK) printf("%s\n", b->profile->note);
-        if (status == ST_OK && !b->flags.no_plots && !several) status = report_plot(&set, &filter, NULL, out, e);
+        if (status == ST_OK && !b->flags.no_plots && !several) status = report_plot(&set, &filter, NULL, out, out, e);
         records_free(&set);
     }
     free(cells);
@@ -215,6 +227,7 @@ static enum status run_plan(struct bench *b, struct error *e) {
     TRY(place_probe(b->args.config.device, e));
     signals_install();
     TRY(make_folder(b->args.config.out, e));
+    TRY(check_folder(b->args.config.out, e));
     TRY(limits_apply(&b->plan, b->flags.limit, options.jobs, own_threads, options.quiet, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);
     TRY(runner_do(&b->plan, &options, &failed, e));

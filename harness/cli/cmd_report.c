@@ -4,11 +4,13 @@
 #include "harness/cli/cli.h"
 #include "harness/report/plot.h"
 #include "harness/report/report.h"
+#include "harness/report/summary.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
+    char to[OPTION_TEXT];
     int format;
 };
 
@@ -21,7 +23,7 @@ static const char format_names[] =
 
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records", 0},                               \
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", 0},           \
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
         {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}, {                    \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL, "only runs with these options: 'dim=64 model.m=2'", 0      \
@@ -31,8 +33,13 @@ static const struct option report_options[] = {
     COMMON,
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, format_names + 1, "of the report", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
+     "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well", 0},
     {0}};
-static const struct option plot_options[] = {COMMON, {0}};
+static const struct option plot_options[] = {
+    COMMON,
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", 0},
+    {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {
     return (struct report_filter){.task = *f->task ? f->task : NULL,
@@ -82,9 +89,9 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     TRY(find_report(flags.what, &report, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
-    enum status status = records_export_csv(&set, flags.out, e);
-    if (status == ST_OK)
-        status = report_print(report, &set, &filter, sheet_formats()[flags.format], flags.out, stdout, e);
+    enum status status = report_print(report, &set, &filter, sheet_formats()[flags.format], flags.out, stdout, e);
+    if (status == ST_OK && *flags.to) status = records_export_csv(&set, flags.to, e);
+    if (status == ST_OK && *flags.to) status = summary_write(&set, flags.out, flags.to, e);
     records_free(&set);
     return status;
 }
@@ -98,14 +105,14 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     TRY(parse(&cli, &flags, argc, argv, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
-    enum status status = report_plot(&set, &filter, kind, flags.out, e);
+    enum status status = report_plot(&set, &filter, kind, flags.out, *flags.to ? flags.to : flags.out, e);
     records_free(&set);
     return status;
 }
 
 const struct command command_report = {.name = "report",
                                        .usage = "report [--what REPORT] [--format FORMAT] [flags]",
-                                       .summary = "print a report of the run records, export the CSV files",
+                                       .summary = "print a report of the run records",
                                        .run = run_report};
 const struct command command_plot = {
     .name = "plot",

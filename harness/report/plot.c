@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "core/batch.h"
-#include "harness/report/summary.h"
 #include "harness/store/files.h"
 #include "tasks/task.h"
 
@@ -408,19 +407,19 @@ static enum status plot_one(const struct report_tables *tables, int i, const str
 }
 
 enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
-                        const char *out, struct error *e) {
+                        const char *out, const char *to, struct error *e) {
     struct report_tables tables;
     bool known = !kind;
     for (size_t k = 0; k < N_KINDS; k++) known = known || strcmp(kind, kinds[k].name) == 0;
     if (!known) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
-    TRY(summary_write(set, out, e));
+    TRY(make_folder(to, e));
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = ST_OK;
     int drawn = 0;
     for (int i = 0; i < tables.n && status == ST_OK; i++)
         for (size_t k = 0; k < N_KINDS && status == ST_OK; k++) {
             if ((kind && strcmp(kind, kinds[k].name) != 0) || !kinds[k].applies(&tables.list[i])) continue;
-            status = plot_one(&tables, i, &kinds[k], out, e);
+            status = plot_one(&tables, i, &kinds[k], to, e);
             drawn++;
         }
     if (status == ST_OK && tables.n > 0 && drawn == 0)

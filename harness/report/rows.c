@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness/plan/row_key.h"
+#include "harness/plan/test_split.h"
 #include "harness/report/row_label.h"
 #include "harness/store/perf_log.h"
 #include "models/model.h"
@@ -22,24 +23,41 @@ bool run_cut_off(const struct run *run) {
     return run->status == RUN_OK && run->steps < run->max_steps;
 }
 
-/* Of a task that this program still has in the version that was run; NAN otherwise. */
-static double chance_of_task(const char *name, int64_t version, int64_t vocab) {
+/* What guessing scores, of a record made before that was written down: the task's, if this program still has it in the
+ * version that was run; NAN otherwise. */
+struct guess {
+    double metric, sequences;
+};
+
+static struct guess guess_of_task(const struct run *run, bool sequences) {
     struct task_choice *task = calloc(1, sizeof *task);
     struct arena host = {0};
-    double chance = NAN;
+    struct guess guess = {NAN, NAN};
+    struct test_split test;
     bool opened = task && arena_reserve(&host, (size_t)256 << 20, NULL) == ST_OK &&
-                  task_parse(task, name, NULL) == ST_OK && task_open(task, 1, &host, NULL) == ST_OK;
-    if (opened && task->task->version == version && task->shape.vocab_out == vocab) chance = task->shape.chance;
+                  task_parse(task, run->task, NULL) == ST_OK && task_open(task, 1, &host, NULL) == ST_OK;
+    if (opened && task->task->version == run->task_version && task->shape.vocab_out == run->vocab) {
+        guess.metric = task->shape.chance;
+        if (sequences && test_split_read(task, &test, NULL) == ST_OK) guess.sequences = test.seq_chance;
+    }
     arena_free(&host);
     free(task);
-    return chance;
+    return guess;
 }
 
 double run_chance(const struct run *run) {
     if (isfinite(run->chance)) return run->chance;
-    double chance = chance_of_task(run->task, run->task_version, run->vocab);
-    if (isfinite(chance)) return chance;
+    struct guess guess = guess_of_task(run, false);
+    if (isfinite(guess.metric)) return guess.metric;
     return run->vocab > 0 ? 1.0 / (double)run->vocab : 0.0;
+}
+
+/* Of a task that is not known any more each position of an example counts as scored. */
+static double sequence_chance(const struct run *run) {
+    if (isfinite(run->seq_chance)) return run->seq_chance;
+    struct guess guess = guess_of_task(run, true);
+    if (isfinite(guess.sequences)) return guess.sequences;
+    return run->len_test > 0 ? pow(run_chance(run), (double)run->len_test) : 0.0;
 }
 
 double run_test_metric(const struct run *run) {
@@ -66,7 +84,8 @@ static int by_rate_and_seed(const void *left, const void *right) {
     int order = compare(a->lr, b->lr);
     if (order) return order;
     if (a->seed != b->seed) return a->seed < b->seed ? -1 : 1;
-    return strcmp(a->run_id, b->run_id);
+    order = strcmp(a->run_id, b->run_id);
+    return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
 /* Task in the order asked for, profile, place of the mixer in the list of models, parameters, label. */
@@ -119,10 +138,15 @@ static void validation(const struct report_row *row, int first, int last, double
 /* Sets chosen, n, lr and n_rates. `all` is sorted by rate. */
 static void choose_rate(struct report_row *row) {
     double best_metric = -1, best_loss = INFINITY;
+    int seeds_before = 0;
     row->n_rates = 0;
     for (int first = 0, last; first < row->n_all; first = last) {
         double metric, loss;
-        for (last = first + 1; last < row->n_all && row->all[last]->run.lr == row->all[first]->run.lr;) last++;
+        int seeds = 0;
+        for (last = first; last < row->n_all && row->all[last]->run.lr == row->all[first]->run.lr; last++)
+            seeds += !row->all[last]->set_aside;
+        row->uneven = row->uneven || (first && seeds != seeds_before);
+        seeds_before = seeds;
         validation(row, first, last, &metric, &loss);
         row->n_rates++;
         if (metric < best_metric || (metric == best_metric && !(loss < best_loss))) continue;
@@ -142,17 +166,15 @@ static double speed(const struct report_row *row, const char *out) {
     return NAN;
 }
 
-/* A sequence is right by chance when each of its positions is. */
 static double sequence_accuracy(const struct run *run) {
-    if (!run_failed(run)) return run->test_seq_acc;
-    return run->len_test > 0 ? pow(run_chance(run), (double)run->len_test) : 0.0;
+    return run_failed(run) ? sequence_chance(run) : run->test_seq_acc;
 }
 
-/* The runs of a row, sorted, differ in rate or seed. */
+/* The runs of a row, sorted, differ in rate or seed, or are attempts at one run. */
 static enum status check_seeds(const struct report_row *row, struct error *e) {
     for (int i = 1; i < row->n_all; i++) {
         const struct run *a = &row->all[i - 1]->run, *b = &row->all[i]->run;
-        if (a->lr != b->lr || a->seed != b->seed) continue;
+        if (a->lr != b->lr || a->seed != b->seed || strcmp(a->run_id, b->run_id) == 0) continue;
         return fail(e, ST_DATA,
                     "runs %s and %s are of one row (%s, %s) and both of rate %g and seed %llu, which counts once; move "
                     "one of the records away",

@@ -28,6 +28,7 @@ struct report_row {
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
     int n_rates;
+    bool uneven;                      /* they have different numbers of seeds */
     const struct run_record **chosen; /* the runs at the chosen rate: a part of `all` */
     int n, n_failed;
     double *value; /* [n] their test metric */

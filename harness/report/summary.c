@@ -47,9 +47,6 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
     case FIELD_NAME:
         sheet_text(s, "%s", field_name(field, object));
         break;
-    case FIELD_NONE:
-        sheet_text(s, "%s", "");
-        break;
     }
 }
 
@@ -101,12 +98,12 @@ enum status summary_build(struct sheets *sheets, const struct report_tables *tab
     return ST_OK;
 }
 
-enum status summary_write(const struct record_set *set, const char *out, struct error *e) {
+enum status summary_write(const struct record_set *set, const char *out, const char *to, struct error *e) {
     struct report_tables tables;
     struct sheets sheets = {0};
     char path[PATH_BYTES], *text = NULL;
     size_t size = 0;
-    TRY(path_format(path, sizeof path, e, "%s/summary.csv", out));
+    TRY(path_format(path, sizeof path, e, "%s/summary.csv", to));
     TRY(report_tables_make(&tables, set, NULL, out, e));
     enum status status = summary_build(&sheets, &tables, e);
     FILE *f = open_memstream(&text, &size);

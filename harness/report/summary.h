@@ -8,7 +8,7 @@
 /* Adds the sheet; `build_data` of a report (report.h). */
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e);
 
-/* Writes OUT/summary.csv, a row for every row of every table that the records make. */
-enum status summary_write(const struct record_set *set, const char *out, struct error *e);
+/* Writes TO/summary.csv, a row for every row of every table that the records of the folder `out` make. */
+enum status summary_write(const struct record_set *set, const char *out, const char *to, struct error *e);
 
 #endif

@@ -32,9 +32,12 @@ static void note_failures(struct sheet *s, const struct report_row *row) {
         const struct run *run = &row->all[i]->run;
         if (!run_failed(run)) continue;
         const char *status = run->status == RUN_OK ? "no test result" : run_status_names[run->status];
-        sheet_footnote(s, "%s, lr %g, seed %llu: %s%s%s%s; counted as chance, %.4f", row->label, run->lr,
-                       (unsigned long long)run->seed, status, run->status_detail[0] ? " (" : "", run->status_detail,
-                       run->status_detail[0] ? ")" : "", run_chance(run));
+        char attempt[32] = "";
+        if (row->all[i]->set_aside || run->attempt > 1)
+            snprintf(attempt, sizeof attempt, ", attempt %lld", (long long)run->attempt);
+        sheet_footnote(s, "%s, lr %g, seed %llu%s: %s%s%s%s; counted as chance, %.4f", row->label, run->lr,
+                       (unsigned long long)run->seed, attempt, status, run->status_detail[0] ? " (" : "",
+                       run->status_detail, run->status_detail[0] ? ")" : "", run_chance(run));
     }
 }
 
@@ -120,7 +123,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, bool ha
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
         most_grid = row->n_all > most_grid ? row->n_all : most_grid;
-        uneven = uneven || row->n_all != row->n_rates * row->n;
+        uneven = uneven || row->uneven;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
         outdated = outdated || row->outdated;

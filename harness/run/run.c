@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "harness/plan/test_split.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
@@ -243,13 +244,12 @@ static int64_t model_size(const struct setup *s, enum option_flag flag) {
     return -1;
 }
 
-/* Names the examples of all splits: task, its options and version, data seed. */
-static void hash_split(const struct setup *s, char hex[RUN_ID_HEX]) {
-    char text[CONFIG_TEXT], options[CONFIG_TEXT - 256];
-    options_format(s->task.task->options, s->task.inst, ",", OPT_LATER, options, sizeof options);
-    snprintf(text, sizeof text, "%s:%s;version=%d;seed=%" PRId64, s->task.task->name, options, s->task.task->version,
-             s->config.seed);
-    record_hash(text, hex);
+static enum status fill_test_split(const struct setup *s, struct run *row, struct error *e) {
+    struct test_split test;
+    TRY(test_split_read(&s->task, &test, e));
+    memcpy(row->split_hash, test.hash, sizeof row->split_hash);
+    row->seq_chance = test.seq_chance;
+    return ST_OK;
 }
 
 static void fill_setup(const struct setup *s, struct run *row) {
@@ -263,7 +263,6 @@ static void fill_setup(const struct setup *s, struct run *row) {
     snprintf(row->layers, sizeof row->layers, "%s", s->model_label);
     row->task_version = s->task.task->version;
     row->seed = row->data_seed = (uint64_t)c->seed;
-    hash_split(s, row->split_hash);
     row->n_train = shape->examples[SPLIT_TRAIN];
     row->n_val = shape->examples[SPLIT_VAL];
     row->n_test = shape->examples[SPLIT_TEST];
@@ -295,10 +294,21 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->chance = shape->chance;
 }
 
+/* Those of embedding and head: of the symbols, not of the net between them. */
+static int64_t outer_params(const struct params *p) {
+    int64_t n = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct param *q = &p->list[i];
+        bool outer = strcmp(q->name, "embedding") == 0 || strncmp(q->name, "head.", 5) == 0;
+        if (outer && q->spec.group != PARAM_CONST) n += q->count;
+    }
+    return n;
+}
+
 static void fill_results(const struct running *r, struct run *row) {
     const struct trainer *t = &r->trainer;
     row->params = params_trained(&t->params);
-    row->params_nonemb = row->params - params_find(&t->params, "embedding")->count;
+    row->params_nonemb = row->params - outer_params(&t->params);
     row->status = r->status;
     snprintf(row->status_detail, sizeof row->status_detail, "%s", r->detail);
     snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
@@ -310,6 +320,7 @@ static void fill_results(const struct running *r, struct run *row) {
     if (t->best_step >= 0) {
         row->val_loss = t->best_val.loss;
         row->val_acc = t->best_val.acc;
+        row->val_metric = trainer_metric(t, &t->best_val);
     }
     row->solved = 0;
     if (r->status != RUN_OK) return;
@@ -343,7 +354,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();
-    row->deterministic = 1;
+    row->deterministic = strcmp(row->backend, "cpu") == 0; /* of a device nobody has promised it */
     snprintf(row->version, sizeof row->version, "%s", b->version);
     snprintf(row->numerics, sizeof row->numerics, "%s", s->numerics);
     snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
@@ -428,7 +439,8 @@ static enum status write_record(struct running *r, struct run *row, struct error
         free(record);
         return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     }
-    enum status status = fill_kernels(r, &record->run, e);
+    enum status status = fill_test_split(s, &record->run, e);
+    if (status == ST_OK) status = fill_kernels(r, &record->run, e);
     if (status == ST_OK) status = write_files(r, record, e);
     if (row) *row = record->run;
     free(record->evals);
@@ -450,7 +462,8 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     snprintf(record->run.started, sizeof record->run.started, "%s", started);
     snprintf(record->config, sizeof record->config, "%s", s->config_text);
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
-    enum status written = record_write(s->config.out, record, NULL, e);
+    enum status written = fill_test_split(s, &record->run, e);
+    if (written == ST_OK) written = record_write(s->config.out, record, NULL, e);
     free(record);
     return written;
 }

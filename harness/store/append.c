@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/option.h"
+#include "harness/store/csv.h"
 #include "harness/store/files.h"
 
 /* Whether the file ends inside a row: a writer was killed, or the disk was full. */
@@ -18,12 +20,83 @@ static bool is_torn(int fd, off_t size) {
     return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
+/* Whether the file's header is the table's: "" is, of a file that is to get one. */
+static bool has_our_header(int fd, const struct table *table, off_t size) {
+    char *ours = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&ours, &bytes);
+    if (!f) return true;
+    table_csv_header(table, f);
+    fclose(f);
+    char *theirs = calloc(1, bytes + 1);
+    bool same = size == 0 || !theirs || !ours ||
+                (pread(fd, theirs, bytes, 0) == (ssize_t)bytes && memcmp(ours, theirs, bytes) == 0);
+    free(theirs);
+    free(ours);
+    return same;
+}
+
+/* A program must not take columns out of a file that a later one wrote. */
+static enum status check_convertible(const struct csv_table *t, const char *path, struct error *e) {
+    for (int i = 0; i < t->rows; i++) {
+        int64_t schema;
+        if (parse_int64(csv_cell(t, i, "schema"), &schema) && schema >= 1 && schema <= RECORD_SCHEMA) continue;
+        return fail(e, ST_DATA,
+                    "%s, row %d: is of schema '%.20s'; this program writes up to %d: choose another output folder",
+                    path, i + 1, csv_cell(t, i, "schema"), RECORD_SCHEMA);
+    }
+    return ST_OK;
+}
+
+/* Writes the file anew with the table's columns: what an earlier schema called the same keeps its value, what it did
+ * not have is empty. */
+static enum status convert(const char *path, const struct table *table, struct error *e) {
+    struct csv_table t;
+    char *text = NULL;
+    size_t size = 0;
+    TRY(csv_read(&t, path, e));
+    enum status status = check_convertible(&t, path, e);
+    if (status != ST_OK) {
+        csv_free(&t);
+        return status;
+    }
+    FILE *f = open_memstream(&text, &size);
+    if (f) table_csv_header(table, f);
+    for (int i = 0; f && i < t.rows; i++)
+        for (const struct field *field = table->fields; field->name; field++) {
+            csv_cell_again(f, csv_cell(&t, i, field->name));
+            fputc(field[1].name ? ',' : '\n', f);
+        }
+    csv_free(&t);
+    bool whole = f && !ferror(f);
+    whole = f && fclose(f) == 0 && whole;
+    status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory to write %s", path);
+    free(text);
+    return status;
+}
+
+/* Opens the file that has the name once it is locked; another process may have put a new one there before that. -1 with
+ * errno. */
+static int open_locked(const char *path) {
+    for (;;) {
+        struct stat locked, named;
+        int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (fd < 0) return -1;
+        bool known = flock(fd, LOCK_EX) == 0 && fstat(fd, &locked) == 0;
+        int reason = errno;
+        bool same = known && stat(path, &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
+        if (same) return fd;
+        close(fd); /* releases the lock */
+        errno = reason;
+        if (!known) return -1;
+    }
+}
+
 /* Appends one row under a lock, in one write; what could not be written whole is taken back. */
 static enum status append_locked(int fd, const char *path, const struct table *table, const void *object,
                                  struct error *e) {
     struct stat info;
-    if (flock(fd, LOCK_EX) != 0 || fstat(fd, &info) != 0)
-        return fail(e, ST_FAIL, "cannot lock %s: %s", path, strerror(errno));
+    if (fstat(fd, &info) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
@@ -46,9 +119,13 @@ enum status table_append(const struct table *table, const void *object, const ch
     char path[PATH_BYTES];
     TRY(make_folder(out, e));
     TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, table->name));
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
-    enum status status = append_locked(fd, path, table, object, e);
-    close(fd); /* releases the lock */
-    return status;
+    for (;;) {
+        struct stat info;
+        int fd = open_locked(path);
+        if (fd < 0 || fstat(fd, &info) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+        bool ours = has_our_header(fd, table, info.st_size);
+        enum status status = ours ? append_locked(fd, path, table, object, e) : convert(path, table, e);
+        close(fd); /* releases the lock */
+        if (ours || status != ST_OK) return status;
+    }
 }

@@ -15,16 +15,23 @@ static bool looks_like_formula(const char *text) {
     return *text && strchr("=+-@'\t\r", *text) != NULL;
 }
 
-void csv_text(FILE *f, const char *text) {
-    bool formula = looks_like_formula(text);
+static void print_cell(FILE *f, const char *before, const char *text) {
     bool quoted = strpbrk(text, ",\"\r\n") != NULL;
     if (quoted) fputc('"', f);
-    if (formula) fputc('\'', f);
+    fputs(before, f);
     for (const char *p = text; *p; p++) {
         if (*p == '"') fputc('"', f);
         fputc(*p, f);
     }
     if (quoted) fputc('"', f);
+}
+
+void csv_text(FILE *f, const char *text) {
+    print_cell(f, looks_like_formula(text) ? "'" : "", text);
+}
+
+void csv_cell_again(FILE *f, const char *cell) {
+    print_cell(f, "", cell);
 }
 
 const char *csv_text_plain(const char *cell) {

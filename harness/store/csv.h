@@ -16,6 +16,9 @@ void csv_text(FILE *f, const char *text);
 void csv_int(FILE *f, int64_t value); /* empty if -1 */
 void csv_real(FILE *f, double value); /* empty if NAN; inf, -inf; else the shortest text that reads back the same */
 
+/* A cell as csv_cell gives it, which reads back as the same. */
+void csv_cell_again(FILE *f, const char *cell);
+
 /* A whole file in memory: row 0 is the header. */
 struct csv_table {
     char *bytes;       /* owns the text of all cells */

@@ -4,11 +4,12 @@
 #ifndef LRNN_HARNESS_RECORD_H
 #define LRNN_HARNESS_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/label.h"
 
-#define RECORD_SCHEMA 1
+#define RECORD_SCHEMA 2   /* 1: had columns that were never filled, and a split_hash by seed; is read as it is */
 #define RECORD_TEXT   512 /* bytes of a text field, terminator included */
 #define RUN_ID_HEX    33  /* 32 hex digits and terminator */
 
@@ -19,14 +20,14 @@ extern const char *const run_status_names[RUN_STATUS_COUNT + 1]; /* ok diverged 
  * -1 and become empty cells. */
 struct run {
     int64_t schema;
-    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], sweep[64];
+    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX];
     char suite[64], task[RECORD_TEXT];
     int64_t task_version;
     char model[64], layers[RECORD_TEXT]; /* "bdlru", "bdlru:m=4,blocks=64;swiglu" */
     uint64_t seed, data_seed;
     char split_hash[RUN_ID_HEX];
     int64_t n_train, n_val, n_test, vocab, len_train, len_test;
-    int64_t d_model, n_layers, block, rank, order;
+    int64_t d_model, n_layers, block, order;
     int64_t params, params_nonemb, state_floats;
     char optimizer[32];
     double lr;
@@ -39,7 +40,7 @@ struct run {
     char status_detail[RECORD_TEXT], stop_reason[32];
     int64_t steps, tokens, best_step, solved_step;
     double train_loss, val_loss, test_loss;
-    double train_acc, val_acc, test_acc, test_macro_acc, test_seq_acc, test_last_acc;
+    double val_acc, test_acc, test_macro_acc, test_seq_acc, test_last_acc;
     char profile[32], backbone[32], mlp[32], norm[32];
     int64_t metric; /* enum metric (tasks/task.h) */
     double metric_value;
@@ -48,18 +49,18 @@ struct run {
     double step_ms_med, step_ms_mad, step_ms_p95, tok_per_s;
     double flop_step, tflops;
     int64_t peak_dev_bytes, peak_host_bytes;
-    double energy_j;
     char backend[16], device[RECORD_TEXT], machine_id[17];
     int64_t threads, deterministic;
     char version[32], numerics[64], git_commit[64];
     int64_t git_dirty;
-    char build_id[RECORD_TEXT], compiler[RECORD_TEXT], cuda[32], driver[64], kernel[2 * RECORD_TEXT], env_epoch[32];
+    char build_id[RECORD_TEXT], compiler[RECORD_TEXT], driver[64], kernel[2 * RECORD_TEXT], env_epoch[32];
     char started[32], finished[32];
     int64_t attempt, resumed;
     char ckpt[RECORD_TEXT], ckpt_xxh3[RUN_ID_HEX];
     double chance;
     char source_id[17];
     int64_t mixed_builds;
+    double val_metric, seq_chance;
 };
 
 /* One point of a learning curve: a row of curves.csv. */
@@ -87,6 +88,7 @@ struct run_record {
     int64_t n_curve;
     struct eval_point *evals; /* borrowed */
     int64_t n_evals;
+    bool set_aside; /* a failed attempt at a run that was done again; of what was loaded from a folder alone */
 };
 
 /* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */

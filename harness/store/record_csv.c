@@ -18,6 +18,7 @@ static void print_curves(FILE *f, const struct record_set *set) {
     table_csv_header(&curves_table, f);
     for (int i = 0; i < set->n; i++) {
         const struct run_record *r = &set->list[i];
+        if (r->set_aside) continue; /* the rows have no column that would tell the attempts of an id apart */
         for (int64_t k = 0; k < r->n_curve; k++) {
             struct curve_row row = {.point = r->curve[k], .schema = RECORD_SCHEMA, .ppl = exp(r->curve[k].loss)};
             memcpy(row.run_id, r->run.run_id, sizeof row.run_id);
@@ -30,6 +31,7 @@ static void print_evals(FILE *f, const struct record_set *set) {
     table_csv_header(&evals_table, f);
     for (int i = 0; i < set->n; i++) {
         const struct run_record *r = &set->list[i];
+        if (r->set_aside) continue;
         for (int64_t k = 0; k < r->n_evals; k++) {
             struct eval_row row = {.point = r->evals[k], .schema = RECORD_SCHEMA};
             memcpy(row.run_id, r->run.run_id, sizeof row.run_id);

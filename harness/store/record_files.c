@@ -136,11 +136,19 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
+/* Behind ".json" of a record that was set aside because the run was to be done again. */
+static bool is_earlier_attempt(const char *suffix) {
+    return strncmp(suffix, ".retried", 8) == 0 || strncmp(suffix, ".replaced", 9) == 0;
+}
+
 /* The id that a file's name promises: everything before ".json". False for other files. */
-static bool id_of_name(const char *name, char id[RUN_ID_HEX]) {
-    if (strlen(name) != RUN_ID_HEX - 1 + strlen(".json") || strcmp(name + RUN_ID_HEX - 1, ".json") != 0) return false;
-    memcpy(id, name, RUN_ID_HEX - 1);
-    id[RUN_ID_HEX - 1] = 0;
+static bool id_of_name(const char *name, char id[RUN_ID_HEX], bool *set_aside) {
+    size_t digits = RUN_ID_HEX - 1, whole = digits + strlen(".json");
+    if (strlen(name) < whole || strncmp(name + digits, ".json", strlen(".json")) != 0) return false;
+    *set_aside = is_earlier_attempt(name + whole);
+    if (name[whole] && !*set_aside) return false;
+    memcpy(id, name, digits);
+    id[digits] = 0;
     return is_run_id(id);
 }
 
@@ -148,11 +156,12 @@ static bool id_of_name(const char *name, char id[RUN_ID_HEX]) {
 static enum status read_one(const char *path, struct run_record *r, struct arena *arena, struct error *e) {
     char id[RUN_ID_HEX], *text;
     const char *slash = strrchr(path, '/');
-    bool named = id_of_name(slash ? slash + 1 : path, id);
+    bool set_aside = false, named = id_of_name(slash ? slash + 1 : path, id, &set_aside);
     size_t size;
     TRY(file_read(path, RECORD_MOST_BYTES, &text, &size, e));
     enum status status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
     free(text);
+    if (status == ST_OK && r) r->set_aside = set_aside;
     return status;
 }
 
@@ -191,11 +200,12 @@ static void paths_free(struct path_list *list) {
 /* Appends the records of OUT/runs/<ab>. */
 static enum status scan_folder(const char *folder, struct path_list *list, struct error *e) {
     char path[PATH_BYTES], id[RUN_ID_HEX];
+    bool set_aside;
     DIR *d = opendir(folder);
-    if (!d) return fail(e, ST_FAIL, "cannot read the folder %s: %s", folder, strerror(errno));
+    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
     enum status status = ST_OK;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
-        if (!id_of_name(entry->d_name, id)) continue;
+        if (!id_of_name(entry->d_name, id, &set_aside)) continue;
         status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
         if (status == ST_OK && !path_push(list, path)) status = fail(e, ST_MEMORY, "no memory to list %s", folder);
     }
@@ -208,7 +218,7 @@ static enum status scan_runs(const char *out, struct path_list *list, struct err
     TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
     DIR *d = opendir(folder);
     if (!d && errno == ENOENT) return ST_OK; /* no run yet */
-    if (!d) return fail(e, ST_FAIL, "cannot read the folder %s: %s", folder, strerror(errno));
+    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
     enum status status = ST_OK;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
         const char *name = entry->d_name;
@@ -231,19 +241,35 @@ static enum status load_paths(struct record_set *set, const struct path_list *li
     TRY(arena_reserve(&set->arena, records + list->bytes + ARENA_ALIGN, e));
     set->list = arena_alloc(&set->arena, records);
     for (int i = 0; i < list->n; i++) {
+        struct run_record *r = &set->list[set->n];
         struct error why;
-        enum status status = read_one(list->paths[i], &set->list[set->n], &set->arena, &why);
-        if (status == ST_OK)
+        enum status status = read_one(list->paths[i], r, &set->arena, &why);
+        if (status == ST_OK && !(r->set_aside && r->run.status == RUN_OK))
             set->n++;
         else if (status == ST_DATA && access(list->paths[i], F_OK) == 0)
-            set_aside(list->paths[i], why.text);
+            return fail(e, ST_DATA, "%.800s; move it away, or let `lrnn bench` set it aside and do its run again",
+                        why.text);
         else if (status == ST_USAGE)
-            fprintf(stderr, "lrnn: a run record is left out: %s\n", why.text);
-        else if (status != ST_DATA)
+            return fail(e, ST_DATA, "%.800s; use the program that wrote it, or another folder", why.text);
+        else if (status == ST_MEMORY)
             return fail(e, status, "%s", why.text);
+        else if (status != ST_OK && status != ST_DATA) /* ST_DATA: gone meanwhile */
+            return fail(e, ST_DATA, "%s", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
     return ST_OK;
+}
+
+enum status records_mend(const char *out, struct error *e) {
+    struct path_list list = {0};
+    enum status status = scan_runs(out, &list, e);
+    for (int i = 0; i < list.n && status == ST_OK; i++) {
+        char id[RUN_ID_HEX];
+        bool set_aside;
+        if (id_of_name(strrchr(list.paths[i], '/') + 1, id, &set_aside) && !set_aside) record_check(out, id);
+    }
+    paths_free(&list);
+    return status;
 }
 
 enum status records_load(struct record_set *set, const char *out, struct error *e) {

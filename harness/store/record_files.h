@@ -39,8 +39,13 @@ enum record_state record_check(const char *out, const char *run_id);
  * reason. */
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e);
 
-/* All records under OUT/runs, sorted by started then run_id. Corrupt ones are treated as in record_check and
- * skipped. */
+/* Treats every damaged record under OUT/runs as record_check does. Of commands that write; ST_DATA: a folder cannot be
+ * read. */
+enum status records_mend(const char *out, struct error *e);
+
+/* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
+ * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or of
+ * a later schema, or cannot be read: without it a table would say something false. */
 struct record_set {
     struct run_record *list;
     int n;

@@ -15,9 +15,8 @@ const char *const split_names[SPLIT_COUNT + 1] = {"train", "val", "test", NULL};
     { #member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning, NULL }
 #define NAME(object, struct_member, member, unit, meaning, names)                                                      \
     { #member, FIELD_NAME, offsetof(object, struct_member), sizeof(((object *)0)->struct_member), unit, meaning, names }
-#define NONE(column, unit, meaning)                                                                                    \
-    { column, FIELD_NONE, 0, 0, unit, meaning, NULL }
-#define END NONE(NULL, NULL, NULL)
+#define END                                                                                                            \
+    { .name = NULL }
 
 #define INT(member, unit, meaning)  FIELD(struct run, member, FIELD_INT, unit, meaning)
 #define U64(member, unit, meaning)  FIELD(struct run, member, FIELD_U64, unit, meaning)
@@ -28,7 +27,6 @@ static const struct field run_fields[] = {
     INT(schema, "1", "version of this list of columns"),
     TEXT(run_id, "hex32", "hash of configuration, seed, task version, device kind, dtype and numerics version"),
     TEXT(cell_id, "hex32", "the same without the seed"),
-    TEXT(sweep, "hex32", "the sweep that asked for the run"),
     TEXT(suite, "text", "family of the task"),
     TEXT(task, "text", "task as published tables call it, else task:options"),
     INT(task_version, "1", "raised when the task's examples change"),
@@ -36,7 +34,7 @@ static const struct field run_fields[] = {
     TEXT(layers, "text", "mixer with its options; MLP"),
     U64(seed, "1", "seed of weights and order of examples"),
     U64(data_seed, "1", "seed of the examples"),
-    TEXT(split_hash, "hex32", "hash of the test examples"),
+    TEXT(split_hash, "hex32", "hash of the test examples; of schema 1 another for every seed"),
     INT(n_train, "examples", "training examples"),
     INT(n_val, "examples", "validation examples"),
     INT(n_test, "examples", "test examples"),
@@ -46,10 +44,9 @@ static const struct field run_fields[] = {
     INT(d_model, "channels", "width"),
     INT(n_layers, "1", "residual blocks"),
     INT(block, "1", "blocks or channels of the mixer"),
-    INT(rank, "1", "rank of the state transition"),
     INT(order, "1", "m: block size, or order of the recurrence"),
     INT(params, "count", "trained parameters"),
-    INT(params_nonemb, "count", "the same without embedding and head"),
+    INT(params_nonemb, "count", "the same without embedding and head; of schema 1 without the embedding alone"),
     INT(state_floats, "count", "recurrent state of a sequence, all layers"),
     TEXT(optimizer, "text", "optimiser"),
     REAL(lr, "1", "peak learning rate"),
@@ -60,11 +57,11 @@ static const struct field run_fields[] = {
     REAL(beta2, "1", "decay of the second moment"),
     REAL(grad_clip, "1", "largest global norm of the gradient"),
     INT(batch, "sequences", "batch size"),
-    INT(max_steps, "steps", "budget"),
+    INT(max_steps, "steps", "of the whole schedule"),
     TEXT(dtype, "fp32 bf16 tf32 fp64", "precision of matrix products"),
     NAME(struct run, status, status, "ok diverged nan oom timeout killed error", "how the run ended", run_status_names),
     TEXT(status_detail, "text", "first bad tensor, or reason"),
-    TEXT(stop_reason, "budget target patience", "why training stopped"),
+    TEXT(stop_reason, "steps target patience budget", "why training stopped; else the status"),
     INT(steps, "steps", "done"),
     INT(tokens, "tokens", "seen in training"),
     INT(best_step, "steps", "of the best validation metric"),
@@ -72,7 +69,6 @@ static const struct field run_fields[] = {
     REAL(train_loss, "nats", "per scored token"),
     REAL(val_loss, "nats", "per scored token"),
     REAL(test_loss, "nats", "per scored token"),
-    REAL(train_acc, "0..1", "micro: correct of all scored tokens"),
     REAL(val_acc, "0..1", "micro: correct of all scored tokens"),
     REAL(test_acc, "0..1", "micro: correct of all scored tokens"),
     REAL(test_macro_acc, "0..1", "mean of the classes' recalls"),
@@ -97,25 +93,23 @@ static const struct field run_fields[] = {
     REAL(tflops, "1e12/s", "flop_step over step_ms_med"),
     INT(peak_dev_bytes, "bytes", "device memory"),
     INT(peak_host_bytes, "bytes", "resident memory"),
-    REAL(energy_j, "J", "of the device"),
     TEXT(backend, "cpu cuda", "kind of device"),
     TEXT(device, "text", "name of the device"),
     TEXT(machine_id, "hex16", "joins machines.csv"),
     INT(threads, "1", "threads"),
-    INT(deterministic, "0/1", "same seed, same bits"),
+    INT(deterministic, "0/1", "1: the same seed gives the same bits, as on the CPU; 0: nobody promises it"),
     TEXT(version, "text", "version of the program"),
     TEXT(numerics, "text", "version of the golden traces"),
     TEXT(git_commit, "hex", "source"),
     INT(git_dirty, "0/1", "source differed from the commit"),
     TEXT(build_id, "text", "flags that decide the numbers"),
     TEXT(compiler, "text", "compiler"),
-    TEXT(cuda, "text", "version of the CUDA toolkit"),
-    TEXT(driver, "text", "version of the device driver"),
+    TEXT(driver, "text", "versions of the device's driver and runtime"),
     TEXT(kernel, "text", "kernels of its graphs, in the order of their calls, and what multiplies matrices"),
     TEXT(env_epoch, "hex16", "joins machines.csv: kernel, governor, libraries"),
     TEXT(started, "UTC", "RFC 3339"),
     TEXT(finished, "UTC", "RFC 3339"),
-    INT(attempt, "1", "1 for the first"),
+    INT(attempt, "1", "1 for the first; a failed one stays a row when the run is done again"),
     INT(resumed, "1", "times continued from a checkpoint"),
     TEXT(ckpt, "path", "best weights (`lrnn export`), relative to the output folder"),
     TEXT(ckpt_xxh3, "hex32", "its hash"),
@@ -123,6 +117,8 @@ static const struct field run_fields[] = {
     TEXT(source_id, "hex16", "hash of the program's sources; empty in records made before there was this column"),
     INT(mixed_builds, "0/1",
         "1: resumed from a checkpoint of another build (--force-resume); its bits are no one build's"),
+    REAL(val_metric, "0..1", "primary metric on the validation split, by which the learning rate is chosen"),
+    REAL(seq_chance, "0..1", "test_seq_acc of uniform guessing, over the positions that are scored"),
     END,
 };
 const struct table runs_table = {"runs", run_fields};
@@ -149,9 +145,7 @@ static const struct field curve_fields[] = {
     FIELD(struct curve_row, ppl, FIELD_REAL, "1", "perplexity: exp(loss)"),
     POINT(lr, FIELD_REAL, "1", "learning rate"),
     POINT(grad_norm, FIELD_REAL, "1", "global norm before clipping"),
-    NONE("update_ratio", "1", "|dw|/|w|"),
     POINT(tok_per_s, FIELD_REAL, "tokens/s", "while other runs may have shared the machine"),
-    NONE("dev_bytes", "bytes", "device memory"),
     POINT(event, FIELD_TEXT, "eval ckpt resume nan stop", "what happened"),
     POINT(macro_acc, FIELD_REAL, "0..1", "mean of the classes' recalls"),
     POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
@@ -196,13 +190,7 @@ static const struct field perf_fields[] = {
     PERF("shape", shape, FIELD_TEXT, "text", "its sizes"),
     PERF("dtype", dtype, FIELD_TEXT, "fp32 bf16 tf32 fp64", "precision of matrix products"),
     PERF("pass", pass, FIELD_TEXT, "fwd bwd step", "part"),
-    NONE("arm", "A B", "of a comparison"),
-    NONE("pair", "1", "of a comparison"),
-    NONE("order", "AB BA", "of a comparison"),
     PERF("time_ns", time_ns_med, FIELD_REAL, "ns", "median of the samples"),
-    NONE("sm_mhz", "MHz", "clock of the device"),
-    NONE("temp_c", "C", "temperature of the device"),
-    NONE("throttled", "0/1", "clock below 75 % of nominal"),
     PERF("commit", commit, FIELD_TEXT, "hex", "source"),
     PERF("build_id", build_id, FIELD_TEXT, "text", "flags that decide the numbers"),
     PERF("machine_id", machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
@@ -270,7 +258,7 @@ void record_init(struct run_record *r) {
 }
 
 bool field_within(const struct field *field, size_t object_size) {
-    return field->type != FIELD_NONE && field->offset + field->size <= object_size;
+    return field->offset + field->size <= object_size;
 }
 
 const struct field *table_field(const struct table *table, const char *name) {
@@ -311,8 +299,6 @@ void field_print(const struct field *field, const void *object, FILE *f) {
         break;
     case FIELD_NAME:
         fputs(field_name(field, object), f);
-        break;
-    case FIELD_NONE:
         break;
     }
 }

@@ -1,5 +1,6 @@
 /* schema.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables.
- * Columns are only appended, never moved or removed. */
+ * Within a schema (RECORD_SCHEMA) columns are only appended; whoever moves or removes one raises it. Files of an earlier
+ * schema are read by the names of their columns. */
 #ifndef LRNN_HARNESS_SCHEMA_H
 #define LRNN_HARNESS_SCHEMA_H
 
@@ -18,8 +19,7 @@ enum field_type {
     FIELD_U64,  /* uint64_t */
     FIELD_REAL, /* double; NAN = not applicable */
     FIELD_TEXT, /* char[size] */
-    FIELD_NAME, /* int64_t, one of an enum; stored as its name */
-    FIELD_NONE  /* a column of the format that this version has no value for: always empty */
+    FIELD_NAME  /* int64_t, one of an enum; stored as its name */
 };
 
 struct field {

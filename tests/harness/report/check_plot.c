@@ -29,12 +29,12 @@ START_TEST(plots_are_drawn_and_nothing_else_is_left) {
     add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.9);
     spoil(add_run("lru;swiglu", 1e-3, 0, 0.9, 0.9), RUN_NAN, "loss");
     fixture_records[fixture_set.n - 1].n_curve = 0;
-    ck_ok(report_plot(&fixture_set, NULL, NULL, fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, NULL, fixture_folder, fixture_folder, &fixture_problem));
     ck_is_image("s5-table.svg");
     ck_is_image("s5-table.png");
     ck_is_image("s5-accuracy.svg");
     ck_is_image("s5-accuracy.png");
-    ck_assert_int_eq(scratch_count(fixture_folder, ""), 5); /* and summary.csv */
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 4);
 }
 END_TEST
 
@@ -46,11 +46,12 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
     }
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
     fixture_records[fixture_set.n - 1].run.len_test = 32;
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "length", fixture_folder, &fixture_problem), ST_USAGE);
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem),
+                     ST_USAGE);
     ck_holds(fixture_problem.text, "several lengths");
     fixture_records[fixture_set.n - 1].evals = evals;
     fixture_records[fixture_set.n - 1].n_evals = 5;
-    ck_ok(report_plot(&fixture_set, NULL, "length", fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem));
     ck_is_image("s5-length.svg");
     ck_is_image("s5-length.png");
 }
@@ -61,10 +62,10 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
     strcpy(run->layers, "a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@5%d%%n%;swiglu");
     fixture_records[0].config[0] = 0; /* its mixer is then what it is called */
     strcpy(run->task, "../x'\n`touch owned`$(touch owned)|\"");
-    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
-    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, fixture_folder, &fixture_problem));
     ck_assert_int_eq(scratch_count(fixture_folder, "owned"), 4); /* in the names of the four images only */
-    ck_assert_int_eq(scratch_count(fixture_folder, ""), 5);
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 4);
     ck_assert_int_ne(access("owned", F_OK), 0);
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/owned", fixture_folder);
@@ -97,7 +98,7 @@ START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
     cut_off(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3), 200);
     add_run("lstm;swiglu", 1e-3, 1, 0.6, 0.6);
     add_run("lru;swiglu", 1e-3, 1, 0.9, 0.9);
-    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, fixture_folder, &fixture_problem));
     char *data = kept("data.kept"), *script = kept("script.kept");
     ck_assert_str_eq(data, "100\t0.3\tNaN\tNaN\n200\t0.6\tNaN\tNaN\n300\t0.9\tNaN\tNaN\n\n\n"
                            "100\t0.15\t0.1\t0.2\n200\t0.3\t0.2\t0.4\n\n\n");
@@ -111,28 +112,30 @@ END_TEST
 START_TEST(tables_of_one_task_have_plots_of_their_own) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
-    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
     ck_is_image("s5-quick-table.png");
     ck_is_image("s5-smoke-table.png");
     ck_ok(report_plot(&fixture_set, &(struct report_filter){.profile = "quick"}, "table", fixture_folder,
-                      &fixture_problem));
+                      fixture_folder, &fixture_problem));
     ck_is_image("s5-table.png");
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s5:length=8");
-    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem));
+    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
     ck_is_image("s5-length=8-table.png");
     ck_ok(report_plot(&fixture_set, &(struct report_filter){.task = "s5:length=8"}, "accuracy", fixture_folder,
-                      &fixture_problem));
+                      fixture_folder, &fixture_problem));
     ck_is_image("s5-accuracy.png");
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "pie", fixture_folder, &fixture_problem), ST_USAGE);
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "pie", fixture_folder, fixture_folder, &fixture_problem),
+                     ST_USAGE);
 }
 END_TEST
 
 START_TEST(without_gnuplot_the_sentence_says_what_to_install) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     setenv("PATH", "/nowhere", 1);
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "table", fixture_folder, &fixture_problem), ST_FAIL);
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem),
+                     ST_FAIL);
     ck_holds(fixture_problem.text, "gnuplot-nox");
-    ck_assert_int_eq(scratch_count(fixture_folder, ""), 1); /* summary.csv needs no gnuplot */
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 0);
 }
 END_TEST
 

@@ -204,6 +204,49 @@ START_TEST(tables_are_cut_by_task_and_profile) {
 }
 END_TEST
 
+/* A run that was killed and done again: both attempts count, the killed one as chance. */
+START_TEST(a_failure_stays_when_the_run_is_done_again) {
+    struct report_tables tables;
+    add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5)->attempt = 2;
+    spoil(add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5), RUN_KILLED, "signal 9");
+    fixture_records[1].run.attempt = 1;
+    fixture_records[1].set_aside = true;
+    const struct report_row *row = only_row(&tables);
+    ck_assert_int_eq(row->n, 2);
+    ck_assert_int_eq(row->n_failed, 1);
+    ck_assert_double_eq_tol(row->mean, (0.5 + 1.0 / 120) / 2, 1e-12);
+    ck_assert(!row->uneven);
+    report_tables_free(&tables);
+    char *text = render(&format_term, NULL);
+    ck_holds(text, "[1] lstm, lr 0.001, seed 1, attempt 1: killed (signal 9); counted as chance, 0.0083");
+    free(text);
+}
+END_TEST
+
+/* Whole sequences: right by chance at the positions that are scored, not at all. */
+START_TEST(a_failed_runs_sequences_count_scored_positions) {
+    struct report_tables tables;
+    struct run *run = add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5);
+    spoil(run, RUN_NAN, "");
+    run->chance = 0.25;
+    run->seq_chance = 0.125; /* as recorded */
+    ck_assert_double_eq(only_row(&tables)->seq_acc, 0.125);
+    report_tables_free(&tables);
+    run->seq_chance = run->chance = NAN; /* of an older record: its task still is what it was */
+    strcpy(run->task, "selective-copying:vocab=6,length=16,n_test=30,copy=2");
+    run->task_version = task_find("selective-copying")->version;
+    run->vocab = 6;
+    run->metric = METRIC_MACRO_ACC;
+    ck_assert_double_eq_tol(only_row(&tables)->seq_acc, 1.0 / 4 / 4, 1e-12); /* two of four symbols */
+    report_tables_free(&tables);
+    run->task_version = 77; /* and if not, every position counts */
+    run->len_test = 3;
+    run->vocab = 4;
+    ck_assert_double_eq_tol(only_row(&tables)->seq_acc, 1.0 / 64, 1e-12);
+    report_tables_free(&tables);
+}
+END_TEST
+
 START_TEST(a_seed_counts_once) {
     struct report_tables tables;
     add_run("lstm;swiglu", 1e-3, 3, 0.3, 0.3);
@@ -567,7 +610,7 @@ START_TEST(summary_csv_has_the_rows_numbers) {
     char path[PATH_BYTES];
     add_grid();
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 1, 1)->task, "=cmd()");
-    ck_ok(summary_write(&fixture_set, fixture_folder, &fixture_problem));
+    ck_ok(summary_write(&fixture_set, fixture_folder, fixture_folder, &fixture_problem));
     snprintf(path, sizeof path, "%s/summary.csv", fixture_folder);
     char *text;
     size_t size;
@@ -606,6 +649,8 @@ Suite *check_report(void) {
         macro_accuracy_is_used_where_it_is_the_primary_metric,
         rows_differ_in_every_flag_but_rate_and_seed,
         tables_are_cut_by_task_and_profile,
+        a_failure_stays_when_the_run_is_done_again,
+        a_failed_runs_sequences_count_scored_positions,
         a_seed_counts_once,
         a_record_whose_identity_cannot_be_read_is_named,
         labels_say_what_differs_and_no_more,

@@ -12,6 +12,7 @@
 
 #include "core/philox.h"
 #include "harness/store/clock.h"
+#include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/record.h"
@@ -268,11 +269,15 @@ START_TEST(a_record_under_another_name_is_damage) {
     path_folder(other, folder, sizeof folder);
     ck_ok(make_folder(folder, &problem));
     ck_assert_int_eq(rename(path, other), 0);
+    ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
+    ck_assert_ptr_nonnull(strstr(problem.text, "holds the record of run"));
+    ck_assert_int_eq(scratch_count(out, ".corrupt"), 0); /* who reads renames nothing */
+    ck_ok(records_mend(out, &problem));
+    ck_assert_int_eq(scratch_count(out, ".corrupt"), 1);
     ck_ok(records_load(&set, out, &problem));
     ck_assert_int_eq(set.n, 0);
     records_free(&set);
     ck_assert_int_eq(check(2), RECORD_ABSENT);
-    ck_assert_int_eq(scratch_count(out, ".corrupt"), 1);
 }
 END_TEST
 
@@ -287,9 +292,9 @@ START_TEST(a_record_of_a_later_schema_is_left_alone) {
     r.run.schema = RECORD_SCHEMA + 1;
     ck_ok(record_write(out, &r, NULL, &problem));
     ck_assert_int_eq(check(1), RECORD_DONE);
-    ck_ok(records_load(&set, out, &problem));
-    ck_assert_int_eq(set.n, 0);
-    records_free(&set);
+    ck_ok(records_mend(out, &problem));
+    ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
+    ck_assert_ptr_nonnull(strstr(problem.text, "; this program reads up to"));
     id_path(1, path);
     ck_assert_int_eq(access(path, R_OK), 0);
     ck_ok(arena_reserve(&arena, 1 << 16, &problem));
@@ -311,12 +316,78 @@ START_TEST(a_record_with_duplicate_keys_is_refused) {
     record_hash(body, sum);
     int n = sprintf(whole, "{\"checksum\": \"%s\",\n%s", sum, body);
     spill(path, whole, (size_t)n);
-    ck_assert_int_eq(records_load(&set, out, &problem), ST_FAIL);
+    ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
     ck_assert_ptr_nonnull(strstr(problem.text, "duplicate"));
     ck_assert_int_eq(scratch_count(out, ".corrupt"), 0);
     free(text);
     free(body);
     free(whole);
+}
+END_TEST
+
+/* A file as schema 1 wrote it: columns that are gone are passed over, those that came are not known. */
+START_TEST(a_record_of_schema_1_is_read) {
+    const char *id = "46553bcc8c8b3dbc0550f9532c2eee71";
+    char path[PATH_BYTES], folder[PATH_BYTES];
+    struct record_set set;
+    size_t size;
+    char *text = slurp("tests/harness/store/schema-1.json", &size);
+    record_path(out, id, path, sizeof path);
+    path_folder(path, folder, sizeof folder);
+    ck_ok(make_folder(folder, &problem));
+    spill(path, text, size);
+    free(text);
+    ck_assert_int_eq(record_check(out, id), RECORD_DONE);
+    ck_ok(records_load(&set, out, &problem));
+    ck_assert_int_eq(set.n, 1);
+    const struct run *run = &set.list[0].run;
+    ck_assert_int_eq(run->schema, 1);
+    ck_assert_str_eq(run->task, "s5");
+    ck_assert_double_eq(run->lr, 0.001);
+    ck_assert_int_eq(run->attempt, 1);
+    ck_assert(run->steps > 0 && run->test_acc > 0 && set.list[0].n_curve > 0);
+    ck_assert_double_nan(run->val_metric);
+    ck_assert_double_nan(run->seq_chance);
+    records_free(&set);
+}
+END_TEST
+
+/* Done again after it had failed, it has failed once; a record that was replaced for another reason has gone. */
+START_TEST(failed_attempts_are_loaded_beside_the_run) {
+    static const struct {
+        enum run_status status;
+        const char *suffix;
+    } earlier[] = {{RUN_KILLED, "retried"}, {RUN_OOM, "retried"}, {RUN_NAN, "replaced"}, {RUN_OK, "replaced"}};
+    struct run_record r;
+    struct curve_point curve[2];
+    struct eval_point evals[1];
+    struct record_set set;
+    sample_fill(&r, curve, evals, 1);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(record_attempt(out, r.run.run_id), i + 1);
+        r.run.attempt = i + 1;
+        r.run.status = i < 4 ? earlier[i].status : RUN_OK;
+        ck_ok(record_write(out, &r, NULL, &problem));
+        if (i < 4) ck_ok(record_set_aside(out, r.run.run_id, earlier[i].suffix, &problem));
+    }
+    ck_ok(records_load(&set, out, &problem));
+    ck_assert_int_eq(set.n, 4);
+    int64_t attempts = 0;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(set.list[i].set_aside, set.list[i].run.status != RUN_OK);
+        attempts += set.list[i].run.attempt;
+    }
+    ck_assert_int_eq(attempts, 1 + 2 + 3 + 5);
+    ck_ok(records_export_csv(&set, out, &problem));
+    for (int i = 0; i < 2; i++) {
+        struct csv_table t;
+        char path[PATH_BYTES];
+        snprintf(path, sizeof path, "%s/%s.csv", out, i ? "curves" : "runs");
+        ck_ok(csv_read(&t, path, &problem));
+        ck_assert_int_eq(t.rows, i ? 2 : 4); /* a row a run; the points of the last attempt alone */
+        csv_free(&t);
+    }
+    records_free(&set);
 }
 END_TEST
 
@@ -530,6 +601,8 @@ Suite *check_record(void) {
         a_write_over_a_damaged_record_replaces_it,
         a_record_under_another_name_is_damage,
         a_record_of_a_later_schema_is_left_alone,
+        a_record_of_schema_1_is_read,
+        failed_attempts_are_loaded_beside_the_run,
         a_record_with_duplicate_keys_is_refused,
         an_unwritable_folder_is_named,
         a_full_disk_loses_nothing_and_leaves_nothing_half_visible,

@@ -45,20 +45,21 @@ static void export_sample(struct record_set *set) {
 }
 
 #define RUNS_HEADER                                                                                                    \
-    "schema,run_id,cell_id,sweep,suite,task,task_version,model,layers,seed,data_seed,split_hash,n_train,n_val,n_test," \
-    "vocab,len_train,len_test,d_model,n_layers,block,rank,order,params,params_nonemb,state_floats,optimizer,lr,"       \
+    "schema,run_id,cell_id,suite,task,task_version,model,layers,seed,data_seed,split_hash,n_train,n_val,n_test,"       \
+    "vocab,len_train,len_test,d_model,n_layers,block,order,params,params_nonemb,state_floats,optimizer,lr,"            \
     "schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_steps,dtype,status,status_detail,stop_reason," \
-    "steps,tokens,best_step,solved_step,train_loss,val_loss,test_loss,train_acc,val_acc,test_acc,test_macro_acc,"      \
+    "steps,tokens,best_step,solved_step,train_loss,val_loss,test_loss,val_acc,test_acc,test_macro_acc,"                \
     "test_seq_acc,test_last_acc,profile,backbone,mlp,norm,metric,metric_value,solved,wall_s,train_s,eval_s,data_s,"    \
-    "step_ms_med,step_ms_mad,step_ms_p95,tok_per_s,flop_step,tflops,peak_dev_bytes,peak_host_bytes,energy_j,backend,"  \
-    "device,machine_id,threads,deterministic,version,numerics,git_commit,git_dirty,build_id,compiler,cuda,driver,"     \
-    "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3,chance,source_id,mixed_builds\n"
+    "step_ms_med,step_ms_mad,step_ms_p95,tok_per_s,flop_step,tflops,peak_dev_bytes,peak_host_bytes,backend,"           \
+    "device,machine_id,threads,deterministic,version,numerics,git_commit,git_dirty,build_id,compiler,driver,"          \
+    "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3,chance,source_id,mixed_builds,"                  \
+    "val_metric,seq_chance\n"
 #define CURVES_HEADER                                                                                                  \
-    "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,update_ratio,tok_per_s,dev_bytes,event," \
+    "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,tok_per_s,event,"                        \
     "macro_acc,last_acc\n"
 #define EVALS_HEADER "schema,run_id,step,split,length,difficulty,n,loss,acc,seq_acc,macro_acc,last_acc\n"
 #define PERF_HEADER                                                                                                    \
-    "schema,sitting,bench,shape,dtype,pass,arm,pair,order,time_ns,sm_mhz,temp_c,throttled,commit,build_id,machine_id," \
+    "schema,sitting,bench,shape,dtype,pass,time_ns,commit,build_id,machine_id,"                                        \
     "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id\n"
 
 static void ck_file_starts(const char *name, const char *start) {
@@ -90,8 +91,8 @@ START_TEST(curve_and_evaluation_rows_are_golden) {
     export_sample(&set);
     sample_id(2, id);
     snprintf(want, sizeof want,
-             CURVES_HEADER "1,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,,,eval,,0.7\n"
-                           "1,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,,1000000,,stop,1,1\n",
+             CURVES_HEADER "2,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,eval,,0.7\n"
+                           "2,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,1000000,stop,1,1\n",
              id, id);
     char path[PATH_BYTES];
     size_t size;
@@ -99,7 +100,7 @@ START_TEST(curve_and_evaluation_rows_are_golden) {
     char *text = slurp(path, &size);
     ck_assert_str_eq(text, want);
     free(text);
-    snprintf(want, sizeof want, EVALS_HEADER "1,%s,20,test,32,length,2000,0.25,0.5,0.125,0.5,0.75\n", id);
+    snprintf(want, sizeof want, EVALS_HEADER "2,%s,20,test,32,length,2000,0.25,0.5,0.125,0.5,0.75\n", id);
     snprintf(path, sizeof path, "%s/evals.csv", out);
     text = slurp(path, &size);
     ck_assert_str_eq(text, want);
@@ -264,6 +265,12 @@ START_TEST(the_latest_speed_of_a_cell_is_found) {
 END_TEST
 
 START_TEST(eight_writers_of_perf_csv_lose_no_row) {
+    size_t size;
+    char path[PATH_BYTES],
+        *text = slurp("tests/harness/store/schema-1-perf.csv", &size); /* the first of them converts it */
+    snprintf(path, sizeof path, "%s/perf.csv", out);
+    spill(path, text, size);
+    free(text);
     for (int p = 0; p < 8; p++)
         if (fork() == 0) {
             for (int i = 0; i < 25; i++) {
@@ -277,14 +284,46 @@ START_TEST(eight_writers_of_perf_csv_lose_no_row) {
         ck_assert_int_gt(wait(&state), 0);
         ck_assert_int_eq(state, 0);
     }
-    char path[PATH_BYTES];
     struct csv_table t;
     struct perf_row got;
-    snprintf(path, sizeof path, "%s/perf.csv", out);
     ck_ok(csv_read(&t, path, &problem));
-    ck_assert_int_eq(t.rows, 200);
+    ck_assert_int_eq(t.rows, 202);
     csv_free(&t);
     ck_assert(perf_latest(out, "cell-7-24", &got));
+}
+END_TEST
+
+/* What schema 1 wrote goes on under the columns of this one; a file of a later schema is not touched. */
+START_TEST(a_file_of_an_earlier_schema_goes_on) {
+    struct csv_table t;
+    struct perf_row row = {.cell_id = "new", .tok_per_s = 7}, got;
+    char path[PATH_BYTES];
+    size_t size;
+    char *text = slurp("tests/harness/store/schema-1-perf.csv", &size);
+    snprintf(path, sizeof path, "%s/perf.csv", out);
+    spill(path, text, size);
+    ck_ok(csv_read(&t, path, &problem));
+    char cell[2][RUN_ID_HEX];
+    for (int i = 0; i < 2; i++) snprintf(cell[i], sizeof cell[i], "%s", csv_cell(&t, i, "cell_id"));
+    double speed = strtod(csv_cell(&t, 1, "tok_per_s"), NULL);
+    csv_free(&t);
+    ck_ok(perf_append(out, &row, &problem));
+    ck_file_starts("perf.csv", PERF_HEADER);
+    ck_ok(csv_read(&t, path, &problem));
+    ck_assert_int_eq(t.rows, 3);
+    ck_assert_str_eq(csv_cell(&t, 0, "schema"), "1");
+    ck_assert_str_eq(csv_cell(&t, 2, "schema"), "2");
+    csv_free(&t);
+    ck_assert(perf_latest(out, cell[1], &got));
+    ck_assert(speed > 0 && got.tok_per_s == speed);
+    ck_assert(perf_latest(out, cell[0], &got) && perf_latest(out, "new", &got));
+    spill(path, "schema,later\n9,1\n", 17);
+    ck_assert_int_eq(perf_append(out, &row, &problem), ST_DATA);
+    ck_assert_msg(strstr(problem.text, "is of schema '9'; this program writes up to 2") != NULL, "%s", problem.text);
+    free(text);
+    text = slurp(path, &size);
+    ck_assert_str_eq(text, "schema,later\n9,1\n");
+    free(text);
 }
 END_TEST
 
@@ -324,6 +363,7 @@ Suite *check_record_csv(void) {
         schema_lists_every_column_with_unit_and_meaning,
         the_latest_speed_of_a_cell_is_found,
         eight_writers_of_perf_csv_lose_no_row,
+        a_file_of_an_earlier_schema_goes_on,
         the_machine_is_the_same_every_time_and_listed_once,
     };
     Suite *s = suite_create("record_csv");

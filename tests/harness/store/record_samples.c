@@ -28,7 +28,7 @@ void sample_fill(struct run_record *r, struct curve_point curve[2], struct eval_
     r->run.schema = RECORD_SCHEMA;
     r->run.status = RUN_TIMEOUT;
     r->run.n_val = -1;
-    r->run.energy_j = NAN;
+    r->run.seq_chance = NAN;
     r->run.train_loss = INFINITY;
     r->run.val_loss = -INFINITY;
     r->run.test_loss = 4.9406564584124654e-324;

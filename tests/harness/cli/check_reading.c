@@ -1,0 +1,168 @@
+/* check_reading.c - commands that read a folder of records: they leave it as it is, and say in one sentence what keeps
+ * them from telling the truth. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness/report/report.h"
+#include "harness/store/files.h"
+#include "harness/store/record_json.h"
+#include "harness/store/schema.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+static char results[SCRATCH_BYTES + 8];
+
+/* Two rates of a model at two lengths: every report finds something. */
+static void begin(void) {
+    char command[512];
+    program_begin();
+    snprintf(results, sizeof results, "%s/r", program_folder);
+    snprintf(command, sizeof command,
+             "bench a5-slice:group=s3,length=4..5,n_train=50,n_val=10 --profile smoke --models lru:state=4 --layers 1 "
+             "--steps 2 --lr 0.01,0.001 --quiet --out %s",
+             results);
+    expect_status(run(command), 0, command);
+}
+
+static int on_results(const char *arguments) {
+    char command[512];
+    snprintf(command, sizeof command, "%s --out %s", arguments, results);
+    return run(command);
+}
+
+/* Names, sizes and times of all below a folder. */
+static void list(const char *path, FILE *f) {
+    struct dirent **entries;
+    struct stat info;
+    ck_assert_int_eq(lstat(path, &info), 0);
+    fprintf(f, "%s %lld %lld.%09ld\n", path, (long long)info.st_size, (long long)info.st_mtim.tv_sec,
+            info.st_mtim.tv_nsec);
+    int n = S_ISDIR(info.st_mode) ? scandir(path, &entries, NULL, alphasort) : 0;
+    for (int i = 0; i < n; i++) {
+        char below[PATH_BYTES];
+        snprintf(below, sizeof below, "%s/%s", path, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' || strlen(entries[i]->d_name) > 2) list(below, f);
+        free(entries[i]);
+    }
+    if (S_ISDIR(info.st_mode)) free(entries);
+}
+
+static char *listing(void) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    list(results, f);
+    fclose(f);
+    return text;
+}
+
+/* Runs a command on the folder, which stays as it is; its exit status. */
+static int reads_only(const char *arguments) {
+    char *before = listing();
+    int status = on_results(arguments);
+    char *after = listing();
+    ck_assert_msg(strcmp(before, after) == 0, "%s changed the folder:\n%s\n%s", arguments, before, after);
+    free(before);
+    free(after);
+    return status;
+}
+
+/* One sentence on stderr, nothing on stdout, exit 5. */
+static void refused(const char *arguments, const char *sentence) {
+    expect_status(reads_only(arguments), ST_DATA, arguments);
+    expect_text(err, sentence, arguments);
+    ck_assert_str_eq(out, "");
+    ck_assert_ptr_eq(strchr(err, '\n'), err + strlen(err) - 1);
+}
+
+/* The path of one of the records. */
+static void any_record(char path[PATH_BYTES]) {
+    struct record_set set;
+    struct error e;
+    ck_assert_msg(records_load(&set, results, &e) == ST_OK, "%s", e.text);
+    record_path(results, set.list[0].run.run_id, path, PATH_BYTES);
+    records_free(&set);
+}
+
+START_TEST(reports_and_plots_leave_the_folder_alone) {
+    char command[512];
+    for (const struct report *const *r = report_list(); *r; r++)
+        for (const struct sheet_format *const *f = sheet_formats(); *f; f++) {
+            snprintf(command, sizeof command, "report --what %s --format %s", (*r)->name, (*f)->name);
+            int status = reads_only(command);
+            bool finds = !strcmp((*r)->name, "tables") || !strcmp((*r)->name, "layers");
+            ck_assert_msg(status == 0 || (status == ST_DATA && !finds), "%s: %d", command, status);
+        }
+    snprintf(command, sizeof command, "report --to %s/csv", program_folder);
+    expect_status(reads_only(command), 0, command);
+    snprintf(command, sizeof command, "%s/csv", program_folder);
+    ck_assert_int_eq(scratch_count(command, ".csv"), 4);
+    snprintf(command, sizeof command, "plot table --to %s/figures", program_folder);
+    expect_status(reads_only(command), 0, command);
+    snprintf(command, sizeof command, "%s/figures", program_folder);
+    ck_assert_int_eq(scratch_count(command, ""), 4); /* two lengths, SVG and PNG */
+}
+END_TEST
+
+START_TEST(a_damaged_record_is_named_and_left_where_it_is) {
+    char path[PATH_BYTES];
+    any_record(path);
+    ck_assert_int_eq(truncate(path, 1000), 0);
+    refused("report", path);
+    refused("report --what layers --format csv", "is cut off or altered");
+    refused("plot", "let `lrnn bench` set it aside and do its run again");
+}
+END_TEST
+
+START_TEST(a_record_of_a_later_schema_is_named) {
+    char path[PATH_BYTES], *text;
+    struct run_record r;
+    struct arena arena = {0};
+    struct error e;
+    size_t size;
+    any_record(path);
+    ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
+    ck_assert_msg(record_read(path, &r, &arena, &e) == ST_OK, "%s", e.text);
+    r.run.schema = RECORD_SCHEMA + 1;
+    ck_assert_msg(record_format(&r, &text, &size, &e) == ST_OK, "%s", e.text);
+    spill(path, text, size);
+    free(text);
+    arena_free(&arena);
+    refused("report", "use the program that wrote it");
+    expect_text(err, path, "report");
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_is_named) {
+    char path[PATH_BYTES], runs[PATH_BYTES];
+    any_record(path);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkdir(path, 0777), 0); /* a folder in the place of a file: refused to root as well */
+    refused("report", path);
+    snprintf(runs, sizeof runs, "%s/runs", results);
+    snprintf(path, sizeof path, "%s/elsewhere", results);
+    ck_assert_int_eq(rename(runs, path), 0);
+    refused("report", "no run records under");
+    spill(runs, "", 0);
+    refused("report", "cannot read the folder");
+    refused("plot", "cannot read the folder");
+}
+END_TEST
+
+Suite *check_reading(void);
+Suite *check_reading(void) {
+    Suite *suite = suite_create("reading");
+    TCase *c = tcase_create("reading");
+    tcase_add_checked_fixture(c, begin, program_end);
+    tcase_set_timeout(c, 120);
+    tcase_add_test(c, reports_and_plots_leave_the_folder_alone);
+    tcase_add_test(c, a_damaged_record_is_named_and_left_where_it_is);
+    tcase_add_test(c, a_record_of_a_later_schema_is_named);
+    tcase_add_test(c, what_cannot_be_read_is_named);
+    suite_add_tcase(suite, c);
+    return suite;
+}

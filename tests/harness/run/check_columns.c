@@ -1,0 +1,143 @@
+/* check_columns.c - what a run writes into the columns of its record is what the schema says of them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/run/run.h"
+#include "harness/store/record_files.h"
+#include "harness/store/schema.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/scratch.h"
+#include "tests/lib/support.h"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+/* The row of a run that takes a blink. */
+static struct run row_of(const char *task, const char *model, const char *flag, const char *value) {
+    struct setup *s = small_run_of(task, folder, "swiglu", model, flag, value);
+    struct run row;
+    struct error e;
+    ck_assert_msg(train_run(s, NULL, &row, &e) == ST_OK, "%s", e.text);
+    small_run_free(s);
+    return row;
+}
+
+/* The row of a run that died. */
+static struct run row_of_failure(const char *task, const char *device) {
+    static struct run_record record;
+    struct setup *s = small_run_of(task, folder, "swiglu", "lru:state=4", NULL, NULL);
+    struct arena arena = {0};
+    struct error e;
+    char path[512];
+    snprintf(s->config.device, sizeof s->config.device, "%s", device);
+    ck_assert_msg(record_failure(s, RUN_KILLED, "signal 9", "2026-01-01T00:00:00Z", &e) == ST_OK, "%s", e.text);
+    record_path(folder, s->run_id, path, sizeof path);
+    ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
+    ck_assert_msg(record_read(path, &record, &arena, &e) == ST_OK, "%s", e.text);
+    arena_free(&arena);
+    small_run_free(s);
+    return record.run;
+}
+
+/* The net between the symbols is the same, however many of them there are. */
+START_TEST(params_nonemb_leaves_out_embedding_and_head) {
+    struct run few = row_of("s3:n_train=300,n_val=5,n_test=6,length=8", "lstm", NULL, NULL);
+    struct run many = row_of("s4:n_train=300,n_val=5,n_test=6,length=8", "lstm", NULL, NULL);
+    ck_assert_int_eq(few.params_nonemb, many.params_nonemb);
+    ck_assert_int_eq(few.params - few.params_nonemb, 6 * 16 + 6 * 16 + 6); /* embedding, head's weight and bias */
+    ck_assert_int_eq(many.params - many.params_nonemb, 24 * 16 + 24 * 16 + 24);
+}
+END_TEST
+
+START_TEST(split_hash_names_the_test_examples) {
+    struct run a = row_of("s3:n_train=300,n_val=5,n_test=6,length=8", "lstm", NULL, NULL);
+    struct run seed = row_of("s3:n_train=300,n_val=5,n_test=6,length=8", "lru", "seed", "2");
+    struct run more = row_of("s3:n_train=300,n_val=5,n_test=7,length=8", "lstm", NULL, NULL);
+    struct run other = row_of("word-problem:group=z60,n_train=300,n_val=5,n_test=6,length=8", "lstm", NULL, NULL);
+    ck_assert_uint_eq(strlen(a.split_hash), 32);
+    ck_assert_str_eq(a.split_hash, seed.split_hash); /* the test set is fixed */
+    ck_assert_str_ne(a.split_hash, more.split_hash);
+    ck_assert_str_ne(a.split_hash, other.split_hash);
+    ck_assert_str_eq(row_of_failure("s3:n_train=300,n_val=5,n_test=6,length=8", "cpu").split_hash, a.split_hash);
+}
+END_TEST
+
+/* Copying two of four symbols; every one of eight products of S3. */
+START_TEST(seq_chance_counts_scored_positions) {
+    const char *copying = "selective-copying:vocab=6,length=16,n_train=256,n_val=8,n_test=8,copy=2";
+    ck_assert_double_eq_tol(row_of(copying, "lstm", NULL, NULL).seq_chance, 1.0 / 16, 1e-15);
+    ck_assert_double_eq_tol(row_of_failure(copying, "cpu").seq_chance, 1.0 / 16, 1e-15);
+    ck_assert_double_eq_tol(row_of("s3:n_train=300,n_val=5,n_test=6,length=8", "lstm", NULL, NULL).seq_chance,
+                            pow(1.0 / 6, 8), 1e-15);
+}
+END_TEST
+
+START_TEST(val_metric_is_the_tasks_own) {
+    struct run macro =
+        row_of("selective-copying:vocab=6,length=16,n_train=256,n_val=64,n_test=8,copy=2", "lstm", NULL, NULL);
+    struct run micro = row_of("s3:n_train=300,n_val=50,n_test=6,length=8", "lstm", NULL, NULL);
+    ck_assert_int_eq(macro.metric, METRIC_MACRO_ACC);
+    ck_assert(isfinite(macro.val_metric) && macro.val_metric != macro.val_acc);
+    ck_assert_int_eq(micro.metric, METRIC_ACC);
+    ck_assert(micro.val_metric == micro.val_acc);
+}
+END_TEST
+
+START_TEST(deterministic_is_promised_on_the_cpu_alone) {
+    const char *task = "s3:n_train=300,n_val=5,n_test=6,length=8";
+    ck_assert_int_eq(row_of(task, "lstm", NULL, NULL).deterministic, 1);
+    struct run cuda = row_of_failure(task, "cuda");
+    ck_assert_str_eq(cuda.backend, "cuda");
+    ck_assert_int_eq(cuda.deterministic, 0);
+}
+END_TEST
+
+static bool is_filled(const struct field *field, const struct run *row) {
+    const char *value = (const char *)row + field->offset;
+    switch (field->type) {
+    case FIELD_INT:
+        return *(const int64_t *)(const void *)value != -1;
+    case FIELD_REAL:
+        return !isnan(*(const double *)(const void *)value);
+    case FIELD_TEXT:
+        return *value != 0;
+    default:
+        return true;
+    }
+}
+
+/* No column that never has a value. Left: those of a device, and of a run that was solved. */
+START_TEST(every_column_is_filled_by_some_run) {
+    static const char *const elsewhere[] = {"peak_dev_bytes", "driver", "solved_step"};
+    struct run rows[2] = {row_of(SMALL_TASK, "bdlru:m=2,blocks=3", NULL, NULL), row_of_failure(SMALL_TASK, "cpu")};
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        bool filled = is_filled(field, &rows[0]) || is_filled(field, &rows[1]);
+        for (int i = 0; i < 3; i++) filled = filled || strcmp(field->name, elsewhere[i]) == 0;
+        ck_assert_msg(filled, "%s is empty", field->name);
+    }
+}
+END_TEST
+
+Suite *check_columns(void);
+Suite *check_columns(void) {
+    Suite *suite = suite_create("columns");
+    TCase *c = tcase_create("columns");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_test(c, params_nonemb_leaves_out_embedding_and_head);
+    tcase_add_test(c, split_hash_names_the_test_examples);
+    tcase_add_test(c, seq_chance_counts_scored_positions);
+    tcase_add_test(c, val_metric_is_the_tasks_own);
+    tcase_add_test(c, deterministic_is_promised_on_the_cpu_alone);
+    tcase_add_test(c, every_column_is_filled_by_some_run);
+    suite_add_tcase(suite, c);
+    return suite;
+}
