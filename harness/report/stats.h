@@ -47,7 +47,9 @@ struct interval stats_t_interval(const double *x, int n, double level);
 
 /* BCa bootstrap of the mean (Efron 1987), 10 000 resamples at a fixed seed: the same sample always gives the same
  * interval. When all values are equal it is that value, which says that the resamples agree and no more: read the
- * interval of the solve rate then. INTERVAL_NONE for n < 2. */
+ * interval of the solve rate then. Few values are covered too rarely: at 95 % it held the mean of 91.5 % of 6 000 normal
+ * samples of 12, and of 92.7 % of 6 000 exponential ones of 40 (check_stats.c draws 300 of each). INTERVAL_NONE for
+ * n < 2. */
 struct interval stats_bca_interval(const double *x, int n, double level);
 
 /* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
