@@ -72,10 +72,11 @@ static bool uses_chain(const struct config *config, const struct model_choice *m
     return model_is(model, "myosotis") && (option_is(model, "arity", "1") || !option_is(model, "leaves", "all"));
 }
 
-/* The update ran with the tuned kernels whatever was forced. */
+/* 2: the update ran with the tuned kernels whatever was forced. 3: in double the loss lost the digits that the largest logit has
+ * before its point. */
 static bool uses_reference(const struct config *config, const struct model_choice *model) {
     (void)model;
-    return strcmp(config->kernel, "reference") == 0;
+    return strcmp(config->kernel, "reference") == 0 || strcmp(config->kernel, "cross_entropy_ref") == 0;
 }
 
 /* Batch norm decayed and the embedding did not. */
@@ -100,7 +101,7 @@ static const struct {
 } parts[] = {
     {"delta", 2, uses_delta},       {"track", 2, uses_track}, {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
     {"interval", 2, uses_interval}, {"grid", 2, uses_grid},   {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
-    {"ref", 2, uses_reference},     {"s5", 2, uses_s5},       {"tags", 2, uses_tags},
+    {"ref", 3, uses_reference},     {"s5", 2, uses_s5},       {"tags", 2, uses_tags},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

@@ -60,23 +60,20 @@ static int64_t greatest(const real *l, int64_t V) {
 }
 
 /* The loss of a row is the logarithm of a sum that is at least 1, and how far its target's logit is below the largest;
- * its gradient at the target is p - 1. Near the end of a training these cancel: 1 - p is as small as the loss. In the
- * double build the reference rounds as the kernels do, and rounds the largest logit with the logarithm. */
+ * its gradient at the target is p - 1. Near the end of a training these cancel: 1 - p is as small as the loss. */
 static double cross_entropy_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0;
     const int32_t *targets = tensor_i32(c->in[1]);
-    double sum = 0, largest = 0;
+    double sum = 0;
     if (j > 0) return 0;
     for (int64_t r = 0; r < rows; r++) {
         if (targets[r] == IGNORED) continue;
         const real *l = tensor_real(c->in[0]) + r * V;
-        double top = l[greatest(l, V)], rounded = 1 + (REAL_IS_DOUBLE ? fabs(top) : 0);
-        sum += rounded + (top - l[targets[r]]);
-        largest = fmax(largest, rounded);
+        sum += 1 + ((double)l[greatest(l, V)] - l[targets[r]]);
         scored++;
     }
     if (scored == 0) return 0;
-    return (pass == PASS_FORWARD ? sum : largest * fabs((double)call_dout(c, 0)[0])) / (double)scored;
+    return (pass == PASS_FORWARD ? sum : fabs((double)call_dout(c, 0)[0])) / (double)scored;
 }
 
 const struct op op_cross_entropy = {
@@ -91,10 +88,12 @@ const struct op op_cross_entropy = {
     .example = cross_entropy_example,
 };
 
-static double log_sum_exp(const real *l, int64_t V) {
-    double top = l[greatest(l, V)], sum = exp(l[0] - top);
-    for (int64_t v = 1; v < V; v++) sum += exp(l[v] - top);
-    return top + log(sum);
+/* sum_v e^(l[v] - top). The largest logit stays out of the logarithm: a sum of both would round as it does, and at
+ * logits of 1e4 the digits of the loss would be gone with it. */
+static double sum_exp(const real *l, int64_t V, double top) {
+    double sum = 0;
+    for (int64_t v = 0; v < V; v++) sum += exp(l[v] - top);
+    return sum;
 }
 
 static void cross_entropy_ref_forward(const struct call *c, const struct exec *exec) {
@@ -104,9 +103,10 @@ static void cross_entropy_ref_forward(const struct call *c, const struct exec *e
     double sum = 0;
     for (int64_t r = 0; r < rows; r++) {
         const real *l = tensor_real(c->in[0]) + r * V;
-        tensor_i32(c->out[1])[r] = (int32_t)greatest(l, V);
+        int64_t best = greatest(l, V);
+        tensor_i32(c->out[1])[r] = (int32_t)best;
         if (targets[r] == IGNORED) continue;
-        sum += log_sum_exp(l, V) - l[targets[r]];
+        sum += log(sum_exp(l, V, l[best])) + ((double)l[best] - l[targets[r]]);
         scored++;
     }
     tensor_real(c->out[0])[0] = scored ? (real)(sum / (double)scored) : 0;
@@ -121,9 +121,10 @@ static void cross_entropy_ref_backward(const struct call *c, const struct exec *
     for (int64_t r = 0; r < rows; r++) {
         const real *l = tensor_real(c->in[0]) + r * V;
         bool ignored = targets[r] == IGNORED;
-        double factor = ignored ? 0 : call_dout(c, 0)[0] / (double)scored, total = log_sum_exp(l, V);
+        double factor = ignored ? 0 : call_dout(c, 0)[0] / (double)scored, top = l[greatest(l, V)];
+        double sum = sum_exp(l, V, top);
         for (int64_t v = 0; v < V; v++) {
-            double d = ignored ? 0 : factor * (exp(l[v] - total) - (v == targets[r]));
+            double d = ignored ? 0 : factor * (exp(l[v] - top) / sum - (v == targets[r]));
             put(&c->din[0][r * V + v], call_accumulates(c, 0), (real)d);
         }
     }
