@@ -97,7 +97,7 @@ else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif
 
-# Folders and their rooms. Fuzz targets are programs of their own.
+# Folders and their rooms. Fuzz targets and tests/shapes/ are programs of their own.
 rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
 
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
@@ -111,16 +111,18 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 
 # --- files -------------------------------------------------------------------------------------------------------------
 SRC   := $(call rooms,core kernels models tasks harness,c)
-TESTS := $(filter-out tests/fuzz/%,$(call rooms,tests,c))
+TESTS := $(filter-out tests/fuzz/% tests/shapes/%,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
 objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/cuda_host.o)
+own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
+SHAPES := $(BUILD)/test-shapes$(f64)
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test golden other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test test-shapes golden other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -134,6 +136,11 @@ $(LRNN): $(objs) $(OBJ)/link.stamp
 $(CHECK): $(filter-out $(main),$(objs)) $(tobjs) $(OBJ)/link.stamp
 	@echo "  LINK $@"
 	@$(LINK) -o $@ $(filter-out $(main),$(objs)) $(tobjs) $(LIBS) $(shell pkg-config --libs check)
+
+$(SHAPES): $(call own_objs,shapes)
+$(SHAPES): $(filter-out $(main),$(objs)) $(OBJ)/link.stamp
+	@echo "  LINK $@"
+	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(shell pkg-config --libs check)
 
 $(OBJ)/%.o: %.c $(OBJ)/flags.stamp
 	@mkdir -p $(@D)
@@ -172,7 +179,7 @@ $(OBJ)/suites.def: FORCE
 $(OBJ)/tests/main.o: $(OBJ)/suites.def
 $(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
 
--include $(objs:.o=.d) $(tobjs:.o=.d) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
+-include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes)) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
 
 # --- tests -------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64.
@@ -188,6 +195,10 @@ other-real:
 # rows of the file: make golden; make golden REAL=double; both again with PORTABLE=1 BUILD=build/portable.
 golden: $(CHECK)
 	@LRNN_GOLDEN_WRITE=1 CK_DEFAULT_TIMEOUT=600 $(CHECK) golden
+
+# Every kernel at the shapes that the profiles of bench train; PROFILES='paper' walks that alone. Takes some minutes.
+test-shapes: $(SHAPES)
+	@$(SHAPES) $(PROFILES)
 
 test-double:
 	@$(MAKE) --no-print-directory REAL=double test
@@ -289,6 +300,7 @@ clean:
 help:
 	@echo "make                  builds ./lrnn (REAL=double: ./lrnn-f64)"
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
+	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (some minutes; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"

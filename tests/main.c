@@ -11,14 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/place.h"
 #include "kernels/lib/gemm.h"
 #include "tests/cuda/cuda_cases.h"
+#include "tests/lib/workers.h"
 #include "tests/testing.h"
 
 /* CHECK_CUDA suites need a device, or CUDA on the host. */
@@ -101,41 +99,25 @@ struct progress {
     atomic_int next, passed, failed, on_cuda;
 };
 
+struct work {
+    bool device;
+    int n; /* suites asked for by name; 0: all */
+    char **names;
+    struct progress *shared;
+};
+
 /* Takes one suite after the other, until none is left. */
-static void work(struct progress *p, bool device, int n, char **names) {
-    for (size_t s; (s = (size_t)atomic_fetch_add(&p->next, 1)) < N_SUITES;) {
+static void take_suites(int process, void *context) {
+    struct work *w = context;
+    (void)process;
+    for (size_t s; (s = (size_t)atomic_fetch_add(&w->shared->next, 1)) < N_SUITES;) {
         int passed = 0, failed = 0;
-        if (!is_wanted(suites[s].name, n, names) || (suites[s].cuda && !device)) continue;
+        if (!is_wanted(suites[s].name, w->n, w->names) || (suites[s].cuda && !w->device)) continue;
         run(&suites[s], &passed, &failed);
-        atomic_fetch_add(&p->passed, passed);
-        atomic_fetch_add(&p->failed, failed);
-        if (suites[s].cuda) atomic_fetch_add(&p->on_cuda, passed + failed);
+        atomic_fetch_add(&w->shared->passed, passed);
+        atomic_fetch_add(&w->shared->failed, failed);
+        if (suites[s].cuda) atomic_fetch_add(&w->shared->on_cuda, passed + failed);
     }
-}
-
-static long processes(void) {
-    const char *asked = getenv("CHECK_JOBS");
-    long n = asked && *asked ? atol(asked) : sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 8 ? 8 : n;
-}
-
-/* In processes of their own, so that nothing is started in this one; one that dies counts as a failure. */
-static void work_in_parallel(struct progress *p, bool device, int n, char **names) {
-    long jobs = processes();
-    fflush(NULL);
-    for (long i = 0; i < jobs; i++) {
-        pid_t child = fork();
-        if (child < 0) atomic_fetch_add(&p->failed, 1);
-        if (child != 0) continue;
-        work(p, device, n, names);
-        fflush(NULL);
-        _exit(0);
-    }
-    for (int status; wait(&status) > 0;)
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-            printf("a process of the tests ended by signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-            atomic_fetch_add(&p->failed, 1);
-        }
 }
 
 int main(int argc, char **argv) {
@@ -148,20 +130,20 @@ int main(int argc, char **argv) {
     if (!all_known(argc - 1, argv + 1)) return 2;
     setenv("CK_DEFAULT_TIMEOUT", TEST_TIMEOUT, 0);
     struct error why = {ST_OK, ""};
-    bool device = place_probe("cuda", &why) == ST_OK;
-    struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* zeros */
-    if (p == MAP_FAILED) return 1;
-    if (processes() == 1) /* nothing forked: compute-sanitizer's verdict is that of this process */
-        work(p, device, argc - 1, argv + 1);
+    struct work w = {.n = argc - 1, .names = argv + 1, .shared = workers_share(sizeof *w.shared)};
+    w.device = place_probe("cuda", &why) == ST_OK;
+    int processes = workers_wanted();
+    if (processes == 1) /* nothing forked: compute-sanitizer's verdict is that of this process */
+        take_suites(0, &w);
     else
-        work_in_parallel(p, device, argc - 1, argv + 1);
+        atomic_fetch_add(&w.shared->failed, workers_run(processes, take_suites, &w));
     int skipped = 0;
     for (size_t s = 0; s < N_SUITES; s++)
-        skipped += suites[s].cuda && !device && is_wanted(suites[s].name, argc - 1, argv + 1);
+        skipped += suites[s].cuda && !w.device && is_wanted(suites[s].name, w.n, w.names);
     if (skipped)
         printf("CUDA: %d suites with %d cases not run: %s\n", skipped, cuda_cases(), why.text);
     else
-        printf("CUDA: %d cases run\n", p->on_cuda);
-    printf("%d passed, %d failed\n", p->passed, p->failed);
-    return p->failed > 0 || p->passed + p->failed == 0;
+        printf("CUDA: %d cases run\n", w.shared->on_cuda);
+    printf("%d passed, %d failed\n", w.shared->passed, w.shared->failed);
+    return w.shared->failed > 0 || w.shared->passed + w.shared->failed == 0;
 }

@@ -144,13 +144,18 @@ static const char *flag_name(const void *list, int i) {
     return flag_at(list, i)->name;
 }
 
+static const char *before(const struct cli *cli) {
+    return cli->alone ? "" : "lrnn ";
+}
+
 static enum status unknown_flag(const struct cli *cli, const char *text, const char *name, struct error *e) {
     int n = 0;
     while (flag_at(cli, n)) n++;
     const char *near = nearest_name(name, n, flag_name, cli);
     const char *command = cli->command->name;
     if (near) return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '--%s'?", command, text, near);
-    return fail(e, ST_USAGE, "%s: unknown flag '%s'; `lrnn %s --help` lists the flags", command, text, command);
+    return fail(e, ST_USAGE, "%s: unknown flag '%s'; `%s%s --help` lists the flags", command, text, before(cli),
+                command);
 }
 
 static void print_flags(const struct cli *cli) {
@@ -234,7 +239,7 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
     cli->n_positional = 0;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (!is_help(argv[i])) continue;
-        printf("usage: lrnn %s\n%s\n", cli->command->usage, cli->command->summary);
+        printf("usage: %s%s\n%s\n", before(cli), cli->command->usage, cli->command->summary);
         print_flags(cli);
         if (cli->more_help) cli->more_help(stdout);
         return ST_HELP;
@@ -247,8 +252,8 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
         } else if (cli->n_positional < cli->max_positional) {
             cli->positional[cli->n_positional++] = argv[r.at];
         } else {
-            return fail(e, ST_USAGE, "%s: '%s' is one word too many; usage: lrnn %s", cli->command->name, argv[r.at],
-                        cli->command->usage);
+            return fail(e, ST_USAGE, "%s: '%s' is one word too many; usage: %s%s", cli->command->name, argv[r.at],
+                        before(cli), cli->command->usage);
         }
     }
     return ST_OK;

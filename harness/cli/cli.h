@@ -54,6 +54,7 @@ struct cli {
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;
     void (*more_help)(FILE *f); /* what --help prints behind the flags; or NULL */
+    bool alone;                 /* a program of its own: no "lrnn" before its usage */
 };
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 

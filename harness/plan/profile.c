@@ -241,15 +241,19 @@ static const struct profile profiles[] = {
      .rates = "0.01",
      .seeds = 1,
      .note = "paper (S4's ListOps): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine to 0"},
-};
+    {0}};
+
+const struct profile *profile_list(void) {
+    return profiles;
+}
 
 /* The profile of that name of a task or suite, or NULL; *known lists the names that it has. */
 static const struct profile *find(const char *of, const char *name, char *known, size_t size) {
-    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++) {
-        if (strcmp(profiles[i].suite, of)) continue;
-        if (!strcmp(profiles[i].name, name)) return &profiles[i];
+    for (const struct profile *p = profiles; p->suite; p++) {
+        if (strcmp(p->suite, of)) continue;
+        if (!strcmp(p->name, name)) return p;
         size_t used = strlen(known);
-        if (!strstr(known, profiles[i].name)) snprintf(known + used, size - used, " %s", profiles[i].name);
+        if (!strstr(known, p->name)) snprintf(known + used, size - used, " %s", p->name);
     }
     return NULL;
 }

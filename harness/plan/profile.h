@@ -21,6 +21,9 @@ struct profile {
     const char *note;         /* one sentence for the table's foot */
 };
 
+/* All of them, a suite's together; a profile with suite == NULL ends the list. */
+const struct profile *profile_list(void);
+
 /* The profile of a task or alias if it has one of that name, else of its suite; ST_USAGE naming the known ones. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);

@@ -144,7 +144,7 @@ static bool is_of(const struct heads *h, int64_t width, int64_t head, int64_t el
 static void change_others(struct tensor *t, const struct heads *h, int64_t width, int64_t head, enum fill fill) {
     if (!t || t->dtype != DT_REAL) return;
     for (int64_t e = 0; e < tensor_count(t); e++)
-        if (!is_of(h, width, head, e)) tensor_real(t)[e] = (real)fill_value(t, fill, false, tensor_count(t) + e);
+        if (!is_of(h, width, head, e)) tensor_real(t)[e] = (real)fill_value(t, 0, fill, false, tensor_count(t) + e);
 }
 
 static void expect_same_head(const struct run *got, const struct heads *h, int64_t width, int64_t head, const real *g,

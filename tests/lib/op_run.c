@@ -4,6 +4,7 @@
 #include "core/graph_walk.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,7 @@ bool input_has_grad(const struct call *c, int i) {
     return c->in[i] && c->in[i]->needs_grad && !(c->op->no_grad_in >> i & 1);
 }
 
-/* The outputs that a gradient can flow into, as bits. */
-static unsigned real_outputs(const struct call *c) {
+unsigned real_outputs(const struct call *c) {
     unsigned bits = 0;
     for (int j = 0; j < c->n_out; j++)
         if (c->out[j]->dtype == DT_REAL && c->out[j]->needs_grad) bits |= 1u << j;
@@ -129,6 +129,27 @@ static void return_home(struct run *r) {
 
 /* --- a run --------------------------------------------------------------------------------------------------------- */
 
+static bool is_filled(const struct call *c, int i) {
+    const struct tensor *t = c->in[i];
+    return t && t->producer < 0 && !t->base;
+}
+
+/* Element k of input i as the test fills it. An optimiser's moments are not negative. */
+static double input_value(const struct run *r, int i, int64_t k) {
+    const struct tensor *t = r->call->in[i];
+    double value = fill_value(t, r->what.draw, r->what.fill, !differentiable(r->what.op), k);
+    if (t->dtype != DT_REAL) return value;
+    return (real)((r->what.scale > 0 ? r->what.scale : 1) * value);
+}
+
+static void fill_run(struct run *r) {
+    fill_inputs(&r->g, r->what.fill, !differentiable(r->what.op));
+    for (int i = 0; i < r->call->n_in && (r->what.scale > 0 || r->what.draw > 0); i++) {
+        struct tensor *t = r->call->in[i];
+        for (int64_t k = 0; is_filled(r->call, i) && k < tensor_count(t); k++) set_value(t, k, input_value(r, i, k));
+    }
+}
+
 bool run_open(struct run *r, const struct trial_op *what) {
     *r = (struct run){.what = *what, .state = first_state()};
     open_graph(&r->g, NULL, true, what->guards, what->kernel);
@@ -153,7 +174,7 @@ bool run_open(struct run *r, const struct trial_op *what) {
     }
     plan_graph(&r->g);
     if (what->place) come_home(r);
-    fill_inputs(&r->g, what->fill, !differentiable(what->op)); /* an optimiser's moments are not negative */
+    fill_run(r);
     return true;
 }
 
@@ -207,13 +228,43 @@ unsigned output_bits(const struct op *op) {
 
 /* --- comparing two runs ------------------------------------------------------------------------------------------ */
 
-void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound) {
-    const struct trial_op *w = &got->what;
+static void append(char *text, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t room, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, room - used, format, args);
+    va_end(args);
+}
+
+const char *call_shapes(const struct call *c, char text[SHAPES_TEXT]) {
+    text[0] = 0;
+    for (int i = 0; i < c->n_in; i++) {
+        const struct tensor *t = c->in[i];
+        append(text, SHAPES_TEXT, i ? " %s" : "%s", t ? "(" : "-");
+        for (int a = 0; t && a < t->rank; a++)
+            append(text, SHAPES_TEXT, "%s%lld%s", a ? "," : "", (long long)t->dims[a], a + 1 < t->rank ? "" : ")");
+    }
+    return text;
+}
+
+#define TRIAL_TEXT (SHAPES_TEXT + 256)
+
+/* "op linear kernel linear_cpu (3,20,64) (32,64) -, outputs 1, small inputs" and, of an example, its number and length. */
+static const char *trial_name(const struct run *r, char text[TRIAL_TEXT]) {
     static const char *const fills[] = {"small", "wide", "whole"};
-    ck_abort_msg(
-        "op %s kernel %s variant %d n %lld outputs %u %s inputs: %s[%lld] want %.9g got %.9g, off by %.3g, bound %.3g",
-        w->op->name, got->call->kernel->name, w->variant, (long long)w->n, w->outputs, fills[w->fill], tensor,
-        (long long)d->at, d->want, d->got, d->error, bound);
+    const struct trial_op *w = &r->what;
+    char shapes[SHAPES_TEXT];
+    snprintf(text, TRIAL_TEXT, "op %s kernel %s %s", w->op->name, r->call->kernel->name, call_shapes(r->call, shapes));
+    if (!w->like) append(text, TRIAL_TEXT, ", variant %d n %lld", w->variant, (long long)w->n);
+    append(text, TRIAL_TEXT, ", outputs %u, %s inputs", w->outputs, fills[w->fill]);
+    return text;
+}
+
+void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound) {
+    char name[TRIAL_TEXT];
+    ck_abort_msg("%s: %s[%lld] want %.9g got %.9g, off by %.3g, bound %.3g", trial_name(got, name), tensor,
+                 (long long)d->at, d->want, d->got, d->error, bound);
 }
 
 static bool all_whole(const real *x, int64_t n) {
@@ -222,12 +273,41 @@ static bool all_whole(const real *x, int64_t n) {
     return true;
 }
 
-/* Not so large that a sum or product on the way, in working precision, may have passed the largest number. */
-static bool all_in_range(const real *x, int64_t n) {
-    const double largest = REAL_IS_DOUBLE ? 1e280 : 1e30;
+static bool all_within(const real *x, int64_t n, double largest) {
     for (int64_t i = 0; i < n; i++)
         if (!(fabs((double)x[i]) <= largest)) return false;
     return true;
+}
+
+/* Not so large that a sum or product on the way, in working precision, may have passed the largest number. */
+static bool all_in_range(const real *x, int64_t n) {
+    return all_within(x, n, REAL_IS_DOUBLE ? 1e280 : 1e30);
+}
+
+/* Whether outputs and gradients of a walked run are all finite and at most that large. */
+static bool run_within(const struct run *r, double largest) {
+    for (int j = 0; j < r->call->n_out; j++) {
+        const struct tensor *t = r->call->out[j];
+        if (t->dtype == DT_REAL && !all_within(t->data, tensor_count(t), largest)) return false;
+    }
+    for (int i = 0; i < r->call->n_in && differentiable(r->what.op); i++) {
+        const struct tensor *t = r->call->in[i];
+        if (input_has_grad(r->call, i) && !all_within(t->grad, tensor_count(t), largest)) return false;
+    }
+    return true;
+}
+
+void reference_within(struct run *want, struct trial_op *what, double largest) {
+    struct trial_op reference = *what;
+    reference.kernel = "reference";
+    for (what->scale = 1; what->scale > 1e-6; what->scale /= 4) {
+        reference.scale = what->scale;
+        ck_assert(run_open(want, &reference));
+        run_walk(want);
+        if (run_within(want, largest)) return;
+        run_close(want);
+    }
+    ck_abort_msg("the reference of %s grows beyond %g from inputs of 1e-6", what->op->name, largest);
 }
 
 /* Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. */
@@ -235,7 +315,8 @@ void expect_agreement(const struct run *got, const real *g, const real *want, in
                       const char *tensor) {
     if (got->what.fill == FILL_WIDE && !all_in_range(want, n)) return; /* overflown recurrences prove nothing */
     struct difference d = compare_reals(g, want, n);
-    bool exact = got->what.fill == FILL_WHOLE && all_whole(want, n);
+    bool whole = got->what.fill == FILL_WHOLE && (got->what.scale == 0 || got->what.scale == 1);
+    bool exact = whole && all_whole(want, n);
     double bound = exact ? 0 : tolerance * REAL_EPSILON * fmax(d.scale, least);
     if (!(d.error <= bound)) report_difference(got, tensor, &d, bound);
     if (tolerance > 0 || exact) return;
@@ -315,18 +396,15 @@ void expect_same_effects(const struct run *got, const struct run *want, double t
 
 void expect_clean(const struct run *r) {
     const struct call *c = r->call;
-    bool positive = !differentiable(r->what.op);
+    char name[TRIAL_TEXT];
     for (int i = 0; i < c->n_in; i++) {
-        const struct tensor *t = c->in[i];
-        if (!t || t->producer >= 0 || t->base || (c->op->mutates >> i & 1)) continue;
-        for (int64_t k = 0; k < tensor_count(t); k++) {
-            double want = fill_value(t, r->what.fill, positive, k);
-            if (t->dtype == DT_REAL) want = (real)want;
-            if (value_at(t, k) != want) ck_abort_msg("%s writes into its input %d", c->kernel->name, i);
-        }
+        if (!is_filled(c, i) || (c->op->mutates >> i & 1)) continue;
+        for (int64_t k = 0; k < tensor_count(c->in[i]); k++)
+            if (value_at(c->in[i], k) != input_value(r, i, k))
+                ck_abort_msg("%s: writes into its input %d", trial_name(r, name), i);
     }
-    ck_assert_msg(r->g.first_guard_failure < 0, "op %s kernel %s variant %d n %lld: call %d wrote behind its output",
-                  c->op->name, c->kernel->name, r->what.variant, (long long)r->what.n, r->g.first_guard_failure);
+    ck_assert_msg(r->g.first_guard_failure < 0, "%s: call %d wrote behind its output", trial_name(r, name),
+                  r->g.first_guard_failure);
 }
 
 /* --- twin against twin ------------------------------------------------------------------------------------------- */

@@ -26,6 +26,8 @@ struct trial_op {
     bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
     bool guards;
     enum fill fill;
+    double scale;                                             /* times what fills the op's inputs; 0: 1 */
+    int64_t draw;                                             /* of those values */
     const struct place *place;                                /* NULL: the CPU */
     bool (*example)(struct graph *g, int64_t n, int variant); /* NULL: the op's */
     const struct imitation *like;                             /* instead of an example */
@@ -48,6 +50,9 @@ struct run {
 
 int op_count(void);
 
+/* The outputs of a call that a gradient can flow into, as bits. */
+unsigned real_outputs(const struct call *c);
+
 /* The optimiser's ops have no gradient: they change their inputs and the step state in place. */
 bool differentiable(const struct op *op);
 bool input_has_grad(const struct call *c, int i);
@@ -65,6 +70,14 @@ void run_close(struct run *r);
 
 enum verdict { NO_SUCH_VARIANT, DOES_NOT_APPLY, APPLIES };
 enum verdict kernel_verdict(const struct kernel *k, const struct trial_op *what);
+
+/* Opens and walks the reference. A recurrence over thousands of steps grows, and what is far below the largest value would not
+ * be seen: where outputs or gradients pass `largest`, the inputs are made smaller (what->scale) and it is done again. */
+void reference_within(struct run *want, struct trial_op *what, double largest);
+
+/* "(3,20,64) (32,64) -": the shapes of the inputs. */
+#define SHAPES_TEXT 512
+const char *call_shapes(const struct call *c, char text[SHAPES_TEXT]);
 
 struct difference;
 _Noreturn void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound);

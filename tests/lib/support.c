@@ -147,10 +147,15 @@ struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, i
     return graph_input(g, name, b == 0 ? 1 : c == 0 ? 2 : 3, (int64_t[]){a, b, c}, needs_grad);
 }
 
+double call_work(const struct call *c) {
+    struct cost f = c->op->cost(c, PASS_FORWARD), b = c->op->cost(c, PASS_BACKWARD);
+    return f.flops + b.flops + 8 * (f.bytes + b.bytes);
+}
+
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
-double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t i) {
-    struct rng r = rng_at((uint64_t)t->id, STREAM_TEST, (uint64_t)i);
+double fill_value(const struct tensor *t, int64_t draw, enum fill fill, bool positive, int64_t i) {
+    struct rng r = rng_at((uint64_t)t->id | (uint64_t)draw << 32, STREAM_TEST, (uint64_t)i);
     uint32_t word = rng_u32(&r);
     double uniform = rng_u32(&r) * 0x1p-32;
     if (t->dtype == DT_I32) return t->ignorable && word % 4 == 0 ? IGNORED : (double)rng_below(&r, (uint64_t)t->limit);
@@ -160,13 +165,7 @@ double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t
 }
 
 void fill_tensor(struct tensor *t, enum fill fill, bool positive) {
-    for (int64_t i = 0; i < tensor_count(t); i++) {
-        double v = fill_value(t, fill, positive, i);
-        if (t->dtype == DT_I32)
-            tensor_i32(t)[i] = (int32_t)v;
-        else
-            tensor_real(t)[i] = (real)v;
-    }
+    for (int64_t i = 0; i < tensor_count(t); i++) set_value(t, i, fill_value(t, 0, fill, positive, i));
 }
 
 void fill_inputs(struct graph *g, enum fill fill, bool positive) {
@@ -178,6 +177,13 @@ void fill_inputs(struct graph *g, enum fill fill, bool positive) {
 
 double value_at(const struct tensor *t, int64_t i) {
     return t->dtype == DT_I32 ? tensor_i32(t)[i] : tensor_real(t)[i];
+}
+
+void set_value(struct tensor *t, int64_t i, double value) {
+    if (t->dtype == DT_I32)
+        tensor_i32(t)[i] = (int32_t)value;
+    else
+        tensor_real(t)[i] = (real)value;
 }
 
 real *copy_reals(const real *x, int64_t n) {

@@ -32,6 +32,9 @@ void plan_graph(struct graph *g);
 /* Real input of up to three axes; a size of 0 ends them. */
 struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, int64_t c, bool needs_grad);
 
+/* FLOPs of both passes of a call, and for each byte that they move some more, which is what filling and comparing costs. */
+double call_work(const struct call *c);
+
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
 enum fill {
@@ -40,16 +43,18 @@ enum fill {
     FILL_WHOLE  /* whole numbers -2..2: sums of products are exact in any order */
 };
 
-/* Element i of the input with that id: a pure function, so that two graphs hold the same and nobody keeps a copy. Ids
- * lie below the tensor's limit, about every fourth is IGNORED where that is allowed. `positive`: magnitudes only. */
-double fill_value(const struct tensor *t, enum fill fill, bool positive, int64_t i);
+/* Element i of the input with that id, in draw number `draw` >= 0: a pure function, so that two graphs hold the same and nobody
+ * keeps a copy. Ids lie below the tensor's limit, about every fourth is IGNORED where that is allowed. `positive`: magnitudes
+ * only. */
+double fill_value(const struct tensor *t, int64_t draw, enum fill fill, bool positive, int64_t i);
 
-/* Fills one tensor, or all inputs of a planned graph. */
+/* Fills one tensor, or all inputs of a planned graph, with draw number 0. */
 void fill_tensor(struct tensor *t, enum fill fill, bool positive);
 void fill_inputs(struct graph *g, enum fill fill, bool positive);
 
 /* Element i of values, real or id. */
 double value_at(const struct tensor *t, int64_t i);
+void set_value(struct tensor *t, int64_t i, double value);
 
 /* A copy to be freed by the caller. */
 real *copy_reals(const real *x, int64_t n);

@@ -1,0 +1,182 @@
+/* cases.c - see cases.h. */
+#include "tests/shapes/cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "harness/plan/graphs.h"
+#include "harness/plan/plan.h"
+#include "kernels/kernel.h"
+#include "tests/lib/support.h"
+
+/* A case with more than MOST_WORK (call_work) takes the first of these batches that is below it, or the last that still has
+ * several parts: kernels share out their work by sequence and head where an op has heads, else by rows. */
+#define MOST_WORK   1e8
+#define LEAST_HEADS 24
+#define LEAST_ROWS  48
+static const int64_t batches[] = {24, 12, 6, 3, 2};
+#define N_BATCHES (int)(sizeof batches / sizeof *batches)
+
+#define TABLE (1 << 18) /* places for the hashes of calls */
+
+static _Noreturn void stop(const char *what, const char *why) {
+    fprintf(stderr, "test-shapes: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void *allocate(size_t bytes) {
+    void *p = calloc(1, bytes);
+    if (!p) stop("the list of shapes", "no memory");
+    return p;
+}
+
+/* --- which calls are the same ----------------------------------------------------------------------------------------- */
+
+/* Pointers within attributes are compared as such: the same table in two graphs is two shapes. */
+static XXH128_hash_t hash_of(const struct call *c) {
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, &c->op, sizeof c->op);
+    if (c->attr) XXH3_128bits_update(state, c->attr, c->attr_bytes);
+    for (int i = 0; i < c->n_in; i++) {
+        const struct tensor *t = c->in[i];
+        int64_t facts[5 + TENSOR_MAX_RANK] = {i, t != NULL};
+        if (t) {
+            const int64_t own[] = {t->dtype, t->limit, t->ignorable * 2 + t->needs_grad};
+            memcpy(facts + 2, own, sizeof own);
+            memcpy(facts + 5, t->dims, (size_t)t->rank * sizeof *t->dims);
+        }
+        XXH3_128bits_update(state, facts, sizeof facts);
+    }
+    XXH128_hash_t hash = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
+/* Whether the call is new; from then on it is not. */
+static bool is_new(const struct call *c) {
+    static XXH128_hash_t *table;
+    static int used;
+    if (!table) table = allocate(TABLE * sizeof *table);
+    XXH128_hash_t hash = hash_of(c), none = {0, 0};
+    size_t at = hash.low64 % TABLE;
+    for (; !XXH128_isEqual(table[at], none); at = (at + 1) % TABLE)
+        if (XXH128_isEqual(table[at], hash)) return false;
+    if (++used > TABLE / 2) stop("the list of shapes", "the table of calls is full; raise TABLE");
+    table[at] = hash;
+    return true;
+}
+
+/* --- nets --------------------------------------------------------------------------------------------------------------- */
+
+/* A run's graphs at one batch; recorded, not planned. */
+struct recorded {
+    struct setup *setup; /* NULL: not yet recorded */
+    struct params params;
+    struct graph graphs[2]; /* training, evaluation */
+    bool kept;              /* a case is one of its calls */
+};
+
+static void record(struct recorded *r, const struct setup *of, int64_t batch) {
+    struct error e;
+    struct net net, extra;
+    r->setup = allocate(sizeof *r->setup);
+    r->setup->config = of->config;
+    r->setup->config.batch = batch;
+    r->setup->model = of->asked;
+    enum status status = task_parse(&r->setup->task, of->task.name, &e);
+    if (status == ST_OK) status = setup_resolve(r->setup, &e);
+    if (status == ST_OK) status = params_create(&r->params, &e);
+    if (status == ST_OK) status = graphs_build_training(&r->graphs[0], r->setup, NULL, &r->params, &net, &extra, &e);
+    if (status == ST_OK) status = graphs_build_evaluation(&r->graphs[1], r->setup, NULL, &r->params, &net, &e);
+    for (int i = 0; i < 2 && status == ST_OK; i++)
+        if (r->graphs[i].error.status != ST_OK) stop(of->model_label, r->graphs[i].error.text);
+    if (status != ST_OK) stop(of->model_label, e.text);
+}
+
+static void forget(struct recorded *r) {
+    if (!r->setup || r->kept) return;
+    for (int i = 0; i < 2; i++) graph_free(&r->graphs[i]);
+    params_free(&r->params);
+    setup_free(r->setup);
+    free(r->setup);
+}
+
+/* Whether c, recorded for `full` sequences, has several parts with `batch` of them. */
+static bool has_parts(const struct call *c, int64_t full, int64_t batch) {
+    if (c->op->heads) return c->op->heads(c).count * batch >= LEAST_HEADS;
+    return tensor_rows(c->in[0]) / full * batch >= LEAST_ROWS;
+}
+
+static void add_case(struct shape_cases *cases, struct recorded *r, const struct call *c, const char *profile,
+                     int64_t full) {
+    if (!is_new(c)) return;
+    cases->list = realloc(cases->list, (size_t)(cases->n + 1) * sizeof *cases->list);
+    if (!cases->list) stop("the list of shapes", "no memory");
+    struct shape_case *new = &cases->list[cases->n++];
+    *new = (struct shape_case){.call = c, .batch = r->setup->config.batch, .full_batch = full, .work = call_work(c)};
+    snprintf(new->net, sizeof new->net, "%s %s %s", profile, r->setup->task.name, r->setup->model_label);
+    r->kept = true;
+}
+
+static void collect_net(struct shape_cases *cases, const struct setup *s, const char *profile) {
+    struct recorded full = {0}, smaller[N_BATCHES] = {{0}};
+    record(&full, s, s->config.batch);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < full.graphs[i].n_calls; k++) {
+            const struct call *whole = &full.graphs[i].calls[k], *c = whole;
+            struct recorded *from = &full;
+            for (int b = 0; b < N_BATCHES && call_work(c) > MOST_WORK; b++) {
+                if (batches[b] >= s->config.batch || !has_parts(whole, s->config.batch, batches[b])) continue;
+                from = &smaller[b];
+                if (!from->setup) record(from, s, batches[b]);
+                c = &from->graphs[i].calls[k];
+            }
+            add_case(cases, from, c, profile, s->config.batch);
+        }
+    forget(&full);
+    for (int b = 0; b < N_BATCHES; b++) forget(&smaller[b]);
+    cases->nets++;
+}
+
+/* --- profiles ------------------------------------------------------------------------------------------------------------ */
+
+/* As `lrnn bench` plans a task, but for one rate and one seed: shapes depend on neither. A task that its profile does not suit is
+ * refused there as well. */
+static void collect_task(struct shape_cases *cases, const char *task, const struct profile *profile) {
+    static const double rate = 1e-3;
+    struct error e;
+    struct plan plan = {0};
+    struct args *args = allocate(sizeof *args);
+    struct plan_request request = {.args = args,
+                                   .profile = profile,
+                                   .task = task,
+                                   .models = profile->models,
+                                   .rates = &rate,
+                                   .n_rates = 1,
+                                   .seeds = 1,
+                                   .variants = profile->variants};
+    enum status status = args_apply(args, profile->flags, &e);
+    if (status == ST_OK) status = plan_make(&plan, &request, &e);
+    if (status != ST_OK) printf("refused, as by bench %s --profile %s: %s\n", task, profile->name, e.text);
+    for (int i = 0; i < plan.n && status == ST_OK; i++) collect_net(cases, plan.setups[i], profile->name);
+    plan_free(&plan);
+    free(args);
+}
+
+/* A task or an alias that has such a profile; of some suites there is none of that name. */
+static void collect_name(struct shape_cases *cases, const char *name, const char *suite, const char *profile_name) {
+    const struct profile *profile;
+    struct error e;
+    if (profile_find(name, suite, profile_name, &profile, &e) == ST_OK) collect_task(cases, name, profile);
+}
+
+void cases_collect(struct shape_cases *cases, const char *profile) {
+    for (const struct task *const *t = task_list(); *t; t++) {
+        collect_name(cases, (*t)->name, (*t)->suite, profile);
+        for (const struct task_alias *a = (*t)->aliases; a && a->name; a++)
+            collect_name(cases, a->name, (*t)->suite, profile);
+    }
+}
