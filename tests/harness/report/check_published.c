@@ -80,7 +80,8 @@ START_TEST(published_means_are_those_of_their_rows) {
     struct published p;
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
     ck_assert_int_eq(p.table.columns, 14);
-    ck_assert_int_eq(p.table.rows, 14 * (6 + 4) + 10 + 10 + 11); /* SLiCE: two figures; ListOps of Myosotis */
+    ck_assert_int_eq(p.table.rows,
+                     14 * (6 + 4) + 10 + 10 + 8 * 4 + 11); /* SLiCE: two figures, a table; ListOps of Myosotis */
     int means = 0;
     for (int i = 0; i < p.table.rows; i++) {
         const char *task = csv_cell(&p.table, i, "task"), *row = csv_cell(&p.table, i, "row"),
@@ -106,6 +107,38 @@ START_TEST(published_means_are_those_of_their_rows) {
 }
 END_TEST
 
+static bool stands_in(const struct published *p, int i, const char *table, const char *row) {
+    return strcmp(csv_cell(&p->table, i, "table"), table) == 0 && strcmp(csv_cell(&p->table, i, "row"), row) == 0;
+}
+
+/* SLiCE's table of single languages and the figure of their averages are one set of runs. */
+START_TEST(published_languages_have_the_published_average) {
+    static const char *const rows[][2] = {{"LSTM", "LSTM"},
+                                          {"BD4", "BD"},
+                                          {"D-DE16", "D-DE"},
+                                          {"Mamba", "Mamba"},
+                                          {"Gated DeltaProduct", "Gated DeltaProduct"}};
+    struct published p;
+    ck_ok(published_read(&p, fixture_folder, &fixture_problem));
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        double value, sum = 0, average = NAN;
+        int n = 0;
+        for (int i = 0; i < p.table.rows; i++) {
+            ck_assert(parse_double(csv_cell(&p.table, i, "value"), &value));
+            if (stands_in(&p, i, "repository figure (May 2025)", rows[r][1])) average = value;
+            if (!stands_in(&p, i, "repository table (fsa_table.png)", rows[r][0])) continue;
+            sum += value;
+            n++;
+        }
+        ck_assert_int_eq(n, 4);
+        ck_assert_msg(fabs(sum / n - average) <= 0.001, "%s: %g, the figure has %g", rows[r][0], sum / n, average);
+    }
+    ck_assert_double_eq(published_of(&p, "parity", METRIC_ACC, "slice:block=4;none"), 0.884);
+    ck_assert_double_eq(published_of(&p, "cycle-navigation", METRIC_ACC, "lstm;none"), 1);
+    published_free(&p);
+}
+END_TEST
+
 START_TEST(an_output_folders_own_published_csv_comes_first) {
     static const char text[] = "task,model,metric,value\ns5,lstm,acc,0.125\n";
     struct report_tables tables;
@@ -120,9 +153,8 @@ END_TEST
 
 Suite *check_published(void) {
     const TTest *const tests[] = {
-        published_numbers_are_found_by_mixer_and_m,
-        a_default_matches_whether_it_is_written_or_not,
-        published_means_are_those_of_their_rows,
+        published_numbers_are_found_by_mixer_and_m,      a_default_matches_whether_it_is_written_or_not,
+        published_means_are_those_of_their_rows,         published_languages_have_the_published_average,
         an_output_folders_own_published_csv_comes_first,
     };
     return fixture_suite("published", tests, (int)(sizeof tests / sizeof tests[0]));
