@@ -37,7 +37,8 @@ enum option_flag {
     OPT_BLOCKS = 64, /* how many blocks or channels a mixer has: always part of a run's label, and its column `block` */
     OPT_ORDER = 128, /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
     OPT_LENGTH = 256, /* tokens of a task's sequences: what a sweep over lengths varies */
-    OPT_RATE = 512    /* tells the cells of one row of a table apart: left out of the row's key */
+    OPT_RATE = 512,   /* tells the cells of one row of a table apart: left out of the row's key */
+    OPT_OPEN = 1024   /* how and where numbers are computed, and for how long at most: a profile says nothing of it */
 };
 
 struct option {

@@ -9,6 +9,7 @@
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/plan/plan.h"
+#include "harness/report/load.h"
 #include "harness/report/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
@@ -166,7 +167,7 @@ static enum status print_tables(const struct bench *b, const struct record_set *
 static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
     TRY(records_mend(out, e));
-    TRY(records_load(&set, out, e));
+    TRY(report_load(&set, out, e));
     records_free(&set);
     return ST_OK;
 }
@@ -188,13 +189,12 @@ static enum status publish(struct bench *b, struct error *e) {
         .cells = cells, .n_cells = n_cells, .task = several ? NULL : b->plan.setups[0]->task.name};
     machine_read(&machine);
     enum status status = records_mend(out, e);
-    if (status == ST_OK) status = records_load(&set, out, e);
+    if (status == ST_OK) status = report_load(&set, out, e);
     if (status == ST_OK) {
         status = records_export_csv(&set, out, e);
         if (status == ST_OK) status = summary_write(&set, out, out, e);
         if (status == ST_OK) status = machines_export(out, &machine, e);
         if (status == ST_OK) status = print_tables(b, &set, &filter, several, e);
-        if (status == ST_OK) printf("%s\n", b->profile->note);
         if (status == ST_OK && !b->flags.no_plots && !several) status = report_plot(&set, &filter, NULL, out, out, e);
         records_free(&set);
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "harness/cli/cli.h"
+#include "harness/report/load.h"
 #include "harness/report/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
@@ -54,7 +55,7 @@ static enum status parse(struct cli *cli, struct report_flags *f, int argc, char
 
 /* Loads the records and says when there are none. */
 static enum status load(struct record_set *set, const char *out, struct error *e) {
-    TRY(records_load(set, out, e));
+    TRY(report_load(set, out, e));
     if (set->n) return ST_OK;
     records_free(set);
     return fail(e, ST_DATA, "no run records under %s/runs; `lrnn bench s3` makes some", out);

@@ -45,14 +45,16 @@ const struct option config_options[] = {
     {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric",
      0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of initialisation, data and order", OPT_SEED},
-    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, PRECISIONS, "of matrix products; tf32 on CUDA alone", 0},
+    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, PRECISIONS, "of matrix products; tf32 on CUDA alone",
+     OPT_OPEN},
     {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task",
-     0},
+     OPT_OPEN},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL,
-     "force this kernel for its op in every graph of the run, or 'reference' for all", 0},
-    {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "where it runs: cpu, cuda or cuda:N", 0},
+     "force this kernel for its op in every graph of the run, or 'reference' for all", OPT_OPEN},
+    {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "where it runs: cpu, cuda or cuda:N", OPT_OPEN},
     {"budget", OPT_TIME, AT(budget), "0s", 0, 1e9, NULL,
-     "training of at most this time, turned into a --stop-after before the run by timing some steps; 0 = no limit", 0},
+     "training of at most this time, turned into a --stop-after before the run by timing some steps; 0 = no limit",
+     OPT_OPEN},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
@@ -74,11 +76,26 @@ const struct option config_options[] = {
      OPT_RUNTIME | OPT_PLACE},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_PLACE},
-    {"profile", OPT_TEXT_FIELD, AT(profile), "train", 0, 0, NULL, "name noted in the record", OPT_RUNTIME},
+    {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
+     "that the run is of, if its flags are those of that profile; else it is custom", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME},
     {0}};
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* An evaluation an epoch, but at most 200 a run. */
+struct run_length config_length(const struct config *c, int64_t n_train) {
+    struct run_length l = {.steps_per_epoch = ceil_div(n_train, c->batch)};
+    l.schedule_steps = c->steps ? c->steps : c->epochs * l.steps_per_epoch;
+    l.steps = c->stop_after && c->stop_after < l.schedule_steps ? c->stop_after : l.schedule_steps;
+    int64_t least = ceil_div(l.schedule_steps, 200);
+    l.eval_every = c->eval_every ? c->eval_every : l.steps_per_epoch > least ? l.steps_per_epoch : least;
+    return l;
+}
 
 enum status config_default(struct config *c, struct error *e) {
     memset(c, 0, sizeof *c);

@@ -22,6 +22,15 @@ struct config {
     char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
 };
 
+/* How long a run is, from its flags and the examples it trains on. */
+struct run_length {
+    int64_t steps_per_epoch;
+    int64_t schedule_steps; /* over which the learning rate goes its way */
+    int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
+    int64_t eval_every;
+};
+struct run_length config_length(const struct config *c, int64_t n_train);
+
 extern const struct option config_options[]; /* all flags of a run but the backbone's */
 
 /* Defaults of every flag. */

@@ -258,6 +258,12 @@ static const struct profile *find(const char *of, const char *name, char *known,
     return NULL;
 }
 
+bool profile_is_name(const char *name) {
+    for (const struct profile *p = profile_list(); p->suite; p++)
+        if (!strcmp(p->name, name)) return true;
+    return false;
+}
+
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e) {
     char known[128] = "";

@@ -24,6 +24,9 @@ struct profile {
 /* All of them, a suite's together; a profile with suite == NULL ends the list. */
 const struct profile *profile_list(void);
 
+/* Whether some task or suite has a profile of that name. */
+bool profile_is_name(const char *name);
+
 /* The profile of a task or alias if it has one of that name, else of its suite; ST_USAGE naming the known ones. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);

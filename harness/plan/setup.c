@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/plan/numerics.h"
+#include "harness/plan/profile_match.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
 
@@ -56,11 +57,26 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   config.device, REAL_NAME, s->numerics);
 }
 
+/* A run is of the profile that it is called only if it is one of those which that profile makes. */
+static enum status check_profile(struct setup *s, struct error *e) {
+    struct label key;
+    TRY(row_key(s->identity, &key, e));
+    struct profile_question question = {.name = s->config.profile,
+                                        .task = s->task.name,
+                                        .suite = s->task.task->suite,
+                                        .key = &key,
+                                        .lr = s->config.lr,
+                                        .n_train = s->task.shape.examples[SPLIT_TRAIN]};
+    if (!profile_holds(&question)) TRY(text_copy(PROFILE_CUSTOM, s->config.profile, sizeof s->config.profile, e));
+    return ST_OK;
+}
+
 /* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked for. */
 static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
-    TRY(describe(s, &s->config, &s->asked, OPT_PLACE, s->config_text, e));
     TRY(describe_identity(s, 0, s->identity, e));
+    TRY(check_profile(s, e));
+    TRY(describe(s, &s->config, &s->asked, OPT_PLACE, s->config_text, e));
     TRY(describe_identity(s, OPT_SEED, cell, e));
     record_hash(s->identity, s->run_id);
     record_hash(cell, s->cell_id);
@@ -148,10 +164,6 @@ int64_t setup_extra_batch(const struct setup *s) {
     return s->config.batch > 10 ? s->config.batch / 10 : 1;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* What a run starts from is part of what it is: the file's content, not its place. */
 static enum status resolve_start(struct config *c, struct error *e) {
     char hash[HASH_HEX], *bytes;
@@ -171,10 +183,11 @@ static enum status resolve_start(struct config *c, struct error *e) {
 }
 
 void setup_length(struct setup *s) {
-    const struct config *c = &s->config;
-    s->steps_per_epoch = ceil_div(s->task.shape.examples[SPLIT_TRAIN], c->batch);
-    s->schedule_steps = c->steps ? c->steps : c->epochs * s->steps_per_epoch;
-    s->steps = c->stop_after && c->stop_after < s->schedule_steps ? c->stop_after : s->schedule_steps;
+    struct run_length length = config_length(&s->config, s->task.shape.examples[SPLIT_TRAIN]);
+    s->steps_per_epoch = length.steps_per_epoch;
+    s->schedule_steps = length.schedule_steps;
+    s->steps = length.steps;
+    s->eval_every = length.eval_every;
 }
 
 /* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
@@ -201,8 +214,6 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     c->steps = s->schedule_steps;
     if (s->steps == s->schedule_steps) c->stop_after = 0;
     TRY(check_schedule(s, e));
-    int64_t most = ceil_div(s->schedule_steps, 200);
-    s->eval_every = c->eval_every ? c->eval_every : s->steps_per_epoch > most ? s->steps_per_epoch : most;
     c->eval_every = s->eval_every;
     TRY(numerics_of(&s->config, &s->model, s->numerics, sizeof s->numerics, e));
     TRY(identify(s, e));

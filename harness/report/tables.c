@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "harness/plan/profile.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
 #include "tasks/task.h"
@@ -149,6 +150,16 @@ static void note_protocol(struct sheet *s, const struct report_table *t, bool ha
     if (!has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
 }
 
+/* What the profile is, where the table is of one. */
+static void note_profile(struct sheet *s, const struct report_table *t) {
+    const struct profile *p;
+    struct label task;
+    if (label_parse(&task, "task", t->task, NULL) != ST_OK ||
+        profile_find(label_name(&task), t->rows[0].run->suite, t->profile, &p, NULL) != ST_OK)
+        return;
+    sheet_note(s, "%s.", p->note);
+}
+
 static void add_caption(struct sheet *s, const struct report_table *t) {
     const struct run *run = t->rows[0].run;
     sheet_caption(s, "%s, profile %s: %d model%s, %d run%s, %lld training sequences of length %lld, chance %.4f",
@@ -165,6 +176,7 @@ static enum status build(struct sheets *sheets, const struct report_tables *tabl
         add_columns(s);
         for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k]);
         note_protocol(s, t, tables->has_published);
+        note_profile(s, t);
     }
     return ST_OK;
 }

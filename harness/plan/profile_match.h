@@ -1,0 +1,25 @@
+/* profile_match.h - whether a run is one that a profile makes: what a profile is called means its rates, steps and sizes.
+ *
+ * A profile says nothing of the mixer, of the seed and of the options that carry OPT_OPEN (where and how numbers are
+ * computed). A run with another flag than the profile's, or made by a program whose profile of that name was another
+ * one, is "custom", whatever it was called. A name that no profile has stays: somebody's own, of runs made by hand. */
+#ifndef LRNN_HARNESS_PLAN_PROFILE_MATCH_H
+#define LRNN_HARNESS_PLAN_PROFILE_MATCH_H
+
+#include "harness/plan/row_key.h"
+
+#define PROFILE_CUSTOM "custom"
+
+struct profile_question {
+    const char *name; /* of the profile that the run is said to be of */
+    const char *task; /* as tables call it; with it `suite` */
+    const char *suite;
+    const struct label *key; /* row_key of the run */
+    double lr;
+    int64_t n_train; /* training examples: an epoch's steps follow from them */
+};
+
+/* Whether the run is what its profile's name says; else it is of PROFILE_CUSTOM. */
+bool profile_holds(const struct profile_question *q);
+
+#endif

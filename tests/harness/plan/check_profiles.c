@@ -1,0 +1,138 @@
+/* check_profiles.c - a run is of the profile that it is called, or custom. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/plan.h"
+#include "harness/plan/profile_match.h"
+#include "tests/lib/support.h"
+
+/* The runs of a profile of a task, with one more flag or NULL, and models of the caller's or NULL. */
+static void make(struct plan *plan, const char *task, const char *name, const char *flag, const char *value,
+                 const char *models) {
+    static struct args args;
+    struct task_choice choice;
+    struct error e = {0};
+    bool done;
+    struct plan_request r = {.args = &args, .task = task, .n_rates = 0};
+    static double rates[16];
+    args = (struct args){.config_file = ""};
+    *plan = (struct plan){.n = 0};
+    ck_assert_msg(task_parse(&choice, task, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(profile_find(task, choice.task->suite, name, &r.profile, &e) == ST_OK, "%s", e.text);
+    if (flag) ck_assert_msg(args_note(&args, flag, value, &done, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(args_apply(&args, r.profile->flags, &e) == ST_OK, "%s", e.text);
+    strcpy(args.config.profile, name);
+    for (const char *at = r.profile->rates; *at; at += *at == ',') {
+        char number[64];
+        ck_assert_int_eq(text_part(&at, ",", number, sizeof number, &e), ST_OK);
+        ck_assert(parse_double(number, &rates[r.n_rates++]));
+    }
+    r.rates = rates;
+    r.seeds = r.profile->seeds;
+    r.models = models ? models : r.profile->models;
+    ck_assert_msg(plan_make(plan, &r, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_gt(plan->n, 0);
+}
+
+static void expect_all(const struct plan *plan, const char *name, const char *what) {
+    for (int i = 0; i < plan->n; i++)
+        ck_assert_msg(strcmp(plan->setups[i]->config.profile, name) == 0, "%s, %s: profile %s, expected %s", what,
+                      plan->setups[i]->model_label, plan->setups[i]->config.profile, name);
+}
+
+static const char *const tasks[] = {"s3",   "s5",     "s4-3k",   "compression", "hlru-recall",
+                                    "mqar", "parity", "listops", "a5-slice"};
+static const char *const names[] = {"smoke", "quick"};
+
+START_TEST(what_a_profile_makes_is_of_it) {
+    struct plan plan;
+    make(&plan, tasks[_i], names[0], NULL, NULL, NULL);
+    expect_all(&plan, "smoke", tasks[_i]);
+    plan_free(&plan);
+    make(&plan, tasks[_i], names[1], NULL, NULL, NULL);
+    expect_all(&plan, "quick", tasks[_i]);
+    plan_free(&plan);
+}
+END_TEST
+
+START_TEST(another_flag_makes_it_custom) {
+    static const struct {
+        const char *flag, *value, *models, *profile;
+    } cases[] = {
+        {"dim", "24", NULL, "custom"},
+        {"epochs", "199", NULL, "custom"},
+        {"steps", "100", NULL, "custom"},
+        {"dropout", "0.1", NULL, "custom"},
+        {"stop-after", "5999", NULL, "custom"},
+        {"eval-every", "7", NULL, "custom"},
+        {NULL, NULL, "lstm@dim=64", "custom"},
+        {NULL, NULL, "bdlru:m=4 conv lstm:hidden=16", "quick"},
+        {"device", "cpu", "lstm", "quick"},
+        {"budget", "90s", "lstm", "quick"},
+        {"kernel", "reference", "lstm", "quick"},
+        {"threads", "2", "lstm", "quick"},
+        {"dim", "128", "lstm", "quick"}, /* as it is there */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan plan;
+        make(&plan, "s3", "quick", cases[i].flag, cases[i].value, cases[i].models);
+        expect_all(&plan, cases[i].profile, cases[i].flag ? cases[i].flag : cases[i].models);
+        plan_free(&plan);
+    }
+}
+END_TEST
+
+/* s5: 9000 steps, but of BD-LRU m = 5 14000, and of that mixer 9000 as well. */
+START_TEST(a_models_own_flags_are_the_profiles) {
+    struct plan plan;
+    int longer = 0;
+    make(&plan, "s5", "quick", NULL, NULL, NULL);
+    for (int i = 0; i < plan.n; i++) longer += plan.setups[i]->config.stop_after > 9000;
+    ck_assert_int_eq(longer, 1);
+    expect_all(&plan, "quick", "s5");
+    plan_free(&plan);
+    make(&plan, "s5", "quick", NULL, NULL, "bdlru:m=5");
+    expect_all(&plan, "quick", "bdlru:m=5");
+    plan_free(&plan);
+    make(&plan, "s5", "quick", NULL, NULL, "lstm@stop-after=14000");
+    expect_all(&plan, "custom", "lstm@stop-after=14000");
+    plan_free(&plan);
+}
+END_TEST
+
+START_TEST(a_rate_of_another_grid_and_a_name_of_ones_own) {
+    struct config c;
+    struct error e = {0};
+    static const struct {
+        const char *called, *lr, *profile;
+    } cases[] = {{"quick", "0.001", "quick"}, {"quick", "0.002", "custom"}, {"paper", "0.001", "custom"},
+                 {"mine", "0.001", "mine"},   {"", "0.001", "custom"},      {"mad", "0.001", "custom"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(config_default(&c, &e), ST_OK);
+        static const char *const flags[][2] = {{"epochs", "200"}, {"schedule", "cosine-epoch"}, {"stop-after", "6000"}};
+        for (int f = 0; f < 3; f++) ck_assert_int_eq(config_set(&c, flags[f][0], flags[f][1], &e), ST_OK);
+        ck_assert_int_eq(config_set(&c, "lr", cases[i].lr, &e), ST_OK);
+        ck_assert_int_eq(config_set(&c, "profile", cases[i].called, &e), ST_OK);
+        struct setup *s = setup_make(&c, "s3", "lstm", &e);
+        ck_assert_msg(s != NULL, "%s", e.text);
+        ck_assert_str_eq(s->config.profile, cases[i].profile);
+        ck_assert_ptr_nonnull(strstr(s->config_text, "profile="));
+        setup_free(s);
+        free(s);
+    }
+}
+END_TEST
+
+Suite *check_profiles(void);
+Suite *check_profiles(void) {
+    Suite *suite = suite_create("profiles");
+    TCase *c = tcase_create("profiles");
+    tcase_add_unchecked_fixture(c, start_kernels, NULL);
+    tcase_set_timeout(c, 120);
+    tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
+    tcase_add_test(c, another_flag_makes_it_custom);
+    tcase_add_test(c, a_models_own_flags_are_the_profiles);
+    tcase_add_test(c, a_rate_of_another_grid_and_a_name_of_ones_own);
+    suite_add_tcase(suite, c);
+    return suite;
+}
