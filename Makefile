@@ -274,14 +274,10 @@ bench: all
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
-# docs/results.md: every table of the committed records, and their CSV files; the tables of the pages that name theirs.
-PAGES := docs/findings.md
+# The CSV files of the committed records, and the tables of the pages, which name their commands.
+PAGES := docs/results.md docs/findings.md
 results: all
-	@{ echo '# Results'; echo; \
-	   echo 'Written by `make results` from the run records under `results/baseline/`: one table a task and profile, every run a'; \
-	   echo 'row. What they show, and under which budgets, is in [findings.md](findings.md).'; echo; \
-	   $(LRNN) report --out results/baseline --format md --to results/baseline; } >$(BUILD)/results.md
-	@mv $(BUILD)/results.md docs/results.md
+	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@LRNN=$(LRNN) tools/tables.sh $(PAGES)
 
 # Fails where a page's table is not what its command writes.
@@ -308,7 +304,7 @@ help:
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
-	@echo "make results          docs/results.md and the tables of docs/findings.md from the committed run records"
+	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
 	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
 	@echo "make format           formats the code (format-check only looks); make lint runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="
