@@ -122,7 +122,7 @@ tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/c
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test test-shapes golden other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -191,9 +191,14 @@ other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
 	  CUDA=$(if $(f64),$(CUDA),$(if $(filter host,$(cuda_mode)),host,0)) all
 
-# Golden traces of this build (tests/golden/trace.h), after a change of bits that is meant and a raised numerics version. All
-# rows of the file: make golden; make golden REAL=double; both again with PORTABLE=1 BUILD=build/portable.
-golden: $(CHECK)
+# Golden traces (tests/golden/trace.h), after a change of bits that is meant and a raised numerics version: in both precisions,
+# with this machine's instructions and without fused multiply-adds. golden-rows writes those of one build.
+golden:
+	@for real in float double; do \
+	   $(MAKE) --no-print-directory REAL=$$real golden-rows && \
+	   $(MAKE) --no-print-directory REAL=$$real PORTABLE=1 BUILD=$(BUILD)/portable golden-rows || exit 1; done
+
+golden-rows: $(CHECK)
 	@LRNN_GOLDEN_WRITE=1 CK_DEFAULT_TIMEOUT=600 $(CHECK) golden
 
 # Every kernel at the shapes that the profiles of bench train; PROFILES='paper' walks that alone. Takes some minutes.
@@ -298,6 +303,7 @@ help:
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
 	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (some minutes; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
+	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"

@@ -1,8 +1,9 @@
 /* trace.h - golden traces: small trainings whose bits are kept in tests/golden/traces.tsv.
  *
- * Every mixer in every small variant, and each backbone, read-out, schedule and flag of the optimiser once, 50 steps with reference
- * kernels (plain loops, plain products). Bits depend on the precision and on whether the build has fused multiply-adds
- * (core/real.h), on nothing else: compiler, thread count and vector width do not matter. The file holds a row for each. */
+ * Every mixer in every small variant, and each backbone, read-out, schedule and flag of the optimiser once, 50 steps
+ * with reference kernels (plain loops, plain products). Bits depend on the precision and on whether the build has fused
+ * multiply-adds (core/real.h), on nothing else: compiler, thread count and vector width do not matter. The file holds a
+ * row for each; those of plain arithmetic (PORTABLE=1) are the exact traces, to which all other runs stay near. */
 #ifndef LRNN_TESTS_GOLDEN_TRACE_H
 #define LRNN_TESTS_GOLDEN_TRACE_H
 
