@@ -120,6 +120,15 @@ const char *nearest_name(const char *name, int count, const char *(*name_of)(con
     return best_distance <= (n < 4 ? 2 : (int)n / 2) ? best : NULL;
 }
 
+enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
+                        const void *list, int *index, struct error *e) {
+    for (*index = 0; *index < count; ++*index)
+        if (strcmp(name_of(list, *index), name) == 0) return ST_OK;
+    const char *near = nearest_name(name, count, name_of, list);
+    if (near) return fail(e, ST_USAGE, "unknown %s '%.100s'; did you mean '%s'?", kind, name, near);
+    return fail(e, ST_USAGE, "unknown %s '%.100s'; `lrnn list` and `lrnn --help` name what there is", kind, name);
+}
+
 static const char *option_name(const void *list, int i) {
     return ((const struct option *)list)[i].name;
 }

@@ -83,6 +83,10 @@ const struct option *option_find(const struct option *table, const char *name);
 const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i),
                          const void *list);
 
+/* Finds `name` among these names and stores its *index. ST_USAGE: "unknown KIND 'NAME'; did you mean 'NEAREST'?" */
+enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
+                        const void *list, int *index, struct error *e);
+
 /* Prints one line an option: name, default, range or choices, help. `prefix` is "--" for flags, "" for keys. */
 void options_print_help(const struct option *table, const char *prefix, FILE *out);
 

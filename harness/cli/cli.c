@@ -265,15 +265,3 @@ int cli_threads(int64_t wanted) {
     if (wanted > 0) omp_set_num_threads((int)wanted);
     return omp_get_max_threads();
 }
-
-enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
-                        const void *list, int *index, struct error *e) {
-    char plain[128];
-    size_t length = strcspn(name, ":");
-    snprintf(plain, sizeof plain, "%.*s", length < sizeof plain ? (int)length : (int)sizeof plain - 1, name);
-    for (*index = 0; *index < count; ++*index)
-        if (strcmp(name_of(list, *index), plain) == 0) return ST_OK;
-    const char *near = nearest_name(plain, count, name_of, list);
-    if (near) return fail(e, ST_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, plain, near);
-    return fail(e, ST_USAGE, "unknown %s '%s'; `lrnn list` and `lrnn --help` name what there is", kind, plain);
-}

@@ -61,9 +61,4 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 /* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one a core. Returns the number in use. */
 int cli_threads(int64_t wanted);
 
-/* Finds `name`, its options (":...") cut off, among `count` names and stores its *index. ST_USAGE: "unknown KIND
- * 'NAME'; did you mean 'NEAREST'?" */
-enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
-                        const void *list, int *index, struct error *e);
-
 #endif

@@ -295,9 +295,14 @@ static enum status run(int argc, char **argv, struct error *e) {
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "info: say what; `lrnn list` names what there is");
     int n = 0, index;
+    char plain[LABEL_TEXT];
+    const char *options = name[0];
     while (thing_at(n).name) n++;
-    TRY(name_choose("name", name[0], n, thing_name, NULL, &index, e));
+    TRY(text_part(&options, ":", plain, sizeof plain, e));
+    TRY(name_choose("name", plain, n, thing_name, NULL, &index, e));
     struct named thing = thing_at(index);
+    if (*options && thing.describe != info_model && thing.describe != info_task)
+        return fail(e, ST_USAGE, "info: '%s' has no options; leave out what stands behind its name", thing.name);
     if (thing.describe != info_model && (f.json || *f.task))
         return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", thing.name);
     return thing.describe ? thing.describe(name[0], &f, e) : ST_OK;

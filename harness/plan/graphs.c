@@ -173,12 +173,9 @@ static const char *kernel_name(const void *list, int i) {
 
 static enum status unknown_kernel(const char *name, struct error *e) {
     const struct kernel *const *list = kernel_list();
-    int n = 0;
+    int n = 0, index;
     while (list[n]) n++;
-    const char *near = nearest_name(name, n, kernel_name, list);
-    if (near) return fail(e, ST_USAGE, "unknown kernel '%s'; did you mean '%s'?", name, near);
-    return fail(e, ST_USAGE, "unknown kernel '%s'; `lrnn list kernels` names what there is, 'reference' fits every run",
-                name);
+    return name_choose("kernel", name, n, kernel_name, list, &index, e);
 }
 
 enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e) {

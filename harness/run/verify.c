@@ -61,8 +61,10 @@ static enum status read_metadata(struct check *c, struct error *e) {
     struct label label;
     char owner[128];
     snprintf(owner, sizeof owner, "mixer %.100s", mixer);
-    enum status status = strchr(mixer, ':') ? fail(&inner, ST_USAGE, "unknown model '%s'", mixer)
-                                            : model_parse(&c->choice, mixer, &inner);
+    enum status status = label_parse(&label, "mixer", mixer, &inner);
+    if (status == ST_OK && label.n)
+        status = fail(&inner, ST_USAGE, "%s has its options in config, not in mixer", owner);
+    if (status == ST_OK) status = model_parse(&c->choice, label_name(&label), &inner);
     if (status == ST_OK) status = label_parse_pairs(&label, owner, config, " ", &inner);
     if (status == ST_OK) status = label_apply(&label, c->choice.model->options, c->choice.inst, owner, &inner);
     c->total->model = c->choice.model;

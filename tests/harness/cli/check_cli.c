@@ -72,6 +72,8 @@ static const struct {
     {"info s3", 0, "chance 0.1667"},
     {"info s3:length=8", 0, "8 tokens out of 6"},
     {"info scan_block", 0, "scan_block_ref"},
+    {"info scan_block:m=3", 2, "info: 'scan_block' has no options"},
+    {"info:x bdlru", 2, "unknown command 'info:x'"},
     {"info scan_block_cpu", 0, "a kernel of scan_block"},
     {"data", 2, "data: say what"},
     {"data shwo s3", 2, "unknown command 'data shwo'; did you mean 'data show'?"},

@@ -207,6 +207,14 @@ START_TEST(verify_names_an_unknown_mixer) {
 }
 END_TEST
 
+START_TEST(verify_wants_options_where_they_belong) {
+    struct doctored d;
+    take_apart(&d);
+    set_pair(&d, "mixer", "bdlru:m=2");
+    expect_verify(&d, 2, NULL, "mixer bdlru:m=2 has its options in config, not in mixer");
+}
+END_TEST
+
 START_TEST(verify_names_an_unknown_key) {
     struct doctored d;
     take_apart(&d);
@@ -288,6 +296,7 @@ Suite *check_verify(void) {
     tcase_add_test(t, verify_names_an_extra_tensor);
     tcase_add_test(t, verify_names_a_misshapen_tensor);
     tcase_add_test(t, verify_names_an_unknown_mixer);
+    tcase_add_test(t, verify_wants_options_where_they_belong);
     tcase_add_test(t, verify_names_an_unknown_key);
     tcase_add_test(t, verify_names_what_does_not_fit_the_config);
     tcase_add_test(t, verify_rejects_a_torn_file);
