@@ -19,6 +19,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD };
 
 struct graph;
 struct op;
+struct op_sizes;
 struct kernel;
 
 /* What changes from step to step. Lives in device memory and is changed only by ops, so that a step can be captured
@@ -112,10 +113,11 @@ struct op {
      * magnitude of the result. c->scratch[pass] is as in the reference's run. */
     double (*terms)(const struct call *c, enum pass pass, int j);
 
-    /* For the tests and `lrnn perf op`: records inputs (graph_input, graph_input_ids) and this op for example number
-     * `variant` with characteristic length n (1, 2, 31, 33, a prime...), small otherwise; returns false if there is no
-     * such variant. Variants cover optional inputs and every attribute value. */
-    bool (*example)(struct graph *g, int64_t n, int variant);
+    /* Records inputs and this op at those sizes, for `lrnn perf op` and the tests. `sizes` names the options of them that
+     * it reads (core/op_sizes.h), s->variant apart, which chooses optional inputs and attributes that are no size. False,
+     * with nothing recorded: there is no such variant; that does not depend on the sizes. */
+    bool (*record)(struct graph *g, const struct op_sizes *s);
+    const char *sizes; /* "batch length dim" */
 };
 
 struct kernel {

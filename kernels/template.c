@@ -9,7 +9,9 @@
  *  4. infer: check every shape and attribute, in sentences that name both numbers; create the outputs.
  *  5. needs_in, needs_out: whose VALUES your gradient reads; memory of all others is reused before it runs.
  *  6. cost: FLOPs and the fewest bytes that can be moved; `lrnn perf op NAME` divides by them.
- *  7. example: one variant for every optional input and attribute value; the tests walk them all.
+ *  7. record, sizes: inputs and this op at given sizes, and the names of those that it reads (core/op_sizes.h, with the
+ *     usual inputs in kernels/lib/sizes.h); one variant for every optional input and every attribute value that is no size.
+ *     The tests walk them all, `lrnn perf op NAME` has them as flags.
  *  8. The reference kernel: plain loops, sums in double, never tuned. The gradient skips inputs whose din is NULL and
  *     writes the others with put(), which adds where call_accumulates says so. `make test-double` compares it with
  *     finite differences.
@@ -18,6 +20,7 @@
  *     depend on the number of threads; scratch memory comes from kernel->workspace and is laid out
  *     with kernels/lib/scratch.h, whose guards the tests check. */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 static struct tensor *template(struct graph *g, struct tensor *x) {
     return record1(g, &op_template, NULL, 0, (struct tensor *[]){x}, 1);
@@ -34,9 +37,10 @@ static struct cost template_cost(const struct call *c, enum pass pass) {
     return (struct cost){.flops = 0, .bytes = 2 * sizeof(real) * (double)tensor_count(c->in[0])};
 }
 
-static bool template_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 0) return false;
-    template(g, graph_input(g, "x", 3, (int64_t[]){2, n, 5}, true));
+/* Variants: none but the first. */
+static bool template_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    template(g, input_tokens(g, s, "x", s->dim));
     return true;
 }
 
@@ -47,7 +51,8 @@ const struct op op_template = {
     .source = "",
     .infer = template_infer,
     .cost = template_cost,
-    .example = template_example,
+    .sizes = "batch length dim",
+    .record = template_record,
 };
 
 static void template_ref_forward(const struct call *c, const struct exec *exec) {

@@ -67,10 +67,10 @@ static enum status choose_op(const char *name, const struct op **op, struct erro
 
 static enum status run_op(int argc, char **argv, struct error *e) {
     struct op_flags f;
-    const struct flag_set sets[] = {{perf_shape_options, &f.request.shape}, {op_flags, &f}};
+    const struct flag_set sets[] = {{op_sizes_options, &f.request.sizes}, {op_flags, &f}};
     const struct op *op;
     const char *name;
-    TRY(options_default(perf_shape_options, &f.request.shape, e));
+    TRY(options_default(op_sizes_options, &f.request.sizes, e));
     TRY(options_default(op_flags, &f, e));
     TRY(read_words(&subs[0], sets, 2, argc, argv, &name, e));
     TRY(choose_op(name, &op, e));
@@ -122,7 +122,7 @@ static const struct option crossover_flags[] = {
 /* The options of the op's sizes without the length, which takes all values; fewer sequences, for one core. */
 static const struct option *sizes_but_length(struct option *table, int room) {
     int n = 0;
-    for (const struct option *o = perf_shape_options; o->name && n + 1 < room; o++) {
+    for (const struct option *o = op_sizes_options; o->name && n + 1 < room; o++) {
         if (strcmp(o->name, "length") == 0) continue;
         table[n] = *o;
         if (strcmp(o->name, "batch") == 0) table[n].value = "4";
@@ -135,10 +135,10 @@ static const struct option *sizes_but_length(struct option *table, int room) {
 static enum status run_crossover(int argc, char **argv, struct error *e) {
     struct option table[32];
     struct perf_crossover_request q = {0};
-    const struct flag_set sets[] = {{sizes_but_length(table, 32), &q.shape}, {crossover_flags, &q}};
+    const struct flag_set sets[] = {{sizes_but_length(table, 32), &q.sizes}, {crossover_flags, &q}};
     const struct op *op;
     const char *name;
-    TRY(options_default(table, &q.shape, e));
+    TRY(options_default(table, &q.sizes, e));
     TRY(options_default(crossover_flags, &q, e));
     TRY(read_words(&subs[2], sets, 2, argc, argv, &name, e));
     TRY(choose_op(name, &op, e));

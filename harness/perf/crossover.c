@@ -29,11 +29,11 @@ struct round {
     const char *why[MAX_KERNELS + 1];
 };
 
-static enum status open_runs(const struct crossover *x, struct round *r, const struct perf_shape *shape,
+static enum status open_runs(const struct crossover *x, struct round *r, const struct op_sizes *sizes,
                              struct error *e) {
     for (int k = 0; k <= x->n_kernels; k++) {
         const struct kernel *kernel = k < x->n_kernels ? x->kernels[k] : NULL;
-        TRY(kernel_run_open(&r->runs[k], x->op, kernel, shape, &r->why[k], e));
+        TRY(kernel_run_open(&r->runs[k], x->op, kernel, sizes, &r->why[k], e));
     }
     return ST_OK;
 }
@@ -82,11 +82,11 @@ static void print_length(const struct crossover *x, int at, const struct round *
 }
 
 static enum status measure_length(struct crossover *x, int at, struct error *e) {
-    struct perf_shape shape = x->q->shape;
+    struct op_sizes sizes = x->q->sizes;
     struct round r = {.runs = calloc(MAX_KERNELS + 1, sizeof *r.runs)};
     if (!r.runs) return fail(e, ST_MEMORY, "no memory for the samples");
-    shape.length = x->lengths[at];
-    enum status status = open_runs(x, &r, &shape, e);
+    sizes.length = x->lengths[at];
+    enum status status = open_runs(x, &r, &sizes, e);
     if (status == ST_OK) {
         if (at == 0) print_head(x, &r.runs[x->n_kernels]);
         sample_runs(x, &r);

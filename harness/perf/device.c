@@ -180,11 +180,11 @@ static double compare_runs(struct kernel_run *got, struct kernel_run *want, real
     return worst;
 }
 
-static enum status error_of(struct kernel_run *r, const struct perf_shape *shape, double *error, struct error *e) {
+static enum status error_of(struct kernel_run *r, const struct op_sizes *sizes, double *error, struct error *e) {
     struct kernel_run *reference = calloc(1, sizeof *reference);
     const char *why;
     if (!reference) return fail(e, ST_MEMORY, "no memory for the reference");
-    enum status status = kernel_run_open(reference, r->call->op, kernel_reference(r->call->op), shape, &why, e);
+    enum status status = kernel_run_open(reference, r->call->op, kernel_reference(r->call->op), sizes, &why, e);
     size_t bytes = 1;
     for (int i = 0; i < r->graph.n_tensors; i++)
         if (tensor_bytes(r->graph.tensors[i]) > bytes) bytes = tensor_bytes(r->graph.tensors[i]);
@@ -202,15 +202,15 @@ static enum status error_of(struct kernel_run *r, const struct perf_shape *shape
     return status;
 }
 
-static enum status measure_kernel(struct device_run *d, const struct kernel *k, const struct perf_shape *shape,
+static enum status measure_kernel(struct device_run *d, const struct kernel *k, const struct op_sizes *sizes,
                                   struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
     const char *why = NULL;
     double error = NAN;
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
-    enum status status = kernel_run_open(r, k->op, k, shape, &why, e);
-    if (status == ST_OK && !why) status = error_of(r, shape, &error, e);
+    enum status status = kernel_run_open(r, k->op, k, sizes, &why, e);
+    if (status == ST_OK && !why) status = error_of(r, sizes, &error, e);
     struct device_row row = {k->op->name, k->name, r->shape, "forward", REAL_NAME, error, r->cost[PASS_FORWARD]};
     if (status == ST_OK && !why) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK && !why) print_row(d, &row, &r->time[0]);
@@ -226,25 +226,25 @@ static enum status measure_kernel(struct device_run *d, const struct kernel *k, 
 }
 
 /* "name=value name=value" over the defaults; small: nothing larger than a test can afford. */
-static enum status read_shape(const char *text, bool small, struct perf_shape *shape, struct error *e) {
+static enum status read_sizes(const char *text, bool small, struct op_sizes *sizes, struct error *e) {
     struct label sizes_given;
     TRY(label_parse_pairs(&sizes_given, "perf device", text, " ", e));
-    TRY(options_default(perf_shape_options, shape, e));
-    TRY(label_apply(&sizes_given, perf_shape_options, shape, "perf device", e));
+    TRY(options_default(op_sizes_options, sizes, e));
+    TRY(label_apply(&sizes_given, op_sizes_options, sizes, "perf device", e));
     if (!small) return ST_OK;
-    int64_t *sizes[] = {&shape->batch, &shape->length, &shape->blocks, &shape->dim, &shape->out, &shape->vocab};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (*sizes[i] > 6) *sizes[i] = 6;
+    int64_t *all[] = {&sizes->batch, &sizes->length, &sizes->blocks, &sizes->dim, &sizes->out, &sizes->vocab};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (*all[i] > 6) *all[i] = 6;
     return ST_OK;
 }
 
 static enum status measure_kernels(struct device_run *d, struct error *e) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct perf_shape shape;
-        TRY(read_shape(cases[i].shape, d->request->small, &shape, e));
+        struct op_sizes sizes;
+        TRY(read_sizes(cases[i].shape, d->request->small, &sizes, e));
         for (const struct kernel *const *k = kernel_list(); *k; k++)
             if ((*k)->device == DEVICE_CUDA && !strcmp((*k)->op->name, cases[i].op))
-                TRY(measure_kernel(d, *k, &shape, e));
+                TRY(measure_kernel(d, *k, &sizes, e));
     }
     return ST_OK;
 }
@@ -281,13 +281,13 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
 /* A product of 4096 x 4096 matrices; the fp32 one is the measure of the percentages. */
 static enum status measure_product(struct device_run *d, bool tf32, struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
-    struct perf_shape shape;
+    struct op_sizes sizes;
     const char *why = NULL;
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
-    enum status status = read_shape("batch=1 length=4096 dim=4096 out=4096", d->request->small, &shape, e);
+    enum status status = read_sizes("batch=1 length=4096 dim=4096 out=4096", d->request->small, &sizes, e);
     place_allow_tf32(&d->place, tf32);
-    if (status == ST_OK) status = kernel_run_open(r, &op_linear, kernel_find("linear_cuda"), &shape, &why, e);
+    if (status == ST_OK) status = kernel_run_open(r, &op_linear, kernel_find("linear_cuda"), &sizes, &why, e);
     if (status == ST_OK) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK) {
         if (!tf32) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);

@@ -1,4 +1,5 @@
 /* kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
@@ -43,8 +44,17 @@ static enum status fill(struct graph *g, struct error *e) {
     return ST_OK;
 }
 
+static enum status record(struct kernel_run *r, const struct op *op, const struct op_sizes *sizes, struct error *e) {
+    const struct error *misfit = &r->graph.error;
+    op_sizes_format(op, sizes, r->shape, sizeof r->shape);
+    if (!op->record(&r->graph, sizes))
+        return fail(e, ST_USAGE, "%s has no variant %" PRId64 ", expected 0 to %d", op->name, sizes->variant,
+                    op_variants(op) - 1);
+    return misfit->status == ST_OK ? ST_OK : fail(e, misfit->status, "%s", misfit->text);
+}
+
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
-                            const struct perf_shape *shape, const char **why, struct error *e) {
+                            const struct op_sizes *sizes, const char **why, struct error *e) {
     struct graph_options options = {
         .training = true, .place = r->place, .kernel = kernel ? kernel->name : NULL, .kernels = kernel_list()};
     *why = NULL;
@@ -54,7 +64,7 @@ enum status kernel_run_open(struct kernel_run *r, const struct op *op, const str
         r->live = (struct step_state *)(void *)r->there.base;
     }
     TRY(graph_create(&r->graph, &options, NULL, e));
-    TRY(perf_record(&r->graph, op, shape, r->shape, sizeof r->shape, e));
+    TRY(record(r, op, sizes, e));
     for (int i = 0; i < r->graph.n_calls; i++)
         if (r->graph.calls[i].op == op) r->call = &r->graph.calls[i];
     if (!r->call) return fail(e, ST_USAGE, "%s records nothing at these sizes", op->name);

@@ -92,7 +92,7 @@ static enum status run_kernel(const struct kernel *k, const struct perf_op_reque
     struct kernel_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     const char *why = NULL;
-    enum status status = kernel_run_open(r, k->op, k, &q->shape, &why, e);
+    enum status status = kernel_run_open(r, k->op, k, &q->sizes, &why, e);
     if (status == ST_OK && head && !q->json) print_head(r, k->op, q);
     if (status == ST_OK && why && q->json)
         printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "core/arena.h"
-#include "core/option.h"
+#include "core/op_sizes.h"
 #include "harness/plan/setup.h"
 #include "kernels/kernel.h"
 
@@ -60,22 +60,6 @@ double noise_end(const struct noise *n);
 /* Largest resident memory of this process so far, bytes; 0 if the system does not say. */
 size_t peak_resident_bytes(void);
 
-/* --- shapes for single ops ---------------------------------------------------------------------------------------- */
-
-struct perf_shape {
-    int64_t batch, length, blocks, m, dim, out, vocab; /* out 0 = dim */
-    int gate, layout;
-    int64_t heads, dk, dv, substeps; /* of the matrix-state recurrences */
-    int64_t variant;                 /* of op->example, for ops that have no sizes of their own here */
-};
-extern const struct option perf_shape_options[];
-
-/* Records inputs and the op with these sizes, and writes them to `text` ("batch=128 length=16"). Ops without sizes of
- * their own record example number `variant` with characteristic length `length`. ST_USAGE: no such variant, or sizes
- * that do not fit. */
-enum status perf_record(struct graph *g, const struct op *op, const struct perf_shape *shape, char *text, size_t size,
-                        struct error *e);
-
 /* --- one kernel at one shape -------------------------------------------------------------------------------------- */
 
 enum { PASS_BOTH = 2 }; /* behind enum pass */
@@ -95,14 +79,14 @@ struct kernel_run {
 /* Records, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why the
  * kernel does not apply, nothing is planned then; else NULL. r starts zeroed; kernel_run_close also after an error. */
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
-                            const struct perf_shape *shape, const char **why, struct error *e);
+                            const struct op_sizes *sizes, const char **why, struct error *e);
 void kernel_run_sample(struct kernel_run *r); /* forward, and backward if the op has one */
 void kernel_run_close(struct kernel_run *r);
 
 /* --- the measurements; they print to stdout ----------------------------------------------------------------------- */
 
 struct perf_op_request {
-    struct perf_shape shape;
+    struct op_sizes sizes;
     char kernel[OPTION_TEXT]; /* only this one; "" = all that apply */
     double seconds;           /* for each kernel */
     int threads;
@@ -113,7 +97,7 @@ enum status perf_op(const struct op *op, const struct perf_op_request *request, 
 /* All CPU kernels of the op but the reference, forward and backward on one core, at lengths from, 2 from, ... up to `to`:
  * from which length on one is faster than another. ST_USAGE: there is only one such kernel. */
 struct perf_crossover_request {
-    struct perf_shape shape;
+    struct op_sizes sizes;
     int64_t from, to;
     double seconds; /* for each kernel and length */
     bool json;

@@ -5,6 +5,7 @@
 #include "kernels/dense/dense.h"
 #include "kernels/dense/dropout.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 struct tensor *dropout(struct graph *g, struct tensor *x, double p) {
     if (!g->options.training || p == 0) return x;
@@ -28,10 +29,11 @@ static struct cost dropout_cost(const struct call *c, enum pass pass) {
     return (struct cost){21 * n, sizeof(real) * 2 * n};
 }
 
-static bool dropout_example(struct graph *g, int64_t n, int variant) {
+/* Variants: chances. */
+static bool dropout_record(struct graph *g, const struct op_sizes *s) {
     static const double p[] = {0.1, 0.5, 0.9};
-    if (variant >= (int)(sizeof p / sizeof p[0])) return false;
-    dropout(g, graph_input(g, "x", 3, (int64_t[]){2, n, variant == 1 ? 8 : 5}, true), p[variant]);
+    if (s->variant >= (int64_t)(sizeof p / sizeof p[0])) return false;
+    dropout(g, input_tokens(g, s, "x", s->dim), p[s->variant]);
     return true;
 }
 
@@ -41,7 +43,8 @@ const struct op op_dropout = {
     .source = "Srivastava et al. 2014, JMLR 15",
     .infer = dropout_infer,
     .cost = dropout_cost,
-    .example = dropout_example,
+    .sizes = "batch length dim",
+    .record = dropout_record,
 };
 
 /* to[i] (+)= from[i] keep[i] / (1 - p) */

@@ -11,6 +11,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 const char *const activation_names[ACT_COUNT] = {"relu",     "sigmoid", "tanh", "silu", "gelu-tanh", "gelu-erf",
                                                  "softplus", "exp",     "neg",  "sin",  "cos"};
@@ -64,33 +65,35 @@ static struct cost activate_cost(const struct call *c, enum pass pass) {
     return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, sizeof(real) * (pass == PASS_FORWARD ? 2 : 3) * n};
 }
 
-static bool binary_example(struct graph *g, int64_t n, int variant, const struct op *op) {
-    if (variant > 2) return false;
-    struct tensor *a = graph_input(g, "a", 3, (int64_t[]){2, n, 5}, variant != 1);
-    struct tensor *b = graph_input(g, "b", 3, (int64_t[]){2, n, 5}, variant != 2);
+/* Variants: all gradients wanted; none of a; none of b. */
+static bool binary_record(struct graph *g, const struct op_sizes *s, const struct op *op) {
+    if (s->variant > 2) return false;
+    struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", s->dim);
+    if (s->variant > 0) input_constant(s->variant == 1 ? a : b);
     record1(g, op, NULL, 0, (struct tensor *[]){a, b}, 2);
     return true;
 }
 
-static bool add_example(struct graph *g, int64_t n, int variant) {
-    return binary_example(g, n, variant, &op_add);
+static bool add_record(struct graph *g, const struct op_sizes *s) {
+    return binary_record(g, s, &op_add);
 }
 
-static bool sub_example(struct graph *g, int64_t n, int variant) {
-    return binary_example(g, n, variant, &op_sub);
+static bool sub_record(struct graph *g, const struct op_sizes *s) {
+    return binary_record(g, s, &op_sub);
 }
 
-static bool mul_example(struct graph *g, int64_t n, int variant) {
-    return binary_example(g, n, variant, &op_mul);
+static bool mul_record(struct graph *g, const struct op_sizes *s) {
+    return binary_record(g, s, &op_mul);
 }
 
-static bool silu_mul_example(struct graph *g, int64_t n, int variant) {
-    return binary_example(g, n, variant, &op_silu_mul);
+static bool silu_mul_record(struct graph *g, const struct op_sizes *s) {
+    return binary_record(g, s, &op_silu_mul);
 }
 
-static bool activate_example(struct graph *g, int64_t n, int variant) {
-    if (variant >= ACT_COUNT) return false;
-    activate(g, graph_input(g, "x", 2, (int64_t[]){n, 7}, true), (enum activation)variant);
+/* Variants: the functions, SiLU first, which most mixers have. */
+static bool activate_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant >= ACT_COUNT) return false;
+    activate(g, input_tokens(g, s, "x", s->dim), (enum activation)((ACT_SILU + s->variant) % ACT_COUNT));
     return true;
 }
 
@@ -100,7 +103,8 @@ const struct op op_add = {
     .source = "",
     .infer = binary_infer,
     .cost = binary_cost,
-    .example = add_example,
+    .sizes = "batch length dim",
+    .record = add_record,
 };
 
 const struct op op_sub = {
@@ -109,7 +113,8 @@ const struct op op_sub = {
     .source = "",
     .infer = binary_infer,
     .cost = binary_cost,
-    .example = sub_example,
+    .sizes = "batch length dim",
+    .record = sub_record,
 };
 
 const struct op op_mul = {
@@ -119,7 +124,8 @@ const struct op op_mul = {
     .needs_in = 3,
     .infer = binary_infer,
     .cost = binary_cost,
-    .example = mul_example,
+    .sizes = "batch length dim",
+    .record = mul_record,
 };
 
 const struct op op_silu_mul = {
@@ -129,7 +135,8 @@ const struct op op_silu_mul = {
     .needs_in = 3,
     .infer = binary_infer,
     .cost = binary_cost,
-    .example = silu_mul_example,
+    .sizes = "batch length dim",
+    .record = silu_mul_record,
 };
 
 const struct op op_activate = {
@@ -139,7 +146,8 @@ const struct op op_activate = {
     .needs_in = 1,
     .infer = activate_infer,
     .cost = activate_cost,
-    .example = activate_example,
+    .sizes = "batch length dim",
+    .record = activate_record,
 };
 
 static double sigmoid(double x) {

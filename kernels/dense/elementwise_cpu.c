@@ -350,13 +350,15 @@ const struct kernel kernel_silu_mul_cpu = {
     .backward = binary_cpu_backward,
 };
 
-/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s. */
+/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s, good to half a unit of 1. GELU's multiplies that
+ * by 1.6 x (1 + 0.134 x^2), which is 33 at x = 4.9 and 85 at x = 7, where s rounds to 1 in float and in double; in double the
+ * reference loses half as much in 1 - tanh^2. */
 const struct kernel kernel_activate_cpu = {
     .name = "activate_cpu",
     .op = &op_activate,
     .device = DEVICE_CPU,
     .inexact = true,
-    .tolerance = 16,
+    .tolerance = 64,
     .forward = activate_cpu_forward,
     .backward = activate_cpu_backward,
 };

@@ -6,6 +6,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 
 struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table) {
@@ -37,12 +38,9 @@ static struct cost embedding_cost(const struct call *c, enum pass pass) {
     return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (y + touched) + sizeof(int32_t) * rows};
 }
 
-static bool embedding_example(struct graph *g, int64_t n, int variant) {
-    static const int64_t sizes[][2] = {{6, 5}, {3, 64}, {120, 33}, {0, 1}}; /* V (0 = n), D */
-    if (variant >= (int)(sizeof sizes / sizeof sizes[0])) return false;
-    int64_t V = sizes[variant][0] ? sizes[variant][0] : n;
-    struct tensor *ids = graph_input_ids(g, "ids", 2, (int64_t[]){2, n}, (int32_t)V, false);
-    embedding(g, ids, graph_input(g, "table", 2, (int64_t[]){V, sizes[variant][1]}, true));
+static bool embedding_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    embedding(g, input_ids(g, s, "ids"), input_matrix(g, "table", s->vocab, s->dim));
     return true;
 }
 
@@ -54,7 +52,8 @@ const struct op op_embedding = {
     .no_grad_in = 1,
     .infer = embedding_infer,
     .cost = embedding_cost,
-    .example = embedding_example,
+    .sizes = "batch length dim vocab",
+    .record = embedding_record,
 };
 
 static void embedding_ref_forward(const struct call *c, const struct exec *exec) {

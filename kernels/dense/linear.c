@@ -3,6 +3,7 @@
  * Adjoint: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,19 +40,14 @@ static struct cost linear_cost(const struct call *c, enum pass pass) {
     return (struct cost){product * (dx + dw) + bias, sizeof(real) * (y + (x + w) * (dx + dw))};
 }
 
-static bool linear_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t I, O; /* 0 = n */
-        bool bias, x_grad, w_grad;
-    } cases[] = {
-        {5, 7, true, true, true},  {64, 6, true, true, true},  {0, 3, false, true, true},  {3, 0, true, true, true},
-        {0, 0, false, true, true}, {9, 16, true, false, true}, {9, 16, true, true, false}, {1, 1, true, true, true},
-    };
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t I = cases[variant].I ? cases[variant].I : n, O = cases[variant].O ? cases[variant].O : n;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, n, I}, cases[variant].x_grad);
-    struct tensor *w = graph_input(g, "w", 2, (int64_t[]){O, I}, cases[variant].w_grad);
-    struct tensor *b = cases[variant].bias ? graph_input(g, "b", 1, (int64_t[]){O}, cases[variant].w_grad) : NULL;
+/* Variants: with a bias; without one; no gradient of x wanted, or none of the weights. */
+static bool linear_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 3) return false;
+    int64_t I = s->dim, O = op_sizes_out(s);
+    struct tensor *x = input_tokens(g, s, "x", I), *w = input_matrix(g, "w", O, I);
+    struct tensor *b = s->variant == 1 ? NULL : input_vector(g, "b", O);
+    if (s->variant == 2) input_constant(x);
+    if (s->variant == 3) input_constant(w), input_constant(b);
     linear(g, x, w, b);
     return true;
 }
@@ -96,7 +92,8 @@ const struct op op_linear = {
     .infer = linear_infer,
     .cost = linear_cost,
     .terms = linear_terms,
-    .example = linear_example,
+    .sizes = "batch length dim out",
+    .record = linear_record,
 };
 
 static void linear_ref_forward(const struct call *c, const struct exec *exec) {

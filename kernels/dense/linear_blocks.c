@@ -6,6 +6,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w) {
     return record1(g, &op_linear_blocks, NULL, 0, (struct tensor *[]){x, w}, 2);
@@ -35,16 +36,13 @@ static struct cost linear_blocks_cost(const struct call *c, enum pass pass) {
     return (struct cost){product * (dx + dw), sizeof(real) * (x + (x + w) * (dx + dw))};
 }
 
-static bool linear_blocks_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t N, m; /* 0 = n */
-        bool x_grad, w_grad;
-    } cases[] = {{3, 4, true, true}, {0, 4, true, true}, {2, 0, true, true},  {0, 1, true, true},
-                 {4, 3, true, true}, {1, 5, true, true}, {5, 4, false, true}, {5, 4, true, false}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t N = cases[variant].N ? cases[variant].N : n, m = cases[variant].m ? cases[variant].m : n;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, n, N * m}, cases[variant].x_grad);
-    linear_blocks(g, x, graph_input(g, "w", 2, (int64_t[]){N * m, m}, cases[variant].w_grad));
+/* Variants: all gradients wanted; none of x; none of the weights. */
+static bool linear_blocks_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 2) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->blocks * s->m);
+    struct tensor *w = input_matrix(g, "w", s->blocks * s->m, s->m);
+    if (s->variant > 0) input_constant(s->variant == 1 ? x : w);
+    linear_blocks(g, x, w);
     return true;
 }
 
@@ -61,7 +59,8 @@ const struct op op_linear_blocks = {
     .infer = linear_blocks_infer,
     .cost = linear_blocks_cost,
     .heads = linear_blocks_heads,
-    .example = linear_blocks_example,
+    .sizes = "batch length blocks m",
+    .record = linear_blocks_record,
 };
 
 static void linear_blocks_ref_forward(const struct call *c, const struct exec *exec) {

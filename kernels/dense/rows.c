@@ -5,6 +5,7 @@
  *   repeat_rows  y[r][c] = p[c]               dp[c] = sum_r dy[r][c] */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 #include <inttypes.h>
 
@@ -48,30 +49,26 @@ static struct cost vector_cost(const struct call *c, enum pass pass) {
     return (struct cost){c->op == &op_scale ? 3 * y : y, sizeof(real) * (2 * y + x_read + 2 * v)};
 }
 
-static bool vector_example(struct graph *g, int64_t n, int variant, bool is_bias) {
-    if (variant > 3) return false;
-    int64_t C = variant == 0 ? 5 : n, rows = variant == 1 ? 3 : n;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, rows, C}, variant != 2);
-    struct tensor *v = graph_input(g, "v", 1, (int64_t[]){C}, variant != 3);
-    if (is_bias)
-        bias(g, x, v);
-    else
-        scale(g, x, v);
+/* Variants: all gradients wanted; none of x; none of the vector. */
+static bool vector_record(struct graph *g, const struct op_sizes *s, const struct op *op) {
+    if (s->variant > 2) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->dim), *v = input_vector(g, "v", s->dim);
+    if (s->variant > 0) input_constant(s->variant == 1 ? x : v);
+    record1(g, op, NULL, 0, (struct tensor *[]){x, v}, 2);
     return true;
 }
 
-static bool bias_example(struct graph *g, int64_t n, int variant) {
-    return vector_example(g, n, variant, true);
+static bool bias_record(struct graph *g, const struct op_sizes *s) {
+    return vector_record(g, s, &op_bias);
 }
 
-static bool scale_example(struct graph *g, int64_t n, int variant) {
-    return vector_example(g, n, variant, false);
+static bool scale_record(struct graph *g, const struct op_sizes *s) {
+    return vector_record(g, s, &op_scale);
 }
 
-static bool repeat_rows_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 1) return false;
-    struct tensor *p = graph_input(g, "p", 1, (int64_t[]){variant == 0 ? 5 : n}, true);
-    repeat_rows(g, p, 2, n);
+static bool repeat_rows_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    repeat_rows(g, input_vector(g, "p", s->dim), s->batch, s->length);
     return true;
 }
 
@@ -81,7 +78,8 @@ const struct op op_bias = {
     .source = "",
     .infer = vector_infer,
     .cost = vector_cost,
-    .example = bias_example,
+    .sizes = "batch length dim",
+    .record = bias_record,
 };
 
 const struct op op_scale = {
@@ -91,7 +89,8 @@ const struct op op_scale = {
     .needs_in = 3,
     .infer = vector_infer,
     .cost = vector_cost,
-    .example = scale_example,
+    .sizes = "batch length dim",
+    .record = scale_record,
 };
 
 const struct op op_repeat_rows = {
@@ -100,7 +99,8 @@ const struct op op_repeat_rows = {
     .source = "",
     .infer = repeat_rows_infer,
     .cost = vector_cost,
-    .example = repeat_rows_example,
+    .sizes = "batch length dim",
+    .record = repeat_rows_record,
 };
 
 static void bias_ref_forward(const struct call *c, const struct exec *exec) {

@@ -3,6 +3,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
@@ -25,10 +26,11 @@ static struct cost scale_by_cost(const struct call *c, enum pass pass) {
     return (struct cost){n, 2 * n * sizeof(real)};
 }
 
-static bool scale_by_example(struct graph *g, int64_t n, int variant) {
+/* Variants: factors. */
+static bool scale_by_record(struct graph *g, const struct op_sizes *s) {
     static const double factors[] = {5, -0.25, 0};
-    if (variant >= (int)(sizeof factors / sizeof factors[0])) return false;
-    scale_by(g, graph_input(g, "x", 3, (int64_t[]){2, n, 3}, true), factors[variant]);
+    if (s->variant >= (int64_t)(sizeof factors / sizeof factors[0])) return false;
+    scale_by(g, input_tokens(g, s, "x", s->dim), factors[s->variant]);
     return true;
 }
 
@@ -38,7 +40,8 @@ const struct op op_scale_by = {
     .source = "",
     .infer = scale_by_infer,
     .cost = scale_by_cost,
-    .example = scale_by_example,
+    .sizes = "batch length dim",
+    .record = scale_by_record,
 };
 
 static void scale_by_forward(const struct call *c, const struct exec *x) {

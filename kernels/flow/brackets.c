@@ -5,6 +5,7 @@
  * A_[j,i] = -A_[i,j] has the gradient -Q (spec/lru-slice-baselines.md section 8). */
 #include <inttypes.h>
 
+#include "kernels/lib/sizes.h"
 #include "kernels/flow/log_signature.h"
 
 struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m) {
@@ -34,14 +35,10 @@ static struct cost brackets_cost(const struct call *c, enum pass pass) {
     return (struct cost){8 * m * (all - a), sizeof(real) * (2 * a + all)};
 }
 
-static bool brackets_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t N, m, C; /* 0 = n */
-    } cases[] = {{2, 3, 4}, {0, 2, 3}, {3, 2, 0}, {0, 1, 2}, {1, 5, 0}, {2, 4, 1}, {1, 17, 3}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t N = cases[variant].N ? cases[variant].N : n, C = cases[variant].C ? cases[variant].C : n;
-    int64_t m = cases[variant].m;
-    brackets(g, graph_input(g, "a", 2, (int64_t[]){m * m * N, C}, true), N, m);
+/* Of `dim` generators. */
+static bool brackets_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    brackets(g, input_matrix(g, "a", s->m * s->m * s->blocks, s->dim), s->blocks, s->m);
     return true;
 }
 
@@ -58,7 +55,8 @@ const struct op op_brackets = {
     .infer = brackets_infer,
     .cost = brackets_cost,
     .heads = brackets_heads,
-    .example = brackets_example,
+    .sizes = "blocks m dim",
+    .record = brackets_record,
 };
 
 /* --- reference ------------------------------------------------------------------------------------------------------- */

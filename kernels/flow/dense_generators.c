@@ -11,6 +11,7 @@
 #include "core/real_math.h"
 #include "kernels/flow/flow.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 
 struct tensor *dense_generators(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v) {
@@ -38,17 +39,11 @@ static struct cost dense_generators_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * rank * a, sizeof(real) * (2 * in + a)};
 }
 
-static bool dense_generators_example(struct graph *g, int64_t n, int variant) {
-    static const struct { int64_t D, r, C; /* 0 = n */ } cases[] = {{5, 2, 0}, {3, 0, 4}, {17, 1, 18}};
-    const int last = (int)(sizeof cases / sizeof cases[0]);
-    if (variant > last || (variant == last && n > 33)) return false;
-    int64_t D = variant == last ? n : cases[variant].D, r = variant == last ? 2 : cases[variant].r;
-    int64_t C = variant == last ? 3 : cases[variant].C;
-    r = r ? r : n;
-    C = C ? C : n;
-    struct tensor *d = graph_input(g, "d", 2, (int64_t[]){D, C}, true);
-    struct tensor *u = graph_input(g, "u", 2, (int64_t[]){r * D, C}, true);
-    dense_generators(g, d, u, graph_input(g, "v", 2, (int64_t[]){r * D, C}, true));
+/* Of `vocab` letters, of rank m. */
+static bool dense_generators_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    struct tensor *d = input_matrix(g, "d", s->dim, s->vocab), *u = input_matrix(g, "u", s->m * s->dim, s->vocab);
+    dense_generators(g, d, u, input_matrix(g, "v", s->m * s->dim, s->vocab));
     return true;
 }
 
@@ -59,7 +54,8 @@ const struct op op_dense_generators = {
     .needs_in = 6,
     .infer = dense_generators_infer,
     .cost = dense_generators_cost,
-    .example = dense_generators_example,
+    .sizes = "dim m vocab",
+    .record = dense_generators_record,
 };
 
 /* D, C and r of a call. */

@@ -17,6 +17,7 @@
 
 #include "kernels/flow/expm.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J) {
@@ -92,33 +93,29 @@ static struct cost sandwich_cost(const struct call *c, enum pass pass) {
     return (struct cost){(4 * J + 4) * n, (5 * n + 2 * e) * sizeof(real)};
 }
 
-static bool expm_skew_example(struct graph *g, int64_t n, int variant) {
-    static const int64_t sizes[] = {3, 2, 4, 1, 5, EXPM_MAX};
-    if (variant >= (int)(sizeof sizes / sizeof sizes[0])) return false;
-    int64_t J = sizes[variant];
-    expm_skew(g, graph_input(g, "a", 3, (int64_t[]){2, J < 8 ? n : 1, J < 8 ? 2 * J * J : J * J}, true), J);
+/* A matrix a head, of size m, or as large as can be. */
+static int64_t matrix_size(const struct op_sizes *s) {
+    return s->m < EXPM_MAX ? s->m : EXPM_MAX;
+}
+
+static bool expm_skew_record(struct graph *g, const struct op_sizes *s) {
+    int64_t J = matrix_size(s);
+    if (s->variant > 0) return false;
+    expm_skew(g, input_tokens(g, s, "a", s->heads * J * J), J);
     return true;
 }
 
-static bool expm_flow_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, N, m; /* 0 = n */
-    } cases[] = {{2, 0, 3, 2}, {2, 3, 0, 1}, {1, 0, 1, 4}, {2, 2, 3, 5}, {3, 3, 9, 3}, {1, 2, 2, 17}, {1, 1, 1, 33}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
-    if (T == 0) T = n;
-    if (N == 0) N = n;
-    expm_flow(g, graph_input(g, "l", 3, (int64_t[]){B, T, m * m * N}, true), N, m);
+static bool expm_flow_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    expm_flow(g, input_tokens(g, s, "l", s->m * s->m * s->blocks), s->blocks, s->m);
     return true;
 }
 
-static bool sandwich_example(struct graph *g, int64_t n, int variant) {
-    static const int64_t sizes[] = {3, 2, 4, 1, 5, EXPM_MAX};
-    if (variant >= (int)(sizeof sizes / sizeof sizes[0])) return false;
-    int64_t J = sizes[variant], T = J < 8 ? n : 2;
-    struct tensor *u = graph_input(g, "u", 3, (int64_t[]){2, T, 2 * J * J}, true);
-    struct tensor *e = graph_input(g, "e", 3, (int64_t[]){2, T, 2 * J}, true);
-    sandwich(g, u, e, graph_input(g, "w", 3, (int64_t[]){2, T, 2 * J * J}, true), J);
+static bool sandwich_record(struct graph *g, const struct op_sizes *s) {
+    int64_t J = matrix_size(s);
+    if (s->variant > 0) return false;
+    struct tensor *u = input_tokens(g, s, "u", s->heads * J * J), *e = input_tokens(g, s, "e", s->heads * J);
+    sandwich(g, u, e, input_tokens(g, s, "w", s->heads * J * J), J);
     return true;
 }
 
@@ -135,7 +132,8 @@ const struct op op_expm_skew = {
     .infer = expm_skew_infer,
     .cost = expm_cost,
     .heads = matrices_heads,
-    .example = expm_skew_example,
+    .sizes = "batch length heads m",
+    .record = expm_skew_record,
 };
 
 static struct heads expm_flow_heads(const struct call *c) {
@@ -150,7 +148,8 @@ const struct op op_expm_flow = {
     .infer = expm_flow_infer,
     .cost = expm_cost,
     .heads = expm_flow_heads,
-    .example = expm_flow_example,
+    .sizes = "batch length blocks m",
+    .record = expm_flow_record,
 };
 
 const struct op op_sandwich = {
@@ -161,7 +160,8 @@ const struct op op_sandwich = {
     .infer = sandwich_infer,
     .cost = sandwich_cost,
     .heads = matrices_heads,
-    .example = sandwich_example,
+    .sizes = "batch length heads m",
+    .record = sandwich_record,
 };
 
 /* --- reference --------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  * (spec/lru-slice-baselines.md section 8; the order of the a_ij is Hall's). */
 #include "kernels/flow/log_signature.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 
 #include <inttypes.h>
 
@@ -50,16 +51,10 @@ static struct cost log_signature_cost(const struct call *c, enum pass pass) {
     return (struct cost){B * steps * (letters + 4 * pairs), sizeof(real) * (a->depth * w + s)};
 }
 
-static bool log_signature_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t T, C, interval; /* 0 = n */
-        int depth;
-    } cases[] = {{0, 3, 4, 2}, {0, 5, 1, 2}, {9, 0, 3, 2}, {0, 1, 3, 2}, {5, 2, 0, 2},
-                 {0, 4, 0, 2}, {0, 6, 5, 1}, {7, 0, 3, 1}, {1, 3, 2, 2}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t T = cases[variant].T, C = cases[variant].C, interval = cases[variant].interval;
-    struct tensor *w = graph_input(g, "w", 3, (int64_t[]){2, T ? T : n, C ? C : n}, true);
-    log_signature(g, w, interval ? interval : n, cases[variant].depth);
+/* Variants: depths. */
+static bool log_signature_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    log_signature(g, input_tokens(g, s, "w", s->dim), s->interval, s->variant ? 1 : 2);
     return true;
 }
 
@@ -70,7 +65,8 @@ const struct op op_log_signature = {
     .needs_in = 1,
     .infer = log_signature_infer,
     .cost = log_signature_cost,
-    .example = log_signature_example,
+    .sizes = "batch length dim interval",
+    .record = log_signature_record,
 };
 
 /* --- reference: one number after the other, sums in double --------------------------------------------------------- */

@@ -6,6 +6,7 @@
  *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
 #include "kernels/flow/flow_output.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
@@ -31,20 +32,12 @@ static struct cost scan_dplr_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * d + 8 * u, sizeof(real) * (4 * d + 4 * u)};
 }
 
-/* Lengths stay small: the state grows by up to a factor of about r D a step. */
-static bool scan_dplr_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, D, r; /* 0 = n */
-    } cases[] = {{2, 0, 2, 1}, {2, 3, 0, 1}, {3, 3, 5, 2}, {2, 2, 3, 0}, {17, 3, 19, 3}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T, D = cases[variant].D, r = cases[variant].r;
-    if (T == 0) T = n < 9 ? n : 9;
-    if (D == 0) D = n;
-    if (r == 0) r = n;
-    struct tensor *d = graph_input(g, "d", 3, (int64_t[]){B, T, D}, true);
-    struct tensor *u = graph_input(g, "u", 3, (int64_t[]){B, T, r * D}, true);
-    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, T, r * D}, true);
-    scan_dplr(g, d, u, v, graph_input(g, "y0", 2, (int64_t[]){B, D}, true));
+/* Of rank m. */
+static bool scan_dplr_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    struct tensor *d = input_tokens(g, s, "d", s->dim), *u = input_tokens(g, s, "u", s->m * s->dim);
+    struct tensor *v = input_tokens(g, s, "v", s->m * s->dim);
+    scan_dplr(g, d, u, v, input_matrix(g, "y0", s->batch, s->dim));
     return true;
 }
 
@@ -56,7 +49,8 @@ const struct op op_scan_dplr = {
     .needs_out = 1,
     .infer = scan_dplr_infer,
     .cost = scan_dplr_cost,
-    .example = scan_dplr_example,
+    .sizes = "batch length dim m",
+    .record = scan_dplr_record,
 };
 
 /* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */

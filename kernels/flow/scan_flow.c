@@ -6,6 +6,7 @@
  * The matrix of step t is I + A_t, not A_t: the small increments keep their digits beside the 1. */
 #include "kernels/flow/flow_output.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
@@ -55,19 +56,11 @@ static struct cost scan_flow_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * a + 2 * y, sizeof(real) * (2 * a + 2 * y)};
 }
 
-/* Lengths stay small: the state grows by up to 1 + m a step. */
-static bool scan_flow_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, N, m; /* 0 = n */
-    } cases[] = {{2, 0, 3, 1}, {2, 3, 0, 1}, {3, 4, 0, 2},  {2, 6, 17, 3}, {2, 5, 1, 7},
-                 {1, 3, 1, 0}, {2, 3, 4, 8}, {17, 3, 3, 5}, {2, 3, 40, 5}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
-    if (T == 0) T = n < 17 ? n : 17;
-    if (N == 0) N = n;
-    if (m == 0) m = n;
-    struct tensor *a = graph_input(g, "a", 3, (int64_t[]){B, T, m * m * N}, true);
-    scan_flow(g, a, graph_input(g, "y0", 2, (int64_t[]){B, m * N}, true), N, m);
+static bool scan_flow_record(struct graph *g, const struct op_sizes *s) {
+    int64_t N = s->blocks, m = s->m;
+    if (s->variant > 0) return false;
+    struct tensor *a = input_tokens(g, s, "a", m * m * N);
+    scan_flow(g, a, input_matrix(g, "y0", s->batch, m * N), N, m);
     return true;
 }
 
@@ -85,7 +78,8 @@ const struct op op_scan_flow = {
     .infer = scan_flow_infer,
     .cost = scan_flow_cost,
     .heads = scan_flow_heads,
-    .example = scan_flow_example,
+    .sizes = "batch length blocks m",
+    .record = scan_flow_record,
 };
 
 /* --- reference: one block after the other, sums in double --------------------------------------------------------- */

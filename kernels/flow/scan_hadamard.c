@@ -5,6 +5,7 @@
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
 #include "kernels/flow/flow_output.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 
 #include <inttypes.h>
@@ -30,14 +31,13 @@ static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
     return (struct cost){(5 + levels) * y, sizeof(real) * 4 * y};
 }
 
-static bool scan_hadamard_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 3) return false;
+/* Of the largest power of two that dim has room for. */
+static bool scan_hadamard_record(struct graph *g, const struct op_sizes *s) {
     int64_t D = 1;
-    while (variant == 0 && 2 * D <= n) D *= 2;
-    if (variant) D = variant == 1 ? 4 : variant == 2 ? 1 : 128;
-    int64_t B = variant == 2 ? 17 : 2, T = variant == 1 ? (n < 17 ? n : 17) : 4;
-    struct tensor *d = graph_input(g, "d", 3, (int64_t[]){B, T, D}, true);
-    scan_hadamard(g, d, graph_input(g, "y0", 2, (int64_t[]){B, D}, true));
+    if (s->variant > 0) return false;
+    while (2 * D <= s->dim) D *= 2;
+    struct tensor *d = input_tokens(g, s, "d", D);
+    scan_hadamard(g, d, input_matrix(g, "y0", s->batch, D));
     return true;
 }
 
@@ -49,7 +49,8 @@ const struct op op_scan_hadamard = {
     .needs_out = 1,
     .infer = scan_hadamard_infer,
     .cost = scan_hadamard_cost,
-    .example = scan_hadamard_example,
+    .sizes = "batch length dim",
+    .record = scan_hadamard_record,
 };
 
 /* --- reference: H element by element, sums in double --------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/gated/scan.h"
 #include "kernels/lib/scratch.h"
 
@@ -48,24 +49,11 @@ static struct cost scan_block_cost(const struct call *c, enum pass pass) {
     return (struct cost){19 * gates, sizeof(real) * (2 * gates + 4 * states)};
 }
 
-/* Lengths grow with n only where rows are normalised: with gate none the state may grow exponentially. */
-static bool scan_block_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, N, m; /* 0 = n */
-        enum gate gate;
-    } cases[] = {
-        {2, 0, 3, 1, GATE_SOFTMAX}, {2, 3, 0, 2, GATE_SOFTMAX}, {1, 0, 17, 3, GATE_SOFTMAX}, {3, 2, 0, 5, GATE_SOFTMAX},
-        {2, 0, 2, 5, GATE_SOFTMAX}, {1, 2, 0, 8, GATE_SOFTMAX}, {2, 3, 5, 9, GATE_SOFTMAX},  {2, 0, 3, 2, GATE_SIGMOID},
-        {2, 3, 0, 3, GATE_SIGMOID}, {2, 0, 3, 5, GATE_RELU},    {2, 3, 0, 1, GATE_RELU},     {2, 4, 0, 2, GATE_NONE},
-        {1, 3, 0, 5, GATE_NONE},
-    };
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
-    if (T == 0) T = n;
-    if (N == 0) N = n;
-    struct tensor *z = graph_input(g, "z", 3, (int64_t[]){B, T, m * (m + 1) * N}, true);
-    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, T, m * N}, true);
-    scan_block(g, z, v, N, m, cases[variant].gate);
+static bool scan_block_record(struct graph *g, const struct op_sizes *s) {
+    int64_t N = s->blocks, m = s->m;
+    if (s->variant > 0) return false;
+    struct tensor *z = input_tokens(g, s, "z", m * (m + 1) * N), *v = input_tokens(g, s, "v", m * N);
+    scan_block(g, z, v, N, m, (enum gate)s->gate);
     return true;
 }
 
@@ -85,7 +73,8 @@ const struct op op_scan_block = {
     .cost = scan_block_cost,
     .heads = scan_block_heads,
     .terms = scan_block_terms,
-    .example = scan_block_example,
+    .sizes = "batch length blocks m gate",
+    .record = scan_block_record,
 };
 
 /* --- reference: one block after the other, any size ------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/gated/scan.h"
 #include "kernels/lib/scratch.h"
 
@@ -54,27 +55,11 @@ static struct cost scan_companion_cost(const struct call *c, enum pass pass) {
     return (struct cost){19 * gates, sizeof(real) * (2 * gates + 2 * values + 2 * states)};
 }
 
-/* Lengths grow with n only where rows are normalised: with gate none the state may grow exponentially. */
-static bool scan_companion_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, N, m; /* 0 = n */
-        enum gate gate;
-    } cases[] = {
-        {2, 0, 3, 1, GATE_SOFTMAX}, {2, 3, 0, 2, GATE_SOFTMAX}, {1, 0, 17, 3, GATE_SOFTMAX},
-        {3, 7, 0, 5, GATE_SOFTMAX}, {1, 9, 0, 8, GATE_SOFTMAX}, {2, 11, 5, 9, GATE_SOFTMAX},
-        {2, 0, 3, 2, GATE_SIGMOID}, {2, 3, 0, 5, GATE_SIGMOID}, {2, 0, 3, 5, GATE_RELU},
-        {2, 3, 0, 1, GATE_RELU},    {2, 4, 0, 2, GATE_NONE},    {1, 5, 0, 3, GATE_NONE},
-    };
-    const int n_cases = (int)(sizeof cases / sizeof cases[0]);
-    if (variant >= 2 * n_cases) return false;
-    enum companion_layout layout = variant < n_cases ? LAYOUT_COMPANION : LAYOUT_OBSERVER;
-    variant %= n_cases;
-    int64_t B = cases[variant].B, T = cases[variant].T, N = cases[variant].N, m = cases[variant].m;
-    if (T == 0) T = n;
-    if (N == 0) N = n;
-    struct tensor *z = graph_input(g, "z", 3, (int64_t[]){B, T, (m + 1) * N}, true);
-    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, T, N}, true);
-    scan_companion(g, z, v, N, m, cases[variant].gate, layout);
+static bool scan_companion_record(struct graph *g, const struct op_sizes *s) {
+    int64_t N = s->blocks, m = s->m;
+    if (s->variant > 0) return false;
+    struct tensor *z = input_tokens(g, s, "z", (m + 1) * N), *v = input_tokens(g, s, "v", N);
+    scan_companion(g, z, v, N, m, (enum gate)s->gate, (enum companion_layout)s->layout);
     return true;
 }
 
@@ -94,7 +79,8 @@ const struct op op_scan_companion = {
     .cost = scan_companion_cost,
     .heads = scan_companion_heads,
     .terms = scan_companion_terms,
-    .example = scan_companion_example,
+    .sizes = "batch length blocks m gate layout",
+    .record = scan_companion_record,
 };
 
 /* --- reference: one channel after the other, any size ----------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "kernels/gated/gated.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 
 struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x) {
     struct call *c = graph_record(g, &op_scan_diag, NULL, 0, (struct tensor *[]){a, x}, 2);
@@ -82,33 +83,23 @@ static struct cost scan_diag_complex_cost(const struct call *c, enum pass pass) 
     return diag_cost(c, pass, 2);
 }
 
-/* Shapes of example number `variant`; the length is capped because |a| may exceed 1, and powers of it overflow. */
-static bool diag_example_shape(int64_t n, int variant, int64_t *x_dims, bool *constant) {
-    if (variant >= 4) return false;
-    x_dims[0] = variant < 2 ? 2 : 3;
-    x_dims[1] = variant % 2 ? 3 : n < 33 ? n : 33;
-    x_dims[2] = variant % 2 ? n : 5;
-    *constant = variant >= 2;
+/* Variants: a transition a token; the same for all. */
+static struct tensor *transition_input(struct graph *g, const struct op_sizes *s, const char *name) {
+    return s->variant ? input_vector(g, name, s->blocks) : input_tokens(g, s, name, s->blocks);
+}
+
+static bool scan_diag_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    struct tensor *a = transition_input(g, s, "a");
+    scan_diag(g, a, input_tokens(g, s, "x", s->blocks));
     return true;
 }
 
-static bool scan_diag_example(struct graph *g, int64_t n, int variant) {
-    int64_t dims[3];
-    bool constant;
-    if (!diag_example_shape(n, variant, dims, &constant)) return false;
-    struct tensor *a = graph_input(g, "a", constant ? 1 : 3, constant ? dims + 2 : dims, true);
-    scan_diag(g, a, graph_input(g, "x", 3, dims, true));
-    return true;
-}
-
-static bool scan_diag_complex_example(struct graph *g, int64_t n, int variant) {
-    int64_t dims[3];
-    bool constant;
-    if (!diag_example_shape(n, variant, dims, &constant)) return false;
-    struct tensor *a_re = graph_input(g, "a_re", constant ? 1 : 3, constant ? dims + 2 : dims, true);
-    struct tensor *a_im = graph_input(g, "a_im", constant ? 1 : 3, constant ? dims + 2 : dims, true);
-    struct tensor *x_re = graph_input(g, "x_re", 3, dims, true);
-    scan_diag_complex(g, a_re, a_im, x_re, graph_input(g, "x_im", 3, dims, true), NULL);
+static bool scan_diag_complex_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    struct tensor *a_re = transition_input(g, s, "a_re"), *a_im = transition_input(g, s, "a_im");
+    struct tensor *x_re = input_tokens(g, s, "x_re", s->blocks), *x_im = input_tokens(g, s, "x_im", s->blocks);
+    scan_diag_complex(g, a_re, a_im, x_re, x_im, NULL);
     return true;
 }
 
@@ -125,7 +116,8 @@ const struct op op_scan_diag = {
     .infer = scan_diag_infer,
     .cost = scan_diag_cost,
     .heads = scan_diag_heads,
-    .example = scan_diag_example,
+    .sizes = "batch length blocks",
+    .record = scan_diag_record,
 };
 
 const struct op op_scan_diag_complex = {
@@ -137,7 +129,8 @@ const struct op op_scan_diag_complex = {
     .infer = scan_diag_complex_infer,
     .cost = scan_diag_complex_cost,
     .heads = scan_diag_heads,
-    .example = scan_diag_complex_example,
+    .sizes = "batch length blocks",
+    .record = scan_diag_complex_record,
 };
 
 /* --- references: one channel after the other, the state in double ------------------------------------------------ */

@@ -12,6 +12,7 @@
 
 #include "kernels/gated/gated.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh) {
@@ -51,16 +52,11 @@ static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
     return (struct cost){tokens * (16 * H * H + 35 * H), sizeof(real) * (tokens * 11 * H + 8 * H * H)};
 }
 
-static bool scan_lstm_example(struct graph *g, int64_t n, int variant) {
-    static const struct { int64_t B, T, H; /* 0 = n */ } cases[] = {{2, 0, 3}, {2, 3, 0}, {0, 2, 4}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T, H = cases[variant].H;
-    if (B == 0) B = n;
-    if (T == 0) T = n;
-    if (H == 0) H = n;
-    struct tensor *u = graph_input(g, "u", 3, (int64_t[]){B, T, 4 * H}, true);
-    struct tensor *wh = graph_input(g, "wh", 2, (int64_t[]){4 * H, H}, true);
-    scan_lstm(g, u, wh, graph_input(g, "bh", 1, (int64_t[]){4 * H}, true));
+static bool scan_lstm_record(struct graph *g, const struct op_sizes *s) {
+    int64_t H = s->dim;
+    if (s->variant > 0) return false;
+    struct tensor *u = input_tokens(g, s, "u", 4 * H), *wh = input_matrix(g, "wh", 4 * H, H);
+    scan_lstm(g, u, wh, input_vector(g, "bh", 4 * H));
     return true;
 }
 
@@ -72,7 +68,8 @@ const struct op op_scan_lstm = {
     .needs_out = 7,
     .infer = scan_lstm_infer,
     .cost = scan_lstm_cost,
-    .example = scan_lstm_example,
+    .sizes = "batch length dim",
+    .record = scan_lstm_record,
 };
 
 /* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */

@@ -5,10 +5,12 @@
  *   dq = scale S_t do;  G += q w^T;  steps in reverse, S' the state before the step:
  *     u = G^T k,  dbeta = rate u.e,  dv = b u,  dk = b G e - S' dv,  G <- G - k dv^T
  *   ddecay = <G, S_{t-1}>;  G <- decay G */
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/state.h"
 
@@ -50,28 +52,17 @@ static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     return (struct cost){(12 * steps + 4 + (decays ? 4 : 0)) * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Keys of the example are not normalised: a small rate keeps I - b k k^T from growing the state. Heads have an axis of their
- * own, as in scan_outer. The last two have more heads than parts, so several lie side by side, and, at the
- * larger n, several chunks with a partial last one. */
-static bool scan_delta_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, H, steps, dk, dv; /* 0 = n */
-        bool decay;
-        double rate;
-    } cases[] = {{2, 0, 2, 1, 3, 4, false, 0.1},   {1, 0, 2, 3, 4, 3, true, 0.1},  {2, 0, 1, 1, 1, 1, true, 0.1},
-                 {1, 4, 2, 2, 0, 4, false, 0.02},  {2, 4, 1, 2, 4, 0, true, 0.5},  {1, 3, 0, 1, 2, 3, false, 1},
-                 {1, 0, 1, 1, 16, 16, true, 0.05}, {3, 0, 7, 1, 5, 6, true, 0.05}, {3, 0, 7, 2, 6, 5, true, 0.05}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n,
-            H = cases[variant].H ? cases[variant].H : n;
-    int64_t dk = cases[variant].dk ? cases[variant].dk : n, dv = cases[variant].dv ? cases[variant].dv : n;
-    struct delta_attr attr = {.heads = H, .steps = cases[variant].steps, .scale = 0.5, .rate = cases[variant].rate};
-    struct tensor *q = graph_input(g, "q", 4, (int64_t[]){B, T, H, dk}, true);
-    struct tensor *k = graph_input(g, "k", 5, (int64_t[]){B, T, attr.steps, H, dk}, true);
-    struct tensor *v = graph_input(g, "v", 5, (int64_t[]){B, T, attr.steps, H, dv}, true);
-    struct tensor *beta = graph_input(g, "beta", 4, (int64_t[]){B, T, attr.steps, H}, true);
-    struct tensor *decay = cases[variant].decay ? graph_input(g, "decay", 4, (int64_t[]){B, T, H, 1}, true) : NULL;
-    scan_delta(g, q, k, v, beta, decay, &attr);
+/* Keys in [-0.7,0.7), as `lrnn perf` makes them, are about sqrt(dk / 6) long: the rate keeps I - rate beta k k^T from
+ * growing the state. Variants: with decay; without it; rate 1, of which whole numbers come. */
+static bool scan_delta_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 2) return false;
+    struct op_sizes steps = *s;
+    steps.heads = s->substeps * s->heads;
+    struct delta_attr attr = {s->heads, s->substeps, 1 / sqrt((double)s->dk), 1 / (double)s->dk};
+    if (s->variant == 2) attr.scale = attr.rate = 1;
+    struct tensor *q = input_heads(g, s, "q", s->dk), *k = input_heads(g, &steps, "k", s->dk);
+    struct tensor *v = input_heads(g, &steps, "v", s->dv), *beta = input_heads(g, &steps, "beta", 1);
+    scan_delta(g, q, k, v, beta, s->variant == 0 ? input_heads(g, s, "decay", 1) : NULL, &attr);
     return true;
 }
 
@@ -89,7 +80,8 @@ const struct op op_scan_delta = {
     .infer = scan_delta_infer,
     .cost = scan_delta_cost,
     .heads = scan_delta_heads,
-    .example = scan_delta_example,
+    .sizes = "batch length heads dk dv substeps",
+    .record = scan_delta_record,
 };
 
 /* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */

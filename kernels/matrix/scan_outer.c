@@ -5,10 +5,12 @@
  * of C_n from later, w = scale do_n, P = C_{n-1}, n descending:
  *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
  *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/state.h"
 
@@ -50,28 +52,21 @@ static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Heads have an axis of their own: inputs of rank 3 may be filled with large gates, with which the state overflows. */
-static bool scan_outer_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, H, G, dk, dv; /* 0 = n */
-        bool source, mark;
-    } cases[] = {{2, 0, 2, 2, 3, 4, true, true},   {1, 0, 4, 1, 5, 3, true, false}, {2, 0, 1, 1, 1, 1, false, false},
-                 {1, 5, 2, 1, 0, 4, true, true},   {2, 4, 3, 3, 4, 0, false, true}, {1, 3, 0, 1, 2, 3, true, false},
-                 {1, 0, 2, 2, 16, 16, true, true}, {3, 0, 7, 7, 5, 6, true, true}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n,
-            H = cases[variant].H ? cases[variant].H : n;
-    int64_t G = cases[variant].G, dk = cases[variant].dk ? cases[variant].dk : n,
-            dv = cases[variant].dv ? cases[variant].dv : n;
-    int64_t gate[4] = {B, T, H, 1};
-    struct tensor *q = graph_input(g, "q", 4, (int64_t[]){B, T, G, dk}, true);
-    struct tensor *k = graph_input(g, "k", 4, (int64_t[]){B, T, G, dk}, true);
-    struct tensor *v = graph_input(g, "v", 4, (int64_t[]){B, T, H, dv}, true);
-    struct outer_gates gates = {.decay = graph_input(g, "decay", 4, gate, true)};
-    if (cases[variant].source) gates.source = graph_input(g, "source", 4, gate, true);
-    if (cases[variant].mark) gates.mark = graph_input(g, "mark", 4, gate, true);
-    if (cases[variant].mark) gates.direct = graph_input(g, "direct", 4, gate, true);
-    scan_outer(g, q, k, v, &gates, H, G, 0.5);
+/* Variants: all gates, a q and k of each head's own (pLSTM); a source and one q and k for all heads (Mamba-2); a decay alone;
+ * no source, and one q and k for two heads where they are even in number. */
+static bool scan_outer_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 3) return false;
+    int64_t H = s->heads, G = s->variant == 1 ? 1 : s->variant == 3 && H % 2 == 0 ? H / 2 : H;
+    struct op_sizes groups = *s;
+    groups.heads = G;
+    struct outer_gates gates = {.decay = input_heads(g, s, "decay", 1)};
+    if (s->variant < 2) gates.source = input_heads(g, s, "source", 1);
+    if (s->variant % 3 == 0) {
+        gates.mark = input_heads(g, s, "mark", 1);
+        gates.direct = input_heads(g, s, "direct", 1);
+    }
+    struct tensor *q = input_heads(g, &groups, "q", s->dk), *k = input_heads(g, &groups, "k", s->dk);
+    scan_outer(g, q, k, input_heads(g, s, "v", s->dv), &gates, H, G, 1 / sqrt((double)s->dk));
     return true;
 }
 
@@ -91,7 +86,8 @@ const struct op op_scan_outer = {
     .infer = scan_outer_infer,
     .cost = scan_outer_cost,
     .heads = scan_outer_heads,
-    .example = scan_outer_example,
+    .sizes = "batch length heads dk dv",
+    .record = scan_outer_record,
 };
 
 /* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */

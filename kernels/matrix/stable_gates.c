@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/matrix/stable.h"
 
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
@@ -36,16 +37,12 @@ static struct cost stable_gates_cost(const struct call *c, enum pass pass) {
     return (struct cost){22 * n, 10 * n * sizeof(real)};
 }
 
-static bool stable_gates_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, H; /* 0 = n */
-        double start;
-    } cases[] = {{2, 0, 3, 0}, {1, 0, 1, 0}, {2, 5, 0, 0.3}, {3, 0, 16, -0.7}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t dims[] = {cases[variant].B, cases[variant].T ? cases[variant].T : n,
-                      cases[variant].H ? cases[variant].H : n};
-    struct tensor *source, *m, *i = graph_input(g, "i", 3, dims, true);
-    stable_gates(g, i, graph_input(g, "f", 3, dims, true), cases[variant].start, &source, &m);
+/* Variants: where the maximum starts. */
+static bool stable_gates_record(struct graph *g, const struct op_sizes *s) {
+    static const double starts[] = {0, 0.3, -0.7};
+    if (s->variant >= (int64_t)(sizeof starts / sizeof starts[0])) return false;
+    struct tensor *source, *m, *i = input_tokens(g, s, "i", s->heads);
+    stable_gates(g, i, input_tokens(g, s, "f", s->heads), starts[s->variant], &source, &m);
     return true;
 }
 
@@ -62,7 +59,8 @@ const struct op op_stable_gates = {
     .infer = stable_gates_infer,
     .cost = stable_gates_cost,
     .heads = stable_gates_heads,
-    .example = stable_gates_example,
+    .sizes = "batch length heads",
+    .record = stable_gates_record,
 };
 
 /* --- reference: one head after the other, m in double -------------------------------------------------------------- */

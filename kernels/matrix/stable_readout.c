@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/matrix/stable.h"
 #include "kernels/matrix/state.h"
 
@@ -40,17 +41,12 @@ static struct cost stable_readout_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * h + 20 * m, (2 * o + 2 * m + h) * sizeof(real)};
 }
 
-/* o has an axis for the heads: inputs of rank 3 may be filled with large values. */
-static bool stable_readout_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, H, dv; /* 0 = n */
-        double eps;
-    } cases[] = {{2, 0, 3, 4, 1e-6}, {1, 0, 1, 1, 0.3}, {2, 3, 2, 0, 1e-6}, {1, 2, 0, 5, 0}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t B = cases[variant].B, T = cases[variant].T ? cases[variant].T : n;
-    int64_t H = cases[variant].H ? cases[variant].H : n, dv = cases[variant].dv ? cases[variant].dv : n;
-    struct tensor *o = graph_input(g, "o", 4, (int64_t[]){B, T, H, 1 + dv}, true);
-    stable_readout(g, o, graph_input(g, "m", 3, (int64_t[]){B, T, H}, true), cases[variant].eps);
+/* Variants: eps. */
+static bool stable_readout_record(struct graph *g, const struct op_sizes *s) {
+    static const double eps[] = {1e-6, 0.3, 0};
+    if (s->variant >= (int64_t)(sizeof eps / sizeof eps[0])) return false;
+    struct tensor *o = input_heads(g, s, "o", 1 + s->dv);
+    stable_readout(g, o, input_tokens(g, s, "m", s->heads), eps[s->variant]);
     return true;
 }
 
@@ -67,7 +63,8 @@ const struct op op_stable_readout = {
     .infer = stable_readout_infer,
     .cost = stable_readout_cost,
     .heads = stable_readout_heads,
-    .example = stable_readout_example,
+    .sizes = "batch length heads dv",
+    .record = stable_readout_record,
 };
 
 static double ref_divisor(const struct call *c, double den, double m) {

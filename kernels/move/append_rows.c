@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/move/move.h"
@@ -42,12 +43,15 @@ static struct cost append_rows_cost(const struct call *c, enum pass pass) {
     return (struct cost){pass == PASS_FORWARD ? 0 : y - x, sizeof(real) * (y + x + p)};
 }
 
-static bool append_rows_example(struct graph *g, int64_t n, int variant) {
-    static const int32_t which[] = {2, -1, 0, 2, 2, 1, 0};
-    if (variant > 2) return false;
-    int64_t T = variant == 0 ? n : 3, C = variant == 1 ? n : 5;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, T, C}, true);
-    append_rows(g, x, graph_input(g, "p", 2, (int64_t[]){4, C}, true), which, variant == 2 ? 1 : 7);
+/* Variants: as many rows as there are, of a table of four, one of which none names; one row. */
+static bool append_rows_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    static const int32_t entries[] = {2, -1, 0, 2, 2, 1, 0};
+    int64_t n = s->variant ? 1 : s->length;
+    int32_t *which = input_table(g, n);
+    for (int64_t i = 0; which && i < n; i++) which[i] = entries[i % 7];
+    struct tensor *x = input_tokens(g, s, "x", s->dim), *p = input_matrix(g, "p", 4, s->dim);
+    if (which) append_rows(g, x, p, which, n);
     return true;
 }
 
@@ -57,7 +61,8 @@ const struct op op_append_rows = {
     .source = "",
     .infer = append_rows_infer,
     .cost = append_rows_cost,
-    .example = append_rows_example,
+    .sizes = "batch length dim",
+    .record = append_rows_record,
 };
 
 static void append_to_sequence(const struct call *c, int64_t b) {

@@ -5,6 +5,7 @@
  *   prepend_one   y[r] = factor * (1, x[r])                                          dx[r][c] = factor * dy[r][c + 1]
  *   repeat_each   y[c*n + i] = p[c]                                                  dp[c] = sum_i dy[c*n + i] */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/move/move.h"
 
 #include <inttypes.h>
@@ -121,38 +122,41 @@ static struct cost repeat_each_cost(const struct call *c, enum pass pass) {
     return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (p + y)};
 }
 
-static bool split_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 5) return false;
+/* Variants: three, four parts, one; the first, the middle, the last columns alone. */
+static bool split_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 5) return false;
+    static const int parts[] = {3, 4, 1};
+    int64_t widths[OP_MAX_OUT] = {s->dim, op_sizes_out(s), 5, 1}, sum = 0;
+    int n = s->variant < 3 ? parts[s->variant] : 3, one = (int)s->variant - 3;
     struct tensor *out[OP_MAX_OUT];
-    if (variant < 3) {
-        int parts = variant == 0 ? 3 : variant == 1 ? 4 : 1;
-        int64_t widths[OP_MAX_OUT] = {n, 2, 5, 1}, sum = 0;
-        for (int p = 0; p < parts; p++) sum += widths[p];
-        split(g, graph_input(g, "x", 3, (int64_t[]){2, variant == 1 ? n : 3, sum}, true), parts, widths, out);
-    } else { /* some columns are not taken */
-        struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, variant == 4 ? n : 3, variant == 4 ? 5 : n + 4}, true);
-        columns(g, x, variant == 3 ? 0 : variant == 4 ? 4 : 2, variant == 4 ? 1 : n);
-    }
+    for (int p = 0; p < n; p++) sum += widths[p];
+    struct tensor *x = input_tokens(g, s, "x", sum);
+    if (one < 0)
+        split(g, x, n, widths, out);
+    else
+        columns(g, x, one == 0 ? 0 : one == 1 ? widths[0] : widths[0] + widths[1], widths[one]);
     return true;
 }
 
-static bool repeat_each_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 1) return false;
-    repeat_each(g, graph_input(g, "p", 1, (int64_t[]){variant ? 3 : n}, true), variant ? n : 4);
+static bool repeat_each_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    repeat_each(g, input_vector(g, "p", s->dim), op_sizes_out(s));
     return true;
 }
 
-static bool join_columns_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    struct tensor *a = graph_input(g, "a", 3, (int64_t[]){2, n, variant == 1 ? n : 3}, variant != 2);
-    join_columns(g, a, graph_input(g, "b", 3, (int64_t[]){2, n, variant == 1 ? 1 : 4}, true));
+/* Variants: all gradients wanted; none of a. */
+static bool join_columns_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", op_sizes_out(s));
+    if (s->variant == 1) input_constant(a);
+    join_columns(g, a, b);
     return true;
 }
 
-static bool prepend_one_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 1) return false;
-    int64_t rows = variant ? n : 3, C = variant ? 4 : n;
-    prepend_one(g, graph_input(g, "x", 3, (int64_t[]){2, rows, C}, true), variant ? 1 : 0.025);
+/* Variants: factors. */
+static bool prepend_one_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    prepend_one(g, input_tokens(g, s, "x", s->dim), s->variant ? 1 : 0.025);
     return true;
 }
 
@@ -162,7 +166,8 @@ const struct op op_split = {
     .source = "",
     .infer = split_infer,
     .cost = split_cost,
-    .example = split_example,
+    .sizes = "batch length dim out",
+    .record = split_record,
 };
 
 const struct op op_repeat_each = {
@@ -171,7 +176,8 @@ const struct op op_repeat_each = {
     .source = "",
     .infer = repeat_each_infer,
     .cost = repeat_each_cost,
-    .example = repeat_each_example,
+    .sizes = "dim out",
+    .record = repeat_each_record,
 };
 
 const struct op op_join_columns = {
@@ -180,7 +186,8 @@ const struct op op_join_columns = {
     .source = "",
     .infer = join_columns_infer,
     .cost = columns_cost,
-    .example = join_columns_example,
+    .sizes = "batch length dim out",
+    .record = join_columns_record,
 };
 
 const struct op op_prepend_one = {
@@ -189,7 +196,8 @@ const struct op op_prepend_one = {
     .source = "",
     .infer = prepend_one_infer,
     .cost = columns_cost,
-    .example = prepend_one_example,
+    .sizes = "batch length dim",
+    .record = prepend_one_record,
 };
 
 static void split_ref_forward(const struct call *c, const struct exec *exec) {

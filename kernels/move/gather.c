@@ -5,6 +5,7 @@
  *   l1_groups:   y_r = t_r / S, S = 1/2 + sum of |t| over the rows of r's group    (spec/plstm-myosotis.md A3.1)
  *                dt_r = (dy_r - sign(t_r) sum over the group of dy y) / S */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/move/move.h"
 
@@ -69,28 +70,23 @@ static struct cost l1_groups_cost(const struct call *c, enum pass pass) {
     return (struct cost){(pass == PASS_FORWARD ? 3 : 7) * n, (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real)};
 }
 
-/* A table on the graph's own arena, so that it lives as long; NULL after an error. */
-static int32_t *table(struct graph *g, int64_t n) {
-    int32_t *t = arena_alloc(&g->host, (size_t)n * sizeof *t);
-    if (!t) graph_fail(g, ST_FAIL, "the graph is too large to record: no room for a table of %" PRId64, n);
-    return t;
-}
-
-static bool gather_pairs_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    int64_t nodes = variant == 1 ? n : 5, rows = variant == 1 ? 4 : n, columns = variant + 1;
-    int32_t *index = table(g, 2 * rows * columns);
-    for (int64_t i = 0; index && i < 2 * rows * columns; i++) index[i] = (int32_t)((i * i + 3 * i + i / 2) % nodes);
-    gather_pairs(g, graph_input(g, "x", 3, (int64_t[]){2, nodes, variant == 2 ? 17 : 3}, true), index, rows, columns);
+/* `out` rows of one, two or three pairs each, of `length` nodes. */
+static bool gather_pairs_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 2) return false;
+    int64_t rows = op_sizes_out(s), columns = s->variant + 1;
+    int32_t *index = input_table(g, 2 * rows * columns);
+    for (int64_t i = 0; index && i < 2 * rows * columns; i++) index[i] = (int32_t)((i * i + 3 * i + i / 2) % s->length);
+    gather_pairs(g, input_tokens(g, s, "x", s->dim), index, rows, columns);
     return true;
 }
 
-static bool l1_groups_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 1) return false;
-    int64_t rows = variant ? 6 : n;
-    int32_t *group = table(g, rows);
-    for (int64_t r = 0; group && r < rows; r++) group[r] = (int32_t)(r * r % 7 % rows);
-    l1_groups(g, graph_input(g, "t", 3, (int64_t[]){2, rows, variant ? n : 3}, true), group, rows);
+/* Variants: groups of a few rows each; seven groups. */
+static bool l1_groups_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    int32_t *group = input_table(g, s->length);
+    for (int64_t r = 0; group && r < s->length; r++)
+        group[r] = (int32_t)((s->variant ? r * r % 7 : r - r % 3) % s->length);
+    l1_groups(g, input_tokens(g, s, "t", s->dim), group, s->length);
     return true;
 }
 
@@ -100,7 +96,8 @@ const struct op op_gather_pairs = {
     .source = "spec/plstm-myosotis.md A3.1, A3.3",
     .infer = gather_pairs_infer,
     .cost = gather_pairs_cost,
-    .example = gather_pairs_example,
+    .sizes = "batch length dim out",
+    .record = gather_pairs_record,
 };
 
 static struct heads l1_groups_heads(const struct call *c) {
@@ -115,7 +112,8 @@ const struct op op_l1_groups = {
     .infer = l1_groups_infer,
     .cost = l1_groups_cost,
     .heads = l1_groups_heads,
-    .example = l1_groups_example,
+    .sizes = "batch length dim",
+    .record = l1_groups_record,
 };
 
 /* --- reference ----------------------------------------------------------------------------------------------------------- */

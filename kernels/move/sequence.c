@@ -5,6 +5,7 @@
  *   decode_positions   y[b][p] = e[b] + PE[p], PE[p] = (sin(p w_j), cos(p w_j)), w_j = 10000^(-j/(h-1)), j < h = D/2; an odd
  *                      last column is 0 (MAD's auto-encoder, spec/tasks.md 1.1);  de[b] = sum over p of dy[b][p] */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/move/move.h"
 #include "kernels/move/sequence.h"
@@ -71,28 +72,25 @@ static struct cost sequence_cost(const struct call *c, enum pass pass) {
     return (struct cost){sums ? fmax(x, y) : 0, sizeof(real) * bytes};
 }
 
-static bool pool_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 3) return false;
-    int64_t T = variant % 2 ? 3 : n, D = variant % 2 ? n : 5;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){3, T, D}, true);
-    struct tensor *lengths = graph_input_ids(g, "lengths", 1, (int64_t[]){3}, (int32_t)T + 1, false);
-    pool(g, x, variant == 3 ? NULL : lengths, variant < 2 ? POOL_MEAN : POOL_LAST);
+/* Variants: the last row in use, or the mean of those in use; of all rows. */
+static bool pool_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 3) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->dim), *lengths = s->variant < 2 ? input_lengths(g, s) : NULL;
+    pool(g, x, lengths, s->variant % 2 ? POOL_MEAN : POOL_LAST);
     return true;
 }
 
-static bool reverse_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 1) return false;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){3, n, variant ? 1 : 5}, true);
-    reverse(g, x, variant ? NULL : graph_input_ids(g, "lengths", 1, (int64_t[]){3}, (int32_t)n + 1, false));
+/* Variants: the rows in use; all rows. */
+static bool reverse_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->dim);
+    reverse(g, x, s->variant ? NULL : input_lengths(g, s));
     return true;
 }
 
-static bool decode_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    decode_positions(g, graph_input(g, "e", 2, (int64_t[]){3, variant == 0 ? 7 : n}, true),
-                     variant == 0   ? n
-                     : variant == 1 ? 5
-                                    : 1);
+static bool decode_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    decode_positions(g, input_matrix(g, "e", s->batch, s->dim), s->length);
     return true;
 }
 
@@ -102,7 +100,8 @@ const struct op op_pool = {
     .source = "",
     .infer = pool_infer,
     .cost = sequence_cost,
-    .example = pool_example,
+    .sizes = "batch length dim",
+    .record = pool_record,
 };
 
 const struct op op_reverse = {
@@ -111,7 +110,8 @@ const struct op op_reverse = {
     .source = "",
     .infer = reverse_infer,
     .cost = sequence_cost,
-    .example = reverse_example,
+    .sizes = "batch length dim",
+    .record = reverse_record,
 };
 
 const struct op op_decode_positions = {
@@ -120,7 +120,8 @@ const struct op op_decode_positions = {
     .source = "MAD (Poli et al. 2024), auto-encoder; spec/tasks.md 1.1",
     .infer = decode_infer,
     .cost = sequence_cost,
-    .example = decode_example,
+    .sizes = "batch length dim",
+    .record = decode_record,
 };
 
 static int64_t length_of(const struct call *c, int64_t b) {

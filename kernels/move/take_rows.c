@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 
 int64_t grid_width(const struct grid *grid, int64_t n) {
     int64_t w = 1;
@@ -89,27 +90,26 @@ static struct cost take_rows_cost(const struct call *c, enum pass pass) {
     return (struct cost){sums ? y : 0, sizeof(real) * (x + y)};
 }
 
-static bool take_rows_example(struct graph *g, int64_t n, int variant) {
-    static const int32_t first[] = {0, 1, 2, 3, 4, 5, 0, 2, 4, 0, 4, 0}; /* of a binary tree over six tokens */
-    static const struct grid grids[] = {{0, 0}, {0, 0}, {0, 3}, {2, 0}};
-    if (variant > 9) return false;
-    int64_t T = variant % 2 ? n : 12, D = variant % 2 ? 3 : n, B = 3, interval = variant % 2 ? 4 : n;
-    const struct grid *grid = &grids[variant / 2 % 4];
-    int64_t tokens = variant == 0 ? 6 : T;
-    struct tensor *lengths = NULL;
-    if (variant != 3) lengths = graph_input_ids(g, "lengths", 1, (int64_t[]){B}, (int32_t)tokens + 1, false);
-    int64_t rows = variant < 2 || variant >= 6 ? T
-                   : variant < 4               ? 1 + (T - 1 + interval - 1) / interval
-                                               : grid_nodes(grid, T);
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){B, rows, D}, true);
-    if (variant < 2)
-        rows_in_use(g, x, lengths, variant ? NULL : first);
-    else if (variant < 4)
-        rows_of_intervals(g, x, lengths, interval, T);
-    else if (variant < 6)
-        rows_from_grid(g, x, lengths, grid, T);
-    else
-        rows_to_grid(g, x, lengths, grid);
+/* Variants: the rules; each without lengths or with another table or side as well. */
+static bool take_rows_record(struct graph *g, const struct op_sizes *s) {
+    static const struct grid grids[] = {{0, 0}, {0, 3}, {2, 0}};
+    if (s->variant > 9) return false;
+    struct tensor *lengths = s->variant == 3 ? NULL : input_lengths(g, s);
+    struct op_sizes of_x = *s;
+    if (s->variant < 2) {
+        int32_t *first = s->variant ? input_table(g, s->length) : NULL;
+        for (int64_t r = 0; first && r < s->length; r++) first[r] = (int32_t)(r * r % s->length);
+        rows_in_use(g, input_tokens(g, s, "x", s->dim), lengths, first);
+    } else if (s->variant < 4) {
+        of_x.length = 1 + (s->length - 1 + s->interval - 1) / s->interval;
+        rows_of_intervals(g, input_tokens(g, &of_x, "x", s->dim), lengths, s->interval, s->length);
+    } else if (s->variant < 7) {
+        const struct grid *grid = &grids[s->variant - 4];
+        of_x.length = grid_nodes(grid, s->length);
+        rows_from_grid(g, input_tokens(g, &of_x, "x", s->dim), lengths, grid, s->length);
+    } else {
+        rows_to_grid(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 7]);
+    }
     return true;
 }
 
@@ -120,7 +120,8 @@ const struct op op_take_rows = {
     .no_grad_in = 2,
     .infer = take_rows_infer,
     .cost = take_rows_cost,
-    .example = take_rows_example,
+    .sizes = "batch length dim interval",
+    .record = take_rows_record,
 };
 
 static void take_rows_ref_forward(const struct call *c, const struct exec *exec) {

@@ -6,6 +6,7 @@
  * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
  * Without a row in use the batch counts as mean 0, variance 1, and the running ones stay. */
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/norm/batch_norm.h"
 
 #include <inttypes.h>
@@ -45,18 +46,21 @@ static struct cost batch_norm_cost(const struct call *c, enum pass pass) {
     return (struct cost){14 * n, sizeof(real) * (3 * n + 4 * D)};
 }
 
-static bool batch_norm_example(struct graph *g, int64_t n, int variant) {
-    static const int32_t first[] = {0, 1, 2, 0, 2};
-    if (variant > 2) return false;
-    int64_t T = variant == 1 ? 5 : n + 2, D = variant == 1 ? n : 3;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){4, T, D}, true);
+/* Variants: all rows in use; up to the lengths; rows that are in use with another row than theirs. */
+static bool batch_norm_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 2) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->dim);
     struct batch_norm p = {.eps = 0.1, .momentum = 0.9};
-    p.weight = graph_input(g, "w", 1, &D, true);
-    p.bias = graph_input(g, "b", 1, &D, true);
-    p.mean = graph_input(g, "mean", 1, &D, false);
-    p.variance = graph_input(g, "variance", 1, &D, false);
-    if (variant) p.lengths = graph_input_ids(g, "lengths", 1, (int64_t[]){4}, variant == 1 ? 4 : (int32_t)T + 1, false);
-    if (variant == 1) p.first = first;
+    p.weight = input_vector(g, "w", s->dim);
+    p.bias = input_vector(g, "b", s->dim);
+    p.mean = input_constant(input_vector(g, "mean", s->dim));
+    p.variance = input_constant(input_vector(g, "variance", s->dim));
+    if (s->variant) p.lengths = input_lengths(g, s);
+    if (s->variant == 2) {
+        int32_t *first = input_table(g, s->length);
+        for (int64_t t = 0; first && t < s->length; t++) first[t] = (int32_t)(t * t % s->length);
+        p.first = first;
+    }
     batch_norm(g, x, &p);
     return true;
 }
@@ -69,7 +73,8 @@ const struct op op_batch_norm = {
     .mutates = 1 << MEAN | 1 << VARIANCE,
     .infer = batch_norm_infer,
     .cost = batch_norm_cost,
-    .example = batch_norm_example,
+    .sizes = "batch length dim",
+    .record = batch_norm_record,
 };
 
 /* Mean and variance of the rows in use into mean[D], variance[D]; their number. */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/norm/norm.h"
 
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z) {
@@ -22,11 +23,11 @@ static struct cost frobenius_cost(const struct call *c, enum pass pass) {
     return pass == PASS_FORWARD ? (struct cost){2 * n, n * sizeof(real)} : (struct cost){n, 2 * n * sizeof(real)};
 }
 
-/* The last variant has several chunks of the tuned kernel. */
-static bool frobenius_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    struct tensor *x = graph_input(g, "x", 2, (int64_t[]){variant == 2 ? 5000 + n : n, 4}, true);
-    frobenius(g, x, variant ? graph_input(g, "z", 1, (int64_t[]){n + 3}, true) : NULL);
+/* Variants: one tensor; two. */
+static bool frobenius_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    struct tensor *x = input_matrix(g, "x", op_sizes_out(s), s->dim);
+    frobenius(g, x, s->variant ? input_vector(g, "z", s->dim) : NULL);
     return true;
 }
 
@@ -38,7 +39,8 @@ const struct op op_frobenius = {
     .needs_out = 1,
     .infer = frobenius_infer,
     .cost = frobenius_cost,
-    .example = frobenius_example,
+    .sizes = "dim out",
+    .record = frobenius_record,
 };
 
 static void frobenius_ref_forward(const struct call *c, const struct exec *exec) {

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/norm/norm.h"
 
 struct tensor *l2norm(struct graph *g, struct tensor *x, double eps) {
@@ -27,11 +28,10 @@ static struct cost l2norm_cost(const struct call *c, enum pass pass) {
     return (struct cost){9 * n, sizeof(real) * 3 * n};
 }
 
-/* eps keeps a row of one or two columns from being all sign: nothing would be left to compare. */
-static bool l2norm_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    int64_t rows = variant == 1 ? 3 : n, width = variant == 0 ? 6 : variant == 1 ? n + 3 : 17;
-    l2norm(g, graph_input(g, "x", 3, (int64_t[]){2, rows, width}, true), variant == 0 ? 0.1 : 1e-6);
+/* Variants: a small and a large eps. */
+static bool l2norm_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    l2norm(g, input_tokens(g, s, "x", s->dim), s->variant ? 0.1 : 1e-6);
     return true;
 }
 
@@ -42,7 +42,8 @@ const struct op op_l2norm = {
     .needs_in = 1,
     .infer = l2norm_infer,
     .cost = l2norm_cost,
-    .example = l2norm_example,
+    .sizes = "batch length dim",
+    .record = l2norm_record,
 };
 
 static double scale_of(const struct call *c, const real *x) {

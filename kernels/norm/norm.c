@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/norm/norm.h"
 
@@ -37,49 +38,6 @@ static struct cost norm_cost(const struct call *c, enum pass pass) {
     return (struct cost){12 * n, sizeof(real) * (3 * n + 2 * vectors)};
 }
 
-static bool norm_example(struct graph *g, int64_t n, int variant, bool layer) {
-    if (variant > 3) return false;
-    int64_t D = variant == 0   ? 6
-                : variant == 1 ? n + 3
-                               : 17; /* two columns normalise to +-1: nothing left to compare */
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, variant == 1 ? 3 : n, D}, variant != 2);
-    struct tensor *w = graph_input(g, "w", 1, (int64_t[]){D}, variant != 3);
-    double eps = variant == 0 ? 0.1 : 1e-5;
-    if (layer)
-        layernorm(g, x, w, graph_input(g, "b", 1, (int64_t[]){D}, variant != 3), eps);
-    else
-        rmsnorm(g, x, w, eps);
-    return true;
-}
-
-static bool rmsnorm_example(struct graph *g, int64_t n, int variant) {
-    return norm_example(g, n, variant, false);
-}
-
-static bool layernorm_example(struct graph *g, int64_t n, int variant) {
-    return norm_example(g, n, variant, true);
-}
-
-const struct op op_rmsnorm = {
-    .name = "rmsnorm",
-    .maths = "y = x * rsqrt(mean(x^2) + eps) * w",
-    .source = "Zhang & Sennrich 2019, arXiv 1910.07467, Eq. 4",
-    .needs_in = 3,
-    .infer = norm_infer,
-    .cost = norm_cost,
-    .example = rmsnorm_example,
-};
-
-const struct op op_layernorm = {
-    .name = "layernorm",
-    .maths = "y = (x - mean(x)) * rsqrt(var(x) + eps) * w + b",
-    .source = "Ba, Kiros & Hinton 2016, arXiv 1607.06450, Eq. 4",
-    .needs_in = 3,
-    .infer = norm_infer,
-    .cost = norm_cost,
-    .example = layernorm_example,
-};
-
 /* Mean (0 for rmsnorm) and q of one row. */
 static void statistics(const struct call *c, const real *x, double *mean, double *q) {
     const struct norm_attr *attr = c->attr;
@@ -90,6 +48,74 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     for (int64_t i = 0; i < D; i++) squares += (x[i] - *mean) * (x[i] - *mean);
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
+
+/* Of dx what cancels: all of it in one column, and in two all but what eps leaves. */
+static double norm_terms(const struct call *c, enum pass pass, int j) {
+    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
+    const real *w = tensor_real(c->in[1]);
+    double most = 0;
+    if (pass == PASS_FORWARD || j > 0) return 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
+        double mean, q, sum_e = 0, sum_en = 0;
+        statistics(c, x, &mean, &q);
+        for (int64_t i = 0; i < D; i++) {
+            sum_e += fabs((double)dy[i] * w[i]);
+            sum_en += fabs((double)dy[i] * w[i] * (x[i] - mean) * q);
+        }
+        for (int64_t i = 0; i < D; i++)
+            most =
+                fmax(most, q * (fabs((double)dy[i] * w[i]) + (sum_e + fabs((x[i] - mean) * q) * sum_en) / (double)D));
+    }
+    return most;
+}
+
+/* Variants: a small and a large eps; no gradient of x wanted; none of the vectors. */
+static bool norm_record(struct graph *g, const struct op_sizes *s, bool layer) {
+    if (s->variant > 3) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_vector(g, "w", s->dim);
+    struct tensor *b = layer ? input_vector(g, "b", s->dim) : NULL;
+    double eps = s->variant == 1 ? 0.1 : 1e-5;
+    if (s->variant == 2) input_constant(x);
+    if (s->variant == 3) input_constant(w), input_constant(b);
+    if (layer)
+        layernorm(g, x, w, b, eps);
+    else
+        rmsnorm(g, x, w, eps);
+    return true;
+}
+
+static bool rmsnorm_record(struct graph *g, const struct op_sizes *s) {
+    return norm_record(g, s, false);
+}
+
+static bool layernorm_record(struct graph *g, const struct op_sizes *s) {
+    return norm_record(g, s, true);
+}
+
+const struct op op_rmsnorm = {
+    .name = "rmsnorm",
+    .maths = "y = x * rsqrt(mean(x^2) + eps) * w",
+    .source = "Zhang & Sennrich 2019, arXiv 1910.07467, Eq. 4",
+    .needs_in = 3,
+    .infer = norm_infer,
+    .cost = norm_cost,
+    .terms = norm_terms,
+    .sizes = "batch length dim",
+    .record = rmsnorm_record,
+};
+
+const struct op op_layernorm = {
+    .name = "layernorm",
+    .maths = "y = (x - mean(x)) * rsqrt(var(x) + eps) * w + b",
+    .source = "Ba, Kiros & Hinton 2016, arXiv 1607.06450, Eq. 4",
+    .needs_in = 3,
+    .infer = norm_infer,
+    .cost = norm_cost,
+    .terms = norm_terms,
+    .sizes = "batch length dim",
+    .record = layernorm_record,
+};
 
 static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

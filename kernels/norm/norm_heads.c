@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/norm/norm.h"
 
@@ -41,54 +42,6 @@ static struct cost norm_heads_cost(const struct call *c, enum pass pass) {
     return (struct cost){12 * n, sizeof(real) * (3 * n + 2 * w)};
 }
 
-static bool norm_heads_example(struct graph *g, int64_t n, int variant, bool layer) {
-    if (variant > 3) return false;
-    int64_t H = variant == 2 ? n : 3, width = variant == 1 ? n + 3 : variant == 3 ? 16 : 5;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, variant == 0 || variant == 3 ? n : 3, H * width}, true);
-    struct tensor *w = graph_input(g, "w", 2, (int64_t[]){H, width}, variant != 1);
-    double eps = variant == 0 ? 0.1 : 1e-5;
-    if (layer)
-        layernorm_heads(g, x, w, eps);
-    else
-        rmsnorm_heads(g, x, w, eps);
-    return true;
-}
-
-static bool rmsnorm_heads_example(struct graph *g, int64_t n, int variant) {
-    return norm_heads_example(g, n, variant, false);
-}
-
-static bool layernorm_heads_example(struct graph *g, int64_t n, int variant) {
-    return norm_heads_example(g, n, variant, true);
-}
-
-static struct heads norm_heads(const struct call *c) {
-    int64_t width = c->in[1]->dims[1];
-    return (struct heads){c->in[1]->dims[0], {width, width}, {width}};
-}
-
-const struct op op_rmsnorm_heads = {
-    .name = "rmsnorm_heads",
-    .maths = "y[h] = x[h] * rsqrt(mean(x[h]^2) + eps) * w[h] for each head h",
-    .source = "Zhang & Sennrich 2019, arXiv 1910.07467, Eq. 4, over the width of a head",
-    .needs_in = 3,
-    .infer = norm_heads_infer,
-    .cost = norm_heads_cost,
-    .heads = norm_heads,
-    .example = rmsnorm_heads_example,
-};
-
-const struct op op_layernorm_heads = {
-    .name = "layernorm_heads",
-    .maths = "y[h] = (x[h] - mean(x[h])) * rsqrt(var(x[h]) + eps) * (1 + w[h]) for each head h",
-    .source = "Ba, Kiros & Hinton 2016, arXiv 1607.06450, Eq. 4, over the width of a head",
-    .needs_in = 3,
-    .infer = norm_heads_infer,
-    .cost = norm_heads_cost,
-    .heads = norm_heads,
-    .example = layernorm_heads_example,
-};
-
 /* What makes a head's n, and what its weight is added to. */
 struct ref_statistics {
     double mean, q, one;
@@ -103,6 +56,80 @@ static struct ref_statistics ref_statistics_of(const struct call *c, const real 
     double q = 1 / sqrt(squares / (double)width + ((const struct norm_attr *)c->attr)->eps);
     return (struct ref_statistics){mean, q, layer};
 }
+
+/* Of dx what cancels: all of it in one column, and in two all but what eps leaves. */
+static double norm_heads_terms(const struct call *c, enum pass pass, int j) {
+    int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1];
+    double most = 0;
+    if (pass == PASS_FORWARD || j > 0) return 0;
+    for (int64_t r = 0; r < rows * H; r++) {
+        const real *x = tensor_real(c->in[0]) + r * width, *w = tensor_real(c->in[1]) + r % H * width;
+        const real *dy = call_dout(c, 0) + r * width;
+        struct ref_statistics s = ref_statistics_of(c, x, width);
+        double sum_e = 0, sum_en = 0;
+        for (int64_t i = 0; i < width; i++) {
+            sum_e += fabs(dy[i] * (s.one + w[i]));
+            sum_en += fabs(dy[i] * (s.one + w[i]) * (x[i] - s.mean) * s.q);
+        }
+        for (int64_t i = 0; i < width; i++) {
+            double e = fabs(dy[i] * (s.one + w[i])), n = fabs((x[i] - s.mean) * s.q);
+            most = fmax(most, s.q * (e + (sum_e + n * sum_en) / (double)width));
+        }
+    }
+    return most;
+}
+
+/* Variants: a small and a large eps; no gradient of the weights wanted. */
+static bool norm_heads_record(struct graph *g, const struct op_sizes *s, bool layer) {
+    if (s->variant > 2) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->heads * s->dv), *w = input_matrix(g, "w", s->heads, s->dv);
+    double eps = s->variant == 1 ? 0.1 : 1e-5;
+    if (s->variant == 2) input_constant(w);
+    if (layer)
+        layernorm_heads(g, x, w, eps);
+    else
+        rmsnorm_heads(g, x, w, eps);
+    return true;
+}
+
+static bool rmsnorm_heads_record(struct graph *g, const struct op_sizes *s) {
+    return norm_heads_record(g, s, false);
+}
+
+static bool layernorm_heads_record(struct graph *g, const struct op_sizes *s) {
+    return norm_heads_record(g, s, true);
+}
+
+static struct heads norm_heads(const struct call *c) {
+    int64_t width = c->in[1]->dims[1];
+    return (struct heads){c->in[1]->dims[0], {width, width}, {width}};
+}
+
+const struct op op_rmsnorm_heads = {
+    .name = "rmsnorm_heads",
+    .maths = "y[h] = x[h] * rsqrt(mean(x[h]^2) + eps) * w[h] for each head h",
+    .source = "Zhang & Sennrich 2019, arXiv 1910.07467, Eq. 4, over the width of a head",
+    .needs_in = 3,
+    .infer = norm_heads_infer,
+    .cost = norm_heads_cost,
+    .terms = norm_heads_terms,
+    .heads = norm_heads,
+    .sizes = "batch length heads dv",
+    .record = rmsnorm_heads_record,
+};
+
+const struct op op_layernorm_heads = {
+    .name = "layernorm_heads",
+    .maths = "y[h] = (x[h] - mean(x[h])) * rsqrt(var(x[h]) + eps) * (1 + w[h]) for each head h",
+    .source = "Ba, Kiros & Hinton 2016, arXiv 1607.06450, Eq. 4, over the width of a head",
+    .needs_in = 3,
+    .infer = norm_heads_infer,
+    .cost = norm_heads_cost,
+    .terms = norm_heads_terms,
+    .heads = norm_heads,
+    .sizes = "batch length heads dv",
+    .record = layernorm_heads_record,
+};
 
 static void norm_heads_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -7,10 +7,12 @@
  *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T, n = head(e)
  *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t   dk_t += S_e E_e v_t   dv_t += S_e E_e^T k_t
  *   dq_n += M_e C_e w_n, and the direct terms */
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/plstm/dag_state.h"
 
 struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
@@ -69,7 +71,7 @@ static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
 }
 
 /* N nodes in a row; each has edges to the next `reach` ones. All pairs are kept. */
-static struct dag *example_dag(struct graph *g, int64_t N, int64_t reach) {
+static struct dag *chain_dag(struct graph *g, int64_t N, int64_t reach) {
     int64_t edges = N * reach, pairs = edges * reach;
     struct dag *d = arena_alloc(&g->host, sizeof *d);
     int32_t *table = arena_alloc(&g->host, (size_t)(2 * edges + 2 * pairs + 1) * sizeof *table);
@@ -81,7 +83,8 @@ static struct dag *example_dag(struct graph *g, int64_t N, int64_t reach) {
     *d = (struct dag){.nodes = N, .tail = tail, .head = head, .from = from, .to = to};
     for (int64_t n = 0; n < N; n++)
         for (int64_t m = n + 1; m <= n + reach && m < N; m++) {
-            for (int64_t e = 0; e < d->edges; e++) {
+            int64_t before = reach * (reach + 1); /* edges that may end in n, and those that start there */
+            for (int64_t e = d->edges > before ? d->edges - before : 0; e < d->edges; e++) {
                 if (head[e] != n) continue;
                 from[d->pairs] = (int32_t)e;
                 to[d->pairs++] = (int32_t)d->edges;
@@ -92,29 +95,22 @@ static struct dag *example_dag(struct graph *g, int64_t N, int64_t reach) {
     return d;
 }
 
-static bool dag_scan_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, N, reach, H, dk, dv; /* 0 = n */
-    } cases[] = {
-        {2, 0, 1, 2, 3, 5},   {1, 6, 3, 0, 2, 3}, {1, 5, 2, 1, 0, 2}, {1, 4, 2, 2, 3, 0},
-        {1, 5, 2, 1, 16, 16}, {2, 0, 0, 1, 3, 2}, {2, 2, 1, 1, 3, 4},
-    };
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t size[6] = {cases[variant].B, cases[variant].N,  cases[variant].reach,
-                       cases[variant].H, cases[variant].dk, cases[variant].dv};
-    for (int i = 0; i < 6; i++)
-        if (size[i] == 0 && i != 2) size[i] = n;
-    int64_t B = size[0], N = size[1], H = size[3];
-    struct dag *d = example_dag(g, N, size[2]);
+/* `length` nodes with edges to the next two, one, three or none. */
+static bool dag_scan_record(struct graph *g, const struct op_sizes *s) {
+    static const int64_t reach[] = {2, 1, 3, 0};
+    if (s->variant >= (int64_t)(sizeof reach / sizeof reach[0])) return false;
+    int64_t H = s->heads;
+    struct dag *d = chain_dag(g, s->length, reach[s->variant]);
     if (!d) return true;
-    struct tensor *q = graph_input(g, "q", 3, (int64_t[]){B, N, H * size[4]}, true);
-    struct tensor *k = graph_input(g, "k", 3, (int64_t[]){B, N, H * size[4]}, true);
-    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, N, H * size[5]}, true);
-    struct tensor *direct = graph_input(g, "direct", 3, (int64_t[]){B, N, H}, true), *S = NULL, *M = NULL, *T = NULL;
-    if (d->edges) S = graph_input(g, "source", 3, (int64_t[]){B, d->edges, H}, true);
-    if (d->edges) M = graph_input(g, "mark", 3, (int64_t[]){B, d->edges, H}, true);
-    if (d->pairs) T = graph_input(g, "transition", 3, (int64_t[]){B, d->pairs, H}, true);
-    dag_scan(g, q, k, v, S, M, T, direct, d, H, 0.5);
+    struct op_sizes edges = *s, pairs = *s;
+    edges.length = d->edges;
+    pairs.length = d->pairs;
+    struct tensor *q = input_tokens(g, s, "q", H * s->dk), *k = input_tokens(g, s, "k", H * s->dk);
+    struct tensor *v = input_tokens(g, s, "v", H * s->dv), *direct = input_tokens(g, s, "direct", H);
+    struct tensor *source = d->edges ? input_tokens(g, &edges, "source", H) : NULL;
+    struct tensor *mark = d->edges ? input_tokens(g, &edges, "mark", H) : NULL;
+    struct tensor *transition = d->pairs ? input_tokens(g, &pairs, "transition", H) : NULL;
+    dag_scan(g, q, k, v, source, mark, transition, direct, d, H, 1 / sqrt((double)s->dk));
     return true;
 }
 
@@ -133,7 +129,8 @@ const struct op op_dag_scan = {
     .infer = dag_scan_infer,
     .cost = dag_scan_cost,
     .heads = dag_scan_heads,
-    .example = dag_scan_example,
+    .sizes = "batch length heads dk dv",
+    .record = dag_scan_record,
 };
 
 /* --- reference: one head of one graph after the other -------------------------------------------------------------------- */

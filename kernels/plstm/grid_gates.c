@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "kernels/lib/sizes.h"
 #include "kernels/plstm/grid.h"
 
 struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_form form) {
@@ -40,13 +41,13 @@ static struct cost grid_gates_cost(const struct call *c, enum pass pass) {
     return (struct cost){18 * raw, (2 * raw + gates) * sizeof(real)};
 }
 
-static bool grid_gates_example(struct graph *g, int64_t n, int variant) {
+/* Variants: the forms. */
+static bool grid_gates_record(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"z0", "z1", "z2", "z3", "z4", "z5", "z6"};
     struct tensor *raw[7];
-    if (variant > GRID_FORMS) return false;
-    enum grid_form form = (enum grid_form)(variant % GRID_FORMS);
-    int64_t N = variant < GRID_FORMS ? n : 2, H = variant < GRID_FORMS ? 1 : n;
-    for (int i = 0; i < grid_raw_count(form); i++) raw[i] = graph_input(g, names[i], 3, (int64_t[]){2, N, 4 * H}, true);
+    if (s->variant >= GRID_FORMS) return false;
+    enum grid_form form = (enum grid_form)s->variant;
+    for (int i = 0; i < grid_raw_count(form); i++) raw[i] = input_tokens(g, s, names[i], 4 * s->heads);
     grid_gates(g, raw, form);
     return true;
 }
@@ -63,7 +64,8 @@ const struct op op_grid_gates = {
     .infer = grid_gates_infer,
     .cost = grid_gates_cost,
     .heads = grid_gates_heads,
-    .example = grid_gates_example,
+    .sizes = "batch length heads",
+    .record = grid_gates_record,
 };
 
 /* --- reference: one raw column of one node after the other ------------------------------------------------------------ */

@@ -8,10 +8,12 @@
  *   drl = <er,l>  dru = <er,u>  ddl = <ed,l>  ddu = <ed,u>   dSr = k^T er v  dSd = k^T ed v   dMl = q^T l w  dMu = q^T u w
  *   F = Sr er + Sd ed:  dk += F v   dv += F^T k   dq += (Ml l + Mu u) w   (and the direct terms of scan_plstm, once)
  *   Er[x-1][y] = rl er + dl ed + Ml q w^T   Ed[x][y-1] = ru er + du ed + Mu q w^T */
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/plstm/grid.h"
 
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
@@ -43,26 +45,14 @@ static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
     return (struct cost){40 * work, 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-static bool grid_scan_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, X, Y, H, dk, dv; /* 0 = n */
-    } cases[] = {
-        {2, 0, 1, 1, 3, 5}, {1, 1, 0, 2, 2, 3},   {1, 3, 2, 0, 2, 1}, {1, 2, 3, 1, 0, 4},
-        {1, 3, 3, 2, 3, 0}, {1, 4, 5, 1, 16, 16}, {1, 0, 3, 1, 2, 2}, {1, 33, 18, 1, 2, 1},
-    };
-    const int last = (int)(sizeof cases / sizeof cases[0]) - 1; /* a grid cut along both axes: once is enough */
-    if (variant > last || (variant == last && n != 33)) return false;
-    int64_t size[6] = {cases[variant].B, cases[variant].X,  cases[variant].Y,
-                       cases[variant].H, cases[variant].dk, cases[variant].dv};
-    for (int i = 0; i < 6; i++)
-        if (size[i] == 0) size[i] = n;
-    int64_t B = size[0], N = size[1] * size[2], H = size[3];
-    struct tensor *q = graph_input(g, "q", 3, (int64_t[]){B, N, H * size[4]}, true);
-    struct tensor *k = graph_input(g, "k", 3, (int64_t[]){B, N, H * size[4]}, true);
-    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, N, H * size[5]}, true);
-    struct tensor *gates = graph_input(g, "gates", 3, (int64_t[]){B, N, GRID_PLANES * 4 * H}, true);
-    struct tensor *direct = graph_input(g, "direct", 3, (int64_t[]){B, N, H}, true);
-    grid_scan(g, q, k, v, gates, direct, size[1], size[2], H, 0.5);
+/* `length` nodes. Variants: as nearly square as its divisors allow; one column; one row. */
+static bool grid_scan_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 2) return false;
+    int64_t H = s->heads, N = s->length, X = s->variant == 1 ? N : s->variant == 2 ? 1 : (int64_t)sqrt((double)N);
+    while (N % X != 0) X--;
+    struct tensor *q = input_tokens(g, s, "q", H * s->dk), *k = input_tokens(g, s, "k", H * s->dk);
+    struct tensor *v = input_tokens(g, s, "v", H * s->dv), *gates = input_tokens(g, s, "gates", GRID_PLANES * 4 * H);
+    grid_scan(g, q, k, v, gates, input_tokens(g, s, "direct", H), X, N / X, H, 1 / sqrt((double)s->dk));
     return true;
 }
 
@@ -81,7 +71,8 @@ const struct op op_grid_scan = {
     .infer = grid_scan_infer,
     .cost = grid_scan_cost,
     .heads = grid_scan_heads,
-    .example = grid_scan_example,
+    .sizes = "batch length heads dk dv",
+    .record = grid_scan_record,
 };
 
 /* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------------- */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/plstm/dag_state.h"
 
 struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
@@ -47,25 +48,15 @@ static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     return (struct cost){heads * state * (6 * J + 9), 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-static bool scan_plstm_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, H, dk, dv, J; /* 0 = n */
-    } cases[] = {
-        {2, 0, 2, 3, 5, 1}, {1, 0, 1, 16, 16, 1}, {2, 3, 0, 2, 1, 1}, {1, 5, 1, 0, 4, 1},
-        {1, 4, 2, 3, 0, 1}, {1, 0, 2, 3, 2, 2},   {1, 7, 1, 2, 5, 3}, {2, 6, 1, 3, 16, 4},
-        {1, 4, 2, 2, 3, 5}, {3, 0, 7, 5, 6, 1},   {3, 0, 7, 3, 2, 2},
-    };
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t size[6] = {cases[variant].B,  cases[variant].T,  cases[variant].H,
-                       cases[variant].dk, cases[variant].dv, cases[variant].J};
-    for (int i = 0; i < 6; i++)
-        if (size[i] == 0) size[i] = n;
-    int64_t B = size[0], T = size[1], H = size[2], J = size[5];
-    int64_t widths[7] = {H * size[3], H * size[3], H * size[4], H * J, H * J * J, H * J, H};
-    struct tensor *in[7];
+/* m states a head, or as many as there may be. */
+static bool scan_plstm_record(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"q", "k", "v", "source", "transition", "mark", "direct"};
-    for (int i = 0; i < 7; i++) in[i] = graph_input(g, names[i], 3, (int64_t[]){B, T, widths[i]}, true);
-    scan_plstm(g, in[0], in[1], in[2], in[3], in[4], in[5], in[6], H, J, 0.5);
+    if (s->variant > 0) return false;
+    int64_t H = s->heads, J = s->m < SCAN_PLSTM_TRACK_MAX ? s->m : SCAN_PLSTM_TRACK_MAX;
+    int64_t widths[7] = {H * s->dk, H * s->dk, H * s->dv, H * J, H * J * J, H * J, H};
+    struct tensor *in[7];
+    for (int i = 0; i < 7; i++) in[i] = input_tokens(g, s, names[i], widths[i]);
+    scan_plstm(g, in[0], in[1], in[2], in[3], in[4], in[5], in[6], H, J, 1 / sqrt((double)s->dk));
     return true;
 }
 
@@ -84,7 +75,8 @@ const struct op op_scan_plstm = {
     .infer = scan_plstm_infer,
     .cost = scan_plstm_cost,
     .heads = scan_plstm_heads,
-    .example = scan_plstm_example,
+    .sizes = "batch length heads dk dv m",
+    .record = scan_plstm_record,
 };
 
 /* --- reference: one head of one sequence after the other ------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/token/token.h"
 
 struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
@@ -30,16 +31,11 @@ static struct cost conv_depthwise_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * m * n, sizeof(real) * (3 * n + 2 * w)};
 }
 
-static bool conv_depthwise_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, C, m; /* 0 = n */
-        bool bias;
-    } cases[] = {{2, 0, 3, 4, true}, {3, 7, 0, 4, false}, {2, 0, 5, 2, false}, {1, 5, 0, 9, true}, {2, 0, 17, 1, true}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t T = cases[variant].T ? cases[variant].T : n, C = cases[variant].C ? cases[variant].C : n;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){cases[variant].B, T, C}, true);
-    struct tensor *w = graph_input(g, "w", 2, (int64_t[]){C, cases[variant].m}, true);
-    conv_depthwise(g, x, w, cases[variant].bias ? graph_input(g, "b", 1, (int64_t[]){C}, true) : NULL);
+/* m taps. Variants: with a bias; without one. */
+static bool conv_depthwise_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_matrix(g, "w", s->dim, s->m);
+    conv_depthwise(g, x, w, s->variant ? NULL : input_vector(g, "b", s->dim));
     return true;
 }
 
@@ -55,7 +51,8 @@ const struct op op_conv_depthwise = {
     .infer = conv_depthwise_infer,
     .cost = conv_depthwise_cost,
     .heads = conv_depthwise_heads,
-    .example = conv_depthwise_example,
+    .sizes = "batch length dim m",
+    .record = conv_depthwise_record,
 };
 
 /* --- reference: one output after the other, sums in double --------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/token/rope.h"
 
 struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base) {
@@ -33,11 +34,11 @@ static struct cost rope_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * x, sizeof(real) * 2 * x};
 }
 
-static bool rope_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    int64_t heads = variant == 1 ? n : 2, dk = variant == 2 ? 2 * n : 4, rest = variant == 0 ? 3 : 0;
-    struct tensor *x = graph_input(g, "x", 3, (int64_t[]){2, variant == 0 ? n : 5, heads * dk + rest}, true);
-    rope(g, x, heads, dk, 10000);
+/* Heads of an even width, dk or one more. Variants: they are all there is; columns behind them. */
+static bool rope_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    int64_t dk = s->dk + s->dk % 2, rest = s->variant ? 3 : 0;
+    rope(g, input_tokens(g, s, "x", s->heads * dk + rest), s->heads, dk, 10000);
     return true;
 }
 
@@ -47,7 +48,8 @@ const struct op op_rope = {
     .source = "Su et al. 2021",
     .infer = rope_infer,
     .cost = rope_cost,
-    .example = rope_example,
+    .sizes = "batch length heads dk",
+    .record = rope_record,
 };
 
 /* direction 1 turns forward, -1 back. */

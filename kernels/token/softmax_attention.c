@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/token.h"
 
@@ -39,14 +40,9 @@ static struct cost softmax_attention_cost(const struct call *c, enum pass pass) 
     return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
 }
 
-static bool softmax_attention_example(struct graph *g, int64_t n, int variant) {
-    static const struct {
-        int64_t B, T, heads, dk; /* 0 = n */
-    } cases[] = {{2, 0, 2, 3}, {1, 7, 1, 0}, {2, 3, 0, 2}, {1, 0, 1, 1}, {1, 133, 2, 4}};
-    if (variant >= (int)(sizeof cases / sizeof cases[0])) return false;
-    int64_t T = cases[variant].T ? cases[variant].T : n, heads = cases[variant].heads ? cases[variant].heads : n;
-    int64_t dk = cases[variant].dk ? cases[variant].dk : n;
-    softmax_attention(g, graph_input(g, "qkv", 3, (int64_t[]){cases[variant].B, T, 3 * heads * dk}, true), heads);
+static bool softmax_attention_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 0) return false;
+    softmax_attention(g, input_tokens(g, s, "qkv", 3 * s->heads * s->dk), s->heads);
     return true;
 }
 
@@ -63,7 +59,8 @@ const struct op op_softmax_attention = {
     .infer = softmax_attention_infer,
     .cost = softmax_attention_cost,
     .heads = softmax_attention_heads,
-    .example = softmax_attention_example,
+    .sizes = "batch length heads dk",
+    .record = softmax_attention_record,
 };
 
 /* --- reference: one query after the other, sums in double ---------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "core/batch.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/train/train.h"
 
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
@@ -41,14 +42,13 @@ static struct cost cross_entropy_cost(const struct call *c, enum pass pass) {
     return (struct cost){14 * n, sizeof(real) * 2 * n + sizeof(int32_t) * rows};
 }
 
-static bool cross_entropy_example(struct graph *g, int64_t n, int variant) {
-    static const int64_t columns[] = {6, 120, 1, 0, 33}; /* 0 = n */
-    if (variant >= (int)(sizeof columns / sizeof columns[0])) return false;
-    int64_t V = columns[variant] ? columns[variant] : n;
-    struct tensor *logits = graph_input(g, "logits", 3, (int64_t[]){3, n, V}, true);
-    struct tensor *targets = graph_input_ids(g, "targets", 2, (int64_t[]){3, n}, (int32_t)V, variant != 4);
-    struct tensor *predictions;
-    cross_entropy(g, logits, targets, &predictions);
+/* Variants: the loss alone; with predictions; with predictions and targets that are ignored. */
+static bool cross_entropy_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 2) return false;
+    struct tensor *logits = input_tokens(g, s, "logits", s->vocab), *predictions;
+    struct tensor *targets = input_ids(g, s, "targets");
+    if (targets) targets->ignorable = s->variant == 2;
+    cross_entropy(g, logits, targets, s->variant ? &predictions : NULL);
     return true;
 }
 
@@ -85,7 +85,8 @@ const struct op op_cross_entropy = {
     .infer = cross_entropy_infer,
     .cost = cross_entropy_cost,
     .terms = cross_entropy_terms,
-    .example = cross_entropy_example,
+    .sizes = "batch length vocab",
+    .record = cross_entropy_record,
 };
 
 /* sum_v e^(l[v] - top). The largest logit stays out of the logarithm: a sum of both would round as it does, and at

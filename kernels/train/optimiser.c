@@ -7,6 +7,7 @@
  *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
  * These ops have no gradient; they change their inputs and the step state in place. */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/train/optimiser.h"
 #include "kernels/train/train.h"
 
@@ -60,34 +61,33 @@ static struct cost adamw_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * n, sizeof(real) * 7 * n};
 }
 
-static bool step_begin_example(struct graph *g, int64_t n, int variant) {
+/* Of as many parameters as a linear map has weights. Variants: schedules. */
+static bool step_begin_record(struct graph *g, const struct op_sizes *s) {
     static const struct schedule schedules[] = {
         {.kind = SCHEDULE_CONSTANT, .lr = 1e-3},
         {.kind = SCHEDULE_COSINE, .lr = 1e-3, .lr_min = 1e-5, .warmup = 2, .total = 10},
         {.kind = SCHEDULE_COSINE_EPOCH, .lr = 1e-3, .lr_min = 1e-5, .total = 10, .steps_per_epoch = 3},
     };
-    if (variant >= (int)(sizeof schedules / sizeof schedules[0])) return false;
-    struct tensor *loss = graph_input(g, "loss", 1, (int64_t[]){1}, false);
-    int64_t count = variant == 1 ? NORM_CHUNK + n : n;
-    step_begin(g, loss, graph_input(g, "grad", 1, &count, false), &schedules[variant]);
+    if (s->variant >= (int64_t)(sizeof schedules / sizeof schedules[0])) return false;
+    struct tensor *loss = input_constant(input_vector(g, "loss", 1));
+    step_begin(g, loss, input_constant(input_vector(g, "grad", s->dim * op_sizes_out(s))), &schedules[s->variant]);
     return true;
 }
 
-/* Two segments with a hole before, between and behind them. */
-static bool adamw_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 2) return false;
-    int64_t count = 3 * n + 9, more = variant == 2 ? UPDATE_CHUNK : 0;
-    struct adamw_segment segments[] = {{2, n, 0.1, 1}, {n + 5, 2 * n + more, 0.2, 0.25}};
+/* Bias and weights of a linear map, with gaps before, between and behind them. Variants: without and with clipping. */
+static bool adamw_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 1) return false;
+    int64_t bias = s->dim, weights = s->dim * op_sizes_out(s), count = bias + weights + 9;
+    struct adamw_segment segments[] = {{2, bias, 0.1, 1}, {bias + 5, weights, 0.2, 0.25}};
     struct adamw_segment *kept = arena_alloc(&g->host, sizeof segments);
-    if (!kept) return false;
-    for (int i = 0; i < 2; i++) kept[i] = segments[i];
+    if (!kept) graph_fail(g, ST_FAIL, "the graph is too large to record: two segments");
+    for (int i = 0; kept && i < 2; i++) kept[i] = segments[i];
     struct adamw_attr attr = {
-        .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = variant == 1 ? 0.5 : 0, .n_segments = 2, .segments = kept};
-    count += more;
+        .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = s->variant ? 0.5 : 0, .n_segments = 2, .segments = kept};
     struct tensor *in[4];
     static const char *const names[] = {"value", "grad", "moment1", "moment2"};
-    for (int i = 0; i < 4; i++) in[i] = graph_input(g, names[i], 1, &count, false);
-    adamw(g, in[0], in[1], in[2], in[3], &attr);
+    for (int i = 0; i < 4; i++) in[i] = input_constant(input_vector(g, names[i], count));
+    if (kept) adamw(g, in[0], in[1], in[2], in[3], &attr);
     return true;
 }
 
@@ -98,7 +98,8 @@ const struct op op_step_begin = {
     .no_grad_in = 3,
     .infer = step_begin_infer,
     .cost = step_begin_cost,
-    .example = step_begin_example,
+    .sizes = "dim out",
+    .record = step_begin_record,
 };
 
 const struct op op_adamw = {
@@ -109,7 +110,8 @@ const struct op op_adamw = {
     .mutates = 1u | 4u | 8u,
     .infer = adamw_infer,
     .cost = adamw_cost,
-    .example = adamw_example,
+    .sizes = "dim out",
+    .record = adamw_record,
 };
 
 static void step_begin_ref_forward(const struct call *c, const struct exec *exec) {

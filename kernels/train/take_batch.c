@@ -3,6 +3,7 @@
  *   at = step B + b;  y[b] = x[order of epoch at / period (at % period)], an empty row where at % period >= n
  * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is recorded once. */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/train/take_batch.h"
 #include "kernels/train/train.h"
 
@@ -56,17 +57,17 @@ static struct tensor *example_ids(struct graph *g, const char *name, int64_t row
     return graph_input_ids(g, name, 2, (int64_t[]){rows, columns}, 1000, true);
 }
 
-/* An epoch that ends within a batch, and goes on or leaves the rest of its rows empty; more rows than examples. */
-static bool take_batch_example_of(struct graph *g, int64_t n, int variant) {
-    static const int64_t batches[] = {1, 3, 40, 7};
-    if (variant >= (int)(sizeof batches / sizeof *batches)) return false;
-    int64_t B = batches[variant], T = variant == 1 ? 300 : 5, labels = variant == 2 ? 1 : T;
-    bool lengths = variant > 0;
+/* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch that
+ * ends within a batch and goes on. There may be more rows than examples. */
+static bool take_batch_record(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 3) return false;
+    int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;
+    bool lengths = s->variant > 0;
     struct batch_tensors split = {example_ids(g, "tokens", n, T), example_ids(g, "targets", n, labels),
                                   lengths ? example_ids(g, "lengths", n, 1) : NULL};
     struct batch_tensors batch = {example_ids(g, "batch_tokens", B, T), example_ids(g, "batch_targets", B, labels),
                                   lengths ? example_ids(g, "batch_lengths", B, 1) : NULL};
-    struct take_batch_attr attr = {.seed = 77, .period = variant == 3 ? n : (n + B - 1) / B * B};
+    struct take_batch_attr attr = {.seed = 77, .period = s->variant == 3 ? n : (n + B - 1) / B * B};
     take_batch(g, &split, &batch, &attr);
     return true;
 }
@@ -79,7 +80,8 @@ const struct op op_take_batch = {
     .mutates = 7u << TAKE_ARRAYS,
     .infer = take_batch_infer,
     .cost = take_batch_cost,
-    .example = take_batch_example_of,
+    .sizes = "batch length examples",
+    .record = take_batch_record,
 };
 
 static void take_batch_ref_forward(const struct call *c, const struct exec *exec) {

@@ -9,6 +9,7 @@
 
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/tree/tree_walk.h"
 
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p) {
@@ -45,24 +46,18 @@ static struct cost tree_add_cost(const struct call *c, enum pass pass) {
     return (struct cost){n, sizeof(real) * (2 * n + p)};
 }
 
-static bool tree_add_example(struct graph *g, int64_t n, int variant) {
+/* `length` leaves, nodes of a chain. Variants: sharings and arities. */
+static bool tree_add_record(struct graph *g, const struct op_sizes *s) {
     static const struct {
-        int64_t B, P, arity, levels; /* 0 = n */
+        int64_t arity;
         enum tree_sharing sharing;
-    } cases[] = {
-        {2, 0, 2, 3, SHARED_BY_LEVEL},
-        {0, 3, 3, 2, OWN_OF_NODE},
-        {2, 3, 1, 0, SHARED_BY_ALL},
-    };
-    if (variant >= (int)(sizeof cases / sizeof *cases)) return false;
-    int64_t B = cases[variant].B ? cases[variant].B : n, P = cases[variant].P ? cases[variant].P : n;
-    struct tree t = {cases[variant].arity ? cases[variant].arity : n, cases[variant].levels ? cases[variant].levels : n,
-                     0};
-    enum tree_sharing sharing = cases[variant].sharing;
-    int64_t nodes = tree_nodes(&t);
-    int64_t rows = sharing == SHARED_BY_ALL ? 1 : sharing == SHARED_BY_LEVEL ? t.levels - 1 : nodes - 1;
-    struct tensor *w = graph_input(g, "w", 3, (int64_t[]){B, nodes, P}, true);
-    tree_add(g, &t, w, graph_input(g, "p", 2, (int64_t[]){rows, P}, true));
+    } cases[] = {{2, SHARED_BY_LEVEL}, {3, OWN_OF_NODE}, {1, SHARED_BY_ALL}};
+    if (s->variant >= (int64_t)(sizeof cases / sizeof *cases)) return false;
+    struct tree t = tree_for(cases[s->variant].arity, s->length);
+    struct op_sizes nodes = *s;
+    nodes.length = tree_nodes(&t);
+    struct tensor *w = input_tokens(g, &nodes, "w", s->blocks);
+    tree_add(g, &t, w, input_couplings(g, &nodes, &t, cases[s->variant].sharing, "p"));
     return true;
 }
 
@@ -98,7 +93,8 @@ const struct op op_tree_add = {
     .cost = tree_add_cost,
     .heads = tree_add_heads,
     .terms = tree_add_terms,
-    .example = tree_add_example,
+    .sizes = "batch length blocks",
+    .record = tree_add_record,
 };
 
 /* --- reference ------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/tree/tree_walk.h"
 
 int64_t tree_nodes(const struct tree *t) {
@@ -32,6 +33,20 @@ int64_t tree_nodes(const struct tree *t) {
 
 int64_t tree_places(const struct tree *t) {
     return t->arity == 1 ? t->levels : tree_bottom(t, 0).count;
+}
+
+struct tree tree_for(int64_t arity, int64_t leaves) {
+    struct tree t = {arity, arity == 1 ? leaves : 1, leaves};
+    while (tree_places(&t) < leaves) t.levels++;
+    return t;
+}
+
+struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,
+                               enum tree_sharing sharing, const char *name) {
+    if (sharing == OWN_OF_SAMPLE) return input_tokens(g, nodes, name, nodes->blocks);
+    bool one = sharing == SHARED_BY_ALL || t->levels == 1;
+    int64_t rows = one ? 1 : sharing == SHARED_BY_LEVEL ? t->levels - 1 : nodes->length - 1;
+    return input_matrix(g, name, rows, nodes->blocks);
 }
 
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
@@ -135,42 +150,35 @@ static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
     return (struct cost){(20 + 16 * extra) * values + 2 * factor, sizeof(real) * (6 * values + 2 * rows)};
 }
 
-/* The bound keeps every example well conditioned; skew needs none. */
-static bool tree_solve_example(struct graph *g, int64_t n, int variant) {
+/* `length` leaves, nodes of a chain. Variants: every form, sharing and arity, without and with counts of leaves. */
+static bool tree_solve_record(struct graph *g, const struct op_sizes *s) {
     static const struct {
-        int64_t B, P, arity, levels; /* 0 = n */
-        int64_t padding;
+        int64_t arity;
         enum tree_form form;
         enum tree_sharing sharing;
         bool counts;
     } cases[] = {
-        {2, 0, 2, 3, 1, TREE_HERMITIAN, SHARED_BY_LEVEL, false}, {2, 3, 1, 0, 0, TREE_FREE, SHARED_BY_ALL, false},
-        {1, 3, 0, 2, 0, TREE_SKEW, OWN_OF_SAMPLE, true},         {2, 0, 2, 3, 1, TREE_FREE, OWN_OF_NODE, false},
-        {0, 1, 2, 3, 0, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {1, 0, 3, 2, 1, TREE_FREE, OWN_OF_SAMPLE, false},
-        {3, 2, 1, 0, 0, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {3, 0, 1, 5, 1, TREE_FREE, OWN_OF_SAMPLE, true},
+        {2, TREE_HERMITIAN, SHARED_BY_LEVEL, false}, {1, TREE_FREE, SHARED_BY_ALL, false},
+        {3, TREE_SKEW, OWN_OF_SAMPLE, true},         {2, TREE_FREE, OWN_OF_NODE, false},
+        {2, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {3, TREE_FREE, OWN_OF_SAMPLE, false},
+        {1, TREE_HERMITIAN, SHARED_BY_LEVEL, true},  {1, TREE_FREE, OWN_OF_SAMPLE, true},
     };
-    if (variant >= (int)(sizeof cases / sizeof *cases)) return false;
-    int64_t B = cases[variant].B ? cases[variant].B : n, P = cases[variant].P ? cases[variant].P : n;
-    struct tree t = {cases[variant].arity ? cases[variant].arity : n, cases[variant].levels ? cases[variant].levels : n,
-                     0};
-    int64_t nodes = tree_nodes(&t), leaves = tree_places(&t);
-    t.leaves = leaves - cases[variant].padding;
-    enum tree_form form = cases[variant].form;
-    struct tree_system s = {.tree = t, .form = form, .beta = form == TREE_SKEW ? 0 : 0.95 / (double)(t.arity + 1)};
-    int64_t rows = cases[variant].sharing == SHARED_BY_ALL || t.levels == 1 ? 1
-                   : cases[variant].sharing == SHARED_BY_LEVEL              ? t.levels - 1
-                                                                            : nodes - 1;
-    bool sample = cases[variant].sharing == OWN_OF_SAMPLE;
-    int64_t u_dims[] = {B, nodes, P}, table_dims[] = {rows, P};
-    int rank = sample ? 3 : 2;
-    s.up_re = graph_input(g, "up_re", rank, sample ? u_dims : table_dims, true);
-    s.up_im = graph_input(g, "up_im", rank, sample ? u_dims : table_dims, true);
-    if (form == TREE_FREE) s.down_re = graph_input(g, "down_re", rank, sample ? u_dims : table_dims, true);
-    if (form == TREE_FREE) s.down_im = graph_input(g, "down_im", rank, sample ? u_dims : table_dims, true);
-    s.u_re = graph_input(g, "u_re", 3, u_dims, true);
-    s.u_im = graph_input(g, "u_im", 3, u_dims, true);
-    if (cases[variant].counts) s.leaves = graph_input_ids(g, "leaves", 1, u_dims, (int32_t)leaves + 1, false);
-    tree_solve(g, &s, NULL);
+    if (s->variant >= (int64_t)(sizeof cases / sizeof *cases)) return false;
+    static const char *const names[] = {"up_re", "up_im", "down_re", "down_im"};
+    enum tree_form form = cases[s->variant].form;
+    enum tree_sharing sharing = cases[s->variant].sharing;
+    struct tree t = tree_for(cases[s->variant].arity, s->length);
+    bool alone = t.levels == 1 && sharing == SHARED_BY_LEVEL;
+    struct tree_system system = {.tree = t, .form = form, .beta = form == TREE_SKEW ? 0 : 0.9 / (double)(t.arity + 1)};
+    struct tensor **tables[] = {&system.up_re, &system.up_im, &system.down_re, &system.down_im};
+    struct op_sizes nodes = *s;
+    nodes.length = tree_nodes(&t);
+    for (int i = 0; i < (alone ? 0 : form == TREE_FREE ? 4 : 2); i++)
+        *tables[i] = input_couplings(g, &nodes, &t, sharing, names[i]);
+    system.u_re = input_tokens(g, &nodes, "u_re", s->blocks);
+    system.u_im = input_tokens(g, &nodes, "u_im", s->blocks);
+    if (cases[s->variant].counts) system.leaves = input_lengths(g, s);
+    tree_solve(g, &system, NULL);
     return true;
 }
 
@@ -188,7 +196,8 @@ const struct op op_tree_solve = {
     .infer = tree_solve_infer,
     .cost = tree_solve_cost,
     .heads = tree_solve_heads,
-    .example = tree_solve_example,
+    .sizes = "batch length blocks",
+    .record = tree_solve_record,
 };
 
 /* --- reference: one head of one sequence after the other, in double -------------------------------------------- */

@@ -4,6 +4,7 @@
 #define LRNN_KERNELS_TREE_WALK_H
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
 #include "kernels/tree/tree.h"
 
 #ifdef __cplusplus
@@ -68,6 +69,12 @@ LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct te
 LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int64_t i) {
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
+
+/* For op->record: the smallest tree with that many leaves (a chain: nodes), and couplings of a tree whose nodes are the
+ * `length` of the sizes, one row of them where there is no level above the leaves. */
+struct tree tree_for(int64_t arity, int64_t leaves);
+struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,
+                               enum tree_sharing sharing, const char *name);
 
 /* The tree of sequence b, with its real leaves: a chain is as long as the sequence, and has one leaf, or none. */
 LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {

@@ -1,4 +1,4 @@
-/* check_cuda.c - every CUDA kernel against its reference: all examples of its op, hard lengths, on a device or on the host
+/* check_cuda.c - every CUDA kernel against its reference: at all sizes that the tests walk, on a device or on the host
  * (cuda_host.h). On the host also with the fibers of each block, and the blocks, in other orders: a kernel that misses a
  * barrier computes something else then. On a device a second run stands for that. */
 #include <string.h>
@@ -45,21 +45,24 @@ static int cuda_kernel_count(void) {
 
 START_TEST(kernels_agree_with_the_reference) {
     for (int fill = FILL_SMALL; fill <= FILL_WHOLE; fill++)
-        each_example(cuda_kernel(_i), (enum fill)fill, &place, compare_twin);
+        each_example(cuda_kernel(_i), WALK_EDGES, (enum fill)fill, &place, compare_twin);
+    each_example(cuda_kernel(_i), WALK_REAL, FILL_NET, &place, compare_twin);
 }
 END_TEST
 
 START_TEST(gradients_accumulate) {
-    if (differentiable(cuda_kernel(_i)->op)) each_example(cuda_kernel(_i), FILL_SMALL, &place, compare_accumulated);
+    if (differentiable(cuda_kernel(_i)->op))
+        each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_accumulated);
 }
 END_TEST
 
 START_TEST(unwanted_gradients_are_left_out) {
-    if (differentiable(cuda_kernel(_i)->op)) each_example(cuda_kernel(_i), FILL_SMALL, &place, compare_unwanted);
+    if (differentiable(cuda_kernel(_i)->op))
+        each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_unwanted);
 }
 END_TEST
 
-static void compare_orders(const struct kernel *k, const struct trial_op *what) {
+static bool compare_orders(const struct kernel *k, const struct trial_op *what) {
     (void)k;
     struct run first, other;
     ck_assert(run_open(&first, what));
@@ -77,89 +80,59 @@ static void compare_orders(const struct kernel *k, const struct trial_op *what) 
         run_close(&other);
     }
     run_close(&first);
+    return true;
 }
 
 START_TEST(bits_do_not_depend_on_the_order_of_threads) {
-    each_example(cuda_kernel(_i), FILL_SMALL, &place, compare_orders);
+    each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_orders);
 }
 END_TEST
 
 START_TEST(sequences_and_heads_do_not_depend_on_others) {
     const struct kernel *k = cuda_kernel(_i);
     const char *why;
-    if (sequences_are_apart(k->op, &why)) ck_assert_int_gt(each_example_apart(k, &place, compare_alone), 0);
-    if (k->op->heads) ck_assert_int_gt(each_example_apart(k, &place, compare_beside_others), 0);
+    if (sequences_are_apart(k->op, &why)) ck_assert_int_gt(each_example_apart(k, WALK_REAL, &place, compare_alone), 0);
+    if (k->op->heads) ck_assert_int_gt(each_example_apart(k, WALK_REAL, &place, compare_beside_others), 0);
 }
 END_TEST
 
-/* One walk of each kernel at one length: what compute-sanitizer can afford. */
-START_TEST(every_kernel_runs) {
-    const struct kernel *k = cuda_kernel(_i);
+static bool run_once(const struct kernel *k, const struct trial_op *what) {
     struct run r;
-    int ran = 0;
-    for (int variant = 0;; variant++) {
-        struct trial_op what = {
-            .op = k->op, .kernel = k->name, .n = 33, .variant = variant, .outputs = 1, .place = &place};
-        enum verdict verdict = kernel_verdict(k, &what);
-        if (verdict == NO_SUCH_VARIANT) break;
-        if (verdict == DOES_NOT_APPLY) continue;
-        ck_assert(run_open(&r, &what));
-        run_walk(&r);
-        run_close(&r);
-        ran++;
-    }
-    ck_assert_int_gt(ran, 0);
+    (void)k;
+    ck_assert(run_open(&r, what));
+    run_walk(&r);
+    run_close(&r);
+    return true;
+}
+
+/* One walk of each kernel at each real size: what compute-sanitizer can afford. */
+START_TEST(every_kernel_runs) {
+    each_example(cuda_kernel(_i), WALK_REAL, FILL_NET, &place, run_once);
 }
 END_TEST
 
 /* --- sums in two stages, with more partial sums than the examples' sizes give ----------------------------------------- */
 
-/* Sequences enough that the gradient of a constant a is summed over several chunks of them. */
-static void many_sequences(struct graph *g, int64_t n, struct tensor **a, struct tensor **x, int planes) {
-    for (int p = 0; p < planes; p++) {
-        a[p] = graph_input(g, "a", 1, (int64_t[]){5}, true);
-        x[p] = graph_input(g, "x", 3, (int64_t[]){n, 3, 5}, true);
-    }
-}
-
-static bool scan_diag_of_many(struct graph *g, int64_t n, int variant) {
-    struct tensor *a[1], *x[1];
-    if (variant > 0) return false;
-    many_sequences(g, n, a, x, 1);
-    scan_diag(g, a[0], x[0]);
-    return true;
-}
-
-static bool scan_diag_complex_of_many(struct graph *g, int64_t n, int variant) {
-    struct tensor *a[2], *x[2];
-    if (variant > 0) return false;
-    many_sequences(g, n, a, x, 2);
-    scan_diag_complex(g, a[0], a[1], x[0], x[1], NULL);
-    return true;
-}
-
 static const struct {
-    const char *kernel;
-    int64_t n;
-    int variant;
+    const char *kernel, *sizes;
     bool another_launch; /* of a second stage, which is left out where there is one partial sum */
-    bool (*example)(struct graph *g, int64_t n, int variant);
 } two_stages[] = {
-    {"linear_cuda", 200, 0, true, NULL},
-    {"bias_cuda", 200, 0, true, NULL},
-    {"scale_cuda", 200, 0, true, NULL},
-    {"repeat_rows_cuda", 200, 0, true, NULL},
-    {"rmsnorm_cuda", 200, 0, true, NULL},
-    {"layernorm_cuda", 200, 0, true, NULL},
-    {"embedding_cuda", 200, 0, true, NULL},
-    {"scan_diag_cuda", 300, 0, true, scan_diag_of_many},
-    {"scan_diag_chunk_cuda", 300, 0, true, scan_diag_of_many},
-    {"scan_diag_complex_cuda", 300, 0, true, scan_diag_complex_of_many},
-    {"scan_diag_complex_chunk_cuda", 300, 0, true, scan_diag_complex_of_many},
-    {"cross_entropy_cuda", 1500, 2, false, NULL},
-    {"cross_entropy_cuda", 700, 4, false, NULL}, /* more partial losses than the second stage has threads */
-    {"step_begin_cuda", 5000, 0, false, NULL},
-    {"step_begin_cuda", 1100000, 0, false, NULL}, /* likewise */
+    {"linear_cuda", "length=200", true},
+    {"bias_cuda", "length=200", true},
+    {"scale_cuda", "length=200", true},
+    {"repeat_rows_cuda", "length=200", true},
+    {"rmsnorm_cuda", "length=200", true},
+    {"layernorm_cuda", "length=200", true},
+    {"embedding_cuda", "length=200", true},
+    {"scan_diag_cuda", "batch=300 variant=1", true}, /* the gradient of a constant is summed over chunks of sequences */
+    {"scan_diag_chunk_cuda", "batch=300 variant=1", true},
+    {"scan_diag_complex_cuda", "batch=300 variant=1", true},
+    {"scan_diag_complex_chunk_cuda", "batch=300 variant=1", true},
+    {"cross_entropy_cuda", "length=1500 vocab=1 variant=1", false},
+    {"cross_entropy_cuda", "length=700 vocab=33 variant=2",
+     false}, /* more partial losses than the second stage's threads */
+    {"step_begin_cuda", "dim=50 out=100", false},
+    {"step_begin_cuda", "dim=1000 out=1100", false}, /* likewise */
 };
 #define N_TWO_STAGES (int)(sizeof two_stages / sizeof *two_stages)
 
@@ -167,7 +140,9 @@ static const struct {
 static void expect_partial_sums(const struct kernel *k, const struct trial_op *what, bool another_launch) {
     struct trial_op small = *what;
     struct run run_large, run_small;
-    small.n = 1;
+    char one[64];
+    snprintf(one, sizeof one, "batch=1 length=1 dim=1 out=1 variant=%d", (int)what->sizes.variant);
+    small.sizes = sizes_at(one);
     ck_assert(run_open(&run_large, what) && run_open(&run_small, &small));
 #ifdef LRNN_CUDA_HOST
     long before = cuda_host_launches();
@@ -188,12 +163,10 @@ START_TEST(second_stages_add_all_partial_sums) {
     const struct kernel *k = kernel_find(two_stages[_i].kernel);
     struct trial_op what = {.op = k->op,
                             .kernel = k->name,
-                            .n = two_stages[_i].n,
-                            .variant = two_stages[_i].variant,
+                            .sizes = sizes_at(two_stages[_i].sizes),
                             .outputs = 1,
                             .guards = true,
-                            .place = &place,
-                            .example = two_stages[_i].example};
+                            .place = &place};
     compare_orders(k, &what);
     compare_twin(k, &what);
     if (two_stages[_i].another_launch) { /* of these whole numbers are exact in any order */
@@ -204,83 +177,51 @@ START_TEST(second_stages_add_all_partial_sums) {
 }
 END_TEST
 
-/* --- scans in chunks: every m, of which the examples are long for a few alone, and chunks longer than the least -------------- */
-
-#define N_GATED 3
-
-/* Of order variant + 1. */
-static bool gated_scan(struct graph *g, int64_t n, int variant, const char *scan, enum companion_layout layout) {
-    int64_t B = 2, N = 5, m = variant + 1;
-    bool block = strcmp(scan, "block") == 0;
-    if (m > 8) return false;
-    struct tensor *z = graph_input(g, "z", 3, (int64_t[]){B, n, (block ? m : 1) * (m + 1) * N}, true);
-    struct tensor *v = graph_input(g, "v", 3, (int64_t[]){B, n, (block ? m : 1) * N}, true);
-    if (block)
-        scan_block(g, z, v, N, m, GATE_SOFTMAX);
-    else
-        scan_companion(g, z, v, N, m, GATE_SOFTMAX, layout);
-    return true;
-}
-
-static bool block_example(struct graph *g, int64_t n, int variant) {
-    return gated_scan(g, n, variant, "block", LAYOUT_COMPANION);
-}
-
-static bool companion_example(struct graph *g, int64_t n, int variant) {
-    return gated_scan(g, n, variant, "companion", LAYOUT_COMPANION);
-}
-
-static bool observer_example(struct graph *g, int64_t n, int variant) {
-    return gated_scan(g, n, variant, "companion", LAYOUT_OBSERVER);
-}
+/* --- scans in chunks: every m, of which the walks are long for a few alone, and chunks longer than the least ----------- */
 
 /* Three chunks, the last of them short. */
+static const struct {
+    const char *kernel, *sizes;
+} chunked[] = {
+    {"scan_block_chunk_cuda", "batch=2 length=43 blocks=5 m=%d"},
+    {"scan_companion_chunk_cuda", "batch=2 length=43 blocks=5 m=%d"},
+    {"scan_companion_chunk_cuda", "batch=2 length=43 blocks=5 m=%d layout=observer"},
+};
+#define N_CHUNKED (int)(sizeof chunked / sizeof *chunked)
+
+static void compare_at(const char *kernel, const char *sizes) {
+    const struct kernel *k = kernel_find(kernel);
+    struct trial_op what = {
+        .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+    compare_twin(k, &what);
+}
+
 START_TEST(chunks_agree_with_the_reference_for_every_m) {
-    static bool (*const examples[N_GATED])(struct graph *, int64_t, int) = {block_example, companion_example,
-                                                                            observer_example};
-    const struct kernel *k = kernel_find(_i == 0 ? "scan_block_chunk_cuda" : "scan_companion_chunk_cuda");
-    for (int variant = 0; variant < 8; variant++) {
-        struct trial_op what = {.op = k->op,
-                                .kernel = k->name,
-                                .n = 43,
-                                .variant = variant,
-                                .outputs = 1,
-                                .guards = true,
-                                .place = &place,
-                                .example = examples[_i]};
-        compare_twin(k, &what);
+    char sizes[64];
+    for (int m = 1; m <= 8; m++) {
+        snprintf(sizes, sizeof sizes, chunked[_i].sizes, m);
+        compare_at(chunked[_i].kernel, sizes);
     }
 }
 END_TEST
 
 /* So many channels that chunks are cut at 32 time steps, not 16. */
-static bool wide_example(struct graph *g, int64_t n, int variant) {
-    if (variant > 0) return false;
-    struct tensor *a = graph_input(g, "a", 1, (int64_t[]){n}, true);
-    scan_diag(g, a, graph_input(g, "x", 3, (int64_t[]){1, 70, n}, true));
-    return true;
-}
-
 START_TEST(longer_chunks_agree_with_the_reference) {
     const struct kernel *k = kernel_find("scan_diag_chunk_cuda");
-    struct trial_op what = {.op = k->op,
-                            .kernel = k->name,
-                            .n = 16000,
-                            .outputs = 1,
-                            .guards = true,
-                            .place = &place,
-                            .example = wide_example};
+    const char *sizes = "batch=1 length=70 blocks=16000 variant=1";
+    struct trial_op what = {
+        .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
     struct run r;
     ck_assert(run_open(&r, &what));
     size_t lanes = k->workspace(r.call, PASS_FORWARD) / (2 * sizeof(real));
     ck_assert_uint_eq(lanes, 3 * 16000);
     run_close(&r);
-    compare_twin(k, &what);
+    compare_at("scan_diag_chunk_cuda", sizes);
 }
 END_TEST
 
 int cuda_cases(void) {
-    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_GATED + 1 + cuda_run_cases();
+    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + 1 + cuda_run_cases();
 }
 
 static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_tests) {
@@ -300,7 +241,7 @@ Suite *check_cuda(void) {
     TCase *larger = tcase_create("larger");
     tcase_add_checked_fixture(larger, begin, end);
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);
-    tcase_add_loop_test(larger, chunks_agree_with_the_reference_for_every_m, 0, N_GATED);
+    tcase_add_loop_test(larger, chunks_agree_with_the_reference_for_every_m, 0, N_CHUNKED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);
     suite_add_tcase(suite, larger);
     return suite;

@@ -8,8 +8,8 @@ START_TEST(a_sequence_has_the_same_result_alone) {
     if (!sequences_are_apart(op, &why)) return;
     for (const struct kernel *const *k = kernel_list(); *k; k++)
         if ((*k)->op == op && (*k)->device == DEVICE_CPU)
-            ck_assert_msg(each_example_apart(*k, NULL, compare_alone) > 0, "no example of %s has two sequences",
-                          op->name);
+            ck_assert_msg(each_example_apart(*k, WALK_REAL, NULL, compare_alone) > 0,
+                          "nothing that %s records has two sequences", op->name);
 }
 END_TEST
 
@@ -18,24 +18,25 @@ START_TEST(a_head_has_the_same_result_beside_others) {
     if (!op->heads) return;
     for (const struct kernel *const *k = kernel_list(); *k; k++)
         if ((*k)->op == op && (*k)->device == DEVICE_CPU)
-            ck_assert_msg(each_example_apart(*k, NULL, compare_beside_others) > 0, "no example of %s has two heads",
-                          op->name);
+            ck_assert_msg(each_example_apart(*k, WALK_REAL, NULL, compare_beside_others) > 0,
+                          "nothing that %s records has two heads", op->name);
 }
 END_TEST
 
 /* What no sequence can be had of alone is told apart by shapes: so a new op that is in no list is either tested or red. */
 START_TEST(sequences_are_found_by_shapes) {
     struct run r;
-    struct trial_op diagonal = {.op = &op_scan_diag, .kernel = "reference", .n = 3, .outputs = 1};
+    struct trial_op diagonal = {
+        .op = &op_scan_diag, .kernel = "reference", .sizes = sizes_at("batch=3 blocks=3"), .outputs = 1};
     ck_assert(run_open(&r, &diagonal)); /* a (B,T,N) */
     ck_assert_uint_eq(sequence_inputs(r.call), 3);
     run_close(&r);
-    diagonal.variant = 3; /* a [N], with N as large as B */
+    diagonal.sizes.variant = 1; /* a [N], with N as large as B */
     ck_assert(run_open(&r, &diagonal));
     ck_assert_int_eq(r.call->in[0]->dims[0], r.call->in[1]->dims[0]);
     ck_assert_uint_eq(sequence_inputs(r.call), 2);
     run_close(&r);
-    struct trial_op mean = {.op = &op_cross_entropy, .kernel = "reference", .n = 3, .outputs = 1};
+    struct trial_op mean = {.op = &op_cross_entropy, .kernel = "reference", .sizes = sizes_at(""), .outputs = 1};
     ck_assert(run_open(&r, &mean));
     ck_assert_uint_eq(sequence_inputs(r.call), 0);
     run_close(&r);

@@ -1,4 +1,4 @@
-/* check_ops.c - walks the registries: every op, every example of it, hard lengths.
+/* check_ops.c - walks the registries: every op at all sizes of op_walk.h.
  *
  * The reference is held against central differences (double build), every other CPU kernel against the reference. */
 #include <math.h>
@@ -29,23 +29,69 @@ START_TEST(every_op_is_declared_and_covered) {
     ck_assert_ptr_nonnull(kernel_reference(op));
     ck_assert_ptr_eq(op_find(op->name), op);
     ck_assert_msg(op->maths && *op->maths && op->source, "op %s does not say what it computes", op->name);
-    ck_assert_msg(op->example != NULL, "op %s has no example", op->name);
-    int variants = 0;
-    for (int l = 0; l < N_LENGTHS; l++)
-        for (int variant = 0;; variant++) {
-            struct run r;
-            struct trial_op what = {
-                .op = op, .kernel = "reference", .n = op_lengths[l], .variant = variant, .outputs = 1};
-            if (!run_open(&r, &what)) break;
-            struct cost forward = op->cost(r.call, PASS_FORWARD), backward = op->cost(r.call, PASS_BACKWARD);
-            ck_assert_msg(forward.bytes > 0 && forward.flops >= 0, "op %s: forward costs nothing", op->name);
-            ck_assert_msg(!differentiable(op) || (backward.bytes > 0 && backward.flops >= 0),
-                          "op %s: backward costs nothing", op->name);
-            ck_assert_msg(differentiable(op) || r.call->n_out == 0, "op %s has outputs but no gradient", op->name);
-            run_close(&r);
-            variants++;
+    struct op_walk w = walk_of(op, WALK_EDGES);
+    ck_assert_msg(w.n > 0, "op %s has no sizes", op->name);
+    for (int i = 0; i < w.n; i++) {
+        struct run r;
+        struct trial_op what = {.op = op, .kernel = "reference", .sizes = w.at[i], .outputs = 1};
+        ck_assert(run_open(&r, &what));
+        struct cost forward = op->cost(r.call, PASS_FORWARD), backward = op->cost(r.call, PASS_BACKWARD);
+        ck_assert_msg(forward.bytes > 0 && forward.flops >= 0, "op %s: forward costs nothing", op->name);
+        ck_assert_msg(!differentiable(op) || (backward.bytes > 0 && backward.flops >= 0),
+                      "op %s: backward costs nothing", op->name);
+        ck_assert_msg(differentiable(op) || r.call->n_out == 0, "op %s has outputs but no gradient", op->name);
+        run_close(&r);
+    }
+    walk_free(&w);
+}
+END_TEST
+
+struct recorded {
+    char shapes[4096]; /* of all tensors, and numbers of ids */
+    char attr[512];    /* bytes of the call's attributes */
+    size_t attr_bytes;
+};
+
+static struct recorded recorded_at(const struct op *op, const struct op_sizes *s) {
+    struct recorded r = {.attr_bytes = 0};
+    struct graph g;
+    size_t used = 0;
+    open_graph(&g, NULL, true, false, "reference");
+    ck_assert(op->record(&g, s));
+    ck_assert_msg(g.error.status == ST_OK, "%s: %s", op->name, g.error.text);
+    for (int i = 0; i < g.n_tensors; i++)
+        for (int a = 0; a <= g.tensors[i]->rank && used < sizeof r.shapes; a++)
+            used += (size_t)snprintf(r.shapes + used, sizeof r.shapes - used, " %lld",
+                                     (long long)(a < g.tensors[i]->rank ? g.tensors[i]->dims[a] : g.tensors[i]->limit));
+    ck_assert_uint_lt(used, sizeof r.shapes);
+    const struct call *c = &g.calls[g.n_calls - 1];
+    ck_assert_uint_le(c->attr_bytes, sizeof r.attr);
+    if (c->attr_bytes) memcpy(r.attr, c->attr, r.attr_bytes = c->attr_bytes);
+    graph_free(&g);
+    return r;
+}
+
+/* A size that is named changes what some variant records; one that is not named changes no shape, so it may be left out. */
+START_TEST(an_op_names_the_sizes_that_it_reads) {
+    const struct op *op = op_list()[_i];
+    for (const struct option *o = op_sizes_options; o->name; o++) {
+        struct op_sizes small = sizes_at("length=8"), changed = small;
+        bool shapes = false, attributes = false;
+        struct error e = {0};
+        if (strcmp(o->name, "variant") == 0) continue;
+        const char *value = strcmp(o->name, "gate") == 0 ? "relu" : strcmp(o->name, "layout") == 0 ? "observer" : "9";
+        ck_assert_int_eq(options_set(op_sizes_options, &changed, "sizes", o->name, value, &e), ST_OK);
+        for (int variant = 0, n = op_variants(op); variant < n; variant++) {
+            small.variant = changed.variant = variant;
+            struct recorded before = recorded_at(op, &small), after = recorded_at(op, &changed);
+            shapes |= strcmp(before.shapes, after.shapes) != 0;
+            attributes |= memcmp(before.attr, after.attr, sizeof before.attr) != 0;
         }
-    ck_assert_msg(variants >= N_LENGTHS, "op %s has no example", op->name);
+        if (op_reads_size(op, o->name))
+            ck_assert_msg(shapes || attributes, "op %s names size %s and does not read it", op->name, o->name);
+        else
+            ck_assert_msg(!shapes, "op %s reads size %s and does not name it", op->name, o->name);
+    }
 }
 END_TEST
 
@@ -65,7 +111,7 @@ static void difference_input(struct run *r, int i, const real *grad) {
     double scale = 0, h = 1e-5, loss = fabs((double)tensor_real(r->g.root)[0]);
     for (int64_t k = 0; k < n; k++) scale = fmax(scale, fabs((double)grad[k]));
     double bound = 1e-6 * scale + 1e-9 * fmax(1, loss);
-    struct rng rng = rng_at((uint64_t)r->what.n, STREAM_TEST, (uint64_t)i);
+    struct rng rng = rng_at((uint64_t)r->what.sizes.length, STREAM_TEST, (uint64_t)i);
     for (int64_t s = 0; s < samples; s++) {
         int64_t k = n == samples ? s : (int64_t)rng_below(&rng, (uint64_t)n);
         real *x = tensor_real(t) + k, before = *x;
@@ -92,78 +138,78 @@ static void difference_run(struct run *r) {
 START_TEST(gradients_match_central_differences) {
     const struct op *op = op_list()[_i];
     if (!differentiable(op)) return;
-    int checked = 0;
-    unsigned all = output_bits(op);
-    for (unsigned outputs = 1; outputs <= all; outputs++)
-        for (int l = 0; l < N_LENGTHS; l++)
-            for (int variant = 0;; variant++) {
-                struct run r;
-                struct trial_op what = {
-                    .op = op, .kernel = "reference", .n = op_lengths[l], .variant = variant, .outputs = outputs};
-                if (!run_open(&r, &what)) break;
-                difference_run(&r);
-                run_close(&r);
-                checked++;
-            }
-    ck_assert_int_gt(checked, 0);
+    struct op_walk w = walk_of(op, WALK_EDGES);
+    for (int i = 0; i < w.n; i++) {
+        unsigned all = output_bits(op, &w.at[i]);
+        for (unsigned outputs = 1; outputs <= all; outputs++) {
+            struct run r;
+            struct trial_op what = {.op = op, .kernel = "reference", .sizes = w.at[i], .outputs = outputs};
+            if (!run_open(&r, &what)) continue;
+            difference_run(&r);
+            run_close(&r);
+        }
+    }
+    walk_free(&w);
 }
 END_TEST
 
 /* --- twin against twin ------------------------------------------------------------------------------------------- */
 
-static void each_cpu_kernel(const struct op *op, enum fill fill,
-                            void (*visit)(const struct kernel *k, const struct trial_op *what)) {
+static void each_cpu_kernel(const struct op *op, unsigned walks, enum fill fill,
+                            bool (*visit)(const struct kernel *k, const struct trial_op *what)) {
     for (const struct kernel *const *k = kernel_list(); *k; k++)
-        if ((*k)->op == op && (*k)->device == DEVICE_CPU) each_example(*k, fill, NULL, visit);
+        if ((*k)->op == op && (*k)->device == DEVICE_CPU) each_example(*k, walks, fill, NULL, visit);
 }
 
 START_TEST(kernels_agree_with_the_reference) {
     for (int fill = FILL_SMALL; fill <= FILL_WHOLE; fill++)
-        each_cpu_kernel(op_list()[_i], (enum fill)fill, compare_twin);
+        each_cpu_kernel(op_list()[_i], WALK_EDGES, (enum fill)fill, compare_twin);
+    each_cpu_kernel(op_list()[_i], WALK_REAL, FILL_NET, compare_twin);
 }
 END_TEST
 
 START_TEST(gradients_accumulate) {
-    if (differentiable(op_list()[_i])) each_cpu_kernel(op_list()[_i], FILL_SMALL, compare_accumulated);
+    if (!differentiable(op_list()[_i])) return;
+    each_cpu_kernel(op_list()[_i], WALK_EDGES, FILL_SMALL, compare_accumulated);
+    each_cpu_kernel(op_list()[_i], WALK_REAL, FILL_NET, compare_accumulated);
 }
 END_TEST
 
 START_TEST(unwanted_gradients_are_left_out) {
-    if (differentiable(op_list()[_i])) each_cpu_kernel(op_list()[_i], FILL_SMALL, compare_unwanted);
+    if (!differentiable(op_list()[_i])) return;
+    each_cpu_kernel(op_list()[_i], WALK_REAL, FILL_NET, compare_unwanted);
 }
 END_TEST
 
 /* --- threads ----------------------------------------------------------------------------------------------------- */
 
-/* At a length where kernels do share out their work. */
-START_TEST(bits_do_not_depend_on_threads) {
-    const struct op *op = op_list()[_i];
+static bool compare_threads(const struct kernel *k, const struct trial_op *what) {
     static const int threads[] = {2, 3, 7};
-    for (const struct kernel *const *k = kernel_list(); *k; k++) {
-        if ((*k)->op != op || (*k)->device != DEVICE_CPU || (*k)->reference) continue;
-        for (int variant = 0;; variant++) {
-            struct run one, many;
-            struct trial_op what = {.op = op, .kernel = (*k)->name, .n = 400, .variant = variant, .outputs = 1};
-            enum verdict verdict = kernel_verdict(*k, &what);
-            if (verdict == NO_SUCH_VARIANT) break;
-            if (verdict == DOES_NOT_APPLY) continue;
-            ck_assert(run_open(&one, &what));
-            omp_set_num_threads(1);
-            run_walk(&one);
-            for (int i = 0; i < 3; i++) {
-                ck_assert(run_open(&many, &what));
-                omp_set_num_threads(threads[i]);
-                run_walk(&many);
-                expect_same_outputs(&many, &one, 0);
-                if (differentiable(op))
-                    expect_same_gradients(&many, &one, 0, -1);
-                else
-                    expect_same_effects(&many, &one, 0);
-                run_close(&many);
-            }
-            run_close(&one);
-        }
+    struct run one, many;
+    (void)k;
+    ck_assert(run_open(&one, what));
+    omp_set_num_threads(1);
+    run_walk(&one);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(run_open(&many, what));
+        omp_set_num_threads(threads[i]);
+        run_walk(&many);
+        expect_same_outputs(&many, &one, 0);
+        if (differentiable(what->op))
+            expect_same_gradients(&many, &one, 0, -1);
+        else
+            expect_same_effects(&many, &one, 0);
+        run_close(&many);
     }
+    run_close(&one);
+    return true;
+}
+
+/* At sizes where kernels do share out their work. */
+START_TEST(bits_do_not_depend_on_threads) {
+    for (const struct kernel *const *k = kernel_list(); *k; k++)
+        if ((*k)->op == op_list()[_i] && (*k)->device == DEVICE_CPU && !(*k)->reference)
+            each_example(*k, WALK_LONG | WALK_REAL, FILL_NET, NULL, compare_threads);
 }
 END_TEST
 
@@ -174,6 +220,7 @@ Suite *check_ops(void) {
     int n = op_count();
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, every_op_is_declared_and_covered, 0, n);
+    tcase_add_loop_test(tests, an_op_names_the_sizes_that_it_reads, 0, n);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, n);
     tcase_add_loop_test(tests, kernels_agree_with_the_reference, 0, n);
     tcase_add_loop_test(tests, gradients_accumulate, 0, n);

@@ -25,53 +25,53 @@ static bool record_cross_entropy(struct graph *g, int64_t rows, int64_t V) {
 }
 
 /* Often its target has the largest logit, and 1 - p is all there is. */
-static bool one_row(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool one_row(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     return record_cross_entropy(g, 1, 2);
 }
 
-static bool few_rows(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool few_rows(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     return record_cross_entropy(g, 9, 7);
 }
 
-static bool one_output(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool one_output(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     struct tensor *x = reals(g, 1, 1, 405), *w = reals(g, 1, 405, 0);
     linear(g, x, w, reals(g, 1, 0, 0));
     return true;
 }
 
-static bool one_bias(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool one_bias(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     struct tensor *x = reals(g, 2, 230, 9), *w = reals(g, 1, 9, 0);
     linear(g, x, w, reals(g, 1, 0, 0));
     return true;
 }
 
-static bool relu_companion(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool relu_companion(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     struct tensor *z = reals(g, 1, 50, 18);
     scan_companion(g, z, reals(g, 1, 50, 9), 9, 1, GATE_RELU, LAYOUT_COMPANION);
     return true;
 }
 
-static bool one_step_observer(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool one_step_observer(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     struct tensor *z = reals(g, 1, 1, 10);
     scan_companion(g, z, reals(g, 1, 1, 2), 2, 4, GATE_SOFTMAX, LAYOUT_OBSERVER);
     return true;
 }
 
-static bool relu_blocks(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool relu_blocks(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     struct tensor *z = reals(g, 2, 40, 12 * 13);
     scan_block(g, z, reals(g, 2, 40, 3 * 13), 13, 3, GATE_RELU);
     return true;
 }
 
-static bool one_coupling(struct graph *g, int64_t n, int variant) {
-    (void)n, (void)variant;
+static bool one_coupling(struct graph *g, const struct op_sizes *s) {
+    (void)s;
     const struct tree t = {.arity = 2, .levels = 5};
     struct tensor *w = reals(g, 28, 31, 1);
     tree_add(g, &t, w, reals(g, 1, 1, 0));
@@ -81,7 +81,7 @@ static bool one_coupling(struct graph *g, int64_t n, int variant) {
 /* The first input is base + amplitude times a uniform number of (-1, 1), the others the latter. */
 static const struct {
     const char *kernel;
-    bool (*record)(struct graph *g, int64_t n, int variant);
+    bool (*record)(struct graph *g, const struct op_sizes *s);
     double base, amplitude;
     bool cancels; /* few_rows: the largest logit does, which is taken away before anything rounds */
 } cases[] = {
@@ -130,7 +130,8 @@ START_TEST(rounding_keeps_its_tolerance_in_units_of_the_terms) {
     int found = 0;
     for (int draw = 0; draw < DRAWS; draw++) {
         struct run got, want;
-        struct trial_op what = {.op = k->op, .kernel = k->name, .n = 50, .outputs = 1, .example = cases[_i].record};
+        struct trial_op what = {
+            .op = k->op, .kernel = k->name, .sizes = sizes_at(""), .outputs = 1, .record = cases[_i].record};
         ck_assert(run_open(&got, &what));
         what.kernel = "reference";
         ck_assert(run_open(&want, &what));

@@ -118,7 +118,8 @@ bool compare_alone(const struct kernel *k, const struct trial_op *what) {
     ck_assert(run_open(&all, what));
     int64_t B = all.call->out[0]->dims[0];
     uint32_t cut = B > 1 ? sequence_inputs(all.call) : 0;
-    ck_assert_msg(B == 1 || cut, "op %s variant %d: no sequence can be had alone", what->op->name, what->variant);
+    ck_assert_msg(B == 1 || cut, "op %s variant %d: no sequence can be had alone", what->op->name,
+                  (int)what->sizes.variant);
     if (cut) run_walk(&all);
     for (int i = 0, n = cut ? picks(B, pick) : 0; i < n; i++) {
         struct imitation like = {all.call, cut, 1};
@@ -190,22 +191,21 @@ bool compare_beside_others(const struct kernel *k, const struct trial_op *what) 
     return h.count > 1;
 }
 
-int each_example_apart(const struct kernel *k, const struct place *place,
+int each_example_apart(const struct kernel *k, unsigned walks, const struct place *place,
                        bool (*compare)(const struct kernel *k, const struct trial_op *what)) {
-    static const int64_t lengths[] = {2, 33, 67}; /* of the last two several chunks, the last of them short */
+    struct op_walk w = walk_of(k->op, walks);
     int compared = 0;
-    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
-        for (int variant = 0;; variant++) {
-            struct trial_op what = {.op = k->op,
-                                    .kernel = k->name,
-                                    .n = lengths[l],
-                                    .variant = variant,
-                                    .outputs = output_bits(k->op),
-                                    .guards = true,
-                                    .place = place};
-            enum verdict verdict = kernel_verdict(k, &what);
-            if (verdict == NO_SUCH_VARIANT) break;
-            if (verdict == APPLIES) compared += compare(k, &what);
-        }
+    for (int i = 0; i < w.n; i++) {
+        struct trial_op what = {.op = k->op,
+                                .kernel = k->name,
+                                .sizes = w.at[i],
+                                .outputs = output_bits(k->op, &w.at[i]),
+                                .guards = true,
+                                .may_overflow = true,
+                                .fill = FILL_NET,
+                                .place = place};
+        if (kernel_applies(k, &what)) compared += compare(k, &what);
+    }
+    walk_free(&w);
     return compared;
 }

@@ -11,7 +11,7 @@ uint32_t sequence_inputs(const struct call *c);
 /* Whether the op says something of each sequence that holds for it alone. If not *why is the reason. */
 bool sequences_are_apart(const struct op *op, const char **why);
 
-/* What to visit; each returns whether the example has several sequences, or several heads.
+/* What to visit; each returns whether there are several sequences, or several heads.
  * Some sequences alone, with the values that they have in the batch: outputs and gradients of their inputs keep their
  * bits, or their value within rounding where kernel->tiles says why. */
 bool compare_alone(const struct kernel *k, const struct trial_op *what);
@@ -19,8 +19,8 @@ bool compare_alone(const struct kernel *k, const struct trial_op *what);
 /* Other values in all heads but one: its outputs and gradients keep their bits, those of weights included. */
 bool compare_beside_others(const struct kernel *k, const struct trial_op *what);
 
-/* Calls compare for the kernel's examples where it applies, at lengths of several chunks too. Returns how many said true. */
-int each_example_apart(const struct kernel *k, const struct place *place,
+/* Calls compare for all sizes of the walks (op_walk.h) where the kernel applies. Returns how many said true. */
+int each_example_apart(const struct kernel *k, unsigned walks, const struct place *place,
                        bool (*compare)(const struct kernel *k, const struct trial_op *what));
 
 #endif

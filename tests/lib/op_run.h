@@ -5,10 +5,8 @@
 #ifndef LRNN_TESTS_OP_RUN_H
 #define LRNN_TESTS_OP_RUN_H
 
+#include "tests/lib/op_walk.h"
 #include "tests/lib/support.h"
-
-#define N_LENGTHS 7
-extern const int64_t op_lengths[N_LENGTHS];
 
 /* A call that is recorded again, on inputs of its own. */
 struct imitation {
@@ -20,17 +18,17 @@ struct imitation {
 struct trial_op {
     const struct op *op;
     const char *kernel; /* its name, or "reference" */
-    int64_t n;
-    int variant;
+    struct op_sizes sizes;
     unsigned outputs; /* bit j: output j flows into the loss */
     bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
     bool guards;
+    bool may_overflow; /* results beyond the range of reals are no failure, but show nothing */
     enum fill fill;
-    double scale;                                             /* times what fills the op's inputs; 0: 1 */
-    int64_t draw;                                             /* of those values */
-    const struct place *place;                                /* NULL: the CPU */
-    bool (*example)(struct graph *g, int64_t n, int variant); /* NULL: the op's */
-    const struct imitation *like;                             /* instead of an example */
+    double scale;                                              /* times what fills the op's inputs; 0: 1 */
+    int64_t draw;                                              /* of those values */
+    const struct place *place;                                 /* NULL: the CPU */
+    bool (*record)(struct graph *g, const struct op_sizes *s); /* NULL: the op's */
+    const struct imitation *like;                              /* instead of what the op records */
 };
 
 #define RUN_TENSORS 64
@@ -57,19 +55,19 @@ unsigned real_outputs(const struct call *c);
 bool differentiable(const struct op *op);
 bool input_has_grad(const struct call *c, int i);
 
-/* The sets of outputs a loss can be made of: all subsets of the returned bits but the empty one. */
-unsigned output_bits(const struct op *op);
+/* Outputs that a gradient can flow into at these sizes, as bits; 1 of an op without gradient. */
+unsigned output_bits(const struct op *op, const struct op_sizes *s);
 
 /* Records the call again on a graph, which may refuse its shapes (g->error). */
 struct call *imitate(struct graph *g, const struct imitation *like);
 
-/* Records, plans and fills. False if the op has no such variant, or not that many outputs. */
+/* Records, plans and fills. False if the op has not that many outputs. */
 bool run_open(struct run *r, const struct trial_op *what);
 void run_walk(struct run *r); /* forward and, of a differentiable op, backward */
 void run_close(struct run *r);
 
-enum verdict { NO_SUCH_VARIANT, DOES_NOT_APPLY, APPLIES };
-enum verdict kernel_verdict(const struct kernel *k, const struct trial_op *what);
+/* Whether the kernel computes it, and its device has kernels for whatever else is recorded. */
+bool kernel_applies(const struct kernel *k, const struct trial_op *what);
 
 /* Opens and walks the reference. A recurrence over thousands of steps grows, and what is far below the largest value would not
  * be seen: where outputs or gradients pass `largest`, the inputs are made smaller (what->scale) and it is done again. */
@@ -99,14 +97,15 @@ void expect_same_effects(const struct run *got, const struct run *want, double t
 /* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing behind its outputs. */
 void expect_clean(const struct run *r);
 
-/* Calls visit for every example of the kernel where it applies: lengths, variants, sets of outputs. Ends the test if there is
- * none. */
-void each_example(const struct kernel *k, enum fill fill, const struct place *place,
-                  void (*visit)(const struct kernel *k, const struct trial_op *what));
+/* Calls visit for all sizes of the walks (op_walk.h) where the kernel applies: of the edges with every set of outputs, of the
+ * others with all at once. Ends the test if no visit returns true: that it showed something. */
+void each_example(const struct kernel *k, unsigned walks, enum fill fill, const struct place *place,
+                  bool (*visit)(const struct kernel *k, const struct trial_op *what));
 
-/* What to visit: against the reference, twice; gradients added to what is there; each input's gradient unwanted in turn. */
-void compare_twin(const struct kernel *k, const struct trial_op *what);
-void compare_accumulated(const struct kernel *k, const struct trial_op *what);
-void compare_unwanted(const struct kernel *k, const struct trial_op *what);
+/* What to visit: against the reference, twice; gradients added to what is there; each input's
+ * gradient unwanted in turn. False: the recurrence overflows. */
+bool compare_twin(const struct kernel *k, const struct trial_op *what);
+bool compare_accumulated(const struct kernel *k, const struct trial_op *what);
+bool compare_unwanted(const struct kernel *k, const struct trial_op *what);
 
 #endif

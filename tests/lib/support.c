@@ -161,6 +161,7 @@ double fill_value(const struct tensor *t, int64_t draw, enum fill fill, bool pos
     if (t->dtype == DT_I32) return t->ignorable && word % 4 == 0 ? IGNORED : (double)rng_below(&r, (uint64_t)t->limit);
     double sign = positive || (word & 1) ? 1 : -1;
     if (fill == FILL_WHOLE) return (double)(word % 3) * sign + 0.0; /* not -0 */
+    if (fill == FILL_NET && t->rank == 2) sign /= sqrt((double)t->dims[1]);
     return sign * (0.1 + (fill == FILL_WIDE && t->rank == 3 ? 29.9 : 0.8) * uniform);
 }
 

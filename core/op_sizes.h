@@ -1,0 +1,45 @@
+/* op_sizes.h - the sizes at which an op is recorded by itself: what `lrnn perf op` measures and the tests walk. */
+#ifndef LRNN_CORE_OP_SIZES_H
+#define LRNN_CORE_OP_SIZES_H
+
+#include "core/option.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct op;
+
+/* Every op reads some of these, which it names in op->sizes. Words as in docs/design.md. */
+struct op_sizes {
+    int64_t batch, length; /* B, T */
+    int64_t blocks, m;     /* N; block size, order or rank of what is m x m or has m terms */
+    int gate, layout;      /* enum gate, enum companion_layout */
+    int64_t dim, out;      /* D; the other width of what has two, 0 = dim (op_sizes_out) */
+    int64_t vocab;         /* V */
+    int64_t heads, dk, dv; /* H states of dk x dv */
+    int64_t substeps;      /* updates a token */
+    int64_t interval;      /* tokens of an interval */
+    int64_t examples;      /* of a split */
+    int64_t variant;       /* from 0: which optional inputs there are, and attributes that are no size */
+};
+
+/* One option a field; the defaults are those of `lrnn perf op`. */
+extern const struct option op_sizes_options[];
+
+int64_t op_sizes_out(const struct op_sizes *s);
+
+/* Whether op->sizes names the option. All ops have a variant, which none names. */
+bool op_reads_size(const struct op *op, const char *option);
+
+/* Writes "batch=128 length=16" of the options that the op reads, and behind them the variant unless it is 0: flags of
+ * `lrnn perf op`. As snprintf. */
+int op_sizes_format(const struct op *op, const struct op_sizes *s, char *text, size_t size);
+
+/* How many variants the op has. */
+int op_variants(const struct op *op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,31 @@
+/* sizes.h - the inputs that most ops record in op->record. Of an id or a length no gradient is ever wanted, of all
+ * others it is. NULL behind an error of the graph. */
+#ifndef LRNN_KERNELS_SIZES_H
+#define LRNN_KERNELS_SIZES_H
+
+#include "core/op_sizes.h"
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tensor *input_tokens(struct graph *g, const struct op_sizes *s, const char *name,
+                            int64_t width); /* (B,T,width) */
+struct tensor *input_heads(struct graph *g, const struct op_sizes *s, const char *name,
+                           int64_t width); /* (B,T,H,width) */
+struct tensor *input_matrix(struct graph *g, const char *name, int64_t rows, int64_t columns);
+struct tensor *input_vector(struct graph *g, const char *name, int64_t n);
+struct tensor *input_ids(struct graph *g, const struct op_sizes *s, const char *name); /* (B,T) of 0 .. V-1 */
+struct tensor *input_lengths(struct graph *g, const struct op_sizes *s);               /* [B] of 0 .. T */
+
+/* No gradient of the input is wanted. Returns it. */
+struct tensor *input_constant(struct tensor *t);
+
+/* n numbers that live as long as the graph; NULL and an error of the graph if there is no room. */
+int32_t *input_table(struct graph *g, int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,24 @@
+/* op_walk.h - the sizes at which the tests walk every op: one list for all of them. */
+#ifndef LRNN_TESTS_OP_WALK_H
+#define LRNN_TESTS_OP_WALK_H
+
+#include "core/op_sizes.h"
+#include "kernels/kernel.h"
+
+/* Small sizes, changed as the text says: "length=33 variant=1". */
+struct op_sizes sizes_at(const char *text);
+
+/* Edges: small sizes, of which one at a time is 1, a block's edge, or a prime beyond it. Real: as in trainings, several
+ * (sequence, head) pairs a part, several chunks with the last of them short, and odd widths at the same time. Long: small sizes
+ * but one, so that kernels share out what they do not at other sizes. */
+enum { WALK_EDGES = 1, WALK_REAL = 2, WALK_LONG = 4 };
+
+/* All different sizes of those walks that the op reads, each with every choice (gate, layout) and every variant. */
+struct op_walk {
+    int n;
+    struct op_sizes *at; /* owned */
+};
+struct op_walk walk_of(const struct op *op, unsigned walks);
+void walk_free(struct op_walk *w);
+
+#endif
