@@ -26,7 +26,8 @@
 
 struct bench_flags {
     char models[OPTION_TEXT * 4], rates[OPTION_TEXT];
-    int64_t seeds, jobs;
+    int64_t seeds, jobs, confirm;
+    int protocol;
     double timeout, limit;
     bool retry_failed, dry_run, no_plots, variants;
 };
@@ -35,6 +36,10 @@ struct bench_flags {
 #define AT(field) offsetof(struct bench_flags, field)
 static const struct option bench_options[] = {
     {"seeds", OPT_INT, AT(seeds), "auto", 1, 100000, NULL, "seeds 1..n of every model; auto = the profile's", OPT_AUTO},
+    {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 100000, NULL,
+     "so many further seeds at the rate that validation chose, which alone are reported on; 0 = none", 0},
+    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
+     0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
      "of training in all: every run has an equal share, turned into steps before it starts (limits.csv); auto = none",
@@ -172,21 +177,59 @@ static enum status check_folder(const char *out, struct error *e) {
     return ST_OK;
 }
 
+/* The filter of the plan's runs; its list is the caller's to free. */
+static enum status plan_filter(const struct bench *b, struct report_filter *filter, const char ***runs,
+                               struct error *e) {
+    *runs = calloc((size_t)b->plan.n, sizeof **runs);
+    if (!*runs) return fail(e, ST_MEMORY, "no memory for the table");
+    for (int i = 0; i < b->plan.n; i++) (*runs)[i] = b->plan.setups[i]->run_id;
+    *filter = (struct report_filter){.runs = *runs,
+                                     .n_runs = b->plan.n,
+                                     .task = has_several_tasks(&b->plan) ? NULL : b->plan.setups[0]->task.name,
+                                     .protocol = (enum report_protocol)b->flags.protocol};
+    return ST_OK;
+}
+
+/* Adds further seeds of the cell that a row's validation chose. */
+static enum status add_fresh_seeds(struct bench *b, const struct report_row *row, struct error *e) {
+    const char *cell = row->chosen[0]->run.cell_id;
+    int i = 0;
+    while (i < b->plan.n && strcmp(b->plan.setups[i]->cell_id, cell) != 0) i++;
+    for (int64_t k = 1; k <= b->flags.confirm && i < b->plan.n; k++)
+        TRY(plan_add_seed(&b->plan, b->plan.setups[i], b->request.seeds + k, e));
+    return ST_OK;
+}
+
+/* --confirm-seeds: a rate that was chosen by some seeds is reported on by others, which nothing has chosen. */
+static enum status plan_confirmation(struct bench *b, struct error *e) {
+    struct record_set set;
+    struct report_tables tables;
+    struct report_filter filter;
+    const char **runs = NULL;
+    const char *out = b->args.config.out;
+    TRY(plan_filter(b, &filter, &runs, e));
+    enum status status = report_load(&set, out, e);
+    if (status == ST_OK) {
+        status = report_tables_make(&tables, &set, &filter, out, e);
+        for (int i = 0; status == ST_OK && i < tables.n; i++)
+            for (int k = 0; status == ST_OK && k < tables.list[i].n_rows; k++)
+                status = add_fresh_seeds(b, &tables.list[i].rows[k], e);
+        report_tables_free(&tables);
+        records_free(&set);
+    }
+    free(runs);
+    return status;
+}
+
 static enum status publish(struct bench *b, struct error *e) {
     const char *out = b->args.config.out;
     struct record_set set;
     struct machine machine;
-    const char **cells = calloc((size_t)b->plan.n, sizeof *cells);
-    if (!cells) return fail(e, ST_MEMORY, "no memory for the table");
-    int n_cells = 0;
-    for (int i = 0; i < b->plan.n; i++) {
-        bool seen = false;
-        for (int j = 0; j < n_cells; j++) seen |= !strcmp(cells[j], b->plan.setups[i]->cell_id);
-        if (!seen) cells[n_cells++] = b->plan.setups[i]->cell_id;
-    }
+    struct report_filter filter;
+    const char **runs = NULL;
     bool several = has_several_tasks(&b->plan);
-    struct report_filter filter = {
-        .cells = cells, .n_cells = n_cells, .task = several ? NULL : b->plan.setups[0]->task.name};
+    TRY(plan_filter(b, &filter, &runs, e));
+    filter.confirm = b->flags.confirm;
     machine_read(&machine);
     enum status status = records_mend(out, e);
     if (status == ST_OK) status = report_load(&set, out, e);
@@ -198,7 +241,7 @@ static enum status publish(struct bench *b, struct error *e) {
         if (status == ST_OK && !b->flags.no_plots && !several) status = report_plot(&set, &filter, NULL, out, out, e);
         records_free(&set);
     }
-    free(cells);
+    free(runs);
     return status;
 }
 
@@ -231,6 +274,10 @@ static enum status run_plan(struct bench *b, struct error *e) {
     TRY(limits_apply(&b->plan, b->flags.limit, options.jobs, own_threads, options.quiet, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);
     TRY(runner_do(&b->plan, &options, &failed, e));
+    if (b->flags.confirm) {
+        TRY(plan_confirmation(b, e));
+        TRY(runner_do(&b->plan, &options, &failed, e));
+    }
     if (!has_several_tasks(&b->plan)) /* a sweep asks for accuracies */
         TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet,
                                 e));

@@ -12,7 +12,8 @@
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
     char to[OPTION_TEXT];
-    int format;
+    int format, protocol;
+    int64_t confirm;
 };
 
 /* " term md latex csv" */
@@ -33,6 +34,10 @@ static const char format_names[] =
 static const struct option report_options[] = {
     COMMON,
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, format_names + 1, "of the report", 0},
+    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
+     0},
+    {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
+     "report on so many seeds, the largest of each row, and choose the rate by the others; 0 = all do both", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well", 0},
@@ -45,7 +50,9 @@ static const struct option plot_options[] = {
 static struct report_filter filter_of(const struct report_flags *f) {
     return (struct report_filter){.task = *f->task ? f->task : NULL,
                                   .profile = *f->profile ? f->profile : NULL,
-                                  .where = *f->where ? f->where : NULL};
+                                  .where = *f->where ? f->where : NULL,
+                                  .protocol = (enum report_protocol)f->protocol,
+                                  .confirm = f->confirm};
 }
 
 static enum status parse(struct cli *cli, struct report_flags *f, int argc, char **argv, struct error *e) {

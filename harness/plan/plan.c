@@ -260,6 +260,17 @@ static enum status add_runs(struct plan *plan, const struct plan_request *r, con
     return ST_OK;
 }
 
+enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e) {
+    struct config config = s->config;
+    struct label model;
+    char text[LABEL_TEXT];
+    config.seed = seed;
+    TRY(label_of(&model, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e));
+    TRY(label_format(&model, text, sizeof text, e));
+    struct setup *other = setup_make(&config, s->task.name, text, e);
+    return other ? add_setup(plan, other, e) : e->status;
+}
+
 /* "dim=1024,layers=2" behind a model's '@'; where the models are the profile's, the command line stands over it. */
 static enum status own_flags(const struct plan_request *r, const char *word, const char *flags, struct config *config,
                              struct error *e) {

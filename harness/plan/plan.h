@@ -27,6 +27,9 @@ struct plan_request {
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
 void plan_free(struct plan *plan);
 
+/* Adds the run of the plan with another seed. `s` is a setup of the plan. Errors as plan_make. */
+enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e);
+
 /* Whether a value is a list or a range, and the flag is one that can have several. */
 bool plan_is_list(const char *name, const char *value);
 

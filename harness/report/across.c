@@ -25,6 +25,7 @@ struct group {
     const struct report_table **tables;
     struct entry *entries; /* of all tables, one after the other */
     int n_tables, n;
+    enum report_protocol protocol;
 };
 
 /* --- labels ------------------------------------------------------------------------------------------------------------- */
@@ -76,7 +77,7 @@ static const struct report_row *find_row(const struct group *g, int table, const
 
 static bool any_published(const struct report_table *t) {
     for (int k = 0; k < t->n_rows; k++)
-        if (isfinite(t->rows[k].published)) return true;
+        if (isfinite(t->rows[k].published.value)) return true;
     return false;
 }
 
@@ -86,10 +87,10 @@ static void add_cell(struct sheet *s, const struct report_table *t, const struct
         sheet_text(s, "-");
         return;
     }
-    sheet_real(s, "%.3f", row->mean);
+    sheet_real(s, "%.3f", row->estimate);
     if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
-    if (isfinite(row->published))
-        sheet_append(s, " / %g", row->published);
+    if (isfinite(row->published.value))
+        sheet_append(s, " / %g%s", row->published.value, row->published.settings ? SETTINGS_MARK : "");
     else if (any_published(t))
         sheet_append(s, " / -");
 }
@@ -126,29 +127,59 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
                run_chance(row->run), range, most, settings);
 }
 
+/* Interquartile mean over the runs of a model on all tasks, each task a stratum (Agarwal et al. 2021). */
+static void add_aggregate(struct sheet *s, const struct group *g, const char *label) {
+    int sizes[g->n_tables], n = 0;
+    bool everywhere = true;
+    for (int t = 0; t < g->n_tables; t++) {
+        const struct report_row *row = find_row(g, t, label);
+        everywhere = everywhere && row;
+        n += sizes[t] = row ? row->n : 0;
+    }
+    double *values = everywhere ? calloc((size_t)n + 1, sizeof *values) : NULL;
+    if (!values) {
+        sheet_text(s, "-");
+        return;
+    }
+    n = 0;
+    for (int t = 0; t < g->n_tables; t++)
+        for (int i = 0; i < sizes[t]; i++) values[n++] = find_row(g, t, label)->value[i];
+    struct interval ci = stats_iqm_interval(values, sizes, g->n_tables, REPORT_LEVEL);
+    sheet_real(s, "%.3f", stats_iqm(values, n));
+    if (ci.kind != INTERVAL_NONE) sheet_append(s, " [%.3f, %.3f]", ci.low, ci.high);
+    free(values);
+}
+
 static void fill(struct sheet *s, const struct group *g) {
-    bool cut = false, outdated = false;
+    bool cut = false, outdated = false, settings = false;
     int models = 0;
     sheet_column(s, SHEET_LEFT, "model");
     for (int t = 0; t < g->n_tables; t++)
         sheet_column(s, SHEET_RIGHT, "%s%s", g->tables[t]->task, any_published(g->tables[t]) ? " / published" : "");
+    if (g->protocol == PROTOCOL_IQM) sheet_column(s, SHEET_RIGHT, "all");
     for (int i = 0; i < g->n; i++) {
         const struct entry *entry = &g->entries[i];
         bool earlier = false;
         cut = cut || entry->row->n_cut;
         outdated = outdated || entry->row->outdated;
+        settings = settings || entry->row->published.settings;
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
         if (earlier) continue;
         sheet_row(s);
         sheet_text(s, "%s", entry->label);
         for (int t = 0; t < g->n_tables; t++) add_cell(s, g->tables[t], find_row(g, t, entry->label));
+        if (g->protocol == PROTOCOL_IQM) add_aggregate(s, g, entry->label);
         models++;
     }
     sheet_caption(s, "%d tasks, profile %s: %d models", g->n_tables, g->tables[0]->profile, models);
     for (int t = 0; t < g->n_tables; t++) note_table(s, g, t);
-    sheet_note(s, "Mean over the seeds at the rate that validation chose / the paper's number.");
+    sheet_note(s, "%s / the paper's number.", protocol_of(g->protocol)->phrase);
+    if (g->protocol == PROTOCOL_IQM)
+        sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
+                      "seeds by themselves; of models that have run on all of them.");
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+    if (settings) sheet_note(s, "%s.", SETTINGS_NOTE);
 }
 
 /* --- for programs -------------------------------------------------------------------------------------------------------- */
@@ -168,7 +199,7 @@ static void fill_data(struct sheet *s, const struct group *g) {
         sheet_real(s, "%g", row->mean);
         sheet_int(s, row->n);
         sheet_int(s, row->n_cut);
-        sheet_real(s, "%g", row->published);
+        sheet_real(s, "%g", row->published.value);
     }
 }
 
@@ -211,7 +242,8 @@ static enum status add_groups(struct sheets *sheets, const struct report_tables 
 static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
     int rows = 0;
     for (int i = 0; i < tables->n; i++) rows += tables->list[i].n_rows;
-    struct group g = {.tables = calloc((size_t)tables->n + 1, sizeof *g.tables),
+    struct group g = {.protocol = tables->protocol,
+                      .tables = calloc((size_t)tables->n + 1, sizeof *g.tables),
                       .entries = calloc((size_t)rows + 1, sizeof *g.entries)};
     enum status status = g.tables && g.entries ? add_groups(sheets, tables, &g, data, e)
                                                : fail(e, ST_MEMORY, "no memory for a report of %d rows", rows);

@@ -37,16 +37,16 @@ int filter_task_rank(const struct filter *f, const char *task) {
     return -1;
 }
 
-int filter_cell_rank(const struct filter *f, const char *cell_id) {
-    for (int i = 0; i < f->asked->n_cells; i++)
-        if (strcmp(f->asked->cells[i], cell_id) == 0) return i;
+int filter_run_rank(const struct filter *f, const char *run_id) {
+    for (int i = 0; i < f->asked->n_runs; i++)
+        if (strcmp(f->asked->runs[i], run_id) == 0) return i;
     return -1;
 }
 
 bool filter_passes(const struct filter *f, const struct run *run) {
     if (filter_task_rank(f, run->task) < 0) return false;
     if (f->asked->profile && strcmp(f->asked->profile, run->profile) != 0) return false;
-    return !f->asked->cells || filter_cell_rank(f, run->cell_id) >= 0;
+    return !f->asked->runs || filter_run_rank(f, run->run_id) >= 0;
 }
 
 bool filter_matches(struct filter *f, const struct label *key) {

@@ -5,15 +5,19 @@
 #include <stdbool.h>
 
 #include "core/label.h"
+#include "harness/report/protocol.h"
 #include "harness/store/record.h"
 
 /* NULL: all. The texts are borrowed. */
 struct report_filter {
-    const char *task;         /* labels ("s5 s3-250"); the tables come in their order */
-    const char *profile;      /* that of the runs */
-    const char *where;        /* "dim=64 model.heads=1": values that a run's row key has (harness/plan/row_key.h) */
-    const char *const *cells; /* only these cell ids, in this order; or NULL = all, ordered by model list then params */
-    int n_cells;
+    const char *task;        /* labels ("s5 s3-250"); the tables come in their order */
+    const char *profile;     /* that of the runs */
+    const char *where;       /* "dim=64 model.heads=1": values that a run's row key has (harness/plan/row_key.h) */
+    const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
+    int n_runs;
+    enum report_protocol protocol;
+    /* So many seeds, the largest of a row, are reported on, and the others choose the rate; 0: all do both. */
+    int64_t confirm;
 };
 
 #define FILTER_PAIRS 32
@@ -28,13 +32,13 @@ struct filter {
 /* ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS. NULL: everything passes. */
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e);
 
-/* Whether a run is of the task, the profile and the cells; whether its row key has the values asked for. */
+/* Whether a run is of the task, the profile and the list; whether its row key has the values asked for. */
 bool filter_passes(const struct filter *f, const struct run *run);
 bool filter_matches(struct filter *f, const struct label *key);
 
-/* Place of the task and of the cell in the caller's lists; 0 of a task where the caller has none, -1: not in the list. */
+/* Place of the task and of the run in the caller's lists; 0 of a task where the caller has none, -1: not in the list. */
 int filter_task_rank(const struct filter *f, const char *task);
-int filter_cell_rank(const struct filter *f, const char *cell_id);
+int filter_run_rank(const struct filter *f, const char *run_id);
 
 /* The error where nothing passed: what was asked for, or the option that no run has. ST_DATA, ST_USAGE. */
 enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e);

@@ -180,7 +180,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t) {
         print_number(data, row->n > 1 ? low : NAN, "\t");
         print_number(data, row->n > 1 ? high : NAN, "\t");
         print_number(data, row->best, "\t");
-        print_number(data, row->published, "\n");
+        print_number(data, row->published.settings ? NAN : row->published.value, "\n");
         most = row->n_all > most ? row->n_all : most;
         least = row->n < least ? row->n : least;
     }

@@ -35,14 +35,16 @@ static bool model_matches(const char *text, const struct run *run) {
     return label_includes(&mixer, &wanted);
 }
 
-double published_value(const struct published *p, const struct run *run) {
-    double value;
+struct published_number published_find(const struct published *p, const struct run *run) {
+    struct published_number found = {.value = NAN};
     const char *metric = metric_names[run->metric];
     for (int i = 0; i < p->table.rows; i++)
         if (strcmp(csv_cell(&p->table, i, "task"), run->task) == 0 &&
             strcmp(csv_cell(&p->table, i, "metric"), metric) == 0 &&
             model_matches(csv_cell(&p->table, i, "model"), run) &&
-            parse_double(csv_cell(&p->table, i, "value"), &value))
-            return value;
-    return NAN;
+            parse_double(csv_cell(&p->table, i, "value"), &found.value)) {
+            found.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
+            return found;
+        }
+    return (struct published_number){.value = NAN};
 }

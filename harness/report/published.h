@@ -16,8 +16,15 @@ struct published {
 enum status published_read(struct published *p, const char *out, struct error *e);
 void published_free(struct published *p);
 
-/* The published number of the run's task, metric and model, or NAN. A published model "bdlru:m=5" stands for every run
+/* A number of a paper. */
+struct published_number {
+    double value; /* NAN: none */
+    bool
+        settings; /* it is the mean over the task and its one-at-a-time changes (tasks/variants.h), not of the task alone */
+};
+
+/* The published number of the run's task, metric and model. A published model "bdlru:m=5" stands for every run
  * of that mixer with those options, written or default, whatever its others are (blocks, layout, gate-init). */
-double published_value(const struct published *p, const struct run *run);
+struct published_number published_find(const struct published *p, const struct run *run);
 
 #endif

@@ -60,6 +60,19 @@ static double sequence_chance(const struct run *run) {
     return run->len_test > 0 ? pow(run_chance(run), (double)run->len_test) : 0.0;
 }
 
+/* In older records the validation metric stands in the curve alone where it is not micro accuracy. */
+static double val_metric_of_curve(const struct run_record *r) {
+    for (int64_t i = 0; i < r->n_curve; i++)
+        if (r->curve[i].split == SPLIT_VAL && r->curve[i].step == r->run.best_step) return r->curve[i].macro_acc;
+    return NAN;
+}
+
+double run_val_metric(const struct run_record *r) {
+    double value = r->run.val_metric;
+    if (!isfinite(value)) value = r->run.metric == METRIC_MACRO_ACC ? val_metric_of_curve(r) : r->run.val_acc;
+    return run_failed(&r->run) || !isfinite(value) ? run_chance(&r->run) : value;
+}
+
 double run_test_metric(const struct run *run) {
     if (run_failed(run)) return run_chance(run);
     return run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc;
@@ -99,11 +112,11 @@ static int by_model(const void *left, const void *right) {
     return order ? order : strcmp(a->label, b->label);
 }
 
-/* Earliest place of the row's cells in the filter's list. */
+/* Earliest place of the row's runs in the filter's list. */
 static int row_rank(const struct report_row *row, const struct filter *filter) {
-    int first = filter->asked->n_cells;
+    int first = filter->asked->n_runs;
     for (int i = 0; i < row->n_all; i++) {
-        int rank = filter_cell_rank(filter, row->all[i]->run.cell_id);
+        int rank = filter_run_rank(filter, row->all[i]->run.run_id);
         if (rank < first) first = rank;
     }
     return first;
@@ -124,38 +137,77 @@ static void sort_as_asked(struct report_row *rows, int n, const struct filter *f
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Validation metric (micro accuracy, which early stopping looks at) and loss, means over the runs [first, last). */
+/* Validation metric and loss, means over the runs [first, last). */
 static void validation(const struct report_row *row, int first, int last, double *metric, double *loss) {
     *metric = *loss = 0;
     for (int i = first; i < last; i++) {
         const struct run *run = &row->all[i]->run;
-        bool failed = run_failed(run) || !isfinite(run->val_acc);
-        *metric += (failed ? run_chance(run) : run->val_acc) / (last - first);
-        *loss += (failed || !isfinite(run->val_loss) ? INFINITY : run->val_loss) / (last - first);
+        bool failed = run_failed(run) || !isfinite(run->val_acc) || !isfinite(run->val_loss);
+        *metric += run_val_metric(row->all[i]) / (last - first);
+        *loss += (failed ? INFINITY : run->val_loss) / (last - first);
     }
 }
 
-/* Sets chosen, n, lr and n_rates. `all` is sorted by rate. */
-static void choose_rate(struct report_row *row) {
+/* The smallest of the `confirm` largest seeds of a row; none: above all. ST_USAGE: no seed would be left to choose by. */
+static enum status first_to_confirm(const struct report_row *row, int64_t confirm, uint64_t *first, struct error *e) {
+    *first = UINT64_MAX;
+    for (int64_t k = 0; k <= confirm; k++) {
+        uint64_t next = 0;
+        bool any = false;
+        for (int i = 0; i < row->n_all; i++) {
+            uint64_t seed = row->all[i]->run.seed;
+            if (k && seed >= *first) continue;
+            if (!any || seed > next) next = seed;
+            any = true;
+        }
+        if (!any)
+            return fail(e, ST_USAGE,
+                        "--confirm-seeds %lld: %s on %s has %lld seeds, and none is left to choose the rate by; take "
+                        "fewer",
+                        (long long)confirm, row->mixer, row->run->task, (long long)k);
+        if (k < confirm) *first = next;
+    }
+    return ST_OK;
+}
+
+/* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed; the seeds from `fresh` on are reported on and the
+ * others choose. Where all do both no seed is fresh. */
+static void choose_rate(struct report_row *row, uint64_t fresh) {
     double best_metric = -1, best_loss = INFINITY;
     int seeds_before = 0;
     row->n_rates = 0;
-    for (int first = 0, last; first < row->n_all; first = last) {
-        double metric, loss;
+    for (int first = 0, last, middle; first < row->n_all; first = last) {
+        double metric, loss, lr = row->all[first]->run.lr;
         int seeds = 0;
-        for (last = first; last < row->n_all && row->all[last]->run.lr == row->all[first]->run.lr; last++)
-            seeds += !row->all[last]->set_aside;
-        row->uneven = row->uneven || (first && seeds != seeds_before);
+        for (middle = first; middle < row->n_all && row->all[middle]->run.lr == lr; middle++) {
+            if (row->all[middle]->run.seed >= fresh) break;
+            seeds += !row->all[middle]->set_aside;
+        }
+        for (last = middle; last < row->n_all && row->all[last]->run.lr == lr;) last++;
+        if (middle == first) continue; /* nothing to choose it by */
+        row->uneven = row->uneven || (row->n_rates && seeds != seeds_before);
         seeds_before = seeds;
-        validation(row, first, last, &metric, &loss);
+        validation(row, first, middle, &metric, &loss);
         row->n_rates++;
         if (metric < best_metric || (metric == best_metric && !(loss < best_loss))) continue;
         best_metric = metric;
         best_loss = loss;
-        row->chosen = row->all + first;
-        row->n = last - first;
+        row->lr = lr;
+        row->chosen = row->all + (fresh == UINT64_MAX ? first : middle);
+        row->n = (int)(row->all + last - row->chosen);
     }
-    row->lr = row->chosen[0]->run.lr;
+}
+
+static enum status choose(struct report_row *row, const struct report_filter *asked, struct error *e) {
+    uint64_t fresh = UINT64_MAX;
+    if (asked->confirm) TRY(first_to_confirm(row, asked->confirm, &fresh, e));
+    choose_rate(row, fresh);
+    if (row->n) return ST_OK;
+    return fail(
+        e, ST_DATA,
+        "--confirm-seeds %lld: %s on %s has no run of these seeds at rate %g, which the others choose; `lrnn bench "
+        "--confirm-seeds` does them",
+        (long long)asked->confirm, row->mixer, row->run->task, row->lr);
 }
 
 static double speed(const struct report_row *row, const char *out) {
@@ -183,11 +235,11 @@ static enum status check_seeds(const struct report_row *row, struct error *e) {
     return ST_OK;
 }
 
-static enum status compute(struct report_row *row, const struct published *published, const char *out,
-                           struct arena *arena, struct error *e) {
+static enum status compute(struct report_row *row, const struct report_filter *asked, const struct published *published,
+                           const char *out, struct arena *arena, struct error *e) {
     qsort(row->all, (size_t)row->n_all, sizeof *row->all, by_rate_and_seed);
     TRY(check_seeds(row, e));
-    choose_rate(row);
+    TRY(choose(row, asked, e));
     row->value = arena_alloc(arena, (size_t)row->n * sizeof *row->value);
     if (!row->value) return fail(e, ST_MEMORY, "no memory for a report of %d runs", row->n_all);
     row->best = -INFINITY;
@@ -211,10 +263,10 @@ static enum status compute(struct report_row *row, const struct published *publi
     row->mean = stats_mean(row->value, row->n);
     row->median = stats_median(row->value, row->n);
     row->iqm = stats_iqm(row->value, row->n);
-    row->interval = stats_interval(row->value, row->n, REPORT_LEVEL, 0, 1);
+    row->estimate = protocol_estimate(asked->protocol, row->value, row->n, row->best, &row->interval);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
-    row->published = published_value(published, row->run);
-    row->delta = row->n_cut_all ? NAN : row->best - row->published;
+    row->published = published_find(published, row->run);
+    row->delta = row->n_cut_all || row->published.settings ? NAN : row->best - row->published.value;
     row->tok_per_s = speed(row, out);
     return ST_OK;
 }
@@ -314,14 +366,16 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
     if (n_rows == 0) return filter_found_nothing(filter, out, e);
     struct error why;
+    tables->protocol = filter->asked->protocol;
+    tables->confirm = filter->asked->confirm;
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
     if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
     enum status status = ST_OK;
     for (int i = 0; i < n_rows && status == ST_OK; i++)
-        status = compute(&rows[i], &tables->published, out, &tables->arena, e);
+        status = compute(&rows[i], filter->asked, &tables->published, out, &tables->arena, e);
     TRY(status);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
-    if (filter->asked->cells) sort_as_asked(rows, n_rows, filter);
+    if (filter->asked->runs) sort_as_asked(rows, n_rows, filter);
     tables->n = cut(tables->list, rows, n_rows);
     for (int i = 0; i < tables->n; i++) TRY(name_rows(&tables->list[i], &tables->arena, e));
     return ST_OK;

@@ -1,9 +1,10 @@
 /* rows.h - run records gathered into the rows of tables, and the numbers of each row.
  *
  * A table is a task and a profile; a row is what is equal in everything that identifies a run but learning rate and
- * seed (harness/plan/row_key.h), and no seed stands in it twice at one rate. Protocol val-mean: the rate with the best mean validation metric over seeds is chosen (equal ones: the smaller validation loss), and the
- * mean test metric at that rate is reported. Best-of-grid is the largest test metric over all rates and seeds. A run
- * that did not end well counts as chance, the task's primary metric of uniform guessing, in every one of these. */
+ * seed (harness/plan/row_key.h), and no seed stands in it twice at one rate. The rate is chosen by validation: the best
+ * mean of the task's primary metric there over the seeds (equal ones: the smaller validation loss); what is reported of
+ * it says the protocol. A run that did not end well counts as chance, the primary metric of uniform guessing,
+ * everywhere. */
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
 #define LRNN_HARNESS_REPORT_ROWS_H
 
@@ -11,11 +12,12 @@
 
 #include "core/arena.h"
 #include "harness/report/filter.h"
+#include "harness/report/protocol.h"
 #include "harness/report/published.h"
 #include "harness/report/stats.h"
 #include "harness/store/record_files.h"
 
-#define REPORT_LEVEL 0.95 /* coverage of all intervals */
+#define REPORT_LEVEL 0.95 /* coverage of solve rates */
 
 struct report_row {
     struct label key;              /* what its runs have in common: row_key */
@@ -33,15 +35,16 @@ struct report_row {
     int n, n_failed;
     double *value; /* [n] their test metric */
     double lr, mean, median, iqm, seq_acc;
-    struct interval interval; /* of the mean */
+    double estimate;          /* what the protocol reports */
+    struct interval interval; /* of it */
     int solved;
     struct interval solve_rate;
     double best;          /* best-of-grid */
     int n_cut, n_cut_all; /* runs of the chosen rate, of the grid, that were cut off */
     bool best_cut;        /* so was the one that gives `best` */
-    double published;     /* NAN if there is none */
-    double delta;         /* best - published; NAN where a run of the grid was cut off */
-    double tok_per_s;     /* NAN if not measured */
+    struct published_number published;
+    double delta; /* best - published; NAN where a run of the grid was cut off, or the number is of other settings */
+    double tok_per_s; /* NAN if not measured */
 };
 
 struct report_table {
@@ -51,6 +54,8 @@ struct report_table {
 };
 
 struct report_tables {
+    enum report_protocol protocol;
+    int64_t confirm; /* of report_filter */
     struct report_table *list;
     int n;
     struct published published;
@@ -68,12 +73,19 @@ bool run_failed(const struct run *run);
 double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 
+/* Primary metric on validation; of an older record that of the curve at its best step. Chance for a failed run. */
+double run_val_metric(const struct run_record *r);
+
 /* Whether it ended well before the steps of its schedule were done, neither at its target nor for want of gain: its
  * numbers are those of a shorter training than the one it was to be. */
 bool run_cut_off(const struct run *run);
 #define OUTDATED_NOTE                                                                                                  \
     "numerics=N: the program's numbers have changed since for what these runs use; they cannot be repeated bit for "   \
     "bit"
+#define SETTINGS_MARK "~" /* behind a published number that is of other settings than ours */
+#define SETTINGS_NOTE                                                                                                  \
+    "~ of another setting: the paper's mean over this task and its changes, no diff; lrnn report --what settings has " \
+    "ours"
 #define CUT_OFF_MARK "*" /* behind each number that such a run has a part in */
 #define CUT_OFF_NOTE "* cut off before the end of its schedule: the number of a shorter training than planned"
 

@@ -2,10 +2,13 @@
  * over all, as MAD averages (Poli et al. 2024). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/report/report.h"
 #include "harness/report/sweep.h"
+#include "tasks/task.h"
+#include "tasks/variants.h"
 
 static void name_family(const char *task, char *family, size_t size) {
     struct label label;
@@ -56,23 +59,51 @@ static double mean_best(const struct sweep *s, int model) {
     return sum / s->n_tasks;
 }
 
+/* Whether task t of the family is the base with the change "vocab=32". */
+static bool is_change(const struct sweep *s, int t, const char *change) {
+    char text[2 * RECORD_TEXT];
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    snprintf(text, sizeof text, "%s:%s", s->tasks[0]->task, change);
+    bool same = choice && task_parse(choice, text, NULL) == ST_OK && strcmp(choice->name, s->tasks[t]->task) == 0;
+    free(choice);
+    return same;
+}
+
+/* Whether the tasks are the base and every change of it that a published mean is over, and no other: the mean is of the
+ * same settings then. */
+static bool has_published_settings(const struct sweep *s) {
+    const char *const *changes = task_variants(s->tasks[0]->task); /* by its name: with options of its own it is none */
+    int n = 0;
+    for (; changes && changes[n]; n++) {
+        bool found = false;
+        for (int t = 1; t < s->n_tasks && !found; t++) found = is_change(s, t, changes[n]);
+        if (!found) return false;
+    }
+    return changes && s->n_tasks == n + 1;
+}
+
 /* Returns how many of its runs were cut off. */
 static int add_row(struct sheet *sheet, const struct sweep *s, int model, const struct published *published) {
     const struct run *base = value_of(s, model, 0).run;
-    double mean = mean_best(s, model), theirs = base ? published_value(published, base) : NAN;
+    struct published_number theirs = {.value = NAN};
+    double mean = mean_best(s, model);
     int cut_off = 0;
+    if (base) theirs = published_find(published, base);
+    bool alike = theirs.settings && has_published_settings(s);
     sheet_row(sheet);
     sheet_text(sheet, "%s", s->models[model]->model);
     for (int t = 0; t < s->n_tasks; t++) {
         struct value v = value_of(s, model, t);
         sheet_real(sheet, "%.3f", v.best);
         if (v.cut_off) sheet_append(sheet, CUT_OFF_MARK);
+        if (v.runs) sheet_append(sheet, " (%d)", v.runs);
         cut_off += v.cut_off;
     }
     sheet_real(sheet, "%.3f", mean);
     if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
-    sheet_real(sheet, "%.3f", theirs);
-    sheet_real(sheet, "%+.3f", cut_off ? NAN : mean - theirs);
+    sheet_real(sheet, "%.3f", theirs.value);
+    if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
+    sheet_real(sheet, "%+.3f", cut_off || !alike ? NAN : mean - theirs.value);
     return cut_off;
 }
 
@@ -91,7 +122,13 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
     sheet_column(sheet, SHEET_RIGHT, "diff");
     int cut_off = 0;
     for (int m = 0; m < s->n_models; m++) cut_off += add_row(sheet, s, m, published);
+    sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
     if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (!has_published_settings(s))
+        sheet_note(sheet,
+                   SETTINGS_MARK " of another set of settings than these: no diff; `lrnn bench %s --variants` runs "
+                                 "the paper's.",
+                   s->entries->family);
 }
 
 static void fill_data(struct sheet *sheet, const struct sweep *s) {

@@ -12,7 +12,7 @@
 #define BOOTSTRAP_SEED 1
 
 const char *interval_kind_name(enum interval_kind kind) {
-    static const char *const names[] = {"none", "t", "bca", "exact", "order"};
+    static const char *const names[] = {"none", "t", "bca", "exact", "order", "percentile"};
     return names[kind];
 }
 
@@ -238,6 +238,45 @@ struct interval stats_bca_interval(const double *x, int n, double level) {
         high = bca_end(means, z0, a, z);
     }
     return (struct interval){low, high, level, INTERVAL_BCA};
+}
+
+/* The q-quantile of sorted values. */
+static double sorted_quantile(const double *sorted, int n, double q) {
+    double place = q * (n - 1);
+    int below = (int)place;
+    if (below + 1 >= n) return sorted[n - 1];
+    return sorted[below] + (place - below) * (sorted[below + 1] - sorted[below]);
+}
+
+/* Interquartile mean of values that may be sorted in place. */
+static double iqm_in_place(double *x, int n) {
+    int cut = n / 4;
+    double sum = 0;
+    qsort(x, (size_t)n, sizeof *x, compare_doubles);
+    for (int i = cut; i < n - cut; i++) sum += x[i];
+    return sum / (n - 2 * cut);
+}
+
+struct interval stats_iqm_interval(const double *x, const int *sizes, int n_strata, double level) {
+    int n = 0;
+    for (int s = 0; s < n_strata; s++) n += sizes[s];
+    double *drawn = n >= 5 ? malloc((size_t)n * sizeof *drawn) : NULL;
+    double *found = drawn ? malloc(RESAMPLES * sizeof *found) : NULL;
+    struct interval interval = no_interval(level);
+    for (int k = 0; k < RESAMPLES && found; k++) {
+        struct rng r = rng_at(BOOTSTRAP_SEED, STREAM_BOOTSTRAP, (uint64_t)k);
+        for (int s = 0, first = 0; s < n_strata; first += sizes[s++])
+            for (int i = 0; i < sizes[s]; i++) drawn[first + i] = x[first + (int)rng_below(&r, (uint64_t)sizes[s])];
+        found[k] = iqm_in_place(drawn, n);
+    }
+    if (found) {
+        qsort(found, RESAMPLES, sizeof *found, compare_doubles);
+        interval = (struct interval){sorted_quantile(found, RESAMPLES, 0.5 * (1 - level)),
+                                     sorted_quantile(found, RESAMPLES, 0.5 * (1 + level)), level, INTERVAL_PERCENTILE};
+    }
+    free(found);
+    free(drawn);
+    return interval;
 }
 
 struct interval stats_interval(const double *x, int n, double level, double minimum, double maximum) {

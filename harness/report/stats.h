@@ -1,15 +1,16 @@
 /* stats.h - honest numbers out of few seeds: location, spread, intervals (spec/harness.md section 1).
  *
- * Every function is pure and allocates nothing. Samples are finite numbers in any order; they are not changed. */
+ * Every function is pure; none but stats_iqm_interval allocates. Samples are finite numbers in any order; they are not changed. */
 #ifndef LRNN_HARNESS_STATS_H
 #define LRNN_HARNESS_STATS_H
 
 enum interval_kind {
-    INTERVAL_NONE,  /* too few values: low and high are nan; print the values themselves */
-    INTERVAL_T,     /* Student's t */
-    INTERVAL_BCA,   /* bias-corrected and accelerated bootstrap */
-    INTERVAL_EXACT, /* Clopper-Pearson */
-    INTERVAL_ORDER  /* order statistics */
+    INTERVAL_NONE,      /* too few values: low and high are nan; print the values themselves */
+    INTERVAL_T,         /* Student's t */
+    INTERVAL_BCA,       /* bias-corrected and accelerated bootstrap */
+    INTERVAL_EXACT,     /* Clopper-Pearson */
+    INTERVAL_ORDER,     /* order statistics */
+    INTERVAL_PERCENTILE /* percentiles of a bootstrap */
 };
 
 struct interval {
@@ -18,7 +19,7 @@ struct interval {
     enum interval_kind kind;
 };
 
-/* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order". */
+/* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order", "percentile". */
 const char *interval_kind_name(enum interval_kind kind);
 
 /* --- location and spread. n >= 1, or the result is nan ---------------------------------------------------------- */
@@ -51,6 +52,11 @@ struct interval stats_t_interval(const double *x, int n, double level);
  * samples of 12, and of 92.7 % of 6 000 exponential ones of 40 (check_stats.c draws 300 of each). INTERVAL_NONE for
  * n < 2. */
 struct interval stats_bca_interval(const double *x, int n, double level);
+
+/* Stratified bootstrap of the interquartile mean (rliable): x holds the samples of n_strata strata, tasks for example, one
+ * behind the other, sizes[i] values each; each of 10 000 resamples at a fixed seed draws every stratum's number out of
+ * that stratum, and the interval is that of the percentiles. INTERVAL_NONE for fewer than 5 values. */
+struct interval stats_iqm_interval(const double *x, const int *sizes, int n_strata, double level);
 
 /* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
 struct interval stats_rate_interval(int k, int n, double level);

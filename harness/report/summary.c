@@ -1,6 +1,7 @@
 /* summary.c - see summary.h. */
 #include "harness/report/summary.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "harness/store/files.h"
@@ -14,10 +15,10 @@ static const char *const columns_of_runs[] = {"task",         "task_version", "p
                                               "weight_decay", "beta1",        "beta2",     "grad_clip", "batch",
                                               "max_steps",    "dtype",        "backend",   "numerics",  NULL};
 static const char *const columns_behind[] = {
-    "protocol", "n",       "n_failed", "mean",          "ci_lo",          "ci_hi",    "ci_kind",      "median",
-    "iqm",      "best",    "solve_k",  "solve_n",       "solve_lo",       "solve_hi", "lr_chosen",    "published",
-    "delta",    "verdict", "n_grid",   "n_failed_grid", "seq_acc",        "params",   "state_floats", "tok_per_s",
-    "chance",   "row_id",  "label",    "n_cut_off",     "n_cut_off_grid", NULL};
+    "protocol", "n",       "n_failed", "mean",          "ci_lo",          "ci_hi",    "ci_kind",           "median",
+    "iqm",      "best",    "solve_k",  "solve_n",       "solve_lo",       "solve_hi", "lr_chosen",         "published",
+    "delta",    "verdict", "n_grid",   "n_failed_grid", "seq_acc",        "params",   "state_floats",      "tok_per_s",
+    "chance",   "row_id",  "label",    "n_cut_off",     "n_cut_off_grid", "estimate", "published_setting", NULL};
 
 /* solved: by every seed at the chosen rate; partly: by some; unsolved: by none; failed: no run ended well. */
 static const char *verdict(const struct report_row *row) {
@@ -50,13 +51,13 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
     }
 }
 
-static void add_row(struct sheet *s, const struct report_row *row) {
+static void add_row(struct sheet *s, const struct report_row *row, const struct protocol *protocol) {
     sheet_row(s);
     sheet_int(s, RECORD_SCHEMA);
     sheet_text(s, "%s", row->chosen[0]->run.cell_id);
     sheet_text(s, "%s", row->run->model);
     for (int i = 0; columns_of_runs[i]; i++) add_field(s, table_field(&runs_table, columns_of_runs[i]), row->run);
-    sheet_text(s, "val-mean");
+    sheet_text(s, "%s", protocol->name);
     sheet_int(s, row->n);
     sheet_int(s, row->n_failed);
     sheet_real(s, "%g", row->mean);
@@ -71,7 +72,7 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_real(s, "%g", row->solve_rate.low);
     sheet_real(s, "%g", row->solve_rate.high);
     sheet_real(s, "%g", row->lr);
-    sheet_real(s, "%g", row->published);
+    sheet_real(s, "%g", row->published.value);
     sheet_real(s, "%g", row->delta);
     sheet_text(s, "%s", verdict(row));
     sheet_int(s, row->n_all);
@@ -85,6 +86,8 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_text(s, "%s", row->label);
     sheet_int(s, row->n_cut);
     sheet_int(s, row->n_cut_all);
+    sheet_real(s, "%g", row->estimate);
+    sheet_text(s, "%s", isfinite(row->published.value) ? row->published.settings ? "other" : "same" : "");
 }
 
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
@@ -94,7 +97,8 @@ enum status summary_build(struct sheets *sheets, const struct report_tables *tab
     add_columns(s, columns_of_runs);
     add_columns(s, columns_behind);
     for (int i = 0; i < tables->n; i++)
-        for (int k = 0; k < tables->list[i].n_rows; k++) add_row(s, &tables->list[i].rows[k]);
+        for (int k = 0; k < tables->list[i].n_rows; k++)
+            add_row(s, &tables->list[i].rows[k], protocol_of(tables->protocol));
     return ST_OK;
 }
 

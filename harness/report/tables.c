@@ -10,7 +10,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-static void add_columns(struct sheet *s) {
+static void add_columns(struct sheet *s, const struct protocol *protocol) {
     sheet_column(s, SHEET_LEFT, "model");
     sheet_column(s, SHEET_RIGHT, "params");
     sheet_column(s, SHEET_RIGHT, "state");
@@ -18,7 +18,7 @@ static void add_columns(struct sheet *s) {
     sheet_column(s, SHEET_RIGHT, "steps");
     sheet_column(s, SHEET_LEFT, "stop");
     sheet_column(s, SHEET_RIGHT, "acc");
-    sheet_column(s, SHEET_RIGHT, "95%% CI or values");
+    sheet_column(s, SHEET_RIGHT, "%s", protocol->heading);
     sheet_column(s, SHEET_RIGHT, "solved");
     sheet_column(s, SHEET_RIGHT, "seq acc");
     sheet_column(s, SHEET_RIGHT, "tok/s");
@@ -92,7 +92,8 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
     }
 }
 
-static void add_row(struct sheet *s, const struct report_row *row) {
+static void add_row(struct sheet *s, const struct report_row *row, enum report_protocol protocol) {
+    bool cut = protocol == PROTOCOL_BEST_OF_GRID ? row->best_cut : row->n_cut > 0;
     sheet_row(s);
     sheet_text(s, "%s", row->label);
     note_failures(s, row);
@@ -101,9 +102,12 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_real(s, "%g", row->lr);
     add_steps(s, row);
     add_reasons(s, row);
-    sheet_real(s, "%.4f", row->mean);
-    sheet_append(s, "%s", mark(row->n_cut));
-    add_interval(s, row);
+    sheet_real(s, "%.4f", row->estimate);
+    sheet_append(s, "%s", mark(cut));
+    if (protocol == PROTOCOL_BEST_OF_GRID)
+        sheet_text(s, "best of %d", row->n_all);
+    else
+        add_interval(s, row);
     sheet_text(s, "%d/%d%s [%.2f, %.2f]", row->solved, row->n, mark(row->n_cut), row->solve_rate.low,
                row->solve_rate.high);
     sheet_real(s, "%.4f", row->seq_acc);
@@ -111,15 +115,16 @@ static void add_row(struct sheet *s, const struct report_row *row) {
     sheet_count(s, row->tok_per_s);
     sheet_real(s, "%.4f", row->best);
     sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
-    sheet_real(s, "%.3f", row->published);
+    sheet_real(s, "%.3f", row->published.value);
+    if (row->published.settings) sheet_append(s, SETTINGS_MARK);
     sheet_real(s, "%+.3f", row->delta);
 }
 
 /* --- what the columns mean ---------------------------------------------------------------------------------------- */
 
-static void note_protocol(struct sheet *s, const struct report_table *t, bool has_published) {
+static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
     int least = t->rows[0].n, most_grid = 1;
-    bool uneven = false, speed_missing = false, cut = false, outdated = false;
+    bool uneven = false, speed_missing = false, cut = false, outdated = false, settings = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
@@ -128,11 +133,13 @@ static void note_protocol(struct sheet *s, const struct report_table *t, bool ha
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
         outdated = outdated || row->outdated;
+        settings = settings || row->published.settings;
     }
-    sheet_note(s,
-               "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean validation "
-               "accuracy.",
+    sheet_note(s, protocol_of(tables->protocol)->sentence,
                t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy");
+    if (tables->confirm)
+        sheet_note(s, "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds).",
+                   (long long)tables->confirm);
     if (cut) sheet_note(s, "%s; such a row has no diff.", CUT_OFF_NOTE);
     if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
     if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
@@ -147,7 +154,8 @@ static void note_protocol(struct sheet *s, const struct report_table *t, bool ha
     if (uneven) sheet_note(s, "The grid is not complete: the rates have different numbers of seeds.");
     if (speed_missing)
         sheet_note(s, "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
-    if (!has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
+    if (settings) sheet_note(s, "%s.", SETTINGS_NOTE);
+    if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
 }
 
 /* What the profile is, where the table is of one. */
@@ -173,9 +181,9 @@ static enum status build(struct sheets *sheets, const struct report_tables *tabl
         const struct report_table *t = &tables->list[i];
         struct sheet *s = sheets_add(sheets);
         add_caption(s, t);
-        add_columns(s);
-        for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k]);
-        note_protocol(s, t, tables->has_published);
+        add_columns(s, protocol_of(tables->protocol));
+        for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables->protocol);
+        note_protocol(s, t, tables);
         note_profile(s, t);
     }
     return ST_OK;

@@ -118,6 +118,29 @@ START_TEST(a_long_curve_is_thinned) {
 }
 END_TEST
 
+/* Agarwal et al. 2021: over all runs of all tasks, each task a stratum. A model that lacks a task has no such number. */
+START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
+    for (int i = 0; i < 6; i++) {
+        struct run *run = add_of(i < 3 ? "s3" : "s5", "lstm;swiglu", "64", "3", i < 3 ? 0 : 1);
+        run->seed = (uint64_t)i % 3;
+        char id[RUN_ID_HEX];
+        snprintf(id, sizeof id, "%032d", i);
+        memcpy(run->run_id, id, sizeof id);
+    }
+    add_of("s5", "lru;swiglu", "64", "3", 0.5);
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    struct report_filter filter = {.protocol = PROTOCOL_IQM};
+    ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
+    fclose(f);
+    ck_holds(text, "0.000 / 1       1.000 / 1  0.500 [0.500, 0.500]\n");
+    ck_holds(text, "-       0.500 / -                     -\n");
+    ck_holds(text, "Interquartile mean over the seeds at the rate that validation chose / the paper's number.");
+    free(text);
+}
+END_TEST
+
 Suite *check_across(void) {
     const TTest *const tests[] = {
         tasks_stand_side_by_side_with_the_published_numbers,
@@ -126,6 +149,7 @@ Suite *check_across(void) {
         accuracy_by_length_is_the_mean_over_sequences_and_seeds,
         each_run_has_its_row_and_its_curve,
         a_long_curve_is_thinned,
+        one_number_over_all_tasks_is_an_interquartile_mean,
     };
     return fixture_suite("across", tests, (int)(sizeof tests / sizeof tests[0]));
 }

@@ -14,7 +14,7 @@ static double published_of(const struct published *p, const char *task, enum met
     run.metric = metric;
     strcpy(run.layers, layers);
     snprintf(run.model, sizeof run.model, "%.*s", (int)strcspn(layers, ":;"), layers);
-    return published_value(p, &run);
+    return published_find(p, &run).value;
 }
 
 START_TEST(published_numbers_are_found_by_mixer_and_m) {
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(published_means_are_those_of_their_rows) {
     struct published p;
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
-    ck_assert_int_eq(p.table.columns, 14);
+    ck_assert_int_eq(p.table.columns, 15);
     ck_assert_int_eq(p.table.rows,
                      14 * (6 + 4) + 10 + 10 + 8 * 4 + 11); /* SLiCE: two figures, a table; ListOps of Myosotis */
     int means = 0;
@@ -139,6 +139,22 @@ START_TEST(published_languages_have_the_published_average) {
 }
 END_TEST
 
+/* A number that is a mean over settings says so, and what is no mean does not. */
+START_TEST(means_over_settings_are_marked) {
+    struct published p;
+    struct run run = {.metric = METRIC_MACRO_ACC, .task = "hlru-recall", .model = "lstm", .layers = "lstm"};
+    ck_ok(published_read(&p, fixture_folder, &fixture_problem));
+    ck_assert(published_find(&p, &run).settings);
+    strcpy(run.task, "s5");
+    run.metric = METRIC_ACC;
+    ck_assert(published_find(&p, &run).value == 1 && !published_find(&p, &run).settings);
+    for (int i = 0; i < p.table.rows; i++)
+        ck_assert_int_eq(*csv_cell(&p.table, i, "settings") != 0,
+                         strstr(csv_cell(&p.table, i, "note"), "mean over the base setting") != NULL);
+    published_free(&p);
+}
+END_TEST
+
 START_TEST(an_output_folders_own_published_csv_comes_first) {
     static const char text[] = "task,model,metric,value\ns5,lstm,acc,0.125\n";
     struct report_tables tables;
@@ -153,8 +169,11 @@ END_TEST
 
 Suite *check_published(void) {
     const TTest *const tests[] = {
-        published_numbers_are_found_by_mixer_and_m,      a_default_matches_whether_it_is_written_or_not,
-        published_means_are_those_of_their_rows,         published_languages_have_the_published_average,
+        published_numbers_are_found_by_mixer_and_m,
+        a_default_matches_whether_it_is_written_or_not,
+        published_means_are_those_of_their_rows,
+        published_languages_have_the_published_average,
+        means_over_settings_are_marked,
         an_output_folders_own_published_csv_comes_first,
     };
     return fixture_suite("published", tests, (int)(sizeof tests / sizeof tests[0]));

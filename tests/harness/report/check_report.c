@@ -36,7 +36,7 @@ START_TEST(best_of_grid_is_the_largest_test_value_and_the_difference_is_taken_fr
     fixture_records[5].run.test_acc = 0.97; /* the largest of all six, at the rate that was not chosen */
     const struct report_row *row = only_row(&tables);
     ck_assert_double_eq(row->best, 0.97);
-    ck_assert_double_eq(row->published, 1.0); /* results/published.csv: bdlru m=5 on s5 */
+    ck_assert_double_eq(row->published.value, 1.0); /* results/published.csv: bdlru m=5 on s5 */
     ck_assert_double_eq_tol(row->delta, -0.03, 1e-12);
     report_tables_free(&tables);
 }
@@ -129,8 +129,160 @@ START_TEST(macro_accuracy_is_used_where_it_is_the_primary_metric) {
     run->test_macro_acc = 0.75;
     const struct report_row *row = only_row(&tables);
     ck_assert_double_eq(row->mean, 0.75);
-    ck_assert_double_eq(row->published, 0.75); /* and not one of metric acc */
+    ck_assert_double_eq(row->published.value, 0.75); /* and not one of metric acc */
+    ck_assert(row->published.settings);              /* of four settings, where this is one */
+    ck_assert_double_nan(row->delta);
     report_tables_free(&tables);
+}
+END_TEST
+
+/* MAD's means over four settings: beside one of them they are shown and not compared with. */
+START_TEST(published_means_over_settings_have_no_difference_to_one) {
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.25);
+    run->metric = METRIC_MACRO_ACC;
+    run->test_macro_acc = 0.75;
+    strcpy(run->task, "hlru-copy");
+    char *text = render(&format_term, NULL);
+    ck_holds(text, "0.7500 (1)     1.000~     -\n");
+    ck_holds(text, "~ of another setting: the paper's mean over this task and its changes");
+    free(text);
+}
+END_TEST
+
+/* The base and its three changes are what the paper's mean is over; with one of them missing it is another mean. */
+START_TEST(means_over_the_papers_settings_are_compared) {
+    static const char *const tasks[] = {"hlru-recall", "hlru-recall:vocab=32", "hlru-recall:length=128",
+                                        "hlru-recall:n_train=10000", "hlru-recall:vocab=64"};
+    for (int i = 0; i < 4; i++) {
+        struct run *run = add_run("mamba2;swiglu", 1e-3, 0, 0.5, 0.5);
+        strcpy(run->task, tasks[i]);
+        run->metric = METRIC_MACRO_ACC;
+        run->test_macro_acc = 0.25 * i;
+        fixture_records[i].run.params = i;
+    }
+    char *text = render_report(&report_settings, &format_term);
+    ck_holds(text, "0.375      1.000  -0.625\n"); /* (0 + .25 + .5 + .75) / 4 */
+    ck_holds(text, "0.000 (1)");                  /* of so many runs */
+    ck_assert_ptr_null(strchr(text, '~'));
+    free(text);
+    strcpy(fixture_records[3].run.task, tasks[4]);
+    text = render_report(&report_settings, &format_term);
+    ck_holds(text, "0.375     1.000~     -\n");
+    ck_holds(text, "~ of another set of settings than these");
+    free(text);
+}
+END_TEST
+
+/* --- protocols ---------------------------------------------------------------------------------------------------- */
+
+/* Macro accuracy ranks the rates the other way round than micro accuracy. */
+START_TEST(the_rate_is_chosen_by_the_tasks_own_metric) {
+    struct report_tables tables;
+    for (int i = 0; i < 2; i++) {
+        struct run *run = add_run("lstm;swiglu", i ? 3e-3 : 1e-3, 1, i ? 0.6 : 0.9, 0.5);
+        run->metric = METRIC_MACRO_ACC;
+        run->test_macro_acc = 0.5;
+        run->val_metric = i ? 0.7 : 0.2;
+    }
+    ck_assert_double_eq(only_row(&tables)->lr, 3e-3);
+    report_tables_free(&tables);
+    for (int i = 0; i < 2; i++) { /* of schema 1: it stands in the curve alone */
+        fixture_records[i].run.val_metric = NAN;
+        fixture_records[i].run.best_step = 200;
+        for (int k = 0; k < 3; k++) fixture_records[i].curve[k].macro_acc = k == 1 ? (i ? 0.7 : 0.2) : 0.1;
+    }
+    ck_assert_double_eq(only_row(&tables)->lr, 3e-3);
+    report_tables_free(&tables);
+    for (int i = 0; i < 2; i++) fixture_records[i].run.metric = METRIC_ACC;
+    ck_assert_double_eq(only_row(&tables)->lr, 1e-3);
+    report_tables_free(&tables);
+}
+END_TEST
+
+static struct report_row *row_by(enum report_protocol protocol, int64_t confirm, struct report_tables *tables) {
+    struct report_filter filter = {.protocol = protocol, .confirm = confirm};
+    ck_ok(report_tables_make(tables, &fixture_set, &filter, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables->n, 1);
+    ck_assert_int_eq(tables->list->n_rows, 1);
+    return tables->list->rows;
+}
+
+START_TEST(every_protocol_has_its_number_and_interval) {
+    struct report_tables tables;
+    add_grid(); /* at the rate of the best validation 0.5, 0.6, 0.7 */
+    const struct report_row *row = row_by(PROTOCOL_VAL_MEAN, 0, &tables);
+    ck_assert_double_eq_tol(row->estimate, 0.6, 1e-12);
+    ck_assert_int_eq(row->interval.kind, INTERVAL_NONE);
+    report_tables_free(&tables);
+    row = row_by(PROTOCOL_BEST_OF_GRID, 0, &tables);
+    ck_assert_double_eq(row->estimate, 1.0);
+    ck_assert_int_eq(row->interval.kind, INTERVAL_NONE);
+    report_tables_free(&tables);
+    row = row_by(PROTOCOL_MEAN_CI90, 0, &tables); /* 0.6 -+ t(.95, 2) 0.1 / sqrt 3 = 2.9199856 * 0.0577350 */
+    ck_assert_double_eq_tol(row->estimate, 0.6, 1e-12);
+    ck_assert_double_eq_tol(row->interval.low, 0.6 - 0.1685855, 1e-6);
+    ck_assert_double_eq_tol(row->interval.high, 0.6 + 0.1685855, 1e-6);
+    ck_assert_double_eq(row->interval.level, 0.9);
+    report_tables_free(&tables);
+    fixture_set.n = 0;
+    static const double values[] = {0.1, 0.2, 0.3, 0.4, 1.0};
+    for (uint64_t seed = 0; seed < 5; seed++) add_run("lstm;swiglu", 1e-3, seed, 0.5, values[seed]);
+    row = row_by(PROTOCOL_IQM, 0, &tables); /* without one value at each end */
+    ck_assert_double_eq_tol(row->estimate, 0.3, 1e-12);
+    ck_assert_int_eq(row->interval.kind, INTERVAL_PERCENTILE);
+    ck_assert(row->interval.low >= 0.1 && row->interval.low < 0.3 && row->interval.high > 0.3);
+    report_tables_free(&tables);
+}
+END_TEST
+
+START_TEST(tables_say_their_protocol) {
+    static const struct {
+        enum report_protocol protocol;
+        const char *heading, *row, *sentence;
+    } cases[] = {
+        {PROTOCOL_VAL_MEAN, "95% CI or values", "0.6000  0.500 0.600 0.700",
+         "acc: val-mean, the mean test token accuracy"},
+        {PROTOCOL_BEST_OF_GRID, "grid", "1.0000  best of 6", "acc: best-of-grid, the largest test token accuracy"},
+        {PROTOCOL_MEAN_CI90, "90% CI or values", "0.6000    [0.431, 0.769]", "acc: mean-ci90, the mean test token"},
+        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700", "acc: iqm, the interquartile mean of the test"},
+    };
+    add_grid();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct report_filter filter = {.protocol = cases[i].protocol};
+        char *text = render(&format_term, &filter);
+        ck_holds(text, cases[i].heading);
+        ck_holds(text, cases[i].row);
+        ck_holds(text, cases[i].sentence);
+        free(text);
+        text = render(&format_csv, &filter);
+        ck_holds(text, protocol_of(cases[i].protocol)->name);
+        free(text);
+    }
+}
+END_TEST
+
+/* Seeds 1 to 3 choose 0.001; what the other rate does with the fresh ones decides nothing. */
+START_TEST(fresh_seeds_confirm_what_others_chose) {
+    struct report_tables tables;
+    static const double test[] = {0.9, 0.9, 0.9, 0.2, 0.4};
+    for (uint64_t seed = 1; seed <= 5; seed++) add_run("lstm;swiglu", 1e-3, seed, 0.8, test[seed - 1]);
+    for (uint64_t seed = 1; seed <= 4; seed++) add_run("lstm;swiglu", 3e-3, seed, seed < 4 ? 0.7 : 1.0, 1.0);
+    const struct report_row *row = row_by(PROTOCOL_VAL_MEAN, 2, &tables);
+    ck_assert_double_eq(row->lr, 1e-3);
+    ck_assert_int_eq(row->n, 2);
+    ck_assert_double_eq_tol(row->estimate, 0.3, 1e-12);
+    ck_assert(!row->uneven);
+    report_tables_free(&tables);
+    char *text = render(&format_term, &(struct report_filter){.confirm = 2});
+    ck_holds(text, "Each row is of its 2 largest seeds; the others chose the rate");
+    free(text);
+    struct report_filter all = {.confirm = 5};
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_USAGE);
+    ck_holds(fixture_problem.text, "--confirm-seeds 5: lstm on s5 has 5 seeds, and none is left");
+    for (int i = 0; i < 5; i++) fixture_records[i].run.val_acc = 0.1; /* now 0.003, which has seed 4 and not 5 */
+    all.confirm = 1;
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "has no run of these seeds at rate 0.003");
 }
 END_TEST
 
@@ -308,19 +460,18 @@ START_TEST(labels_say_what_differs_and_no_more) {
 }
 END_TEST
 
-START_TEST(the_filter_chooses_task_profile_and_cells_in_the_callers_order) {
+START_TEST(the_filter_chooses_task_profile_and_runs_in_the_callers_order) {
     struct report_tables tables;
-    const char *cells[3];
+    const char *runs[3];
     add_run("bdlru:m=1;swiglu", 1e-3, 0, 0.1, 0.1);
     add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1);
     add_run("lstm;swiglu", 1e-3, 0, 0.1, 0.1);
     strcpy(add_run("lru;swiglu", 1e-3, 0, 0.1, 0.1)->task, "s3");
-    cells[0] = fixture_records[2].run.cell_id;
-    cells[1] = fixture_records[0].run.cell_id;
-    cells[2] = "not there";
-    ck_ok(report_tables_make(&tables, &fixture_set,
-                             &(struct report_filter){"s5", "quick", .cells = cells, .n_cells = 3}, fixture_folder,
-                             &fixture_problem));
+    runs[0] = fixture_records[2].run.run_id;
+    runs[1] = fixture_records[0].run.run_id;
+    runs[2] = "not there";
+    ck_ok(report_tables_make(&tables, &fixture_set, &(struct report_filter){"s5", "quick", .runs = runs, .n_runs = 3},
+                             fixture_folder, &fixture_problem));
     ck_assert_int_eq(tables.n, 1);
     ck_assert_int_eq(tables.list[0].n_rows, 2);
     ck_assert_str_eq(tables.list[0].rows[0].run->model, "lstm");
@@ -449,8 +600,8 @@ START_TEST(a_sweep_takes_rows_together_over_its_axis_alone) {
         identify(run, "dropout", i < 4 ? "0" : "0.25");
     }
     char *text = render_report(&report_settings, &format_term);
-    ck_holds(text, "lstm dropout=0     0.200     0.300  0.250");
-    ck_holds(text, "lstm dropout=0.25  0.500     0.500  0.500");
+    ck_holds(text, "lstm dropout=0     0.200 (2)  0.300 (2)  0.250");
+    ck_holds(text, "lstm dropout=0.25  0.500 (2)  0.500 (2)  0.500");
     free(text);
 }
 END_TEST
@@ -493,8 +644,8 @@ START_TEST(sweeps_mark_runs_that_were_cut_off) {
         if (i == 1) cut_off(run, 12);
     }
     char *text = render_report(&report_settings, &format_term);
-    ck_holds(text, "lstm   0.500    0.500*  0.500*      1.000     -\n");
-    ck_holds(text, "lru    0.500     0.500   0.500          -     -\n");
+    ck_holds(text, "lstm   0.500 (1)  0.500* (1)  0.500*     1.000~     -\n");
+    ck_holds(text, "lru    0.500 (1)   0.500 (1)   0.500          -     -\n");
     ck_holds(text, "* cut off");
     free(text);
     text = render_report(&report_settings, &format_csv);
@@ -605,7 +756,7 @@ START_TEST(summary_csv_has_the_rows_numbers) {
                                       "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
                                       "solve_hi,lr_chosen,published,delta,verdict,"
                                       "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
-                                      "label,n_cut_off,n_cut_off_grid\n";
+                                      "label,n_cut_off,n_cut_off_grid,estimate,published_setting\n";
     struct csv_table t;
     char path[PATH_BYTES];
     add_grid();
@@ -647,6 +798,12 @@ Suite *check_report(void) {
         every_status_but_ok_is_a_failure_with_a_footnote,
         solved_runs_are_counted_at_the_chosen_rate_with_the_exact_interval,
         macro_accuracy_is_used_where_it_is_the_primary_metric,
+        published_means_over_settings_have_no_difference_to_one,
+        means_over_the_papers_settings_are_compared,
+        the_rate_is_chosen_by_the_tasks_own_metric,
+        every_protocol_has_its_number_and_interval,
+        tables_say_their_protocol,
+        fresh_seeds_confirm_what_others_chose,
         rows_differ_in_every_flag_but_rate_and_seed,
         tables_are_cut_by_task_and_profile,
         a_failure_stays_when_the_run_is_done_again,
@@ -657,7 +814,7 @@ Suite *check_report(void) {
         a_sweep_takes_rows_together_over_its_axis_alone,
         numbers_of_runs_that_were_cut_off_are_marked,
         sweeps_mark_runs_that_were_cut_off,
-        the_filter_chooses_task_profile_and_cells_in_the_callers_order,
+        the_filter_chooses_task_profile_and_runs_in_the_callers_order,
         the_filter_chooses_several_tasks_and_runs_by_their_options,
         runs_of_other_numerics_than_the_programs_are_labelled,
         labels_leave_out_defaults_but_never_m,

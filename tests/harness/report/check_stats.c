@@ -39,6 +39,27 @@ START_TEST(location_of_one_value_and_of_equal_values) {
 }
 END_TEST
 
+/* Two values of one stratum: both means of one value come up a quarter of the time. Strata of equal values do not vary,
+ * however different they are. */
+START_TEST(the_bootstrap_of_the_interquartile_mean_is_stratified) {
+    const double two[] = {0, 0, 0, 1, 1, 1}, mixed[] = {0, 1, 0, 1, 0, 1};
+    struct interval apart = stats_iqm_interval(two, (const int[]){3, 3}, 2, 0.95);
+    ck_assert_int_eq(apart.kind, INTERVAL_PERCENTILE);
+    ck_assert_double_eq(apart.low, 0.5); /* without one of each end: 0 0 1 1 */
+    ck_assert_double_eq(apart.high, 0.5);
+    struct interval together = stats_iqm_interval(mixed, (const int[]){6}, 1, 0.95);
+    ck_assert_double_eq(together.low, 0); /* five or six zeros of six draws: 7/64 */
+    ck_assert_double_eq(together.high, 1);
+    struct interval half = stats_iqm_interval(mixed, (const int[]){2, 2, 2}, 3, 0.5);
+    ck_assert_double_eq(half.low, 0.25); /* two ones of six, or fewer: 22/64; fewer than two: 7/64 */
+    ck_assert_double_eq(half.high, 0.75);
+    ck_assert_int_eq(stats_iqm_interval(mixed, (const int[]){4}, 1, 0.95).kind, INTERVAL_NONE);
+    struct interval again = stats_iqm_interval(mixed, (const int[]){6}, 1, 0.95);
+    ck_assert_double_eq(again.low, together.low); /* a fixed seed */
+    ck_assert_double_eq(mixed[1], 1);             /* the sample is left alone */
+}
+END_TEST
+
 START_TEST(beta_meets_its_closed_forms) {
     for (double x = 0.01; x < 1; x += 0.07) {
         ck_near(stats_beta(1, 7.5, x), 1 - pow(1 - x, 7.5), 1e-14);
@@ -255,6 +276,7 @@ Suite *check_stats(void) {
     TCase *tests = tcase_create("stats");
     tcase_add_test(tests, location_and_spread_of_a_known_sample);
     tcase_add_test(tests, location_of_one_value_and_of_equal_values);
+    tcase_add_test(tests, the_bootstrap_of_the_interquartile_mean_is_stratified);
     tcase_add_test(tests, beta_meets_its_closed_forms);
     tcase_add_test(tests, normal_quantiles_are_known);
     tcase_add_test(tests, t_quantiles_are_known);

@@ -188,6 +188,26 @@ START_TEST(the_mean_over_settings_is_that_of_the_best_of_each) {
 }
 END_TEST
 
+/* Two rates by two seeds, then three fresh seeds at one of them; the same command finds nothing left to do. */
+START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
+    const char *bench =
+        "bench s3:length=3,n_train=50,n_val=10,n_test=10 --profile smoke --models lru:state=4 --steps 2 "
+        "--lr 0.01,0.001 --seeds 2 --confirm-seeds 3 --no-plots --jobs 1 --quiet";
+    char runs[SCRATCH_BYTES + 16];
+    snprintf(runs, sizeof runs, "%s/r/runs", program_folder);
+    for (int i = 0; i < 2; i++) {
+        expect_status(run_out(bench), 0, bench);
+        ck_assert_int_eq(scratch_count(runs, ".json"), 2 * 2 + 3);
+        expect_text(out, "profile custom: 1 model, 7 runs", bench);
+        expect_text(out, "  0/3 [", bench);
+        expect_text(out, "Each row is of its 3 largest seeds", bench);
+    }
+    expect_status(run_out("report --confirm-seeds 3 --protocol mean-ci90"), 0, "report --confirm-seeds 3");
+    expect_text(out, "  0/3 [", "report --confirm-seeds 3");
+    expect_status(run_out("report --confirm-seeds 5"), ST_USAGE, "report --confirm-seeds 5");
+}
+END_TEST
+
 /* As recorded; of a record older than that column the task's own, if it is still the same; else 1/vocab. */
 START_TEST(chance_is_the_tasks) {
     static struct run_record r;
@@ -229,6 +249,7 @@ Suite *check_sweeps(void) {
     tcase_add_test(c, mads_schedules_are_those_of_its_protocol);
     tcase_add_test(c, fewest_layers_at_each_length_from_one_command);
     tcase_add_test(c, the_mean_over_settings_is_that_of_the_best_of_each);
+    tcase_add_test(c, fresh_seeds_are_run_at_the_chosen_rate_alone);
     tcase_add_test(c, chance_is_the_tasks);
     tcase_add_test(c, a_single_task_has_no_such_report);
     suite_add_tcase(suite, c);

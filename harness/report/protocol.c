@@ -1,0 +1,53 @@
+/* protocol.c - see protocol.h. */
+#include "harness/report/protocol.h"
+
+#include <math.h>
+
+static const struct protocol protocols[] = {
+    [PROTOCOL_VAL_MEAN] = {"val-mean", "95% CI or values", "Mean over the seeds at the rate that validation chose",
+                           "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean "
+                           "validation value of it.",
+                           0.95},
+    [PROTOCOL_BEST_OF_GRID] =
+        {"best-of-grid", "grid", "Largest value of all rates and seeds",
+         "acc: best-of-grid, the largest test %s of all rates and seeds; grid: how many they are.", 0},
+    [PROTOCOL_MEAN_CI90] = {"mean-ci90", "90% CI or values", "Mean over the seeds at the rate that validation chose",
+                            "acc: mean-ci90, the mean test %s over the seeds of the learning rate with the best mean "
+                            "validation value of it, with a t-interval from two seeds on.",
+                            0.90},
+    [PROTOCOL_IQM] =
+        {"iqm", "95% CI or values", "Interquartile mean over the seeds at the rate that validation chose",
+         "acc: iqm, the interquartile mean of the test %s over the seeds of the learning rate with the best "
+         "mean validation value of it, with a bootstrap interval.",
+         0.95},
+};
+
+const struct protocol *protocol_of(enum report_protocol p) {
+    return &protocols[p];
+}
+
+static struct interval clipped(struct interval i) {
+    i.low = fmin(fmax(i.low, 0), 1);
+    i.high = fmin(fmax(i.high, 0), 1);
+    return i;
+}
+
+double protocol_estimate(enum report_protocol p, const double *value, int n, double best, struct interval *interval) {
+    double level = protocols[p].level;
+    switch (p) {
+    case PROTOCOL_BEST_OF_GRID:
+        *interval = (struct interval){NAN, NAN, NAN, INTERVAL_NONE};
+        return best;
+    case PROTOCOL_MEAN_CI90:
+        *interval = stats_t_interval(value, n, level);
+        if (interval->kind != INTERVAL_NONE) *interval = clipped(*interval);
+        return stats_mean(value, n);
+    case PROTOCOL_IQM:
+        *interval = stats_iqm_interval(value, &n, 1, level);
+        return stats_iqm(value, n);
+    case PROTOCOL_VAL_MEAN:
+        break;
+    }
+    *interval = stats_interval(value, n, level, 0, 1);
+    return stats_mean(value, n);
+}
