@@ -18,7 +18,7 @@ struct cuda_context {
     cudaStream_t stream;
     cublasHandle_t blas;
     void *blas_workspace;
-    bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is recorded; a fault then names its launch */
+    bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
     bool failed, full; /* full: for want of memory */
     char failure[512]; /* the first one: call, file, line, CUDA's message */
 };

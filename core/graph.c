@@ -1,4 +1,4 @@
-/* graph.c - recording: tensors, parameters, calls. */
+/* graph.c - building: tensors, parameters, calls. */
 #include "core/graph.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static struct tensor *new_tensor(struct graph *g, const char *name, enum dtype d
     struct tensor *t = arena_alloc(&g->host, sizeof *t);
     char *own_name = arena_strdup(&g->host, name);
     if (!t || !own_name || g->n_tensors == g->tensors_capacity) {
-        graph_fail(g, ST_FAIL, "the graph is too large to record: more than %d tensors", g->tensors_capacity);
+        graph_fail(g, ST_FAIL, "the graph is too large: more than %d tensors", g->tensors_capacity);
         return NULL;
     }
     *t = (struct tensor){.name = own_name, .dtype = dtype, .rank = rank, .producer = -1, .id = g->n_tensors};
@@ -111,19 +111,19 @@ static bool inputs_distinct(struct graph *g, const struct op *op, struct tensor 
     for (int i = 0; i < n_in; i++)
         for (int j = 0; j < i; j++)
             if (in[i] && in[j] && in[i]->needs_grad && tensor_base(in[i]) == tensor_base(in[j])) {
-                graph_fail(g, ST_FAIL, "%s: inputs %d and %d are the same tensor %s; record a copy", op->name, j, i,
+                graph_fail(g, ST_FAIL, "%s: inputs %d and %d are the same tensor %s; take a copy", op->name, j, i,
                            in[i]->name);
                 return false;
             }
     return true;
 }
 
-struct call *graph_record(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
-                          struct tensor *const *in, int n_in) {
+struct call *graph_call(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
+                        struct tensor *const *in, int n_in) {
     if (g->error.status != ST_OK || !inputs_distinct(g, op, in, n_in)) return NULL;
     void *own_attr = attr ? arena_alloc(&g->host, attr_bytes) : NULL;
     if (g->n_calls == g->calls_capacity || (attr && !own_attr)) {
-        graph_fail(g, ST_FAIL, "the graph is too large to record: more than %d calls", g->calls_capacity);
+        graph_fail(g, ST_FAIL, "the graph is too large: more than %d calls", g->calls_capacity);
         return NULL;
     }
     if (attr) memcpy(own_attr, attr, attr_bytes);
@@ -175,7 +175,7 @@ void graph_keep_term(struct graph *g, const struct graph_term *term) {
     while (*end) end = &(*end)->next;
     *end = arena_alloc(&g->host, sizeof *term);
     if (!*end) {
-        graph_fail(g, ST_MEMORY, "the graph is too large to record: no room for a term of the loss");
+        graph_fail(g, ST_MEMORY, "the graph is too large: no room for a term of the loss");
         return;
     }
     **end = *term;

@@ -1,10 +1,10 @@
-/* graph.h - record once, replay many.
+/* graph.h - built once, walked many times.
  *
- * A model is recorded for fixed shapes: op functions (kernels/dense/dense.h, ...) append calls and return tensors; nothing is
+ * A model is built for fixed shapes: op functions (kernels/dense/dense.h, ...) append calls and return tensors; nothing is
  * computed. graph_plan chooses a kernel for each call, lays out all memory from the lifetimes and binds pointers.
  * Then graph_forward walks the list and graph_backward walks it in reverse. Nothing allocates while walking.
  *
- * Recording errors are sticky: the first one is kept, later recording does nothing and returns NULL, NULL tensors are
+ * Errors of calls are sticky: the first one is kept, later calls do nothing and return NULL, NULL tensors are
  * accepted and passed on; graph_plan returns the error. So mixers read like their equations. */
 #ifndef LRNN_CORE_GRAPH_H
 #define LRNN_CORE_GRAPH_H
@@ -31,10 +31,10 @@ struct plan_buffer {
     int first, last;
 };
 
-/* A term of the training loss beside the task's, such as a penalty on parameters. It is recorded behind the net: until then
+/* A term of the training loss beside the task's, such as a penalty on parameters. Its calls stand behind the net's: until then
  * what it is of waits here. */
 struct graph_term {
-    struct tensor *(*record)(struct graph *g, const struct graph_term *term); /* -> [1] */
+    struct tensor *(*build)(struct graph *g, const struct graph_term *term); /* -> [1] */
     struct tensor *of[2];
     double weight;
     struct graph_term *next;
@@ -43,7 +43,7 @@ struct graph_term {
 struct graph {
     struct graph_options options;
     struct params *params; /* shared, not owned */
-    struct error error;    /* first recording error */
+    struct error error;    /* of the first call that failed */
     struct arena host;     /* owns calls, tensors, attributes, names */
     struct arena memory;   /* one block: activations, gradients, workspace */
     struct call *calls;
@@ -51,9 +51,9 @@ struct graph {
     struct tensor **tensors;
     int n_tensors, tensors_capacity;
     struct tensor *root;      /* where the backward walk starts */
-    struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for what is recorded; NULL: all are */
+    struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for the calls to come; NULL: all are */
     const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */
-    struct graph_term *terms; /* kept while a net is recorded; training graphs only */
+    struct graph_term *terms; /* kept while a net is built; training graphs only */
     char scope[128];          /* prefix of parameter names being declared */
     size_t scope_ends[16];    /* its length before each push */
     int scope_depth;
@@ -68,7 +68,7 @@ struct graph {
 enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e);
 void graph_free(struct graph *g);
 
-/* --- recording ------------------------------------------------------------------------------------------------ */
+/* --- building ------------------------------------------------------------------------------------------------ */
 
 /* An input the caller fills after planning through ->data. With needs_grad its gradient stays readable in ->grad.
  * dims are copied. */
@@ -85,10 +85,10 @@ struct tensor *graph_param(struct graph *g, const struct param_spec *spec);
 void graph_scope_push(struct graph *g, const char *name);
 void graph_scope_pop(struct graph *g);
 
-/* Records one op: copies attr, runs op->infer. Two inputs that want gradients must not be the same tensor. Returns the
+/* Calls an op: copies attr, runs op->infer. Two inputs that want gradients must not be the same tensor. Returns the
  * call (its outputs in ->out), or NULL after an error or when a required input is NULL because of an earlier error. */
-struct call *graph_record(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
-                          struct tensor *const *in, int n_in);
+struct call *graph_call(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
+                        struct tensor *const *in, int n_in);
 
 /* For op->infer: creates the next output of the call. */
 struct tensor *graph_output(struct graph *g, struct call *c, enum dtype dtype, int rank, const int64_t *dims);
@@ -106,7 +106,7 @@ void graph_keep_term(struct graph *g, const struct graph_term *term);
  * one element (a loss). Keeps t. */
 void graph_set_root(struct graph *g, struct tensor *t);
 
-/* Records the first error; later ones are ignored. */
+/* Keeps the first error; later ones are ignored. */
 void graph_fail(struct graph *g, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* --- looking at it -------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* graph_plan.h - choice of kernels and the memory plan of a recorded graph. */
+/* graph_plan.h - choice of kernels and the memory plan of a built graph. */
 #ifndef LRNN_CORE_GRAPH_PLAN_H
 #define LRNN_CORE_GRAPH_PLAN_H
 
@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Returns the recording error if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
+/* Returns the error of the calls if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
  * must have been reserved. Errors: no kernel applies, or the forced one does not apply to a call of its op (ST_USAGE, naming
  * op and reason), out of memory. A forced kernel whose op the graph lacks is no error of the graph. */
 enum status graph_plan(struct graph *g, struct error *e);
 
-/* Bytes graph_plan would reserve; callable after recording, before planning. */
+/* Bytes graph_plan would reserve; once all calls are made, before planning. */
 enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* op.h - what an op is and what a kernel is.
  *
  * An op is a piece of mathematics, declared once: shapes, cost, which values its gradient needs. A kernel is one way to
- * compute it on one device: forward and gradient, same call record for the reference, the CPU and the CUDA twin. */
+ * compute it on one device: forward and gradient, the same struct call for the reference, the CPU and the CUDA twin. */
 #ifndef LRNN_CORE_OP_H
 #define LRNN_CORE_OP_H
 
@@ -48,7 +48,7 @@ struct zone_visitor {
     void (*visit)(struct zone_visitor *v, size_t begin, size_t end);
 };
 
-/* One recorded op with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
+/* One use of an op in a graph, with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
 struct call {
     const struct op *op;
     const struct kernel *kernel;
@@ -99,7 +99,7 @@ struct op {
     uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
     uint32_t mutates;    /* bit i: forward writes input i in place (optimiser, running statistics) */
 
-    /* Checks shapes and attributes of the recorded inputs and creates the outputs with graph_output(g, c, ...).
+    /* Checks shapes of the inputs and attributes, and creates the outputs with graph_output(g, c, ...).
      * On a misfit: graph_fail(g, ST_USAGE, ...) naming both numbers; returns nothing else. */
     void (*infer)(struct graph *g, struct call *c);
 
@@ -113,10 +113,10 @@ struct op {
      * magnitude of the result. c->scratch[pass] is as in the reference's run. */
     double (*terms)(const struct call *c, enum pass pass, int j);
 
-    /* Records inputs and this op at those sizes, for `lrnn perf op` and the tests. `sizes` names the options of them that
+    /* Makes inputs and a call of this op at those sizes, for `lrnn perf op` and the tests. `sizes` names the options of them that
      * it reads (core/op_sizes.h), s->variant apart, which chooses optional inputs and attributes that are no size. False,
-     * with nothing recorded: there is no such variant; that does not depend on the sizes. */
-    bool (*record)(struct graph *g, const struct op_sizes *s);
+     * with nothing made: there is no such variant; that does not depend on the sizes. */
+    bool (*build)(struct graph *g, const struct op_sizes *s);
     const char *sizes; /* "batch length dim" */
 };
 

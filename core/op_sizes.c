@@ -59,7 +59,7 @@ static bool has_variant(const struct op *op, struct op_sizes *s, int variant) {
     struct error e = {0};
     s->variant = variant;
     if (graph_create(&g, &options, NULL, &e) != ST_OK) return false;
-    bool has = op->record(&g, s);
+    bool has = op->build(&g, s);
     graph_free(&g);
     return has;
 }

@@ -1,4 +1,4 @@
-/* op_sizes.h - the sizes at which an op is recorded by itself: what `lrnn perf op` measures and the tests walk. */
+/* op_sizes.h - the sizes at which an op is called by itself: what `lrnn perf op` measures and the tests walk. */
 #ifndef LRNN_CORE_OP_SIZES_H
 #define LRNN_CORE_OP_SIZES_H
 

@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define NAMES_BYTES ((size_t)4 << 20) /* address space for names and records; committed as used */
+#define NAMES_BYTES ((size_t)4 << 20) /* address space for names and the list; committed as used */
 #define MAX_PARAMS  4096
 #define BLOCK_ALIGN 16 /* floats: one cache line */
 

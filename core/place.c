@@ -175,18 +175,18 @@ double place_mark_seconds(const struct place *p, struct place_mark *from, struct
     return from && to ? p->ops->mark_seconds(from, to) : 0;
 }
 
-bool place_record_begin(const struct place *p) {
-    return elsewhere(p) && p->ops->record_begin(p);
+bool place_capture_begin(const struct place *p) {
+    return elsewhere(p) && p->ops->capture_begin(p);
 }
 
-struct place_recording *place_record_end(const struct place *p) {
-    return elsewhere(p) ? p->ops->record_end(p) : NULL;
+struct place_capture *place_capture_end(const struct place *p) {
+    return elsewhere(p) ? p->ops->capture_end(p) : NULL;
 }
 
-void place_replay(const struct place *p, struct place_recording *r) {
-    if (r) p->ops->replay(p, r);
+void place_replay(const struct place *p, struct place_capture *c) {
+    if (c) p->ops->replay(p, c);
 }
 
-void place_recording_free(const struct place *p, struct place_recording *r) {
-    if (r) p->ops->recording_free(r);
+void place_capture_free(const struct place *p, struct place_capture *c) {
+    if (c) p->ops->capture_free(c);
 }

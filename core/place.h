@@ -91,16 +91,16 @@ void place_mark_wait(const struct place *p, struct place_mark *m);
 /* Waits for both; 0 on the CPU. */
 double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to);
 
-/* --- recordings: a walk captured once and replayed ------------------------------------------------------------------------- */
+/* --- captures: a walk taken down once and replayed ------------------------------------------------------------------------- */
 
-struct place_recording;
+struct place_capture;
 
-/* Between begin and end, what is queued is recorded instead of done. False: recording is impossible (the CPU, a device under
+/* Between begin and end, what is queued is captured instead of done. False: capturing is impossible (the CPU, a device under
  * LRNN_CUDA_SYNC, a failure) and everything is done as ever. NULL from end: it failed, which place_wait says. */
-bool place_record_begin(const struct place *p);
-struct place_recording *place_record_end(const struct place *p);
-void place_replay(const struct place *p, struct place_recording *r);
-void place_recording_free(const struct place *p, struct place_recording *r);
+bool place_capture_begin(const struct place *p);
+struct place_capture *place_capture_end(const struct place *p);
+void place_replay(const struct place *p, struct place_capture *c);
+void place_capture_free(const struct place *p, struct place_capture *c);
 
 /* --- what a kind of device other than the CPU brings: the functions above, one by one ---------------------------------------- */
 
@@ -125,10 +125,10 @@ struct place_ops {
     void (*mark_set)(const struct place *p, struct place_mark *m);
     void (*mark_wait)(struct place_mark *m);
     double (*mark_seconds)(struct place_mark *from, struct place_mark *to);
-    bool (*record_begin)(const struct place *p);
-    struct place_recording *(*record_end)(const struct place *p);
-    void (*replay)(const struct place *p, struct place_recording *r);
-    void (*recording_free)(struct place_recording *r);
+    bool (*capture_begin)(const struct place *p);
+    struct place_capture *(*capture_end)(const struct place *p);
+    void (*replay)(const struct place *p, struct place_capture *c);
+    void (*capture_free)(struct place_capture *c);
 };
 
 #ifdef LRNN_CUDA

@@ -205,7 +205,7 @@ static enum status wait(const struct place *p, struct error *e) {
     return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
-/* --- marks and recordings ----------------------------------------------------------------------------------------------- */
+/* --- marks and captures ----------------------------------------------------------------------------------------------- */
 
 struct place_mark {
     cudaEvent_t event;
@@ -239,33 +239,33 @@ static double mark_seconds(struct place_mark *from, struct place_mark *to) {
     return 1e-3 * ms;
 }
 
-struct place_recording {
+struct place_capture {
     cudaGraphExec_t exec;
 };
 
-static bool record_begin(const struct place *p) {
+static bool capture_begin(const struct place *p) {
     return !p->cuda->careful &&
            CUDA_TRY(p->cuda, cudaStreamBeginCapture(p->cuda->stream, cudaStreamCaptureModeThreadLocal));
 }
 
-static struct place_recording *record_end(const struct place *p) {
+static struct place_capture *capture_end(const struct place *p) {
     cudaGraph_t graph = nullptr;
-    struct place_recording *r = new (std::nothrow) place_recording();
-    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && r &&
-                CUDA_TRY(p->cuda, cudaGraphInstantiate(&r->exec, graph, 0));
+    struct place_capture *c = new (std::nothrow) place_capture();
+    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && c &&
+                CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
-    if (good) return r;
-    delete r;
+    if (good) return c;
+    delete c;
     return nullptr;
 }
 
-static void replay(const struct place *p, struct place_recording *r) {
-    CUDA_TRY(p->cuda, cudaGraphLaunch(r->exec, p->cuda->stream));
+static void replay(const struct place *p, struct place_capture *c) {
+    CUDA_TRY(p->cuda, cudaGraphLaunch(c->exec, p->cuda->stream));
 }
 
-static void recording_free(struct place_recording *r) {
-    cudaGraphExecDestroy(r->exec);
-    delete r;
+static void capture_free(struct place_capture *c) {
+    cudaGraphExecDestroy(c->exec);
+    delete c;
 }
 
 const struct place_ops cuda_place_ops = {
@@ -289,8 +289,8 @@ const struct place_ops cuda_place_ops = {
     .mark_set = mark_set,
     .mark_wait = mark_wait,
     .mark_seconds = mark_seconds,
-    .record_begin = record_begin,
-    .record_end = record_end,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
     .replay = replay,
-    .recording_free = recording_free,
+    .capture_free = capture_free,
 };

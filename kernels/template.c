@@ -3,13 +3,13 @@
  *  1. cp kernels/template.c kernels/ROOM/NAME.c, replace "template" by NAME everywhere, and append the line
  *     OP(NAME) KERNEL(NAME_ref) to kernels/list.def. Build and run `make test`: the copy passes as it stands.
  *  2. Write this banner: the equation, its adjoint (the gradient of every input) and the paper with equation number.
- *  3. Make the recording function public: drop `static`, declare it in kernels/ROOM/ROOM.h with the shapes of all tensors.
- *     Attributes (sizes, choices) go into a struct that is handed to graph_record, which copies it. An optional input
+ *  3. Make the function that calls the op public: drop `static`, declare it in kernels/ROOM/ROOM.h with the shapes of all tensors.
+ *     Attributes (sizes, choices) go into a struct that is handed to graph_call, which copies it. An optional input
  *     is a NULL tensor.
  *  4. infer: check every shape and attribute, in sentences that name both numbers; create the outputs.
  *  5. needs_in, needs_out: whose VALUES your gradient reads; memory of all others is reused before it runs.
  *  6. cost: FLOPs and the fewest bytes that can be moved; `lrnn perf op NAME` divides by them.
- *  7. record, sizes: inputs and this op at given sizes, and the names of those that it reads (core/op_sizes.h, with the
+ *  7. build, sizes: inputs and this op at given sizes, and the names of those that it reads (core/op_sizes.h, with the
  *     usual inputs in kernels/lib/sizes.h); one variant for every optional input and every attribute value that is no size.
  *     The tests walk them all, `lrnn perf op NAME` has them as flags.
  *  8. The reference kernel: plain loops, sums in double, never tuned. The gradient skips inputs whose din is NULL and
@@ -23,7 +23,7 @@
 #include "kernels/lib/sizes.h"
 
 static struct tensor *template(struct graph *g, struct tensor *x) {
-    return record1(g, &op_template, NULL, 0, (struct tensor *[]){x}, 1);
+    return call1(g, &op_template, NULL, 0, (struct tensor *[]){x}, 1);
 }
 
 static void template_infer(struct graph *g, struct call *c) {
@@ -38,7 +38,7 @@ static struct cost template_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: none but the first. */
-static bool template_record(struct graph *g, const struct op_sizes *s) {
+static bool template_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     template(g, input_tokens(g, s, "x", s->dim));
     return true;
@@ -52,7 +52,7 @@ const struct op op_template = {
     .infer = template_infer,
     .cost = template_cost,
     .sizes = "batch length dim",
-    .record = template_record,
+    .build = template_build,
 };
 
 static void template_ref_forward(const struct call *c, const struct exec *exec) {

@@ -179,7 +179,7 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
 
 /* loss + the terms that the mixers have kept. */
 static struct tensor *with_terms(struct graph *g, struct tensor *loss) {
-    for (const struct graph_term *term = g->terms; term; term = term->next) loss = add(g, loss, term->record(g, term));
+    for (const struct graph_term *term = g->terms; term; term = term->next) loss = add(g, loss, term->build(g, term));
     g->terms = NULL;
     return loss;
 }

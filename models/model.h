@@ -25,13 +25,13 @@ struct model {
 
     /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
-    /* Records the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
+    /* Calls the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
      * names with initialisers. Computes nothing. A term of its own in the training loss goes to graph_keep_term. */
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
     /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of T
-     * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` records
+     * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
      * (B,T,D) -> (B,nodes,D), the tokens first, and says in g->row_first which rows have a token below them; it is called
      * before the first layer. The head sees the tokens alone. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);

@@ -216,7 +216,7 @@ static double draw_unbounded_im(struct rng *r, int64_t element, double heads, do
     return -radius * sin(angle);
 }
 
-/* --- recording ------------------------------------------------------------------------------------------------- */
+/* --- building ------------------------------------------------------------------------------------------------- */
 
 static struct tensor *normal(struct graph *g, const char *name, int64_t out, int64_t in, double sd) {
     return graph_param(

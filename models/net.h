@@ -46,7 +46,7 @@ struct net_shape {
     enum readout readout;
 };
 
-/* A recorded net: tensors of one graph. */
+/* A built net: tensors of one graph. */
 struct net {
     struct tensor *tokens;  /* (B,T) ids, filled by the caller */
     struct tensor *lengths; /* (B) tokens in use of each sequence, filled by the caller */
@@ -57,7 +57,7 @@ struct net {
     struct tensor *predictions; /* ids, as targets */
 };
 
-/* Records embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and
+/* Builds embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and
  * read-out. Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed
  * sequence), layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is
  * the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it is not. ST_USAGE: as net_check. */

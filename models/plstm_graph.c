@@ -122,7 +122,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 /* Bytes on the graph's own arena; an error there is the graph's. */
 static void *on_graph(struct graph *g, size_t bytes) {
     void *p = arena_alloc(&g->host, bytes);
-    if (!p) graph_fail(g, ST_FAIL, "plstm-graph: the graph has too many edges to record: no room for %zu bytes", bytes);
+    if (!p) graph_fail(g, ST_FAIL, "plstm-graph: the graph has too many edges: no room for %zu bytes", bytes);
     return p;
 }
 

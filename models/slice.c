@@ -176,10 +176,9 @@ static struct tensor *norm_of_masked(struct graph *g, const struct graph_term *t
 }
 
 static void penalise(const struct slice *o, struct graph *g,
-                     struct tensor *(*record)(struct graph *g, const struct graph_term *term), struct tensor *A,
+                     struct tensor *(*norm)(struct graph *g, const struct graph_term *term), struct tensor *A,
                      struct tensor *other) {
-    if (o->penalty > 0)
-        graph_keep_term(g, &(struct graph_term){.record = record, .of = {A, other}, .weight = o->penalty});
+    if (o->penalty > 0) graph_keep_term(g, &(struct graph_term){.build = norm, .of = {A, other}, .weight = o->penalty});
 }
 
 /* The generators of N blocks of m: of A [C][N*m*m] column (k*m + i)*m + j is row i, column j of block k; stored as scan_flow

@@ -97,17 +97,17 @@ struct timed {
     void (*work)(void *context);
     void *context;
     int walks;
-    struct place_recording *recording; /* of all walks, so that launches from the host are not what is timed; or NULL */
+    struct place_capture *capture; /* of all walks, so that launches from the host are not what is timed; or NULL */
 };
 
 static void walk_all(struct timed *w) {
     for (int i = 0; i < w->walks; i++) w->work(w->context);
 }
 
-static void record_walks(const struct place *p, struct timed *w) {
-    if (!place_record_begin(p)) return;
+static void capture_walks(const struct place *p, struct timed *w) {
+    if (!place_capture_begin(p)) return;
     walk_all(w);
-    w->recording = place_record_end(p);
+    w->capture = place_capture_end(p);
 }
 
 /* Seconds of one walk, by events; sampled for the request's time. */
@@ -117,8 +117,8 @@ static enum status sample(struct device_run *d, struct timed *w, struct samples 
     double start = time_now_s();
     while (t->n < PERF_SAMPLES && (t->n < least || time_now_s() - start < d->request->seconds)) {
         place_mark_set(&d->place, d->from);
-        if (w->recording)
-            place_replay(&d->place, w->recording);
+        if (w->capture)
+            place_replay(&d->place, w->capture);
         else
             walk_all(w);
         place_mark_set(&d->place, d->to);
@@ -128,14 +128,14 @@ static enum status sample(struct device_run *d, struct timed *w, struct samples 
 }
 
 /* The first call loads the kernels. */
-static enum status sample_work(struct device_run *d, bool recorded, void (*work)(void *context), void *context,
+static enum status sample_work(struct device_run *d, bool captured, void (*work)(void *context), void *context,
                                struct samples *t, struct error *e) {
     struct timed w = {.work = work, .context = context, .walks = d->request->small ? 1 : WALKS};
     work(context);
     TRY(place_wait(&d->place, e));
-    if (recorded) record_walks(&d->place, &w);
+    if (captured) capture_walks(&d->place, &w);
     enum status status = sample(d, &w, t, e);
-    place_recording_free(&d->place, w.recording);
+    place_capture_free(&d->place, w.capture);
     return status;
 }
 
@@ -305,8 +305,8 @@ static enum status measure_product(struct device_run *d, bool tf32, struct error
 
 static void step_walked(void *context) {
     struct trainer *t = context;
-    place_recording_free(&t->place, t->recording);
-    t->recording = NULL;
+    place_capture_free(&t->place, t->capture);
+    t->capture = NULL;
     t->steps_queued = 0; /* the first step is walked, as every one here is */
     trainer_step(t);
 }

@@ -47,7 +47,7 @@ static enum status fill(struct graph *g, struct error *e) {
 static enum status record(struct kernel_run *r, const struct op *op, const struct op_sizes *sizes, struct error *e) {
     const struct error *misfit = &r->graph.error;
     op_sizes_format(op, sizes, r->shape, sizeof r->shape);
-    if (!op->record(&r->graph, sizes))
+    if (!op->build(&r->graph, sizes))
         return fail(e, ST_USAGE, "%s has no variant %" PRId64 ", expected 0 to %d", op->name, sizes->variant,
                     op_variants(op) - 1);
     return misfit->status == ST_OK ? ST_OK : fail(e, misfit->status, "%s", misfit->text);
@@ -67,7 +67,7 @@ enum status kernel_run_open(struct kernel_run *r, const struct op *op, const str
     TRY(record(r, op, sizes, e));
     for (int i = 0; i < r->graph.n_calls; i++)
         if (r->graph.calls[i].op == op) r->call = &r->graph.calls[i];
-    if (!r->call) return fail(e, ST_USAGE, "%s records nothing at these sizes", op->name);
+    if (!r->call) return fail(e, ST_USAGE, "%s has no call at these sizes", op->name);
     if (kernel && kernel->applicable && !kernel->applicable(r->call, why)) {
         if (!*why) *why = "it does not apply";
         return ST_OK;

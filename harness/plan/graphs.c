@@ -235,7 +235,7 @@ enum status graphs_flops(const struct setup *s, double *flops, struct error *e) 
     struct graph_list graphs;
     struct measured *m = calloc(1, sizeof *m);
     *flops = 0;
-    if (!m) return fail(e, ST_MEMORY, "no memory to record a run's graphs");
+    if (!m) return fail(e, ST_MEMORY, "no memory for a run's graphs");
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = measure(m, s, &place, &graphs, e);
     if (status == ST_OK) {

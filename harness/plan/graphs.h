@@ -1,4 +1,4 @@
-/* graphs.h - the graphs of a run, recorded from its setup: those that a trainer walks, and of which a plan counts the FLOPs.
+/* graphs.h - the graphs of a run, built from its setup: those that a trainer walks, and of which a plan counts the FLOPs.
  *
  * Each function creates its graph, which the caller frees, also after an error. All of them run on `place` and have the
  * kernel that the run forces (--kernel), if it is one of their ops'. */
@@ -9,7 +9,7 @@
 #include "kernels/train/train.h"
 
 /* A training step: the net, and where the task has strings of another length a second one (else *extra is zeros) on the same
- * parameters; the root is then the sum of both losses, and what is recorded as the loss stays that of the main batch. */
+ * parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main batch. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *extra, struct error *e);
 

@@ -10,7 +10,7 @@
 
 #define SYNC_EVERY     50    /* steps queued on a device before the host looks at their losses */
 #define FINITE_AT_ONCE 16384 /* values fetched together in the search for one that is not finite */
-#define MEMORY_SPARE   64    /* of a device's memory, this part is left to the libraries and to recordings */
+#define MEMORY_SPARE   64    /* of a device's memory, this part is left to the libraries and to captures */
 
 /* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best parameters. */
 static enum status create_tables(struct trainer *t, bool training, struct error *e) {
@@ -142,7 +142,7 @@ void trainer_free(struct trainer *t) {
     resident_free(&t->data);
     split_store_free(&t->val);
     split_store_free(&t->test);
-    place_recording_free(&t->place, t->recording);
+    place_capture_free(&t->place, t->capture);
     graph_free(&t->train);
     graph_free(&t->eval);
     graph_free(&t->update);
@@ -180,12 +180,12 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
-/* The first step on a device loads its kernels; the second is recorded, and from then on replayed. */
+/* The first step on a device loads its kernels; the second is captured, and from then on replayed. */
 static void queue_step(struct trainer *t) {
-    bool records = t->steps_queued == 1 && place_record_begin(&t->place);
-    if (!t->recording) walk_step(t);
-    if (records) t->recording = place_record_end(&t->place);
-    if (t->recording) place_replay(&t->place, t->recording);
+    bool captures = t->steps_queued == 1 && place_capture_begin(&t->place);
+    if (!t->capture) walk_step(t);
+    if (captures) t->capture = place_capture_end(&t->place);
+    if (t->capture) place_replay(&t->place, t->capture);
     t->steps_queued++;
     t->state.step++;
 }

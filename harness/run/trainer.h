@@ -25,9 +25,9 @@ struct trainer {
     size_t resident;         /* bytes of the training data where it lies on the device whole; 0: batches are sent */
     struct resident data;    /* those */
     struct staging staging;  /* or batches on their way there */
-    struct place_recording *recording; /* a whole step, captured once; NULL on the CPU and before the second step */
-    int64_t steps_queued;              /* since the trainer was made */
-    size_t device_bytes;               /* that the run takes; 0 on the CPU */
+    struct place_capture *capture; /* a whole step, captured once; NULL on the CPU and before the second step */
+    int64_t steps_queued;          /* since the trainer was made */
+    size_t device_bytes;           /* that the run takes; 0 on the CPU */
     struct metrics metrics;
     struct split_store val, test; /* their examples */
     int32_t *predictions;         /* of a batch, on the host */

@@ -66,7 +66,7 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
-enum record_state record_check(const char *out, const char *run_id) {
+enum build_state record_check(const char *out, const char *run_id) {
     char path[PATH_BYTES], *text;
     size_t size;
     struct error why;

@@ -29,11 +29,11 @@ int64_t record_attempt(const char *out, const char *run_id);
  * reason. */
 enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
 
-enum record_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
+enum build_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
 
 /* Whether the run is on disk. A corrupt record is renamed to <name>.corrupt, or .corrupt.2, .3 (never deleted), named
  * on stderr, and the answer is RECORD_WAS_CORRUPT: the run is to be done again. */
-enum record_state record_check(const char *out, const char *run_id);
+enum build_state record_check(const char *out, const char *run_id);
 
 /* Renames the record of that run to <name>.SUFFIX, or .SUFFIX.2, .3; none there is fine. ST_FAIL with path and
  * reason. */

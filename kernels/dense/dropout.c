@@ -10,7 +10,7 @@
 struct tensor *dropout(struct graph *g, struct tensor *x, double p) {
     if (!g->options.training || p == 0) return x;
     struct dropout_attr attr = {.p = p};
-    return record1(g, &op_dropout, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_dropout, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 static void dropout_infer(struct graph *g, struct call *c) {
@@ -30,7 +30,7 @@ static struct cost dropout_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: chances. */
-static bool dropout_record(struct graph *g, const struct op_sizes *s) {
+static bool dropout_build(struct graph *g, const struct op_sizes *s) {
     static const double p[] = {0.1, 0.5, 0.9};
     if (s->variant >= (int64_t)(sizeof p / sizeof p[0])) return false;
     dropout(g, input_tokens(g, s, "x", s->dim), p[s->variant]);
@@ -44,7 +44,7 @@ const struct op op_dropout = {
     .infer = dropout_infer,
     .cost = dropout_cost,
     .sizes = "batch length dim",
-    .record = dropout_record,
+    .build = dropout_build,
 };
 
 /* to[i] (+)= from[i] keep[i] / (1 - p) */

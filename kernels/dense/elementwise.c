@@ -17,24 +17,24 @@ const char *const activation_names[ACT_COUNT] = {"relu",     "sigmoid", "tanh", 
                                                  "softplus", "exp",     "neg",  "sin",  "cos"};
 
 struct tensor *add(struct graph *g, struct tensor *a, struct tensor *b) {
-    return record1(g, &op_add, NULL, 0, (struct tensor *[]){a, b}, 2);
+    return call1(g, &op_add, NULL, 0, (struct tensor *[]){a, b}, 2);
 }
 
 struct tensor *sub(struct graph *g, struct tensor *a, struct tensor *b) {
-    return record1(g, &op_sub, NULL, 0, (struct tensor *[]){a, b}, 2);
+    return call1(g, &op_sub, NULL, 0, (struct tensor *[]){a, b}, 2);
 }
 
 struct tensor *mul(struct graph *g, struct tensor *a, struct tensor *b) {
-    return record1(g, &op_mul, NULL, 0, (struct tensor *[]){a, b}, 2);
+    return call1(g, &op_mul, NULL, 0, (struct tensor *[]){a, b}, 2);
 }
 
 struct tensor *silu_mul(struct graph *g, struct tensor *a, struct tensor *b) {
-    return record1(g, &op_silu_mul, NULL, 0, (struct tensor *[]){a, b}, 2);
+    return call1(g, &op_silu_mul, NULL, 0, (struct tensor *[]){a, b}, 2);
 }
 
 struct tensor *activate(struct graph *g, struct tensor *x, enum activation f) {
     struct activate_attr attr = {.f = f};
-    return record1(g, &op_activate, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_activate, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 static void binary_infer(struct graph *g, struct call *c) {
@@ -66,32 +66,32 @@ static struct cost activate_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: all gradients wanted; none of a; none of b. */
-static bool binary_record(struct graph *g, const struct op_sizes *s, const struct op *op) {
+static bool binary_build(struct graph *g, const struct op_sizes *s, const struct op *op) {
     if (s->variant > 2) return false;
     struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", s->dim);
     if (s->variant > 0) input_constant(s->variant == 1 ? a : b);
-    record1(g, op, NULL, 0, (struct tensor *[]){a, b}, 2);
+    call1(g, op, NULL, 0, (struct tensor *[]){a, b}, 2);
     return true;
 }
 
-static bool add_record(struct graph *g, const struct op_sizes *s) {
-    return binary_record(g, s, &op_add);
+static bool add_build(struct graph *g, const struct op_sizes *s) {
+    return binary_build(g, s, &op_add);
 }
 
-static bool sub_record(struct graph *g, const struct op_sizes *s) {
-    return binary_record(g, s, &op_sub);
+static bool sub_build(struct graph *g, const struct op_sizes *s) {
+    return binary_build(g, s, &op_sub);
 }
 
-static bool mul_record(struct graph *g, const struct op_sizes *s) {
-    return binary_record(g, s, &op_mul);
+static bool mul_build(struct graph *g, const struct op_sizes *s) {
+    return binary_build(g, s, &op_mul);
 }
 
-static bool silu_mul_record(struct graph *g, const struct op_sizes *s) {
-    return binary_record(g, s, &op_silu_mul);
+static bool silu_mul_build(struct graph *g, const struct op_sizes *s) {
+    return binary_build(g, s, &op_silu_mul);
 }
 
 /* Variants: the functions, SiLU first, which most mixers have. */
-static bool activate_record(struct graph *g, const struct op_sizes *s) {
+static bool activate_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= ACT_COUNT) return false;
     activate(g, input_tokens(g, s, "x", s->dim), (enum activation)((ACT_SILU + s->variant) % ACT_COUNT));
     return true;
@@ -104,7 +104,7 @@ const struct op op_add = {
     .infer = binary_infer,
     .cost = binary_cost,
     .sizes = "batch length dim",
-    .record = add_record,
+    .build = add_build,
 };
 
 const struct op op_sub = {
@@ -114,7 +114,7 @@ const struct op op_sub = {
     .infer = binary_infer,
     .cost = binary_cost,
     .sizes = "batch length dim",
-    .record = sub_record,
+    .build = sub_build,
 };
 
 const struct op op_mul = {
@@ -125,7 +125,7 @@ const struct op op_mul = {
     .infer = binary_infer,
     .cost = binary_cost,
     .sizes = "batch length dim",
-    .record = mul_record,
+    .build = mul_build,
 };
 
 const struct op op_silu_mul = {
@@ -136,7 +136,7 @@ const struct op op_silu_mul = {
     .infer = binary_infer,
     .cost = binary_cost,
     .sizes = "batch length dim",
-    .record = silu_mul_record,
+    .build = silu_mul_build,
 };
 
 const struct op op_activate = {
@@ -147,7 +147,7 @@ const struct op op_activate = {
     .infer = activate_infer,
     .cost = activate_cost,
     .sizes = "batch length dim",
-    .record = activate_record,
+    .build = activate_build,
 };
 
 static double sigmoid(double x) {

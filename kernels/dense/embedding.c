@@ -10,7 +10,7 @@
 #include "kernels/lib/scratch.h"
 
 struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table) {
-    return record1(g, &op_embedding, NULL, 0, (struct tensor *[]){ids, table}, 2);
+    return call1(g, &op_embedding, NULL, 0, (struct tensor *[]){ids, table}, 2);
 }
 
 static void embedding_infer(struct graph *g, struct call *c) {
@@ -38,7 +38,7 @@ static struct cost embedding_cost(const struct call *c, enum pass pass) {
     return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (y + touched) + sizeof(int32_t) * rows};
 }
 
-static bool embedding_record(struct graph *g, const struct op_sizes *s) {
+static bool embedding_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     embedding(g, input_ids(g, s, "ids"), input_matrix(g, "table", s->vocab, s->dim));
     return true;
@@ -53,7 +53,7 @@ const struct op op_embedding = {
     .infer = embedding_infer,
     .cost = embedding_cost,
     .sizes = "batch length dim vocab",
-    .record = embedding_record,
+    .build = embedding_build,
 };
 
 static void embedding_ref_forward(const struct call *c, const struct exec *exec) {

@@ -9,7 +9,7 @@
 #include <math.h>
 
 struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
-    return record1(g, &op_linear, NULL, 0, (struct tensor *[]){x, w, b}, 3);
+    return call1(g, &op_linear, NULL, 0, (struct tensor *[]){x, w, b}, 3);
 }
 
 static void linear_infer(struct graph *g, struct call *c) {
@@ -41,7 +41,7 @@ static struct cost linear_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: with a bias; without one; no gradient of x wanted, or none of the weights. */
-static bool linear_record(struct graph *g, const struct op_sizes *s) {
+static bool linear_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t I = s->dim, O = op_sizes_out(s);
     struct tensor *x = input_tokens(g, s, "x", I), *w = input_matrix(g, "w", O, I);
@@ -93,7 +93,7 @@ const struct op op_linear = {
     .cost = linear_cost,
     .terms = linear_terms,
     .sizes = "batch length dim out",
-    .record = linear_record,
+    .build = linear_build,
 };
 
 static void linear_ref_forward(const struct call *c, const struct exec *exec) {

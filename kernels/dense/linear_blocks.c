@@ -9,7 +9,7 @@
 #include "kernels/lib/sizes.h"
 
 struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w) {
-    return record1(g, &op_linear_blocks, NULL, 0, (struct tensor *[]){x, w}, 2);
+    return call1(g, &op_linear_blocks, NULL, 0, (struct tensor *[]){x, w}, 2);
 }
 
 static void linear_blocks_infer(struct graph *g, struct call *c) {
@@ -37,7 +37,7 @@ static struct cost linear_blocks_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: all gradients wanted; none of x; none of the weights. */
-static bool linear_blocks_record(struct graph *g, const struct op_sizes *s) {
+static bool linear_blocks_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->blocks * s->m);
     struct tensor *w = input_matrix(g, "w", s->blocks * s->m, s->m);
@@ -60,7 +60,7 @@ const struct op op_linear_blocks = {
     .cost = linear_blocks_cost,
     .heads = linear_blocks_heads,
     .sizes = "batch length blocks m",
-    .record = linear_blocks_record,
+    .build = linear_blocks_build,
 };
 
 static void linear_blocks_ref_forward(const struct call *c, const struct exec *exec) {

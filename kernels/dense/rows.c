@@ -10,16 +10,16 @@
 #include <inttypes.h>
 
 struct tensor *bias(struct graph *g, struct tensor *x, struct tensor *b) {
-    return record1(g, &op_bias, NULL, 0, (struct tensor *[]){x, b}, 2);
+    return call1(g, &op_bias, NULL, 0, (struct tensor *[]){x, b}, 2);
 }
 
 struct tensor *scale(struct graph *g, struct tensor *x, struct tensor *s) {
-    return record1(g, &op_scale, NULL, 0, (struct tensor *[]){x, s}, 2);
+    return call1(g, &op_scale, NULL, 0, (struct tensor *[]){x, s}, 2);
 }
 
 struct tensor *repeat_rows(struct graph *g, struct tensor *p, int64_t B, int64_t T) {
     struct repeat_rows_attr attr = {.B = B, .T = T};
-    return record1(g, &op_repeat_rows, &attr, sizeof attr, (struct tensor *[]){p}, 1);
+    return call1(g, &op_repeat_rows, &attr, sizeof attr, (struct tensor *[]){p}, 1);
 }
 
 static void vector_infer(struct graph *g, struct call *c) {
@@ -50,23 +50,23 @@ static struct cost vector_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: all gradients wanted; none of x; none of the vector. */
-static bool vector_record(struct graph *g, const struct op_sizes *s, const struct op *op) {
+static bool vector_build(struct graph *g, const struct op_sizes *s, const struct op *op) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *v = input_vector(g, "v", s->dim);
     if (s->variant > 0) input_constant(s->variant == 1 ? x : v);
-    record1(g, op, NULL, 0, (struct tensor *[]){x, v}, 2);
+    call1(g, op, NULL, 0, (struct tensor *[]){x, v}, 2);
     return true;
 }
 
-static bool bias_record(struct graph *g, const struct op_sizes *s) {
-    return vector_record(g, s, &op_bias);
+static bool bias_build(struct graph *g, const struct op_sizes *s) {
+    return vector_build(g, s, &op_bias);
 }
 
-static bool scale_record(struct graph *g, const struct op_sizes *s) {
-    return vector_record(g, s, &op_scale);
+static bool scale_build(struct graph *g, const struct op_sizes *s) {
+    return vector_build(g, s, &op_scale);
 }
 
-static bool repeat_rows_record(struct graph *g, const struct op_sizes *s) {
+static bool repeat_rows_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     repeat_rows(g, input_vector(g, "p", s->dim), s->batch, s->length);
     return true;
@@ -79,7 +79,7 @@ const struct op op_bias = {
     .infer = vector_infer,
     .cost = vector_cost,
     .sizes = "batch length dim",
-    .record = bias_record,
+    .build = bias_build,
 };
 
 const struct op op_scale = {
@@ -90,7 +90,7 @@ const struct op op_scale = {
     .infer = vector_infer,
     .cost = vector_cost,
     .sizes = "batch length dim",
-    .record = scale_record,
+    .build = scale_build,
 };
 
 const struct op op_repeat_rows = {
@@ -100,7 +100,7 @@ const struct op op_repeat_rows = {
     .infer = repeat_rows_infer,
     .cost = vector_cost,
     .sizes = "batch length dim",
-    .record = repeat_rows_record,
+    .build = repeat_rows_build,
 };
 
 static void bias_ref_forward(const struct call *c, const struct exec *exec) {

@@ -8,7 +8,7 @@
 
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
     struct scale_by_attr attr = {factor};
-    return record1(g, &op_scale_by, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_scale_by, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 static void scale_by_infer(struct graph *g, struct call *c) {
@@ -27,7 +27,7 @@ static struct cost scale_by_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: factors. */
-static bool scale_by_record(struct graph *g, const struct op_sizes *s) {
+static bool scale_by_build(struct graph *g, const struct op_sizes *s) {
     static const double factors[] = {5, -0.25, 0};
     if (s->variant >= (int64_t)(sizeof factors / sizeof factors[0])) return false;
     scale_by(g, input_tokens(g, s, "x", s->dim), factors[s->variant]);
@@ -41,7 +41,7 @@ const struct op op_scale_by = {
     .infer = scale_by_infer,
     .cost = scale_by_cost,
     .sizes = "batch length dim",
-    .record = scale_by_record,
+    .build = scale_by_build,
 };
 
 static void scale_by_forward(const struct call *c, const struct exec *x) {

@@ -10,7 +10,7 @@
 
 struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m) {
     struct brackets_attr attr = {.N = N, .m = m};
-    return record1(g, &op_brackets, &attr, sizeof attr, (struct tensor *[]){a}, 1);
+    return call1(g, &op_brackets, &attr, sizeof attr, (struct tensor *[]){a}, 1);
 }
 
 static void brackets_infer(struct graph *g, struct call *c) {
@@ -36,7 +36,7 @@ static struct cost brackets_cost(const struct call *c, enum pass pass) {
 }
 
 /* Of `dim` generators. */
-static bool brackets_record(struct graph *g, const struct op_sizes *s) {
+static bool brackets_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     brackets(g, input_matrix(g, "a", s->m * s->m * s->blocks, s->dim), s->blocks, s->m);
     return true;
@@ -56,7 +56,7 @@ const struct op op_brackets = {
     .cost = brackets_cost,
     .heads = brackets_heads,
     .sizes = "blocks m dim",
-    .record = brackets_record,
+    .build = brackets_build,
 };
 
 /* --- reference ------------------------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #include "kernels/lib/parallel.h"
 
 struct tensor *dense_generators(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v) {
-    return record1(g, &op_dense_generators, NULL, 0, (struct tensor *[]){d, u, v}, 3);
+    return call1(g, &op_dense_generators, NULL, 0, (struct tensor *[]){d, u, v}, 3);
 }
 
 static void dense_generators_infer(struct graph *g, struct call *c) {
@@ -40,7 +40,7 @@ static struct cost dense_generators_cost(const struct call *c, enum pass pass) {
 }
 
 /* Of `vocab` letters, of rank m. */
-static bool dense_generators_record(struct graph *g, const struct op_sizes *s) {
+static bool dense_generators_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     struct tensor *d = input_matrix(g, "d", s->dim, s->vocab), *u = input_matrix(g, "u", s->m * s->dim, s->vocab);
     dense_generators(g, d, u, input_matrix(g, "v", s->m * s->dim, s->vocab));
@@ -55,7 +55,7 @@ const struct op op_dense_generators = {
     .infer = dense_generators_infer,
     .cost = dense_generators_cost,
     .sizes = "dim m vocab",
-    .record = dense_generators_record,
+    .build = dense_generators_build,
 };
 
 /* D, C and r of a call. */

@@ -22,17 +22,17 @@
 
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J) {
     struct expm_attr attr = {.J = J, .N = 1};
-    return record1(g, &op_expm_skew, &attr, sizeof attr, (struct tensor *[]){a}, 1);
+    return call1(g, &op_expm_skew, &attr, sizeof attr, (struct tensor *[]){a}, 1);
 }
 
 struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m) {
     struct expm_attr attr = {.J = m, .N = N, .flow = true};
-    return record1(g, &op_expm_flow, &attr, sizeof attr, (struct tensor *[]){l}, 1);
+    return call1(g, &op_expm_flow, &attr, sizeof attr, (struct tensor *[]){l}, 1);
 }
 
 struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, struct tensor *w, int64_t J) {
     struct expm_attr attr = {.J = J, .N = 1};
-    return record1(g, &op_sandwich, &attr, sizeof attr, (struct tensor *[]){u, e, w}, 3);
+    return call1(g, &op_sandwich, &attr, sizeof attr, (struct tensor *[]){u, e, w}, 3);
 }
 
 /* The last axis of input i must be a multiple of `unit`. */
@@ -98,20 +98,20 @@ static int64_t matrix_size(const struct op_sizes *s) {
     return s->m < EXPM_MAX ? s->m : EXPM_MAX;
 }
 
-static bool expm_skew_record(struct graph *g, const struct op_sizes *s) {
+static bool expm_skew_build(struct graph *g, const struct op_sizes *s) {
     int64_t J = matrix_size(s);
     if (s->variant > 0) return false;
     expm_skew(g, input_tokens(g, s, "a", s->heads * J * J), J);
     return true;
 }
 
-static bool expm_flow_record(struct graph *g, const struct op_sizes *s) {
+static bool expm_flow_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     expm_flow(g, input_tokens(g, s, "l", s->m * s->m * s->blocks), s->blocks, s->m);
     return true;
 }
 
-static bool sandwich_record(struct graph *g, const struct op_sizes *s) {
+static bool sandwich_build(struct graph *g, const struct op_sizes *s) {
     int64_t J = matrix_size(s);
     if (s->variant > 0) return false;
     struct tensor *u = input_tokens(g, s, "u", s->heads * J * J), *e = input_tokens(g, s, "e", s->heads * J);
@@ -133,7 +133,7 @@ const struct op op_expm_skew = {
     .cost = expm_cost,
     .heads = matrices_heads,
     .sizes = "batch length heads m",
-    .record = expm_skew_record,
+    .build = expm_skew_build,
 };
 
 static struct heads expm_flow_heads(const struct call *c) {
@@ -149,7 +149,7 @@ const struct op op_expm_flow = {
     .cost = expm_cost,
     .heads = expm_flow_heads,
     .sizes = "batch length blocks m",
-    .record = expm_flow_record,
+    .build = expm_flow_build,
 };
 
 const struct op op_sandwich = {
@@ -161,7 +161,7 @@ const struct op op_sandwich = {
     .cost = sandwich_cost,
     .heads = matrices_heads,
     .sizes = "batch length heads m",
-    .record = sandwich_record,
+    .build = sandwich_build,
 };
 
 /* --- reference --------------------------------------------------------------------------------------------------------- */

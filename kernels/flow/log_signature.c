@@ -21,7 +21,7 @@ int64_t log_signature_intervals(int64_t T, int64_t interval) {
 
 struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval, int depth) {
     struct log_signature_attr attr = {.interval = interval, .depth = depth};
-    return record1(g, &op_log_signature, &attr, sizeof attr, (struct tensor *[]){w}, 1);
+    return call1(g, &op_log_signature, &attr, sizeof attr, (struct tensor *[]){w}, 1);
 }
 
 static void log_signature_infer(struct graph *g, struct call *c) {
@@ -52,7 +52,7 @@ static struct cost log_signature_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: depths. */
-static bool log_signature_record(struct graph *g, const struct op_sizes *s) {
+static bool log_signature_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     log_signature(g, input_tokens(g, s, "w", s->dim), s->interval, s->variant ? 1 : 2);
     return true;
@@ -66,7 +66,7 @@ const struct op op_log_signature = {
     .infer = log_signature_infer,
     .cost = log_signature_cost,
     .sizes = "batch length dim interval",
-    .record = log_signature_record,
+    .build = log_signature_build,
 };
 
 /* --- reference: one number after the other, sums in double --------------------------------------------------------- */

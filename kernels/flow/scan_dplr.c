@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0) {
-    return record1(g, &op_scan_dplr, NULL, 0, (struct tensor *[]){d, u, v, y0}, 4);
+    return call1(g, &op_scan_dplr, NULL, 0, (struct tensor *[]){d, u, v, y0}, 4);
 }
 
 static void scan_dplr_infer(struct graph *g, struct call *c) {
@@ -33,7 +33,7 @@ static struct cost scan_dplr_cost(const struct call *c, enum pass pass) {
 }
 
 /* Of rank m. */
-static bool scan_dplr_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_dplr_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     struct tensor *d = input_tokens(g, s, "d", s->dim), *u = input_tokens(g, s, "u", s->m * s->dim);
     struct tensor *v = input_tokens(g, s, "v", s->m * s->dim);
@@ -50,7 +50,7 @@ const struct op op_scan_dplr = {
     .infer = scan_dplr_infer,
     .cost = scan_dplr_cost,
     .sizes = "batch length dim m",
-    .record = scan_dplr_record,
+    .build = scan_dplr_build,
 };
 
 /* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */

@@ -14,7 +14,7 @@
 
 struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m) {
     struct flow_attr attr = {N, m};
-    return record1(g, &op_scan_flow, &attr, sizeof attr, (struct tensor *[]){a, y0}, 2);
+    return call1(g, &op_scan_flow, &attr, sizeof attr, (struct tensor *[]){a, y0}, 2);
 }
 
 void flow_output(struct graph *g, struct call *c, const int64_t *columns, int n, const struct tensor *y0, int64_t D) {
@@ -56,7 +56,7 @@ static struct cost scan_flow_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * a + 2 * y, sizeof(real) * (2 * a + 2 * y)};
 }
 
-static bool scan_flow_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_flow_build(struct graph *g, const struct op_sizes *s) {
     int64_t N = s->blocks, m = s->m;
     if (s->variant > 0) return false;
     struct tensor *a = input_tokens(g, s, "a", m * m * N);
@@ -79,7 +79,7 @@ const struct op op_scan_flow = {
     .cost = scan_flow_cost,
     .heads = scan_flow_heads,
     .sizes = "batch length blocks m",
-    .record = scan_flow_record,
+    .build = scan_flow_build,
 };
 
 /* --- reference: one block after the other, sums in double --------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0) {
-    return record1(g, &op_scan_hadamard, NULL, 0, (struct tensor *[]){d, y0}, 2);
+    return call1(g, &op_scan_hadamard, NULL, 0, (struct tensor *[]){d, y0}, 2);
 }
 
 static void scan_hadamard_infer(struct graph *g, struct call *c) {
@@ -32,7 +32,7 @@ static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
 }
 
 /* Of the largest power of two that dim has room for. */
-static bool scan_hadamard_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_hadamard_build(struct graph *g, const struct op_sizes *s) {
     int64_t D = 1;
     if (s->variant > 0) return false;
     while (2 * D <= s->dim) D *= 2;
@@ -50,7 +50,7 @@ const struct op op_scan_hadamard = {
     .infer = scan_hadamard_infer,
     .cost = scan_hadamard_cost,
     .sizes = "batch length dim",
-    .record = scan_hadamard_record,
+    .build = scan_hadamard_build,
 };
 
 /* --- reference: H element by element, sums in double --------------------------------------------------------------- */

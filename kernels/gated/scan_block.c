@@ -15,7 +15,7 @@
 
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
     struct scan_attr attr = {.N = N, .m = m, .gate = gate};
-    struct call *c = graph_record(g, &op_scan_block, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
+    struct call *c = graph_call(g, &op_scan_block, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
     return c ? c->out[0] : NULL;
 }
 
@@ -49,7 +49,7 @@ static struct cost scan_block_cost(const struct call *c, enum pass pass) {
     return (struct cost){19 * gates, sizeof(real) * (2 * gates + 4 * states)};
 }
 
-static bool scan_block_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_block_build(struct graph *g, const struct op_sizes *s) {
     int64_t N = s->blocks, m = s->m;
     if (s->variant > 0) return false;
     struct tensor *z = input_tokens(g, s, "z", m * (m + 1) * N), *v = input_tokens(g, s, "v", m * N);
@@ -74,7 +74,7 @@ const struct op op_scan_block = {
     .heads = scan_block_heads,
     .terms = scan_block_terms,
     .sizes = "batch length blocks m gate",
-    .record = scan_block_record,
+    .build = scan_block_build,
 };
 
 /* --- reference: one block after the other, any size ------------------------------------------------------------- */

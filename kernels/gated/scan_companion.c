@@ -18,7 +18,7 @@
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
                               enum companion_layout layout) {
     struct scan_attr attr = {.N = N, .m = m, .gate = gate, .layout = layout};
-    struct call *c = graph_record(g, &op_scan_companion, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
+    struct call *c = graph_call(g, &op_scan_companion, &attr, sizeof attr, (struct tensor *[]){z, v}, 2);
     return c ? c->out[0] : NULL;
 }
 
@@ -55,7 +55,7 @@ static struct cost scan_companion_cost(const struct call *c, enum pass pass) {
     return (struct cost){19 * gates, sizeof(real) * (2 * gates + 2 * values + 2 * states)};
 }
 
-static bool scan_companion_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_companion_build(struct graph *g, const struct op_sizes *s) {
     int64_t N = s->blocks, m = s->m;
     if (s->variant > 0) return false;
     struct tensor *z = input_tokens(g, s, "z", (m + 1) * N), *v = input_tokens(g, s, "v", N);
@@ -80,7 +80,7 @@ const struct op op_scan_companion = {
     .heads = scan_companion_heads,
     .terms = scan_companion_terms,
     .sizes = "batch length blocks m gate layout",
-    .record = scan_companion_record,
+    .build = scan_companion_build,
 };
 
 /* --- reference: one channel after the other, any size ----------------------------------------------------------- */

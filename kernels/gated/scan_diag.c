@@ -11,13 +11,13 @@
 #include "kernels/lib/sizes.h"
 
 struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x) {
-    struct call *c = graph_record(g, &op_scan_diag, NULL, 0, (struct tensor *[]){a, x}, 2);
+    struct call *c = graph_call(g, &op_scan_diag, NULL, 0, (struct tensor *[]){a, x}, 2);
     return c ? c->out[0] : NULL;
 }
 
 struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct tensor *a_im, struct tensor *x_re,
                                  struct tensor *x_im, struct tensor **h_im) {
-    struct call *c = graph_record(g, &op_scan_diag_complex, NULL, 0, (struct tensor *[]){a_re, a_im, x_re, x_im}, 4);
+    struct call *c = graph_call(g, &op_scan_diag_complex, NULL, 0, (struct tensor *[]){a_re, a_im, x_re, x_im}, 4);
     if (h_im) *h_im = c ? c->out[1] : NULL;
     return c ? c->out[0] : NULL;
 }
@@ -88,14 +88,14 @@ static struct tensor *transition_input(struct graph *g, const struct op_sizes *s
     return s->variant ? input_vector(g, name, s->blocks) : input_tokens(g, s, name, s->blocks);
 }
 
-static bool scan_diag_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_diag_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *a = transition_input(g, s, "a");
     scan_diag(g, a, input_tokens(g, s, "x", s->blocks));
     return true;
 }
 
-static bool scan_diag_complex_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_diag_complex_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *a_re = transition_input(g, s, "a_re"), *a_im = transition_input(g, s, "a_im");
     struct tensor *x_re = input_tokens(g, s, "x_re", s->blocks), *x_im = input_tokens(g, s, "x_im", s->blocks);
@@ -117,7 +117,7 @@ const struct op op_scan_diag = {
     .cost = scan_diag_cost,
     .heads = scan_diag_heads,
     .sizes = "batch length blocks",
-    .record = scan_diag_record,
+    .build = scan_diag_build,
 };
 
 const struct op op_scan_diag_complex = {
@@ -130,7 +130,7 @@ const struct op op_scan_diag_complex = {
     .cost = scan_diag_complex_cost,
     .heads = scan_diag_heads,
     .sizes = "batch length blocks",
-    .record = scan_diag_complex_record,
+    .build = scan_diag_complex_build,
 };
 
 /* --- references: one channel after the other, the state in double ------------------------------------------------ */

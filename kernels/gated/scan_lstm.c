@@ -16,7 +16,7 @@
 #include "kernels/lib/scratch.h"
 
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh) {
-    struct call *c = graph_record(g, &op_scan_lstm, NULL, 0, (struct tensor *[]){u, wh, bh}, 3);
+    struct call *c = graph_call(g, &op_scan_lstm, NULL, 0, (struct tensor *[]){u, wh, bh}, 3);
     return c ? c->out[0] : NULL;
 }
 
@@ -52,7 +52,7 @@ static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
     return (struct cost){tokens * (16 * H * H + 35 * H), sizeof(real) * (tokens * 11 * H + 8 * H * H)};
 }
 
-static bool scan_lstm_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_lstm_build(struct graph *g, const struct op_sizes *s) {
     int64_t H = s->dim;
     if (s->variant > 0) return false;
     struct tensor *u = input_tokens(g, s, "u", 4 * H), *wh = input_matrix(g, "wh", 4 * H, H);
@@ -69,7 +69,7 @@ const struct op op_scan_lstm = {
     .infer = scan_lstm_infer,
     .cost = scan_lstm_cost,
     .sizes = "batch length dim",
-    .record = scan_lstm_record,
+    .build = scan_lstm_build,
 };
 
 /* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */

@@ -19,7 +19,7 @@ extern "C" {
  * again with OPENBLAS_CORETYPE naming kernels its CPU can run (several times faster). A user's setting is respected. */
 void gemm_init(void);
 
-/* The kernels OpenBLAS uses, "SkylakeX"; recorded in every run because results differ between them in rounding. */
+/* The kernels OpenBLAS uses, "SkylakeX"; part of every record because results differ between them in rounding. */
 const char *gemm_core(void);
 
 /* C = alpha op(A) op(B) + beta C, row-major: op(A) is M x K, op(B) is K x N, C is M x N with row stride ldc >= N; A and

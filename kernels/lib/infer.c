@@ -41,8 +41,8 @@ bool infer_vector(struct graph *g, const struct call *c, const struct tensor *x,
     return false;
 }
 
-struct tensor *record1(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
-                       struct tensor *const *in, int n_in) {
-    struct call *c = graph_record(g, op, attr, attr_bytes, in, n_in);
+struct tensor *call1(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
+                     struct tensor *const *in, int n_in) {
+    struct call *c = graph_call(g, op, attr, attr_bytes, in, n_in);
     return c ? c->out[0] : NULL;
 }

@@ -1,4 +1,4 @@
-/* sizes.h - the inputs that most ops record in op->record. Of an id or a length no gradient is ever wanted, of all
+/* sizes.h - the inputs that most ops make in op->build. Of an id or a length no gradient is ever wanted, of all
  * others it is. NULL behind an error of the graph. */
 #ifndef LRNN_KERNELS_SIZES_H
 #define LRNN_KERNELS_SIZES_H

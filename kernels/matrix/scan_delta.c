@@ -17,7 +17,7 @@
 struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *beta,
                           struct tensor *decay, const struct delta_attr *attr) {
     struct tensor *in[DELTA_INPUTS] = {q, k, v, beta, decay};
-    return record1(g, &op_scan_delta, attr, sizeof *attr, in, DELTA_INPUTS);
+    return call1(g, &op_scan_delta, attr, sizeof *attr, in, DELTA_INPUTS);
 }
 
 static void scan_delta_infer(struct graph *g, struct call *c) {
@@ -54,7 +54,7 @@ static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
 
 /* Keys in [-0.7,0.7), as `lrnn perf` makes them, are about sqrt(dk / 6) long: the rate keeps I - rate beta k k^T from
  * growing the state. Variants: with decay; without it; rate 1, of which whole numbers come. */
-static bool scan_delta_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_delta_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct op_sizes steps = *s;
     steps.heads = s->substeps * s->heads;
@@ -81,7 +81,7 @@ const struct op op_scan_delta = {
     .cost = scan_delta_cost,
     .heads = scan_delta_heads,
     .sizes = "batch length heads dk dv substeps",
-    .record = scan_delta_record,
+    .build = scan_delta_build,
 };
 
 /* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */

@@ -18,7 +18,7 @@ struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, s
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale) {
     struct outer_attr attr = {.heads = heads, .groups = groups, .scale = scale};
     struct tensor *in[OUTER_INPUTS] = {q, k, v, gates->decay, gates->source, gates->mark, gates->direct};
-    return record1(g, &op_scan_outer, &attr, sizeof attr, in, OUTER_INPUTS);
+    return call1(g, &op_scan_outer, &attr, sizeof attr, in, OUTER_INPUTS);
 }
 
 static void scan_outer_infer(struct graph *g, struct call *c) {
@@ -54,7 +54,7 @@ static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
 
 /* Variants: all gates, a q and k of each head's own (pLSTM); a source and one q and k for all heads (Mamba-2); a decay alone;
  * no source, and one q and k for two heads where they are even in number. */
-static bool scan_outer_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_outer_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t H = s->heads, G = s->variant == 1 ? 1 : s->variant == 3 && H % 2 == 0 ? H / 2 : H;
     struct op_sizes groups = *s;
@@ -87,7 +87,7 @@ const struct op op_scan_outer = {
     .cost = scan_outer_cost,
     .heads = scan_outer_heads,
     .sizes = "batch length heads dk dv",
-    .record = scan_outer_record,
+    .build = scan_outer_build,
 };
 
 /* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */

@@ -15,7 +15,7 @@
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
                             struct tensor **m) {
     struct stable_gates_attr attr = {.start = start};
-    struct call *c = graph_record(g, &op_stable_gates, &attr, sizeof attr, (struct tensor *[]){i, f}, 2);
+    struct call *c = graph_call(g, &op_stable_gates, &attr, sizeof attr, (struct tensor *[]){i, f}, 2);
     *source = c ? c->out[STABLE_SOURCE] : NULL;
     *m = c ? c->out[STABLE_M] : NULL;
     return c ? c->out[STABLE_DECAY] : NULL;
@@ -38,7 +38,7 @@ static struct cost stable_gates_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: where the maximum starts. */
-static bool stable_gates_record(struct graph *g, const struct op_sizes *s) {
+static bool stable_gates_build(struct graph *g, const struct op_sizes *s) {
     static const double starts[] = {0, 0.3, -0.7};
     if (s->variant >= (int64_t)(sizeof starts / sizeof starts[0])) return false;
     struct tensor *source, *m, *i = input_tokens(g, s, "i", s->heads);
@@ -60,7 +60,7 @@ const struct op op_stable_gates = {
     .cost = stable_gates_cost,
     .heads = stable_gates_heads,
     .sizes = "batch length heads",
-    .record = stable_gates_record,
+    .build = stable_gates_build,
 };
 
 /* --- reference: one head after the other, m in double -------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 
 struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps) {
     struct stable_readout_attr attr = {.eps = eps};
-    return record1(g, &op_stable_readout, &attr, sizeof attr, (struct tensor *[]){o, m}, 2);
+    return call1(g, &op_stable_readout, &attr, sizeof attr, (struct tensor *[]){o, m}, 2);
 }
 
 static void stable_readout_infer(struct graph *g, struct call *c) {
@@ -42,7 +42,7 @@ static struct cost stable_readout_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: eps. */
-static bool stable_readout_record(struct graph *g, const struct op_sizes *s) {
+static bool stable_readout_build(struct graph *g, const struct op_sizes *s) {
     static const double eps[] = {1e-6, 0.3, 0};
     if (s->variant >= (int64_t)(sizeof eps / sizeof eps[0])) return false;
     struct tensor *o = input_heads(g, s, "o", 1 + s->dv);
@@ -64,7 +64,7 @@ const struct op op_stable_readout = {
     .cost = stable_readout_cost,
     .heads = stable_readout_heads,
     .sizes = "batch length heads dv",
-    .record = stable_readout_record,
+    .build = stable_readout_build,
 };
 
 static double ref_divisor(const struct call *c, double den, double m) {

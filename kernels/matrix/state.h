@@ -57,7 +57,7 @@ LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, 
     return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;
 }
 
-/* For op->infer: input i is (B,T,...) as input 0 and `width` wide; else records what it should be. NULL inputs pass. */
+/* For op->infer: input i is (B,T,...) as input 0 and `width` wide; else the error says what it should be. NULL inputs pass. */
 bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means);
 
 /* For op->infer, all inputs checked: o and the kept states. */

@@ -14,7 +14,7 @@
 
 struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n) {
     struct append_rows_attr attr = {.which = which, .n = n};
-    return record1(g, &op_append_rows, &attr, sizeof attr, (struct tensor *[]){x, p}, 2);
+    return call1(g, &op_append_rows, &attr, sizeof attr, (struct tensor *[]){x, p}, 2);
 }
 
 static void append_rows_infer(struct graph *g, struct call *c) {
@@ -44,7 +44,7 @@ static struct cost append_rows_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: as many rows as there are, of a table of four, one of which none names; one row. */
-static bool append_rows_record(struct graph *g, const struct op_sizes *s) {
+static bool append_rows_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     static const int32_t entries[] = {2, -1, 0, 2, 2, 1, 0};
     int64_t n = s->variant ? 1 : s->length;
@@ -62,7 +62,7 @@ const struct op op_append_rows = {
     .infer = append_rows_infer,
     .cost = append_rows_cost,
     .sizes = "batch length dim",
-    .record = append_rows_record,
+    .build = append_rows_build,
 };
 
 static void append_to_sequence(const struct call *c, int64_t b) {

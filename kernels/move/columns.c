@@ -10,8 +10,8 @@
 
 #include <inttypes.h>
 
-static void record_split(struct graph *g, struct tensor *x, const struct split_attr *attr, struct tensor **out) {
-    struct call *c = graph_record(g, &op_split, attr, sizeof *attr, (struct tensor *[]){x}, 1);
+static void call_split(struct graph *g, struct tensor *x, const struct split_attr *attr, struct tensor **out) {
+    struct call *c = graph_call(g, &op_split, attr, sizeof *attr, (struct tensor *[]){x}, 1);
     for (int p = 0; c && p < c->n_out; p++) out[p] = c->out[p];
 }
 
@@ -28,28 +28,28 @@ void split(struct graph *g, struct tensor *x, int parts, const int64_t *widths, 
         graph_fail(g, ST_USAGE, "split: %s has %" PRId64 " columns but the parts have %" PRId64 " together", x->name,
                    tensor_cols(x), sum);
     else
-        record_split(g, x, &attr, out);
+        call_split(g, x, &attr, out);
 }
 
 struct tensor *columns(struct graph *g, struct tensor *x, int64_t from, int64_t count) {
     struct split_attr attr = {.from = from, .parts = 1, .widths = {count}};
     struct tensor *y = NULL;
-    record_split(g, x, &attr, &y);
+    call_split(g, x, &attr, &y);
     return y;
 }
 
 struct tensor *join_columns(struct graph *g, struct tensor *a, struct tensor *b) {
-    return record1(g, &op_join_columns, NULL, 0, (struct tensor *[]){a, b}, 2);
+    return call1(g, &op_join_columns, NULL, 0, (struct tensor *[]){a, b}, 2);
 }
 
 struct tensor *prepend_one(struct graph *g, struct tensor *x, double factor) {
     struct prepend_one_attr attr = {factor};
-    return record1(g, &op_prepend_one, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_prepend_one, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n) {
     struct repeat_each_attr attr = {.n = n};
-    return record1(g, &op_repeat_each, &attr, sizeof attr, (struct tensor *[]){p}, 1);
+    return call1(g, &op_repeat_each, &attr, sizeof attr, (struct tensor *[]){p}, 1);
 }
 
 /* An output with the leading axes of x and `cols` columns. */
@@ -123,7 +123,7 @@ static struct cost repeat_each_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: three, four parts, one; the first, the middle, the last columns alone. */
-static bool split_record(struct graph *g, const struct op_sizes *s) {
+static bool split_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     static const int parts[] = {3, 4, 1};
     int64_t widths[OP_MAX_OUT] = {s->dim, op_sizes_out(s), 5, 1}, sum = 0;
@@ -138,14 +138,14 @@ static bool split_record(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-static bool repeat_each_record(struct graph *g, const struct op_sizes *s) {
+static bool repeat_each_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     repeat_each(g, input_vector(g, "p", s->dim), op_sizes_out(s));
     return true;
 }
 
 /* Variants: all gradients wanted; none of a. */
-static bool join_columns_record(struct graph *g, const struct op_sizes *s) {
+static bool join_columns_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", op_sizes_out(s));
     if (s->variant == 1) input_constant(a);
@@ -154,7 +154,7 @@ static bool join_columns_record(struct graph *g, const struct op_sizes *s) {
 }
 
 /* Variants: factors. */
-static bool prepend_one_record(struct graph *g, const struct op_sizes *s) {
+static bool prepend_one_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     prepend_one(g, input_tokens(g, s, "x", s->dim), s->variant ? 1 : 0.025);
     return true;
@@ -167,7 +167,7 @@ const struct op op_split = {
     .infer = split_infer,
     .cost = split_cost,
     .sizes = "batch length dim out",
-    .record = split_record,
+    .build = split_build,
 };
 
 const struct op op_repeat_each = {
@@ -177,7 +177,7 @@ const struct op op_repeat_each = {
     .infer = repeat_each_infer,
     .cost = repeat_each_cost,
     .sizes = "dim out",
-    .record = repeat_each_record,
+    .build = repeat_each_build,
 };
 
 const struct op op_join_columns = {
@@ -187,7 +187,7 @@ const struct op op_join_columns = {
     .infer = join_columns_infer,
     .cost = columns_cost,
     .sizes = "batch length dim out",
-    .record = join_columns_record,
+    .build = join_columns_build,
 };
 
 const struct op op_prepend_one = {
@@ -197,7 +197,7 @@ const struct op op_prepend_one = {
     .infer = prepend_one_infer,
     .cost = columns_cost,
     .sizes = "batch length dim",
-    .record = prepend_one_record,
+    .build = prepend_one_build,
 };
 
 static void split_ref_forward(const struct call *c, const struct exec *exec) {

@@ -14,12 +14,12 @@
 
 struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *index, int64_t rows, int64_t columns) {
     struct gather_pairs_attr attr = {.index = index, .rows = rows, .columns = columns};
-    return record1(g, &op_gather_pairs, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_gather_pairs, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 struct tensor *l1_groups(struct graph *g, struct tensor *t, const int32_t *group, int64_t rows) {
     struct l1_groups_attr attr = {.group = group, .rows = rows};
-    return record1(g, &op_l1_groups, &attr, sizeof attr, (struct tensor *[]){t}, 1);
+    return call1(g, &op_l1_groups, &attr, sizeof attr, (struct tensor *[]){t}, 1);
 }
 
 static void gather_pairs_infer(struct graph *g, struct call *c) {
@@ -71,7 +71,7 @@ static struct cost l1_groups_cost(const struct call *c, enum pass pass) {
 }
 
 /* `out` rows of one, two or three pairs each, of `length` nodes. */
-static bool gather_pairs_record(struct graph *g, const struct op_sizes *s) {
+static bool gather_pairs_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     int64_t rows = op_sizes_out(s), columns = s->variant + 1;
     int32_t *index = input_table(g, 2 * rows * columns);
@@ -81,7 +81,7 @@ static bool gather_pairs_record(struct graph *g, const struct op_sizes *s) {
 }
 
 /* Variants: groups of a few rows each; seven groups. */
-static bool l1_groups_record(struct graph *g, const struct op_sizes *s) {
+static bool l1_groups_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int32_t *group = input_table(g, s->length);
     for (int64_t r = 0; group && r < s->length; r++)
@@ -97,7 +97,7 @@ const struct op op_gather_pairs = {
     .infer = gather_pairs_infer,
     .cost = gather_pairs_cost,
     .sizes = "batch length dim out",
-    .record = gather_pairs_record,
+    .build = gather_pairs_build,
 };
 
 static struct heads l1_groups_heads(const struct call *c) {
@@ -113,7 +113,7 @@ const struct op op_l1_groups = {
     .cost = l1_groups_cost,
     .heads = l1_groups_heads,
     .sizes = "batch length dim",
-    .record = l1_groups_record,
+    .build = l1_groups_build,
 };
 
 /* --- reference ----------------------------------------------------------------------------------------------------------- */

@@ -16,16 +16,16 @@
 struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how) {
     bool top = how == POOL_TOP; /* the last row in use, where all are */
     struct pool_attr attr = {.how = top ? POOL_LAST : how};
-    return record1(g, &op_pool, &attr, sizeof attr, (struct tensor *[]){x, top ? NULL : lengths}, 2);
+    return call1(g, &op_pool, &attr, sizeof attr, (struct tensor *[]){x, top ? NULL : lengths}, 2);
 }
 
 struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths) {
-    return record1(g, &op_reverse, NULL, 0, (struct tensor *[]){x, lengths}, 2);
+    return call1(g, &op_reverse, NULL, 0, (struct tensor *[]){x, lengths}, 2);
 }
 
 struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T) {
     struct decode_attr attr = {.T = T};
-    return record1(g, &op_decode_positions, &attr, sizeof attr, (struct tensor *[]){e}, 1);
+    return call1(g, &op_decode_positions, &attr, sizeof attr, (struct tensor *[]){e}, 1);
 }
 
 /* x (B,T,D) and lengths (B) of at most T each. */
@@ -73,7 +73,7 @@ static struct cost sequence_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: the last row in use, or the mean of those in use; of all rows. */
-static bool pool_record(struct graph *g, const struct op_sizes *s) {
+static bool pool_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *lengths = s->variant < 2 ? input_lengths(g, s) : NULL;
     pool(g, x, lengths, s->variant % 2 ? POOL_MEAN : POOL_LAST);
@@ -81,14 +81,14 @@ static bool pool_record(struct graph *g, const struct op_sizes *s) {
 }
 
 /* Variants: the rows in use; all rows. */
-static bool reverse_record(struct graph *g, const struct op_sizes *s) {
+static bool reverse_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim);
     reverse(g, x, s->variant ? NULL : input_lengths(g, s));
     return true;
 }
 
-static bool decode_record(struct graph *g, const struct op_sizes *s) {
+static bool decode_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     decode_positions(g, input_matrix(g, "e", s->batch, s->dim), s->length);
     return true;
@@ -101,7 +101,7 @@ const struct op op_pool = {
     .infer = pool_infer,
     .cost = sequence_cost,
     .sizes = "batch length dim",
-    .record = pool_record,
+    .build = pool_build,
 };
 
 const struct op op_reverse = {
@@ -111,7 +111,7 @@ const struct op op_reverse = {
     .infer = reverse_infer,
     .cost = sequence_cost,
     .sizes = "batch length dim",
-    .record = reverse_record,
+    .build = reverse_build,
 };
 
 const struct op op_decode_positions = {
@@ -121,7 +121,7 @@ const struct op op_decode_positions = {
     .infer = decode_infer,
     .cost = sequence_cost,
     .sizes = "batch length dim",
-    .record = decode_record,
+    .build = decode_build,
 };
 
 static int64_t length_of(const struct call *c, int64_t b) {

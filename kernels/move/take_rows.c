@@ -24,7 +24,7 @@ int64_t grid_nodes(const struct grid *grid, int64_t T) {
 }
 
 static struct tensor *take_rows(struct graph *g, struct tensor *x, struct tensor *lengths, struct take_rows_attr attr) {
-    return record1(g, &op_take_rows, &attr, sizeof attr, (struct tensor *[]){x, lengths}, 2);
+    return call1(g, &op_take_rows, &attr, sizeof attr, (struct tensor *[]){x, lengths}, 2);
 }
 
 struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first) {
@@ -91,7 +91,7 @@ static struct cost take_rows_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: the rules; each without lengths or with another table or side as well. */
-static bool take_rows_record(struct graph *g, const struct op_sizes *s) {
+static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
     static const struct grid grids[] = {{0, 0}, {0, 3}, {2, 0}};
     if (s->variant > 9) return false;
     struct tensor *lengths = s->variant == 3 ? NULL : input_lengths(g, s);
@@ -121,7 +121,7 @@ const struct op op_take_rows = {
     .infer = take_rows_infer,
     .cost = take_rows_cost,
     .sizes = "batch length dim interval",
-    .record = take_rows_record,
+    .build = take_rows_build,
 };
 
 static void take_rows_ref_forward(const struct call *c, const struct exec *exec) {

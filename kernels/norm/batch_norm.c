@@ -18,7 +18,7 @@ enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS, INPUTS };
 struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_norm *p) {
     struct batch_norm_attr attr = {.eps = p->eps, .momentum = p->momentum, .first = p->first};
     struct tensor *in[INPUTS] = {x, p->weight, p->bias, p->mean, p->variance, p->lengths};
-    return record1(g, &op_batch_norm, &attr, sizeof attr, in, INPUTS);
+    return call1(g, &op_batch_norm, &attr, sizeof attr, in, INPUTS);
 }
 
 static void batch_norm_infer(struct graph *g, struct call *c) {
@@ -47,7 +47,7 @@ static struct cost batch_norm_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: all rows in use; up to the lengths; rows that are in use with another row than theirs. */
-static bool batch_norm_record(struct graph *g, const struct op_sizes *s) {
+static bool batch_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim);
     struct batch_norm p = {.eps = 0.1, .momentum = 0.9};
@@ -74,7 +74,7 @@ const struct op op_batch_norm = {
     .infer = batch_norm_infer,
     .cost = batch_norm_cost,
     .sizes = "batch length dim",
-    .record = batch_norm_record,
+    .build = batch_norm_build,
 };
 
 /* Mean and variance of the rows in use into mean[D], variance[D]; their number. */

@@ -7,7 +7,7 @@
 #include "kernels/norm/norm.h"
 
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z) {
-    return record1(g, &op_frobenius, NULL, 0, (struct tensor *[]){x, z}, 2);
+    return call1(g, &op_frobenius, NULL, 0, (struct tensor *[]){x, z}, 2);
 }
 
 static void frobenius_infer(struct graph *g, struct call *c) {
@@ -24,7 +24,7 @@ static struct cost frobenius_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: one tensor; two. */
-static bool frobenius_record(struct graph *g, const struct op_sizes *s) {
+static bool frobenius_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *x = input_matrix(g, "x", op_sizes_out(s), s->dim);
     frobenius(g, x, s->variant ? input_vector(g, "z", s->dim) : NULL);
@@ -40,7 +40,7 @@ const struct op op_frobenius = {
     .infer = frobenius_infer,
     .cost = frobenius_cost,
     .sizes = "dim out",
-    .record = frobenius_record,
+    .build = frobenius_build,
 };
 
 static void frobenius_ref_forward(const struct call *c, const struct exec *exec) {

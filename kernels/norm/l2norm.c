@@ -10,7 +10,7 @@
 
 struct tensor *l2norm(struct graph *g, struct tensor *x, double eps) {
     struct norm_attr attr = {.eps = eps};
-    return record1(g, &op_l2norm, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_l2norm, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 static void l2norm_infer(struct graph *g, struct call *c) {
@@ -29,7 +29,7 @@ static struct cost l2norm_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: a small and a large eps. */
-static bool l2norm_record(struct graph *g, const struct op_sizes *s) {
+static bool l2norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     l2norm(g, input_tokens(g, s, "x", s->dim), s->variant ? 0.1 : 1e-6);
     return true;
@@ -43,7 +43,7 @@ const struct op op_l2norm = {
     .infer = l2norm_infer,
     .cost = l2norm_cost,
     .sizes = "batch length dim",
-    .record = l2norm_record,
+    .build = l2norm_build,
 };
 
 static double scale_of(const struct call *c, const real *x) {

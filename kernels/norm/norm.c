@@ -13,12 +13,12 @@
 
 struct tensor *rmsnorm(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};
-    return record1(g, &op_rmsnorm, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
+    return call1(g, &op_rmsnorm, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
 }
 
 struct tensor *layernorm(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b, double eps) {
     struct norm_attr attr = {.eps = eps};
-    return record1(g, &op_layernorm, &attr, sizeof attr, (struct tensor *[]){x, w, b}, 3);
+    return call1(g, &op_layernorm, &attr, sizeof attr, (struct tensor *[]){x, w, b}, 3);
 }
 
 static void norm_infer(struct graph *g, struct call *c) {
@@ -71,7 +71,7 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
 }
 
 /* Variants: a small and a large eps; no gradient of x wanted; none of the vectors. */
-static bool norm_record(struct graph *g, const struct op_sizes *s, bool layer) {
+static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     if (s->variant > 3) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_vector(g, "w", s->dim);
     struct tensor *b = layer ? input_vector(g, "b", s->dim) : NULL;
@@ -85,12 +85,12 @@ static bool norm_record(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-static bool rmsnorm_record(struct graph *g, const struct op_sizes *s) {
-    return norm_record(g, s, false);
+static bool rmsnorm_build(struct graph *g, const struct op_sizes *s) {
+    return norm_build(g, s, false);
 }
 
-static bool layernorm_record(struct graph *g, const struct op_sizes *s) {
-    return norm_record(g, s, true);
+static bool layernorm_build(struct graph *g, const struct op_sizes *s) {
+    return norm_build(g, s, true);
 }
 
 const struct op op_rmsnorm = {
@@ -102,7 +102,7 @@ const struct op op_rmsnorm = {
     .cost = norm_cost,
     .terms = norm_terms,
     .sizes = "batch length dim",
-    .record = rmsnorm_record,
+    .build = rmsnorm_build,
 };
 
 const struct op op_layernorm = {
@@ -114,7 +114,7 @@ const struct op op_layernorm = {
     .cost = norm_cost,
     .terms = norm_terms,
     .sizes = "batch length dim",
-    .record = layernorm_record,
+    .build = layernorm_build,
 };
 
 static void norm_ref_forward(const struct call *c, const struct exec *exec) {

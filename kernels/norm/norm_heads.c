@@ -14,12 +14,12 @@
 
 struct tensor *rmsnorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};
-    return record1(g, &op_rmsnorm_heads, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
+    return call1(g, &op_rmsnorm_heads, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
 }
 
 struct tensor *layernorm_heads(struct graph *g, struct tensor *x, struct tensor *w, double eps) {
     struct norm_attr attr = {.eps = eps};
-    return record1(g, &op_layernorm_heads, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
+    return call1(g, &op_layernorm_heads, &attr, sizeof attr, (struct tensor *[]){x, w}, 2);
 }
 
 static void norm_heads_infer(struct graph *g, struct call *c) {
@@ -80,7 +80,7 @@ static double norm_heads_terms(const struct call *c, enum pass pass, int j) {
 }
 
 /* Variants: a small and a large eps; no gradient of the weights wanted. */
-static bool norm_heads_record(struct graph *g, const struct op_sizes *s, bool layer) {
+static bool norm_heads_build(struct graph *g, const struct op_sizes *s, bool layer) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->heads * s->dv), *w = input_matrix(g, "w", s->heads, s->dv);
     double eps = s->variant == 1 ? 0.1 : 1e-5;
@@ -92,12 +92,12 @@ static bool norm_heads_record(struct graph *g, const struct op_sizes *s, bool la
     return true;
 }
 
-static bool rmsnorm_heads_record(struct graph *g, const struct op_sizes *s) {
-    return norm_heads_record(g, s, false);
+static bool rmsnorm_heads_build(struct graph *g, const struct op_sizes *s) {
+    return norm_heads_build(g, s, false);
 }
 
-static bool layernorm_heads_record(struct graph *g, const struct op_sizes *s) {
-    return norm_heads_record(g, s, true);
+static bool layernorm_heads_build(struct graph *g, const struct op_sizes *s) {
+    return norm_heads_build(g, s, true);
 }
 
 static struct heads norm_heads(const struct call *c) {
@@ -115,7 +115,7 @@ const struct op op_rmsnorm_heads = {
     .terms = norm_heads_terms,
     .heads = norm_heads,
     .sizes = "batch length heads dv",
-    .record = rmsnorm_heads_record,
+    .build = rmsnorm_heads_build,
 };
 
 const struct op op_layernorm_heads = {
@@ -128,7 +128,7 @@ const struct op op_layernorm_heads = {
     .terms = norm_heads_terms,
     .heads = norm_heads,
     .sizes = "batch length heads dv",
-    .record = layernorm_heads_record,
+    .build = layernorm_heads_build,
 };
 
 static void norm_heads_ref_forward(const struct call *c, const struct exec *exec) {

@@ -19,8 +19,8 @@ struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, str
                         struct tensor *mark, struct tensor *transition, struct tensor *direct, const struct dag *dag,
                         int64_t H, double scale_of_qk) {
     struct dag_scan_attr attr = {.dag = dag, .H = H, .scale = scale_of_qk};
-    return record1(g, &op_dag_scan, &attr, sizeof attr, (struct tensor *[]){q, k, v, direct, source, mark, transition},
-                   7);
+    return call1(g, &op_dag_scan, &attr, sizeof attr, (struct tensor *[]){q, k, v, direct, source, mark, transition},
+                 7);
 }
 
 /* Edges join nodes of the graph; pairs join an edge to a later one that starts where it ends, in order of the later one. */
@@ -76,7 +76,7 @@ static struct dag *chain_dag(struct graph *g, int64_t N, int64_t reach) {
     struct dag *d = arena_alloc(&g->host, sizeof *d);
     int32_t *table = arena_alloc(&g->host, (size_t)(2 * edges + 2 * pairs + 1) * sizeof *table);
     if (!d || !table) {
-        graph_fail(g, ST_FAIL, "the graph is too large to record: %" PRId64 " nodes", N);
+        graph_fail(g, ST_FAIL, "the graph is too large: %" PRId64 " nodes", N);
         return NULL;
     }
     int32_t *tail = table, *head = tail + edges, *from = head + edges, *to = from + pairs;
@@ -96,7 +96,7 @@ static struct dag *chain_dag(struct graph *g, int64_t N, int64_t reach) {
 }
 
 /* `length` nodes with edges to the next two, one, three or none. */
-static bool dag_scan_record(struct graph *g, const struct op_sizes *s) {
+static bool dag_scan_build(struct graph *g, const struct op_sizes *s) {
     static const int64_t reach[] = {2, 1, 3, 0};
     if (s->variant >= (int64_t)(sizeof reach / sizeof reach[0])) return false;
     int64_t H = s->heads;
@@ -130,7 +130,7 @@ const struct op op_dag_scan = {
     .cost = dag_scan_cost,
     .heads = dag_scan_heads,
     .sizes = "batch length heads dk dv",
-    .record = dag_scan_record,
+    .build = dag_scan_build,
 };
 
 /* --- reference: one head of one graph after the other -------------------------------------------------------------------- */

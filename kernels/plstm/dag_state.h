@@ -29,10 +29,10 @@ LRNN_INLINE struct dag_sizes dag_sizes_of(const struct call *c, int64_t H) {
     return z;
 }
 
-/* For op->infer: q, k, v are inputs 0 to 2, (B,T,H*dk) twice and (B,T,H*dv). Records the error if they are not. */
+/* For op->infer: q, k, v are inputs 0 to 2, (B,T,H*dk) twice and (B,T,H*dv). Sets the error if they are not. */
 bool infer_dag_state(struct graph *g, const struct call *c, int64_t H);
 
-/* Input i must be (B,rows,width); `what` names it. Records the error if it is not. */
+/* Input i must be (B,rows,width); `what` names it. Sets the error if it is not. */
 bool infer_gate(struct graph *g, const struct call *c, int i, int64_t rows, int64_t width, const char *what);
 
 /* Where token `row` of input i has the values of head h, each head `width` wide; the gradient likewise, NULL if unwanted. */

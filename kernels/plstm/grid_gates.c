@@ -13,7 +13,7 @@
 
 struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_form form) {
     struct grid_gates_attr attr = {.form = form};
-    return record1(g, &op_grid_gates, &attr, sizeof attr, raw, grid_raw_count(form));
+    return call1(g, &op_grid_gates, &attr, sizeof attr, raw, grid_raw_count(form));
 }
 
 int grid_raw_count(enum grid_form form) {
@@ -42,7 +42,7 @@ static struct cost grid_gates_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: the forms. */
-static bool grid_gates_record(struct graph *g, const struct op_sizes *s) {
+static bool grid_gates_build(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"z0", "z1", "z2", "z3", "z4", "z5", "z6"};
     struct tensor *raw[7];
     if (s->variant >= GRID_FORMS) return false;
@@ -65,7 +65,7 @@ const struct op op_grid_gates = {
     .cost = grid_gates_cost,
     .heads = grid_gates_heads,
     .sizes = "batch length heads",
-    .record = grid_gates_record,
+    .build = grid_gates_build,
 };
 
 /* --- reference: one raw column of one node after the other ------------------------------------------------------------ */

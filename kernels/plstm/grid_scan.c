@@ -19,7 +19,7 @@
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
                          struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk) {
     struct grid_scan_attr attr = {.X = X, .Y = Y, .H = H, .scale = scale_of_qk};
-    return record1(g, &op_grid_scan, &attr, sizeof attr, (struct tensor *[]){q, k, v, gates, direct}, 5);
+    return call1(g, &op_grid_scan, &attr, sizeof attr, (struct tensor *[]){q, k, v, gates, direct}, 5);
 }
 
 static void grid_scan_infer(struct graph *g, struct call *c) {
@@ -46,7 +46,7 @@ static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
 }
 
 /* `length` nodes. Variants: as nearly square as its divisors allow; one column; one row. */
-static bool grid_scan_record(struct graph *g, const struct op_sizes *s) {
+static bool grid_scan_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     int64_t H = s->heads, N = s->length, X = s->variant == 1 ? N : s->variant == 2 ? 1 : (int64_t)sqrt((double)N);
     while (N % X != 0) X--;
@@ -72,7 +72,7 @@ const struct op op_grid_scan = {
     .cost = grid_scan_cost,
     .heads = grid_scan_heads,
     .sizes = "batch length heads dk dv",
-    .record = grid_scan_record,
+    .build = grid_scan_build,
 };
 
 /* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------------- */

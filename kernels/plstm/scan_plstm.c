@@ -18,8 +18,8 @@ struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, s
                           struct tensor *transition, struct tensor *mark, struct tensor *direct, int64_t H, int64_t J,
                           double scale_of_qk) {
     struct scan_plstm_attr attr = {.H = H, .J = J, .scale = scale_of_qk};
-    return record1(g, &op_scan_plstm, &attr, sizeof attr,
-                   (struct tensor *[]){q, k, v, source, transition, mark, direct}, 7);
+    return call1(g, &op_scan_plstm, &attr, sizeof attr, (struct tensor *[]){q, k, v, source, transition, mark, direct},
+                 7);
 }
 
 static void scan_plstm_infer(struct graph *g, struct call *c) {
@@ -49,7 +49,7 @@ static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
 }
 
 /* m states a head, or as many as there may be. */
-static bool scan_plstm_record(struct graph *g, const struct op_sizes *s) {
+static bool scan_plstm_build(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"q", "k", "v", "source", "transition", "mark", "direct"};
     if (s->variant > 0) return false;
     int64_t H = s->heads, J = s->m < SCAN_PLSTM_TRACK_MAX ? s->m : SCAN_PLSTM_TRACK_MAX;
@@ -76,7 +76,7 @@ const struct op op_scan_plstm = {
     .cost = scan_plstm_cost,
     .heads = scan_plstm_heads,
     .sizes = "batch length heads dk dv m",
-    .record = scan_plstm_record,
+    .build = scan_plstm_build,
 };
 
 /* --- reference: one head of one sequence after the other ------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "kernels/token/token.h"
 
 struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b) {
-    return record1(g, &op_conv_depthwise, NULL, 0, (struct tensor *[]){x, w, b}, b ? 3 : 2);
+    return call1(g, &op_conv_depthwise, NULL, 0, (struct tensor *[]){x, w, b}, b ? 3 : 2);
 }
 
 static void conv_depthwise_infer(struct graph *g, struct call *c) {
@@ -32,7 +32,7 @@ static struct cost conv_depthwise_cost(const struct call *c, enum pass pass) {
 }
 
 /* m taps. Variants: with a bias; without one. */
-static bool conv_depthwise_record(struct graph *g, const struct op_sizes *s) {
+static bool conv_depthwise_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_matrix(g, "w", s->dim, s->m);
     conv_depthwise(g, x, w, s->variant ? NULL : input_vector(g, "b", s->dim));
@@ -52,7 +52,7 @@ const struct op op_conv_depthwise = {
     .cost = conv_depthwise_cost,
     .heads = conv_depthwise_heads,
     .sizes = "batch length dim m",
-    .record = conv_depthwise_record,
+    .build = conv_depthwise_build,
 };
 
 /* --- reference: one output after the other, sums in double --------------------------------------------------------- */

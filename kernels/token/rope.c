@@ -10,7 +10,7 @@
 
 struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base) {
     struct rope_attr attr = {heads, dk, base};
-    return record1(g, &op_rope, &attr, sizeof attr, (struct tensor *[]){x}, 1);
+    return call1(g, &op_rope, &attr, sizeof attr, (struct tensor *[]){x}, 1);
 }
 
 static void rope_infer(struct graph *g, struct call *c) {
@@ -35,7 +35,7 @@ static struct cost rope_cost(const struct call *c, enum pass pass) {
 }
 
 /* Heads of an even width, dk or one more. Variants: they are all there is; columns behind them. */
-static bool rope_record(struct graph *g, const struct op_sizes *s) {
+static bool rope_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t dk = s->dk + s->dk % 2, rest = s->variant ? 3 : 0;
     rope(g, input_tokens(g, s, "x", s->heads * dk + rest), s->heads, dk, 10000);
@@ -49,7 +49,7 @@ const struct op op_rope = {
     .infer = rope_infer,
     .cost = rope_cost,
     .sizes = "batch length heads dk",
-    .record = rope_record,
+    .build = rope_build,
 };
 
 /* direction 1 turns forward, -1 back. */

@@ -14,7 +14,7 @@
 
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
     struct attention_attr attr = {heads};
-    return record1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv}, 1);
+    return call1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv}, 1);
 }
 
 static void softmax_attention_infer(struct graph *g, struct call *c) {
@@ -40,7 +40,7 @@ static struct cost softmax_attention_cost(const struct call *c, enum pass pass) 
     return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
 }
 
-static bool softmax_attention_record(struct graph *g, const struct op_sizes *s) {
+static bool softmax_attention_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     softmax_attention(g, input_tokens(g, s, "qkv", 3 * s->heads * s->dk), s->heads);
     return true;
@@ -60,7 +60,7 @@ const struct op op_softmax_attention = {
     .cost = softmax_attention_cost,
     .heads = softmax_attention_heads,
     .sizes = "batch length heads dk",
-    .record = softmax_attention_record,
+    .build = softmax_attention_build,
 };
 
 /* --- reference: one query after the other, sums in double ---------------------------------------------------------- */

@@ -13,7 +13,7 @@
 
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions) {
-    struct call *c = graph_record(g, &op_cross_entropy, NULL, 0, (struct tensor *[]){logits, targets}, 2);
+    struct call *c = graph_call(g, &op_cross_entropy, NULL, 0, (struct tensor *[]){logits, targets}, 2);
     if (predictions) *predictions = c ? c->out[1] : NULL;
     return c ? c->out[0] : NULL;
 }
@@ -43,7 +43,7 @@ static struct cost cross_entropy_cost(const struct call *c, enum pass pass) {
 }
 
 /* Variants: the loss alone; with predictions; with predictions and targets that are ignored. */
-static bool cross_entropy_record(struct graph *g, const struct op_sizes *s) {
+static bool cross_entropy_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *logits = input_tokens(g, s, "logits", s->vocab), *predictions;
     struct tensor *targets = input_ids(g, s, "targets");
@@ -86,7 +86,7 @@ const struct op op_cross_entropy = {
     .cost = cross_entropy_cost,
     .terms = cross_entropy_terms,
     .sizes = "batch length vocab",
-    .record = cross_entropy_record,
+    .build = cross_entropy_build,
 };
 
 /* sum_v e^(l[v] - top). The largest logit stays out of the logarithm: a sum of both would round as it does, and at

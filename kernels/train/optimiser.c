@@ -15,12 +15,12 @@
 
 void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule) {
     struct step_attr attr = {.schedule = *schedule};
-    graph_record(g, &op_step_begin, &attr, sizeof attr, (struct tensor *[]){loss, grad}, 2);
+    graph_call(g, &op_step_begin, &attr, sizeof attr, (struct tensor *[]){loss, grad}, 2);
 }
 
 void adamw(struct graph *g, struct tensor *value, struct tensor *grad, struct tensor *moment1, struct tensor *moment2,
            const struct adamw_attr *attr) {
-    graph_record(g, &op_adamw, attr, sizeof *attr, (struct tensor *[]){value, grad, moment1, moment2}, 4);
+    graph_call(g, &op_adamw, attr, sizeof *attr, (struct tensor *[]){value, grad, moment1, moment2}, 4);
 }
 
 static void step_begin_infer(struct graph *g, struct call *c) {
@@ -62,7 +62,7 @@ static struct cost adamw_cost(const struct call *c, enum pass pass) {
 }
 
 /* Of as many parameters as a linear map has weights. Variants: schedules. */
-static bool step_begin_record(struct graph *g, const struct op_sizes *s) {
+static bool step_begin_build(struct graph *g, const struct op_sizes *s) {
     static const struct schedule schedules[] = {
         {.kind = SCHEDULE_CONSTANT, .lr = 1e-3},
         {.kind = SCHEDULE_COSINE, .lr = 1e-3, .lr_min = 1e-5, .warmup = 2, .total = 10},
@@ -75,12 +75,12 @@ static bool step_begin_record(struct graph *g, const struct op_sizes *s) {
 }
 
 /* Bias and weights of a linear map, with gaps before, between and behind them. Variants: without and with clipping. */
-static bool adamw_record(struct graph *g, const struct op_sizes *s) {
+static bool adamw_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t bias = s->dim, weights = s->dim * op_sizes_out(s), count = bias + weights + 9;
     struct adamw_segment segments[] = {{2, bias, 0.1, 1}, {bias + 5, weights, 0.2, 0.25}};
     struct adamw_segment *kept = arena_alloc(&g->host, sizeof segments);
-    if (!kept) graph_fail(g, ST_FAIL, "the graph is too large to record: two segments");
+    if (!kept) graph_fail(g, ST_FAIL, "the graph is too large: two segments");
     for (int i = 0; kept && i < 2; i++) kept[i] = segments[i];
     struct adamw_attr attr = {
         .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = s->variant ? 0.5 : 0, .n_segments = 2, .segments = kept};
@@ -99,7 +99,7 @@ const struct op op_step_begin = {
     .infer = step_begin_infer,
     .cost = step_begin_cost,
     .sizes = "dim out",
-    .record = step_begin_record,
+    .build = step_begin_build,
 };
 
 const struct op op_adamw = {
@@ -111,7 +111,7 @@ const struct op op_adamw = {
     .infer = adamw_infer,
     .cost = adamw_cost,
     .sizes = "dim out",
-    .record = adamw_record,
+    .build = adamw_build,
 };
 
 static void step_begin_ref_forward(const struct call *c, const struct exec *exec) {

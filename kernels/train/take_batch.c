@@ -1,7 +1,7 @@
 /* take_batch.c - the batch of a step out of a split that lies in memory whole: the op and its reference.
  *
  *   at = step B + b;  y[b] = x[order of epoch at / period (at % period)], an empty row where at % period >= n
- * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is recorded once. */
+ * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is captured once. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
 #include "kernels/train/take_batch.h"
@@ -13,7 +13,7 @@ void take_batch(struct graph *g, const struct batch_tensors *split, const struct
                 const struct take_batch_attr *attr) {
     struct tensor *in[] = {split->tokens, split->targets, split->lengths,
                            batch->tokens, batch->targets, batch->lengths};
-    graph_record(g, &op_take_batch, attr, sizeof *attr, in, 2 * TAKE_ARRAYS);
+    graph_call(g, &op_take_batch, attr, sizeof *attr, in, 2 * TAKE_ARRAYS);
 }
 
 static void take_batch_infer(struct graph *g, struct call *c) {
@@ -59,7 +59,7 @@ static struct tensor *example_ids(struct graph *g, const char *name, int64_t row
 
 /* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch that
  * ends within a batch and goes on. There may be more rows than examples. */
-static bool take_batch_record(struct graph *g, const struct op_sizes *s) {
+static bool take_batch_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;
     bool lengths = s->variant > 0;
@@ -81,7 +81,7 @@ const struct op op_take_batch = {
     .infer = take_batch_infer,
     .cost = take_batch_cost,
     .sizes = "batch length examples",
-    .record = take_batch_record,
+    .build = take_batch_build,
 };
 
 static void take_batch_ref_forward(const struct call *c, const struct exec *exec) {

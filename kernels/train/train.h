@@ -16,8 +16,7 @@ extern "C" {
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions);
 
-/* --- data: an op without gradient, recorded on a graph of its own
- * -------------------------------------------------- */
+/* --- data: an op without gradient, in a graph of its own ----------------------------------------------------------- */
 
 /* Arrays of ids with as many rows as there are examples; lengths may be NULL. */
 struct batch_tensors {
@@ -35,7 +34,7 @@ struct take_batch_attr {
 void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
                 const struct take_batch_attr *attr);
 
-/* --- optimiser: ops without gradient, recorded on the update graph ------------------------------------------------ */
+/* --- optimiser: ops without gradient, in the update graph ------------------------------------------------ */
 
 /* Global L2 norm of the flat gradient (n floats), summed in a fixed tree in double -> state->grad_norm; reads the loss
  * into state->loss, adds it to loss_sum; sets state->lr from the schedule; freezes the state when loss or norm is not

@@ -13,7 +13,7 @@
 #include "kernels/tree/tree_walk.h"
 
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p) {
-    return record1(g, &op_tree_add, tree, sizeof *tree, (struct tensor *[]){w, p}, 2);
+    return call1(g, &op_tree_add, tree, sizeof *tree, (struct tensor *[]){w, p}, 2);
 }
 
 static void tree_add_infer(struct graph *g, struct call *c) {
@@ -47,7 +47,7 @@ static struct cost tree_add_cost(const struct call *c, enum pass pass) {
 }
 
 /* `length` leaves, nodes of a chain. Variants: sharings and arities. */
-static bool tree_add_record(struct graph *g, const struct op_sizes *s) {
+static bool tree_add_build(struct graph *g, const struct op_sizes *s) {
     static const struct {
         int64_t arity;
         enum tree_sharing sharing;
@@ -94,7 +94,7 @@ const struct op op_tree_add = {
     .heads = tree_add_heads,
     .terms = tree_add_terms,
     .sizes = "batch length blocks",
-    .record = tree_add_record,
+    .build = tree_add_build,
 };
 
 /* --- reference ------------------------------------------------------------------------------------------------- */

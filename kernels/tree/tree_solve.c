@@ -52,7 +52,7 @@ struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, co
 struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct tensor **x_im) {
     struct tree_solve_attr attr = {.tree = s->tree, .form = s->form, .beta = s->beta};
     struct tensor *in[TREE_INPUTS] = {s->up_re, s->up_im, s->down_re, s->down_im, s->u_re, s->u_im, s->leaves};
-    struct call *c = graph_record(g, &op_tree_solve, &attr, sizeof attr, in, TREE_INPUTS);
+    struct call *c = graph_call(g, &op_tree_solve, &attr, sizeof attr, in, TREE_INPUTS);
     if (x_im) *x_im = c ? c->out[1] : NULL;
     return c ? c->out[0] : NULL;
 }
@@ -151,7 +151,7 @@ static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
 }
 
 /* `length` leaves, nodes of a chain. Variants: every form, sharing and arity, without and with counts of leaves. */
-static bool tree_solve_record(struct graph *g, const struct op_sizes *s) {
+static bool tree_solve_build(struct graph *g, const struct op_sizes *s) {
     static const struct {
         int64_t arity;
         enum tree_form form;
@@ -197,7 +197,7 @@ const struct op op_tree_solve = {
     .cost = tree_solve_cost,
     .heads = tree_solve_heads,
     .sizes = "batch length blocks",
-    .record = tree_solve_record,
+    .build = tree_solve_build,
 };
 
 /* --- reference: one head of one sequence after the other, in double -------------------------------------------- */

@@ -70,7 +70,7 @@ LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
 
-/* For op->record: the smallest tree with that many leaves (a chain: nodes), and couplings of a tree whose nodes are the
+/* For op->build: the smallest tree with that many leaves (a chain: nodes), and couplings of a tree whose nodes are the
  * `length` of the sizes, one row of them where there is no level above the leaves. */
 struct tree tree_for(int64_t arity, int64_t leaves);
 struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,

@@ -1,4 +1,4 @@
-/* check_graph.c - recording, the memory plan and the two walks. */
+/* check_graph.c - building, the memory plan and the two walks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void expect_plan_error(struct graph *g, enum status status, const char *c
     graph_free(g);
 }
 
-/* --- recording --------------------------------------------------------------------------------------------------- */
+/* --- building --------------------------------------------------------------------------------------------------- */
 
 START_TEST(first_error_sticks_and_surfaces_in_the_plan) {
     struct graph g;
@@ -436,7 +436,7 @@ START_TEST(guards_name_the_call_that_writes_too_far) {
         ck_assert_int_eq(graph_create(&g, &options, NULL, &e), ST_OK);
         struct tensor *x = input3(&g, "x", SPILL_SIZE, 0, 0, true);
         struct tensor *y = activate(&g, x, ACT_TANH);
-        struct call *c = graph_record(&g, &op_spill, NULL, 0, &y, 1);
+        struct call *c = graph_call(&g, &op_spill, NULL, 0, &y, 1);
         ck_assert_int_eq(c->index, 1);
         graph_set_root(&g, activate(&g, c->out[0], ACT_TANH));
         plan_graph(&g);

@@ -120,7 +120,7 @@ START_TEST(resumed_equals_uninterrupted) {
     expect_same_trainers(&first, &second);
     for (int i = 4; i < 9; i++) trainer_step(&second);
     expect_same_trainers(&whole, &second);
-    ck_assert_ptr_nonnull(whole.recording);
+    ck_assert_ptr_nonnull(whole.capture);
     trainer_free(&whole);
     trainer_free(&first);
     trainer_free(&second);
@@ -393,7 +393,7 @@ START_TEST(a_dead_device_leaves_the_checkpoint_alone) {
 }
 END_TEST
 
-/* Waiting for each kernel changes no bit, and nothing is recorded. */
+/* Waiting for each kernel changes no bit, and nothing is captured. */
 START_TEST(careful_steps_give_the_same_bits) {
     struct setup *s = device_run(models[0], "swiglu", "dropout", "0.1");
     struct trainer a, b;
@@ -405,7 +405,7 @@ START_TEST(careful_steps_give_the_same_bits) {
         trainer_step(&a);
         trainer_step(&b);
     }
-    ck_assert(a.recording && !b.recording);
+    ck_assert(a.capture && !b.capture);
     expect_same_trainers(&a, &b);
     trainer_free(&a);
     trainer_free(&b);

@@ -9,7 +9,7 @@ START_TEST(a_sequence_has_the_same_result_alone) {
     for (const struct kernel *const *k = kernel_list(); *k; k++)
         if ((*k)->op == op && (*k)->device == DEVICE_CPU)
             ck_assert_msg(each_example_apart(*k, WALK_REAL, NULL, compare_alone) > 0,
-                          "nothing that %s records has two sequences", op->name);
+                          "nothing that %s makes has two sequences", op->name);
 }
 END_TEST
 
@@ -19,7 +19,7 @@ START_TEST(a_head_has_the_same_result_beside_others) {
     for (const struct kernel *const *k = kernel_list(); *k; k++)
         if ((*k)->op == op && (*k)->device == DEVICE_CPU)
             ck_assert_msg(each_example_apart(*k, WALK_REAL, NULL, compare_beside_others) > 0,
-                          "nothing that %s records has two heads", op->name);
+                          "nothing that %s makes has two heads", op->name);
 }
 END_TEST
 

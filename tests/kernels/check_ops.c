@@ -46,18 +46,18 @@ START_TEST(every_op_is_declared_and_covered) {
 }
 END_TEST
 
-struct recorded {
+struct built {
     char shapes[4096]; /* of all tensors, and numbers of ids */
     char attr[512];    /* bytes of the call's attributes */
     size_t attr_bytes;
 };
 
-static struct recorded recorded_at(const struct op *op, const struct op_sizes *s) {
-    struct recorded r = {.attr_bytes = 0};
+static struct built built_at(const struct op *op, const struct op_sizes *s) {
+    struct built r = {.attr_bytes = 0};
     struct graph g;
     size_t used = 0;
     open_graph(&g, NULL, true, false, "reference");
-    ck_assert(op->record(&g, s));
+    ck_assert(op->build(&g, s));
     ck_assert_msg(g.error.status == ST_OK, "%s: %s", op->name, g.error.text);
     for (int i = 0; i < g.n_tensors; i++)
         for (int a = 0; a <= g.tensors[i]->rank && used < sizeof r.shapes; a++)
@@ -71,7 +71,7 @@ static struct recorded recorded_at(const struct op *op, const struct op_sizes *s
     return r;
 }
 
-/* A size that is named changes what some variant records; one that is not named changes no shape, so it may be left out. */
+/* A size that is named changes what some variant makes; one that is not named changes no shape, so it may be left out. */
 START_TEST(an_op_names_the_sizes_that_it_reads) {
     const struct op *op = op_list()[_i];
     for (const struct option *o = op_sizes_options; o->name; o++) {
@@ -83,7 +83,7 @@ START_TEST(an_op_names_the_sizes_that_it_reads) {
         ck_assert_int_eq(options_set(op_sizes_options, &changed, "sizes", o->name, value, &e), ST_OK);
         for (int variant = 0, n = op_variants(op); variant < n; variant++) {
             small.variant = changed.variant = variant;
-            struct recorded before = recorded_at(op, &small), after = recorded_at(op, &changed);
+            struct built before = built_at(op, &small), after = built_at(op, &changed);
             shapes |= strcmp(before.shapes, after.shapes) != 0;
             attributes |= memcmp(before.attr, after.attr, sizeof before.attr) != 0;
         }

@@ -18,7 +18,7 @@ static struct tensor *reals(struct graph *g, int64_t a, int64_t b, int64_t c) {
     return input3(g, "x", a, b, c, true);
 }
 
-static bool record_cross_entropy(struct graph *g, int64_t rows, int64_t V) {
+static bool build_cross_entropy(struct graph *g, int64_t rows, int64_t V) {
     struct tensor *logits = reals(g, 1, rows, V), *predictions;
     cross_entropy(g, logits, graph_input_ids(g, "t", 2, (int64_t[]){1, rows}, (int32_t)V, false), &predictions);
     return true;
@@ -27,12 +27,12 @@ static bool record_cross_entropy(struct graph *g, int64_t rows, int64_t V) {
 /* Often its target has the largest logit, and 1 - p is all there is. */
 static bool one_row(struct graph *g, const struct op_sizes *s) {
     (void)s;
-    return record_cross_entropy(g, 1, 2);
+    return build_cross_entropy(g, 1, 2);
 }
 
 static bool few_rows(struct graph *g, const struct op_sizes *s) {
     (void)s;
-    return record_cross_entropy(g, 9, 7);
+    return build_cross_entropy(g, 9, 7);
 }
 
 static bool one_output(struct graph *g, const struct op_sizes *s) {
@@ -81,7 +81,7 @@ static bool one_coupling(struct graph *g, const struct op_sizes *s) {
 /* The first input is base + amplitude times a uniform number of (-1, 1), the others the latter. */
 static const struct {
     const char *kernel;
-    bool (*record)(struct graph *g, const struct op_sizes *s);
+    bool (*build)(struct graph *g, const struct op_sizes *s);
     double base, amplitude;
     bool cancels; /* few_rows: the largest logit does, which is taken away before anything rounds */
 } cases[] = {
@@ -131,7 +131,7 @@ START_TEST(rounding_keeps_its_tolerance_in_units_of_the_terms) {
     for (int draw = 0; draw < DRAWS; draw++) {
         struct run got, want;
         struct trial_op what = {
-            .op = k->op, .kernel = k->name, .sizes = sizes_at(""), .outputs = 1, .record = cases[_i].record};
+            .op = k->op, .kernel = k->name, .sizes = sizes_at(""), .outputs = 1, .build = cases[_i].build};
         ck_assert(run_open(&got, &what));
         what.kernel = "reference";
         ck_assert(run_open(&want, &what));

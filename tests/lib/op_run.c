@@ -46,17 +46,17 @@ struct call *imitate(struct graph *g, const struct imitation *like) {
         in[i] = t->dtype == DT_REAL ? graph_input(g, "in", t->rank, dims, t->needs_grad)
                                     : graph_input_ids(g, "in", t->rank, dims, t->limit, t->ignorable);
     }
-    return graph_record(g, c->op, c->attr, c->attr_bytes, in, c->n_in);
+    return graph_call(g, c->op, c->attr, c->attr_bytes, in, c->n_in);
 }
 
 static struct call *call_of(struct graph *g, const struct op *op) {
     for (int i = g->n_calls - 1; i >= 0; i--)
         if (g->calls[i].op == op) return &g->calls[i];
-    ck_abort_msg("%s records no call of itself", op->name);
+    ck_abort_msg("%s makes no call of itself", op->name);
     return NULL;
 }
 
-static void record_loss(struct run *r) {
+static void build_loss(struct run *r) {
     struct call *c = r->call;
     struct tensor *loss = NULL;
     for (int j = 0; j < c->n_out; j++) {
@@ -155,11 +155,11 @@ static const char *text_of(const struct trial_op *what) {
     return text;
 }
 
-static void record(struct graph *g, const struct trial_op *what) {
+static void build(struct graph *g, const struct trial_op *what) {
     if (what->like)
         imitate(g, what->like);
     else
-        ck_assert_msg((what->record ? what->record : what->op->record)(g, &what->sizes), "%s has no variant %d",
+        ck_assert_msg((what->build ? what->build : what->op->build)(g, &what->sizes), "%s has no variant %d",
                       what->op->name, (int)what->sizes.variant);
     ck_assert_msg(g->error.status == ST_OK, "%s %s: %s", what->op->name, text_of(what), g->error.text);
 }
@@ -168,7 +168,7 @@ bool run_open(struct run *r, const struct trial_op *what) {
     *r = (struct run){.what = *what, .state = first_state()};
     open_graph(&r->g, NULL, true, what->guards, what->kernel);
     r->g.options.place = what->place;
-    record(&r->g, what);
+    build(&r->g, what);
     r->call = call_of(&r->g, what->op);
     if (differentiable(what->op)) {
         unsigned all = real_outputs(r->call);
@@ -177,7 +177,7 @@ bool run_open(struct run *r, const struct trial_op *what) {
             graph_free(&r->g);
             return false;
         }
-        record_loss(r);
+        build_loss(r);
     }
     plan_graph(&r->g);
     if (what->place) come_home(r);
@@ -201,7 +201,7 @@ void run_close(struct run *r) {
     graph_free(&r->g);
 }
 
-/* Other ops may be recorded too, which must run on the same device. */
+/* Other ops may be called too, which must run on the same device. */
 static bool others_have_kernels(const struct graph *g, enum device device) {
     for (int i = 0; i < g->n_calls; i++) {
         bool found = false;
@@ -216,7 +216,7 @@ bool kernel_applies(const struct kernel *k, const struct trial_op *what) {
     struct graph g;
     const char *why = "";
     open_graph(&g, NULL, true, false, "reference");
-    record(&g, what);
+    build(&g, what);
     bool applies = (!k->applicable || k->applicable(call_of(&g, what->op), &why)) && others_have_kernels(&g, k->device);
     graph_free(&g);
     return applies;
@@ -227,7 +227,7 @@ unsigned output_bits(const struct op *op, const struct op_sizes *s) {
     struct trial_op what = {.op = op, .sizes = *s};
     if (!differentiable(op)) return 1;
     open_graph(&g, NULL, true, false, "reference");
-    record(&g, &what);
+    build(&g, &what);
     unsigned bits = real_outputs(call_of(&g, op));
     graph_free(&g);
     return bits;
@@ -455,7 +455,7 @@ void each_example(const struct kernel *k, unsigned walks, enum fill fill, const 
             if ((what.outputs & ~all) == 0) shown += visit(k, &what);
     }
     walk_free(&w);
-    ck_assert_msg(shown > 0, "of all that %s records, kernel %s computes nothing in range", k->op->name, k->name);
+    ck_assert_msg(shown > 0, "of all that %s makes, kernel %s computes nothing in range", k->op->name, k->name);
 }
 
 static double tolerance_of(const struct kernel *k) {

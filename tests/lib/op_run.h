@@ -1,6 +1,6 @@
 /* op_run.h - one op of the registry, run and compared: what the tests of CPU and of CUDA kernels share.
  *
- * Each example is recorded with a loss that is linear in the op's outputs, L = sum_j <out[j], w_j>, so that L's
+ * Each example is built with a loss that is linear in the op's outputs, L = sum_j <out[j], w_j>, so that L's
  * gradient is the op's own. */
 #ifndef LRNN_TESTS_OP_RUN_H
 #define LRNN_TESTS_OP_RUN_H
@@ -8,7 +8,7 @@
 #include "tests/lib/op_walk.h"
 #include "tests/lib/support.h"
 
-/* A call that is recorded again, on inputs of its own. */
+/* A call that is made again, on inputs of its own. */
 struct imitation {
     const struct call *of;
     uint32_t cut; /* bit i: the first axis of input i is `batch` instead */
@@ -24,11 +24,11 @@ struct trial_op {
     bool guards;
     bool may_overflow; /* results beyond the range of reals are no failure, but show nothing */
     enum fill fill;
-    double scale;                                              /* times what fills the op's inputs; 0: 1 */
-    int64_t draw;                                              /* of those values */
-    const struct place *place;                                 /* NULL: the CPU */
-    bool (*record)(struct graph *g, const struct op_sizes *s); /* NULL: the op's */
-    const struct imitation *like;                              /* instead of what the op records */
+    double scale;                                             /* times what fills the op's inputs; 0: 1 */
+    int64_t draw;                                             /* of those values */
+    const struct place *place;                                /* NULL: the CPU */
+    bool (*build)(struct graph *g, const struct op_sizes *s); /* NULL: the op's */
+    const struct imitation *like;                             /* instead of what the op makes */
 };
 
 #define RUN_TENSORS 64
@@ -66,7 +66,7 @@ bool run_open(struct run *r, const struct trial_op *what);
 void run_walk(struct run *r); /* forward and, of a differentiable op, backward */
 void run_close(struct run *r);
 
-/* Whether the kernel computes it, and its device has kernels for whatever else is recorded. */
+/* Whether the kernel computes it, and its device has kernels for whatever else is called. */
 bool kernel_applies(const struct kernel *k, const struct trial_op *what);
 
 /* Opens and walks the reference. A recurrence over thousands of steps grows, and what is far below the largest value would not

@@ -116,7 +116,7 @@ static const struct kernel kernel_dot_elsewhere = {
 };
 
 struct tensor *dot(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *before) {
-    struct call *c = graph_record(g, &op_dot, NULL, 0, (struct tensor *[]){x, w, before}, 3);
+    struct call *c = graph_call(g, &op_dot, NULL, 0, (struct tensor *[]){x, w, before}, 3);
     return c ? c->out[0] : NULL;
 }
 
@@ -269,7 +269,7 @@ static struct tensor *external(struct graph *g, const char *name, int64_t n, rea
     return t;
 }
 
-static void record_update(struct trial *t, const char *kernel) {
+static void build_update(struct trial *t, const char *kernel) {
     struct params *p = &t->params;
     struct error e = {0};
     struct schedule schedule = {.kind = SCHEDULE_CONSTANT, .lr = 1e-2};
@@ -310,7 +310,7 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
     ck_assert_msg(params_reserve(&t->params, true, &e) == ST_OK, "%s", e.text);
     params_init(&t->params, seed);
     plan_graph(&t->graph);
-    record_update(t, s->kernel && !strcmp(s->kernel, "reference") ? "reference" : "");
+    build_update(t, s->kernel && !strcmp(s->kernel, "reference") ? "reference" : "");
     trial_fill(t, seed, 0);
 }
 

@@ -220,7 +220,7 @@ START_TEST(each_backbone_declares_its_parameters) {
 }
 END_TEST
 
-/* A net records what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the caller. */
+/* A net is built of what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the caller. */
 START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
     static const struct dims fits[] = {{2, 6, 8}, {2, 5, 8}, {3, 6, 8}, {2, 6, 16}};
     const struct backbone b = {.dim = 8, .layers = 1, .ssm_lr_factor = 1};

@@ -215,7 +215,7 @@ static void open_with(struct layer *l, const char *model, const char *options, i
     layer_open(l, text, T, D);
 }
 
-START_TEST(the_defaults_record_what_they_always_did) {
+START_TEST(the_defaults_build_what_they_always_did) {
     static const char *const ops[] = {"split", "linear", "prepend_one", "linear", "scan_flow"};
     struct layer plain, set;
     layer_open(&plain, "slice:block=3", 9, 12);
@@ -540,7 +540,7 @@ Suite *check_log_ode(void) {
     tcase_add_test(c, brackets_have_their_sign_and_order);
     tcase_add_test(c, exponentials_are_those_known);
     tcase_add_loop_test(c, a_flow_back_undoes_a_flow, 0, 5);
-    tcase_add_test(c, the_defaults_record_what_they_always_did);
+    tcase_add_test(c, the_defaults_build_what_they_always_did);
     tcase_add_test(c, the_defaults_are_no_part_of_an_identity);
     tcase_add_loop_test(c, depth_2_changes_no_single_step, 0, 4);
     tcase_add_test(c, structures_still_meet_in_their_limits);

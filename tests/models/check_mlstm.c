@@ -12,7 +12,7 @@
 
 static const char *const kernels[] = {"reference", ""};
 
-/* The mixer's core as it records it: gates, (1, v), recurrence, read-out. */
+/* The mixer's core as it builds it: gates, (1, v), recurrence, read-out. */
 struct memory {
     struct graph g;
     int64_t B, T, H, dk;

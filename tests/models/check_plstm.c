@@ -50,7 +50,7 @@ static void walk(struct graph *g) {
 
 /* --- sequences ---------------------------------------------------------------------------------------------------------- */
 
-static struct tensor *record_sequence(struct graph *g, int64_t T, int64_t H, int64_t dk, int64_t dv, int64_t J) {
+static struct tensor *build_sequence(struct graph *g, int64_t T, int64_t H, int64_t dk, int64_t dv, int64_t J) {
     struct tensor *q = input3(g, "q", 1, T, H * dk, false), *k = input3(g, "k", 1, T, H * dk, false);
     struct tensor *v = input3(g, "v", 1, T, H * dv, false), *S = input3(g, "source", 1, T, H * J, false);
     struct tensor *A = input3(g, "transition", 1, T, H * J * J, false), *M = input3(g, "mark", 1, T, H * J, false);
@@ -68,7 +68,7 @@ START_TEST(sequence_equals_its_gating_matrix) {
         struct graph g;
         int64_t T = 37, dk = 3, dv = 4;
         open_graph(&g, NULL, false, false, sequence_kernels[kernel]);
-        struct tensor *y = record_sequence(&g, T, 1, dk, dv, 1);
+        struct tensor *y = build_sequence(&g, T, 1, dk, dv, 1);
         graph_keep(&g, y);
         plan_graph(&g);
         fill_sequence(&g, 7);
@@ -98,7 +98,7 @@ START_TEST(sequence_tracks_parity_exactly) {
         struct graph g;
         int64_t T = 101;
         open_graph(&g, NULL, false, false, sequence_kernels[kernel]);
-        struct tensor *y = record_sequence(&g, T, 1, 1, 1, 1);
+        struct tensor *y = build_sequence(&g, T, 1, 1, 1, 1);
         graph_keep(&g, y);
         plan_graph(&g);
         fill_with(&g, "q", 1), fill_with(&g, "k", 1), fill_with(&g, "v", 1), fill_with(&g, "mark", 1);
@@ -122,7 +122,7 @@ START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
         struct graph many, one;
         int64_t T = 23, J = 3, dk = 2, dv = 5;
         open_graph(&many, NULL, false, false, sequence_kernels[kernel]);
-        struct tensor *y = record_sequence(&many, T, 1, dk, dv, J);
+        struct tensor *y = build_sequence(&many, T, 1, dk, dv, J);
         graph_keep(&many, y);
         plan_graph(&many);
         fill_sequence(&many, 11);
@@ -132,7 +132,7 @@ START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
         walk(&many);
         for (int64_t j = 0; j < J; j++) {
             open_graph(&one, NULL, false, false, sequence_kernels[kernel]);
-            struct tensor *part = record_sequence(&one, T, 1, dk, dv, 1);
+            struct tensor *part = build_sequence(&one, T, 1, dk, dv, 1);
             graph_keep(&one, part);
             plan_graph(&one);
             fill_sequence(&one, 11);
@@ -204,7 +204,7 @@ START_TEST(length_chooses_the_kernel) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct graph g;
         open_graph(&g, NULL, false, false, cases[i].named);
-        graph_keep(&g, record_sequence(&g, cases[i].T, 1, cases[i].dk, 3, cases[i].J));
+        graph_keep(&g, build_sequence(&g, cases[i].T, 1, cases[i].dk, 3, cases[i].J));
         plan_graph(&g);
         ck_assert_str_eq(g.calls[0].kernel->name, cases[i].taken);
         graph_free(&g);
@@ -218,7 +218,7 @@ START_TEST(one_state_is_the_outer_product_state) {
     int64_t T = 53, H = 3, dk = 5, dv = 16;
     open_graph(&g, NULL, false, false, "scan_plstm_chunk");
     open_graph(&outer, NULL, false, false, "scan_outer_chunk");
-    struct tensor *y = record_sequence(&g, T, H, dk, dv, 1);
+    struct tensor *y = build_sequence(&g, T, H, dk, dv, 1);
     struct tensor *q = input3(&outer, "q", 1, T, H * dk, false), *k = input3(&outer, "k", 1, T, H * dk, false);
     struct tensor *v = input3(&outer, "v", 1, T, H * dv, false);
     struct outer_gates gates = {.decay = input3(&outer, "transition", 1, T, H, false),
@@ -314,7 +314,7 @@ END_TEST
 
 /* --- grids ---------------------------------------------------------------------------------------------------------------- */
 
-static struct tensor *record_grid(struct graph *g, int64_t X, int64_t Y, int64_t dk, int64_t dv) {
+static struct tensor *build_grid(struct graph *g, int64_t X, int64_t Y, int64_t dk, int64_t dv) {
     struct tensor *q = input3(g, "q", 1, X * Y, dk, false), *k = input3(g, "k", 1, X * Y, dk, false);
     struct tensor *v = input3(g, "v", 1, X * Y, dv, false),
                   *gates = input3(g, "gates", 1, X * Y, GRID_PLANES * 4, false);
@@ -355,7 +355,7 @@ START_TEST(impulse_of_constant_p_mode_is_binomial) {
             int64_t X = 7, Y = 9;
             double a = free_paths ? 1 : 0.3, b = free_paths ? 1 : 0.7, t = free_paths ? 1 : 0.9;
             open_graph(&g, NULL, false, false, grid_kernels[kernel]);
-            struct tensor *y = record_grid(&g, X, Y, 1, 1);
+            struct tensor *y = build_grid(&g, X, Y, 1, 1);
             plan_graph(&g);
             impulse(&g, a, b, (double[]){t * a, t * a, t * b, t * b});
             walk(&g);
@@ -376,7 +376,7 @@ START_TEST(impulse_of_d_mode_is_one_everywhere) {
             struct graph g;
             int64_t X = 6, Y = 11;
             open_graph(&g, NULL, false, false, grid_kernels[kernel]);
-            struct tensor *y = record_grid(&g, X, Y, 1, 1);
+            struct tensor *y = build_grid(&g, X, Y, 1, 1);
             plan_graph(&g);
             impulse(&g, 1, 1, right ? (double[]){1, 0, 1, 1} : (double[]){1, 1, 0, 1});
             walk(&g);
@@ -396,7 +396,7 @@ START_TEST(four_directions_are_equivariant_to_flips) {
             struct grid_scan_attr grid = {X, Y, 1, 1};
             open_graph(&g, NULL, false, false, grid_kernels[kernel]);
             open_graph(&turned, NULL, false, false, grid_kernels[kernel]);
-            struct tensor *y = record_grid(&g, X, Y, 3, 2), *z = record_grid(&turned, X, Y, 3, 2);
+            struct tensor *y = build_grid(&g, X, Y, 3, 2), *z = build_grid(&turned, X, Y, 3, 2);
             plan_graph(&g);
             plan_graph(&turned);
             for (int i = 0; i < 5; i++) {
@@ -450,7 +450,7 @@ END_TEST
 
 static const char *const dag_inputs[] = {"q", "k", "v", "direct", "source", "mark", "transition"};
 
-static struct tensor *record_dag(struct graph *g, const struct dag *d, int64_t dk, int64_t dv) {
+static struct tensor *build_dag(struct graph *g, const struct dag *d, int64_t dk, int64_t dv) {
     struct tensor *q = input3(g, "q", 1, d->nodes, dk, false), *k = input3(g, "k", 1, d->nodes, dk, false);
     struct tensor *v = input3(g, "v", 1, d->nodes, dv, false), *S = input3(g, "source", 1, d->edges, 1, false);
     struct tensor *M = input3(g, "mark", 1, d->edges, 1, false), *T = input3(g, "transition", 1, d->pairs, 1, false);
@@ -475,7 +475,7 @@ START_TEST(graph_that_is_a_path_equals_the_sequence) {
             .nodes = 31, .edges = 30, .pairs = 29, .tail = ids, .head = ids + 1, .from = ids, .to = ids + 1};
         open_graph(&g, NULL, false, false, kernels[kernel]);
         open_graph(&sequence, NULL, false, false, kernels[kernel]);
-        struct tensor *y = record_dag(&g, &d, 3, 4), *want = record_sequence(&sequence, 31, 1, 3, 4, 1);
+        struct tensor *y = build_dag(&g, &d, 3, 4), *want = build_sequence(&sequence, 31, 1, 3, 4, 1);
         graph_keep(&sequence, want);
         plan_graph(&g);
         plan_graph(&sequence);
@@ -531,7 +531,7 @@ START_TEST(graph_that_is_a_grid_equals_the_grid) {
         struct graph g, grid;
         open_graph(&g, NULL, false, false, kernels[kernel]);
         open_graph(&grid, NULL, false, false, kernels[kernel]);
-        struct tensor *y = record_dag(&g, &s.d, 3, 2), *want = record_grid(&grid, GX, GY, 3, 2);
+        struct tensor *y = build_dag(&g, &s.d, 3, 2), *want = build_grid(&grid, GX, GY, 3, 2);
         plan_graph(&g);
         plan_graph(&grid);
         for (int i = 0; i < 4; i++) fill_random(&grid, dag_inputs[i], 17);

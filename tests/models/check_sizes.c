@@ -118,7 +118,7 @@ static void expect_same_net(const struct trial_shape *shape, const struct trial 
     trial_close(&t);
 }
 
-/* Every kernel of every op that the mixer records, forced, against the references. */
+/* Every kernel of every op that the mixer calls, forced, against the references. */
 START_TEST(kernels_agree_at_hard_sizes) {
     struct trial reference;
     struct trial_shape s = {.model = hard_sizes[_i].model,

@@ -71,15 +71,15 @@ static bool is_new(const struct call *c) {
 
 /* --- nets --------------------------------------------------------------------------------------------------------------- */
 
-/* A run's graphs at one batch; recorded, not planned. */
-struct recorded {
-    struct setup *setup; /* NULL: not yet recorded */
+/* A run's graphs at one batch; not planned. */
+struct built {
+    struct setup *setup; /* NULL: not yet built */
     struct params params;
     struct graph graphs[2]; /* training, evaluation */
     bool kept;              /* a case is one of its calls */
 };
 
-static void record(struct recorded *r, const struct setup *of, int64_t batch) {
+static void build(struct built *r, const struct setup *of, int64_t batch) {
     struct error e;
     struct net net, extra;
     r->setup = allocate(sizeof *r->setup);
@@ -96,7 +96,7 @@ static void record(struct recorded *r, const struct setup *of, int64_t batch) {
     if (status != ST_OK) stop(of->model_label, e.text);
 }
 
-static void forget(struct recorded *r) {
+static void forget(struct built *r) {
     if (!r->setup || r->kept) return;
     for (int i = 0; i < 2; i++) graph_free(&r->graphs[i]);
     params_free(&r->params);
@@ -104,13 +104,13 @@ static void forget(struct recorded *r) {
     free(r->setup);
 }
 
-/* Whether c, recorded for `full` sequences, has several parts with `batch` of them. */
+/* Whether c, built for `full` sequences, has several parts with `batch` of them. */
 static bool has_parts(const struct call *c, int64_t full, int64_t batch) {
     if (c->op->heads) return c->op->heads(c).count * batch >= LEAST_HEADS;
     return tensor_rows(c->in[0]) / full * batch >= LEAST_ROWS;
 }
 
-static void add_case(struct shape_cases *cases, struct recorded *r, const struct call *c, const char *profile,
+static void add_case(struct shape_cases *cases, struct built *r, const struct call *c, const char *profile,
                      int64_t full) {
     if (!is_new(c)) return;
     cases->list = realloc(cases->list, (size_t)(cases->n + 1) * sizeof *cases->list);
@@ -122,16 +122,16 @@ static void add_case(struct shape_cases *cases, struct recorded *r, const struct
 }
 
 static void collect_net(struct shape_cases *cases, const struct setup *s, const char *profile) {
-    struct recorded full = {0}, smaller[N_BATCHES] = {{0}};
-    record(&full, s, s->config.batch);
+    struct built full = {0}, smaller[N_BATCHES] = {{0}};
+    build(&full, s, s->config.batch);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < full.graphs[i].n_calls; k++) {
             const struct call *whole = &full.graphs[i].calls[k], *c = whole;
-            struct recorded *from = &full;
+            struct built *from = &full;
             for (int b = 0; b < N_BATCHES && call_work(c) > MOST_WORK; b++) {
                 if (batches[b] >= s->config.batch || !has_parts(whole, s->config.batch, batches[b])) continue;
                 from = &smaller[b];
-                if (!from->setup) record(from, s, batches[b]);
+                if (!from->setup) build(from, s, batches[b]);
                 c = &from->graphs[i].calls[k];
             }
             add_case(cases, from, c, profile, s->config.batch);

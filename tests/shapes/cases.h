@@ -6,9 +6,9 @@
 #include "core/graph.h"
 
 struct shape_case {
-    const struct call *call;   /* of a recorded graph that lives as long as the program */
+    const struct call *call;   /* of a graph that lives as long as the program */
     char net[1024];            /* the first that has it: "paper s5 bdlru:m=5" */
-    int64_t batch, full_batch; /* sequences that the net was recorded for, and that the profile asks for */
+    int64_t batch, full_batch; /* sequences that the net was built for, and that the profile asks for */
     double work;
 };
 

@@ -246,7 +246,7 @@ START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
 }
 END_TEST
 
-/* The gradient is that of the sum of both mean losses; what is recorded is the main one. */
+/* The gradient is that of the sum of both mean losses; what is reported is the main one. */
 START_TEST(a_step_descends_the_sum_of_both_losses) {
     struct setup *s = setup_of(WITH_EXTRA, "yes");
     struct trainer t;

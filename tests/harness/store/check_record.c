@@ -66,7 +66,7 @@ static void id_path(int i, char path[PATH_BYTES]) {
     record_path(out, id, path, PATH_BYTES);
 }
 
-static enum record_state check(int i) {
+static enum build_state check(int i) {
     char id[RUN_ID_HEX];
     sample_id(i, id);
     return record_check(out, id);
@@ -549,7 +549,7 @@ START_TEST(kills_at_any_moment_lose_no_finished_run) {
         for (int i; read(ends[0], &i, sizeof i) == sizeof i;) next = i + 1;
         close(ends[0]);
         for (int i = first; i < next; i++) ck_assert_int_eq(check(i), RECORD_DONE);
-        enum record_state state = check(next); /* the one under way: whole, or not there */
+        enum build_state state = check(next); /* the one under way: whole, or not there */
         ck_assert_int_ne(state, RECORD_WAS_CORRUPT);
         killed_inside += state == RECORD_ABSENT;
         next += state == RECORD_DONE;

@@ -26,54 +26,54 @@ static struct tensor *over_time(struct recurrence *r, const char *name, int64_t 
     return input3(&r->g, name, B, r->T, width, true);
 }
 
-static void record_block(struct recurrence *r) {
+static void build_block(struct recurrence *r) {
     r->out[0] = scan_block(&r->g, over_time(r, "z", M * (M + 1) * N), over_time(r, "v", M * N), N, M, GATE_SOFTMAX);
 }
 
-static void record_companion(struct recurrence *r) {
+static void build_companion(struct recurrence *r) {
     r->out[0] = scan_companion(&r->g, over_time(r, "z", (M + 1) * N), over_time(r, "v", N), N, M, GATE_SIGMOID,
                                LAYOUT_COMPANION);
 }
 
-static void record_observer(struct recurrence *r) {
+static void build_observer(struct recurrence *r) {
     r->out[0] = scan_companion(&r->g, over_time(r, "z", (M + 1) * N), over_time(r, "v", N), N, M, GATE_SOFTMAX,
                                LAYOUT_OBSERVER);
 }
 
-static void record_diag(struct recurrence *r) {
+static void build_diag(struct recurrence *r) {
     r->out[0] = scan_diag(&r->g, over_time(r, "a", N), over_time(r, "x", N));
 }
 
-static void record_diag_constant(struct recurrence *r) {
+static void build_diag_constant(struct recurrence *r) {
     r->out[0] = scan_diag(&r->g, input3(&r->g, "a", N, 0, 0, true), over_time(r, "x", N));
 }
 
-static void record_complex(struct recurrence *r) {
+static void build_complex(struct recurrence *r) {
     struct tensor *re = over_time(r, "a_re", N), *im = over_time(r, "a_im", N), *x = over_time(r, "x_re", N);
     r->out[0] = scan_diag_complex(&r->g, re, im, x, over_time(r, "x_im", N), &r->out[1]);
 }
 
-static void record_complex_constant(struct recurrence *r) {
+static void build_complex_constant(struct recurrence *r) {
     struct tensor *re = input3(&r->g, "a_re", N, 0, 0, true), *im = input3(&r->g, "a_im", N, 0, 0, true);
     struct tensor *x = over_time(r, "x_re", N);
     r->out[0] = scan_diag_complex(&r->g, re, im, x, over_time(r, "x_im", N), &r->out[1]);
 }
 
-static void record_lstm(struct recurrence *r) {
+static void build_lstm(struct recurrence *r) {
     struct tensor *u = over_time(r, "u", 4 * N), *wh = input3(&r->g, "wh", 4 * N, N, 0, true);
     r->out[0] = scan_lstm(&r->g, u, wh, input3(&r->g, "bh", 4 * N, 0, 0, true));
 }
 
 /* The running maximum of exponential gates. */
-static void record_stable_gates(struct recurrence *r) {
+static void build_stable_gates(struct recurrence *r) {
     struct tensor *i = over_time(r, "i", N), *source;
     r->out[0] = stable_gates(&r->g, i, over_time(r, "f", N), 0, &source, &r->out[1]);
 }
 
-static void (*const recorders[])(struct recurrence *r) = {
-    record_block,   record_companion,        record_observer, record_diag,        record_diag_constant,
-    record_complex, record_complex_constant, record_lstm,     record_stable_gates};
-#define N_RECORDERS (int)(sizeof recorders / sizeof *recorders)
+static void (*const builders[])(struct recurrence *r) = {
+    build_block,   build_companion,        build_observer, build_diag,        build_diag_constant,
+    build_complex, build_complex_constant, build_lstm,     build_stable_gates};
+#define N_BUILDERS (int)(sizeof builders / sizeof *builders)
 enum { DIAG = 3, DIAG_CONSTANT, COMPLEX, COMPLEX_CONSTANT, LSTM };
 
 /* Loop tests run over recurrence times kernel. */
@@ -81,7 +81,7 @@ static void open_recurrence(struct recurrence *r, int which, const char *kernel,
     *r = (struct recurrence){.T = T, .state = first_state()};
     struct tensor *loss = NULL;
     open_graph(&r->g, NULL, true, false, kernel);
-    recorders[which](r);
+    builders[which](r);
     for (int j = 0; j < OUTPUTS && r->out[j]; j++) {
         graph_keep(&r->g, r->out[j]);
         r->w[j] = graph_input(&r->g, "w", 3, r->out[j]->dims, false);
@@ -255,8 +255,8 @@ Suite *check_causality(void) {
     Suite *suite = suite_create("causality");
     TCase *tests = tcase_create("causality");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, the_future_and_other_sequences_change_nothing, 0, 2 * N_RECORDERS);
-    tcase_add_loop_test(tests, a_prefix_does_not_know_what_follows, 0, 2 * N_RECORDERS);
+    tcase_add_loop_test(tests, the_future_and_other_sequences_change_nothing, 0, 2 * N_BUILDERS);
+    tcase_add_loop_test(tests, a_prefix_does_not_know_what_follows, 0, 2 * N_BUILDERS);
     tcase_add_loop_test(tests, diagonal_scans_follow_their_equations, 0, 2);
     tcase_add_loop_test(tests, diagonal_scans_keep_the_adjoint_identity, 0, 2);
     tcase_add_loop_test(tests, lstm_follows_its_equations, 0, 2);

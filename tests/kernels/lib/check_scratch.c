@@ -98,7 +98,7 @@ static struct seen walk(enum slip how, bool guards) {
     struct graph_options options = {.training = true, .guards = guards, .kernels = kernels};
     ck_assert_int_eq(graph_create(&g, &options, NULL, &e), ST_OK);
     struct tensor *x = input3(&g, "x", PIECE, 0, 0, true), *y = activate(&g, x, ACT_TANH);
-    struct call *c = graph_record(&g, &op_copies, NULL, 0, &y, 1);
+    struct call *c = graph_call(&g, &op_copies, NULL, 0, &y, 1);
     graph_set_root(&g, activate(&g, c->out[0], ACT_TANH));
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
