@@ -29,7 +29,7 @@ struct bench_flags {
     int64_t seeds, jobs, confirm;
     int protocol;
     double timeout, limit;
-    bool retry_failed, dry_run, no_plots, variants;
+    bool retry_failed, dry_run, no_plots, no_speed, variants;
 };
 
 /* A bench's own options; `models` is longer than an option text and is read apart. */
@@ -50,6 +50,8 @@ static const struct option bench_options[] = {
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "list the runs and stop", 0},
     {"variants", OPT_BOOL, AT(variants), "no", 0, 0, NULL,
      "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
+    {"no-speed", OPT_BOOL, AT(no_speed), "no", 0, 0, NULL,
+     "do not measure how fast the models are, which takes some seconds each and wants the machine alone", 0},
     {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "write tables only", 0},
     {0}};
 
@@ -278,7 +280,7 @@ static enum status run_plan(struct bench *b, struct error *e) {
         TRY(plan_confirmation(b, e));
         TRY(runner_do(&b->plan, &options, &failed, e));
     }
-    if (!has_several_tasks(&b->plan)) /* a sweep asks for accuracies */
+    if (!b->flags.no_speed && !has_several_tasks(&b->plan)) /* a sweep asks for accuracies */
         TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet,
                                 e));
     if (signal_received())

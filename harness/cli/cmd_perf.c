@@ -18,7 +18,7 @@ static const struct command subs[] = {
     {"perf crossover", "perf crossover NAME [flags]", "from which length on one kernel of an op is faster",
      run_crossover, false},
     {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data, false},
-    {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown page", run_layers,
+    {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown table", run_layers,
      false},
     {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
      run_device, false},
@@ -181,7 +181,8 @@ static const struct option layers_flags[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
     {"threads", OPT_INT, AT(wanted_threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
-    {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number", 0},
+    {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, behind its warm-up", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT

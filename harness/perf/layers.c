@@ -1,14 +1,19 @@
-/* layers.c - `lrnn perf layers`: one layer of every mixer, forward and backward, as a Markdown table of tokens/s. */
+/* layers.c - `lrnn perf layers`: one layer of every mixer, forward and backward, as a Markdown table of tokens/s and as
+ * rows of perf.csv. */
 #include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
 #include "core/philox.h"
 #include "harness/perf/perf.h"
+#include "harness/perf/sitting.h"
 #include "harness/store/clock.h"
 #include "harness/store/machine.h"
+#include "harness/store/machine_log.h"
+#include "harness/store/perf_log.h"
 #include "harness/store/record.h"
+#include "harness/store/version.h"
 #include "models/model.h"
 
 static const int64_t lengths[] = {64, 512, 2048};
@@ -46,68 +51,95 @@ static enum status open_layer(struct layer_run *r, const char *model, struct dim
     return ST_OK;
 }
 
-/* Median seconds of forward and backward; the first walk warms up. */
-static double time_layer(struct layer_run *r, double seconds) {
-    struct samples *s = calloc(1, sizeof *s);
-    double begin = time_now_s();
-    if (!s) return NAN;
-    for (int i = 0; i < 3 || (i < PERF_SAMPLES && time_now_s() - begin < seconds); i++) {
-        double start = time_now_s();
-        graph_forward(&r->graph, &r->state);
-        graph_backward(&r->graph, &r->state);
-        if (i > 0) samples_add(s, time_now_s() - start);
-    }
-    double median = samples_median(s);
-    free(s);
-    return median;
+static enum status walk(void *context, struct error *e) {
+    struct layer_run *r = context;
+    (void)e;
+    graph_forward(&r->graph, &r->state);
+    graph_backward(&r->graph, &r->state);
+    return ST_OK;
 }
 
-/* One cell; *params receives the trained parameters. NAN and the sentence in *e where the mixer does not fit. */
-static double measure_cell(const char *model, struct dims d, double seconds, int64_t *params, struct error *e) {
+/* One number; *params receives the trained parameters. A mixer that does not fit: the sentence is in *e. */
+static enum status measure_cell(const char *model, struct dims d, double seconds, int64_t *params, struct sitting *s,
+                                struct error *e) {
     struct layer_run *r = calloc(1, sizeof *r);
-    double spent = NAN;
-    if (!r) return NAN;
-    if (open_layer(r, model, d, e) == ST_OK) {
+    struct sitting second;
+    if (!r) return fail(e, ST_MEMORY, "no memory for a layer of %s", model);
+    enum status status = open_layer(r, model, d, e);
+    if (status == ST_OK) {
         *params = params_trained(&r->params);
-        spent = time_layer(r, seconds);
+        status = sitting_run(s, walk, r, seconds, e);
+    }
+    if (status == ST_OK && !sitting_is_quiet(s)) {
+        status = sitting_run(&second, walk, r, seconds, e);
+        if (status == ST_OK && sitting_is_better(&second, s)) *s = second;
     }
     graph_free(&r->graph);
     params_free(&r->params);
     free(r);
-    return spent;
+    return status;
+}
+
+/* The number as a row of OUT/perf.csv, of which tools/layers_table.awk makes docs/performance.md. */
+static enum status keep(const struct perf_layers_request *q, const char *model, int64_t T, int64_t params,
+                        const struct sitting *s, struct error *e) {
+    struct perf_row row = {.bench = "layer", .pass = "fwd+bwd", .threads = q->threads};
+    struct machine m;
+    const struct build_info *b = build_info();
+    if (!*q->out) return ST_OK;
+    machine_read(&m);
+    time_now_text(row.started, sizeof row.started);
+    snprintf(row.sitting, sizeof row.sitting, "%s", row.started);
+    snprintf(row.shape, sizeof row.shape, "%.100s B%" PRId64 " T%" PRId64 " D%" PRId64 " params%" PRId64, model,
+             q->batch, T, q->dim, params);
+    snprintf(row.dtype, sizeof row.dtype, "%s", REAL_NAME);
+    snprintf(row.commit, sizeof row.commit, "%s", b->commit);
+    snprintf(row.build_id, sizeof row.build_id, "%s", b->flags);
+    snprintf(row.machine_id, sizeof row.machine_id, "%s", m.id);
+    sitting_fill(s, (double)(q->batch * T), &row);
+    TRY(machines_export(q->out, &m, e));
+    return perf_append(q->out, &row, e);
+}
+
+/* A row of the page: a mixer at every length. */
+static enum status print_mixer(const struct perf_layers_request *q, const char *model, struct error *misfit,
+                               struct error *e) {
+    int64_t params = 0;
+    struct sitting s[N_LENGTHS];
+    bool fits[N_LENGTHS];
+    for (int t = 0; t < N_LENGTHS; t++) {
+        struct dims d = {q->batch, lengths[t], q->dim};
+        fits[t] = measure_cell(model, d, q->seconds, &params, &s[t], misfit) == ST_OK;
+        if (fits[t]) TRY(keep(q, model, lengths[t], params, &s[t], e));
+    }
+    printf("| %s | %" PRId64 " |", model, params);
+    for (int t = 0; t < N_LENGTHS; t++) {
+        if (fits[t])
+            printf(" %.3gk%s |", (double)(q->batch * lengths[t]) / s[t].median / 1e3,
+                   sitting_is_quiet(&s[t]) ? "" : "!");
+        else
+            printf(" - |");
+    }
+    printf("\n");
+    fflush(stdout);
+    return ST_OK;
 }
 
 enum status perf_layers(const struct perf_layers_request *q, struct error *e) {
     struct machine machine;
     struct error why = {ST_OK, ""};
     machine_read(&machine);
-    printf(
-        "# Speed of the mixers\n\n`./lrnn perf layers --seconds %g --threads %d > docs/performance.md`: %s, " REAL_NAME
-        ", %d thread%s: one layer, forward and backward,\nD = %" PRId64 ", batch %" PRId64
-        ", default options; tokens a second, median. A tree's tokens are its leaves.\n\n",
-        q->seconds, q->threads, machine.cpu, q->threads, q->threads == 1 ? "" : "s", q->dim, q->batch);
+    printf("%s, " REAL_NAME ", %d thread%s: one layer, forward and backward, D = %" PRId64 ", batch %" PRId64
+           ", default options;\ntokens a second, median; ! where the machine was not quiet. A tree's tokens are its "
+           "leaves.\n\n",
+           machine.cpu, q->threads, q->threads == 1 ? "" : "s", q->dim, q->batch);
     printf("| mixer | parameters |");
     for (int t = 0; t < N_LENGTHS; t++) printf(" T = %" PRId64 " |", lengths[t]);
     printf("\n|---|---:|");
     for (int t = 0; t < N_LENGTHS; t++) printf("---:|");
     printf("\n");
-    for (const struct model *const *m = model_list(); *m; m++) {
-        if ((*m)->hidden) continue;
-        double spent[N_LENGTHS];
-        int64_t params = 0;
-        for (int t = 0; t < N_LENGTHS; t++)
-            spent[t] = measure_cell((*m)->name, (struct dims){q->batch, lengths[t], q->dim}, q->seconds, &params, &why);
-        printf("| %s | %" PRId64 " |", (*m)->name, params);
-        for (int t = 0; t < N_LENGTHS; t++) {
-            if (isfinite(spent[t]))
-                printf(" %.3gk |", (double)(q->batch * lengths[t]) / spent[t] / 1e3);
-            else
-                printf(" - |");
-        }
-        printf("\n");
-        fflush(stdout);
-    }
+    for (const struct model *const *m = model_list(); *m; m++)
+        if (!(*m)->hidden) TRY(print_mixer(q, (*m)->name, &why, e));
     if (why.status != ST_OK) printf("\n-: %s\n", why.text);
-    (void)e;
     return ST_OK;
 }

@@ -111,12 +111,14 @@ struct perf_step_request {
 };
 enum status perf_step(const char *model, const struct perf_step_request *request, struct error *e);
 
-/* One layer of every mixer with its default options, alone, forward and backward at lengths 64, 512 and 2048: a Markdown page.
- * A mixer that does not fit has a dash, and the last such reason is said below the table. */
+/* One layer of every mixer with its default options, alone, forward and backward at lengths 64, 512 and 2048: a Markdown
+ * table, and where `out` is given a row of OUT/perf.csv a number. A mixer that does not fit has a dash, and the last such
+ * reason is said below the table. Errors: ST_FAIL: a row cannot be written. */
 struct perf_layers_request {
     int64_t dim, batch, wanted_threads;
-    double seconds; /* for each number */
+    double seconds; /* for each sitting */
     int threads;
+    char out[OPTION_TEXT];
 };
 enum status perf_layers(const struct perf_layers_request *request, struct error *e);
 

@@ -11,26 +11,15 @@
 
 #include "harness/run/signals.h"
 #include "harness/run/trainer.h"
+#include "harness/perf/sitting.h"
 #include "harness/perf/speed.h"
 #include "harness/store/clock.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/machine.h"
 #include "harness/store/version.h"
 
-#define WARM_UP        5  /* steps not counted */
-#define MIN_STEPS      30 /* measured at least */
-#define MAX_STEPS      400
-#define ENOUGH_SECONDS 1.0
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare_doubles);
-    return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
+#define ROUGH_STEPS 10 /* of a measurement that need not be quiet; the first half of them warms up */
+#define SECONDS     1.0
 
 static void describe_row(const struct setup *s, int threads, struct perf_row *row) {
     const struct build_info *b = build_info();
@@ -51,37 +40,55 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
     row->threads = threads;
 }
 
+struct stepping {
+    struct trainer trainer;
+    int64_t together; /* steps of a sample: on a device those that are queued at once */
+};
+
+static enum status take_steps(void *context, struct error *e) {
+    struct stepping *s = context;
+    for (int64_t i = 0; i < s->together; i++) trainer_step(&s->trainer);
+    return trainer_sync(&s->trainer, e);
+}
+
+/* The mean of a few steps, for a guess at how long many will take. */
+static enum status measure_roughly(struct stepping *s, struct sitting *sitting, struct error *e) {
+    double start = 0;
+    for (int i = 0; i < ROUGH_STEPS; i++) {
+        if (i == ROUGH_STEPS / 2) start = time_now_s();
+        TRY(take_steps(s, e));
+    }
+    double mean = (time_now_s() - start) / (ROUGH_STEPS - ROUGH_STEPS / 2);
+    *sitting = (struct sitting){ROUGH_STEPS - ROUGH_STEPS / 2, -1, mean, NAN, NAN, NAN};
+    return ST_OK;
+}
+
 /* One cell, in this process. */
-static enum status measure_step_time(const struct setup *setup, int threads, int steps, struct perf_row *row,
+static enum status measure_step_time(const struct setup *setup, int threads, bool quiet, struct perf_row *row,
                                      struct error *e) {
-    struct trainer *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_MEMORY, "no memory for a trainer");
+    struct sitting first, second;
+    struct stepping *s = calloc(1, sizeof *s);
+    if (!s) return fail(e, ST_MEMORY, "no memory for a trainer");
     omp_set_num_threads(threads);
-    enum status status = trainer_create(t, setup, e);
-    double times[MAX_STEPS], deviations[MAX_STEPS], spent = 0;
-    int n = 0, least = steps > 0 && steps < MAX_STEPS ? steps : MIN_STEPS;
-    for (int i = 0; status == ST_OK && i < WARM_UP; i++) trainer_step(t);
-    if (status == ST_OK) status = trainer_sync(t, e);
-    int64_t together = trainer_sync_every(t); /* on a device a sample is the mean over steps queued at once */
-    while (status == ST_OK && n < MAX_STEPS && (n * together < least || (steps <= 0 && spent < ENOUGH_SECONDS))) {
-        double start = time_now_s();
-        for (int64_t i = 0; i < together; i++) trainer_step(t);
-        status = trainer_sync(t, e);
-        times[n] = (time_now_s() - start) / (double)together;
-        spent += times[n++] * (double)together;
+    enum status status = trainer_create(&s->trainer, setup, e);
+    if (status == ST_OK) {
+        s->together = trainer_sync_every(&s->trainer);
+        status = quiet ? sitting_run(&first, take_steps, s, SECONDS, e) : measure_roughly(s, &first, e);
+    }
+    if (status == ST_OK && quiet && !sitting_is_quiet(&first)) {
+        status = sitting_run(&second, take_steps, s, SECONDS, e);
+        if (status == ST_OK && sitting_is_better(&second, &first)) first = second;
     }
     if (status == ST_OK) {
-        *row = (struct perf_row){.samples = n};
+        *row = (struct perf_row){.threads = threads};
         describe_row(setup, threads, row);
-        double median = median_of(times, n);
-        for (int i = 0; i < n; i++) deviations[i] = fabs(times[i] - median);
-        row->time_ns_med = median * 1e9;
-        row->time_ns_mad = median_of(deviations, n) * 1e9;
-        row->time_ns_p95 = times[(int)(0.95 * (n - 1) + 0.5)] * 1e9;
-        row->tok_per_s = (double)(setup->config.batch * setup->task.shape.T) / median;
+        sitting_fill(&first, (double)(s->together * setup->config.batch * setup->task.shape.T), row);
+        row->time_ns_med /= (double)s->together;
+        row->time_ns_mad /= (double)s->together;
+        row->time_ns_p95 /= (double)s->together;
     }
-    trainer_free(t);
-    free(t);
+    trainer_free(&s->trainer);
+    free(s);
     return status;
 }
 
@@ -92,22 +99,22 @@ struct answer {
 };
 _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
-static _Noreturn void answer(const struct setup *s, int threads, int fd) {
+static _Noreturn void answer(const struct setup *s, int threads, bool quiet, int fd) {
     struct answer a = {.error = {ST_OK, ""}};
-    a.error.status = measure_step_time(s, threads, 0, &a.row, &a.error);
+    a.error.status = measure_step_time(s, threads, quiet, &a.row, &a.error);
     ssize_t n = write(fd, &a, sizeof a);
     _exit(n != (ssize_t)sizeof a);
 }
 
 /* In a child: the parent of parallel runs must never start threads. */
-enum status speed_measure(const struct setup *s, int threads, struct perf_row *row, struct error *e) {
+enum status speed_measure(const struct setup *s, int threads, bool quiet, struct perf_row *row, struct error *e) {
     int ends[2];
     struct answer a;
     ssize_t n;
     fflush(NULL);
     if (pipe(ends) != 0) return fail(e, ST_FAIL, "cannot make a pipe to measure speed: %s", strerror(errno));
     pid_t pid = fork();
-    if (pid == 0) answer(s, threads, ends[1]);
+    if (pid == 0) answer(s, threads, quiet, ends[1]);
     close(ends[1]);
     while (pid > 0 && (n = read(ends[0], &a, sizeof a)) < 0 && errno == EINTR) continue;
     close(ends[0]);
@@ -123,7 +130,7 @@ enum status speed_measure(const struct setup *s, int threads, struct perf_row *r
 static enum status measure_and_keep(const struct setup *s, int threads, struct error *e) {
     struct perf_row row;
     struct error why;
-    if (speed_measure(s, threads, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
+    if (speed_measure(s, threads, true, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
     fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
 }

@@ -210,12 +210,13 @@ static enum status choose(struct report_row *row, const struct report_filter *as
         (long long)asked->confirm, row->mixer, row->run->task, row->lr);
 }
 
-static double speed(const struct report_row *row, const char *out) {
+/* Of the chosen cell, else of another: the rate does not change the speed. */
+static void find_speed(struct report_row *row, const char *out) {
     struct perf_row perf;
-    if (perf_latest(out, row->chosen[0]->run.cell_id, &perf)) return perf.tok_per_s;
-    for (int i = 0; i < row->n_all; i++) /* the rate does not change the speed */
-        if (perf_latest(out, row->all[i]->run.cell_id, &perf)) return perf.tok_per_s;
-    return NAN;
+    bool found = perf_latest(out, row->chosen[0]->run.cell_id, &perf);
+    for (int i = 0; i < row->n_all && !found; i++) found = perf_latest(out, row->all[i]->run.cell_id, &perf);
+    row->tok_per_s = found ? perf.tok_per_s : NAN;
+    row->disturbed = found && perf.quiet != 1;
 }
 
 static double sequence_accuracy(const struct run *run) {
@@ -267,7 +268,7 @@ static enum status compute(struct report_row *row, const struct report_filter *a
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
     row->published = published_find(published, row->run);
     row->delta = row->n_cut_all || row->published.settings ? NAN : row->best - row->published.value;
-    row->tok_per_s = speed(row, out);
+    find_speed(row, out);
     return ST_OK;
 }
 

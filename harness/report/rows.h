@@ -45,6 +45,7 @@ struct report_row {
     struct published_number published;
     double delta; /* best - published; NAN where a run of the grid was cut off, or the number is of other settings */
     double tok_per_s; /* NAN if not measured */
+    bool disturbed;   /* and not known to have been measured alone */
 };
 
 struct report_table {
@@ -86,6 +87,9 @@ bool run_cut_off(const struct run *run);
 #define SETTINGS_NOTE                                                                                                  \
     "~ of another setting: the paper's mean over this task and its changes, no diff; lrnn report --what settings has " \
     "ours"
+#define DISTURBED_MARK "!" /* behind a speed */
+#define DISTURBED_NOTE                                                                                                 \
+    "! not known to be measured alone: other processes had more than 3 % of the cores, steps varied, or nobody looked"
 #define CUT_OFF_MARK "*" /* behind each number that such a run has a part in */
 #define CUT_OFF_NOTE "* cut off before the end of its schedule: the number of a shorter training than planned"
 

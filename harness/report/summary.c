@@ -14,11 +14,39 @@ static const char *const columns_of_runs[] = {"task",         "task_version", "p
                                               "len_train",    "len_test",     "optimizer", "schedule",  "warmup_steps",
                                               "weight_decay", "beta1",        "beta2",     "grad_clip", "batch",
                                               "max_steps",    "dtype",        "backend",   "numerics",  NULL};
-static const char *const columns_behind[] = {
-    "protocol", "n",       "n_failed", "mean",          "ci_lo",          "ci_hi",    "ci_kind",           "median",
-    "iqm",      "best",    "solve_k",  "solve_n",       "solve_lo",       "solve_hi", "lr_chosen",         "published",
-    "delta",    "verdict", "n_grid",   "n_failed_grid", "seq_acc",        "params",   "state_floats",      "tok_per_s",
-    "chance",   "row_id",  "label",    "n_cut_off",     "n_cut_off_grid", "estimate", "published_setting", NULL};
+static const char *const columns_behind[] = {"protocol",
+                                             "n",
+                                             "n_failed",
+                                             "mean",
+                                             "ci_lo",
+                                             "ci_hi",
+                                             "ci_kind",
+                                             "median",
+                                             "iqm",
+                                             "best",
+                                             "solve_k",
+                                             "solve_n",
+                                             "solve_lo",
+                                             "solve_hi",
+                                             "lr_chosen",
+                                             "published",
+                                             "delta",
+                                             "verdict",
+                                             "n_grid",
+                                             "n_failed_grid",
+                                             "seq_acc",
+                                             "params",
+                                             "state_floats",
+                                             "tok_per_s",
+                                             "chance",
+                                             "row_id",
+                                             "label",
+                                             "n_cut_off",
+                                             "n_cut_off_grid",
+                                             "estimate",
+                                             "published_setting",
+                                             "speed_quiet",
+                                             NULL};
 
 /* solved: by every seed at the chosen rate; partly: by some; unsolved: by none; failed: no run ended well. */
 static const char *verdict(const struct report_row *row) {
@@ -88,6 +116,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_int(s, row->n_cut_all);
     sheet_real(s, "%g", row->estimate);
     sheet_text(s, "%s", isfinite(row->published.value) ? row->published.settings ? "other" : "same" : "");
+    sheet_int(s, isfinite(row->tok_per_s) ? !row->disturbed : -1);
 }
 
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {

@@ -113,6 +113,7 @@ static void add_row(struct sheet *s, const struct report_row *row, enum report_p
     sheet_real(s, "%.4f", row->seq_acc);
     sheet_append(s, "%s", mark(row->n_cut));
     sheet_count(s, row->tok_per_s);
+    if (row->disturbed) sheet_append(s, DISTURBED_MARK);
     sheet_real(s, "%.4f", row->best);
     sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
     sheet_real(s, "%.3f", row->published.value);
@@ -124,7 +125,7 @@ static void add_row(struct sheet *s, const struct report_row *row, enum report_p
 
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
     int least = t->rows[0].n, most_grid = 1;
-    bool uneven = false, speed_missing = false, cut = false, outdated = false, settings = false;
+    bool uneven = false, speed_missing = false, cut = false, outdated = false, settings = false, disturbed = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
@@ -134,6 +135,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         cut = cut || row->n_cut_all;
         outdated = outdated || row->outdated;
         settings = settings || row->published.settings;
+        disturbed = disturbed || row->disturbed;
     }
     sheet_note(s, protocol_of(tables->protocol)->sentence,
                t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy");
@@ -154,6 +156,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     if (uneven) sheet_note(s, "The grid is not complete: the rates have different numbers of seeds.");
     if (speed_missing)
         sheet_note(s, "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
+    if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
     if (settings) sheet_note(s, "%s.", SETTINGS_NOTE);
     if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
 }

@@ -42,6 +42,9 @@ static void perf_from_csv(const struct csv_table *t, int i, struct perf_row *row
     cell_text(t, i, "machine_id", row->machine_id, sizeof row->machine_id);
     cell_text(t, i, "started", row->started, sizeof row->started);
     cell_text(t, i, "cell_id", row->cell_id, sizeof row->cell_id);
+    row->foreign = cell_real(t, i, "foreign");
+    row->warm_up = cell_int(t, i, "warm_up");
+    row->quiet = cell_int(t, i, "quiet");
     row->samples = cell_int(t, i, "samples");
     row->threads = cell_int(t, i, "threads");
     row->time_ns_med = cell_real(t, i, "time_ns");

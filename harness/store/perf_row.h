@@ -13,6 +13,8 @@ struct perf_row {
     int64_t threads;
     char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];
     char cell_id[RUN_ID_HEX]; /* joins the table's row; empty if none */
+    double foreign;           /* share of the cores' time that other processes used */
+    int64_t warm_up, quiet;   /* windows of warm-up, -1: they never agreed; 1: alone, warm and steady */
 };
 
 #endif

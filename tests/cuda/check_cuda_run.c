@@ -415,9 +415,8 @@ END_TEST
 
 /* The first run needs more than there is; the second does not. */
 START_TEST(running_out_of_memory_is_a_row) {
-    const char *line = in_folder(
-        "bench " SMALL
-        " --device cuda --profile smoke --models 'bdlru:m=8,blocks=2000 bdlru:m=1,blocks=4' --epochs 1 --no-plots");
+    const char *line = in_folder("bench " SMALL " --device cuda --profile smoke --models 'bdlru:m=8,blocks=2000 "
+                                 "bdlru:m=1,blocks=4' --epochs 1 --no-plots --no-speed");
     setenv("LRNN_CUDA_HOST_MEMORY", "60000000", 1);
     expect_status(run(line), 0, line);
     char *rows = rows_of_runs();
@@ -434,9 +433,8 @@ START_TEST(a_kernel_failure_is_a_row_and_the_sweep_goes_on) {
     ck_assert(f && fclose(f) == 0);
     setenv("LRNN_CUDA_HOST_FAIL", "200", 1);
     setenv("LRNN_CUDA_HOST_FAIL_ONCE", once, 1);
-    const char *line = in_folder(
-        "bench " SMALL
-        " --device cuda --profile smoke --models 'bdlru:m=3,blocks=4 bdlru:m=1,blocks=4' --epochs 3 --no-plots");
+    const char *line = in_folder("bench " SMALL " --device cuda --profile smoke --models 'bdlru:m=3,blocks=4 "
+                                 "bdlru:m=1,blocks=4' --epochs 3 --no-plots --no-speed");
     expect_status(run(line), 0, line);
     char *rows = rows_of_runs();
     ck_assert_msg(strstr(rows, ",error,") && strstr(rows, ",ok,"), "%s", rows);

@@ -1,8 +1,12 @@
 /* check_perf.c - `lrnn perf` as its users meet it: what it prints and whether its numbers fit together. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "harness/perf/sitting.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tests/lib/program.h"
@@ -113,9 +117,10 @@ START_TEST(perf_data_prints_a_rate) {
 END_TEST
 
 START_TEST(perf_layers_has_a_row_for_every_mixer) {
-    const char *arguments = "perf layers --dim 16 --batch 1 --seconds 0";
+    char arguments[256], table[256];
+    snprintf(arguments, sizeof arguments, "perf layers --dim 16 --batch 1 --seconds 0 --out %s/p", program_folder);
     expect_status(run(arguments), 0, arguments);
-    expect_text(out, "# Speed of the mixers", arguments);
+    expect_text(out, "one layer, forward and backward, D = 16, batch 1", arguments);
     for (const struct model *const *m = model_list(); *m; m++) {
         char row[80];
         double speed[3];
@@ -123,9 +128,84 @@ START_TEST(perf_layers_has_a_row_for_every_mixer) {
         const char *line = strstr(out, row);
         ck_assert_msg((line != NULL) == !(*m)->hidden, "%s: %s", row, out);
         if (!line) continue;
-        int n = sscanf(line + strlen(row), "%*d | %lfk | %lfk | %lfk |", speed, speed + 1, speed + 2);
-        ck_assert_msg(n == 3 && speed[0] > 0 && speed[1] > 0 && speed[2] > 0, "%s", line);
+        line = strchr(line + strlen(row), '|');
+        for (int i = 0; i < 3; i++, line = strchr(line + 1, '|'))
+            ck_assert_msg(sscanf(line, "| %lfk", &speed[i]) == 1 && speed[i] > 0, "%s", line);
     }
+    snprintf(table, sizeof table, "-f tools/layers_table.awk %s/p/perf.csv", program_folder);
+    expect_status(run_program(program_folder, "awk", table), 0, table);
+    expect_text(out, "| mixer | parameters | T = 64 | T = 512 | T = 2048 |", table);
+    expect_text(out, "| bdlru | ", table);
+    expect_text(out, "- D = 16, batch 1, default options", table);
+    expect_text(out, " on machine ", table);
+}
+END_TEST
+
+/* --- sittings ----------------------------------------------------------------------------------------------------- */
+
+static enum status nap(void *context, struct error *e) {
+    (void)e;
+    ++*(int *)context;
+    usleep(1000);
+    return ST_OK;
+}
+
+/* As many processes as there are cores do nothing but work. */
+START_TEST(a_sitting_knows_that_it_was_not_alone) {
+    struct sitting s;
+    struct error e;
+    int calls = 0, cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    pid_t busy[64];
+    if (cores > 64) cores = 64;
+    for (int i = 0; i < cores; i++) {
+        busy[i] = fork();
+        if (busy[i] == 0)
+            for (volatile int spin = 0;; spin = !spin) continue;
+    }
+    ck_assert_int_eq(sitting_run(&s, nap, &calls, 0.3, &e), ST_OK);
+    for (int i = 0; i < cores; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    ck_assert_double_gt(s.foreign, SITTING_FOREIGN);
+    ck_assert(!sitting_is_quiet(&s));
+    ck_assert_int_ge(s.samples, 30);
+    ck_assert_int_gt(calls, s.samples); /* the warm-up */
+    ck_assert(s.median >= 0.001 && s.p95 >= s.median && s.mad >= 0);
+}
+END_TEST
+
+START_TEST(quiet_means_warm_alone_and_steady) {
+    const struct sitting quiet = {30, 3, 1.0, 0.1, 1.3, 0.03};
+    ck_assert(sitting_is_quiet(&quiet));
+    struct sitting others[] = {quiet, quiet, quiet, quiet};
+    others[0].warm_up = -1;
+    others[1].foreign = 0.031;
+    others[2].p95 = 1.31;
+    others[3].foreign = NAN; /* nobody knows */
+    for (int i = 0; i < 4; i++) {
+        ck_assert(!sitting_is_quiet(&others[i]));
+        ck_assert(sitting_is_better(&quiet, &others[i]) && !sitting_is_better(&others[i], &quiet));
+    }
+    struct sitting louder = others[1];
+    louder.foreign = 0.5;
+    ck_assert(sitting_is_better(&others[1], &louder) && !sitting_is_better(&louder, &others[1]));
+    struct perf_row row = {.threads = 1};
+    sitting_fill(&others[1], 640, &row);
+    ck_assert(row.quiet == 0 && row.foreign == 0.031 && row.warm_up == 3 && row.tok_per_s == 640);
+}
+END_TEST
+
+static enum status refuse(void *context, struct error *e) {
+    (void)context;
+    return fail(e, ST_DEVICE, "the device is gone");
+}
+
+START_TEST(a_sitting_ends_with_the_error_of_what_it_measures) {
+    struct sitting s;
+    struct error e;
+    ck_assert_int_eq(sitting_run(&s, refuse, NULL, 0.1, &e), ST_DEVICE);
+    ck_assert_str_eq(e.text, "the device is gone");
 }
 END_TEST
 
@@ -141,6 +221,9 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_crossover_prints_a_table);
     tcase_add_test(t, perf_data_prints_a_rate);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
+    tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
+    tcase_add_test(t, quiet_means_warm_alone_and_steady);
+    tcase_add_test(t, a_sitting_ends_with_the_error_of_what_it_measures);
     suite_add_tcase(s, t);
     return s;
 }

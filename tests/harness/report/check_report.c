@@ -584,7 +584,14 @@ START_TEST(speed_comes_from_perf_csv_alone) {
     strcpy(perf.cell_id, fixture_records[4].run.cell_id); /* of the other rate: the speed is the same */
     ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));
     text = render(&format_term, NULL);
-    ck_holds(text, "250k");
+    ck_holds(text, "  250k!  ");
+    ck_holds(text, "! not known to be measured alone");
+    free(text);
+    perf.quiet = 1;
+    ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));
+    text = render(&format_term, NULL);
+    ck_holds(text, "  250k  ");
+    ck_assert_ptr_null(strchr(text, '!'));
     free(text);
 }
 END_TEST
@@ -756,7 +763,7 @@ START_TEST(summary_csv_has_the_rows_numbers) {
                                       "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
                                       "solve_hi,lr_chosen,published,delta,verdict,"
                                       "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
-                                      "label,n_cut_off,n_cut_off_grid,estimate,published_setting\n";
+                                      "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet\n";
     struct csv_table t;
     char path[PATH_BYTES];
     add_grid();

@@ -192,7 +192,7 @@ END_TEST
 START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
     const char *bench =
         "bench s3:length=3,n_train=50,n_val=10,n_test=10 --profile smoke --models lru:state=4 --steps 2 "
-        "--lr 0.01,0.001 --seeds 2 --confirm-seeds 3 --no-plots --jobs 1 --quiet";
+        "--lr 0.01,0.001 --seeds 2 --confirm-seeds 3 --no-plots --no-speed --jobs 1 --quiet";
     char runs[SCRATCH_BYTES + 16];
     snprintf(runs, sizeof runs, "%s/r/runs", program_folder);
     for (int i = 0; i < 2; i++) {

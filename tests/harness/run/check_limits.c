@@ -22,7 +22,7 @@ START_TEST(a_run_without_room_is_a_row_and_the_others_go_on) {
     int n[RUN_STATUS_COUNT] = {0};
     snprintf(line, sizeof line,
              "bench " TASK
-             " --models 'lstm@dim=8 lstm@dim=1024,batch=%lld' --steps 2 --profile smoke --no-plots --out %s",
+             " --models 'lstm@dim=8 lstm@dim=1024,batch=%lld' --steps 2 --profile smoke --no-plots --no-speed --out %s",
              too_many(), program_folder);
     expect_status(run(line), 0, line);
     expect_text(err, "oom: the step needs", line);

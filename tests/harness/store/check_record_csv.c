@@ -60,7 +60,7 @@ static void export_sample(struct record_set *set) {
 #define EVALS_HEADER "schema,run_id,step,split,length,difficulty,n,loss,acc,seq_acc,macro_acc,last_acc\n"
 #define PERF_HEADER                                                                                                    \
     "schema,sitting,bench,shape,dtype,pass,time_ns,commit,build_id,machine_id,"                                        \
-    "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id\n"
+    "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id,foreign,warm_up,quiet\n"
 
 static void ck_file_starts(const char *name, const char *start) {
     char path[PATH_BYTES];

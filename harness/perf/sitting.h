@@ -1,0 +1,34 @@
+/* sitting.h - a measurement of speed that says whether it was alone: warm-up until windows agree, samples, and what other
+ * processes did meanwhile (spec/harness.md, section 1). */
+#ifndef LRNN_HARNESS_PERF_SITTING_H
+#define LRNN_HARNESS_PERF_SITTING_H
+
+#include "harness/store/perf_row.h"
+
+#define SITTING_WINDOW  10   /* samples of a warm-up window */
+#define SITTING_AGREE   0.01 /* three windows in a row differ by no more: warm */
+#define SITTING_FOREIGN 0.03 /* share of all cores' time that others may use */
+#define SITTING_SPREAD  1.3  /* 95th percentile over median */
+
+struct sitting {
+    int samples, warm_up;    /* windows until three agreed; -1: they did not before the time was over */
+    double median, mad, p95; /* seconds of a sample */
+    double foreign;          /* share of the cores' time that other processes used; NAN: the system does not say */
+};
+
+/* Calls `one` (its seconds are a sample) until warm, for at most 5 times `seconds`, and then for `seconds` and 30
+ * times, or 5 slow times.
+ * Errors: those of `one`. */
+enum status sitting_run(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
+                        double seconds, struct error *e);
+
+/* Warm, others idle, samples together. What the system does not say is not known to be quiet. */
+bool sitting_is_quiet(const struct sitting *s);
+
+/* Whether it is to be kept rather than another one of the same thing: the quiet one, else the less disturbed. */
+bool sitting_is_better(const struct sitting *s, const struct sitting *other);
+
+/* The sitting's columns of a row of perf.csv; `tokens` of a sample. */
+void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row);
+
+#endif
