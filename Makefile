@@ -97,7 +97,7 @@ else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif
 
-# Folders and their rooms. Fuzz targets and tests/shapes/ are programs of their own.
+# Folders and their rooms. Fuzz targets, tests/shapes/ and tests/twins/ are programs of their own.
 rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
 
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
@@ -111,18 +111,19 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 
 # --- files -------------------------------------------------------------------------------------------------------------
 SRC   := $(call rooms,core kernels models tasks harness,c)
-TESTS := $(filter-out tests/fuzz/% tests/shapes/%,$(call rooms,tests,c))
+TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/%,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
 objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/cuda_host.o)
 own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
 SHAPES := $(BUILD)/test-shapes$(f64)
+TWINS := $(BUILD)/fuzz-kernels$(f64)
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -138,7 +139,8 @@ $(CHECK): $(filter-out $(main),$(objs)) $(tobjs) $(OBJ)/link.stamp
 	@$(LINK) -o $@ $(filter-out $(main),$(objs)) $(tobjs) $(LIBS) $(shell pkg-config --libs check)
 
 $(SHAPES): $(call own_objs,shapes)
-$(SHAPES): $(filter-out $(main),$(objs)) $(OBJ)/link.stamp
+$(TWINS): $(call own_objs,twins)
+$(SHAPES) $(TWINS): $(filter-out $(main),$(objs)) $(OBJ)/link.stamp
 	@echo "  LINK $@"
 	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(shell pkg-config --libs check)
 
@@ -179,7 +181,7 @@ $(OBJ)/suites.def: FORCE
 $(OBJ)/tests/main.o: $(OBJ)/suites.def
 $(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
 
--include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes)) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
+-include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins)) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
 
 # --- tests -------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64.
@@ -232,6 +234,14 @@ CUDA_SUITES := cuda cuda_order cuda_run cuda_short $(if $(filter host,$(cuda_mod
 cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
 	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU)
+
+# Every kernel against its reference at random sizes, for SECONDS=60, from SEED= or the clock; what it finds it prints as a
+# command that repeats it. SANITIZE=1 takes the build of `make sanitize`.
+fuzz-kernels:
+	@$(if $(SANITIZE),$(sanitized),$(MAKE) --no-print-directory) fuzz-kernels-here
+
+fuzz-kernels-here: $(TWINS)
+	@$(TWINS) $(call flag,SECONDS,--seconds) $(call flag,SEED,--seed)
 
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -308,6 +318,7 @@ help:
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
+	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"

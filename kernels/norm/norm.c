@@ -49,23 +49,42 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
 
-/* Of dx what cancels: all of it in one column, and in two all but what eps leaves. */
+/* Of dw and db: sums over the rows. */
+static double vector_terms(const struct call *c, int j) {
+    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
+    double most = 0;
+    for (int64_t i = 0; i < D; i++) {
+        double sum = 0, mean, q;
+        for (int64_t r = 0; r < rows; r++) {
+            const real *x = tensor_real(c->in[0]) + r * D;
+            statistics(c, x, &mean, &q);
+            sum += fabs(call_dout(c, 0)[r * D + i]) * (j == 1 ? (fabs(x[i]) + fabs(mean)) * q : 1);
+        }
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* n = (x - mean) q rounds as the two that are subtracted. Of dx all cancels in one column, and in two all but what eps
+ * leaves. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]);
     double most = 0;
-    if (pass == PASS_FORWARD || j > 0) return 0;
+    if (j > 0) return vector_terms(c, j);
     for (int64_t r = 0; r < rows; r++) {
-        const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
+        const real *x = tensor_real(c->in[0]) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;
         double mean, q, sum_e = 0, sum_en = 0;
         statistics(c, x, &mean, &q);
-        for (int64_t i = 0; i < D; i++) {
+        for (int64_t i = 0; i < D && dy; i++) {
             sum_e += fabs((double)dy[i] * w[i]);
-            sum_en += fabs((double)dy[i] * w[i] * (x[i] - mean) * q);
+            sum_en += fabs((double)dy[i] * w[i]) * (fabs(x[i]) + fabs(mean)) * q;
         }
-        for (int64_t i = 0; i < D; i++)
-            most =
-                fmax(most, q * (fabs((double)dy[i] * w[i]) + (sum_e + fabs((x[i] - mean) * q) * sum_en) / (double)D));
+        for (int64_t i = 0; i < D; i++) {
+            double n = (fabs(x[i]) + fabs(mean)) * q;
+            double y = n * fabs(w[i]) + (c->in[2] ? fabs(tensor_real(c->in[2])[i]) : 0);
+            most = fmax(most, dy ? q * (fabs((double)dy[i] * w[i]) + (sum_e + n * sum_en) / (double)D) : y);
+        }
     }
     return most;
 }

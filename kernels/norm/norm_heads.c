@@ -57,23 +57,40 @@ static struct ref_statistics ref_statistics_of(const struct call *c, const real 
     return (struct ref_statistics){mean, q, layer};
 }
 
-/* Of dx what cancels: all of it in one column, and in two all but what eps leaves. */
+/* Of dw: sums over the rows. */
+static double weight_terms(const struct call *c) {
+    int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1];
+    double most = 0;
+    for (int64_t e = 0; e < H * width; e++) {
+        double sum = 0;
+        for (int64_t r = 0; r < rows; r++) {
+            const real *x = tensor_real(c->in[0]) + (r * H + e / width) * width;
+            struct ref_statistics s = ref_statistics_of(c, x, width);
+            sum += fabs(call_dout(c, 0)[r * H * width + e]) * (fabs(x[e % width]) + fabs(s.mean)) * s.q;
+        }
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* n = (x - mean) q rounds as the two that are subtracted. Of dx all cancels in one column, and in two all but what eps
+ * leaves. */
 static double norm_heads_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1];
     double most = 0;
-    if (pass == PASS_FORWARD || j > 0) return 0;
+    if (j > 0) return weight_terms(c);
     for (int64_t r = 0; r < rows * H; r++) {
         const real *x = tensor_real(c->in[0]) + r * width, *w = tensor_real(c->in[1]) + r % H * width;
-        const real *dy = call_dout(c, 0) + r * width;
+        const real *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * width : NULL;
         struct ref_statistics s = ref_statistics_of(c, x, width);
         double sum_e = 0, sum_en = 0;
-        for (int64_t i = 0; i < width; i++) {
+        for (int64_t i = 0; i < width && dy; i++) {
             sum_e += fabs(dy[i] * (s.one + w[i]));
-            sum_en += fabs(dy[i] * (s.one + w[i]) * (x[i] - s.mean) * s.q);
+            sum_en += fabs(dy[i] * (s.one + w[i])) * (fabs(x[i]) + fabs(s.mean)) * s.q;
         }
         for (int64_t i = 0; i < width; i++) {
-            double e = fabs(dy[i] * (s.one + w[i])), n = fabs((x[i] - s.mean) * s.q);
-            most = fmax(most, s.q * (e + (sum_e + n * sum_en) / (double)width));
+            double n = (fabs(x[i]) + fabs(s.mean)) * s.q, w_i = fabs(s.one + w[i]);
+            most = fmax(most, dy ? s.q * (fabs(dy[i]) * w_i + (sum_e + n * sum_en) / (double)width) : n * w_i);
         }
     }
     return most;

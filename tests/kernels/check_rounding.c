@@ -6,6 +6,7 @@
 #include "core/batch.h"
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
+#include "kernels/norm/norm.h"
 #include "kernels/train/train.h"
 #include "kernels/tree/tree.h"
 #include "tests/lib/op_run.h"
@@ -78,6 +79,21 @@ static bool one_coupling(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
+/* Two numbers and their mean: what is left of them is small against both. */
+static bool two_columns(struct graph *g, const struct op_sizes *s) {
+    (void)s;
+    struct tensor *x = reals(g, 3, 50, 2), *w = reals(g, 2, 0, 0);
+    layernorm(g, x, w, reals(g, 2, 0, 0), 1e-5);
+    return true;
+}
+
+static bool heads_of_two(struct graph *g, const struct op_sizes *s) {
+    (void)s;
+    struct tensor *x = reals(g, 3, 20, 6);
+    layernorm_heads(g, x, reals(g, 3, 2, 0), 1e-5);
+    return true;
+}
+
 /* The first input is base + amplitude times a uniform number of (-1, 1), the others the latter. */
 static const struct {
     const char *kernel;
@@ -93,6 +109,8 @@ static const struct {
     {"scan_companion_cpu", one_step_observer, 0, 30, true},
     {"scan_block_cpu", relu_blocks, 0, 1, true},
     {"tree_add_cpu", one_coupling, 0, 30, true},
+    {"layernorm_cpu", two_columns, 0, 30, true},
+    {"layernorm_heads_cpu", heads_of_two, 0, 1, true},
 };
 
 /* --- draws -------------------------------------------------------------------------------------------------------- */

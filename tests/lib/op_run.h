@@ -23,6 +23,9 @@ struct trial_op {
     bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
     bool guards;
     bool may_overflow; /* results beyond the range of reals are no failure, but show nothing */
+    bool
+        ill_conditioned; /* inputs at random may be so: no kernel is nearer than what the last bits of its inputs decide */
+    int nudge;           /* > 0: each real input differs by its last bit, in that draw of ups and downs */
     enum fill fill;
     double scale;                                             /* times what fills the op's inputs; 0: 1 */
     int64_t draw;                                             /* of those values */
@@ -70,7 +73,8 @@ void run_close(struct run *r);
 bool kernel_applies(const struct kernel *k, const struct trial_op *what);
 
 /* Opens and walks the reference. A recurrence over thousands of steps grows, and what is far below the largest value would not
- * be seen: where outputs or gradients pass `largest`, the inputs are made smaller (what->scale) and it is done again. */
+ * be seen: where outputs or gradients pass `largest` on inputs that are smaller (what->scale) they do not, those are taken.
+ * Ends the test if no inputs give finite results. */
 void reference_within(struct run *want, struct trial_op *what, double largest);
 
 /* "(3,20,64) (32,64) -": the shapes of the inputs. */
