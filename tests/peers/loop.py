@@ -138,11 +138,19 @@ def control(run, log, weights):
 
 
 def heads_of(run):
-    """What stands beside a sequence: heads, blocks or channels of the mixer."""
-    for key in ("heads", "blocks", "channels"):
-        if f"model.{key}" in run.config:
-            return int(run.config[f"model.{key}"])
-    return 1
+    """What stands beside each other in a sequence: heads, blocks or channels of the mixer."""
+    def option(key, otherwise=1):
+        value = run.config.get(f"model.{key}", "auto")
+        return otherwise if value == "auto" else int(value)
+
+    mixer, D = run.config["model"], int(run.config["dim"])
+    if mixer == "mamba2":
+        return option("expand") * D // option("headdim")
+    if mixer == "slice":
+        alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4), "diagonal-dense": D - option("block") + 1}
+        return alone.get(run.config["model.structure"], 1)
+    return {"lru": option("state", D), "lstm": option("hidden", D)}.get(
+        mixer, option("heads", option("blocks", option("channels"))))
 
 
 def label(setting):
