@@ -31,7 +31,7 @@ static struct cut cut_of(const struct call *c) {
     return (struct cut){W, (N + W - 1) / W, LANES, false};
 }
 
-/* One task. State buffers hold m * W reals each, in transposed order. */
+/* One part. State buffers hold m * W reals each, in transposed order. */
 struct strip {
     const real *a, *y0, *dy; /* at (b, t = 0), a at the strip's first block, y0 and dy at its first state */
     real *y, *da, *dy0;
@@ -40,7 +40,7 @@ struct strip {
     int64_t T, N, m, W, stride, lanes; /* stride of the state buffers */
 };
 
-static int64_t task_count(const struct call *c) {
+static int64_t part_count(const struct call *c) {
     return c->in[0]->dims[0] * cut_of(c).strips;
 }
 
@@ -55,15 +55,15 @@ static size_t scan_flow_cpu_workspace(const struct call *c, enum pass pass) {
     (void)pass;
     struct scratch s = scratch_measure(c);
     struct strip none;
-    for (int64_t task = 0; task < task_count(c); task++) take_buffers(c, &s, &none);
+    for (int64_t part = 0; part < part_count(c); part++) take_buffers(c, &s, &none);
     return s.used;
 }
 
-static struct strip strip_of(const struct call *c, enum pass pass, int64_t task) {
+static struct strip strip_of(const struct call *c, enum pass pass, int64_t part) {
     const struct flow_attr *at = c->attr;
     struct cut cut = cut_of(c);
-    int64_t T = c->in[0]->dims[1], m = at->m, D = at->N * m, b = task / cut.strips, k = task % cut.strips * cut.W;
-    struct scratch all = scratch_of(c, pass), own = scratch_part(&all, task, task_count(c));
+    int64_t T = c->in[0]->dims[1], m = at->m, D = at->N * m, b = part / cut.strips, k = part % cut.strips * cut.W;
+    struct scratch all = scratch_of(c, pass), own = scratch_part(&all, part, part_count(c));
     struct strip s = {.T = T, .N = at->N, .m = m, .stride = cut.W, .lanes = cut.lanes, .narrow = cut.narrow};
     s.W = at->N - k < cut.W ? at->N - k : cut.W;
     s.a = tensor_real(c->in[0]) + b * T * m * D + k;
@@ -217,9 +217,9 @@ static void strip_backward(struct strip *s) {
 }
 
 static void run(const struct call *c, enum pass pass, void (*walk)(struct strip *s)) {
-    int64_t tasks = task_count(c);
+    int64_t parts = part_count(c);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
-    for (int64_t i = 0; i < tasks; i++) {
+    for (int64_t i = 0; i < parts; i++) {
         struct strip s = strip_of(c, pass, i);
         walk(&s);
     }

@@ -1,4 +1,4 @@
-/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU: one task a sequence, the transform in
+/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU: one part a sequence, the transform in
  * D log2 D additions on a row that stays in L1. Equations: scan_hadamard.c. */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* scan.h - what the twins of the gated scans (scan_block, scan_companion) share: how a CPU kernel cuts
- * its work. A task is one batch element times one strip of neighbouring channels; tasks do not depend on each other. */
+ * its work. A part is one batch element times one strip of neighbouring channels; parts do not depend on each other. */
 #ifndef LRNN_KERNELS_SCAN_H
 #define LRNN_KERNELS_SCAN_H
 
@@ -17,10 +17,10 @@
 #define SCAN_CALLED static __attribute__((noinline, unused))
 
 struct scan_strips {
-    int64_t width, count, tasks; /* tasks = B * count */
+    int64_t width, count, parts; /* parts = B * count */
 };
 
-/* Whole rows when there is batch enough to share out, else strips to make about 16 tasks. Sizes alone decide. */
+/* Whole rows when there is batch enough to share out, else strips to make about 16 parts. Sizes alone decide. */
 LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N) {
     int64_t parts = (N + SCAN_WIDTH - 1) / SCAN_WIDTH, wanted = (16 + B - 1) / B;
     if (parts < wanted) parts = wanted;
@@ -29,9 +29,9 @@ LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N) {
     return (struct scan_strips){width, count, B * count};
 }
 
-/* The pointers stand at element 0 of the task's strip at t = 0; dz, dv, dh are NULL where there is none. A time step is
+/* The pointers stand at element 0 of the part's strip at t = 0; dz, dv, dh are NULL where there is none. A time step is
  * gate_rows * (m + 1) rows of N gates, m rows of N states and value_rows rows of N values. */
-struct scan_task {
+struct scan_part {
     const real *z, *v, *dh;
     real *h, *dz, *dv;
     bool add_dz, add_dv; /* add to the gradient instead of overwriting it */
@@ -39,13 +39,13 @@ struct scan_task {
     int m;
 };
 
-LRNN_INLINE struct scan_task scan_task_of(const struct call *c, struct scan_strips strips, int64_t index,
+LRNN_INLINE struct scan_part scan_part_of(const struct call *c, struct scan_strips strips, int64_t index,
                                           int64_t gate_rows, int64_t value_rows) {
     const struct scan_attr *a = (const struct scan_attr *)c->attr;
     int64_t T = c->in[1]->dims[1], b = index / strips.count, k = index % strips.count * strips.width;
     int64_t gates = b * T * gate_rows * (a->m + 1) * a->N + k, states = b * T * a->m * a->N + k;
     int64_t values = b * T * value_rows * a->N + k;
-    struct scan_task s;
+    struct scan_part s;
     s.z = tensor_real(c->in[0]) + gates;
     s.v = tensor_real(c->in[1]) + values;
     s.h = tensor_real(c->out[0]) + states;
@@ -62,12 +62,12 @@ LRNN_INLINE struct scan_task scan_task_of(const struct call *c, struct scan_stri
 }
 
 /* How many gate rows of m + 1 ahead of use to prefetch. */
-LRNN_INLINE int64_t scan_rows_ahead(const struct scan_task *s) {
+LRNN_INLINE int64_t scan_rows_ahead(const struct scan_part *s) {
     return SCAN_PREFETCH_BYTES / ((s->m + 1) * s->width * (int64_t)sizeof(real)) + 1;
 }
 
 /* Asks for gate row `row` of `rows`: the hardware does not follow m + 1 short runs by itself. Nothing outside them. */
-SCAN_CALLED void scan_prefetch(const struct scan_task *s, int64_t row, int64_t rows) {
+SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t row, int64_t rows) {
     if (row < 0 || row >= rows) return;
     for (int j = 0; j <= s->m; j++)
         for (int64_t k = 0; k < s->width; k += SCAN_VECTOR)
@@ -86,33 +86,33 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
     SCAN_GATE(name, walk, sigmoid, GATE_SIGMOID, layout)                                                               \
     SCAN_GATE(name, walk, relu, GATE_RELU, layout)                                                                     \
     SCAN_GATE(name, walk, none, GATE_NONE, layout)                                                                     \
-    static void (*const name[GATE_COUNT][SCAN_ORDER_MAX])(const struct scan_task *s) = {                               \
+    static void (*const name[GATE_COUNT][SCAN_ORDER_MAX])(const struct scan_part *s) = {                               \
         SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), SCAN_ROW(name##_relu), SCAN_ROW(name##_none)};
 #define SCAN_ROW(f)                                                                                                    \
     { f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8 }
 #define SCAN_GATE(name, walk, suffix, gate, layout)                                                                    \
-    static void name##_##suffix##1(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##1(const struct scan_part *s) {                                                        \
         walk(1, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##2(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##2(const struct scan_part *s) {                                                        \
         walk(2, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##3(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##3(const struct scan_part *s) {                                                        \
         walk(3, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##4(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##4(const struct scan_part *s) {                                                        \
         walk(4, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##5(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##5(const struct scan_part *s) {                                                        \
         walk(5, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##6(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##6(const struct scan_part *s) {                                                        \
         walk(6, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##7(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##7(const struct scan_part *s) {                                                        \
         walk(7, gate, layout, s);                                                                                      \
     }                                                                                                                  \
-    static void name##_##suffix##8(const struct scan_task *s) {                                                        \
+    static void name##_##suffix##8(const struct scan_part *s) {                                                        \
         walk(8, gate, layout, s);                                                                                      \
     }
 

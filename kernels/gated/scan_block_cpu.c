@@ -21,7 +21,7 @@ FORCE_INLINE real row_forward(int m, enum gate gate, int64_t N, const real *z, r
 
 static const real zeros[SCAN_WIDTH]; /* h_{-1}, with rows of stride 0 */
 
-FORCE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_part *s) {
     (void)layout;
     int64_t N = s->N, ahead = scan_rows_ahead(s);
     for (int64_t t = 0; t < s->T; t++) {
@@ -58,7 +58,7 @@ FORCE_INLINE real row_backward(int m, enum gate gate, int64_t N, const real *z, 
 }
 
 /* Gradients that are added to, or not wanted, go to a scratch row first. */
-FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_part *s) {
     (void)layout;
     real buffers[2][SCAN_STATES], dz_row[SCAN_GATES], dv_row[SCAN_WIDTH];
     real *G = buffers[0], *carry = buffers[1];
@@ -93,12 +93,12 @@ FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct 
 SCAN_TABLE(forward, walk_forward, 0)
 SCAN_TABLE(backward, walk_backward, 0)
 
-static void run(const struct call *c, void (*walk)(const struct scan_task *s)) {
+static void run(const struct call *c, void (*walk)(const struct scan_part *s)) {
     const struct scan_attr *a = c->attr;
     struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
-    for (int64_t i = 0; i < strips.tasks; i++) {
-        struct scan_task s = scan_task_of(c, strips, i, a->m, a->m);
+    for (int64_t i = 0; i < strips.parts; i++) {
+        struct scan_part s = scan_part_of(c, strips, i, a->m, a->m);
         walk(&s);
     }
 }

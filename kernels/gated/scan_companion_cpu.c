@@ -23,7 +23,7 @@ FORCE_INLINE void step_forward(int m, enum gate gate, int layout, int64_t N, con
 
 static const real zeros[SCAN_WIDTH]; /* s_{-1}, with rows of stride 0 */
 
-FORCE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_forward(int m, enum gate gate, int layout, const struct scan_part *s) {
     int64_t N = s->N, ahead = scan_rows_ahead(s);
     for (int64_t t = 0; t < s->T; t++) {
         const real *z = s->z + t * (m + 1) * N, *v = s->v + t * N;
@@ -61,7 +61,7 @@ FORCE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, co
 }
 
 /* Gradients that are added to, or not wanted, go to a scratch row first. */
-FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_task *s) {
+FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_part *s) {
     real carry[SCAN_STATES], dz_row[SCAN_GATES], dv_row[SCAN_WIDTH];
     int64_t N = s->N, ahead = scan_rows_ahead(s);
     bool dz_direct = s->dz && !s->add_dz, dv_direct = s->dv && !s->add_dv;
@@ -88,12 +88,12 @@ SCAN_TABLE(forward_observer, walk_forward, LAYOUT_OBSERVER)
 SCAN_TABLE(backward_companion, walk_backward, LAYOUT_COMPANION)
 SCAN_TABLE(backward_observer, walk_backward, LAYOUT_OBSERVER)
 
-static void run(const struct call *c, void (*walk)(const struct scan_task *s)) {
+static void run(const struct call *c, void (*walk)(const struct scan_part *s)) {
     const struct scan_attr *a = c->attr;
     struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
-    for (int64_t i = 0; i < strips.tasks; i++) {
-        struct scan_task s = scan_task_of(c, strips, i, 1, 1);
+    for (int64_t i = 0; i < strips.parts; i++) {
+        struct scan_part s = scan_part_of(c, strips, i, 1, 1);
         walk(&s);
     }
 }

@@ -15,9 +15,9 @@ struct piece {
     int64_t b, k, width;
 };
 
-static struct piece piece_at(struct scan_strips strips, int64_t N, int64_t task) {
-    int64_t k = task % strips.count * strips.width;
-    return (struct piece){task / strips.count, k, N - k < strips.width ? N - k : strips.width};
+static struct piece piece_at(struct scan_strips strips, int64_t N, int64_t part) {
+    int64_t k = part % strips.count * strips.width;
+    return (struct piece){part / strips.count, k, N - k < strips.width ? N - k : strips.width};
 }
 
 /* Where a row of a gradient is written: in place, or in a buffer if it is to be added or is not wanted. */
@@ -37,8 +37,8 @@ static void scan_diag_cpu_forward(const struct call *c, const struct exec *e) {
     bool constant = c->in[0]->rank == 1;
     struct scan_strips strips = scan_strips(B, N);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t task = 0; task < strips.tasks; task++) {
-        struct piece p = piece_at(strips, N, task);
+    for (int64_t part = 0; part < strips.parts; part++) {
+        struct piece p = piece_at(strips, N, part);
         for (int64_t t = 0; t < T; t++) {
             int64_t i = (p.b * T + t) * N + p.k;
             const real *a = tensor_real(c->in[0]) + (constant ? p.k : i), *x = tensor_real(c->in[1]) + i;
@@ -101,7 +101,7 @@ static void scan_diag_cpu_backward(const struct call *c, const struct exec *e) {
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct scratch_rows sums = constant_gradients(c, &s);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t task = 0; task < strips.tasks; task++) scan_diag_backward_piece(c, sums, piece_at(strips, N, task));
+    for (int64_t part = 0; part < strips.parts; part++) scan_diag_backward_piece(c, sums, piece_at(strips, N, part));
     if (c->din[0] && sums.at) sum_partials(N, B, sums.at, sums.stride, c->din[0], call_accumulates(c, 0));
 }
 
@@ -123,8 +123,8 @@ static void scan_diag_complex_cpu_forward(const struct call *c, const struct exe
     bool constant = c->in[0]->rank == 1;
     struct scan_strips strips = scan_strips(B, N);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t task = 0; task < strips.tasks; task++) {
-        struct piece p = piece_at(strips, N, task);
+    for (int64_t part = 0; part < strips.parts; part++) {
+        struct piece p = piece_at(strips, N, part);
         for (int64_t t = 0; t < T; t++) {
             int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
             real *h_re = tensor_real(c->out[0]) + i, *h_im = tensor_real(c->out[1]) + i;
@@ -200,7 +200,7 @@ static void scan_diag_complex_cpu_backward(const struct call *c, const struct ex
     struct scratch_rows sums[2];
     for (int plane = 0; plane < 2; plane++) sums[plane] = constant_gradients(c, &s);
 #pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t task = 0; task < strips.tasks; task++) complex_backward_piece(c, sums, piece_at(strips, N, task));
+    for (int64_t part = 0; part < strips.parts; part++) complex_backward_piece(c, sums, piece_at(strips, N, part));
     for (int plane = 0; plane < 2; plane++)
         if (c->din[plane] && sums[plane].at)
             sum_partials(N, B, sums[plane].at, sums[plane].stride, c->din[plane], call_accumulates(c, plane));

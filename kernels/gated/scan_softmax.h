@@ -16,7 +16,7 @@ LRNN_INLINE struct scan_strips scan_strips_shared(int64_t B, int64_t N) {
     int threads = omp_get_max_threads();
     int64_t fewer = threads == 1 ? 16 : threads < 8 ? 8 / threads : 1;
     struct scan_strips strips = scan_strips(B * fewer, N);
-    strips.tasks = B * strips.count;
+    strips.parts = B * strips.count;
     return strips;
 }
 

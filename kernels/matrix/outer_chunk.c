@@ -463,7 +463,7 @@ static void run_bundle(struct bundle *b, enum pass pass, const struct work *w) {
         backward_again(b, w);
 }
 
-/* A task is a group of heads with the same q and k: they add to the same dq and dk, in order. */
+/* Heads with the same q and k stay in one part: they add to the same dq and dk, in order. */
 static int64_t part_count(const struct outer_sizes *s) {
     return state_parts(s->B * s->heads / s->share);
 }
@@ -487,11 +487,11 @@ static void run_part(const struct call *c, const struct outer_sizes *s, enum pas
 }
 
 void outer_chunks_run(const struct call *c, const struct outer_sizes *s, enum pass pass, outer_head_at *head_at) {
-    int64_t parts = part_count(s), tasks = s->B * s->heads / s->share;
+    int64_t parts = part_count(s), groups = s->B * s->heads / s->share;
     struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s->B * s->T * s->heads * s->J * s->dk * s->dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
-        struct range part = part_at(tasks, parts, p);
+        struct range part = part_at(groups, parts, p);
         struct range heads = {part.begin * s->share, part.end * s->share};
         run_part(c, s, pass, head_at, heads, scratch_part(&all, p, parts));
     }

@@ -498,12 +498,12 @@ static void run_heads(const struct call *c, const struct state_shape *s, enum pa
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     int64_t most = heads_side_by_side(padded(s.dk) * padded(s.dv));
-    int64_t tasks = s.B * s.heads, parts = state_parts(tasks);
+    int64_t pairs = s.B * s.heads, parts = state_parts(pairs);
     struct head any = head_at(c, &s, 0);
     struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
-        struct range part = part_at(tasks, parts, p);
+        struct range part = part_at(pairs, parts, p);
         struct scratch own = scratch_part(&all, p, parts);
         struct matrices m = matrices_of(&any, pass, &own);
         for (int64_t i = part.begin; i < part.end; i += most) run_heads(c, &s, pass, i, part.end, &m);

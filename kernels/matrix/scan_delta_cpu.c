@@ -203,11 +203,11 @@ static size_t scan_delta_cpu_workspace(const struct call *c, enum pass pass) {
 static void run(const struct call *c, enum pass pass) {
     const struct delta_attr *a = c->attr;
     struct state_shape s = delta_shape(c);
-    int64_t tasks = s.B * s.heads, parts = state_parts(tasks), width = padded(s.dv);
+    int64_t pairs = s.B * s.heads, parts = state_parts(pairs), width = padded(s.dv);
     struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
-        struct range part = part_at(tasks, parts, p);
+        struct range part = part_at(pairs, parts, p);
         struct scratch own = scratch_part(&all, p, parts);
         struct work w = work_of(&s, pass, &own);
         for (int64_t i = part.begin; i < part.end; i++) {

@@ -185,14 +185,14 @@ static size_t scan_outer_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* A task is a group of heads: they add to the same dq and dk, in order. */
+/* The heads of a group stay in one part: they add to the same dq and dk, in order. */
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
-    int64_t tasks = s.B * s.groups, parts = state_parts(tasks), share = s.heads / s.groups;
+    int64_t groups = s.B * s.groups, parts = state_parts(groups), share = s.heads / s.groups;
     struct scratch all = scratch_of(c, pass);
 #pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
     for (int64_t p = 0; p < parts; p++) {
-        struct range part = part_at(tasks, parts, p);
+        struct range part = part_at(groups, parts, p);
         struct scratch own = scratch_part(&all, p, parts);
         struct work w = work_of(&s, pass, &own);
         for (int64_t i = part.begin * share; i < part.end * share; i++) {

@@ -35,8 +35,8 @@ LRNN_INLINE int64_t padded(int64_t n) {
     return (n + STATE_VECTOR - 1) / STATE_VECTOR * STATE_VECTOR;
 }
 
-LRNN_INLINE int64_t state_parts(int64_t tasks) {
-    return tasks < STATE_PARTS ? tasks : STATE_PARTS;
+LRNN_INLINE int64_t state_parts(int64_t pairs) {
+    return pairs < STATE_PARTS ? pairs : STATE_PARTS;
 }
 
 /* How many heads go through time side by side, a chunk of each after the other, with states of `reals` each: a token's rows of

@@ -9,7 +9,7 @@
 
 #include "core/real_math.h"
 
-#define GATHER_STRIP 128 /* columns of a task of the gradient */
+#define GATHER_STRIP 128 /* columns of a part of the gradient */
 
 /* --- gather_pairs ---------------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define POOL_STRIP 256 /* columns of a task of pool */
+#define POOL_STRIP 256 /* columns of a part of pool */
 #define POOL_ROWS  64  /* rows summed before their sum is added: errors grow with T / POOL_ROWS + POOL_ROWS, not T */
 
 static int64_t length_of(const struct call *c, int64_t b) {

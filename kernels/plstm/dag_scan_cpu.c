@@ -1,4 +1,4 @@
-/* dag_scan_cpu.c - pLSTM on graphs: a task is one head of one graph. One tile of the states (simd.h) after the
+/* dag_scan_cpu.c - pLSTM on graphs: a part is one head of one graph. One tile of the states (simd.h) after the
  * other goes over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those
  * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
  * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
@@ -255,7 +255,7 @@ static void backward_head(const struct call *c, int64_t b, int64_t h, struct scr
     for (int64_t node = 0; node < z.N; node++) backward_node(c, &g, b, h, node);
 }
 
-/* --- tasks
+/* --- parts
  * ----------------------------------------------------------------------------------------------------------------- */
 
 static size_t dag_scan_cpu_workspace(const struct call *c, enum pass pass) {

@@ -48,17 +48,17 @@ bool infer_gate(struct graph *g, const struct call *c, int i, int64_t rows, int6
 #define GROUPS 16
 
 int64_t dag_groups(const struct call *c, int64_t H) {
-    int64_t tasks = c->in[0]->dims[0] * H;
-    return tasks < GROUPS ? tasks : GROUPS;
+    int64_t pairs = c->in[0]->dims[0] * H;
+    return pairs < GROUPS ? pairs : GROUPS;
 }
 
 void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
                    const void *shared) {
-    int64_t tasks = c->in[0]->dims[0] * H, groups = dag_groups(c, H);
+    int64_t pairs = c->in[0]->dims[0] * H, groups = dag_groups(c, H);
 #pragma omp parallel for schedule(static) if (work > PARALLEL_MIN)
     for (int64_t i = 0; i < groups; i++) {
-        struct range part = part_at(tasks, groups, i);
-        for (int64_t task = part.begin; task < part.end; task++)
-            head(c, pass, shared, task / H, task % H, scratch_part(&all, i, groups));
+        struct range part = part_at(pairs, groups, i);
+        for (int64_t pair = part.begin; pair < part.end; pair++)
+            head(c, pass, shared, pair / H, pair % H, scratch_part(&all, i, groups));
     }
 }

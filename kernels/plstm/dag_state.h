@@ -49,7 +49,7 @@ LRNN_INLINE void put_wanted(const struct call *c, int i, real *d, int64_t at, re
     if (d) put(d + at, call_accumulates(c, i), v);
 }
 
-/* --- CPU twins: heads of sequences are the tasks; they are cut into a few groups of one scratch area each ------------ */
+/* --- CPU twins: pairs of a sequence and a head are cut into a few groups of one scratch area each ------------ */
 
 /* One pass of head h of sequence b, with its group's scratch; `shared` is what the caller of dag_each_head gave. */
 typedef void dag_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,

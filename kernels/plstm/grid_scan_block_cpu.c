@@ -1,4 +1,4 @@
-/* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, no matrix states at all. A task is one
+/* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, no matrix states at all. A part is one
  * head of one grid. pLSTM Eq. 16 to 24; spec/plstm-myosotis.md A2.6, A2.7.
  *
  * G[n][n'] is what the gates make of a 1 on its way from node n' to node n, summed over the directions. It is made level by
@@ -541,7 +541,7 @@ static void backward_head(const struct call *c, const struct plan *p, int64_t b,
     for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, s.rows, b, h, n, p->place[n]);
 }
 
-/* --- tasks --------------------------------------------------------------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------------------------------------------------------------- */
 
 static bool grid_scan_block_applicable(const struct call *c, const char **why) {
     *why = "the grid has more than 4096 nodes";

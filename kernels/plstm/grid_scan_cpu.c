@@ -1,4 +1,4 @@
-/* grid_scan_cpu.c - pLSTM on a grid, row by row: a task is one head of one grid. One tile of the states (grid_tile.h) after
+/* grid_scan_cpu.c - pLSTM on a grid, row by row: a part is one head of one grid. One tile of the states (grid_tile.h) after
  * the other crosses the whole grid, in all four directions, so that what is carried stays next to the core.
  *
  * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u) into
@@ -143,7 +143,7 @@ static void backward_head(const struct call *c, int64_t b, int64_t h, struct scr
     for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, w.head, b, h, n, n);
 }
 
-/* --- tasks ------------------------------------------------------------------------------------------------------------ */
+/* --- parts ------------------------------------------------------------------------------------------------------------ */
 
 static size_t grid_scan_cpu_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);

@@ -1,4 +1,4 @@
-/* scan_plstm_cpu.c - pLSTM on sequences: a task is one head of one sequence, its J states in L1, columns in vectors.
+/* scan_plstm_cpu.c - pLSTM on sequences: a part is one head of one sequence, its J states in L1, columns in vectors.
  *
  * A token reads the states with one pair of gate and vector and writes into them with another; its adjoint, from the
  * last token back, is the same walk with the pairs exchanged and the transition transposed:

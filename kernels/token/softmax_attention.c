@@ -112,11 +112,11 @@ static void softmax_attention_ref_forward(const struct call *c, const struct exe
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->out[0]->dims[2];
     int64_t heads = ((const struct attention_attr *)c->attr)->heads;
-    for (int64_t task = 0; task < B * heads; task++) {
-        struct head a = head_at(c, PASS_FORWARD, task / heads, task % heads);
+    for (int64_t pair = 0; pair < B * heads; pair++) {
+        struct head a = head_at(c, PASS_FORWARD, pair / heads, pair % heads);
         for (int64_t t = 0; t < T; t++) {
             probabilities(&a, t);
-            real *y = tensor_real(c->out[0]) + (task / heads * T + t) * D + task % heads * a.dk;
+            real *y = tensor_real(c->out[0]) + (pair / heads * T + t) * D + pair % heads * a.dk;
             for (int64_t i = 0; i < a.dk; i++) {
                 double sum = 0;
                 for (int64_t s = 0; s <= t; s++) sum += a.p[s] * a.v[s * a.stride + i];
@@ -152,13 +152,13 @@ static void softmax_attention_ref_backward(const struct call *c, const struct ex
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->out[0]->dims[2];
     int64_t heads = ((const struct attention_attr *)c->attr)->heads;
-    for (int64_t task = 0; c->din[0] && task < B * heads; task++) {
-        struct head a = head_at(c, PASS_BACKWARD, task / heads, task % heads);
-        int64_t at = task / heads * T * D;
-        real *dqkv = c->din[0] + 3 * at + task % heads * a.dk;
+    for (int64_t pair = 0; c->din[0] && pair < B * heads; pair++) {
+        struct head a = head_at(c, PASS_BACKWARD, pair / heads, pair % heads);
+        int64_t at = pair / heads * T * D;
+        real *dqkv = c->din[0] + 3 * at + pair % heads * a.dk;
         for (int64_t i = 0; i < T * a.dk; i++) a.dk_sum[i] = a.dv_sum[i] = 0;
         for (int64_t t = 0; t < T; t++)
-            ref_backward_query(&a, t, call_dout(c, 0) + at + t * D + task % heads * a.dk, dqkv, call_accumulates(c, 0));
+            ref_backward_query(&a, t, call_dout(c, 0) + at + t * D + pair % heads * a.dk, dqkv, call_accumulates(c, 0));
         for (int64_t i = 0; i < T * a.dk; i++) {
             real *dk = dqkv + i / a.dk * a.stride + D + i % a.dk;
             put(dk, call_accumulates(c, 0), (real)a.dk_sum[i]);

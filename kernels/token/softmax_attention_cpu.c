@@ -1,7 +1,7 @@
 /* softmax_attention_cpu.c - causal softmax attention on OpenBLAS: a block of queries at a time against all keys up to
  * its last one, so that scores live in a strip of QUERIES x T and never all at once.
  *
- * One head of one sequence is a task; tasks are dealt to a fixed number of slots, each with scratch of its own and walked
+ * Pairs of a sequence and a head are dealt to a fixed number of slots, each with scratch of its own and walked
  * in order. Inside a head the gradients of keys and values are summed over the blocks of queries in order. Equations:
  * softmax_attention.c. */
 #include <string.h>
@@ -31,8 +31,8 @@ static int64_t head_width(const struct call *c) {
 }
 
 static int64_t slot_count(const struct call *c) {
-    int64_t tasks = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads;
-    return tasks < SLOTS ? tasks : SLOTS;
+    int64_t pairs = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads;
+    return pairs < SLOTS ? pairs : SLOTS;
 }
 
 static void take_arrays(const struct call *c, enum pass pass, struct scratch *s, struct head *h) {
@@ -49,9 +49,9 @@ static size_t softmax_attention_cpu_workspace(const struct call *c, enum pass pa
     return s.used;
 }
 
-static struct head head_of(const struct call *c, enum pass pass, int64_t task, int64_t slot) {
+static struct head head_of(const struct call *c, enum pass pass, int64_t pair, int64_t slot) {
     int64_t heads = ((const struct attention_attr *)c->attr)->heads, T = c->in[0]->dims[1], D = c->out[0]->dims[2];
-    int64_t dk = head_width(c), at = task / heads * T * D, column = task % heads * dk;
+    int64_t dk = head_width(c), at = pair / heads * T * D, column = pair % heads * dk;
     struct scratch all = scratch_of(c, pass), own = scratch_part(&all, slot, slot_count(c));
     struct head h = {.T = T, .D = D, .dk = dk, .root = (real)(1 / sqrt((double)dk))};
     take_arrays(c, pass, &own, &h);
@@ -131,12 +131,12 @@ static void head_backward(const struct head *h) {
 }
 
 static void run(const struct call *c, enum pass pass, void (*walk)(const struct head *h)) {
-    int64_t tasks = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads, slots = slot_count(c);
+    int64_t pairs = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads, slots = slot_count(c);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * c->in[0]->dims[1] > PARALLEL_MIN)
     for (int64_t slot = 0; slot < slots; slot++) {
-        struct range part = part_at(tasks, slots, slot);
-        for (int64_t task = part.begin; task < part.end; task++) {
-            struct head h = head_of(c, pass, task, slot);
+        struct range part = part_at(pairs, slots, slot);
+        for (int64_t pair = part.begin; pair < part.end; pair++) {
+            struct head h = head_of(c, pass, pair, slot);
             walk(&h);
         }
     }

@@ -1,10 +1,10 @@
 /* tree_solve_cpu.c - linear systems on trees on the CPU: nodes one after the other, heads in vector lanes.
  *
- * A task is a group of sequences times a strip of heads. It first makes, for each row of couplings, what it then uses:
+ * A part is a group of sequences times a strip of heads. It first makes, for each row of couplings, what it then uses:
  *   M = c, H = b / a, I = 1 / a      up: z_v = I_v (u_v - sum_c M_c z_c)      down: x_v = z_v - H_v x_p(v)
  * for the adjoint system with M = conj(b), H = conj(c) / conj(a). Where a level shares its couplings its nodes share
  * these too, but for the last real one, which may have fewer children: two rows a level, which stay in L1. Leaves have
- * I = 1: their z is u, read where it lies. Gradients of shared couplings are summed in each task, then over tasks in
+ * I = 1: their z is u, read where it lies. Gradients of shared couplings are summed in each part, then over parts in
  * order. */
 #include <string.h>
 
@@ -20,15 +20,15 @@
 
 static const real zeros[TREE_WIDTH];
 
-/* How a call is cut into tasks, and how many rows of `width` reals each has in scratch. */
+/* How a call is cut into parts, and how many rows of `width` reals each has in scratch. */
 struct cut {
     int64_t groups, strips, width;
     int64_t factors; /* rows of M, H, I */
     int64_t tables;  /* shared rows of couplings whose gradients are summed */
 };
 
-/* One task: group of sequences, heads k .. k + width. */
-struct task {
+/* One part: group of sequences, heads k .. k + width. */
+struct part {
     const struct call *c;
     struct tree tree;
     enum tree_sharing sharing;
@@ -81,7 +81,7 @@ static struct cut cut_of(const struct call *c) {
     return cut;
 }
 
-static void take_rows(const struct call *c, struct cut cut, enum pass pass, struct scratch *s, struct task *t) {
+static void take_rows(const struct call *c, struct cut cut, enum pass pass, struct scratch *s, struct part *t) {
     struct scratch_rows factor = scratch_rows(s, FACTOR_PLANES * cut.factors, cut.width);
     int64_t T = c->out[0]->dims[1];
     t->factor = factor.at;
@@ -95,13 +95,13 @@ static void take_rows(const struct call *c, struct cut cut, enum pass pass, stru
 static size_t tree_solve_cpu_workspace(const struct call *c, enum pass pass) {
     struct cut cut = cut_of(c);
     struct scratch s = scratch_measure(c);
-    struct task none;
+    struct part none;
     for (int64_t i = 0; i < cut.groups * cut.strips; i++) take_rows(c, cut, pass, &s, &none);
     return s.used;
 }
 
-static struct task task_at(const struct call *c, struct cut cut, enum pass pass, int64_t index) {
-    struct task t = {.c = c,
+static struct part tree_part(const struct call *c, struct cut cut, enum pass pass, int64_t index) {
+    struct part t = {.c = c,
                      .tree = attr_of(c)->tree,
                      .sharing = sharing_of(c),
                      .adjoint = pass == PASS_BACKWARD,
@@ -118,13 +118,13 @@ static struct task task_at(const struct call *c, struct cut cut, enum pass pass,
 /* --- M, H, I --------------------------------------------------------------------------------------------------- */
 
 /* The six planes of M, H, I that node i of level v uses. */
-static real *factor_of(const struct task *t, struct tree_level v, int64_t i) {
+static real *factor_of(const struct part *t, struct tree_level v, int64_t i) {
     int64_t row = by_level(t->sharing) ? 2 * v.l + (i == v.real - 1) : v.offset + i;
     return t->factor + row * FACTOR_PLANES * t->pitch;
 }
 
 /* The pivot collects in I: I -= M H of one child. */
-static void subtract_child(const struct task *t, real *f, const real *child) {
+static void subtract_child(const struct part *t, real *f, const real *child) {
     const real *m_re = child + M_RE * t->pitch, *m_im = child + M_IM * t->pitch;
     const real *h_re = child + H_RE * t->pitch, *h_im = child + H_IM * t->pitch;
     real *a_re = f + I_RE * t->pitch, *a_im = f + I_IM * t->pitch;
@@ -135,7 +135,7 @@ static void subtract_child(const struct task *t, real *f, const real *child) {
     for (int64_t k = 0; k < t->width; k++) a_im[k] = real_fma(-m_re[k], h_im[k], real_fma(-m_im[k], h_re[k], a_im[k]));
 }
 
-static void invert_pivot(const struct task *t, real *f) {
+static void invert_pivot(const struct part *t, real *f) {
     real *a_re = f + I_RE * t->pitch, *a_im = f + I_IM * t->pitch;
 #pragma omp simd
     for (int64_t k = 0; k < t->width; k++) {
@@ -146,7 +146,7 @@ static void invert_pivot(const struct task *t, real *f) {
 }
 
 /* Bounded b -> M, bounded c -> H: planes of theta to planes of the factor. */
-static void bound_row(const struct task *t, const real *re, const real *im, real *to_re, real *to_im) {
+static void bound_row(const struct part *t, const real *re, const real *im, real *to_re, real *to_im) {
     real beta = (real)attr_of(t->c)->beta;
     bool bounded = beta > 0;
 #pragma omp simd
@@ -157,12 +157,12 @@ static void bound_row(const struct task *t, const real *re, const real *im, real
     }
 }
 
-static int64_t table_at(const struct task *t, int64_t b, struct tree_level v, int64_t i) {
+static int64_t table_at(const struct part *t, int64_t b, struct tree_level v, int64_t i) {
     return ((t->sharing == OWN_OF_SAMPLE ? b * t->T : 0) + tree_row(t->sharing, v, i)) * t->P + t->k;
 }
 
 /* M and H of the couplings between node i of level v and its parent, I being done. */
-static void couple(const struct task *t, int64_t b, struct tree_level v, int64_t i, real *f) {
+static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t i, real *f) {
     const struct call *c = t->c;
     int64_t at = table_at(t, b, v, i);
     real *m_re = f + M_RE * t->pitch, *m_im = f + M_IM * t->pitch, *h_re = f + H_RE * t->pitch,
@@ -190,7 +190,7 @@ static void couple(const struct task *t, int64_t b, struct tree_level v, int64_t
     }
 }
 
-static void factor_node(const struct task *t, int64_t b, struct tree_level below, struct tree_level v, int64_t i,
+static void factor_node(const struct part *t, int64_t b, struct tree_level below, struct tree_level v, int64_t i,
                         int64_t children, real *f) {
     bool inner = by_level(t->sharing) && i != v.real - 1;
     for (int64_t k = 0; k < t->width; k++) {
@@ -205,7 +205,7 @@ static void factor_node(const struct task *t, int64_t b, struct tree_level below
 
 /* All rows of M, H, I for sequence b. Where levels share them: one for inner nodes, all of whose children are inner, and
  * one for the last real node. */
-static void factor_tree(const struct task *t, int64_t b) {
+static void factor_tree(const struct part *t, int64_t b) {
     struct tree_level below = {0}, v = tree_bottom(&t->tree, t->leaves);
     if (t->leaves < 1) return;
     for (int64_t l = 0; l < t->tree.levels; l++, below = v, v = tree_above(&t->tree, t->leaves, v)) {
@@ -215,8 +215,8 @@ static void factor_tree(const struct task *t, int64_t b) {
     }
 }
 
-/* Couplings that sequences share are factored once a task, unless their trees differ. */
-static void prepare(struct task *t, int64_t b, bool first) {
+/* Couplings that sequences share are factored once a part, unless their trees differ. */
+static void prepare(struct part *t, int64_t b, bool first) {
     t->tree = tree_of_sequence(t->c, b);
     t->leaves = t->tree.leaves;
     if (first || t->sharing == OWN_OF_SAMPLE || t->c->in[TREE_LEAVES]) factor_tree(t, b);
@@ -253,7 +253,7 @@ LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width,
 }
 
 /* Node i of level v, all its children. `from`: z of the level below; s: right-hand side and z of this node. */
-static void up_node(const struct task *t, struct tree_level below, struct tree_level v, int64_t i,
+static void up_node(const struct part *t, struct tree_level below, struct tree_level v, int64_t i,
                     struct const_planes from, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     int64_t children = tree_children(&t->tree, below, i);
     const real *f = factor_of(t, v, i);
@@ -280,7 +280,7 @@ static void up_node(const struct task *t, struct tree_level below, struct tree_l
 }
 
 /* z of all nodes but the leaves, from the right-hand side s. */
-static void up(const struct task *t, struct const_planes s, struct planes z) {
+static void up(const struct part *t, struct const_planes s, struct planes z) {
     struct const_planes from = s;
     struct const_planes above = {z.re, z.im, z.stride, z.stride};
     struct tree_level below = tree_bottom(&t->tree, t->leaves);
@@ -308,7 +308,7 @@ static void down_row(int64_t width, const real *h_re, const real *h_im, const re
     }
 }
 
-static void clear_padding(const struct task *t, struct tree_level v, struct planes x) {
+static void clear_padding(const struct part *t, struct tree_level v, struct planes x) {
     for (int64_t i = v.offset + v.real; i < v.offset + v.count; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
         memset(x.im + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -316,7 +316,7 @@ static void clear_padding(const struct task *t, struct tree_level v, struct plan
 }
 
 /* Nodes behind the end of a chain. */
-static void clear_behind(const struct task *t, struct planes x) {
+static void clear_behind(const struct part *t, struct planes x) {
     for (int64_t i = tree_nodes(&t->tree); i < t->T; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
         memset(x.im + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -324,7 +324,7 @@ static void clear_behind(const struct task *t, struct planes x) {
 }
 
 /* x of all nodes; x holds z but for the leaves, whose z is s. */
-static void down(const struct task *t, struct const_planes s, struct planes x) {
+static void down(const struct part *t, struct const_planes s, struct planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
     clear_behind(t, x);
     clear_padding(t, above, x);
@@ -344,14 +344,14 @@ static void down(const struct task *t, struct const_planes s, struct planes x) {
 }
 
 /* A tree of one node: x = u. */
-static void copy_root(const struct task *t, struct const_planes s, struct planes x) {
+static void copy_root(const struct part *t, struct const_planes s, struct planes x) {
     if (t->tree.levels > 1 || t->leaves < 1) return;
     memcpy(x.re, s.re, (size_t)t->width * sizeof(real));
     memcpy(x.im, s.im, (size_t)t->width * sizeof(real));
 }
 
-static void forward_task(const struct call *c, struct cut cut, int64_t index) {
-    struct task t = task_at(c, cut, PASS_FORWARD, index);
+static void forward_part(const struct call *c, struct cut cut, int64_t index) {
+    struct part t = tree_part(c, cut, PASS_FORWARD, index);
     struct range group = part_at(c->out[0]->dims[0], cut.groups, index / cut.strips);
     for (int64_t b = group.begin; b < group.end; b++) {
         int64_t first = b * t.T * t.P + t.k;
@@ -369,7 +369,7 @@ static void tree_solve_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
     struct cut cut = cut_of(c);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
-    for (int64_t i = 0; i < cut.groups * cut.strips; i++) forward_task(c, cut, i);
+    for (int64_t i = 0; i < cut.groups * cut.strips; i++) forward_part(c, cut, i);
 }
 
 /* --- backward -------------------------------------------------------------------------------------------------- */
@@ -424,12 +424,12 @@ static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t
 }
 
 /* n rows of a table from `rows` on. */
-static void clear_rows(const struct task *t, int64_t n, real *rows) {
+static void clear_rows(const struct part *t, int64_t n, real *rows) {
     for (int64_t i = 0; i < n; i++) memset(rows + i * t->pitch, 0, (size_t)t->width * sizeof *rows);
 }
 
 /* Gradients of the couplings between node i of level v and its parent; lambda of both is done. */
-static void couple_node(const struct task *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
+static void couple_node(const struct part *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
     bool sample = t->sharing == OWN_OF_SAMPLE;
     real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;
     if (sample) clear_rows(t, 4, d);
@@ -445,7 +445,7 @@ static void couple_node(const struct task *t, int64_t b, struct tree_level v, in
 }
 
 /* As `down`, for lambda, with the gradients of the couplings on the way. */
-static void down_backward(const struct task *t, int64_t b, struct const_planes s, struct planes lambda,
+static void down_backward(const struct part *t, int64_t b, struct const_planes s, struct planes lambda,
                           struct const_planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
     clear_behind(t, lambda);
@@ -482,7 +482,7 @@ static void down_backward(const struct task *t, int64_t b, struct const_planes s
 }
 
 /* The row of node `node` of sequence b in tables of its own. */
-static void clear_row(const struct task *t, int64_t b, int64_t node) {
+static void clear_row(const struct part *t, int64_t b, int64_t node) {
     int64_t at = (b * t->T + node) * t->P + t->k;
     for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
         if (t->c->din[plane] && !call_accumulates(t->c, plane))
@@ -490,7 +490,7 @@ static void clear_row(const struct task *t, int64_t b, int64_t node) {
 }
 
 /* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those behind a chain. */
-static void clear_unused_rows(const struct task *t, int64_t b) {
+static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);
     for (int64_t l = 0; l < t->tree.levels; l++, v = tree_above(&t->tree, t->leaves, v))
@@ -499,15 +499,15 @@ static void clear_unused_rows(const struct task *t, int64_t b) {
 }
 
 /* du from lambda where lambda does not lie there already. */
-static void put_lambda(const struct task *t, int plane, int64_t first, const real *lambda) {
+static void put_lambda(const struct part *t, int plane, int64_t first, const real *lambda) {
     real *du = t->c->din[plane];
     bool add_du = call_accumulates(t->c, plane);
     for (int64_t i = 0; du && i < t->T; i++)
         for (int64_t k = 0; k < t->width; k++) put(du + first + i * t->P + k, add_du, lambda[i * t->pitch + k]);
 }
 
-static void backward_task(const struct call *c, struct cut cut, int64_t index) {
-    struct task t = task_at(c, cut, PASS_BACKWARD, index);
+static void backward_part(const struct call *c, struct cut cut, int64_t index) {
+    struct part t = tree_part(c, cut, PASS_BACKWARD, index);
     struct range group = part_at(c->out[0]->dims[0], cut.groups, index / cut.strips);
     bool in_place =
         c->din[TREE_U_RE] && c->din[TREE_U_IM] && !call_accumulates(c, TREE_U_RE) && !call_accumulates(c, TREE_U_IM);
@@ -533,9 +533,9 @@ static void backward_task(const struct call *c, struct cut cut, int64_t index) {
 /* dtheta of one shared row and one strip of heads: the groups' sums in order, then through the bound. */
 static void reduce_row(const struct call *c, struct cut cut, int64_t strip, int64_t row) {
     real sum[4 * TREE_WIDTH];
-    struct task t = task_at(c, cut, PASS_BACKWARD, strip);
+    struct part t = tree_part(c, cut, PASS_BACKWARD, strip);
     for (int64_t group = 0; group < cut.groups; group++) {
-        const real *table = task_at(c, cut, PASS_BACKWARD, group * cut.strips + strip).table;
+        const real *table = tree_part(c, cut, PASS_BACKWARD, group * cut.strips + strip).table;
         for (int plane = 0; plane < 4; plane++) {
             const real *d = table + (4 * row + plane) * t.pitch;
             real *to = sum + plane * TREE_WIDTH;
@@ -552,7 +552,7 @@ static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) 
     struct cut cut = cut_of(c);
     bool wide = tensor_count(c->out[0]) > PARALLEL_MIN;
 #pragma omp parallel for schedule(static) if (wide)
-    for (int64_t i = 0; i < cut.groups * cut.strips; i++) backward_task(c, cut, i);
+    for (int64_t i = 0; i < cut.groups * cut.strips; i++) backward_part(c, cut, i);
     if (sharing_of(c) == OWN_OF_SAMPLE) return;
 #pragma omp parallel for schedule(static) if (wide)
     for (int64_t i = 0; i < cut.strips * cut.tables; i++) reduce_row(c, cut, i / cut.tables, i % cut.tables);
