@@ -170,7 +170,7 @@ static enum status bad_value(const struct option *o, const char *owner, const ch
 
 static enum status set_value(const struct option *o, void *object, const char *owner, const char *value,
                              struct error *e) {
-    char *field = (char *)object + o->offset;
+    void *field = (char *)object + o->offset;
     int64_t whole;
     double number;
     switch (o->type) {
@@ -220,7 +220,7 @@ enum status options_default(const struct option *table, void *object, struct err
 }
 
 int option_format_value(const struct option *o, const void *object, char *buffer, size_t size) {
-    const char *field = (const char *)object + o->offset;
+    const void *field = (const char *)object + o->offset;
     switch (o->type) {
     case OPT_INT:
         if ((o->flags & OPT_AUTO) && *(const int64_t *)field == 0) return snprintf(buffer, size, "auto");
@@ -237,7 +237,7 @@ int option_format_value(const struct option *o, const void *object, char *buffer
         return snprintf(buffer, size, "%s", name);
     }
     case OPT_TEXT_FIELD:
-        return snprintf(buffer, size, "%s", field);
+        return snprintf(buffer, size, "%s", (const char *)field);
     }
     return 0;
 }

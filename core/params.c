@@ -106,7 +106,7 @@ int64_t params_trained(const struct params *p) {
 
 /* Index in the stored tensor of element `i` in contract order. */
 static int64_t stored_index(const struct layout *l, int64_t i) {
-    int64_t index[LAYOUT_MAX_RANK], stored = 0;
+    int64_t index[LAYOUT_MAX_RANK] = {0}, stored = 0;
     for (int a = l->rank - 1; a >= 0; a--) {
         index[a] = i % l->dims[a];
         i /= l->dims[a];

@@ -214,7 +214,7 @@ static double quantile(const float *sorted, int64_t n, double q) {
 static void fill_speed(struct running *r, struct run *row) {
     const struct setup *s = r->trainer.setup;
     int64_t n = r->n_samples < STEP_SAMPLES ? r->n_samples : STEP_SAMPLES;
-    float deviations[STEP_SAMPLES];
+    float deviations[STEP_SAMPLES] = {0};
     qsort(r->step_ms, (size_t)n, sizeof *r->step_ms, compare_floats);
     row->step_ms_med = quantile(r->step_ms, n, 0.5);
     row->step_ms_p95 = quantile(r->step_ms, n, 0.95);

@@ -221,8 +221,9 @@ static enum status object_from_json(const struct table *table, const json_t *in,
     for (const struct field *field = table->fields; field->name; field++) {
         if (!field_within(field, object_size)) continue;
         const json_t *value = json_object_get(in, field->name);
-        if (!value && field->type == FIELD_INT) *(int64_t *)((char *)object + field->offset) = -1;
-        if (!value && field->type == FIELD_REAL) *(double *)((char *)object + field->offset) = NAN;
+        void *at = (char *)object + field->offset;
+        if (!value && field->type == FIELD_INT) *(int64_t *)at = -1;
+        if (!value && field->type == FIELD_REAL) *(double *)at = NAN;
         if (value && !field_from_json(field, value, object))
             return fail(e, ST_USAGE, "%s: the value of %s in %s is not one this program can read", path, field->name,
                         table->name);

@@ -253,7 +253,7 @@ const struct table machines_table = {"machines", machine_fields};
 void record_init(struct run_record *r) {
     memset(r, 0, sizeof *r);
     for (const struct field *field = runs_table.fields; field->name; field++) {
-        char *value = (char *)&r->run + field->offset;
+        void *value = (char *)&r->run + field->offset;
         if (field->type == FIELD_INT) *(int64_t *)value = -1;
         if (field->type == FIELD_REAL) *(double *)value = NAN;
     }

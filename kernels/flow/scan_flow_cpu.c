@@ -186,7 +186,7 @@ static void row_backward(const struct strip *s, const real *a, real *da, int64_t
         return;
     }
     int64_t length = s->m * s->N, steps = length / s->lanes, rest = length % s->lanes, last = length - rest;
-    real repeated[LANES];
+    real repeated[LANES] = {0};
     for (int64_t l = 0; l < s->lanes; l++) repeated[l] = G[l % s->N];
     outer(s->lanes, steps, a, s->lanes, s->state, s->lanes, repeated, s->next, da, s->add_da);
     outer(rest, 1, a + last, 0, s->state + last, 0, repeated, s->next + last, da ? da + last : NULL, s->add_da);

@@ -48,12 +48,16 @@ FORCE_INLINE real row_backward(int m, enum gate gate, int64_t N, const real *z, 
         UNROLLED(m + 1, p[j] *= G_scale);
         UNROLLED(m, carry[j * SCAN_STRIDE] += p[j]);
         UNROLLED(m, dz[j * dz_stride] = p[j] * (h_prev[j * prev] - mean));
+        /* cppcheck-suppress [arrayIndexOutOfBoundsCond, negativeIndex] ; 1 <= m <= SCAN_ORDER_MAX < GATE_MAX */
         dz[m * dz_stride] = p[m] * (v - mean);
+        /* cppcheck-suppress [arrayIndexOutOfBoundsCond, negativeIndex] ; the same */
         return p[m];
     }
     UNROLLED(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, carry[j * SCAN_STRIDE]));
     UNROLLED(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G * (h_prev[j * prev] - mean)));
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; the same */
     dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G * (v - mean));
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; the same */
     return p[m] * G_scale;
 }
 

@@ -43,11 +43,14 @@ FORCE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, co
     real p[GATE_MAX], G[GATE_MAX];
     real scale = scan_gates(gate, m + 1, z, N, p);
     UNROLLED(m, G[j] = ds[j * N] + carry[j * SCAN_STRIDE]);
-    real dv = p[m] * (G[0] * scale); /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult): m >= 1 sets G[0] */
+    /* 1 <= m <= SCAN_ORDER_MAX < GATE_MAX, so that G[0] is set and p[m] is there. */
+    /* cppcheck-suppress [arrayIndexOutOfBoundsCond, uninitvar] */
+    real dv = p[m] * (G[0] * scale); /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     if (layout == LAYOUT_COMPANION) {
         real mean = gate_divides(gate) ? s[0] : 0, G_scale = G[0] * scale;
         UNROLLED(m, carry[j * SCAN_STRIDE] = real_fma(p[j], G_scale, j + 1 < m ? G[(j + 1) % GATE_MAX] : 0));
         UNROLLED(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G[0] * (s_prev[j * prev] - mean)));
+        /* cppcheck-suppress arrayIndexOutOfBoundsCond ; as above */
         dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G[0] * (v - mean));
     } else {
         real back = 0; /* sum_i a_i G[i] */
@@ -55,6 +58,7 @@ FORCE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, co
         real mean = gate_divides(gate) ? real_fma(back, s_prev[0], dv * v) : 0;
         UNROLLED(m, carry[j * SCAN_STRIDE] = j == 0 ? back : G[(j + GATE_MAX - 1) % GATE_MAX]);
         UNROLLED(m, dz[j * dz_stride] = gate_slope(gate, p[j], scale) * (G[j] * s_prev[0] - mean));
+        /* cppcheck-suppress arrayIndexOutOfBoundsCond ; as above */
         dz[m * dz_stride] = gate_slope(gate, p[m], scale) * (G[0] * v - mean);
     }
     return dv;

@@ -56,7 +56,7 @@ static void forward_tile(const struct call *c, struct range rows) {
                       gates + first * 4 * H, T * 4 * H);
         for (int64_t b = rows.begin; b < rows.end; b++) {
             real *p = gates + (b * T + t) * 4 * H, *now = cell + (b * T + t) * H, *out = h + (b * T + t) * H;
-            if (t == 0) step_forward(true, H, p, NULL, now, out);
+            if (t == 0) step_forward(true, H, p, now, now, out);
             if (t > 0) step_forward(false, H, p, now - H, now, out);
         }
     }
@@ -127,7 +127,7 @@ static void backward_tile(const struct call *c, struct work s, struct range rows
             const real *p = gates + token * 4 * H, *now = cell + token * H, *dout = call_dout(c, 0) + token * H;
             real *dh = s.dh + b * H, *dc = s.dc + b * H, *dp = s.dp + token * 4 * H, *late = s.late + token * H;
             if (t == 0) {
-                step_backward(true, H, p, now, NULL, dout, dh, dc, dp);
+                step_backward(true, H, p, now, now, dout, dh, dc, dp);
                 memset(late, 0, (size_t)H * sizeof(real));
             } else {
                 step_backward(false, H, p, now, now - H, dout, dh, dc, dp);

@@ -430,7 +430,8 @@ START_TEST(a_kernel_failure_is_a_row_and_the_sweep_goes_on) {
     char once[SCRATCH_BYTES + 16];
     snprintf(once, sizeof once, "%s/once", program_folder);
     FILE *f = fopen(once, "w");
-    ck_assert(f && fclose(f) == 0);
+    ck_assert_ptr_nonnull(f);
+    fclose(f);
     setenv("LRNN_CUDA_HOST_FAIL", "200", 1);
     setenv("LRNN_CUDA_HOST_FAIL_ONCE", once, 1);
     const char *line = in_folder("bench " SMALL " --device cuda --profile smoke --models 'bdlru:m=3,blocks=4 "

@@ -10,9 +10,9 @@ START_TEST(each_kind_of_heap_allocation_is_counted) {
     uint64_t count[6] = {allocations()};
     void *volatile p = malloc(10);
     count[1] = allocations();
-    p = realloc(p, 100000);
+    void *volatile more = realloc(p, 100000);
     count[2] = allocations();
-    free(p);
+    free(more);
     p = calloc(3, 5);
     count[3] = allocations();
     free(p);

@@ -8,10 +8,11 @@
 
 /* First, second, middle and last of n things. */
 static int picks(int64_t n, int64_t pick[MAX_PICKS]) {
-    int count = 0;
+    int count = 1;
     const int64_t wanted[MAX_PICKS] = {0, 1, n / 2, n - 1};
-    for (int i = 0; i < MAX_PICKS; i++)
-        if (count == 0 || (wanted[i] > pick[count - 1] && wanted[i] < n)) pick[count++] = wanted[i];
+    pick[0] = wanted[0];
+    for (int i = 1; i < MAX_PICKS; i++)
+        if (wanted[i] > pick[count - 1] && wanted[i] < n) pick[count++] = wanted[i];
     return count;
 }
 

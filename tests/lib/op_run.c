@@ -464,7 +464,7 @@ void expect_same_gradients(const struct run *got, const struct run *want, double
     double least = (!got->what.like && has_tiny_size(&got->what)) || got->what.fill == FILL_WIDE ? incoming(want) : 0;
     char name[32];
     for (int i = 0; i < got->call->n_in; i++) {
-        if (!input_has_grad(got->call, i) || i == except) continue;
+        if (i == except || !input_has_grad(got->call, i)) continue;
         snprintf(name, sizeof name, "din[%d]", i);
         ck_assert_ptr_nonnull(got->call->in[i]->grad);
         expect_result(got, &(struct result){want, PASS_BACKWARD, i}, tensor_count(got->call->in[i]), tolerance, least,

@@ -76,7 +76,7 @@ static int tuples(int degree, bool even_only, int list[120]) {
     int n = 0, limit = 1;
     for (int i = 0; i < degree; i++) limit *= 10;
     for (int number = 0; number < limit; number++) {
-        int digit[5], used = 0, inversions = 0;
+        int digit[5] = {0}, used = 0, inversions = 0;
         for (int i = degree - 1, rest = number; i >= 0; i--, rest /= 10) digit[i] = rest % 10;
         for (int i = 0; i < degree; i++) {
             if (digit[i] < degree) used |= 1 << digit[i];
@@ -89,7 +89,7 @@ static int tuples(int degree, bool even_only, int list[120]) {
 
 /* (a b)(i) = a(b(i)) on tuples written as numbers. */
 static int compose(int a, int b, int degree) {
-    int place[5], result = 0;
+    int place[5] = {0}, result = 0;
     for (int i = degree - 1; i >= 0; i--, a /= 10) place[i] = a % 10;
     for (int i = degree - 1, unit = 1; i >= 0; i--, b /= 10, unit *= 10) result += unit * place[b % 10];
     return result;

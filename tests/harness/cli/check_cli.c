@@ -318,7 +318,8 @@ START_TEST(a_length_on_the_command_line_replaces_the_profiles) {
         snprintf(line, sizeof line, "bench s5 --dry-run%s", cases[i].length);
         expect_status(run(line), 0, line);
         const char *first = strstr(out, " steps "), *second = first ? strstr(first + 1, " steps ") : NULL;
-        ck_assert_msg(second && !strncmp(first + 1, cases[i].first, strlen(cases[i].first)), "%s: %s", line, out);
+        ck_assert_msg(first && second && !strncmp(first + 1, cases[i].first, strlen(cases[i].first)), "%s: %s", line,
+                      out);
         ck_assert_msg(!strncmp(second + 1, cases[i].second, strlen(cases[i].second)), "%s: %s", line, out);
     }
 }
