@@ -5,10 +5,12 @@
 #   PORTABLE=1          x86-64-v2 instead of this machine's own instruction set
 #   SANITIZE=1          AddressSanitizer and UndefinedBehaviorSanitizer
 #   BUILD=folder        build there, programs included, and leave ./lrnn alone
-#   CUDA=0              without CUDA; default: with it where nvcc 12.0 or newer is found (PATH, CUDA_HOME, /usr/local/cuda).
-#                       CUDA=host compiles the kernels for the CPU instead, which tests do (docs/cuda.md)
-#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for, or all; default: those of this machine's GPUs, where there are
-#                       none the oldest supported, whose PTX every newer device's driver compiles at the first start
+#   CUDA=0              without CUDA; default: with it where nvcc 12.0 or newer is found (PATH, CUDA_HOME,
+#                       /usr/local/cuda). CUDA=host compiles the kernels for the CPU instead, which tests do
+#                       (docs/cuda.md)
+#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for, or all; default: those of this machine's GPUs, where
+#                       there are none the oldest supported, whose PTX every newer device's driver compiles at the
+#                       first start
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
 CC := gcc
@@ -30,14 +32,15 @@ OBJ   := $(BUILD)/$(REAL)
 LRNN  := $(if $(filter build,$(BUILD)),.,$(BUILD))/lrnn$(f64)
 CHECK := $(BUILD)/check$(f64)
 
-# --- CUDA: which compiler, if any ------------------------------------------------------------------------------------------
+# --- CUDA: which compiler, if any -------------------------------------------------------------------------------------
 CUDA ?= auto
 CUDA_ARCHS ?= auto
 known_archs := 75 80 86 89 90
 ifeq ($(CUDA_ARCHS),all)
 cuda_archs := $(known_archs)
 else ifeq ($(CUDA_ARCHS),auto)
-cuda_found := $(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -x '[0-9.]*')))
+cuda_found := $(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
+              grep -x '[0-9.]*')))
 cuda_archs := $(or $(cuda_found),$(firstword $(known_archs)))
 else
 cuda_archs := $(CUDA_ARCHS)
@@ -47,8 +50,8 @@ NVCC := $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc) $
 nvcc_release := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
 nvcc_new := $(shell [ "$(firstword $(subst ., ,$(nvcc_release)))" -ge 12 ] 2>/dev/null && echo yes)
 cuda_mode := $(if $(nvcc_new),nvcc)
-cuda_says := $(if $(nvcc_new),with $(NVCC) (CUDA $(nvcc_release)),none: $(if $(NVCC),$(NVCC) is CUDA $(nvcc_release); 12.0 \
-             or newer is needed,no nvcc in PATH; CUDA_HOME or /usr/local/cuda))
+cuda_says := $(if $(nvcc_new),with $(NVCC) (CUDA $(nvcc_release)),none: $(if $(NVCC),$(NVCC) is CUDA $(nvcc_release); \
+             12.0 or newer is needed,no nvcc in PATH; CUDA_HOME or /usr/local/cuda))
 else ifeq ($(CUDA),host)
 cuda_mode := host
 cuda_says := on the host (tests only)
@@ -59,7 +62,7 @@ $(error CUDA=$(CUDA) is not known; expected auto, host or 0)
 endif
 cuda_root := $(if $(NVCC),$(patsubst %/bin/,%,$(dir $(realpath $(NVCC)))))
 
-# --- flags -------------------------------------------------------------------------------------------------------------
+# --- flags ------------------------------------------------------------------------------------------------------------
 compiler := $(shell $(CC) --version 2>/dev/null | sed -n 1p)
 clang    := $(findstring clang,$(compiler))
 x86      := $(findstring x86_64,$(shell $(CC) -dumpmachine 2>/dev/null))
@@ -85,14 +88,17 @@ LIBS   := -lopenblas -ljansson -lxxhash -lm
 CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS))
-NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
+NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+            -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
-COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) $(NVCC_WARN) $(NVCCFLAGS)
-COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -include tests/cuda/cuda_host.h -x c++,\
-             $(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
+COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) \
+               $(NVCC_WARN) $(NVCCFLAGS)
+COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
+             -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
 ifeq ($(cuda_mode),nvcc)
-LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt -lpthread -lstdc++
+LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt \
+        -lpthread -lstdc++
 else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif
@@ -104,12 +110,14 @@ rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
 dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
 # The sources themselves, so that a build of edited files is told from one of the commit.
-sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) Makefile | sha256sum | cut -c1-16)
+sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) Makefile | sha256sum | \
+             cut -c1-16)
 quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
 about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
-          -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_SOURCES=$(call quoted,$(sources)) -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS))
+          -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_SOURCES=$(call quoted,$(sources)) \
+          -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS))
 
-# --- files -------------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 SRC   := $(call rooms,core kernels models tasks harness,c)
 TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/%,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
@@ -123,7 +131,9 @@ tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/c
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
-.PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites cuda-resources sanitize bench results results-check layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
+        cuda-resources sanitize bench results results-check layers format format-check lint fuzz fuzz-kernels \
+        fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -175,17 +185,19 @@ $(OBJ)/link.stamp: FORCE
 # The suites are the functions `Suite *check_NAME(void)` of the test files; those under tests/cuda/ need a device.
 suite_names = $(if $(1),$(shell sed -n 's/^Suite \*check_\([a-z0-9_]*\)(void) {.*/\1/p' $(1)))
 suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CHECK($(s))) \
-          $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) $(if $(filter host,$(cuda_mode)),tests/cuda/check_cuda_host.cc)),CHECK_CUDA($(s)))
+          $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) \
+            $(if $(filter host,$(cuda_mode)),tests/cuda/check_cuda_host.cc)),CHECK_CUDA($(s)))
 $(OBJ)/suites.def: FORCE
 	$(call stamp,'$(suites)')
 $(OBJ)/tests/main.o: $(OBJ)/suites.def
 $(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
 
--include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins)) $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
+-include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins)) \
+         $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
 
-# --- tests -------------------------------------------------------------------------------------------------------------
-# SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64.
-# With all suites those of CUDA are run too, on the host, in float; `make REAL=double test-cuda-host` takes some minutes more.
+# --- tests ------------------------------------------------------------------------------------------------------------
+# SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of
+# CUDA are run too, on the host, in float; `make REAL=double test-cuda-host` takes some minutes more.
 test: $(CHECK) $(LRNN) other-real $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
 	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 $(CHECK) $(SUITES)
 
@@ -193,8 +205,8 @@ other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
 	  CUDA=$(if $(f64),$(CUDA),$(if $(filter host,$(cuda_mode)),host,0)) all
 
-# Golden traces (tests/golden/trace.h), after a change of bits that is meant and a raised numerics version: in both precisions,
-# with this machine's instructions and without fused multiply-adds. golden-rows writes those of one build.
+# Golden traces (tests/golden/trace.h), after a change of bits that is meant and a raised numerics version: in both
+# precisions, with this machine's instructions and without fused multiply-adds. golden-rows writes those of one build.
 golden:
 	@for real in float double; do \
 	   $(MAKE) --no-print-directory REAL=$$real golden-rows && \
@@ -210,8 +222,8 @@ test-shapes: $(SHAPES)
 test-double:
 	@$(MAKE) --no-print-directory REAL=double test
 
-# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The suites of CUDA are
-# test-cuda-host's, of the same build.
+# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The suites of
+# CUDA are test-cuda-host's, of the same build.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host WERROR=0 BUILD=$(BUILD)/sanitize
 sanitize:
@@ -235,8 +247,8 @@ cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
 	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU)
 
-# Every kernel against its reference at random sizes, for SECONDS=60, from SEED= or the clock; what it finds it prints as a
-# command that repeats it. SANITIZE=1 takes the build of `make sanitize`.
+# Every kernel against its reference at random sizes, for SECONDS=60, from SEED= or the clock; what it finds it prints
+# as a command that repeats it. SANITIZE=1 takes the build of `make sanitize`.
 fuzz-kernels:
 	@$(if $(SANITIZE),$(sanitized),$(MAKE) --no-print-directory) fuzz-kernels-here
 
@@ -260,17 +272,21 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
 layers:
 	@tools/layers.sh
 	@status=0; for h in $(call rooms,core kernels models tasks harness,h); do \
-	  $(CC) -I. $(CPPFLAGS) $(FLAGS) $(filter-out -Wpedantic,$(WARN)) -fsyntax-only -x c $$h || status=1; done; exit $$status
+	  $(CC) -I. $(CPPFLAGS) $(FLAGS) $(filter-out -Wpedantic,$(WARN)) -fsyntax-only -x c $$h || status=1; done; \
+	  exit $$status
 
 format:
 	clang-format -i $(CODE)
 
+# clang-format leaves comments as they are, so that lines in them are looked at one by one.
 format-check:
+	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
+	  $(wildcard *.md docs/*.md plots/*.gp tests/peers/*.py tests/peers/*/*.py)
 	@status=0; for f in $(CODE); do clang-format $$f | cmp -s - $$f || { echo "$$f is not formatted"; status=1; }; done; \
 	  [ $$status = 0 ] || { echo "make format would format them" >&2; exit 1; }
 
-# Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is wrong, the
-# line says so. clang-tidy and cppcheck see one file at a time.
+# Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is
+# wrong, the line says so. clang-tidy and cppcheck see one file at a time.
 lint:
 	printf '%s\n' $(filter-out core/status.c,$(SRC) $(TESTS)) | xargs -P $(shell nproc) -n 8 sh -c \
 	  'clang-tidy --quiet "$$@" -- -std=gnu11 -I. -include tools/lint.h -fopenmp $(subst ','\'',$(about))' clang-tidy
@@ -278,7 +294,7 @@ lint:
 	  --suppress=missingIncludeSystem $(SRC) $(TESTS)
 	shellcheck $(SH)
 
-# --- use ---------------------------------------------------------------------------------------------------------------
+# --- use --------------------------------------------------------------------------------------------------------------
 # Only what is set is passed on; the defaults are the program's.
 flag = $(if $($(1)),$(2) '$($(1))')
 bench: all
@@ -320,6 +336,7 @@ help:
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
 	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
-	@echo "make format           formats the code (format-check only looks); make lint runs the static checkers"
+	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"
+	@echo "make lint             runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="
 	@echo "make clean            removes what was built"

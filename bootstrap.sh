@@ -39,15 +39,17 @@ if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>
         status=1
         ending='Install them by your own package manager, then run make.'
     fi
-    say "this system has no apt-get. Needed: GNU make, gcc, pkg-config, gnuplot, and the development files of OpenBLAS" \
-        "(cblas), jansson, xxhash and Check. $ending" >&2
+    say "this system has no apt-get. Needed: GNU make, gcc, pkg-config, gnuplot, and the development files of" \
+        "OpenBLAS (cblas), jansson, xxhash and Check. $ending" >&2
     exit $status
 fi
 
 # Also true for a package that another one provides (pkgconf for pkg-config).
 installed() {
     dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null |
-        awk -v want="$1" '$1 == "installed" { for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); if ($i == want) found = 1 } }
+        awk -v want="$1" '$1 == "installed" {
+                              for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); if ($i == want) found = 1 }
+                          }
                           END { exit !found }'
 }
 

@@ -29,8 +29,8 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
 #define CUDA_TRY(cuda, call)   cuda_check(cuda, call, #call, __FILE__, __LINE__)
 #define CUBLAS_TRY(cuda, call) cublas_check(cuda, call, #call, __FILE__, __LINE__)
 
-/* Launches kernel(arguments...) on the exec's stream: x, kernel (template kernels in parentheses), grid, block, bytes of
- * dynamic shared memory, arguments. Arguments are copied now. */
+/* Launches kernel(arguments...) on the exec's stream: x, kernel (template kernels in parentheses), grid, block, bytes
+ * of dynamic shared memory, arguments. Arguments are copied now. */
 #define LAUNCH(x, kernel, ...) cuda_launch((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
 #ifdef LRNN_CUDA_HOST

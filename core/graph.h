@@ -1,7 +1,7 @@
 /* graph.h - built once, walked many times.
  *
- * A model is built for fixed shapes: op functions (kernels/dense/dense.h, ...) append calls and return tensors; nothing is
- * computed. graph_plan chooses a kernel for each call, lays out all memory from the lifetimes and binds pointers.
+ * A model is built for fixed shapes: op functions (kernels/dense/dense.h, ...) append calls and return tensors; nothing
+ * is computed. graph_plan chooses a kernel for each call, lays out all memory from the lifetimes and binds pointers.
  * Then graph_forward walks the list and graph_backward walks it in reverse. Nothing allocates while walking.
  *
  * Errors of calls are sticky: the first one is kept, later calls do nothing and return NULL, NULL tensors are
@@ -31,8 +31,8 @@ struct plan_buffer {
     int first, last;
 };
 
-/* A term of the training loss beside the task's, such as a penalty on parameters. Its calls stand behind the net's: until then
- * what it is of waits here. */
+/* A term of the training loss beside the task's, such as a penalty on parameters. Its calls stand behind the net's:
+ * until then what it is of waits here. */
 struct graph_term {
     struct tensor *(*build)(struct graph *g, const struct graph_term *term); /* -> [1] */
     struct tensor *of[2];
@@ -109,7 +109,7 @@ void graph_set_root(struct graph *g, struct tensor *t);
 /* Keeps the first error; later ones are ignored. */
 void graph_fail(struct graph *g, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* --- looking at it -------------------------------------------------------------------------------------------------- */
+/* --- looking at it ------------------------------------------------------------------------------------------------ */
 
 /* When the gradient of a call is computed: moments count through the forward walk, then back through the calls. */
 LRNN_INLINE int graph_backward_time(const struct graph *g, int call) {

@@ -4,8 +4,9 @@
 
 #include "core/graph.h"
 
-/* Moments are those of struct plan_buffer. Before the one at `time`, poisons the buffers whose life begins there (-1: before
- * the walk); after it, checks all guards in use and notes the call `index` in g->first_guard_failure if one was broken. */
+/* Moments are those of struct plan_buffer. Before the one at `time`, poisons the buffers whose life begins there (-1:
+ * before the walk); after it, checks all guards in use and notes the call `index` in g->first_guard_failure if one was
+ * broken. */
 void guard_before(struct graph *g, int time);
 void guard_after(struct graph *g, int time, int index);
 

@@ -150,7 +150,7 @@ static void add_workspaces(struct graph *g) {
     }
 }
 
-/* --- placement ------------------------------------------------------------------------------------------------------ */
+/* --- placement ---------------------------------------------------------------------------------------------------- */
 
 static int larger_first(const void *a, const void *b) {
     const struct plan_buffer *x = *(struct plan_buffer *const *)a, *y = *(struct plan_buffer *const *)b;
@@ -216,7 +216,7 @@ enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {
     return ST_OK;
 }
 
-/* --- binding ---------------------------------------------------------------------------------------------------------- */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static void *address(const struct graph *g, int buffer) {
     return buffer < 0 ? NULL : g->memory.base + g->buffers[buffer].offset;

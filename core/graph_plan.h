@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
-/* Returns the error of the calls if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The params
- * must have been reserved. Errors: no kernel applies, or the forced one does not apply to a call of its op (ST_USAGE, naming
- * op and reason), out of memory. A forced kernel whose op the graph lacks is no error of the graph. */
+/* Returns the error of the calls if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The
+ * params must have been reserved. Errors: no kernel applies, or the forced one does not apply to a call of its op
+ * (ST_USAGE, naming op and reason), out of memory. A forced kernel whose op the graph lacks is no error of the
+ * graph. */
 enum status graph_plan(struct graph *g, struct error *e);
 
 /* Bytes graph_plan would reserve; once all calls are made, before planning. */

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Between the graph's memory and the host's: a tensor's value, or its gradient. Writing and reading through the pointers
- * of a tensor is for graphs on the CPU. */
+/* Between the graph's memory and the host's: a tensor's value, or its gradient. Writing and reading through the
+ * pointers of a tensor is for graphs on the CPU. */
 void graph_put(struct graph *g, struct tensor *t, const void *from);
 void graph_get(const struct graph *g, const struct tensor *t, void *to);
 void graph_get_grad(const struct graph *g, const struct tensor *t, real *to);

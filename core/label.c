@@ -1,12 +1,12 @@
-/* label.c - see label.h. As each string is ended by one byte, and ':', '=' and ',' are one byte each in the label's text,
- * both take as many bytes. */
+/* label.c - see label.h. As each string is ended by one byte, and ':', '=' and ',' are one byte each in the label's
+ * text, both take as many bytes. */
 #include "core/label.h"
 
 #include <string.h>
 
 #define SHOWN 60 /* characters of a text that a message quotes */
 
-/* --- strings: the name, then key and value of each pair ------------------------------------------------------------------- */
+/* --- strings: the name, then key and value of each pair ----------------------------------------------------------- */
 
 static const char *string_at(const struct label *l, int index) {
     const char *at = l->text;
@@ -75,7 +75,7 @@ const char *label_get(const struct label *l, const char *key) {
     return i < 0 ? NULL : label_value(l, i);
 }
 
-/* --- changes ---------------------------------------------------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------------------------------------------------ */
 
 enum status label_set_name(struct label *l, const char *name, struct error *e) {
     if (!l->used) clear(l);
@@ -110,7 +110,7 @@ void label_remove(struct label *l, const char *key) {
     l->n--;
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------------------------------- */
 
 enum status text_part(const char **at, const char *stops, char *part, size_t size, struct error *e) {
     size_t n = strcspn(*at, stops);
@@ -173,7 +173,7 @@ enum status label_format(const struct label *l, char *buffer, size_t size, struc
     return ST_OK;
 }
 
-/* --- options ---------------------------------------------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------------------------------ */
 
 enum status label_apply(const struct label *l, const struct option *table, void *object, const char *owner,
                         struct error *e) {

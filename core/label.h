@@ -1,7 +1,7 @@
 /* label.h - what names a task or a model together with its options: "name:key=value,key=value".
  *
- * The command line, profiles, config files, run records, reports and published numbers all speak in labels; they are taken
- * apart and put together here alone. A label that does not fit is an error, never cut off. */
+ * The command line, profiles, config files, run records, reports and published numbers all speak in labels; they are
+ * taken apart and put together here alone. A label that does not fit is an error, never cut off. */
 #ifndef LRNN_CORE_LABEL_H
 #define LRNN_CORE_LABEL_H
 
@@ -20,24 +20,24 @@ struct label {
     char text[LABEL_TEXT]; /* name, key, value, key, value, ..., each ended by a 0 */
 };
 
-/* Reads "name:key=value,..." or a name alone. `kind` ("task", "model") and the name stand in messages. Errors, ST_USAGE: a
- * part that is no pair, a key given twice, a text that is too long. */
+/* Reads "name:key=value,..." or a name alone. `kind` ("task", "model") and the name stand in messages. Errors,
+ * ST_USAGE: a part that is no pair, a key given twice, a text that is too long. */
 enum status label_parse(struct label *l, const char *kind, const char *text, struct error *e);
 
-/* Reads pairs without a name, separated by any of `separators`: "epochs=12 lr=0.002" (NULL: no pair). Errors as label_parse;
- * `owner` stands in messages. */
+/* Reads pairs without a name, separated by any of `separators`: "epochs=12 lr=0.002" (NULL: no pair). Errors as
+ * label_parse; `owner` stands in messages. */
 enum status label_parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
                               struct error *e);
 
-/* Name, and key and value of pair number i < l->n; value of a key, NULL if the label has none of it. All are valid until the
- * label is changed. */
+/* Name, and key and value of pair number i < l->n; value of a key, NULL if the label has none of it. All are valid
+ * until the label is changed. */
 const char *label_name(const struct label *l);
 const char *label_key(const struct label *l, int i);
 const char *label_value(const struct label *l, int i);
 const char *label_get(const struct label *l, const char *key);
 
-/* Renames the label; adds a pair behind the others; or gives the key another value in its place, adding it if it is new.
- * ST_USAGE: the label would be too long; label_add: the key is there. */
+/* Renames the label; adds a pair behind the others; or gives the key another value in its place, adding it if it is
+ * new. ST_USAGE: the label would be too long; label_add: the key is there. */
 enum status label_set_name(struct label *l, const char *name, struct error *e);
 enum status label_add(struct label *l, const char *key, const char *value, struct error *e);
 enum status label_set(struct label *l, const char *key, const char *value, struct error *e);
@@ -45,10 +45,11 @@ enum status label_set(struct label *l, const char *key, const char *value, struc
 /* Takes a pair out; a key that is not there is no error. */
 void label_remove(struct label *l, const char *key);
 
-/* Writes "name:key=value,...", without a name "key=value,...". ST_USAGE: longer than the buffer, or a value holds a comma and could not be read again. */
+/* Writes "name:key=value,...", without a name "key=value,...". ST_USAGE: longer than the buffer, or a value holds a
+ * comma and could not be read again. */
 enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e);
 
-/* --- against an option table ---------------------------------------------------------------------------------------------- */
+/* --- against an option table -------------------------------------------------------------------------------------- */
 
 /* Sets the label's options in *object; `owner` names it in messages. Errors as options_set. */
 enum status label_apply(const struct label *l, const struct option *table, void *object, const char *owner,
@@ -61,8 +62,8 @@ enum status label_of(struct label *l, const char *name, const struct option *tab
 /* Writes every value in its canonical form ("1e3" of an integer option as "1000"). ST_USAGE as options_set. */
 enum status label_normalise(struct label *l, const struct option *table, struct error *e);
 
-/* The canonical form: every option of the table in its order, defaults filled in. Equal settings have equal canonical forms,
- * however they were written. ST_USAGE as options_set. */
+/* The canonical form: every option of the table in its order, defaults filled in. Equal settings have equal canonical
+ * forms, however they were written. ST_USAGE as options_set. */
 enum status label_canonical(struct label *l, const struct option *table, struct error *e);
 
 /* The short form: the canonical one without what stands at its default, unless the option has a flag of `always`. */
@@ -75,9 +76,10 @@ bool label_includes(const struct label *l, const struct label *wanted);
 enum status label_difference(const struct label *l, const struct label *base, struct label *difference,
                              struct error *e);
 
-/* --- lists ---------------------------------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------------------------------- */
 
-/* Copies a text; or what stands at *at up to the first of `stops` or to the end, and moves *at there. ST_USAGE: it does not fit. */
+/* Copies a text; or what stands at *at up to the first of `stops` or to the end, and moves *at there. ST_USAGE: it does
+ * not fit. */
 enum status text_copy(const char *text, char *copy, size_t size, struct error *e);
 enum status text_part(const char **at, const char *stops, char *part, size_t size, struct error *e);
 

@@ -69,7 +69,8 @@ struct call {
     struct zone_visitor *zones; /* the plan's, while it asks kernel->workspace for the zones; else NULL */
 };
 
-/* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward call. */
+/* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward
+ * call. */
 LRNN_INLINE const real *call_dout(const struct call *c, int j) {
     return c->out[j]->grad;
 }
@@ -113,9 +114,9 @@ struct op {
      * magnitude of the result. c->scratch[pass] is as in the reference's run. */
     double (*terms)(const struct call *c, enum pass pass, int j);
 
-    /* Makes inputs and a call of this op at those sizes, for `lrnn perf op` and the tests. `sizes` names the options of them that
-     * it reads (core/op_sizes.h), s->variant apart, which chooses optional inputs and attributes that are no size. False,
-     * with nothing made: there is no such variant; that does not depend on the sizes. */
+    /* Makes inputs and a call of this op at those sizes, for `lrnn perf op` and the tests. `sizes` names the options of
+     * them that it reads (core/op_sizes.h), s->variant apart, which chooses optional inputs and attributes that are no
+     * size. False, with nothing made: there is no such variant; that does not depend on the sizes. */
     bool (*build)(struct graph *g, const struct op_sizes *s);
     const char *sizes; /* "batch length dim" */
 };
@@ -128,14 +129,14 @@ struct kernel {
     bool inexact;     /* result may differ from the reference in rounding; false = bit-equal */
     double tolerance; /* against the reference, relative to the largest magnitude, in units of machine epsilon of
                               `real`; the kernel's file says why */
-    /* Why a row's last digits depend on how many rows stand beside it (tiles of products do); NULL: a sequence has the same
-     * bits alone and in any batch. */
+    /* Why a row's last digits depend on how many rows stand beside it (tiles of products do); NULL: a sequence has the
+     * same bits alone and in any batch. */
     const char *tiles;
 
     /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */
     bool (*applicable)(const struct call *c, const char **why);
-    /* Whether it is worth taking unasked, by sizes alone; if not, a later kernel of the list is taken, and this one only when
-     * forced. NULL = always, as the last kernel of a device has to be. */
+    /* Whether it is worth taking unasked, by sizes alone; if not, a later kernel of the list is taken, and this one
+     * only when forced. NULL = always, as the last kernel of a device has to be. */
     bool (*preferred)(const struct call *c);
     /* Bytes of scratch of one pass; NULL = none. Depends on shapes and attributes alone (and on c->guards, which
      * scratch.h minds). */

@@ -65,14 +65,15 @@ enum status options_set(const struct option *table, void *object, const char *ow
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
                    char *buffer, size_t size);
 
-/* Whether an entry of that value is left out: its flags are among skip_flags; of OPT_LATER, and the value is its default. */
+/* Whether an entry of that value is left out: its flags are among skip_flags; of OPT_LATER, and the value is its
+ * default. */
 bool option_left_out(const struct option *option, const char *value, unsigned skip_flags);
 
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
 
-/* The canonical form of an option's text: shortest, units and multiples resolved. `buffer` has OPTION_TEXT + 1 bytes or more.
- * Errors as options_set. */
+/* The canonical form of an option's text: shortest, units and multiples resolved. `buffer` has OPTION_TEXT + 1 bytes or
+ * more. Errors as options_set. */
 enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
                              char *buffer, size_t size, struct error *e);
 

@@ -98,8 +98,8 @@ enum status params_reserve(struct params *p, bool training, struct error *e);
  * layout, the order of declaration, or other parameters. */
 void params_init(struct params *p, uint64_t seed);
 
-/* A block (value, grad or a moment) as host memory, valid until the next call: on the CPU the block itself, else a copy of
- * it. What is written there counts after params_store. */
+/* A block (value, grad or a moment) as host memory, valid until the next call: on the CPU the block itself, else a copy
+ * of it. What is written there counts after params_store. */
 real *params_fetch(const struct params *p, real *block);
 void params_store(const struct params *p, real *block);
 

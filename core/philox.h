@@ -1,4 +1,5 @@
-/* philox.h - counter-based randomness: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+/* philox.h - counter-based randomness: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
+ * 3").
  *
  * There is no hidden state: a number is a pure function of (seed, stream, index, position), so any thread, and any
  * device, may make example i of a split without having made the ones before it. */
@@ -85,7 +86,7 @@ LRNN_INLINE double rng_uniform(struct rng *r) {
 /* Standard normal (Box-Muller, the cosine branch; two uniforms a draw so that position stays predictable). */
 double rng_normal(struct rng *r);
 
-/* --- permutations ------------------------------------------------------------------------------------------------------ */
+/* --- permutations ------------------------------------------------------------------------------------------------- */
 
 #define PERMUTE_ROUNDS 8
 

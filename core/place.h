@@ -34,8 +34,8 @@ struct place_info {
     double clock_mhz, memory_clock_mhz;
 };
 
-/* Opens "cpu", "cuda" or "cuda:N". Errors: ST_USAGE (no such name), ST_DEVICE (built without CUDA, no driver, no device, no
- * device N, too old a device), each with what to do. */
+/* Opens "cpu", "cuda" or "cuda:N". Errors: ST_USAGE (no such name), ST_DEVICE (built without CUDA, no driver, no
+ * device, no device N, too old a device), each with what to do. */
 enum status place_open(struct place *p, const char *name, struct error *e);
 void place_close(struct place *p);
 
@@ -54,11 +54,12 @@ int place_cuda_devices(const char **why);
 /* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
 
-/* Reserves an arena of zeroed memory there; arena_free gives it back. ST_MEMORY names what was wanted and what is free. */
+/* Reserves an arena of zeroed memory there; arena_free gives it back. ST_MEMORY names what was wanted and what is
+ * free. */
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e);
 
-/* Bytes from the host to the place and back. place_get waits for all that was queued before; after either the host may use
- * its memory again. p NULL: the CPU. */
+/* Bytes from the host to the place and back. place_get waits for all that was queued before; after either the host may
+ * use its memory again. p NULL: the CPU. */
 void place_put(const struct place *p, void *to, const void *from_host, size_t bytes);
 void place_get(const struct place *p, void *to_host, const void *from, size_t bytes);
 
@@ -77,11 +78,11 @@ void place_host_free(const struct place *p, void *memory);
 void place_set(const struct place *p, void *to, int byte, size_t bytes);
 void place_fill(const struct place *p, void *to, int64_t n, double value);
 
-/* Waits for all that was queued. Errors: ST_DEVICE or ST_MEMORY, the first failure since the place was opened: call, file, line
- * and CUDA's message. */
+/* Waits for all that was queued. Errors: ST_DEVICE or ST_MEMORY, the first failure since the place was opened: call,
+ * file, line and CUDA's message. */
 enum status place_wait(const struct place *p, struct error *e);
 
-/* --- marks: points of the queue ------------------------------------------------------------------------------------------ */
+/* --- marks: points of the queue ----------------------------------------------------------------------------------- */
 
 struct place_mark;
 struct place_mark *place_mark_create(const struct place *p); /* NULL on the CPU */
@@ -91,18 +92,18 @@ void place_mark_wait(const struct place *p, struct place_mark *m);
 /* Waits for both; 0 on the CPU. */
 double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to);
 
-/* --- captures: a walk taken down once and replayed ------------------------------------------------------------------------- */
+/* --- captures: a walk taken down once and replayed ---------------------------------------------------------------- */
 
 struct place_capture;
 
-/* Between begin and end, what is queued is captured instead of done. False: capturing is impossible (the CPU, a device under
- * LRNN_CUDA_SYNC, a failure) and everything is done as ever. NULL from end: it failed, which place_wait says. */
+/* Between begin and end, what is queued is captured instead of done. False: capturing is impossible (the CPU, a device
+ * under LRNN_CUDA_SYNC, a failure) and everything is done as ever. NULL from end: it failed, which place_wait says. */
 bool place_capture_begin(const struct place *p);
 struct place_capture *place_capture_end(const struct place *p);
 void place_replay(const struct place *p, struct place_capture *c);
 void place_capture_free(const struct place *p, struct place_capture *c);
 
-/* --- what a kind of device other than the CPU brings: the functions above, one by one ---------------------------------------- */
+/* --- what a kind of device other than the CPU brings: the functions above, one by one ----------------------------- */
 
 struct place_ops {
     int (*devices)(const char **why);

@@ -1,5 +1,5 @@
-/* place_cuda.cu - a CUDA device as a place: see place.h. One stream, one cuBLAS handle with a workspace of its own (so that
- * captured products are reproducible), and the first failure. */
+/* place_cuda.cu - a CUDA device as a place: see place.h. One stream, one cuBLAS handle with a workspace of its own (so
+ * that captured products are reproducible), and the first failure. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +35,7 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
     return false;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------------------------------------------------ */
 
 static int devices(const char **why) {
     int count = 0;
@@ -132,7 +132,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     return ST_OK;
 }
 
-/* --- memory ---------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static void release(char *base, size_t) {
     cudaFree(base);
@@ -205,7 +205,7 @@ static enum status wait(const struct place *p, struct error *e) {
     return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
-/* --- marks and captures ----------------------------------------------------------------------------------------------- */
+/* --- marks and captures ------------------------------------------------------------------------------------------- */
 
 struct place_mark {
     cudaEvent_t event;

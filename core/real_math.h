@@ -1,9 +1,9 @@
 /* real_math.h - exp, log, tanh, sigmoid, softplus and sqrt in `real`.
  *
- * double: libm. float: branch-free polynomials that compilers vectorise inside `#pragma omp simd` loops; every lane does
- * the same arithmetic, so an element's bits do not depend on where in a vector it sits. Nothing here reads or sets errno.
- * NaN comes through everywhere. Errors are measured over all of float by tests/core/check_real_math.c. Coefficients of exp,
- * log and tanh: S. Moshier, Cephes single precision (expf.c, logf.c, tanhf.c). */
+ * double: libm. float: branch-free polynomials that compilers vectorise inside `#pragma omp simd` loops; every lane
+ * does the same arithmetic, so an element's bits do not depend on where in a vector it sits. Nothing here reads or sets
+ * errno. NaN comes through everywhere. Errors are measured over all of float by tests/core/check_real_math.c.
+ * Coefficients of exp, log and tanh: S. Moshier, Cephes single precision (expf.c, logf.c, tanhf.c). */
 #ifndef LRNN_CORE_REAL_MATH_H
 #define LRNN_CORE_REAL_MATH_H
 
@@ -63,7 +63,8 @@ FORCE_INLINE real real_of_bits(uint32_t u) {
 /* e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. `magic` is 1.5 * 2^23 + 126: adding it to x / ln 2 rounds and
  * leaves k + 126, the exponent field of 2^(k-1), in the low bits; the other factor 2 goes into the polynomial's last
  * step. The lower clamp makes that field 0, so results below 1.66e-38 (1.4 times the smallest normal) are 0; the upper
- * one, k <= 128, lies beyond overflow. It compares bits: of two clamps in float gcc makes branches and four compares. */
+ * one, k <= 128, lies beyond overflow. It compares bits: of two clamps in float gcc makes branches and four
+ * compares. */
 FORCE_INLINE real real_exp(real x) {
     const real magic = 12582912.0f + 126.0f;
     const uint32_t top = 0x4b4000feu; /* bits of magic + 128 */

@@ -3,7 +3,8 @@
  *   bytes 0..7          n, length of the header, little-endian
  *   bytes 8..8+n        JSON: {"name": {"dtype": "F64", "shape": [3,4], "data_offsets": [0,96]}, ...,
  *                       "__metadata__": {"key": "value", ...}}
- *   bytes 8+n..         the data section; offsets count from its start, and the tensors cover it without gap or overlap */
+ *   bytes 8+n..         the data section; offsets count from its start, and the tensors cover it without gap or
+ *                       overlap */
 #include "core/safetensors.h"
 
 #include <endian.h>

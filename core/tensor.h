@@ -1,4 +1,5 @@
-/* tensor.h - shapes and borrowed memory. A tensor never owns what it points to: arenas do. Row-major, last index fastest. */
+/* tensor.h - shapes and borrowed memory. A tensor never owns what it points to: arenas do. Row-major, last index
+ * fastest. */
 #ifndef LRNN_CORE_TENSOR_H
 #define LRNN_CORE_TENSOR_H
 

@@ -1,9 +1,9 @@
 /* kernel.h - the registry of ops and kernels: what every op's file includes.
  *
- * Each family declares its ops in a header of its own (kernels/gated/gated.h, ...). A function there calls one op on the
- * graph and returns its first output (further outputs where it says so); it computes nothing. Shapes: B batch, T length, D
- * width, N blocks or channels, m block size, V vocabulary. "rows" are all leading axes together. Errors (shapes that do not
- * fit) go to the graph and surface in graph_plan. NULL tensors pass through.
+ * Each family declares its ops in a header of its own (kernels/gated/gated.h, ...). A function there calls one op on
+ * the graph and returns its first output (further outputs where it says so); it computes nothing. Shapes: B batch, T
+ * length, D width, N blocks or channels, m block size, V vocabulary. "rows" are all leading axes together. Errors
+ * (shapes that do not fit) go to the graph and surface in graph_plan. NULL tensors pass through.
  *
  * Adding an op or a kernel = one new file and one line in list.def. */
 #ifndef LRNN_KERNELS_KERNEL_H

@@ -2,20 +2,21 @@
  *
  * Blocks, by --backbone:
  *   mad-lm     x <- x + mixer(norm(x)), x <- x + mlp(norm(x)); a norm before the head. The language model of MAD
- *              (athms/mad-lab, spec/tasks.md 1.1): embedding N(0, 0.02^2), linear weights at the framework default, linear
- *              biases 0, no positional code
+ *              (athms/mad-lab, spec/tasks.md 1.1): embedding N(0, 0.02^2), linear weights at the framework default,
+ *              linear biases 0, no positional code
  *   slice      z = x + mixer(x), z <- z + tanh(W z + b), x <- dropout(LayerNorm(z)); embedding N(0, 1), no decay on it
  *              (structured-linear-cdes, spec/lru-slice-baselines.md 6)
  *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (section 9)
  *   stacked    x <- mixer(x), nothing around: its LSTM
  *   slice-paper  of these the one that the mixer has in the SLiCE paper's comparisons
- *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1); Myosotis' block
- *              in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running statistics with momentum .95
+ *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
+ *              Myosotis' block in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running
+ *              statistics with momentum .95
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
- * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's auto-encoder,
- * e = x at the last row in use, then at each position p  d = e + PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b,
- * with normal weights of sd 0.02. */
+ * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's
+ * auto-encoder: e = x at the last row in use, then at each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b),
+ * logits = W norm(d) + b, with normal weights of sd 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,8 +193,8 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
 }
 
-/* (B,D): what one label a sequence is read from. The root of a tree is its last node, which every token lies below; that of a
- * chain is its last token. */
+/* (B,D): what one label a sequence is read from. The root of a tree is its last node, which every token lies below;
+ * that of a chain is its last token. */
 static struct tensor *pooled(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     if (!x) return NULL;
     int64_t nodes = x->dims[1];
@@ -220,10 +221,11 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
 /* --- what is asked of it ------------------------------------------------------------------------------------------ */
 
 /* Weight decay and rates, as the code of each paper has them:
- *   MAD     decays every parameter (spec/tasks.md 1.1) but those of a state's dynamics, which the mixers' own code exempts
+ *   MAD     decays every parameter (spec/tasks.md 1.1) but those of a state's dynamics, which the mixers' own code
+ *           exempts
  *   SLiCE   every parameter but the embedding: its loop minds no tags (spec/lru-slice-baselines.md 9)
- *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the others
- *           have lr_factor times that, 3 to 5 (spec/plstm-myosotis.md B6) */
+ *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
+ *           others have lr_factor times that, 3 to 5 (spec/plstm-myosotis.md B6) */
 struct param_rule net_param_rule(const struct backbone *b, enum param_group group) {
     bool mad = b->kind == BACKBONE_MAD_LM, s5 = b->kind == BACKBONE_S5, decays = false;
     bool of_ssm = s5 && (group == PARAM_STATE || group == PARAM_NORM);

@@ -1,12 +1,15 @@
 /* deltaproduct.c - DeltaProduct[-1,1]: several delta-rule steps a token, so that a token's transition is a product of
  * generalised Householder matrices; with forget and output gates Gated DeltaProduct (steps = 1: Gated DeltaNet).
  *
- *   q = l2norm(silu(conv(W_q x)))   k_j = l2norm(silu(conv(W_k x)_j))   v_j = silu(conv(W_v x)_j)   b_j = beta sigmoid(W_b x)_j
- *   S <- a_t S, a_t = exp(-exp(A.log) softplus(W_a x + dt.bias))  (forget);   j = 0..steps-1: S <- S + k_j (b_j (v_j - S^T k_j))^T
+ *   q = l2norm(silu(conv(W_q x)))   k_j = l2norm(silu(conv(W_k x)_j))   v_j = silu(conv(W_v x)_j)
+ *   b_j = beta sigmoid(W_b x)_j
+ *   S <- a_t S, a_t = exp(-exp(A.log) softplus(W_a x + dt.bias))  (forget)
+ *   j = 0..steps-1: S <- S + k_j (b_j (v_j - S^T k_j))^T
  *   o_t = S^T q_t / sqrt(dk)     y = W_o (RMSNorm(o) * silu(W_g x))  (outgate; else y = W_o RMSNorm(o))
  *
- * Siems et al. 2025; flash-linear-attention's layer (spec/lru-slice-baselines.md 10.4, 10.5). In the widened projections the
- * step is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
+ * Siems et al. 2025; flash-linear-attention's layer (spec/lru-slice-baselines.md 10.4, 10.5). In the widened
+ * projections the step is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias
+ * as Mamba2. */
 #include <inttypes.h>
 
 #include "models/matrix_state.h"

@@ -1,8 +1,8 @@
 /* hippo.c - the spectrum of HiPPO-N in closed form.
  *
  * S = Nm + I/2 is skew with S_ij = sign(j - i) p_i p_j / 2. Let s_i = sum_{j<i} p_j x_j - (sum_j p_j x_j) / 2; row i of
- * S x = lambda x reads s_{i+1} / s_i = (lambda - d_i) / (lambda + d_i), d_i = p_i^2 / 2 = i + 1/2, and s_N = -s_0. So for
- * lambda = i w the product of these N ratios, each -exp(-2 i atan(w / d_n)), is -1; for N even
+ * S x = lambda x reads s_{i+1} / s_i = (lambda - d_i) / (lambda + d_i), d_i = p_i^2 / 2 = i + 1/2, and s_N = -s_0. So
+ * for lambda = i w the product of these N ratios, each -exp(-2 i atan(w / d_n)), is -1; for N even
  *   sum over n < N of atan(w / (n + 1/2)) = (m + 1/2) pi,  m = -N/2 .. N/2 - 1,
  * increasing in w: one root a value of m. */
 #include "models/hippo.h"

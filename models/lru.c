@@ -1,6 +1,6 @@
 /* lru.c - the Linear Recurrent Unit: a complex diagonal recurrence that does not depend on the input.
  *
- *   lambda = exp(-exp(nu) + i exp(theta))     h_t = lambda h_{t-1} + exp(gamma) (B x_t)     y_t = Re(C h_t) + skip * x_t
+ *   lambda = exp(-exp(nu) + i exp(theta))   h_t = lambda h_{t-1} + exp(gamma) (B x_t)   y_t = Re(C h_t) + skip * x_t
  *
  * Orvieto et al. 2023; parameters and initialisation as minimal-LRU (spec/lru-slice-baselines.md 11). */
 #include "kernels/dense/dense.h"

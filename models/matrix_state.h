@@ -1,4 +1,5 @@
-/* matrix_state.h - what the mixers with a matrix state a head (mamba2, deltanet, deltaproduct) share. Private to models/. */
+/* matrix_state.h - what the mixers with a matrix state a head (mamba2, deltanet, deltaproduct) share. Private to
+ * models/. */
 #ifndef LRNN_MODELS_MATRIX_STATE_H
 #define LRNN_MODELS_MATRIX_STATE_H
 
@@ -11,7 +12,8 @@
  * Drawn from U(-1/sqrt(width), 1/sqrt(width)), the framework's default. */
 struct tensor *silu_conv(struct graph *g, struct tensor *x, const char *name, const char *bias_name, int64_t width);
 
-/* Delta = softplus(x + dt.bias) > 0 a head: x (B,T,H). dt.bias: softplus^-1 of a step drawn log-uniform in [0.001, 0.1]. */
+/* Delta = softplus(x + dt.bias) > 0 a head: x (B,T,H). dt.bias: softplus^-1 of a step drawn log-uniform in [0.001,
+ * 0.1]. */
 struct tensor *time_step(struct graph *g, struct tensor *x);
 
 /* exp(-Delta exp(A.log)) in (0, 1] a head; A.log = log of U(low, 16]. */

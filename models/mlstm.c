@@ -1,16 +1,18 @@
 /* mlstm.c - mLSTM: a matrix memory with exponential input gates and a normaliser, kept in range by a running maximum.
  *
- *   (u, z) = W_up x, E = 2D wide each       c = silu(conv(u))       q, k = W_q c, W_k c, v = W_v u, in blocks of 4 channels
+ *   (u, z) = W_up x, E = 2D wide each   c = silu(conv(u))   q, k = W_q c, W_k c, v = W_v u, in blocks of 4 channels
  *   (i, f) = W (q, k, v) + b a head, dk = E / heads wide            m_t = max(logsig(f) + m_{t-1}, i), m_{-1} = 0
  *   F = exp(logsig(f) + m_{t-1} - m_t)   I = exp(i - m_t)           C_t = F C_{t-1} + I k v^T / sqrt(dk), n with v = 1
  *   h = C_t^T q / (max(|n_t . q|, exp(-m_t)) + 1e-6)                y = W_down ((LayerNorm_head(h) + skip c) silu(z))
- * C and n are one recurrence, scan_outer on (1, v). As two, the second with values I, they take up to half as long again
- * (dk = 24; a tenth at 128): the scores q . k are computed twice, and the values of each filled up to whole vectors.
+ * C and n are one recurrence, scan_outer on (1, v). As two, the second with values I, they take up to half as long
+ * again (dk = 24; a tenth at 128): the scores q . k are computed twice, and the values of each filled up to whole
+ * vectors.
  *
- * Beck et al. 2024 (xLSTM), Eq. 19 to 27; the release's block without residual and outer norms (spec/lru-slice-baselines.md
- * 11), whose initial gates these are: weights 0, i bias N(0, 0.1^2), f bias from 3 to 6 over the heads; skip 1. Linear maps
- * and convolution start as the framework's. In the contract norm.weight [H][dk] is the weight less 1; gates.weight [2H][3E] and
- * gates.bias have the rows of i, then those of f, and the columns of q, k, v. */
+ * Beck et al. 2024 (xLSTM), Eq. 19 to 27; the release's block without residual and outer norms
+ * (spec/lru-slice-baselines.md 11), whose initial gates these are: weights 0, i bias N(0, 0.1^2), f bias from 3 to 6
+ * over the heads; skip 1. Linear maps and convolution start as the framework's. In the contract norm.weight [H][dk] is
+ * the weight less 1; gates.weight [2H][3E] and gates.bias have the rows of i, then those of f, and the columns of q, k,
+ * v. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

@@ -1,4 +1,5 @@
-/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside a net (models/net.h). One file a mixer, one line in list.def. */
+/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside a net (models/net.h). One file a mixer, one line in
+ * list.def. */
 #ifndef LRNN_MODELS_MODEL_H
 #define LRNN_MODELS_MODEL_H
 
@@ -30,10 +31,10 @@ struct model {
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
-    /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of T
-     * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
-     * (B,T,D) -> (B,nodes,D), the tokens first, and says in g->row_first which rows have a token below them; it is called
-     * before the first layer. The head sees the tokens alone. */
+    /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of
+     * T tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
+     * (B,T,D) -> (B,nodes,D), the tokens first, and says in g->row_first which rows have a token below them; it is
+     * called before the first layer. The head sees the tokens alone. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
 };
@@ -54,8 +55,8 @@ struct model_choice {
 /* Parses "bdlru:m=5,blocks=32". ST_USAGE: unknown name or option, with the nearest one. */
 enum status model_parse(struct model_choice *choice, const char *text, struct error *e);
 
-/* Fits the mixer to d->B sequences of d->T tokens of width d->D: sets `tokens` and `dims`, fills options at auto. Once a choice:
- * another length is fitted from a copy of what was parsed. ST_USAGE names the numbers that do not fit. */
+/* Fits the mixer to d->B sequences of d->T tokens of width d->D: sets `tokens` and `dims`, fills options at auto. Once
+ * a choice: another length is fitted from a copy of what was parsed. ST_USAGE names the numbers that do not fit. */
 enum status model_fit(struct model_choice *choice, const struct dims *d, struct error *e);
 
 #endif

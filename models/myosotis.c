@@ -5,13 +5,14 @@
  *   dd: c = conj(b), beta = rho/(k+1)   pd: c = conj(b), beta = rho/(2 sqrt k)   skew: c = -conj(b), b = theta
  *   free: c of its own, from `down`, beta as dd
  *
- * Myosotis paper, Eq. 9-12 (spec/plstm-myosotis.md part B). T = all nodes, breadth first, leaves first. A sequence has the tree
- * over its own tokens: a node with none of them below is cut off (B2). Tokens are the leaves; of a chain (arity 1) they are all
- * nodes, and it ends with the sequence.
+ * Myosotis paper, Eq. 9-12 (spec/plstm-myosotis.md part B). T = all nodes, breadth first, leaves first. A sequence has
+ * the tree over its own tokens: a node with none of them below is cut off (B2). Tokens are the leaves; of a chain
+ * (arity 1) they are all nodes, and it ends with the sequence.
  *
  * Initial couplings: those of S5, from HiPPO-N (B5). lambda_h = exp(Delta_h (-1/2 + i w_h)), w the lower half of the
  * spectrum of -i (N + I/2), `blocks` copies side by side; b/beta = -min(|lambda|, 0.99) lambda/|lambda| for every node.
- * Initial W_in = V^H G and W_out = G' V with V unitary: for normal G that is independent normal planes, drawn as such. */
+ * Initial W_in = V^H G and W_out = G' V with V unitary: for normal G that is independent normal planes, drawn as
+ * such. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -145,8 +146,8 @@ static struct tensor *longer_chain(struct graph *g, struct tensor *x, int64_t no
     return rows_to_grid(g, x, g->lengths, &(struct grid){.height = nodes, .width = 1});
 }
 
-/* Leaves without a token are rows of zeros, which the system cuts off; the others are one learned vector a level, from 0
- * (spec/plstm-myosotis.md B3). */
+/* Leaves without a token are rows of zeros, which the system cuts off; the others are one learned vector a level, from
+ * 0 (spec/plstm-myosotis.md B3). */
 static struct tensor *append(const void *inst, struct graph *g, struct tensor *x) {
     const struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels, 0};
@@ -175,8 +176,8 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
 
 /* --- initial couplings ----------------------------------------------------------------------------------------- */
 
-/* Delta = exp(U(log 1e-3, log 1e-1)), one a head: the number of the head's element in the first row. Radius |t| and angle
- * of t = b/beta. */
+/* Delta = exp(U(log 1e-3, log 1e-1)), one a head: the number of the head's element in the first row. Radius |t| and
+ * angle of t = b/beta. */
 static void draw_target(struct rng *r, int64_t element, double heads, double blocks, double *radius, double *angle) {
     int64_t P = (int64_t)heads, head = element % P, per_block = P / (int64_t)blocks;
     struct rng own = rng_at(r->seed, r->stream, (uint64_t)head);
@@ -270,7 +271,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     s.u_re = linear(g, x, normal(g, "in.re", P, D, in_sd), NULL);
     s.u_im = linear(g, x, normal(g, "in.im", P, D, in_sd), NULL);
     struct tensor *z_im, *z_re = tree_solve(g, &s, &z_im);
-    /* One statement each: the order of declaration is that of the flat block, and arguments are evaluated in any order. */
+    /* One statement each: the order of declaration is that of the flat block, and arguments are evaluated in any
+     * order. */
     struct tensor *out_im = normal(g, "out.im", D, P, out_sd);
     struct tensor *out_re = normal(g, "out.re", D, P, out_sd);
     struct tensor *half_im = linear(g, z_im, out_im, NULL);

@@ -3,13 +3,14 @@
  *   q, k, v = affine in x       S, M = sig(b + W x)      D = sig(b)       T = tanh(5 (b + W x))
  *   y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t)        C_t = T_t C_{t-1} + S_t k_t v_t^T
  *   out = W_o RMSNorm_head(y)
- * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and M
- * have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
+ * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and
+ * M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
  *
- * The released start of J > 1 is an exact saddle: all J states are equal, and the gradient moves them alike. Ours draws the
- * weights of S and M from N(0, s^2) and adds such numbers to the biases of L and R, s = `track-init`.
+ * The released start of J > 1 is an exact saddle: all J states are equal, and the gradient moves them alike. Ours draws
+ * the weights of S and M from N(0, s^2) and adds such numbers to the biases of L and R, s = `track-init`.
  *
- * pLSTM paper, Eq. 1, 2 and D.6; gates, norm and initialisation as the released 1D layer (spec/plstm-myosotis.md A1, A4, A6). */
+ * pLSTM paper, Eq. 1, 2 and D.6; gates, norm and initialisation as the released 1D layer (spec/plstm-myosotis.md A1,
+ * A4, A6). */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

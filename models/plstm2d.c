@@ -1,8 +1,8 @@
 /* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
  *
- * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so that nothing
- * comes from there, as from beyond the grid's edge (spec/plstm-myosotis.md A2.7). A side that is not given follows from the
- * number of the sequence's own tokens, not from the length of the graph that it lies in.
+ * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so
+ * that nothing comes from there, as from beyond the grid's edge (spec/plstm-myosotis.md A2.7). A side that is not given
+ * follows from the number of the sequence's own tokens, not from the length of the graph that it lies in.
  *
  *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down

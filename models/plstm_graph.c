@@ -3,12 +3,13 @@
  *   f_e = mean of x over the ends of edge e
  *   S_e = sig(W [x_tail, f_e] + b)    M_e = sig(W [x_head, f_e] + b)    D_n = sig(W x_n + b)
  *   t_{e'e} = W [f_e', f_e, x_n] + b at the node n they share
- *   P-mode: T = t / (1/2 + sum of |t| over the out-edges that follow the same in-edge)       D-mode: T = tanh(t), on the
- *   pairs that leave at most one path between any two edges (multitree reduction)
- *   C_e = sum T_{e'e} C_{e'} + S_e k v^T;   y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;   out = W_o RMSNorm_head(y)
+ *   P-mode: T = t / (1/2 + sum of |t| over the out-edges that follow the same in-edge)
+ *   D-mode: T = tanh(t), on the pairs that leave at most one path between any two edges (multitree reduction)
+ *   C_e = sum T_{e'e} C_{e'} + S_e k v^T
+ *   y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;   out = W_o RMSNorm_head(y)
  *
- * A sequence has the nodes of its tokens and the edges between them. States flow to higher nodes alone, so that those behind its
- * end reach none of them, but for the normaliser of P-mode, which counts the edges that are there.
+ * A sequence has the nodes of its tokens and the edges between them. States flow to higher nodes alone, so that those
+ * behind its end reach none of them, but for the normaliser of P-mode, which counts the edges that are there.
  *
  * pLSTM paper, Eq. 1, 2, 4, edge variant; spec/plstm-myosotis.md A3. There is no factor dk^-1/2 here. */
 #include <inttypes.h>
@@ -44,7 +45,7 @@ static const struct option options[] = {
      "P-mode normalises over the out-edges of an in-edge, or the in-edges of an out-edge", 0},
     {0}};
 
-/* --- the graph ------------------------------------------------------------------------------------------------------------ */
+/* --- the graph ---------------------------------------------------------------------------------------------------- */
 
 struct edges {
     int64_t n;
@@ -126,8 +127,9 @@ static void *on_graph(struct graph *g, size_t bytes) {
     return p;
 }
 
-/* D-mode: edge `to` takes `from` only if no strict ancestor of `from` reaches it already; reaches[a*E + b]: a is an ancestor of
- * b. In lexicographic order of edges, which is Kahn's with the smallest first (spec/plstm-myosotis.md A3.2). */
+/* D-mode: edge `to` takes `from` only if no strict ancestor of `from` reaches it already; reaches[a*E + b]: a is an
+ * ancestor of b. In lexicographic order of edges, which is Kahn's with the smallest first (spec/plstm-myosotis.md
+ * A3.2). */
 static bool keeps_multitree(unsigned char *reaches, int64_t E, int32_t from, int32_t to) {
     for (int64_t a = 0; a < from; a++)
         if (reaches[a * E + from] && reaches[a * E + to]) return false;
@@ -164,7 +166,7 @@ static struct dag *make_dag(const struct plstm_graph *o, struct graph *g, int64_
     return d;
 }
 
-/* --- gates ------------------------------------------------------------------------------------------------------------------ */
+/* --- gates -------------------------------------------------------------------------------------------------------- */
 
 /* Rows of two columns of gather_pairs for edges, three for pairs. */
 static void set_pair(int32_t *at, int64_t row, int64_t columns, int64_t column, int32_t a, int32_t b) {
@@ -214,8 +216,9 @@ static struct tensor *present(struct graph *g, struct tensor *t, const struct da
     return rows_in_use(g, t, g->lengths, head);
 }
 
-/* The group of a pair: its in-edge or its out-edge, by the number of the first pair that has it. Edges that follow one in-edge
- * may lead behind a sequence's end, those that precede one out-edge all lead to the same node; on a path one follows. */
+/* The group of a pair: its in-edge or its out-edge, by the number of the first pair that has it. Edges that follow one
+ * in-edge may lead behind a sequence's end, those that precede one out-edge all lead to the same node; on a path one
+ * follows. */
 static struct tensor *normalise(const struct plstm_graph *o, struct graph *g, struct tensor *t, const struct dag *d) {
     bool path = !strcmp(o->edges, "path");
     if (g->lengths && o->pnorm == PNORM_OUT && !path) t = present(g, t, d);

@@ -5,17 +5,18 @@
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
- * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6), without its overflow clip. The matrices
- * A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear map of w.
+ * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6), without its overflow clip. The
+ * matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear
+ * map of w.
  *
- * Log-ODE form (Walker et al. 2024; section 8): positions 1..T-1 are cut into intervals of `interval` steps, the last one
- * perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
+ * Log-ODE form (Walker et al. 2024; section 8): positions 1..T-1 are cut into intervals of `interval` steps, the last
+ * one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
  *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
- * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense.
- * The letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H diag(A[i]),
- * where token nets take products of sums, and tanh. The reference returns one state an interval. A mixer gives one a position:
- * ours is the state at the end of the last interval that has ended by then, y_0 before; at a sequence's last position that behind
- * its shorter last interval. Steps behind a sequence's end move nothing. */
+ * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense. The
+ * letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H
+ * diag(A[i]), where token nets take products of sums, and tanh. The reference returns one state an interval. A mixer
+ * gives one a position: ours is the state at the end of the last interval that has ended by then, y_0 before; at a
+ * sequence's last position that behind its shorter last interval. Steps behind a sequence's end move nothing. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -112,8 +113,8 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
     return ST_OK;
 }
 
-/* What depth 2 and intervals need, values alone: log-signatures, generators of all letters and brackets, and those of each
- * interval, which exp(L) - I doubles. */
+/* What depth 2 and intervals need, values alone: log-signatures, generators of all letters and brackets, and those of
+ * each interval, which exp(L) - I doubles. */
 static enum status check_memory(const struct slice *o, const struct dims *d, struct error *e) {
     double columns = generator_columns(o, d->D),
            rows = (double)d->B * (double)(1 + log_signature_intervals(d->T, o->interval));
@@ -165,8 +166,8 @@ static struct init normal(const struct slice *o, int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = o->init_std / sqrt((double)fan)};
 }
 
-/* The training loss descends penalty * |A|, vf_A of the reference: neither U nor V, tanh not yet applied, of diagonal-dense both
- * parts together, of sparse what the mask keeps. */
+/* The training loss descends penalty * |A|, vf_A of the reference: neither U nor V, tanh not yet applied, of
+ * diagonal-dense both parts together, of sparse what the mask keeps. */
 static struct tensor *norm_of(struct graph *g, const struct graph_term *term) {
     return scale_by(g, frobenius(g, term->of[0], term->of[1]), term->weight);
 }
@@ -181,8 +182,8 @@ static void penalise(const struct slice *o, struct graph *g,
     if (o->penalty > 0) graph_keep_term(g, &(struct graph_term){.build = norm, .of = {A, other}, .weight = o->penalty});
 }
 
-/* The generators of N blocks of m: of A [C][N*m*m] column (k*m + i)*m + j is row i, column j of block k; stored as scan_flow
- * wants, k fastest. */
+/* The generators of N blocks of m: of A [C][N*m*m] column (k*m + i)*m + j is row i, column j of block k; stored as
+ * scan_flow wants, k fastest. */
 static struct tensor *generators(const struct slice *o, struct graph *g, const char *name, int64_t C, int64_t N,
                                  int64_t m) {
     return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_WEIGHT);

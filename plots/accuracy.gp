@@ -1,4 +1,5 @@
-# Validation accuracy over training steps, one line a model. `lrnn plot accuracy` puts the settings in front of this file:
+# Validation accuracy over training steps, one line a model. `lrnn plot accuracy` puts the settings in front of this
+# file:
 #   svg, png          where to write            heading, subheading   the title's two lines
 #   data              the numbers, tab-separated: step, mean, smallest and largest seed; one block a model
 #   n, name[1..n]     models                    every                 points between two markers
@@ -30,7 +31,8 @@ set style fill transparent solid 0.15 noborder
 set terminal svg size 1200,750 noenhanced font 'DejaVu Sans,14' background '#ffffff'
 set output svg
 plot for [i=1:n] data index i-1 using 1:3:4 with filledcurves lc rgb paint(i) notitle, \
-     for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.2 lc rgb paint(i) dt dashes(i) pt 7 ps 0.5 pi every title name[i], \
+     for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.2 lc rgb paint(i) dt dashes(i) \
+         pt 7 ps 0.5 pi every title name[i], \
      chance with lines lw 1.2 lc rgb '#777777' dt 3 title sprintf('chance %.3f', chance)
 set terminal pngcairo size 1200,750 noenhanced font 'DejaVu Sans,12' background '#ffffff'
 set output png

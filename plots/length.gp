@@ -30,7 +30,8 @@ set label 3 ' longest in training' at trained, graph 0.02 left noenhanced textco
 # The second terminal draws what the first drew.
 set terminal svg size 1200,750 noenhanced font 'DejaVu Sans,14' background '#ffffff'
 set output svg
-plot for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.2 lc rgb paint(i) dt dashes(i) pt 7 ps 0.5 title name[i], \
+plot for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.2 lc rgb paint(i) dt dashes(i) \
+         pt 7 ps 0.5 title name[i], \
      chance with lines lw 1.2 lc rgb '#777777' dt 3 title sprintf('chance %.3f', chance)
 set terminal pngcairo size 1200,750 noenhanced font 'DejaVu Sans,12' background '#ffffff'
 set output png

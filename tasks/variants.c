@@ -1,5 +1,5 @@
-/* variants.c - MAD's settings (athms/mad-lab, configs/tasks; spec/tasks.md 1.1) and those of the BD-LRU/H-LRU paper (1.9).
- * What a change does not name stays at the baseline. */
+/* variants.c - MAD's settings (athms/mad-lab, configs/tasks; spec/tasks.md 1.1) and those of the BD-LRU/H-LRU paper
+ * (1.9). What a change does not name stays at the baseline. */
 #include "tasks/variants.h"
 
 #include <stddef.h>

@@ -75,7 +75,8 @@ static bool all_known(int n, char **names) {
     return known;
 }
 
-/* Runs one suite, prints its line, adds to the totals. A suite without a test counts as a failure: it proves nothing. */
+/* Runs one suite, prints its line, adds to the totals. A suite without a test counts as a failure: it proves
+ * nothing. */
 static void run(const struct entry *suite, int *passed, int *failed) {
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);

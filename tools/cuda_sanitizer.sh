@@ -1,6 +1,6 @@
 #!/bin/sh
-# cuda_sanitizer.sh - memcheck, racecheck and synccheck of compute-sanitizer over the CUDA suites' shorter tests; says so where there is no
-# device or no compute-sanitizer, and succeeds then.
+# cuda_sanitizer.sh - memcheck, racecheck and synccheck of compute-sanitizer over the CUDA suites' shorter tests; says
+# so where there is no device or no compute-sanitizer, and succeeds then.
 #
 #   tools/cuda_sanitizer.sh build/check      (part of make test-cuda)
 set -eu

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one new file and
-# one line in a list. Copies the tree, adds a copy of every template under a new name, visible, with its line, builds, and runs
-# the suites that walk the registries. Fails where anything else would have had to change.
+# extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one new
+# file and one line in a list. Copies the tree, adds a copy of every template under a new name, visible, with its line,
+# builds, and runs the suites that walk the registries. Fails where anything else would have had to change.
 #
 #   tools/extension.sh [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
 set -euo pipefail

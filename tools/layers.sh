@@ -1,6 +1,6 @@
 #!/bin/sh
-# layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers"): of a folder, or of a room within one;
-# and on modules that include each other in a circle. A module is a header and the source of the same name.
+# layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers"): of a folder, or of a room within
+# one; and on modules that include each other in a circle. A module is a header and the source of the same name.
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
@@ -20,8 +20,8 @@ allowed() {
     esac
 }
 
-# Rooms of a folder in their order: a room may include itself and those before it. A header that lies in the folder itself
-# stands before all rooms, a source behind them.
+# Rooms of a folder in their order: a room may include itself and those before it. A header that lies in the folder
+# itself stands before all rooms, a source behind them.
 rooms() {
     case $1 in
     kernels) echo lib dense norm move token gated flow matrix plstm tree train ;;
@@ -113,7 +113,8 @@ circles() {
             END { flush() }'
 }
 
-# A file of the made-up tree with one line: try VERDICT FOLDER SUFFIX LINE. Its name says whether the line is to be found.
+# A file of the made-up tree with one line: try VERDICT FOLDER SUFFIX LINE. Its name says whether the line is to be
+# found.
 tried=0
 try() {
     tried=$((tried + 1))

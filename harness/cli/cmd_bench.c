@@ -1,4 +1,5 @@
-/* cmd_bench.c - lrnn bench TASK: train the models of a profile, measure their speed, print the table, draw the plots. */
+/* cmd_bench.c - lrnn bench TASK: train the models of a profile, measure their speed, print the table, draw the
+ * plots. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -127,7 +128,7 @@ static bool has_several_tasks(const struct plan *plan) {
     return false;
 }
 
-/* --- what comes before and after the runs -------------------------------------------------------------------------------- */
+/* --- what comes before and after the runs ------------------------------------------------------------------------- */
 
 /* GFLOP/s of one core, from a short GEMM: enough to say minutes, hours or days. */
 static double gemm_rate(void) {

@@ -1,5 +1,5 @@
-/* cmd_import.c - lrnn import FILE: exported weights, checked against the net of their configuration and evaluated on its
- * task. */
+/* cmd_import.c - lrnn import FILE: exported weights, checked against the net of their configuration and evaluated on
+ * its task. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

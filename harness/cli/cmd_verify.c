@@ -53,7 +53,8 @@ static void print_mixers(const struct verify_total *sums, int n) {
     }
 }
 
-/* Every file is processed, whatever the ones before were like. The last of `sums` is the total, before it one a mixer. */
+/* Every file is processed, whatever the ones before were like. The last of `sums` is the total, before it one a
+ * mixer. */
 static enum status verify_all(const char *const *files, int n, const struct verify_flags *f, const struct place *place,
                               struct verify_total *sums, int n_mixers, struct error *e) {
     struct verify_total *total = &sums[n_mixers];

@@ -98,13 +98,14 @@ static enum status measure_length(struct crossover *x, int at, struct error *e) 
     return status;
 }
 
-/* --- verdicts ------------------------------------------------------------------------------------------------------ */
+/* --- verdicts ----------------------------------------------------------------------------------------------------- */
 
 static bool faster(const struct crossover *x, int at, int a, int b) {
     return isfinite(x->best[at][a]) && x->best[at][b] > MARGIN * x->best[at][a];
 }
 
-/* Lengths at which kernel a is faster than b: from `from` on up to the last, or from the first up to up_to; -1: not so. */
+/* Lengths at which kernel a is faster than b: from `from` on up to the last, or from the first up to up_to; -1: not
+ * so. */
 struct verdict {
     int from, up_to;
     bool ever;

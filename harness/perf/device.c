@@ -1,5 +1,6 @@
-/* device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the same
- * run, and a training step walked and replayed. Times are the device's own, between events; kernels are replayed. */
+/* device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the
+ * same run, and a training step walked and replayed. Times are the device's own, between events; kernels are
+ * replayed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -139,7 +140,7 @@ static enum status sample_work(struct device_run *d, bool captured, void (*work)
     return status;
 }
 
-/* --- kernels --------------------------------------------------------------------------------------------------------- */
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
 
 static void walk_forward(void *context) {
     struct kernel_run *r = context;
@@ -249,7 +250,7 @@ static enum status measure_kernels(struct device_run *d, struct error *e) {
     return ST_OK;
 }
 
-/* --- what the device can do ----------------------------------------------------------------------------------------------- */
+/* --- what the device can do --------------------------------------------------------------------------------------- */
 
 struct copy {
     const struct place *place;
@@ -301,7 +302,7 @@ static enum status measure_product(struct device_run *d, bool tf32, struct error
     return status;
 }
 
-/* --- a training step --------------------------------------------------------------------------------------------------------- */
+/* --- a training step ---------------------------------------------------------------------------------------------- */
 
 static void step_walked(void *context) {
     struct trainer *t = context;
@@ -315,7 +316,8 @@ static void step_replayed(void *context) {
     trainer_step(context);
 }
 
-/* The step of an S5 model of about a million parameters, walked and replayed (G11); times include the way of the batches. */
+/* The step of an S5 model of about a million parameters, walked and replayed (G11); times include the way of the
+ * batches. */
 static enum status measure_steps(struct device_run *d, const char *precision, struct error *e) {
     struct config c;
     TRY(config_default(&c, e));
@@ -359,7 +361,7 @@ static enum status measure_steps(struct device_run *d, const char *precision, st
     return status;
 }
 
-/* --- all -------------------------------------------------------------------------------------------------------------------------- */
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static enum status measure_all(struct device_run *d, struct error *e) {
     TRY(place_describe(&d->place, &d->info, e));

@@ -1,5 +1,5 @@
-/* limit.h - a time for training becomes a number of steps before the run starts, so that how far a run gets is a part of
- * what it is, depends on nothing that runs beside it, and can be repeated bit for bit. */
+/* limit.h - a time for training becomes a number of steps before the run starts, so that how far a run gets is a part
+ * of what it is, depends on nothing that runs beside it, and can be repeated bit for bit. */
 #ifndef LRNN_HARNESS_LIMIT_H
 #define LRNN_HARNESS_LIMIT_H
 
@@ -7,11 +7,12 @@
 
 #include "harness/plan/plan.h"
 
-/* Gives each run of the plan that has a time (its --budget, or its equal share of `limit_s` seconds on `jobs` processes;
- * 0 = no limit) the steps it takes in it: it has a --stop-after then, or is as without a limit where that is no shorter. The steps are those that OUT/limits.csv has for the run and the time, else the run is timed with `threads`
- * threads and they are written there, so that the same command goes on with the same runs. Only steps are counted, not
- * validation. ST_USAGE: the time is over before the first step; ST_FAIL: a run cannot be timed, or limits.csv not
- * written. */
+/* Gives each run of the plan that has a time (its --budget, or its equal share of `limit_s` seconds on `jobs`
+ * processes; 0 = no limit) the steps it takes in it: it has a --stop-after then, or is as without a limit where that is
+ * no shorter. The steps are those that OUT/limits.csv has for the run and the time, else the run is timed with
+ * `threads` threads and they are written there, so that the same command goes on with the same runs. Only steps are
+ * counted, not validation. ST_USAGE: the time is over before the first step; ST_FAIL: a run cannot be timed, or
+ * limits.csv not written. */
 enum status limits_apply(struct plan *plan, double limit_s, int jobs, int threads, bool quiet, struct error *e);
 
 #endif

@@ -76,8 +76,9 @@ struct kernel_run {
     char shape[256];
 };
 
-/* Records, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why the
- * kernel does not apply, nothing is planned then; else NULL. r starts zeroed; kernel_run_close also after an error. */
+/* Records, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why
+ * the kernel does not apply, nothing is planned then; else NULL. r starts zeroed; kernel_run_close also after an
+ * error. */
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct op_sizes *sizes, const char **why, struct error *e);
 void kernel_run_sample(struct kernel_run *r); /* forward, and backward if the op has one */
@@ -94,8 +95,8 @@ struct perf_op_request {
 };
 enum status perf_op(const struct op *op, const struct perf_op_request *request, struct error *e);
 
-/* All CPU kernels of the op but the reference, forward and backward on one core, at lengths from, 2 from, ... up to `to`:
- * from which length on one is faster than another. ST_USAGE: there is only one such kernel. */
+/* All CPU kernels of the op but the reference, forward and backward on one core, at lengths from, 2 from, ... up to
+ * `to`: from which length on one is faster than another. ST_USAGE: there is only one such kernel. */
 struct perf_crossover_request {
     struct op_sizes sizes;
     int64_t from, to;
@@ -111,9 +112,9 @@ struct perf_step_request {
 };
 enum status perf_step(const char *model, const struct perf_step_request *request, struct error *e);
 
-/* One layer of every mixer with its default options, alone, forward and backward at lengths 64, 512 and 2048: a Markdown
- * table, and where `out` is given a row of OUT/perf.csv a number. A mixer that does not fit has a dash, and the last such
- * reason is said below the table. Errors: ST_FAIL: a row cannot be written. */
+/* One layer of every mixer with its default options, alone, forward and backward at lengths 64, 512 and 2048: a
+ * Markdown table, and where `out` is given a row of OUT/perf.csv a number. A mixer that does not fit has a dash, and
+ * the last such reason is said below the table. Errors: ST_FAIL: a row cannot be written. */
 struct perf_layers_request {
     int64_t dim, batch, wanted_threads;
     double seconds; /* for each sitting */
@@ -125,8 +126,8 @@ enum status perf_layers(const struct perf_layers_request *request, struct error 
 /* Examples generated for `seconds` on one core. */
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);
 
-/* Every CUDA kernel at the shapes of spec/performance.md, copies, products and a training step on a device, as CSV rows: to
- * stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */
+/* Every CUDA kernel at the shapes of spec/performance.md, copies, products and a training step on a device, as CSV
+ * rows: to stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */
 struct perf_device_request {
     char device[OPTION_TEXT], out[OPTION_TEXT];
     double seconds; /* for each kernel */

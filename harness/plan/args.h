@@ -4,7 +4,8 @@
 
 #include "harness/plan/setup.h"
 
-/* The command line of a run, read but not yet resolved: flags given there stand over a config file's and a profile's. */
+/* The command line of a run, read but not yet resolved: flags given there stand over a config file's and a
+ * profile's. */
 struct args {
     struct config config;
     char task[LABEL_TEXT], model[LABEL_TEXT]; /* labels, possibly empty */

@@ -108,7 +108,7 @@ enum status config_set(struct config *c, const char *name, const char *value, st
     return options_set(table, c, "the configuration", name, value, e);
 }
 
-/* --- config files --------------------------------------------------------------------------------------------------- */
+/* --- config files ------------------------------------------------------------------------------------------------- */
 
 /* One line's option of the task or the model. */
 static enum status add_option(struct label *l, const char *key, const char *value, struct error *e) {

@@ -1,4 +1,5 @@
-/* graphs.h - the graphs of a run, built from its setup: those that a trainer walks, and of which a plan counts the FLOPs.
+/* graphs.h - the graphs of a run, built from its setup: those that a trainer walks, and of which a plan counts the
+ * FLOPs.
  *
  * Each function creates its graph, which the caller frees, also after an error. All of them run on `place` and have the
  * kernel that the run forces (--kernel), if it is one of their ops'. */
@@ -8,8 +9,9 @@
 #include "harness/plan/setup.h"
 #include "kernels/train/train.h"
 
-/* A training step: the net, and where the task has strings of another length a second one (else *extra is zeros) on the same
- * parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main batch. */
+/* A training step: the net, and where the task has strings of another length a second one (else *extra is zeros) on the
+ * same parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main
+ * batch. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *extra, struct error *e);
 
@@ -22,8 +24,8 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *params, real *loss, struct error *e);
 
-/* The batch of a step out of training data that lies there whole: split[0] and, for the strings of another length, split[1]
- * are inputs that the caller fills, the nets' own inputs are written. */
+/* The batch of a step out of training data that lies there whole: split[0] and, for the strings of another length,
+ * split[1] are inputs that the caller fills, the nets' own inputs are written. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *extra, struct batch_tensors split[2], struct error *e);
 
@@ -40,8 +42,8 @@ struct graph_list {
  * device; the message names it, its op and what to try. */
 enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e);
 
-/* Names the kernels that the graphs take, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL: the
- * text is too short for them. */
+/* Names the kernels that the graphs take, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
+ * the text is too short for them. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
 /* FLOPs of a whole run. Nothing is reserved, and no device is asked. Errors: as graphs_check_forced, and what keeps the

@@ -47,8 +47,8 @@ static bool uses_warmup(const struct config *config, const struct model_choice *
     return config->warmup > 0;
 }
 
-/* Intervals of the log-ODE form: a shorter last one counted where a string filled the graph alone, and two structures kept what
- * is of token nets. */
+/* Intervals of the log-ODE form: a shorter last one counted where a string filled the graph alone, and two structures
+ * kept what is of token nets. */
 static bool uses_interval(const struct config *config, const struct model_choice *model) {
     (void)config;
     return model_is(model, "slice") && !option_is(model, "interval", "1");
@@ -72,8 +72,8 @@ static bool uses_chain(const struct config *config, const struct model_choice *m
     return model_is(model, "myosotis") && (option_is(model, "arity", "1") || !option_is(model, "leaves", "all"));
 }
 
-/* 2: the update ran with the tuned kernels whatever was forced. 3: in double the loss lost the digits that the largest logit has
- * before its point. */
+/* 2: the update ran with the tuned kernels whatever was forced. 3: in double the loss lost the digits that the largest
+ * logit has before its point. */
 static bool uses_reference(const struct config *config, const struct model_choice *model) {
     (void)model;
     return strcmp(config->kernel, "reference") == 0 || strcmp(config->kernel, "cross_entropy_ref") == 0;

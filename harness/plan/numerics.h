@@ -1,7 +1,8 @@
 /* numerics.h - which version of the program's numbers a run has, part of its identity.
  *
- * Golden traces (tests/golden/) hold the bits of small trainings. Whoever changes bits raises the version of the part of the
- * program that changed, so that the runs which use that part are done again and all others stay what they are. */
+ * Golden traces (tests/golden/) hold the bits of small trainings. Whoever changes bits raises the version of the part
+ * of the program that changed, so that the runs which use that part are done again and all others stay what they
+ * are. */
 #ifndef LRNN_HARNESS_PLAN_NUMERICS_H
 #define LRNN_HARNESS_PLAN_NUMERICS_H
 
@@ -9,13 +10,13 @@
 
 #define NUMERICS_TEXT 64
 
-/* Writes "1", or behind it the parts that a run of this model with these flags uses and that have changed since: "1+delta.2".
- * ST_FAIL: more parts than the text holds. */
+/* Writes "1", or behind it the parts that a run of this model with these flags uses and that have changed since:
+ * "1+delta.2". ST_FAIL: more parts than the text holds. */
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,
                         struct error *e);
 
-/* The same of a stored configuration (config_read_text), by the program as it is now. ST_USAGE: it names no model, or one or
- * flags that this program does not have. */
+/* The same of a stored configuration (config_read_text), by the program as it is now. ST_USAGE: it names no model, or
+ * one or flags that this program does not have. */
 enum status numerics_of_stored(const char *config, char *text, size_t size, struct error *e);
 
 #endif

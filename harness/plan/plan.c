@@ -10,7 +10,7 @@
 
 #define MAX_TEXTS 1000 /* settings of a task, values of an axis */
 
-/* --- lists of texts ----------------------------------------------------------------------------------------------------- */
+/* --- lists of texts ----------------------------------------------------------------------------------------------- */
 
 struct texts {
     char **list;
@@ -72,7 +72,7 @@ bool plan_is_list(const char *name, const char *value) {
     return numeric && (strchr(value, ',') || strstr(value, ".."));
 }
 
-/* --- settings of a task ----------------------------------------------------------------------------------------------------- */
+/* --- settings of a task ------------------------------------------------------------------------------------------- */
 
 static enum status texts_add_label(struct texts *t, const struct label *l, struct error *e) {
     char text[LABEL_TEXT];
@@ -80,8 +80,8 @@ static enum status texts_add_label(struct texts *t, const struct label *l, struc
     return texts_add(t, text, e);
 }
 
-/* All texts that a task with ranges stands for, the first range slowest. Only integer options are looked at: ".." is also a
- * folder. */
+/* All texts that a task with ranges stands for, the first range slowest. Only integer options are looked at: ".." is
+ * also a folder. */
 static enum status expand_task(const struct label *task, const struct option *table, struct texts *out,
                                struct error *e) {
     for (int i = 0; i < task->n; i++) {
@@ -169,7 +169,7 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
     return status;
 }
 
-/* --- configurations ------------------------------------------------------------------------------------------------------- */
+/* --- configurations ----------------------------------------------------------------------------------------------- */
 
 /* The request's axes and those of the profile that the command line does not set: "layers=1..4 decay=0,0.1". */
 static enum status list_axes(const struct plan_request *r, struct label *axes, struct error *e) {
@@ -215,7 +215,7 @@ static enum status list_configs(const struct plan_request *r, struct config **co
     return ST_OK;
 }
 
-/* --- runs ------------------------------------------------------------------------------------------------------------------- */
+/* --- runs --------------------------------------------------------------------------------------------------------- */
 
 static bool is_planned(const struct plan *plan, const struct setup *s) {
     for (int i = 0; i < plan->n; i++)
@@ -223,8 +223,8 @@ static bool is_planned(const struct plan *plan, const struct setup *s) {
     return false;
 }
 
-/* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing to
- * compute is a slip of the command line. */
+/* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing
+ * to compute is a slip of the command line. */
 static enum status count_flops(struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
     if (graphs_flops(s, &s->flops, &why) == ST_OK || !*s->config.kernel) return ST_OK;

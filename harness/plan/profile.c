@@ -15,7 +15,8 @@
     "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct:steps=4,forget=yes lstm "      \
     "mamba2 mlstm"
 
-/* About 1024 numbers of a transition matrix a channel: d, d*b, d^2, d(1+2r), d^2*keep (spec/lru-slice-baselines.md 9). */
+/* About 1024 numbers of a transition matrix a channel: d, d*b, d^2, d(1+2r), d^2*keep (spec/lru-slice-baselines.md
+ * 9). */
 #define A5_MODELS                                                                                                      \
     "slice:block=8@dim=128 slice:structure=diagonal@dim=1024 slice:structure=hadamard@dim=1024 "                       \
     "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \

@@ -1,4 +1,5 @@
-/* profile_match.h - whether a run is one that a profile makes: what a profile is called means its rates, steps and sizes.
+/* profile_match.h - whether a run is one that a profile makes: what a profile is called means its rates, steps and
+ * sizes.
  *
  * A profile says nothing of the mixer, of the seed and of the options that carry OPT_OPEN (where and how numbers are
  * computed). A run with another flag than the profile's, or made by a program whose profile of that name was another

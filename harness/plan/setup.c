@@ -48,7 +48,8 @@ static enum status describe(const struct setup *s, const struct config *config, 
     return append_options(text, "", config_options, config, skip, e);
 }
 
-/* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of several. */
+/* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of
+ * several. */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->config;
     config.device[strcspn(config.device, ":")] = 0;
@@ -71,7 +72,8 @@ static enum status check_profile(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked for. */
+/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked
+ * for. */
 static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
     TRY(describe_identity(s, 0, s->identity, e));
@@ -83,8 +85,8 @@ static enum status identify(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP. What
- * follows from the sizes is left out, what was asked for is not. */
+/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP.
+ * What follows from the sizes is left out, what was asked for is not. */
 static enum status name_model(struct setup *s, struct error *e) {
     const struct model *model = s->model.model;
     struct label label;
@@ -139,8 +141,8 @@ static enum status fit(struct model_choice *fitted, const struct model_choice *a
     return model_fit(fitted, &(struct dims){B, T, s->config.net.dim}, e);
 }
 
-/* Every length that the run has is fitted here, once. A tree has parameters by its levels: where lengths differ, the tree of the
- * longest serves all of them, and shorter sequences leave more of its leaves empty. */
+/* Every length that the run has is fitted here, once. A tree has parameters by its levels: where lengths differ, the
+ * tree of the longest serves all of them, and shorter sequences leave more of its leaves empty. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;

@@ -1,7 +1,7 @@
 /* setup.h - everything that decides a run: task with options, model with options, flags. Resolved once, stored whole.
  *
- * The identity of a run is the hash of its resolved configuration without what cannot change a result (threads, folders,
- * output), plus seed, task version, device kind, dtype and numerics version. */
+ * The identity of a run is the hash of its resolved configuration without what cannot change a result (threads,
+ * folders, output), plus seed, task version, device kind, dtype and numerics version. */
 #ifndef LRNN_HARNESS_SETUP_H
 #define LRNN_HARNESS_SETUP_H
 
@@ -30,9 +30,9 @@ struct setup {
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
 
-/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set. ST_USAGE: what
- * does not fit, together or into a record; ST_DATA: the file of the first weights cannot be read, or is not the one of
- * from_xxh3. */
+/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set.
+ * ST_USAGE: what does not fit, together or into a record; ST_DATA: the file of the first weights cannot be read, or is
+ * not the one of from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
 

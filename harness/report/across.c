@@ -1,8 +1,8 @@
-/* across.c - the report "across": tasks of one profile side by side, a row a model, as papers print their suites. A cell
- * is the mean test metric at the chosen rate and, where a paper has one, its number.
+/* across.c - the report "across": tasks of one profile side by side, a row a model, as papers print their suites. A
+ * cell is the mean test metric at the chosen rate and, where a paper has one, its number.
  *
- * Options that differ within a task stand in the rows' labels; those that all rows of a task share, and another task has
- * otherwise (its epochs), are told once, with the task. So what stands in one row is one model in one setting. */
+ * Options that differ within a task stand in the rows' labels; those that all rows of a task share, and another task
+ * has otherwise (its epochs), are told once, with the task. So what stands in one row is one model in one setting. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct group {
     enum report_protocol protocol;
 };
 
-/* --- labels ------------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------- */
 
 static const char *value_of(const struct report_row *row, const char *key) {
     const char *value = label_get(&row->key, key);
@@ -67,7 +67,7 @@ static bool differs_between_tables(const struct group *g, const char *key) {
     return false;
 }
 
-/* --- for people ---------------------------------------------------------------------------------------------------------- */
+/* --- for people --------------------------------------------------------------------------------------------------- */
 
 static const struct report_row *find_row(const struct group *g, int table, const char *label) {
     for (int i = 0; i < g->n; i++)
@@ -182,7 +182,7 @@ static void fill(struct sheet *s, const struct group *g) {
     if (settings) sheet_note(s, "%s.", SETTINGS_NOTE);
 }
 
-/* --- for programs -------------------------------------------------------------------------------------------------------- */
+/* --- for programs ------------------------------------------------------------------------------------------------- */
 
 static void add_data_columns(struct sheet *s) {
     static const char *const names[] = {"profile", "model", "task", "mean", "n", "n_cut_off", "published"};
@@ -203,7 +203,7 @@ static void fill_data(struct sheet *s, const struct group *g) {
     }
 }
 
-/* --- groups -------------------------------------------------------------------------------------------------------------- */
+/* --- groups ------------------------------------------------------------------------------------------------------- */
 
 static bool same_profile(const struct report_tables *tables, int a, int b) {
     return strcmp(tables->list[a].profile, tables->list[b].profile) == 0;

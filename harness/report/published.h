@@ -18,9 +18,8 @@ void published_free(struct published *p);
 
 /* A number of a paper. */
 struct published_number {
-    double value; /* NAN: none */
-    bool
-        settings; /* it is the mean over the task and its one-at-a-time changes (tasks/variants.h), not of the task alone */
+    double value;  /* NAN: none */
+    bool settings; /* the mean over the task and its one-at-a-time changes (tasks/variants.h), not the task alone */
 };
 
 /* The published number of the run's task, metric and model. A published model "bdlru:m=5" stands for every run

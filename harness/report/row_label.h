@@ -11,7 +11,8 @@
 bool row_outdated(const struct run_record *r);
 
 /* The mixer of a run as the command line would name it: options at their default left out, but for its order m; behind
- * it the numerics version of a run that is outdated. What this program does not know of an old record stays as it is. */
+ * it the numerics version of a run that is outdated. What this program does not know of an old record stays as it
+ * is. */
 void row_mixer(const struct run_record *r, char *text, size_t size);
 
 /* A row to be named. */

@@ -148,7 +148,8 @@ static void validation(const struct report_row *row, int first, int last, double
     }
 }
 
-/* The smallest of the `confirm` largest seeds of a row; none: above all. ST_USAGE: no seed would be left to choose by. */
+/* The smallest of the `confirm` largest seeds of a row; none: above all. ST_USAGE: no seed would be left to choose
+ * by. */
 static enum status first_to_confirm(const struct report_row *row, int64_t confirm, uint64_t *first, struct error *e) {
     *first = UINT64_MAX;
     for (int64_t k = 0; k <= confirm; k++) {

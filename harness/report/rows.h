@@ -64,7 +64,8 @@ struct report_tables {
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
-/* ST_USAGE: a filter that cannot be read. ST_DATA: no record passes it; a record's identity cannot be read; two records are of one row, rate and seed. */
+/* ST_USAGE: a filter that cannot be read. ST_DATA: no record passes it; a record's identity cannot be read; two records
+ * are of one row, rate and seed. */
 enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e);
 void report_tables_free(struct report_tables *tables);

@@ -1,6 +1,7 @@
 /* stats.h - honest numbers out of few seeds: location, spread, intervals (spec/harness.md section 1).
  *
- * Every function is pure; none but stats_iqm_interval allocates. Samples are finite numbers in any order; they are not changed. */
+ * Every function is pure; none but stats_iqm_interval allocates. Samples are finite numbers in any order; they are not
+ * changed. */
 #ifndef LRNN_HARNESS_STATS_H
 #define LRNN_HARNESS_STATS_H
 
@@ -48,14 +49,14 @@ struct interval stats_t_interval(const double *x, int n, double level);
 
 /* BCa bootstrap of the mean (Efron 1987), 10 000 resamples at a fixed seed: the same sample always gives the same
  * interval. When all values are equal it is that value, which says that the resamples agree and no more: read the
- * interval of the solve rate then. Few values are covered too rarely: at 95 % it held the mean of 91.5 % of 6 000 normal
- * samples of 12, and of 92.7 % of 6 000 exponential ones of 40 (check_stats.c draws 300 of each). INTERVAL_NONE for
- * n < 2. */
+ * interval of the solve rate then. Few values are covered too rarely: at 95 % it held the mean of 91.5 % of 6 000
+ * normal samples of 12, and of 92.7 % of 6 000 exponential ones of 40 (check_stats.c draws 300 of each). INTERVAL_NONE
+ * for n < 2. */
 struct interval stats_bca_interval(const double *x, int n, double level);
 
-/* Stratified bootstrap of the interquartile mean (rliable): x holds the samples of n_strata strata, tasks for example, one
- * behind the other, sizes[i] values each; each of 10 000 resamples at a fixed seed draws every stratum's number out of
- * that stratum, and the interval is that of the percentiles. INTERVAL_NONE for fewer than 5 values. */
+/* Stratified bootstrap of the interquartile mean (rliable): x holds the samples of n_strata strata, tasks for example,
+ * one behind the other, sizes[i] values each; each of 10 000 resamples at a fixed seed draws every stratum's number out
+ * of that stratum, and the interval is that of the percentiles. INTERVAL_NONE for fewer than 5 values. */
 struct interval stats_iqm_interval(const double *x, const int *sizes, int n_strata, double level);
 
 /* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */

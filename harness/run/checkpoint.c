@@ -1,8 +1,9 @@
 /* checkpoint.c - a run's whole state in one file, so that resumed equals uninterrupted, bit for bit.
  *
  * Layout: header, values, moment1, moment2, best (params.floats each), curve points, then XXH3-128 over all before it.
- * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. The run id in the header covers the
- * configuration; another build (sources, flags, compiler) or numerics version is refused without --force-resume. */
+ * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. The run id in the header
+ * covers the configuration; another build (sources, flags, compiler) or numerics version is refused without
+ * --force-resume. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

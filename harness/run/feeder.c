@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- rows ------------------------------------------------------------------------------------------------------------- */
+/* --- rows --------------------------------------------------------------------------------------------------------- */
 
 static struct example clean_row(const struct batch *b, int64_t row) {
     struct example x = {.tokens = b->tokens + row * b->T, .targets = b->targets + row * b->labels};
@@ -75,7 +75,7 @@ static void fill_step(const struct setup *s, int64_t step, bool parallel, struct
     if (b->extra.B) fill_extra(s, step, &b->extra);
 }
 
-/* --- the thread ----------------------------------------------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------------------------------- */
 
 /* The lock is held except while a slot is filled: the other side touches that slot only when nothing is wanted. */
 static void *work(void *context) {
@@ -123,7 +123,7 @@ const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
     return &f->slot[step % 2];
 }
 
-/* --- beginning and end ------------------------------------------------------------------------------------------------------ */
+/* --- beginning and end -------------------------------------------------------------------------------------------- */
 
 int64_t batch_ids(const struct batch *b) {
     return b->B * (b->T + b->labels + 1);

@@ -27,7 +27,8 @@ struct metrics {
     double loss_sum, macro_sum;
 };
 
-/* Tables for `vocab` classes and sequences of at most `longest` on `arena`: metrics_bytes. ST_MEMORY when it is full. */
+/* Tables for `vocab` classes and sequences of at most `longest` on `arena`: metrics_bytes. ST_MEMORY when it is
+ * full. */
 size_t metrics_bytes(int64_t vocab, int64_t longest);
 enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, struct arena *arena, struct error *e);
 void metrics_reset(struct metrics *m);

@@ -22,7 +22,7 @@ size_t resident_bytes(const struct setup *s) {
     return (size_t)(batch_ids(&whole.main) + batch_ids(&whole.extra)) * sizeof(int32_t);
 }
 
-/* --- sending ---------------------------------------------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------------------------------------------------ */
 
 static void send_rows(const struct place *p, struct tensor *t, int64_t first, int64_t rows, const int32_t *from) {
     int64_t columns = t ? tensor_count(t) / t->dims[0] : 0;

@@ -10,8 +10,8 @@ enum reuse {
     REUSE_OTHER_BUILD /* on record by others, or by a build that did not say */
 };
 
-/* Looks for the record of the run under its folder; a damaged one is set aside as record_check says. ST_FAIL: --force could not
- * rename it. */
+/* Looks for the record of the run under its folder; a damaged one is set aside as record_check says. ST_FAIL: --force
+ * could not rename it. */
 enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e);
 
 /* One line on stderr if `other` of `total` runs are on record by other builds. */

@@ -26,7 +26,7 @@
 #define STEP_SAMPLES   512 /* latest step times kept for the medians */
 #define PROGRESS_EVERY 0.2 /* seconds */
 
-/* --- a run in progress --------------------------------------------------------------------------------------------------- */
+/* --- a run in progress -------------------------------------------------------------------------------------------- */
 
 struct running {
     struct trainer trainer;
@@ -140,8 +140,8 @@ static enum status save(struct running *r, struct error *e) {
     return checkpoint_write(&r->trainer, &r->progress, e);
 }
 
-/* Steps up to the next moment at which something is looked at: at most the next validation. A log looks at each, which on
- * a device costs a copy of the state and a wait a step instead of every fifty. */
+/* Steps up to the next moment at which something is looked at: at most the next validation. A log looks at each, which
+ * on a device costs a copy of the state and a wait a step instead of every fifty. */
 static enum status next_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
@@ -200,7 +200,7 @@ static void final_test(struct running *r) {
     trainer_evaluate(t, SPLIT_TEST, &r->test);
 }
 
-/* --- the record ------------------------------------------------------------------------------------------------------------ */
+/* --- the record --------------------------------------------------------------------------------------------------- */
 
 static int compare_floats(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
@@ -468,7 +468,7 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     return written;
 }
 
-/* --- from first to last ------------------------------------------------------------------------------------------------------ */
+/* --- from first to last ------------------------------------------------------------------------------------------- */
 
 static enum status begin(struct running *r, struct setup *setup, struct error *e) {
     struct run_progress *p = &r->progress;

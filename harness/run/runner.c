@@ -54,7 +54,7 @@ struct runner {
     struct error first_error;
 };
 
-/* --- the child ------------------------------------------------------------------------------------------------------------- */
+/* --- the child ---------------------------------------------------------------------------------------------------- */
 
 static void send_progress(void *context, const struct progress *p) {
     struct message m = {.progress = *p};
@@ -76,7 +76,7 @@ static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     _exit(status_exit_code(status));
 }
 
-/* --- display --------------------------------------------------------------------------------------------------------------- */
+/* --- display ------------------------------------------------------------------------------------------------------ */
 
 static void format_time(double s, char *text, size_t size) {
     if (s < 90)
@@ -132,7 +132,7 @@ static void say(const struct runner *r, const char *format, ...) {
     fputc('\n', stderr);
 }
 
-/* --- the parent ---------------------------------------------------------------------------------------------------------------- */
+/* --- the parent --------------------------------------------------------------------------------------------------- */
 
 static bool is_running(const struct runner *r, const struct setup *setup) {
     for (int i = 0; i < r->options->jobs; i++)
@@ -288,8 +288,8 @@ static enum status set_aside_failure(const struct setup *s, struct error *e) {
     return record_set_aside(s->config.out, s->run_id, "retried", e);
 }
 
-/* Fills waiting[0 .. r->total) with the setups without a record, longest first. ST_USAGE: one has a checkpoint of another build;
- * said here, before anything runs, it makes no row. */
+/* Fills waiting[0 .. r->total) with the setups without a record, longest first. ST_USAGE: one has a checkpoint of
+ * another build; said here, before anything runs, it makes no row. */
 static enum status select_waiting(struct runner *r, struct setup **waiting, struct error *e) {
     int other = 0;
     for (int i = 0; i < r->plan->n; i++) {

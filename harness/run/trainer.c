@@ -12,7 +12,8 @@
 #define FINITE_AT_ONCE 16384 /* values fetched together in the search for one that is not finite */
 #define MEMORY_SPARE   64    /* of a device's memory, this part is left to the libraries and to captures */
 
-/* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best parameters. */
+/* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best
+ * parameters. */
 static enum status create_tables(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->config.batch;
@@ -43,8 +44,8 @@ static size_t evaluation_bytes(const struct setup *s) {
     return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
 }
 
-/* How much of a device's memory the run takes, before it takes it; more than there is ends the run here. The training data
- * lies there whole if there is room. */
+/* How much of a device's memory the run takes, before it takes it; more than there is ends the run here. The training
+ * data lies there whole if there is room. */
 static enum status estimate_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, params = 4 * (size_t)t->params.floats * sizeof(real);
@@ -152,7 +153,7 @@ void trainer_free(struct trainer *t) {
     place_close(&t->place);
 }
 
-/* --- data ------------------------------------------------------------------------------------------------------------- */
+/* --- data --------------------------------------------------------------------------------------------------------- */
 
 /* A batch into the inputs of a net. */
 static void put_batch(struct trainer *t, const struct net *net, const struct batch *b) {
@@ -171,7 +172,7 @@ static void fill_step(struct trainer *t, int64_t step) {
     staging_end(&t->staging);
 }
 
-/* --- steps ------------------------------------------------------------------------------------------------------------- */
+/* --- steps -------------------------------------------------------------------------------------------------------- */
 
 static void walk_step(struct trainer *t) {
     if (t->resident) graph_forward(&t->data.take, t->live);
@@ -218,7 +219,7 @@ int64_t trainer_sync_every(const struct trainer *t) {
     return t->place.device == DEVICE_CPU ? 1 : SYNC_EVERY;
 }
 
-/* --- evaluation ------------------------------------------------------------------------------------------------------------ */
+/* --- evaluation --------------------------------------------------------------------------------------------------- */
 
 void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
@@ -243,7 +244,7 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
     return t->setup->task.shape.metric == METRIC_MACRO_ACC ? scores->macro_acc : scores->acc;
 }
 
-/* --- the search for the first bad tensor -------------------------------------------------------------------------------- */
+/* --- the search for the first bad tensor -------------------------------------------------------------------------- */
 
 static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
     real part[FINITE_AT_ONCE];
@@ -256,8 +257,8 @@ static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
     return true;
 }
 
-/* The first trained parameter whose part of a block is not finite. Running statistics are written before a step freezes: an
- * op is to blame. */
+/* The first trained parameter whose part of a block is not finite. Running statistics are written before a step
+ * freezes: an op is to blame. */
 static const char *bad_param(const struct trainer *t, const real *block) {
     for (int i = 0; i < t->params.n; i++) {
         const struct param *p = &t->params.list[i];

@@ -35,7 +35,8 @@ static enum status checked_path(const char *out, const char *run_id, char *path,
 
 /* --- damaged records ---------------------------------------------------------------------------------------------- */
 
-/* Renames a file to PATH.SUFFIX, or .SUFFIX.2, .3, the first name that is free. False with errno: it stays where it is. */
+/* Renames a file to PATH.SUFFIX, or .SUFFIX.2, .3, the first name that is free. False with errno: it stays where it
+ * is. */
 static bool move_aside(const char *path, const char *suffix, char target[PATH_BYTES]) {
     int result = -1;
     errno = ENAMETOOLONG;

@@ -16,8 +16,8 @@
 void record_path(const char *out, const char *run_id, char *path, size_t size);
 
 /* Writes the record; an existing one of that id is kept and counts as success. *won, if not NULL, says whether it is
- * this one that is there now. Errors: ST_FAIL with path and reason (unwritable, disk full); nothing half-written is left
- * visible. */
+ * this one that is there now. Errors: ST_FAIL with path and reason (unwritable, disk full); nothing half-written is
+ * left visible. */
 enum status record_write(const char *out, const struct run_record *r, bool *won, struct error *e);
 
 /* The number of the attempt at a run that writes its record next: 1, and 1 more for each record of it that was set
@@ -44,8 +44,8 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
 enum status records_mend(const char *out, struct error *e);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
- * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or of
- * a later schema, or cannot be read: without it a table would say something false. */
+ * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or
+ * of a later schema, or cannot be read: without it a table would say something false. */
 struct record_set {
     struct run_record *list;
     int n;

@@ -1,5 +1,5 @@
-/* schema.c - the fields of run records, their curves and evaluations, perf.csv, limits.csv and machines.csv: name, type, unit
- * and meaning, in the order of the columns. */
+/* schema.c - the fields of run records, their curves and evaluations, perf.csv, limits.csv and machines.csv: name,
+ * type, unit and meaning, in the order of the columns. */
 #include "harness/store/schema.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* schema.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables.
- * Within a schema (RECORD_SCHEMA) columns are only appended; whoever moves or removes one raises it. Files of an earlier
- * schema are read by the names of their columns. */
+/* schema.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables. Within a schema
+ * (RECORD_SCHEMA) columns are only appended; whoever moves or removes one raises it. Files of an earlier schema are
+ * read by the names of their columns. */
 #ifndef LRNN_HARNESS_SCHEMA_H
 #define LRNN_HARNESS_SCHEMA_H
 
@@ -85,8 +85,8 @@ void field_print(const struct field *field, const void *object, FILE *f);
 void table_csv_header(const struct table *table, FILE *f);
 void table_csv_row(const struct table *table, const void *object, FILE *f);
 
-/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf, limits or machines, one a line, from the
- * table the writer uses. ST_USAGE: no such table. */
+/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf, limits or machines, one a line,
+ * from the table the writer uses. ST_USAGE: no such table. */
 enum status schema_print(const char *what, FILE *f, struct error *e);
 
 #endif

@@ -121,8 +121,8 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 #define real_sin sinf
 #define real_cos cosf
 
-/* 1 - erf(x) = t exp(-x^2 + P(t)), t = 1 / (1 + x/2), x >= 0; relative error below 1.2e-7 before rounding (the Chebyshev
- * fit of Numerical Recipes, section 6.2, erfcc). */
+/* 1 - erf(x) = t exp(-x^2 + P(t)), t = 1 / (1 + x/2), x >= 0; relative error below 1.2e-7 before rounding (the
+ * Chebyshev fit of Numerical Recipes, section 6.2, erfcc). */
 static inline real real_erfc(real x) {
     real a = real_abs(x), t = 1 / real_fma(0.5f, a, 1);
     real p = real_fma(0.17087277f, t, -0.82215223f);
@@ -350,9 +350,9 @@ const struct kernel kernel_silu_mul_cpu = {
     .backward = binary_cpu_backward,
 };
 
-/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s, good to half a unit of 1. GELU's multiplies that
- * by 1.6 x (1 + 0.134 x^2), which is 33 at x = 4.9 and 85 at x = 7, where s rounds to 1 in float and in double; in double the
- * reference loses half as much in 1 - tanh^2. */
+/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s, good to half a unit of 1. GELU's multiplies
+ * that by 1.6 x (1 + 0.134 x^2), which is 33 at x = 4.9 and 85 at x = 7, where s rounds to 1 in float and in double; in
+ * double the reference loses half as much in 1 - tanh^2. */
 const struct kernel kernel_activate_cpu = {
     .name = "activate_cpu",
     .op = &op_activate,

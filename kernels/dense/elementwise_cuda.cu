@@ -8,7 +8,7 @@
 
 #include "core/real_math.h"
 
-/* --- two inputs ------------------------------------------------------------------------------------------------------ */
+/* --- two inputs --------------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -67,7 +67,7 @@ template <binary_rule RULE> static void binary_cuda_backward(const struct call *
                                call_accumulates(c, 0), call_accumulates(c, 1)});
 }
 
-/* --- one input ------------------------------------------------------------------------------------------------------- */
+/* --- one input ---------------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -211,7 +211,7 @@ static void activate_cuda_backward(const struct call *c, const struct exec *x) {
     if (c->din[0]) choose_activation(c, x, PASS_BACKWARD, std::make_integer_sequence<int, ACT_COUNT>());
 }
 
-/* --- dropout --------------------------------------------------------------------------------------------------------- */
+/* --- dropout ------------------------------------------------------------------------------------------------------ */
 
 namespace {
 
@@ -253,7 +253,7 @@ static void dropout_cuda_backward(const struct call *c, const struct exec *x) {
     if (c->din[0]) drop(c, x, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
-/* --- kernels --------------------------------------------------------------------------------------------------------- */
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
 
 const struct kernel kernel_add_cuda = {
     .name = "add_cuda",

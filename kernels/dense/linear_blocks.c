@@ -1,4 +1,5 @@
-/* linear_blocks.c - block-diagonal linear map, N blocks of m x m: the op and its reference, plain loops that sum in double.
+/* linear_blocks.c - block-diagonal linear map, N blocks of m x m: the op and its reference, plain loops that sum in
+ * double.
  *
  *   y[k*m+i] = sum_j W[k][i][j] x[k*m+j], W stored [k][j][i]
  *   dx[k*m+j] = sum_i W[k][i][j] dy[k*m+i];   dW[k][i][j] = sum over rows of dy[k*m+i] x[k*m+j] */

@@ -1,6 +1,6 @@
-/* linear_blocks_cpu.c - block-diagonal linear map: chunks of rows on threads, the outputs of a block in vectors, blocks of 4
- * (mLSTM's) with their size known to the compiler; the weight's gradient as one partial sum a chunk, added in order. The
- * equations are in linear_blocks.c. */
+/* linear_blocks_cpu.c - block-diagonal linear map: chunks of rows on threads, the outputs of a block in vectors, blocks
+ * of 4 (mLSTM's) with their size known to the compiler; the weight's gradient as one partial sum a chunk, added in
+ * order. The equations are in linear_blocks.c. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"

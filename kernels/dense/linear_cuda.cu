@@ -7,8 +7,8 @@
 #define cublas_gemm cublasSgemm
 #endif
 
-/* C (M x N) (+)= op(A) op(B) with K summed over; row-major, each ld a row's length in memory. cuBLAS sees the transposes:
- * C^T = op(B)^T op(A)^T. */
+/* C (M x N) (+)= op(A) op(B) with K summed over; row-major, each ld a row's length in memory. cuBLAS sees the
+ * transposes: C^T = op(B)^T op(A)^T. */
 static void gemm(const struct exec *x, bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K,
                  const real *A, int64_t lda, const real *B, int64_t ldb, bool accumulate, real *C, int64_t ldc) {
     struct cuda_context *cuda = x->place->cuda;
@@ -47,8 +47,8 @@ struct bias_rows {
 
 } // namespace
 
-/* The bias is there first and the product is added to it: y is written twice and read once, as little as it takes without
- * a product that knows of the bias. */
+/* The bias is there first and the product is added to it: y is written twice and read once, as little as it takes
+ * without a product that knows of the bias. */
 static void linear_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     real *y = tensor_real(c->out[0]);

@@ -1,4 +1,5 @@
-/* scale_by.c - y = factor * x, a constant factor: the op, its reference and its CPU twin, spans of elements on threads. */
+/* scale_by.c - y = factor * x, a constant factor: the op, its reference and its CPU twin, spans of elements on
+ * threads. */
 #include <math.h>
 
 #include "kernels/dense/dense.h"

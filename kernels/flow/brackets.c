@@ -1,8 +1,8 @@
 /* brackets.c - the generators of a log-signature of depth 2 from those of its letters: the op and its reference.
  *
  *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, behind the letters A_i
- * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula twice, if
- * A_[j,i] = -A_[i,j] has the gradient -Q (spec/lru-slice-baselines.md section 8). */
+ * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula
+ * twice, if A_[j,i] = -A_[i,j] has the gradient -Q (spec/lru-slice-baselines.md section 8). */
 #include <inttypes.h>
 
 #include "kernels/lib/sizes.h"
@@ -59,7 +59,7 @@ const struct op op_brackets = {
     .build = brackets_build,
 };
 
-/* --- reference ------------------------------------------------------------------------------------------------------- */
+/* --- reference ---------------------------------------------------------------------------------------------------- */
 
 /* Where element (i,j) of block k stands. */
 static int64_t row_of(const struct brackets_attr *at, int64_t i, int64_t j, int64_t k) {

@@ -1,9 +1,9 @@
-/* brackets_cpu.c - brackets of generators on the CPU: rows or columns of blocks on threads, the pairs (u, v) of one u in vector
- * lanes. The equations are in brackets.c.
+/* brackets_cpu.c - brackets of generators on the CPU: rows or columns of blocks on threads, the pairs (u, v) of one u
+ * in vector lanes. The equations are in brackets.c.
  *
- * All pairs of one element (i,j) stand side by side, so its brackets are sums over l of antisymmetric outer products of the
- * letters of (i,l) and (l,j), and its gradient a sum of products with antisymmetric matrices. The gradient comes in two
- * passes, one for each term, in which the matrices that neighbouring elements share stay in the cache. */
+ * All pairs of one element (i,j) stand side by side, so its brackets are sums over l of antisymmetric outer products of
+ * the letters of (i,l) and (l,j), and its gradient a sum of products with antisymmetric matrices. The gradient comes in
+ * two passes, one for each term, in which the matrices that neighbouring elements share stay in the cache. */
 #include <string.h>
 
 #include "kernels/flow/log_signature.h"

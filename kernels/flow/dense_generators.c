@@ -1,10 +1,10 @@
-/* dense_generators.c - generators of low rank as dense matrices, letter by letter (log-ODE SLiCE): the op, its reference and its
- * CPU twin.
+/* dense_generators.c - generators of low rank as dense matrices, letter by letter (log-ODE SLiCE): the op, its
+ * reference and its CPU twin.
  *
  *   A_c = diag(d_c) + U_c V_c^T
  * Adjoint, Q_c the gradient of A_c:  dd_c = diag(Q_c),  dU_c = Q_c V_c,  dV_c = Q_c^T U_c
- * (spec/lru-slice-baselines.md section 8). The sum over letters that the recurrence takes has any rank, so that nothing is
- * saved by keeping the factors. */
+ * (spec/lru-slice-baselines.md section 8). The sum over letters that the recurrence takes has any rank, so that nothing
+ * is saved by keeping the factors. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static struct sizes sizes_of(const struct call *c) {
     return (struct sizes){D, c->in[0]->dims[1], c->in[1]->dims[0] / D};
 }
 
-/* --- reference: one number after the other, sums in double ----------------------------------------------------------- */
+/* --- reference: one number after the other, sums in double -------------------------------------------------------- */
 
 static void dense_generators_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
@@ -109,7 +109,7 @@ const struct kernel kernel_dense_generators_ref = {
     .backward = dense_generators_ref_backward,
 };
 
-/* --- CPU: rows of the matrices on threads, letters in vectors ----------------------------------------------------------- */
+/* --- CPU: rows of the matrices on threads, letters in vectors ----------------------------------------------------- */
 
 /* y += a b */
 static void add_product(int64_t n, const real *a, const real *b, real *y) {

@@ -2,8 +2,8 @@
  * E = expm(L) - I of a linear flow; ops and references.
  *
  * The exponential by scaling and squaring (spec/plstm-myosotis.md A4): K = A - A^T, q squarings so that X = K / 2^q has
- * ||X||_F <= 1/2, Taylor's series to order EXPM_ORDER in Horner's form, P <- P P q times. The series' remainder is below
- * (1/2)^15 / 15! = 2.4e-17. Adjoint of exactly these steps, run backwards:
+ * ||X||_F <= 1/2, Taylor's series to order EXPM_ORDER in Horner's form, P <- P P q times. The series' remainder is
+ * below (1/2)^15 / 15! = 2.4e-17. Adjoint of exactly these steps, run backwards:
  *   P_{i+1} = P_i P_i:          dP_i = dP P_i^T + P_i^T dP
  *   S_{i-1} = I + X S_i / i:    dX += dS_{i-1} S_i^T / i,   dS_i = X^T dS_{i-1} / i
  *   X = (A - A^T) / 2^q:        dA = (dX - dX^T) / 2^q
@@ -76,8 +76,8 @@ static void sandwich_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual, none in the
- * small steps of a flow (up to 1/2). A function of a number counts what it does in `activate`. */
+/* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual, none
+ * in the small steps of a flow (up to 1/2). A function of a number counts what it does in `activate`. */
 static struct cost expm_cost(const struct call *c, enum pass pass) {
     const struct expm_attr *a = c->attr;
     double n = (double)tensor_count(c->out[0]), bytes = (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real);
@@ -164,7 +164,7 @@ const struct op op_sandwich = {
     .build = sandwich_build,
 };
 
-/* --- reference --------------------------------------------------------------------------------------------------------- */
+/* --- reference ---------------------------------------------------------------------------------------------------- */
 
 static void product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add, double *out,
                     double *spare) {

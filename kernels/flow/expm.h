@@ -32,8 +32,8 @@ LRNN_INLINE int expm_squarings(double norm) {
     return q < EXPM_SQUARINGS ? q : EXPM_SQUARINGS;
 }
 
-/* out (+)= factor * op(a) op(b), J x J, sums in order of the index that they run over; out is neither a nor b, `spare` has room
- * for one matrix. */
+/* out (+)= factor * op(a) op(b), J x J, sums in order of the index that they run over; out is neither a nor b, `spare`
+ * has room for one matrix. */
 typedef void expm_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                           double *out, double *spare);
 

@@ -1,8 +1,9 @@
-/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU: eight matrices at a time in vector lanes, groups of them on
- * threads. Of flows, matrices larger than EXPM_MAX come one at a time, their rows in the lanes, and so do single numbers.
+/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU: eight matrices at a time in vector lanes, groups of them
+ * on threads. Of flows, matrices larger than EXPM_MAX come one at a time, their rows in the lanes, and so do single
+ * numbers.
  *
- * The arithmetic is the reference's, in double and in its order, so the bits are too; each lane squares as often as its own
- * norm asks for. The equations are in expm_skew.c. */
+ * The arithmetic is the reference's, in double and in its order, so the bits are too; each lane squares as often as its
+ * own norm asks for. The equations are in expm_skew.c. */
 #include <string.h>
 
 #include "kernels/flow/expm.h"
@@ -37,9 +38,10 @@ static int64_t parts_of(const struct call *c) {
     return blocks < PORTION ? blocks : PORTION;
 }
 
-/* --- lanes ----------------------------------------------------------------------------------------------------------- */
+/* --- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* n numbers of each matrix of the range (expm.h: N neighbours are interleaved), a matrix a lane; 0 in the lanes left over. */
+/* n numbers of each matrix of the range (expm.h: N neighbours are interleaved), a matrix a lane; 0 in the lanes left
+ * over. */
 static void load(int64_t n, int64_t N, struct range m, const real *from, double *to) {
     for (int64_t k = 0; k < LANES; k++) {
         int64_t at = expm_at(n, N, m.begin + k);
@@ -100,7 +102,7 @@ static void identity(int64_t J, double *out) {
         for (int64_t k = 0; k < LANES; k++) out[e * LANES + k] = e / J == e % J;
 }
 
-/* --- the exponential --------------------------------------------------------------------------------------------------- */
+/* --- the exponential ---------------------------------------------------------------------------------------------- */
 
 /* Work of a block, every number for all lanes. */
 struct work {
@@ -183,7 +185,7 @@ static void block_gradient(struct work *w, int64_t J, bool flow) {
         }
 }
 
-/* --- one large matrix at a time ------------------------------------------------------------------------------------- */
+/* --- one large matrix at a time ----------------------------------------------------------------------------------- */
 
 #define TILE 16 /* columns whose sums stay in registers */
 
@@ -217,7 +219,7 @@ static void large_product(int64_t J, double factor, const double *a, bool at, co
             tile(J - j < TILE ? J - j : TILE, J, factor, a + (at ? i : i * J), at ? J : 1, b + j, add, out + i * J + j);
 }
 
-/* --- both ------------------------------------------------------------------------------------------------------------ */
+/* --- both --------------------------------------------------------------------------------------------------------- */
 
 static struct expm_work work_of(const struct call *c, struct scratch *s) {
     return expm_work_of(s, size_of(c) * size_of(c) * lanes_of(c), large_product);
@@ -289,7 +291,7 @@ static void expm_cpu_backward(const struct call *c, const struct exec *x) {
         part_backward(c, scratch_part(&s, part, parts), part_at(blocks_of(c), parts, part));
 }
 
-/* --- the sandwich ------------------------------------------------------------------------------------------------------ */
+/* --- the sandwich ------------------------------------------------------------------------------------------------- */
 
 /* U, e, W, dT and two matrices to work on, of a block. */
 struct slices {

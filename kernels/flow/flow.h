@@ -38,8 +38,8 @@ int64_t log_signature_intervals(int64_t T, int64_t interval); /* K */
  * linear map, like a. */
 struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m);
 
-/* Generators of rank r beside a diagonal, as dense ones: A_c = diag(d_c) + U_c V_c^T for each letter c. d (D,C); u, v (r*D,C),
- * row q*D + i -> a (D*D,C), as `brackets` takes one block of D: the weight of a linear map. */
+/* Generators of rank r beside a diagonal, as dense ones: A_c = diag(d_c) + U_c V_c^T for each letter c. d (D,C); u, v
+ * (r*D,C), row q*D + i -> a (D*D,C), as `brackets` takes one block of D: the weight of a linear map. */
 struct tensor *dense_generators(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v);
 
 #define EXPM_MAX 16 /* largest J of expm_skew and sandwich */

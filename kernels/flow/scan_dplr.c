@@ -53,7 +53,7 @@ const struct op op_scan_dplr = {
     .build = scan_dplr_build,
 };
 
-/* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */
+/* --- reference: one sequence after the other, sums in double ------------------------------------------------------ */
 
 static double dot_product(int64_t n, const real *a, const double *b) {
     double sum = 0;

@@ -1,6 +1,6 @@
-/* scan_dplr_cpu.c - the diagonal-plus-low-rank homogeneous recurrence on the CPU: one part a sequence, whose state is one
- * row of y that is still in L1; each row of U and V is read once, right after it is used to form its scalar product.
- * Equations: scan_dplr.c. */
+/* scan_dplr_cpu.c - the diagonal-plus-low-rank homogeneous recurrence on the CPU: one part a sequence, whose state is
+ * one row of y that is still in L1; each row of U and V is read once, right after it is used to form its scalar
+ * product. Equations: scan_dplr.c. */
 #include <string.h>
 
 #include "kernels/flow/flow.h"

@@ -1,7 +1,7 @@
 /* scan_flow_cpu.c - the block-diagonal homogeneous recurrence on the CPU: A crosses memory once each way.
  *
- * The state of a strip of W neighbouring blocks stands transposed in scratch, element j*W + k, so that it lines up with a
- * row of A, element j*N + k. A row is walked in vectors of neighbouring elements:
+ * The state of a strip of W neighbouring blocks stands transposed in scratch, element j*W + k, so that it lines up with
+ * a row of A, element j*N + k. A row is walked in vectors of neighbouring elements:
  *   wide, W >= 16 blocks: a vector is up to 16 blocks k, one walk over j for each; its sums are rows of 16 blocks;
  *   narrow, N < 16 (dense: N = 1): the whole row of m*N elements is walked by vectors of a multiple of N elements, and
  *   what the lanes hold is added by block at the end.

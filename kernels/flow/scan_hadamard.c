@@ -53,7 +53,7 @@ const struct op op_scan_hadamard = {
     .build = scan_hadamard_build,
 };
 
-/* --- reference: H element by element, sums in double --------------------------------------------------------------- */
+/* --- reference: H element by element, sums in double -------------------------------------------------------------- */
 
 /* Row i of H times x. */
 static double hadamard_row(int64_t D, int64_t i, const double *x) {

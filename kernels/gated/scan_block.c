@@ -3,7 +3,8 @@
  *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries a row; kernels/gated/gate.h)
  *   h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i],   h_{-1} = 0
  * Adjoint, o_t the incoming gradient of h_t (spec/lru-slice-baselines.md sections 1, 3, 4):
- *   G_t = o_t + A_{t+1}^T G_{t+1};  da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i];  dv_t[i] = a_t[i][m] G_t[i]
+ *   G_t = o_t + A_{t+1}^T G_{t+1};  dv_t[i] = a_t[i][m] G_t[i]
+ *   da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i]
  * Layouts as in gated.h: gate-major, the block index k fastest. */
 #include <inttypes.h>
 #include <math.h>

@@ -1,13 +1,12 @@
 /* scan_block_cuda.cu - BD-LRU on CUDA: each row of a block is a thread of its own, by the engine of scan.cuh.
  *
  * A row's thread reads and normalises its m + 1 gates ahead of time; per time step the rows of a block tell each other
- * their states through shared memory. Rows are whole warps and lanes neighbouring blocks, so that every access is a run of
- * neighbouring values.
- * Backward recomputes the gates. A row contributes a_t[i][j] G_t[i] to the carried A_t^T G_t of every row j, and since
- * sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
+ * their states through shared memory. Rows are whole warps and lanes neighbouring blocks, so that every access is a run
+ * of neighbouring values. Backward recomputes the gates. A row contributes a_t[i][j] G_t[i] to the carried A_t^T G_t of
+ * every row j, and since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
- * In chunks, of which the first step is f and the last e: P = A_e ... A_f takes a state over the chunk and P^T a carry. Both
- * summaries go forward in time, for what a chunk adds to the carry is sum_t (A_t ... A_f)^T dh_t. */
+ * In chunks, of which the first step is f and the last e: P = A_e ... A_f takes a state over the chunk and P^T a carry.
+ * Both summaries go forward in time, for what a chunk adds to the carry is sum_t (A_t ... A_f)^T dh_t. */
 #include "kernels/gated/scan_gates.cuh"
 
 namespace {
@@ -152,8 +151,8 @@ template <int m> struct block_adjoint : block_walk<m> {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* A chunk's product P and, from zero, its last state, or what it adds to the carry. A row's thread has its row of P, and
- * needs all rows at every step. */
+/* A chunk's product P and, from zero, its last state, or what it adds to the carry. A row's thread has its row of P,
+ * and needs all rows at every step. */
 template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     static constexpr int STEPS = scan_steps(m + 2, block_walk<m>::IN_FLIGHT), LANES = block_walk<m>::LANES;
     static constexpr bool REVERSE = false;
@@ -247,7 +246,7 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     }
 };
 
-/* --- calls -------------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
 template <bool CHUNKED> scan_shape shape_of(const struct call *c) {
     const int64_t *dims = c->in[1]->dims;
@@ -299,7 +298,8 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Rounding as scan_block_cpu's, which says why; in chunks, products and what they are applied to round once a time step too. */
+/* Rounding as scan_block_cpu's, which says why; in chunks, products and what they are applied to round once a time step
+ * too. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

@@ -1,5 +1,5 @@
-/* scan_companion_cpu.c - H-LRU on the CPU: time outer, channels inner in vector lanes. As scan_block_cpu.c, with one row
- * of gates a channel. */
+/* scan_companion_cpu.c - H-LRU on the CPU: time outer, channels inner in vector lanes. As scan_block_cpu.c, with one
+ * row of gates a channel. */
 #include <string.h>
 
 #include "kernels/lib/parallel.h"

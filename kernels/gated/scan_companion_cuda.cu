@@ -1,5 +1,6 @@
 /* scan_companion_cuda.cu - H-LRU on CUDA, both layouts: a thread a channel, its m states in registers, by the engine of
- * scan.cuh. Backward recomputes the gates and reads one state a time step: the companion's are a window over the first one,
+ * scan.cuh. Backward recomputes the gates and reads one state a time step: the companion's are a window over the first
+ * one,
  *   s_{t-1}[j] = s_t[j+1],
  * of which a step back in time brings in the oldest alone; the observer's gates meet s_{t-1}[0] alone. */
 #include "kernels/gated/scan_gates.cuh"
@@ -70,8 +71,8 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* A chunk's transition product, column by column, and its end from a zero state: of s, or of the adjoint's carry, of which the
- * transition is the other layout's. */
+/* A chunk's transition product, column by column, and its end from a zero state: of s, or of the adjoint's carry, of
+ * which the transition is the other layout's. */
 template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary : companion_walk {
     static constexpr companion_layout APPLIED =
         ADJOINT == (LAYOUT == LAYOUT_OBSERVER) ? LAYOUT_COMPANION : LAYOUT_OBSERVER;
@@ -215,7 +216,7 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* --- calls -------------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
 template <bool CHUNKED> scan_shape shape_of(const struct call *c) {
     const int64_t *dims = c->in[1]->dims;
@@ -278,8 +279,8 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Rounding as scan_companion_cpu's, which says why; in chunks, products and what they are applied to round once a time step
- * too. */
+/* Rounding as scan_companion_cpu's, which says why; in chunks, products and what they are applied to round once a time
+ * step too. */
 const struct kernel kernel_scan_companion_cuda = {
     .name = "scan_companion_cuda",
     .op = &op_scan_companion,

@@ -2,7 +2,8 @@
  *
  *   h_t = a_t * h_{t-1} + x_t elementwise, h_{-1} = 0;  a per token (B,T,N) or constant [N]
  * Adjoint, o_t the incoming gradient (spec/lru-slice-baselines.md sections 1 and 11, conjugates in the complex case):
- *   G_t = o_t + conj(a_{t+1}) G_{t+1};  dx_t = G_t;  da_t = conj(h_{t-1}) G_t, summed over batch and time if a is constant
+ *   G_t = o_t + conj(a_{t+1}) G_{t+1};  dx_t = G_t
+ *   da_t = conj(h_{t-1}) G_t, summed over batch and time if a is constant
  * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
 #include <inttypes.h>
 

@@ -1,13 +1,13 @@
 /* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, by the engine of scan.cuh.
  *
  *   h_t = a_t h_{t-1} + x_t;   G_t = dh_t + conj(a_{t+1}) G_{t+1},  dx_t = G_t,  da_t = conj(h_{t-1}) G_t
- * Of a chunk: h_end = P h_begin + E with P the product of its a_t; backward conj(P) likewise. The gradient of a constant a
- * is summed by each lane over its time steps, then over lanes in their order. */
+ * Of a chunk: h_end = P h_begin + E with P the product of its a_t; backward conj(P) likewise. The gradient of a
+ * constant a is summed by each lane over its time steps, then over lanes in their order. */
 #include "kernels/lib/scan.cuh"
 
 namespace {
 
-/* --- numbers: real, or complex held as two planes -------------------------------------------------------------------- */
+/* --- numbers: real, or complex held as two planes ----------------------------------------------------------------- */
 
 template <int PLANES> struct number { real part[PLANES]; };
 
@@ -55,7 +55,7 @@ template <int PLANES> struct sink {
     }
 };
 
-/* --- walks ------------------------------------------------------------------------------------------------------------- */
+/* --- walks -------------------------------------------------------------------------------------------------------- */
 
 /* What they share: a lane's a if that is constant, and where elements lie. */
 template <int PLANES, bool CONSTANT> struct diag_walk {
@@ -181,7 +181,7 @@ template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_wa
     }
 };
 
-/* --- calls: inputs are a, x, the output h, PLANES tensors each ----------------------------------------------------------- */
+/* --- calls: inputs are a, x, the output h, PLANES tensors each ---------------------------------------------------- */
 
 bool constant_a(const struct call *c) {
     return c->in[0]->rank == 1;

@@ -72,7 +72,7 @@ const struct op op_scan_lstm = {
     .build = scan_lstm_build,
 };
 
-/* --- reference: one sequence after the other, sums in double ------------------------------------------------------- */
+/* --- reference: one sequence after the other, sums in double ------------------------------------------------------ */
 
 static double sigmoid(double x) {
     return 1 / (1 + exp(-x));

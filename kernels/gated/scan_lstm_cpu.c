@@ -1,8 +1,8 @@
 /* scan_lstm_cpu.c - the LSTM recurrence on the CPU.
  *
  * The batch is cut into at most 8 tiles that walk time on their own, each step one product of the tile's rows with wh.
- * Backward leaves dp of all tokens in du (or in scratch), then dwh is one product over tokens, cut into token tiles whose
- * partial sums are added in order. */
+ * Backward leaves dp of all tokens in du (or in scratch), then dwh is one product over tokens, cut into token tiles
+ * whose partial sums are added in order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -94,8 +94,8 @@ static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One sequence at one step. dh holds wh^T dp_{t+1}, dc the cell's gradient from t + 1; before is c_{t-1}, not read at the first
- * step. */
+/* One sequence at one step. dh holds wh^T dp_{t+1}, dc the cell's gradient from t + 1; before is c_{t-1}, not read at
+ * the first step. */
 STEP void step_backward(bool first, int64_t H, const real *gates, const real *cell, const real *before,
                         const real *dout, const real *dh, real *dc, real *dp) {
 #pragma omp simd

@@ -1,8 +1,8 @@
-/* scan_softmax.h - what makes the CPU twins of the gated scans fast: strips as wide as the threads allow, and softmax of one
- * row of gates inside loops over channels (kernels/gated/gate.h says how such code is written).
+/* scan_softmax.h - what makes the CPU twins of the gated scans fast: strips as wide as the threads allow, and softmax
+ * of one row of gates inside loops over channels (kernels/gated/gate.h says how such code is written).
  *
- * The scans are bound by the arithmetic of their exponentials. Arguments here are at most 0, and a factor common to a row
- * cancels, so a shorter one serves than real_exp: no clamp above, log2(e) in one part, 2^f by five terms. */
+ * The scans are bound by the arithmetic of their exponentials. Arguments here are at most 0, and a factor common to a
+ * row cancels, so a shorter one serves than real_exp: no clamp above, log2(e) in one part, 2^f by five terms. */
 #ifndef LRNN_KERNELS_SCAN_SOFTMAX_H
 #define LRNN_KERNELS_SCAN_SOFTMAX_H
 
@@ -10,8 +10,8 @@
 
 #include "kernels/gated/scan.h"
 
-/* scan_strips, but no narrower than this many threads can use: the narrower, the larger the share of what is done once a
- * row. Lanes do not depend on each other, so the cut does not change a bit of the result. */
+/* scan_strips, but no narrower than this many threads can use: the narrower, the larger the share of what is done once
+ * a row. Lanes do not depend on each other, so the cut does not change a bit of the result. */
 LRNN_INLINE struct scan_strips scan_strips_shared(int64_t B, int64_t N) {
     int threads = omp_get_max_threads();
     int64_t fewer = threads == 1 ? 16 : threads < 8 ? 8 / threads : 1;
@@ -29,9 +29,9 @@ FORCE_INLINE real softmax_exp(real d) {
 #else
 
 /* e^d for d <= 0 = 2^n 2^f, n = round(d log2 e), |f| <= 1/2. `magic`, 1.5 * 2^23 + 126, rounds and leaves n + 126, the
- * exponent field of 2^(n-1), in the low bits; the other factor 2 is in the coefficients. Below -87.3 that field is 0 and
- * so is the result. 2^f is minimax of relative error 9.1e-8 with 1 at f = 0; all together errs by 1.4 units at d > -1,
- * and by |d| / 5 units more below, where the share of the row is as much smaller. */
+ * exponent field of 2^(n-1), in the low bits; the other factor 2 is in the coefficients. Below -87.3 that field is 0
+ * and so is the result. 2^f is minimax of relative error 9.1e-8 with 1 at f = 0; all together errs by 1.4 units at d >
+ * -1, and by |d| / 5 units more below, where the share of the row is as much smaller. */
 FORCE_INLINE real softmax_exp(real d) {
     const real magic = 12582912.0f + 126.0f, log2_e = 1.44269504088896341f;
     d = -87.3f > d ? -87.3f : d; /* NaN comes through */

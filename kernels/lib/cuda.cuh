@@ -1,4 +1,5 @@
-/* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/cuda.md says how a twin is written. */
+/* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/cuda.md says how a twin is
+ * written. */
 #ifndef LRNN_KERNELS_CUDA_CUH
 #define LRNN_KERNELS_CUDA_CUH
 
@@ -39,7 +40,7 @@ template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
     return sum;
 }
 
-/* --- elements ------------------------------------------------------------------------------------------------------ */
+/* --- elements ----------------------------------------------------------------------------------------------------- */
 
 /* W neighbouring values, moved 16 bytes at a time. Tensors begin on a cache line, so element i may be the first of 4 if
  * 4 divides i. */
@@ -94,7 +95,7 @@ __device__ __forceinline__ struct quotient divide(int64_t i, int64_t n) {
     return q;
 }
 
-/* --- sums over rows, in two stages: chunks of rows, then the chunks in order ------------------------------------------ */
+/* --- sums over rows, in two stages: chunks of rows, then the chunks in order -------------------------------------- */
 
 #define SUM_CHUNK_ROWS 128  /* least rows of a chunk */
 #define SUM_BLOCKS     1024 /* about as many blocks as keep the largest device busy */
@@ -120,8 +121,8 @@ static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C) {
     return chunks > 1 ? (size_t)(chunks * C) * sizeof(real) : 0;
 }
 
-/* out[k*C + c] (+)= sum of term(r, r*C + c) over the rows r of chunk k. A block has `width` columns side by side and the
- * rows dealt out among CUDA_THREADS / width threads of each. */
+/* out[k*C + c] (+)= sum of term(r, r*C + c) over the rows r of chunk k. A block has `width` columns side by side and
+ * the rows dealt out among CUDA_THREADS / width threads of each. */
 template <class Term>
 __global__ void __launch_bounds__(CUDA_THREADS)
     column_sums_kernel(int64_t rows, int64_t C, int64_t chunks, int width, Term term, real *out, bool accumulate) {

@@ -15,8 +15,9 @@ extern "C" {
 #endif
 
 /* Makes OpenBLAS single-threaded. To be called first thing in main (and in test programs), before any thread runs or
- * file is open: where OpenBLAS did not recognise the CPU and fell back to kernels without AVX, the process starts itself
- * again with OPENBLAS_CORETYPE naming kernels its CPU can run (several times faster). A user's setting is respected. */
+ * file is open: where OpenBLAS did not recognise the CPU and fell back to kernels without AVX, the process starts
+ * itself again with OPENBLAS_CORETYPE naming kernels its CPU can run (several times faster). A user's setting is
+ * respected. */
 void gemm_init(void);
 
 /* The kernels OpenBLAS uses, "SkylakeX"; part of every record because results differ between them in rounding. */

@@ -1,9 +1,9 @@
-/* scan.cuh - the one scan engine of the CUDA twins: h_t = apply(element_t, h_{t-1}) and its adjoint, which runs from the
- * last time step to the first.
+/* scan.cuh - the one scan engine of the CUDA twins: h_t = apply(element_t, h_{t-1}) and its adjoint, which runs from
+ * the last time step to the first.
  *
- * A lane is one channel (or block of them) of one batch element, and neighbouring threads are neighbouring lanes. A walk
- * is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time. Its type stands
- * in an unnamed namespace, as with each() of cuda.cuh, and has
+ * A lane is one channel (or block of them) of one batch element, and neighbouring threads are neighbouring lanes. A
+ * walk is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time. Its
+ * type stands in an unnamed namespace, as with each() of cuda.cuh, and has
  *   ROWS, LANES, STEPS  threads of one lane; lanes of a thread block, whole warps; time steps asked for ahead of use
  *   REVERSE             from the last time step to the first
  *   input, state        what a thread reads from memory at a time step; what it carries from one to the next
@@ -13,9 +13,9 @@
  *   step, hear          the state after a time step, and its stores; with several rows then, behind a barrier, what the
  *                       others told meanwhile. Two buffers take turns, so that none is overwritten while it is read
  *   end                 what is stored after the last one, by all rows together
- * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first walk
- * leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time steps,
- * each chunk's first state (scan_carry), from which a third one does the work (spec/performance.md section 5).
+ * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first
+ * walk leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time
+ * steps, each chunk's first state (scan_carry), from which a third one does the work (spec/performance.md section 5).
  *
  * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed.
  * Bits depend on sizes alone, through the length of chunks. */
@@ -31,8 +31,10 @@ struct scan_shape {
 
 #define SCAN_CHUNK_MIN      16    /* time steps; lengths are multiples of it */
 #define SCAN_THREADS_WANTED 65536 /* by which chunks are cut */
-#define SCAN_VALUES_FEW     32768 /* fewer to read at a time step do not keep a large device's memory busy: then, from */
-#define SCAN_LONG           256   /* time steps on, it pays to read the elements twice */
+/* Fewer values to read at a time step do not keep a large device's memory busy: then, from so many time steps on, it
+ * pays to read the elements twice. */
+#define SCAN_VALUES_FEW 32768
+#define SCAN_LONG       256
 
 static inline struct scan_shape scan_whole(int64_t B, int64_t T, int64_t N) {
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)T, .chunks = 1};
@@ -115,8 +117,8 @@ __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int
     }
 }
 
-/* Thread blocks that a multiprocessor is to hold: two warps may use all the registers a thread can have, more share half of
- * the multiprocessor's among 256 threads. */
+/* Thread blocks that a multiprocessor is to hold: two warps may use all the registers a thread can have, more share
+ * half of the multiprocessor's among 256 threads. */
 #define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
 
 /* Of several rows all threads of a block go through all time steps of the longest lane, for the barriers. */
@@ -160,9 +162,11 @@ template <class W> void scan_launch(const struct call *c, const struct exec *x, 
                 cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
 }
 
-/* --- chunks ---------------------------------------------------------------------------------------------------------------
- * Of a summary, m*m planes of transition products, row after row, then m planes of ends, become the chunks' first states; a
- * plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the imaginary part. */
+/* --- chunks
+ * --------------------------------------------------------------------------------------------------------------- Of a
+ * summary, m*m planes of transition products, row after row, then m planes of ends, become the chunks' first states; a
+ * plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the imaginary
+ * part. */
 
 static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool complex_product) {
     return ((complex_product ? m : m * m) + m) * scan_lanes(shape);
@@ -170,7 +174,8 @@ static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool
 
 namespace {
 
-/* Over chunks instead of time steps, first to last, with REVERSE last to first; its shape is scan_whole(B, chunks, N). */
+/* Over chunks instead of time steps, first to last, with REVERSE last to first; its shape is scan_whole(B, chunks,
+ * N). */
 template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, STEPS = scan_steps(m + 1, m <= 2 ? 32 : 24);
     static constexpr bool REVERSE = REVERSED;

@@ -37,7 +37,8 @@ FORCE_INLINE void lanes_to(real *x, lanes v) {
     memcpy(x, &v, sizeof v);
 }
 
-/* a b + c, real_fma in each lane. Spelt out where it can be: of lane by lane compilers do not always make one instruction. */
+/* a b + c, real_fma in each lane. Spelt out where it can be: of lane by lane compilers do not always make one
+ * instruction. */
 FORCE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
 #if defined(__AVX512F__) && REAL_IS_DOUBLE
     return (lanes)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -96,7 +97,7 @@ FORCE_INLINE real sum_of(lanes x) {
     return sum;
 }
 
-/* --- sums over lanes --------------------------------------------------------------------------------------------------- */
+/* --- sums over lanes ---------------------------------------------------------------------------------------------- */
 
 /* Step s of a butterfly: lane j of the result adds lanes j and j ^ s of a, of b where j has bit s. */
 #define LANE_OF(j, s)    ((j) & (s) ? LANES + (j) : (j))

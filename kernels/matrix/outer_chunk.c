@@ -386,7 +386,8 @@ static void copy_states(const struct work *w, int64_t n, struct scratch_rows fro
         memcpy(to.at + h * to.stride, from.at + h * from.stride, (size_t)(w->J * w->KW * w->VW) * sizeof *to.at);
 }
 
-/* Reads the gates of chunk k of all heads, whose numbers lie side by side, well before they are read back as vectors. */
+/* Reads the gates of chunk k of all heads, whose numbers lie side by side, well before they are read back as
+ * vectors. */
 static void read_all_gates(const struct bundle *b, const struct work *w, const struct chunk *k) {
     for (int64_t h = 0; h < b->n; h++) {
         struct gates g = gates_of(w, h);

@@ -1,10 +1,12 @@
-/* outer_head.h - where one head of an outer-product state reads and writes, for outer_chunk.h and the gates of a chunk. */
+/* outer_head.h - where one head of an outer-product state reads and writes, for outer_chunk.h and the gates of a
+ * chunk. */
 #ifndef LRNN_KERNELS_OUTER_HEAD_H
 #define LRNN_KERNELS_OUTER_HEAD_H
 
 #include "core/op.h"
 
-/* Row t of one head: at + t * step. Its gradient, if wanted (d not NULL): d + t * step, added to what is there or not. */
+/* Row t of one head: at + t * step. Its gradient, if wanted (d not NULL): d + t * step, added to what is there or
+ * not. */
 struct outer_rows {
     const real *at;
     real *d;

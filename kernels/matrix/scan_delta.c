@@ -1,6 +1,8 @@
-/* scan_delta.c - the delta rule with steps and decay (DeltaNet, Gated DeltaNet, DeltaProduct): the op and its reference.
+/* scan_delta.c - the delta rule with steps and decay (DeltaNet, Gated DeltaNet, DeltaProduct): the op and its
+ * reference.
  *
- *   S' = decay_t S_{t-1};   steps j:  e = v_j - S'^T k_j,  S' <- S' + k_j (b e)^T,  b = rate beta_j;   S_t = S';   o_t = scale S_t^T q_t
+ *   S' = decay_t S_{t-1};   steps j:  e = v_j - S'^T k_j,  S' <- S' + k_j (b e)^T,  b = rate beta_j
+ *   S_t = S';   o_t = scale S_t^T q_t
  * Adjoint (spec/lru-slice-baselines.md 10.3, 10.4), G the gradient of the state, w = scale do_t:
  *   dq = scale S_t do;  G += q w^T;  steps in reverse, S' the state before the step:
  *     u = G^T k,  dbeta = rate u.e,  dv = b u,  dk = b G e - S' dv,  G <- G - k dv^T
@@ -39,8 +41,8 @@ static void scan_delta_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A head and step: 4 FLOPs an element of the state forward (S^T k and the update), 12 backward (both again, u, dk twice, G);
- * a token: 2 and 4 for the readout, and 1 and 4 for the decay. */
+/* A head and step: 4 FLOPs an element of the state forward (S^T k and the update), 12 backward (both again, u, dk
+ * twice, G); a token: 2 and 4 for the readout, and 1 and 4 for the decay. */
 static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     double state = (double)(s.B * s.T) * (double)(s.heads * s.dk * s.dv), inputs = 0, steps = (double)s.steps;
@@ -84,7 +86,7 @@ const struct op op_scan_delta = {
     .build = scan_delta_build,
 };
 
-/* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */
+/* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
 static double rate_of(const struct call *c) {
     return ((const struct delta_attr *)c->attr)->rate;

@@ -1,5 +1,6 @@
-/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (spec/lru-slice-baselines.md 10.3 to 10.5; UT
- * transform of Yang et al. 2024): inside a chunk products of matrices and one triangular solve, from chunk to chunk the state.
+/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (spec/lru-slice-baselines.md 10.3 to
+ * 10.5; UT transform of Yang et al. 2024): inside a chunk products of matrices and one triangular solve, from chunk to
+ * chunk the state.
  *
  * Rows r of a chunk are its steps in order; f_r = decay before the first step of a token, else 1; b = rate beta;
  * a_r = f_first ... f_r; L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E:
@@ -12,8 +13,8 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f goes as that of T in scan_outer_chunk.c, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w . u_s) more
- * where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
+ * The gradient of f goes as that of T in scan_outer_chunk.c, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w .
+ * u_s) more where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -43,8 +44,8 @@ struct chunk {
     bool first, last;     /* of the sequence: no state before, no gradient behind */
 };
 
-/* Matrices of one chunk, each an array of its own: nothing is read across the border of two. The row of a query is that of its
- * token's last step; the other rows of Q and W are zero. */
+/* Matrices of one chunk, each an array of its own: nothing is read across the border of two. The row of a query is that
+ * of its token's last step; the other rows of Q and W are zero. */
 struct matrices {
     struct factors *x;
     real *KQ;           /* 2 chunk x KW: keys, then queries */
@@ -140,7 +141,7 @@ static void solve_up(const real *c, real *x, int64_t ld) {
         }                                                                                                              \
     }
 
-/* --- a chunk forwards ------------------------------------------------------------------------------------------------ */
+/* --- a chunk forwards --------------------------------------------------------------------------------------------- */
 
 FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
     int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
@@ -256,7 +257,7 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
         }
 }
 
-/* --- a chunk backwards ----------------------------------------------------------------------------------------------- */
+/* --- a chunk backwards -------------------------------------------------------------------------------------------- */
 
 /* dU and P = diag(b) dU, from the last row up. */
 FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
@@ -452,7 +453,7 @@ static void backward_heads(const struct head *d, int64_t n, struct matrices *m) 
         }
 }
 
-/* --- both ------------------------------------------------------------------------------------------------------------ */
+/* --- both --------------------------------------------------------------------------------------------------------- */
 
 static struct head head_at(const struct call *c, const struct state_shape *s, int64_t i) {
     const struct delta_attr *a = c->attr;
@@ -468,8 +469,8 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
     return a->steps <= STATE_CHUNK;
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk.c; with several steps a token most rows of Q are
- * empty, and backward computes the states of a chunk's parts again. */
+/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk.c; with several steps a token most rows
+ * of Q are empty, and backward computes the states of a chunk's parts again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;

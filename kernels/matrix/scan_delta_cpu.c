@@ -1,6 +1,6 @@
-/* scan_delta_cpu.c - the delta rule on the CPU: one head at a time in L1, columns of the state (dv) in vectors, tokens and
- * steps sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the chunks in
- * reverse and keeps the states inside one chunk. */
+/* scan_delta_cpu.c - the delta rule on the CPU: one head at a time in L1, columns of the state (dv) in vectors, tokens
+ * and steps sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the
+ * chunks in reverse and keeps the states inside one chunk. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"

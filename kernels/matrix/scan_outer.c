@@ -1,8 +1,8 @@
 /* scan_outer.c - outer-product state with scalar decay (pLSTM 1D, Mamba2, linear attention): the op and its reference.
  *
  *   o_n = scale (M_n C_{n-1}^T q_n + D_n (q_n . k_n) v_n);   C_n = T_n C_{n-1} + S_n k_n v_n^T;   C_{-1} = 0
- * Without M and D the state is read after the update: M = T, D = S. Adjoint (spec/plstm-myosotis.md A1.6), E_n the gradient
- * of C_n from later, w = scale do_n, P = C_{n-1}, n descending:
+ * Without M and D the state is read after the update: M = T, D = S. Adjoint (spec/plstm-myosotis.md A1.6), E_n the
+ * gradient of C_n from later, w = scale do_n, P = C_{n-1}, n descending:
  *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
  *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
 #include <math.h>
@@ -41,8 +41,9 @@ static void scan_outer_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A head and token: forward reads 2 and updates 3 FLOPs an element of the state; backward updates again (3) and E (4), and
- * needs three products of E or P with a vector and <E, P> (8). The kept states add 1 / STATE_CHUNK of a state a token. */
+/* A head and token: forward reads 2 and updates 3 FLOPs an element of the state; backward updates again (3) and E (4),
+ * and needs three products of E or P with a vector and <E, P> (8). The kept states add 1 / STATE_CHUNK of a state a
+ * token. */
 static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     double tokens = (double)(s.B * s.T), state = tokens * (double)(s.heads * s.dk * s.dv), inputs = 0;
@@ -52,8 +53,8 @@ static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Variants: all gates, a q and k of each head's own (pLSTM); a source and one q and k for all heads (Mamba-2); a decay alone;
- * no source, and one q and k for two heads where they are even in number. */
+/* Variants: all gates, a q and k of each head's own (pLSTM); a source and one q and k for all heads (Mamba-2); a decay
+ * alone; no source, and one q and k for two heads where they are even in number. */
 static bool scan_outer_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t H = s->heads, G = s->variant == 1 ? 1 : s->variant == 3 && H % 2 == 0 ? H / 2 : H;
@@ -90,7 +91,7 @@ const struct op op_scan_outer = {
     .build = scan_outer_build,
 };
 
-/* --- reference: one head after the other, states in double, all of them kept in backward --------------------------- */
+/* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
 struct gates {
     double T, S, M, D;
@@ -167,8 +168,8 @@ static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
         }
 }
 
-/* Gradients of one token of one head, and E for the token before. P: the state before the token. `add`: another head of the
- * group has written dq and dk already. */
+/* Gradients of one token of one head, and E for the token before. P: the state before the token. `add`: another head of
+ * the group has written dq and dk already. */
 static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
                                const double *P, double *E, double *keys) {
     int64_t dk = s->dk, dv = s->dv, group = h / (s->heads / s->groups);

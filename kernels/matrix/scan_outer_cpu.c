@@ -1,6 +1,6 @@
-/* scan_outer_cpu.c - outer-product state on the CPU: one head at a time in L1, columns of the state (dv) in vectors, time
- * sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the chunks in
- * reverse and keeps the states inside one chunk. */
+/* scan_outer_cpu.c - outer-product state on the CPU: one head at a time in L1, columns of the state (dv) in vectors,
+ * time sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the chunks
+ * in reverse and keeps the states inside one chunk. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -124,7 +124,8 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                   const real *P, real *E, struct reads *r),
                  dk, a, q, k, v, w, P, E, r)
 
-/* Writes the gradients of one token of one head from what its pass read. add: another head of the group has written dq, dk. */
+/* Writes the gradients of one token of one head from what its pass read. add: another head of the group has written dq,
+ * dk. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
                             struct gates a, const real *v, const real *w, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);

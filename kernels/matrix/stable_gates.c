@@ -1,8 +1,8 @@
 /* stable_gates.c - exponential input gates and logistic forget gates in range: the op and its reference.
  *
  *   a_t = logsig(f_t) + m_{t-1};   m_t = max(a_t, i_t), m_{-1} = start;   F_t = exp(a_t - m_t);   I_t = exp(i_t - m_t)
- * A max-plus recurrence: C_t = sig(f_t) C_{t-1} + exp(i_t) U_t in units of exp(m_t). Adjoint, t descending, G_t all that
- * arrives at m_t:
+ * A max-plus recurrence: C_t = sig(f_t) C_{t-1} + exp(i_t) U_t in units of exp(m_t). Adjoint, t descending, G_t all
+ * that arrives at m_t:
  *   G_t = dm_t + da_{t+1} - F_t dF_t - I_t dI_t
  *   da_t = F_t dF_t + (m_t = i_t ? 0 : G_t);   di_t = I_t dI_t + (m_t = i_t ? G_t : 0);   df_t = da_t (1 - sig(f_t)) */
 #include <inttypes.h>
@@ -63,7 +63,7 @@ const struct op op_stable_gates = {
     .build = stable_gates_build,
 };
 
-/* --- reference: one head after the other, m in double -------------------------------------------------------------- */
+/* --- reference: one head after the other, m in double ------------------------------------------------------------- */
 
 static double log_sigmoid(double x) {
     return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));

@@ -1,6 +1,6 @@
-/* stable_gates_cpu.c - exponential gates in range: sequences on threads; what is one number a gate (logarithms, exponentials)
- * in vectors over all of a sequence, between them the recurrence of m, one addition and one maximum. The equations are in
- * stable_gates.c. */
+/* stable_gates_cpu.c - exponential gates in range: sequences on threads; what is one number a gate (logarithms,
+ * exponentials) in vectors over all of a sequence, between them the recurrence of m, one addition and one maximum. The
+ * equations are in stable_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -101,8 +101,8 @@ static void stable_gates_cpu_backward(const struct call *c, const struct exec *e
     }
 }
 
-/* Tolerance: m is a sum of up to T logarithms in working precision, and an error of m is one relative to the gates; gradients
- * sum over T tokens. */
+/* Tolerance: m is a sum of up to T logarithms in working precision, and an error of m is one relative to the gates;
+ * gradients sum over T tokens. */
 const struct kernel kernel_stable_gates_cpu = {
     .name = "stable_gates_cpu",
     .op = &op_stable_gates,

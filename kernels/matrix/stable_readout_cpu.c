@@ -1,5 +1,5 @@
-/* stable_readout_cpu.c - the normalised read-out: chunks of heads of tokens on threads, the values of a head in vectors. The
- * equations are in stable_readout.c. */
+/* stable_readout_cpu.c - the normalised read-out: chunks of heads of tokens on threads, the values of a head in
+ * vectors. The equations are in stable_readout.c. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"

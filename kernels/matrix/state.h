@@ -1,8 +1,8 @@
 /* state.h - what the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and how
  * backward gets its states back.
  *
- * Forward leaves the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv); backward walks the
- * chunks in reverse and computes the states inside a chunk again. Nothing flows back into output 1. */
+ * Forward leaves the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv); backward walks
+ * the chunks in reverse and computes the states inside a chunk again. Nothing flows back into output 1. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_H
 #define LRNN_KERNELS_MATRIX_STATE_H
 
@@ -57,7 +57,8 @@ LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, 
     return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;
 }
 
-/* For op->infer: input i is (B,T,...) as input 0 and `width` wide; else the error says what it should be. NULL inputs pass. */
+/* For op->infer: input i is (B,T,...) as input 0 and `width` wide; else the error says what it should be. NULL inputs
+ * pass. */
 bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means);
 
 /* For op->infer, all inputs checked: o and the kept states. */

@@ -146,7 +146,7 @@ static void prepend_one_cpu_backward(const struct call *c, const struct exec *ex
                                .add = call_accumulates(c, 0)});
 }
 
-/* --- repeat_each ---------------------------------------------------------------------------------------------------- */
+/* --- repeat_each -------------------------------------------------------------------------------------------------- */
 
 static void repeat_each_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

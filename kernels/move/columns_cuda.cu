@@ -1,5 +1,6 @@
-/* columns_cuda.cu - split and join_columns on CUDA: both are moves between a matrix and up to four parts of its columns, a
- * value a thread, or four where all widths allow it. Equations: columns.c. All are copies, so the bits are the reference's. */
+/* columns_cuda.cu - split and join_columns on CUDA: both are moves between a matrix and up to four parts of its
+ * columns, a value a thread, or four where all widths allow it. Equations: columns.c. All are copies, so the bits are
+ * the reference's. */
 #include "kernels/move/move.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -96,7 +97,7 @@ static void give(const struct exec *x, int64_t rows, const struct parts *p, real
         launch_give<1>(x, rows, *p, matrix, accumulate);
 }
 
-/* --- split ----------------------------------------------------------------------------------------------------------- */
+/* --- split -------------------------------------------------------------------------------------------------------- */
 
 static struct parts split_parts(const struct call *c) {
     const struct split_attr *a = (const struct split_attr *)c->attr;
@@ -121,7 +122,7 @@ static void split_cuda_backward(const struct call *c, const struct exec *x) {
     if (c->din[0]) give(x, tensor_rows(c->in[0]), &p, c->din[0], call_accumulates(c, 0));
 }
 
-/* --- join_columns ---------------------------------------------------------------------------------------------------- */
+/* --- join_columns ------------------------------------------------------------------------------------------------- */
 
 static struct parts join_parts(const struct call *c) {
     struct parts p = {};

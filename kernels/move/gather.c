@@ -1,4 +1,5 @@
-/* gather.c - features of edges and line edges from those of nodes, and the normaliser over groups of them: ops and references.
+/* gather.c - features of edges and line edges from those of nodes, and the normaliser over groups of them: ops and
+ * references.
  *
  *   gather_pairs:      y[r] = [ (x[a] + x[b]) / 2 for each (a, b) of row r ], side by side; a = b takes a node as it is
  *                dx[a], dx[b] += dy / 2, summed over rows in their order
@@ -116,7 +117,7 @@ const struct op op_l1_groups = {
     .build = l1_groups_build,
 };
 
-/* --- reference ----------------------------------------------------------------------------------------------------------- */
+/* --- reference ---------------------------------------------------------------------------------------------------- */
 
 static void gather_pairs_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -1,5 +1,5 @@
-/* gather_cpu.c - gather_pairs and l1_groups: sequences (and strips of columns) on threads, columns in vectors. The equations
- * are in gather.c. A node or group sums in the order of the rows that name it. */
+/* gather_cpu.c - gather_pairs and l1_groups: sequences (and strips of columns) on threads, columns in vectors. The
+ * equations are in gather.c. A node or group sums in the order of the rows that name it. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
@@ -11,7 +11,7 @@
 
 #define GATHER_STRIP 128 /* columns of a part of the gradient */
 
-/* --- gather_pairs ---------------------------------------------------------------------------------------------------- */
+/* --- gather_pairs ------------------------------------------------------------------------------------------------- */
 
 static void gather_pairs_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
@@ -60,7 +60,7 @@ static void gather_pairs_cpu_backward(const struct call *c, const struct exec *e
     }
 }
 
-/* --- l1_groups ------------------------------------------------------------------------------------------------------- */
+/* --- l1_groups ---------------------------------------------------------------------------------------------------- */
 
 /* Scratch of each sequence: S of each group, in backward also sum(dy y). */
 static size_t l1_groups_cpu_workspace(const struct call *c, enum pass pass) {

@@ -57,21 +57,23 @@ struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths
  * (B,D) -> y (B,T,D). */
 struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 
-/* --- rows at other places, by a rule that knows the tokens n of each sequence; zeros where the rule names no row. What stands
- * behind a sequence's end does not reach y ----------------------------------------------------------------------------- */
+/* --- rows at other places, by a rule that knows the tokens n of each sequence; zeros where the rule names no row. What
+ * stands behind a sequence's end does not reach y
+ * ----------------------------------------------------------------------------- */
 
-/* Row r as it is where it is in use, first[r] < n (NULL: r < n), else zeros: x (B,R,C) -> y likewise. `first` [R] lives as
- * long as the graph. */
+/* Row r as it is where it is in use, first[r] < n (NULL: r < n), else zeros: x (B,R,C) -> y likewise. `first` [R] lives
+ * as long as the graph. */
 struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first);
 
-/* What each of T positions has of x (B,1+K,C), a row behind each interval of `interval` steps and one before the first, as
- * log_signature (kernels/flow/flow.h) cuts them: position t < n-1 the row behind the last interval that has ended by then,
- * position n-1, and all behind it, the row behind the interval that holds step n-1, ended or not -> (B,T,C). */
+/* What each of T positions has of x (B,1+K,C), a row behind each interval of `interval` steps and one before the first,
+ * as log_signature (kernels/flow/flow.h) cuts them: position t < n-1 the row behind the last interval that has ended by
+ * then, position n-1, and all behind it, the row behind the interval that holds step n-1, ended or not -> (B,T,C). */
 struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
                                  int64_t T);
 
 /* Tokens laid row by row into a grid whose sides are given, or 0: then they follow from the number of tokens, so that a
- * sequence has its own grid, whatever the graph's length: as square as it can be, or as wide as the other side asks for. */
+ * sequence has its own grid, whatever the graph's length: as square as it can be, or as wide as the other side asks
+ * for. */
 struct grid {
     int64_t height, width;
 };

@@ -1,9 +1,11 @@
 /* sequence.c - ops that move whole rows of sequences: pool, reverse, decode_positions: the ops and their references.
  *
- *   pool               last: y[b] = x[b][n-1];  mean: y[b] = 1/n sum over t < n of x[b][t];  n = lengths[b], y = 0 if n = 0
+ *   pool               last: y[b] = x[b][n-1];  mean: y[b] = 1/n sum over t < n of x[b][t];  n = lengths[b], y = 0 if
+ *                      n = 0
  *   reverse            y[b][t] = x[b][n-1-t] for t < n, else x[b][t]; its own adjoint
- *   decode_positions   y[b][p] = e[b] + PE[p], PE[p] = (sin(p w_j), cos(p w_j)), w_j = 10000^(-j/(h-1)), j < h = D/2; an odd
- *                      last column is 0 (MAD's auto-encoder, spec/tasks.md 1.1);  de[b] = sum over p of dy[b][p] */
+ *   decode_positions   y[b][p] = e[b] + PE[p], PE[p] = (sin(p w_j), cos(p w_j)), w_j = 10000^(-j/(h-1)), j < h = D/2;
+ *                      an odd last column is 0 (MAD's auto-encoder, spec/tasks.md 1.1)
+ *                      de[b] = sum over p of dy[b][p] */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"

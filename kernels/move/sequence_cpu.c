@@ -1,5 +1,5 @@
-/* sequence_cpu.c - pool, reverse and decode_positions: sequences or positions on threads, columns in vectors. The equations are
- * in sequence.c. */
+/* sequence_cpu.c - pool, reverse and decode_positions: sequences or positions on threads, columns in vectors. The
+ * equations are in sequence.c. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"

@@ -1,4 +1,5 @@
-/* sequence_cuda.cu - pool and reverse on CUDA: a value a thread, neighbours on neighbouring columns. Equations: sequence.c. */
+/* sequence_cuda.cu - pool and reverse on CUDA: a value a thread, neighbours on neighbouring columns. Equations:
+ * sequence.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/move/move.h"
 
@@ -20,7 +21,7 @@ static struct sequences sequences_of(const struct call *c) {
     return {x->dims[0], x->dims[1], x->dims[2], c->in[1] ? tensor_i32(c->in[1]) : nullptr};
 }
 
-/* --- pool ------------------------------------------------------------------------------------------------------------ */
+/* --- pool --------------------------------------------------------------------------------------------------------- */
 
 /* The weight of every row is rounded to real before it is used, as the reference does; the sum is in double. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -60,7 +61,7 @@ static void pool_cuda_backward(const struct call *c, const struct exec *x) {
            sequences_of(c), pools_last(c), call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
-/* --- reverse --------------------------------------------------------------------------------------------------------- */
+/* --- reverse ------------------------------------------------------------------------------------------------------ */
 
 /* to (+)= the rows of `from` in reverse order. */
 static __global__ void __launch_bounds__(CUDA_THREADS)

@@ -1,5 +1,5 @@
-/* take_rows_cpu.c - take_rows on the CPU: strips of columns of one sequence on threads. The equations are in take_rows.c. A row
- * of dx sums in the order of the rows that came from it. */
+/* take_rows_cpu.c - take_rows on the CPU: strips of columns of one sequence on threads. The equations are in
+ * take_rows.c. A row of dx sums in the order of the rows that came from it. */
 #include "kernels/move/take_rows.h"
 
 #include <string.h>
@@ -62,7 +62,8 @@ static void take_rows_cpu_backward(const struct call *c, const struct exec *exec
     for (int64_t i = 0; i < strip_count(c); i++) strip_gradient(c, strip_at(c, i));
 }
 
-/* dx sums the positions of an interval in `real`, the reference in double; errors grow like the root of their number. */
+/* dx sums the positions of an interval in `real`, the reference in double; errors grow like the root of their
+ * number. */
 const struct kernel kernel_take_rows_cpu = {
     .name = "take_rows_cpu",
     .op = &op_take_rows,

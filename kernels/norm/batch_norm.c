@@ -2,7 +2,7 @@
  *
  *   training:    mu, v = mean and biased variance of x over the N rows in use;  running <- m running + (1 - m) batch
  *   evaluation:  mu, v = the running ones
- *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                                    (Ioffe & Szegedy 2015, Alg. 1 and 2)
+ *   q = (v + eps)^-1/2   n = (x - mu) q   y = n w + b                       (Ioffe & Szegedy 2015, Alg. 1 and 2)
  * Adjoint, e = dy w, sums over all rows: dw = sum dy n;  db = sum dy;  dx = q (e - in_use / N (sum e + n sum(e n))).
  * Without a row in use the batch counts as mean 0, variance 1, and the running ones stay. */
 #include "kernels/lib/scratch.h"

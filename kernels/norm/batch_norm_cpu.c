@@ -1,7 +1,8 @@
-/* batch_norm_cpu.c - batch normalisation: chunks of rows on threads, columns in vectors. The equations are in batch_norm.c.
+/* batch_norm_cpu.c - batch normalisation: chunks of rows on threads, columns in vectors. The equations are in
+ * batch_norm.c.
  *
- * A chunk walks its rows twice, for its own means and then, while they are in L2, for sums about these; the chunks' sums are
- * then moved to the common mean mu, in their order (n_k rows in use, mean mu_k, M_k squares about it):
+ * A chunk walks its rows twice, for its own means and then, while they are in L2, for sums about these; the chunks'
+ * sums are then moved to the common mean mu, in their order (n_k rows in use, mean mu_k, M_k squares about it):
  *   M = sum M_k + n_k (mu_k - mu)^2        sum dy (x - mu) = sum_k [ sum dy (x - mu_k) + (mu_k - mu) sum dy ] */
 #include <math.h>
 #include <string.h>
@@ -80,7 +81,8 @@ static double chunk_statistics(const struct call *c, const struct work *w, int64
     return (double)used;
 }
 
-/* Statistics of all rows from those of the chunks; the biased variance goes to the place of q. Returns the rows in use. */
+/* Statistics of all rows from those of the chunks; the biased variance goes to the place of q. Returns the rows in
+ * use. */
 static double gather_statistics(struct work w) {
     double used = 0;
     for (int64_t k = 0; k < w.chunks; k++) used += w.used[k];

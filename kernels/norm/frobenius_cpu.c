@@ -58,8 +58,8 @@ static void frobenius_cpu_backward(const struct call *c, const struct exec *exec
         if (c->in[k] && c->din[k]) scaled(c->in[k], factor, c->din[k], call_accumulates(c, k));
 }
 
-/* Tolerance: a span of 8192 squares, all of one sign, is summed in double, which rounds by about sqrt(8192) / 2 = 45 units of
- * the sum, half of that in the root: invisible in float, where the last rounding is left. */
+/* Tolerance: a span of 8192 squares, all of one sign, is summed in double, which rounds by about sqrt(8192) / 2 = 45
+ * units of the sum, half of that in the root: invisible in float, where the last rounding is left. */
 const struct kernel kernel_frobenius_cpu = {
     .name = "frobenius_cpu",
     .op = &op_frobenius,

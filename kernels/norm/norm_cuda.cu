@@ -1,5 +1,5 @@
-/* norm_cuda.cu - RMSNorm and LayerNorm on CUDA: a warp a row, the statistics again in the backward pass and kept for the
- * parameter gradients, which are column sums in two stages. The equations are in norm.c. */
+/* norm_cuda.cu - RMSNorm and LayerNorm on CUDA: a warp a row, the statistics again in the backward pass and kept for
+ * the parameter gradients, which are column sums in two stages. The equations are in norm.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/norm/norm.h"
 

@@ -1,5 +1,5 @@
-/* norm_heads_cpu.c - RMSNorm and LayerNorm of each head: chunks of rows on threads, the columns of a head in vectors; the
- * weight's gradient as one partial sum a chunk, added in order. The equations are in norm_heads.c. */
+/* norm_heads_cpu.c - RMSNorm and LayerNorm of each head: chunks of rows on threads, the columns of a head in vectors;
+ * the weight's gradient as one partial sum a chunk, added in order. The equations are in norm_heads.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -95,8 +95,8 @@ static void norm_heads_cpu_backward(const struct call *c, const struct exec *exe
     if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* As rmsnorm_cpu: sums over columns and rows in working precision err by about the root of their number, and the means of
- * dx cancel against e. */
+/* As rmsnorm_cpu: sums over columns and rows in working precision err by about the root of their number, and the means
+ * of dx cancel against e. */
 const struct kernel kernel_rmsnorm_heads_cpu = {
     .name = "rmsnorm_heads_cpu",
     .op = &op_rmsnorm_heads,

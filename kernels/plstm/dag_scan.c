@@ -2,8 +2,8 @@
  *
  *   C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t = tail(e)
  *   y_n = c ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n.k_n) v_n )
- * Edges stand in a topological order of the line graph. pLSTM Eq. 1, 2; spec/plstm-myosotis.md A3. Adjoint, w = c dy, edges
- * from the last to the first:
+ * Edges stand in a topological order of the line graph. pLSTM Eq. 1, 2; spec/plstm-myosotis.md A3. Adjoint, w = c dy,
+ * edges from the last to the first:
  *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T, n = head(e)
  *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t   dk_t += S_e E_e v_t   dv_t += S_e E_e^T k_t
  *   dq_n += M_e C_e w_n, and the direct terms */
@@ -23,7 +23,8 @@ struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, str
                  7);
 }
 
-/* Edges join nodes of the graph; pairs join an edge to a later one that starts where it ends, in order of the later one. */
+/* Edges join nodes of the graph; pairs join an edge to a later one that starts where it ends, in order of the later
+ * one. */
 static bool infer_dag(struct graph *g, const struct dag *d, int64_t N) {
     for (int64_t e = 0; e < d->edges; e++)
         if (d->tail[e] < 0 || d->tail[e] >= N || d->head[e] < 0 || d->head[e] >= N) {
@@ -133,7 +134,7 @@ const struct op op_dag_scan = {
     .build = dag_scan_build,
 };
 
-/* --- reference: one head of one graph after the other -------------------------------------------------------------------- */
+/* --- reference: one head of one graph after the other ------------------------------------------------------------- */
 
 static size_t state_bytes(const struct call *c) {
     struct dag_sizes z = dag_sizes_of(c, ((const struct dag_scan_attr *)c->attr)->H);

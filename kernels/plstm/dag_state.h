@@ -3,10 +3,10 @@
  * All are one recurrence on the edges of a directed acyclic graph (pLSTM Eq. 1, 2; spec/plstm-myosotis.md A0, A3):
  *   C_e = sum over in-edges e' of tail(e) of T_{e'e} C_{e'} + S_e k_tail v_tail^T
  *   y_n = scale * ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n . k_n) v_n )
- * scan_plstm is the path (one edge a step, J states coupled by a J x J transition), grid_scan the grid in four directions,
- * dag_scan any graph; the path with one state is scan_outer (kernels/matrix/state.h), which Mamba2 shares. Tests hold the special
- * ones against dag_scan.
- * Memory: q, k (B,T,H*dk), v, y (B,T,H*dv), head-major; a state is [dk][dv], dv fastest. */
+ * scan_plstm is the path (one edge a step, J states coupled by a J x J transition), grid_scan the grid in four
+ * directions, dag_scan any graph; the path with one state is scan_outer (kernels/matrix/state.h), which Mamba2 shares.
+ * Tests hold the special ones against dag_scan. Memory: q, k (B,T,H*dk), v, y (B,T,H*dv), head-major; a state is
+ * [dk][dv], dv fastest. */
 #ifndef LRNN_KERNELS_DAG_STATE_H
 #define LRNN_KERNELS_DAG_STATE_H
 
@@ -35,7 +35,8 @@ bool infer_dag_state(struct graph *g, const struct call *c, int64_t H);
 /* Input i must be (B,rows,width); `what` names it. Sets the error if it is not. */
 bool infer_gate(struct graph *g, const struct call *c, int i, int64_t rows, int64_t width, const char *what);
 
-/* Where token `row` of input i has the values of head h, each head `width` wide; the gradient likewise, NULL if unwanted. */
+/* Where token `row` of input i has the values of head h, each head `width` wide; the gradient likewise, NULL if
+ * unwanted. */
 LRNN_INLINE const real *head_in(const struct call *c, int i, int64_t row, int64_t h, int64_t width) {
     return tensor_real(c->in[i]) + row * tensor_cols(c->in[i]) + h * width;
 }
@@ -63,7 +64,8 @@ int64_t dag_groups(const struct call *c, int64_t H);
 void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
                    const void *shared);
 
-/* States are cut into tiles of LANES rows and LANES columns (kernels/lib/simd.h); what is narrower is padded with zeros. */
+/* States are cut into tiles of LANES rows and LANES columns (kernels/lib/simd.h); what is narrower is padded with
+ * zeros. */
 #define TILE (LANES * LANES)
 
 /* sum_i a[i] b[i] */

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Planes of the gate tensor (B,N, 8 planes * 4 directions * H), element (plane*4 + direction)*H + head. T_xy goes from the
- * in-edge y (l left, u top) to the out-edge x (r right, d down). */
+/* Planes of the gate tensor (B,N, 8 planes * 4 directions * H), element (plane*4 + direction)*H + head. T_xy goes from
+ * the in-edge y (l left, u top) to the out-edge x (r right, d down). */
 enum grid_plane { GRID_SR, GRID_SD, GRID_RL, GRID_RU, GRID_DL, GRID_DU, GRID_ML, GRID_MU, GRID_PLANES };
 
 /* Node of frame position (x, y): direction bit 0 flips the first axis, bit 1 the second. */

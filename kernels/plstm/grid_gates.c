@@ -1,6 +1,8 @@
-/* grid_gates.c - from raw values to the eight gates of a grid node, in each of four directions: the op and its reference.
+/* grid_gates.c - from raw values to the eight gates of a grid node, in each of four directions: the op and its
+ * reference.
  *
- * P-mode (pLSTM Eq. 5, 6; spec/plstm-myosotis.md A2.2), raw s, t, m, o: S = sig(s), T = tanh(5t), M = sig(m), a = sig(o):
+ * P-mode (pLSTM Eq. 5, 6; spec/plstm-myosotis.md A2.2), raw s, t, m, o: S = sig(s), T = tanh(5t), M = sig(m), a =
+ * sig(o):
  *   paper:  rl = ru = T a;  dl = du = T (1-a);  Sr = S a;  Sd = S (1-a);   Ml = Mu = M
  *   ref:    rl = ru = T a;  dl = du = 1 - T a;  Sr = S a;  Sd = 1 - S a;   Ml = Mu = M      (the released code)
  * D-mode (A2.3), raw sr, sd, right, down, turn, left, top: Sr, Sd, Ml, Mu logistic, rl, du and the turn tanh(5.);
@@ -68,7 +70,7 @@ const struct op op_grid_gates = {
     .build = grid_gates_build,
 };
 
-/* --- reference: one raw column of one node after the other ------------------------------------------------------------ */
+/* --- reference: one raw column of one node after the other -------------------------------------------------------- */
 
 static double sigmoid(double x) {
     return 1 / (1 + exp(-x));

@@ -1,5 +1,5 @@
-/* grid_gates_cpu.c - the gates of grid nodes: chunks of nodes on threads, directions and heads in vectors. The equations are
- * in grid_gates.c. */
+/* grid_gates_cpu.c - the gates of grid nodes: chunks of nodes on threads, directions and heads in vectors. The
+ * equations are in grid_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
@@ -25,7 +25,7 @@ static struct raw raw_of(const struct call *c, int64_t at) {
     return r;
 }
 
-/* --- P-mode ---------------------------------------------------------------------------------------------------------- */
+/* --- P-mode ------------------------------------------------------------------------------------------------------- */
 
 FORCE_INLINE void node_p(bool ref, int64_t width, struct raw r, real *gate) {
     const real *s = r.z[0], *t = r.z[1], *m = r.z[2], *o = r.z[3];
@@ -64,7 +64,7 @@ FORCE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const r
     }
 }
 
-/* --- D-mode: each gate has a raw value of its own ---------------------------------------------------------------------- */
+/* --- D-mode: each gate has a raw value of its own ----------------------------------------------------------------- */
 
 static void sigmoid_row(int64_t width, const real *z, real *gate) {
 #pragma omp simd
@@ -115,7 +115,7 @@ static void node_d_gradient(enum grid_form form, int64_t width, struct raw r, co
                                                                     dz.at + j * dz.stride);
 }
 
-/* --- all nodes --------------------------------------------------------------------------------------------------------- */
+/* --- all nodes ---------------------------------------------------------------------------------------------------- */
 
 static void grid_gates_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;

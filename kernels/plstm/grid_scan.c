@@ -1,11 +1,13 @@
 /* grid_scan.c - pLSTM on a grid of X x Y nodes in four directions: the op and its reference.
  *
- * In the frame of a direction (bit 0 flips the first axis, bit 1 the second), l = Cr[x-1][y], u = Cd[x][y-1], zero outside:
+ * In the frame of a direction (bit 0 flips the first axis, bit 1 the second), l = Cr[x-1][y], u = Cd[x][y-1], zero
+ * outside:
  *   y_n += scale (Ml l + Mu u)^T q          reads the states before node n enters them
  *   Cr[x][y] = rl l + ru u + Sr k v^T       Cd[x][y] = dl l + du u + Sd k v^T
- * and once for all directions y_n += scale D (q.k) v. pLSTM Eq. 3 to 6; spec/plstm-myosotis.md A2.1, A2.4. Adjoint (A2.5) with
- * er, ed the gradients of Cr, Cd at the node and w = scale dy:
- *   drl = <er,l>  dru = <er,u>  ddl = <ed,l>  ddu = <ed,u>   dSr = k^T er v  dSd = k^T ed v   dMl = q^T l w  dMu = q^T u w
+ * and once for all directions y_n += scale D (q.k) v. pLSTM Eq. 3 to 6; spec/plstm-myosotis.md A2.1, A2.4. Adjoint
+ * (A2.5) with er, ed the gradients of Cr, Cd at the node and w = scale dy:
+ *   drl = <er,l>  dru = <er,u>  ddl = <ed,l>  ddu = <ed,u>
+ *   dSr = k^T er v  dSd = k^T ed v  dMl = q^T l w  dMu = q^T u w
  *   F = Sr er + Sd ed:  dk += F v   dv += F^T k   dq += (Ml l + Mu u) w   (and the direct terms of scan_plstm, once)
  *   Er[x-1][y] = rl er + dl ed + Ml q w^T   Ed[x][y-1] = ru er + du ed + Mu q w^T */
 #include <math.h>
@@ -34,8 +36,8 @@ static void grid_scan_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* 14 dk dv forward a node, head and direction with four free transitions (A8); backward the states once more (10), 8 for the
- * gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 to carry Er and Ed. */
+/* 14 dk dv forward a node, head and direction with four free transitions (A8); backward the states once more (10), 8
+ * for the gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 to carry Er and Ed. */
 static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
     const struct grid_scan_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -75,10 +77,10 @@ const struct op op_grid_scan = {
     .build = grid_scan_build,
 };
 
-/* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------------- */
+/* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------- */
 
-/* All states of one head and direction, node after node in the frame; zero is the state outside the grid. The gradients have
- * one place more, behind the last, where what flows out of the grid is dropped. */
+/* All states of one head and direction, node after node in the frame; zero is the state outside the grid. The gradients
+ * have one place more, behind the last, where what flows out of the grid is dropped. */
 struct ref {
     real *Cr, *Cd, *Er, *Ed, *zero;
     double *y, *dq, *dk, *dv; /* sums over the directions */
@@ -210,7 +212,8 @@ static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, in
         put(c->din[3] + grid_gate_at(a->H, n.row, direction, h) + p * 4 * a->H, call_accumulates(c, 3), (real)d[p]);
 }
 
-/* Er of the last row and Ed of the last column of the frame: nothing lies behind them. Others are written by their successor. */
+/* Er of the last row and Ed of the last column of the frame: nothing lies behind them. Others are written by their
+ * successor. */
 static void ref_clear(const struct call *c, struct ref *r) {
     const struct grid_scan_attr *a = c->attr;
     size_t bytes = (size_t)r->n * sizeof(real);

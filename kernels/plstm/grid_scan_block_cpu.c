@@ -1,16 +1,17 @@
-/* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, no matrix states at all. A part is one
- * head of one grid. pLSTM Eq. 16 to 24; spec/plstm-myosotis.md A2.6, A2.7.
+/* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, no matrix states at all. A part
+ * is one head of one grid. pLSTM Eq. 16 to 24; spec/plstm-myosotis.md A2.6, A2.7.
  *
- * G[n][n'] is what the gates make of a 1 on its way from node n' to node n, summed over the directions. It is made level by
- * level from blocks of the grid. A block knows what its gates make of numbers that enter it, on its left or top edges, and
- * of numbers that start at its nodes:
- *   F ((m + n) x m) rows: its m edges out (right, bottom) and the reads of its n nodes; columns: its m edges in (left, top)
+ * G[n][n'] is what the gates make of a 1 on its way from node n' to node n, summed over the directions. It is made
+ * level by level from blocks of the grid. A block knows what its gates make of numbers that enter it, on its left or
+ * top edges, and of numbers that start at its nodes:
+ *   F ((m + n) x m) rows: its m edges out (right, bottom) and the reads of its n nodes; columns: its m edges in (left,
+ *                   top)
  *   S (m x n)       rows: its edges out; columns: its nodes
- * Two neighbours A, B become one where the edges out of A between them are those into B. The spec joins four children at
- * once; halving one axis at a time is the same and takes any X x Y:
+ * Two neighbours A, B become one where the edges out of A between them are those into B. The spec joins four children
+ * at once; halving one axis at a time is the same and takes any X x Y:
  *   from A to B: F_B[.,in] (F_A | S_A)[out,.], of which the part from nodes to reads is a rectangle of G.
- * Blocks of up to LEAF_SIDE nodes a side are run through node by node, all their sources and edges in together in vector lanes:
- * the recurrence of numbers instead of matrices. The joins of so small blocks would be many and tiny.
+ * Blocks of up to LEAF_SIDE nodes a side are run through node by node, all their sources and edges in together in
+ * vector lanes: the recurrence of numbers instead of matrices. The joins of so small blocks would be many and tiny.
  * Backward runs the same products in reverse from dG = (W V^T) o (Q K^T), W = scale dY. Nodes stand in the order of the
  * blocks, each block's together. Work of order N^2 (dk + dv) a head against N dk dv of the recurrence. */
 #include "kernels/lib/gemm.h"
@@ -44,9 +45,10 @@ static int64_t nodes_of(const struct block *b) {
     return (int64_t)b->nx * b->ny;
 }
 
-/* --- cutting the grid ---------------------------------------------------------------------------------------------------- */
+/* --- cutting the grid --------------------------------------------------------------------------------------------- */
 
-/* Adds the block of nx x ny nodes from (x, y), whose places start at `first`, and all that it is made of; returns its index. */
+/* Adds the block of nx x ny nodes from (x, y), whose places start at `first`, and all that it is made of; returns its
+ * index. */
 static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64_t ny, int64_t first) {
     struct block b = {(int32_t)nx, (int32_t)ny, (int32_t)first, -1, -1, -1, 0, 0, 0};
     if (nx * ny < p->z.N) b.edges = (int32_t)(nx + ny);
@@ -98,7 +100,7 @@ static struct plan plan_of(const struct call *c, struct scratch *s) {
     return p;
 }
 
-/* --- products ------------------------------------------------------------------------------------------------------------- */
+/* --- products ----------------------------------------------------------------------------------------------------- */
 
 /* A matrix or a part of one: rows ld apart. */
 struct matrix {
@@ -140,7 +142,7 @@ static void copy_matrix(int64_t m, int64_t n, struct matrix from, struct matrix 
         for (int64_t i = 0; i < n; i++) to.at[r * to.ld + i] = from.at[r * from.ld + i];
 }
 
-/* --- joining blocks --------------------------------------------------------------------------------------------------------- */
+/* --- joining blocks ----------------------------------------------------------------------------------------------- */
 
 /* Values or gradients of all blocks and of G. */
 struct level_data {
@@ -188,8 +190,8 @@ static void children_of(const struct plan *p, const struct block *parent, int di
     *b = child_of(parent, &p->block[back ? parent->lower : parent->upper]);
 }
 
-/* What of a child is its parent's own: F and S but for the edges between the children, given as `row` and `column` of it (-1:
- * none). To the parent, or (backward) from the parent to the child. */
+/* What of a child is its parent's own: F and S but for the edges between the children, given as `row` and `column` of
+ * it (-1: none). To the parent, or (backward) from the parent to the child. */
 static void pass_on(const struct block *parent, struct child c, int row, int column, struct level_data d,
                     bool backward) {
     struct matrix F = F_of(c.b, d), S = S_of(c.b, d), parent_F = F_of(parent, d), parent_S = S_of(parent, d);
@@ -262,7 +264,7 @@ static void join_backward(const struct plan *p, const struct block *parent, int 
     }
 }
 
-/* --- leaves ---------------------------------------------------------------------------------------------------------------- */
+/* --- leaves ------------------------------------------------------------------------------------------------------- */
 
 /* Rows of numbers, what each state or read of a leaf is made of: first the leaf's nodes, then its edges in. Node (x, y)
  * of the leaf has the row x * ny + y of l and u, which enter it. */
@@ -429,7 +431,7 @@ static void leaf_backward(const struct leaf *f, struct level_data g) {
     }
 }
 
-/* --- all blocks -------------------------------------------------------------------------------------------------------------- */
+/* --- all blocks --------------------------------------------------------------------------------------------------- */
 
 /* F and S of all blocks of one direction, and its share of G. */
 static void build(const struct call *c, const struct plan *p, int64_t b, int64_t h, int direction, struct level_data d,
@@ -459,7 +461,7 @@ static void build_backward(const struct call *c, const struct plan *p, int64_t b
     }
 }
 
-/* --- one head ----------------------------------------------------------------------------------------------------------------- */
+/* --- one head ----------------------------------------------------------------------------------------------------- */
 
 /* The arrays of one head. */
 struct head {
@@ -541,14 +543,15 @@ static void backward_head(const struct call *c, const struct plan *p, int64_t b,
     for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, s.rows, b, h, n, p->place[n]);
 }
 
-/* --- parts --------------------------------------------------------------------------------------------------------------------- */
+/* --- parts -------------------------------------------------------------------------------------------------------- */
 
 static bool grid_scan_block_applicable(const struct call *c, const char **why) {
     *why = "the grid has more than 4096 nodes";
     return c->in[0]->dims[1] <= BLOCK_NODES_MAX;
 }
 
-/* Measured on one core, fp32, square grids: as fast as the row sweep at about 40, 230 and 550 nodes with heads of 16, 32 and 64. Its memory grows with N^2. */
+/* Measured on one core, fp32, square grids: as fast as the row sweep at about 40, 230 and 550 nodes with heads of 16,
+ * 32 and 64. Its memory grows with N^2. */
 static bool grid_scan_block_preferred(const struct call *c) {
     struct grid_sizes z = grid_sizes_of(c);
     return 8 * z.N <= z.pk * z.pv && z.N <= BLOCK_NODES_PREFERRED;

@@ -1,9 +1,9 @@
-/* grid_scan_cpu.c - pLSTM on a grid, row by row: a part is one head of one grid. One tile of the states (grid_tile.h) after
- * the other crosses the whole grid, in all four directions, so that what is carried stays next to the core.
+/* grid_scan_cpu.c - pLSTM on a grid, row by row: a part is one head of one grid. One tile of the states (grid_tile.h)
+ * after the other crosses the whole grid, in all four directions, so that what is carried stays next to the core.
  *
- * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u) into
- * (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch those
- * that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
+ * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u)
+ * into (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch
+ * those that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
 #include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid_tile.h"
 
@@ -22,7 +22,8 @@ static struct cut cut_of(struct grid_sizes z) {
     return (struct cut){stride, (z.X + stride - 1) / stride};
 }
 
-/* One head and direction: its inputs, its gates in the frame, and the tile that crosses: rows from i, columns from e. */
+/* One head and direction: its inputs, its gates in the frame, and the tile that crosses: rows from i, columns from
+ * e. */
 struct sweep {
     struct grid_sizes z;
     struct cut cut;
@@ -50,7 +51,7 @@ static struct sweep sweep_of(const struct call *c, enum pass pass, struct scratc
     return w;
 }
 
-/* --- forward --------------------------------------------------------------------------------------------------------- */
+/* --- forward ------------------------------------------------------------------------------------------------------ */
 
 static void forward_tile(const struct sweep *w) {
     struct grid_sizes z = w->z;
@@ -79,7 +80,7 @@ static void forward_head(const struct call *c, int64_t b, int64_t h, struct scra
     for (int64_t n = 0; n < z.N; n++) grid_put_output(c, z, w.head, b, h, n, n);
 }
 
-/* --- backward: rows of a tile are those of v and w, columns those of q and k ----------------------------------------- */
+/* --- backward: rows of a tile are those of v and w, columns those of q and k -------------------------------------- */
 
 /* The states that enter the nodes of a stretch, from its copy; those that enter the next stretch to the next copy. */
 static void enter_states(const struct sweep *w, int64_t stretch) {
@@ -143,7 +144,7 @@ static void backward_head(const struct call *c, int64_t b, int64_t h, struct scr
     for (int64_t n = 0; n < z.N; n++) grid_put_gradients(c, z, w.head, b, h, n, n);
 }
 
-/* --- parts ------------------------------------------------------------------------------------------------------------ */
+/* --- parts -------------------------------------------------------------------------------------------------------- */
 
 static size_t grid_scan_cpu_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
@@ -173,7 +174,8 @@ static void grid_scan_cpu_backward(const struct call *c, const struct exec *x) {
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: as scan_plstm_cpu; a path of X + Y steps rounds at each, and gradients are sums of dk dv products that cancel. */
+/* Tolerance: as scan_plstm_cpu; a path of X + Y steps rounds at each, and gradients are sums of dk dv products that
+ * cancel. */
 const struct kernel kernel_grid_scan_cpu = {
     .name = "grid_scan_cpu",
     .op = &op_grid_scan,

@@ -1,9 +1,9 @@
-/* grid_tile.h - what the CPU kernels of grid_scan share: a head's inputs in padded rows, and the recurrence of one node on
- * one tile of the states.
+/* grid_tile.h - what the CPU kernels of grid_scan share: a head's inputs in padded rows, and the recurrence of one node
+ * on one tile of the states.
  *
  * States are cut into tiles of LANES rows and LANES columns, which do not meet before y and the gradients are summed.
- * Forward the columns of dv lie in the lanes and the rows are those of dk, so that y is summed in registers; backward the
- * other way round, which leaves one sum over lanes (dv) instead of two (dq, dk). */
+ * Forward the columns of dv lie in the lanes and the rows are those of dk, so that y is summed in registers; backward
+ * the other way round, which leaves one sum over lanes (dv) instead of two (dq, dk). */
 #ifndef LRNN_KERNELS_GRID_TILE_H
 #define LRNN_KERNELS_GRID_TILE_H
 
@@ -11,7 +11,7 @@
 #include "kernels/plstm/dag_state.h"
 #include "kernels/plstm/grid.h"
 
-/* --- one head ----------------------------------------------------------------------------------------------------------- */
+/* --- one head ----------------------------------------------------------------------------------------------------- */
 
 /* Sizes of a call; padded to whole tiles: pk, pv. */
 struct grid_sizes {
@@ -26,8 +26,8 @@ LRNN_INLINE struct grid_sizes grid_sizes_of(const struct call *c) {
     return s;
 }
 
-/* One head of one grid, rows padded with zeros: q, k [N][pk], v and y or w = scale dy [N][pv]. Backward also the sums over
- * directions and tiles: dq, dk [N][pk], dv [N][pv]. */
+/* One head of one grid, rows padded with zeros: q, k [N][pk], v and y or w = scale dy [N][pv]. Backward also the sums
+ * over directions and tiles: dq, dk [N][pk], dv [N][pv]. */
 struct grid_head {
     real *q, *k, *v, *w, *y, *dq, *dk, *dv;
 };
@@ -111,9 +111,10 @@ LRNN_INLINE void grid_gates_load(const struct call *c, struct grid_sizes z, int6
     }
 }
 
-/* --- one node on one tile -------------------------------------------------------------------------------------------------- */
+/* --- one node on one tile ----------------------------------------------------------------------------------------- */
 
-/* (l, u) -> (r, d), row j: r = rl l + ru u + Sr x_j c, likewise d; in place or to other places. c: the columns' inputs. */
+/* (l, u) -> (r, d), row j: r = rl l + ru u + Sr x_j c, likewise d; in place or to other places. c: the columns'
+ * inputs. */
 FORCE_INLINE void tile_update(const real *gate, const real *x, lanes c, const real *l, const real *u, real *r,
                               real *d) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * c;
@@ -149,7 +150,8 @@ struct tile_sums {
     real *dq, *dk, *dv, *dgate;
 };
 
-/* Adjoint, rows v and w, columns q and k: (er, ed) -> (left, top) in place, with l, u the states that entered the node. */
+/* Adjoint, rows v and w, columns q and k: (er, ed) -> (left, top) in place, with l, u the states that entered the
+ * node. */
 FORCE_INLINE void tile_backward(const real *gate, const real *q, const real *k, const real *v, const real *w,
                                 const real *l, const real *u, real *er, real *ed, struct tile_sums s) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]);

@@ -1,10 +1,11 @@
 /* scan_plstm.c - pLSTM on a sequence, with J states coupled by a J x J transition: the op and its reference.
  *
- *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )        reads the state before token t enters it
- *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0          J matrices dk x dv a head
+ *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )    reads the state before token t enters it
+ *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0      J matrices dk x dv a head
  * pLSTM Eq. 1, 2 and D.6; spec/plstm-myosotis.md A1.1, A4. Adjoint (A1.6), E_t the gradient of C_t, w = scale dy_t:
  *   dS[i] = k^T E[i] v   dT[i][j] = <E[i], C_{t-1}[j]>   dM[j] = q^T C_{t-1}[j] w   dD = (q.k)(v.w)
- *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w   dq = sum_j M[j] C_{t-1}[j] w + D (v.w) k
+ *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w
+ *   dq = sum_j M[j] C_{t-1}[j] w + D (v.w) k
  *   E_{t-1}[j] = sum_i T[i][j] E_t[i] + M[j] q w^T */
 #include <inttypes.h>
 #include <math.h>
@@ -35,8 +36,8 @@ static void scan_plstm_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* Forward, a token and head: 2J dk dv to read out, J(2J + 1) dk dv to update. Backward: the states once more, and for each of
- * J dk dv elements 2J to carry E, 2J for dT, 2 each for k E v, C w, E^T k and the source of E. */
+/* Forward, a token and head: 2J dk dv to read out, J(2J + 1) dk dv to update. Backward: the states once more, and for
+ * each of J dk dv elements 2J to carry E, 2J for dT, 2 each for k E v, C w, E^T k and the source of E. */
 static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     const struct scan_plstm_attr *a = c->attr;
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -79,7 +80,7 @@ const struct op op_scan_plstm = {
     .build = scan_plstm_build,
 };
 
-/* --- reference: one head of one sequence after the other ------------------------------------------------------------- */
+/* --- reference: one head of one sequence after the other ---------------------------------------------------------- */
 
 /* Inputs of one head at one token. */
 struct token {

@@ -1,7 +1,8 @@
 /* conv_depthwise.c - causal depthwise convolution over time: the op and its reference.
  *
  *   y_t[c] = b[c] + sum_{j<m} w[c][j] x_{t-m+1+j}[c]          x_s = 0 for s < 0; w stored tap-major, element j*C + c
- *   dx_s[c] = sum_j w[c][j] dy_{s+m-1-j}[c];   dw[c][j] = sum_{b,t} dy_t[c] x_{t-m+1+j}[c];   db[c] = sum_{b,t} dy_t[c] */
+ *   dx_s[c] = sum_j w[c][j] dy_{s+m-1-j}[c]
+ *   dw[c][j] = sum_{b,t} dy_t[c] x_{t-m+1+j}[c];   db[c] = sum_{b,t} dy_t[c] */
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"
@@ -55,7 +56,7 @@ const struct op op_conv_depthwise = {
     .build = conv_depthwise_build,
 };
 
-/* --- reference: one output after the other, sums in double --------------------------------------------------------- */
+/* --- reference: one output after the other, sums in double -------------------------------------------------------- */
 
 static void conv_depthwise_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -63,7 +63,7 @@ const struct op op_softmax_attention = {
     .build = softmax_attention_build,
 };
 
-/* --- reference: one query after the other, sums in double ---------------------------------------------------------- */
+/* --- reference: one query after the other, sums in double --------------------------------------------------------- */
 
 /* One head of one sequence: pointers at its first column of token 0; tokens lie 3D (qkv) and D (y) apart. */
 struct head {

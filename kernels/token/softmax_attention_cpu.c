@@ -97,8 +97,8 @@ static void head_forward(const struct head *h) {
     }
 }
 
-/* dp -> gradient of the scores, in place: p (dp - sum p dp). That sum is dy . y, but formed from dp itself it cancels to
- * the last bit where one key has all the weight. */
+/* dp -> gradient of the scores, in place: p (dp - sum p dp). That sum is dy . y, but formed from dp itself it cancels
+ * to the last bit where one key has all the weight. */
 static void score_gradient(const struct head *h, int64_t t, int64_t rows) {
     int64_t keys = t + rows;
     for (int64_t r = 0; r < rows; r++) {
@@ -152,9 +152,9 @@ static void softmax_attention_cpu_backward(const struct call *c, const struct ex
     if (c->din[0]) run(c, PASS_BACKWARD, head_backward);
 }
 
-/* A score of size S is off by some S units, and exp turns that into a relative error of the probability: with q and k of
- * size 30, S reaches a few thousand, while most of it cancels against the other scores of its row. The reference sums in
- * double. */
+/* A score of size S is off by some S units, and exp turns that into a relative error of the probability: with q and k
+ * of size 30, S reaches a few thousand, while most of it cancels against the other scores of its row. The reference
+ * sums in double. */
 const struct kernel kernel_softmax_attention_cpu = {
     .name = "softmax_attention_cpu",
     .op = &op_softmax_attention,

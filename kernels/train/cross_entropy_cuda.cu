@@ -1,5 +1,5 @@
-/* cross_entropy_cuda.cu - mean cross-entropy over the scored rows on CUDA: a row by a warp, or by as few of its lanes as
- * cover the columns; sums over rows in double, in two stages. The equations are in cross_entropy.c. */
+/* cross_entropy_cuda.cu - mean cross-entropy over the scored rows on CUDA: a row by a warp, or by as few of its lanes
+ * as cover the columns; sums over rows in double, in two stages. The equations are in cross_entropy.c. */
 #include "kernels/lib/cuda.cuh"
 
 #include "core/batch.h"
@@ -74,7 +74,7 @@ static __device__ __forceinline__ real team_sum_exp(const real *l, int64_t V, re
     return sum;
 }
 
-/* --- forward --------------------------------------------------------------------------------------------------------- */
+/* --- forward ------------------------------------------------------------------------------------------------------ */
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     losses_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int32_t *predictions,
@@ -115,7 +115,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     if (threadIdx.x == 0) *out = scored ? (real)(loss / (double)scored) : 0;
 }
 
-/* --- backward -------------------------------------------------------------------------------------------------------- */
+/* --- backward ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows, const int32_t *targets, int *counts) {
     __shared__ int warps[CUDA_THREADS / WARP];

@@ -68,8 +68,8 @@ static void adamw_cpu_forward(const struct call *c, const struct exec *exec) {
     state->step++;
 }
 
-/* Tolerance: a chunk of 16384 squares is summed in double, which rounds by about sqrt(16384) / 2 = 64 units of the sum at
- * worst (a scalar build adds one by one): invisible in float, half of that in the root in double. */
+/* Tolerance: a chunk of 16384 squares is summed in double, which rounds by about sqrt(16384) / 2 = 64 units of the sum
+ * at worst (a scalar build adds one by one): invisible in float, half of that in the root in double. */
 const struct kernel kernel_step_begin_cpu = {
     .name = "step_begin_cpu",
     .op = &op_step_begin,

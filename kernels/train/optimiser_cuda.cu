@@ -1,11 +1,11 @@
-/* optimiser_cuda.cu - step_begin and adamw on CUDA. What changes from step to step is read from the state in device memory,
- * so that an update can be captured once and replayed. The equations are in optimiser.c. */
+/* optimiser_cuda.cu - step_begin and adamw on CUDA. What changes from step to step is read from the state in device
+ * memory, so that an update can be captured once and replayed. The equations are in optimiser.c. */
 #include "kernels/train/optimiser.h"
 
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 
-/* --- step_begin ------------------------------------------------------------------------------------------------------ */
+/* --- step_begin --------------------------------------------------------------------------------------------------- */
 
 #define NORM_ELEMENTS 4096 /* of one block's partial sum of squares */
 
@@ -44,7 +44,7 @@ static void step_begin_cuda_forward(const struct call *c, const struct exec *x) 
            *(const struct step_attr *)c->attr, x->state);
 }
 
-/* --- adamw ----------------------------------------------------------------------------------------------------------- */
+/* --- adamw -------------------------------------------------------------------------------------------------------- */
 
 #define UPDATE_ELEMENTS (4 * CUDA_THREADS) /* of one block */
 #define SEGMENTS        64                 /* of one launch: parameters of a kernel go up to 4096 bytes */
@@ -150,8 +150,8 @@ static void adamw_cuda_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* Tolerance: sums in double of 16 squares a thread, then of at most 256: invisible in float, half of them in the root in
- * double. */
+/* Tolerance: sums in double of 16 squares a thread, then of at most 256: invisible in float, half of them in the root
+ * in double. */
 const struct kernel kernel_step_begin_cuda = {
     .name = "step_begin_cuda",
     .op = &op_step_begin,

@@ -1,7 +1,8 @@
 /* take_batch.c - the batch of a step out of a split that lies in memory whole: the op and its reference.
  *
  *   at = step B + b;  y[b] = x[order of epoch at / period (at % period)], an empty row where at % period >= n
- * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is captured once. */
+ * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is captured
+ * once. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
 #include "kernels/train/take_batch.h"
@@ -57,8 +58,8 @@ static struct tensor *example_ids(struct graph *g, const char *name, int64_t row
     return graph_input_ids(g, name, 2, (int64_t[]){rows, columns}, 1000, true);
 }
 
-/* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch that
- * ends within a batch and goes on. There may be more rows than examples. */
+/* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch
+ * that ends within a batch and goes on. There may be more rows than examples. */
 static bool take_batch_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;

@@ -16,7 +16,7 @@ extern "C" {
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions);
 
-/* --- data: an op without gradient, in a graph of its own ----------------------------------------------------------- */
+/* --- data: an op without gradient, in a graph of its own ---------------------------------------------------------- */
 
 /* Arrays of ids with as many rows as there are examples; lengths may be NULL. */
 struct batch_tensors {

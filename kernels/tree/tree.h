@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* Perfect k-ary trees, nodes breadth first with the leaves first: level l = 0 .. levels-1 holds k^(levels-1-l)
- * nodes, the children of node i of level l+1 are nodes k*i .. k*i+k-1 of level l. Nodes that have no leaf below
- * `leaves` under them are padding: cut off, u taken as 0, x = 0. Of a chain (k = 1) every node holds a token, and `leaves`
- * counts nodes: it ends behind the last of them. */
+/* Perfect k-ary trees, nodes breadth first with the leaves first: level l = 0 .. levels-1 holds k^(levels-1-l) nodes,
+ * the children of node i of level l+1 are nodes k*i .. k*i+k-1 of level l. Nodes that have no leaf below `leaves` under
+ * them are padding: cut off, u taken as 0, x = 0. Of a chain (k = 1) every node holds a token, and `leaves` counts
+ * nodes: it ends behind the last of them. */
 struct tree {
     int64_t arity, levels;
     int64_t leaves; /* of which real, 0 .. tree_places */
@@ -29,10 +29,9 @@ enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
  * (spec/plstm-myosotis.md B1, B3):
  *   x_v + b_v x_p(v) + sum over c in ch(v) of c_c x_c = u_v;  hermitian: c = conj(b), skew: c = -conj(b), free: own c
  * with b = beta theta / sqrt(1 + |theta|^2) (B4; beta 0 = unbounded, b = theta), theta from up, likewise c from down.
- * up, down: real and imaginary planes, [1][P] for all nodes, [levels-1][P] a level of the child, [nodes-1][P] a
- * child, or (B,nodes,P) a child of each sequence, the root's row unused. down only in the free form. All four NULL
- * when levels is 1. u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, but no more than tree.leaves; or
- * NULL. */
+ * up, down: real and imaginary planes, [1][P] for all nodes, [levels-1][P] a level of the child, [nodes-1][P] a child,
+ * or (B,nodes,P) a child of each sequence, the root's row unused. down only in the free form. All four NULL when levels
+ * is 1. u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, but no more than tree.leaves; or NULL. */
 struct tree_system {
     struct tree tree;
     enum tree_form form;

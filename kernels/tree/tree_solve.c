@@ -138,8 +138,8 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, 3, u->dims);
 }
 
-/* 20 FLOPs a node (B9), backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the rows
- * belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
+/* 20 FLOPs a node (B9), backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the
+ * rows belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
 static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
     const struct tree_solve_attr *a = c->attr;
     double values = (double)tensor_count(c->out[0]), rows = 0;

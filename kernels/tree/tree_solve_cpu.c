@@ -203,8 +203,8 @@ static void factor_node(const struct part *t, int64_t b, struct tree_level below
     if (v.l < t->tree.levels - 1) couple(t, b, v, inner ? 0 : i, f);
 }
 
-/* All rows of M, H, I for sequence b. Where levels share them: one for inner nodes, all of whose children are inner, and
- * one for the last real node. */
+/* All rows of M, H, I for sequence b. Where levels share them: one for inner nodes, all of whose children are inner,
+ * and one for the last real node. */
 static void factor_tree(const struct part *t, int64_t b) {
     struct tree_level below = {0}, v = tree_bottom(&t->tree, t->leaves);
     if (t->leaves < 1) return;
@@ -489,7 +489,8 @@ static void clear_row(const struct part *t, int64_t b, int64_t node) {
             memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
 }
 
-/* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those behind a chain. */
+/* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those behind a
+ * chain. */
 static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);
@@ -558,8 +559,8 @@ static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) 
     for (int64_t i = 0; i < cut.strips * cut.tables; i++) reduce_row(c, cut, i / cut.tables, i % cut.tables);
 }
 
-/* The reference works in double. Each of 2 * levels steps rounds here; pivots of bounded systems lie above 1/2 and do not
- * enlarge that. A shared coupling's gradient sums B * nodes terms; errors grow like the root of their number. */
+/* The reference works in double. Each of 2 * levels steps rounds here; pivots of bounded systems lie above 1/2 and do
+ * not enlarge that. A shared coupling's gradient sums B * nodes terms; errors grow like the root of their number. */
 const struct kernel kernel_tree_solve_cpu = {
     .name = "tree_solve_cpu",
     .op = &op_tree_solve,

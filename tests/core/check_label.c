@@ -42,7 +42,7 @@ static void expect_error(enum status status, const struct error *e, const char *
     ck_assert_msg(strstr(e->text, part) != NULL, "\"%s\" lacks \"%s\"", e->text, part);
 }
 
-/* --- text ----------------------------------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_label_is_read_pair_by_pair) {
     struct label l = read_label("slice:structure=block,file=/a:b=c,empty=");
@@ -99,7 +99,7 @@ START_TEST(misfits_are_named) {
 }
 END_TEST
 
-/* --- changes -------------------------------------------------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(values_change_in_their_place) {
     struct label l = read_label("bdlru:blocks=8,m=2,gate=relu"), copy = l;
@@ -168,7 +168,7 @@ START_TEST(a_value_that_could_not_be_read_again_is_refused) {
 }
 END_TEST
 
-/* --- against a table ------------------------------------------------------------------------------------------------------- */
+/* --- against a table ---------------------------------------------------------------------------------------------- */
 
 START_TEST(equal_settings_have_one_canonical_form) {
     static const char *const texts[] = {"bdlru", "bdlru:m=5", "bdlru:rate=0.001,gate=softmax,blocks=1000",
@@ -254,7 +254,7 @@ START_TEST(labels_are_compared_by_their_values) {
 }
 END_TEST
 
-/* --- lists ------------------------------------------------------------------------------------------------------------------ */
+/* --- lists -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_list_is_taken_part_by_part) {
     const char *at = "1..4,,0.1";

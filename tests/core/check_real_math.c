@@ -31,8 +31,8 @@ static long double softplus_exact(long double x) {
     return (x > 0 ? x : 0) + log1pl(expl(-fabsl(x)));
 }
 
-/* Bounds in units in the last place, a little above the worst found over every 37th float (1.01, 0.79, 1.30, 2.43, 1.96;
- * glibc's double functions stay below 2.5 as well). */
+/* Bounds in units in the last place, a little above the worst found over every 37th float (1.01, 0.79, 1.30, 2.43,
+ * 1.96; glibc's double functions stay below 2.5 as well). */
 static const struct {
     const char *name;
     real (*f)(real x);

@@ -391,8 +391,8 @@ START_TEST(unreadable_paths_are_named) {
 }
 END_TEST
 
-/* A limit on the size of files strikes in the middle of the write, as a full disk would. The old file stays whole and no
- * temporary one is left (leave_folder would find it). */
+/* A limit on the size of files strikes in the middle of the write, as a full disk would. The old file stays whole and
+ * no temporary one is left (leave_folder would find it). */
 START_TEST(a_failed_write_keeps_the_old_file) {
     struct file before = written();
     enum { N = 10000 };

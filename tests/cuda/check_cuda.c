@@ -1,6 +1,6 @@
 /* check_cuda.c - every CUDA kernel against its reference: at all sizes that the tests walk, on a device or on the host
- * (cuda_host.h). On the host also with the fibers of each block, and the blocks, in other orders: a kernel that misses a
- * barrier computes something else then. On a device a second run stands for that. */
+ * (cuda_host.h). On the host also with the fibers of each block, and the blocks, in other orders: a kernel that misses
+ * a barrier computes something else then. On a device a second run stands for that. */
 #include <string.h>
 
 #include "kernels/gated/gated.h"
@@ -111,7 +111,7 @@ START_TEST(every_kernel_runs) {
 }
 END_TEST
 
-/* --- sums in two stages, with more partial sums than the examples' sizes give ----------------------------------------- */
+/* --- sums in two stages, with more partial sums than the examples' sizes give ------------------------------------- */
 
 static const struct {
     const char *kernel, *sizes;
@@ -177,7 +177,7 @@ START_TEST(second_stages_add_all_partial_sums) {
 }
 END_TEST
 
-/* --- scans in chunks: every m, of which the walks are long for a few alone, and chunks longer than the least ----------- */
+/* --- scans in chunks: every m, of which the walks are long for a few alone, and chunks longer than the least ------ */
 
 /* Three chunks, the last of them short. */
 static const struct {

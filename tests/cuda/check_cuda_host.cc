@@ -36,7 +36,7 @@ template <class Run> static bool same_in_every_order(size_t n, Run run) {
     return true;
 }
 
-/* --- barriers ------------------------------------------------------------------------------------------------------ */
+/* --- barriers ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void reverse_kernel(float *out, bool barrier) {
     float *shared = (float *)cuda_host_shared();
@@ -101,7 +101,7 @@ START_TEST(what_a_launch_may_not_ask_for_is_refused) {
 }
 END_TEST
 
-/* --- warps ----------------------------------------------------------------------------------------------------------- */
+/* --- warps -------------------------------------------------------------------------------------------------------- */
 
 static __global__ void shuffle_kernel(float *out) {
     unsigned i = threadIdx.x;
@@ -136,7 +136,7 @@ START_TEST(warp_operations_are_those_of_a_device) {
 }
 END_TEST
 
-/* --- grids ------------------------------------------------------------------------------------------------------------- */
+/* --- grids -------------------------------------------------------------------------------------------------------- */
 
 static __global__ void count_kernel(int *count, int *total) {
     unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
@@ -157,7 +157,7 @@ START_TEST(every_thread_of_every_block_runs_once) {
 }
 END_TEST
 
-/* --- the run-time ------------------------------------------------------------------------------------------------------- */
+/* --- the run-time ------------------------------------------------------------------------------------------------- */
 
 static __global__ void add_kernel(float *x, float value) {
     x[threadIdx.x] += value;

@@ -1,5 +1,6 @@
-/* check_cuda_run.c - whole runs on a device, or on the host (cuda_host.h): the CPU's training within a stated bound, the same
- * bits from run to run whether steps are walked or replayed, case files, records, and everything that can go wrong. */
+/* check_cuda_run.c - whole runs on a device, or on the host (cuda_host.h): the CPU's training within a stated bound,
+ * the same bits from run to run whether steps are walked or replayed, case files, records, and everything that can go
+ * wrong. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,8 @@
 #define TRACE_STEPS 50
 #endif
 
-/* Of the loss after any of these steps, relative: the two devices add in other orders, and training amplifies roundings. On the
- * host 2e-6 is seen in float, 4e-15 in double. */
+/* Of the loss after any of these steps, relative: the two devices add in other orders, and training amplifies
+ * roundings. On the host 2e-6 is seen in float, 4e-15 in double. */
 #define TRACE_BOUND (REAL_IS_DOUBLE ? 1e-11 : 1e-4)
 
 static const char *const models[] = {"bdlru:m=3,blocks=5",     "bdlru:m=8,blocks=3,gate=sigmoid",
@@ -53,7 +54,7 @@ static void settle(struct trainer *t) {
     ck_assert_msg(trainer_sync(t, &e) == ST_OK, "%s", e.text);
 }
 
-/* --- training ------------------------------------------------------------------------------------------------------- */
+/* --- training ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(training_is_that_of_the_cpu) {
     const char *mlp = _i % 2 ? "gelu" : "swiglu";
@@ -129,8 +130,8 @@ START_TEST(resumed_equals_uninterrupted) {
 }
 END_TEST
 
-/* What the device took out of its own data is what the feeder would have sent: epochs that end within a batch, strings of
- * another length, one label a sequence. */
+/* What the device took out of its own data is what the feeder would have sent: epochs that end within a batch, strings
+ * of another length, one label a sequence. */
 static void expect_batch(const struct graph *g, const struct net *net, const struct batch *want, int64_t step) {
     const struct {
         const struct tensor *got;
@@ -250,7 +251,7 @@ START_TEST(divergence_freezes_the_step_it_happens_in) {
 }
 END_TEST
 
-/* --- cases ------------------------------------------------------------------------------------------------------------ */
+/* --- cases -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(case_files_are_met) {
     static const char *const mixers[] = {"bdlru", "hlru", "lru"};
@@ -261,7 +262,7 @@ START_TEST(case_files_are_met) {
 }
 END_TEST
 
-/* --- the program ------------------------------------------------------------------------------------------------------ */
+/* --- the program -------------------------------------------------------------------------------------------------- */
 
 #define SMALL "s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --quiet --no-color --threads 1 "
 

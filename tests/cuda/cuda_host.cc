@@ -38,8 +38,8 @@ struct cuda_host_thread cuda_host_now;
 }
 
 /* --- fibers ----------------------------------------------------------------------------------------------------------
- * A fiber is a stack. A thread that ends or waits passes on to the next ready one, which goes on where it waits or begins on
- * a free fiber; that of an ended thread is free, so threads that never wait share one and cost no switch. */
+ * A fiber is a stack. A thread that ends or waits passes on to the next ready one, which goes on where it waits or
+ * begins on a free fiber; that of an ended thread is free, so threads that never wait share one and cost no switch. */
 
 /* The compiler's own jumps, in functions that it does not instrument: AddressSanitizer takes those of the library for
  * unwinding, and cleans the stack behind a system call each time. */
@@ -203,7 +203,7 @@ static fiber *make_fiber(void) {
     return f;
 }
 
-/* --- waiting ----------------------------------------------------------------------------------------------------------- */
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
 
 void *cuda_host_shared(void) {
     return shared_memory;
@@ -263,7 +263,7 @@ unsigned __ballot_sync(unsigned mask, int predicate) {
     return bits;
 }
 
-/* --- a grid ------------------------------------------------------------------------------------------------------------ */
+/* --- a grid ------------------------------------------------------------------------------------------------------- */
 
 static void run_block(void) {
     dim3 d = cuda_host_now.block_dim;
@@ -309,7 +309,7 @@ void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<vo
     launches++;
 }
 
-/* --- streams, captures --------------------------------------------------------------------------------------------------- */
+/* --- streams, captures -------------------------------------------------------------------------------------------- */
 
 struct cuda_host_graph {
     std::vector<std::function<void()>> work;
@@ -427,7 +427,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     return failure;
 }
 
-/* --- devices and memory --------------------------------------------------------------------------------------------------- */
+/* --- devices and memory ------------------------------------------------------------------------------------------- */
 
 static size_t handed_out;
 
@@ -532,7 +532,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
         stream, [=] { memset(to, byte, bytes); }, false);
 }
 
-/* --- cuBLAS ------------------------------------------------------------------------------------------------------------------ */
+/* --- cuBLAS ------------------------------------------------------------------------------------------------------- */
 
 struct cuda_host_blas {
     cudaStream_t stream;

@@ -1,11 +1,12 @@
-/* cuda_host.h - CUDA on the host, for tests: .cu files are compiled as C++ for the CPU with this header in front of them
- * (LRNN_CUDA_HOST), and their kernels run here, so that they are checked where there is no GPU, and under sanitizers.
+/* cuda_host.h - CUDA on the host, for tests: .cu files are compiled as C++ for the CPU with this header in front of
+ * them (LRNN_CUDA_HOST), and their kernels run here, so that they are checked where there is no GPU, and under
+ * sanitizers.
  *
  * A kernel's threads are fibers. A block's fibers run one after the other, each until it ends or waits (barrier, warp
- * operation); blocks run one after the other. In which order is a setting: a kernel that misses a barrier computes something
- * else in another order. "Device" memory is malloc's, poisoned, and shared memory is exactly as large as the launch says.
- * Strict where hardware is lenient: a thread that ends while others of its block wait at a barrier, lanes that name each
- * other in different masks, and fibers that all wait are failures.
+ * operation); blocks run one after the other. In which order is a setting: a kernel that misses a barrier computes
+ * something else in another order. "Device" memory is malloc's, poisoned, and shared memory is exactly as large as the
+ * launch says. Strict where hardware is lenient: a thread that ends while others of its block wait at a barrier, lanes
+ * that name each other in different masks, and fibers that all wait are failures.
  *
  * Only what the project's kernels use is here; the names are CUDA's. Implementation: tests/cuda/cuda_host.cc. */
 #ifndef LRNN_TESTS_CUDA_HOST_H
@@ -24,7 +25,7 @@
 #define __shared__      static
 #define __launch_bounds__(...)
 
-/* --- what a thread sees -------------------------------------------------------------------------------------------- */
+/* --- what a thread sees ------------------------------------------------------------------------------------------- */
 
 struct uint3 {
     unsigned x, y, z;
@@ -63,8 +64,8 @@ void *cuda_host_shared(void); /* of the running block */
 
 void __syncthreads(void);
 
-/* Gives `bytes` <= 16 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the mask
- * must come. */
+/* Gives `bytes` <= 16 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the
+ * mask must come. */
 void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from);
 int cuda_host_lane(void);
 
@@ -128,7 +129,7 @@ static inline double rsqrt(double x) {
     return 1.0 / sqrt(x);
 }
 
-/* --- the run-time -------------------------------------------------------------------------------------------------- */
+/* --- the run-time ------------------------------------------------------------------------------------------------- */
 
 enum cudaError_t {
     cudaSuccess = 0,
@@ -207,7 +208,7 @@ cudaError_t cuda_host_launch(const char *name, cudaStream_t stream, void (*kerne
     return cuda_host_enqueue(stream, name, [=] { cuda_host_grid(grid, block, shared, [=] { kernel(arguments...); }); });
 }
 
-/* --- cuBLAS: the two products the project uses, by OpenBLAS ---------------------------------------------------------- */
+/* --- cuBLAS: the two products the project uses, by OpenBLAS ------------------------------------------------------- */
 
 enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS = 0,
@@ -232,7 +233,7 @@ cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
                            const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta,
                            double *c, int ldc);
 
-/* --- settings of the tests --------------------------------------------------------------------------------------------- */
+/* --- settings of the tests ---------------------------------------------------------------------------------------- */
 
 extern "C" {
 /* Order of fibers in a block and of blocks in a grid: 0 ascending, 1 descending, 2 odd ones first. */
@@ -241,7 +242,8 @@ long cuda_host_launches(void); /* kernels run so far */
 }
 
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
- * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything
- * after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file). */
+ * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that
+ * is past, fails, and everything after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove
+ * the file). */
 
 #endif

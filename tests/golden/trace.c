@@ -68,7 +68,7 @@ const char *trace_arithmetic(void) {
 #endif
 }
 
-/* --- training --------------------------------------------------------------------------------------------------------- */
+/* --- training ----------------------------------------------------------------------------------------------------- */
 
 static void set_flags(struct config *c, const char *flags) {
     for (const char *at = flags; *at; at += strspn(at, " ")) {
@@ -130,7 +130,7 @@ void trace_run(const struct trace *t, const char *kernel, struct trace_row *row)
     free(s);
 }
 
-/* --- the file ----------------------------------------------------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------------------------------------------- */
 
 bool trace_read(FILE *f, struct trace_row *row) {
     char line[2 * TRACE_TEXT];
@@ -150,7 +150,7 @@ void trace_write(FILE *f, const struct trace_row *row) {
             loss[1], loss[2], row->weights);
 }
 
-/* --- another file ------------------------------------------------------------------------------------------------------- */
+/* --- another file ------------------------------------------------------------------------------------------------- */
 
 static bool same_place(const struct trace_row *a, const struct trace_row *b) {
     return !strcmp(a->name, b->name) && !strcmp(a->real, b->real) && !strcmp(a->arithmetic, b->arithmetic);

@@ -45,8 +45,8 @@ void trace_run(const struct trace *t, const char *kernel, struct trace_row *row)
 bool trace_read(FILE *f, struct trace_row *row);
 void trace_write(FILE *f, const struct trace_row *row);
 
-/* Makes the rows of this build anew and writes them beside those of other builds, which are kept. Ends the test, and leaves the
- * file as it is, where a trace has other bits under the numerics version that it had. */
+/* Makes the rows of this build anew and writes them beside those of other builds, which are kept. Ends the test, and
+ * leaves the file as it is, where a trace has other bits under the numerics version that it had. */
 void trace_update(const char *path);
 
 #endif

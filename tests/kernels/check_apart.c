@@ -1,5 +1,5 @@
-/* check_apart.c - for every op that maps sequences or heads each by itself: the result of one, forward and gradient, does
- * not depend on which others ran beside it. */
+/* check_apart.c - for every op that maps sequences or heads each by itself: the result of one, forward and gradient,
+ * does not depend on which others ran beside it. */
 #include "tests/lib/op_apart.h"
 
 START_TEST(a_sequence_has_the_same_result_alone) {
@@ -23,7 +23,8 @@ START_TEST(a_head_has_the_same_result_beside_others) {
 }
 END_TEST
 
-/* What no sequence can be had of alone is told apart by shapes: so a new op that is in no list is either tested or red. */
+/* What no sequence can be had of alone is told apart by shapes: so a new op that is in no list is either tested or
+ * red. */
 START_TEST(sequences_are_found_by_shapes) {
     struct run r;
     struct trial_op diagonal = {

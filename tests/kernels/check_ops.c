@@ -71,7 +71,8 @@ static struct built built_at(const struct op *op, const struct op_sizes *s) {
     return r;
 }
 
-/* A size that is named changes what some variant makes; one that is not named changes no shape, so it may be left out. */
+/* A size that is named changes what some variant makes; one that is not named changes no shape, so it may be left
+ * out. */
 START_TEST(an_op_names_the_sizes_that_it_reads) {
     const struct op *op = op_list()[_i];
     for (const struct option *o = op_sizes_options; o->name; o++) {

@@ -1,5 +1,5 @@
-/* alloc_count.c - stands in front of the C library's allocator: the program's own definitions of malloc and its kin take
- * precedence over the library's for every shared library too. */
+/* alloc_count.c - stands in front of the C library's allocator: the program's own definitions of malloc and its kin
+ * take precedence over the library's for every shared library too. */
 #define _GNU_SOURCE /* dladdr */
 #include "tests/lib/alloc_count.h"
 
@@ -32,7 +32,8 @@ void *__libc_memalign(size_t alignment, size_t bytes);
 /* From <malloc.h>, which would name the whole family. */
 void *memalign(size_t alignment, size_t bytes);
 
-/* Counts one call that came from the code at `caller`, once somebody asks: to look that up takes longer than to allocate. */
+/* Counts one call that came from the code at `caller`, once somebody asks: to look that up takes longer than to
+ * allocate. */
 static void add(const void *caller) {
     Dl_info from;
     if (!atomic_load(&counting)) return;

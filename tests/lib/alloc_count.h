@@ -16,9 +16,9 @@
 #define ALLOCATIONS_COUNTED 1
 #endif
 
-/* Heap allocations (malloc, calloc, realloc, the aligned ones) and memory mappings by all threads since the first
- * call. The OpenMP run-time's own are left out: libgomp takes a block of 1.5 KB for each parallel region whose number
- * of threads differs from the last one's, and gives it back at the region's end. An assertion of libcheck allocates: take
+/* Heap allocations (malloc, calloc, realloc, the aligned ones) and memory mappings by all threads since the first call.
+ * The OpenMP run-time's own are left out: libgomp takes a block of 1.5 KB for each parallel region whose number of
+ * threads differs from the last one's, and gives it back at the region's end. An assertion of libcheck allocates: take
  * the difference first, then assert. */
 uint64_t allocations(void);
 

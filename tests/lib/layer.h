@@ -1,4 +1,5 @@
-/* layer.h - a mixer alone, for tests of its properties. Everything aborts the running test when it cannot do its work. */
+/* layer.h - a mixer alone, for tests of its properties. Everything aborts the running test when it cannot do its
+ * work. */
 #ifndef LRNN_TESTS_LAYER_H
 #define LRNN_TESTS_LAYER_H
 

@@ -16,7 +16,7 @@ static int picks(int64_t n, int64_t pick[MAX_PICKS]) {
     return count;
 }
 
-/* --- which inputs are a sequence's ---------------------------------------------------------------------------------- */
+/* --- which inputs are a sequence's -------------------------------------------------------------------------------- */
 
 static bool cut_like(const struct tensor *one, const struct tensor *all) {
     if (one->rank != all->rank || one->dims[0] != 1) return false;
@@ -75,7 +75,7 @@ bool sequences_are_apart(const struct op *op, const char **why) {
     return true;
 }
 
-/* --- sequences ------------------------------------------------------------------------------------------------------ */
+/* --- sequences ---------------------------------------------------------------------------------------------------- */
 
 static size_t element_bytes(const struct tensor *t) {
     return tensor_bytes(t) / (size_t)tensor_count(t);
@@ -136,7 +136,7 @@ bool compare_alone(const struct kernel *k, const struct trial_op *what) {
     return cut != 0;
 }
 
-/* --- heads ---------------------------------------------------------------------------------------------------------- */
+/* --- heads -------------------------------------------------------------------------------------------------------- */
 
 static bool is_of(const struct heads *h, int64_t width, int64_t head, int64_t element) {
     return width == 0 || element / width % h->count == head;

@@ -1,4 +1,5 @@
-/* op_apart.h - sequences and heads that an op maps each by itself: the result of one depends on none that ran beside it. */
+/* op_apart.h - sequences and heads that an op maps each by itself: the result of one depends on none that ran beside
+ * it. */
 #ifndef LRNN_TESTS_OP_APART_H
 #define LRNN_TESTS_OP_APART_H
 

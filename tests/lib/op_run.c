@@ -75,7 +75,7 @@ static void build_loss(struct run *r) {
     graph_set_root(&r->g, loss);
 }
 
-/* --- tensors elsewhere --------------------------------------------------------------------------------------------- */
+/* --- tensors elsewhere -------------------------------------------------------------------------------------------- */
 
 /* After planning: host copies for all tensors of their own, and the pointers lead there. */
 static void come_home(struct run *r) {
@@ -127,7 +127,7 @@ static void return_home(struct run *r) {
     point(r, r->data_here, r->grad_here);
 }
 
-/* --- a run --------------------------------------------------------------------------------------------------------- */
+/* --- a run -------------------------------------------------------------------------------------------------------- */
 
 static bool is_filled(const struct call *c, int i) {
     const struct tensor *t = c->in[i];
@@ -347,8 +347,8 @@ static bool whole_outputs(const struct run *r) {
     return whole;
 }
 
-/* Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. Not so
- * where the op divides and a few numbers are whole by chance: then its outputs are not all whole. */
+/* Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. Not
+ * so where the op divides and a few numbers are whole by chance: then its outputs are not all whole. */
 static bool is_exact(const struct run *got, const real *want, int64_t n) {
     bool whole = got->what.fill == FILL_WHOLE && (got->what.scale == 0 || got->what.scale == 1);
     return whole && all_whole(want, n) && whole_outputs(got);
@@ -378,8 +378,8 @@ static const real *result_values(const struct run *r, const struct result *which
     return which->pass == PASS_FORWARD ? r->call->out[which->j]->data : r->call->in[which->j]->grad;
 }
 
-/* How far the result moves, in epsilons, when every input of the reference moves by its last bit, up or down; the most of a few
- * draws of these. */
+/* How far the result moves, in epsilons, when every input of the reference moves by its last bit, up or down; the most
+ * of a few draws of these. */
 static double sensitivity_of(const struct result *which, int64_t n) {
     double most = 0;
     struct run moved;
@@ -393,8 +393,8 @@ static double sensitivity_of(const struct result *which, int64_t n) {
     return most / REAL_EPSILON;
 }
 
-/* Of the largest magnitude, or of `least`; where that is not enough and the reference is the measure, of the terms, and of what
- * inputs make that differ in their last bit. These take a while, and are asked only then. */
+/* Of the largest magnitude, or of `least`; where that is not enough and the reference is the measure, of the terms, and
+ * of what inputs make that differ in their last bit. These take a while, and are asked only then. */
 static void expect_result(const struct run *got, const struct result *which, int64_t n, double tolerance, double least,
                           const char *name) {
     const real *g = result_values(got, which), *want = result_values(which->want, which);

@@ -23,9 +23,9 @@ struct trial_op {
     bool prefilled;   /* the inputs flow into it too, later than the op: their gradients arrive with w_i in them */
     bool guards;
     bool may_overflow; /* results beyond the range of reals are no failure, but show nothing */
-    bool
-        ill_conditioned; /* inputs at random may be so: no kernel is nearer than what the last bits of its inputs decide */
-    int nudge;           /* > 0: each real input differs by its last bit, in that draw of ups and downs */
+    /* Inputs at random may be so: no kernel is nearer than what the last bits of its inputs decide. */
+    bool ill_conditioned;
+    int nudge; /* > 0: each real input differs by its last bit, in that draw of ups and downs */
     enum fill fill;
     double scale;                                             /* times what fills the op's inputs; 0: 1 */
     int64_t draw;                                             /* of those values */
@@ -72,9 +72,9 @@ void run_close(struct run *r);
 /* Whether the kernel computes it, and its device has kernels for whatever else is called. */
 bool kernel_applies(const struct kernel *k, const struct trial_op *what);
 
-/* Opens and walks the reference. A recurrence over thousands of steps grows, and what is far below the largest value would not
- * be seen: where outputs or gradients pass `largest` on inputs that are smaller (what->scale) they do not, those are taken.
- * Ends the test if no inputs give finite results. */
+/* Opens and walks the reference. A recurrence over thousands of steps grows, and what is far below the largest value
+ * would not be seen: where outputs or gradients pass `largest` on inputs that are smaller (what->scale) they do not,
+ * those are taken. Ends the test if no inputs give finite results. */
 void reference_within(struct run *want, struct trial_op *what, double largest);
 
 /* "(3,20,64) (32,64) -": the shapes of the inputs. */
@@ -84,8 +84,8 @@ const char *call_shapes(const struct call *c, char text[SHAPES_TEXT]);
 struct difference;
 _Noreturn void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound);
 
-/* Ends the test if g and want differ by more than `tolerance` epsilons of the largest |want|, or of `least` if that is larger; 0: the
- * bits. */
+/* Ends the test if g and want differ by more than `tolerance` epsilons of the largest |want|, or of `least` if that is
+ * larger; 0: the bits. */
 void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance, double least,
                       const char *tensor);
 
@@ -101,8 +101,8 @@ void expect_same_effects(const struct run *got, const struct run *want, double t
 /* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing behind its outputs. */
 void expect_clean(const struct run *r);
 
-/* Calls visit for all sizes of the walks (op_walk.h) where the kernel applies: of the edges with every set of outputs, of the
- * others with all at once. Ends the test if no visit returns true: that it showed something. */
+/* Calls visit for all sizes of the walks (op_walk.h) where the kernel applies: of the edges with every set of outputs,
+ * of the others with all at once. Ends the test if no visit returns true: that it showed something. */
 void each_example(const struct kernel *k, unsigned walks, enum fill fill, const struct place *place,
                   bool (*visit)(const struct kernel *k, const struct trial_op *what));
 

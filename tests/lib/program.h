@@ -11,13 +11,14 @@
 extern char *out, *err;
 void free_output(void);
 
-/* Exit status of `program arguments`, its output kept in files of `folder`. Ends the test if a signal ended the program. */
+/* Exit status of `program arguments`, its output kept in files of `folder`. Ends the test if a signal ended the
+ * program. */
 int run_program(const char *folder, const char *program, const char *arguments);
 
 /* Path of a program: the environment variable, or the one in the root of the repository. */
 const char *named_program(const char *variable, const char *fallback);
 
-/* --- a fixture: a folder, and the program that LRNN names run in it ---------------------------------------------------- */
+/* --- a fixture: a folder, and the program that LRNN names run in it ----------------------------------------------- */
 
 extern char program_folder[SCRATCH_BYTES];
 void program_begin(void);
@@ -27,7 +28,7 @@ int run(const char *arguments);
 void expect_status(int got, int want, const char *arguments);
 void expect_text(const char *text, const char *wanted, const char *arguments);
 
-/* --- JSON that it prints ------------------------------------------------------------------------------------------------ */
+/* --- JSON that it prints ------------------------------------------------------------------------------------------ */
 
 /* The line as JSON; the caller releases it. */
 json_t *parse_line(const char *line);

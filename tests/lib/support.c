@@ -341,9 +341,9 @@ void trial_close(struct trial *t) {
 
 /* --- gradients of whole nets ------------------------------------------------------------------------------------- */
 
-/* d loss / d *x by the five-point stencil, h = 1e-5: truncation h^4 / 30 times the fifth derivative, rounding about 1e-10.
- * Three points are not enough for mixers that divide by the length of a vector, whose third derivative is large. The gates
- * of relu have kinks, but none within 2 h of these draws. */
+/* d loss / d *x by the five-point stencil, h = 1e-5: truncation h^4 / 30 times the fifth derivative, rounding about
+ * 1e-10. Three points are not enough for mixers that divide by the length of a vector, whose third derivative is large.
+ * The gates of relu have kinks, but none within 2 h of these draws. */
 static double loss_slope(struct trial *t, real *x) {
     static const double offset[4] = {-2, -1, 1, 2}, factor[4] = {1, -8, 8, -1};
     double h = 1e-5, before = *x, sum = 0;

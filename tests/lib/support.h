@@ -32,7 +32,8 @@ void plan_graph(struct graph *g);
 /* Real input of up to three axes; a size of 0 ends them. */
 struct tensor *input3(struct graph *g, const char *name, int64_t a, int64_t b, int64_t c, bool needs_grad);
 
-/* FLOPs of both passes of a call, and for each byte that they move some more, which is what filling and comparing costs. */
+/* FLOPs of both passes of a call, and for each byte that they move some more, which is what filling and comparing
+ * costs. */
 double call_work(const struct call *c);
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
@@ -41,13 +42,14 @@ enum fill {
     FILL_SMALL, /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
     FILL_WIDE,  /* the same, but up to 30 in tensors of rank 3 (not in weights): gates and activations saturate */
     FILL_WHOLE, /* whole numbers -2..2: sums of products are exact in any order */
-    FILL_NET /* as small, but matrices (rank 2) divided by the root of their columns, as weights are: long recurrences of
-                   many units would be chaotic, and rounding grow without bound */
+    /* As small, but matrices (rank 2) divided by the root of their columns, as weights are: long recurrences of many
+     * units would be chaotic, and rounding grow without bound. */
+    FILL_NET
 };
 
-/* Element i of the input with that id, in draw number `draw` >= 0: a pure function, so that two graphs hold the same and nobody
- * keeps a copy. Ids lie below the tensor's limit, about every fourth is IGNORED where that is allowed. `positive`: magnitudes
- * only. */
+/* Element i of the input with that id, in draw number `draw` >= 0: a pure function, so that two graphs hold the same
+ * and nobody keeps a copy. Ids lie below the tensor's limit, about every fourth is IGNORED where that is allowed.
+ * `positive`: magnitudes only. */
 double fill_value(const struct tensor *t, int64_t draw, enum fill fill, bool positive, int64_t i);
 
 /* Fills one tensor, or all inputs of a planned graph, with draw number 0. */

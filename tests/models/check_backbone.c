@@ -96,7 +96,8 @@ START_TEST(both_directions_are_alike) {
 }
 END_TEST
 
-/* Every position is decoded from the last row in use: a causal net's earlier padding-free rows cannot be copied through. */
+/* Every position is decoded from the last row in use: a causal net's earlier padding-free rows cannot be copied
+ * through. */
 START_TEST(the_auto_encoder_sees_one_vector) {
     struct trial t;
     struct trial_shape s = small;
@@ -121,8 +122,8 @@ START_TEST(the_auto_encoder_sees_one_vector) {
 }
 END_TEST
 
-/* The running statistics approach the batch's, training graph and evaluation graph then agree; rows without a token below
- * them count in neither: the same sequences in a batch with an empty one give the same statistics. */
+/* The running statistics approach the batch's, training graph and evaluation graph then agree; rows without a token
+ * below them count in neither: the same sequences in a batch with an empty one give the same statistics. */
 START_TEST(batch_norm_counts_rows_in_use) {
     struct trial full, padded;
     struct trial_shape s = small;
@@ -220,7 +221,8 @@ START_TEST(each_backbone_declares_its_parameters) {
 }
 END_TEST
 
-/* A net is built of what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the caller. */
+/* A net is built of what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the
+ * caller. */
 START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
     static const struct dims fits[] = {{2, 6, 8}, {2, 5, 8}, {3, 6, 8}, {2, 6, 16}};
     const struct backbone b = {.dim = 8, .layers = 1, .ssm_lr_factor = 1};

@@ -13,7 +13,7 @@ static void run_graph(struct graph *g) {
     graph_forward(g, &state);
 }
 
-/* --- log-signatures -------------------------------------------------------------------------------------------------- */
+/* --- log-signatures ----------------------------------------------------------------------------------------------- */
 
 /* Of one path with the given increments, row 0 left at 0; rows 1.. of the result are copied to `to`. */
 static void log_signature_of(const double *steps, int64_t n, int64_t C, int64_t interval, int depth, double *to) {
@@ -93,7 +93,7 @@ START_TEST(single_steps_of_depth_1_are_the_plain_recurrence) {
 }
 END_TEST
 
-/* --- brackets ---------------------------------------------------------------------------------------------------------- */
+/* --- brackets ----------------------------------------------------------------------------------------------------- */
 
 enum { GENERATORS = 4, BLOCKS = 2, SIZE = 3, ROWS = SIZE * SIZE * BLOCKS, PAIRS = GENERATORS * (GENERATORS - 1) / 2 };
 
@@ -150,7 +150,7 @@ START_TEST(brackets_have_their_sign_and_order) {
 }
 END_TEST
 
-/* --- exponentials ------------------------------------------------------------------------------------------------------ */
+/* --- exponentials ------------------------------------------------------------------------------------------------- */
 
 /* exp(L) - I of one m x m matrix. */
 static void exponential(const double *l, int64_t m, double *to) {
@@ -204,7 +204,7 @@ START_TEST(a_flow_back_undoes_a_flow) {
 }
 END_TEST
 
-/* --- the mixer ----------------------------------------------------------------------------------------------------------- */
+/* --- the mixer ---------------------------------------------------------------------------------------------------- */
 
 static const char *const closed[] = {"slice:structure=diagonal", "slice:structure=block,block=3",
                                      "slice:structure=dense", "slice:structure=diagonal-dense,block=4"};
@@ -359,8 +359,9 @@ START_TEST(the_mixer_is_its_equations) {
 }
 END_TEST
 
-/* Structures that brackets do not keep, once more in double: L y = sum of the letters l_c times A_c y, A_c = diag(A[c]) + U_c V_c^T,
- * H diag(A[c]), or what the mask keeps of A[c] (spec/lru-slice-baselines.md section 8: no tanh, no product of two sums). */
+/* Structures that brackets do not keep, once more in double: L y = sum of the letters l_c times A_c y, A_c = diag(A[c])
+ * + U_c V_c^T, H diag(A[c]), or what the mask keeps of A[c] (spec/lru-slice-baselines.md section 8: no tanh, no product
+ * of two sums). */
 enum { WIDE = 8, LETTERS = WIDE + 1, RANK = 2 };
 
 static double value_of(const struct layer *l, const char *name, int64_t row, int c) {

@@ -1,5 +1,5 @@
-/* check_mlstm.c - properties of mLSTM (spec/lru-slice-baselines.md section 12, 10): what the running maximum of its gates
- * changes and what it does not, of every kernel; and the mixer's parameters, initial values and messages. */
+/* check_mlstm.c - properties of mLSTM (spec/lru-slice-baselines.md section 12, 10): what the running maximum of its
+ * gates changes and what it does not, of every kernel; and the mixer's parameters, initial values and messages. */
 #include <math.h>
 #include <string.h>
 
@@ -54,10 +54,10 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
-/* --- the equations without the running maximum ---------------------------------------------------------------------- */
+/* --- the equations without the running maximum -------------------------------------------------------------------- */
 
-/* Head h of token t of sequence b, m = 0: C = sig(f) C + exp(i) k v^T / sqrt(dk), n likewise, h = C^T q / (max(|n.q|, 1) +
- * eps). C [dk][1 + dk], n its first column. */
+/* Head h of token t of sequence b, m = 0: C = sig(f) C + exp(i) k v^T / sqrt(dk), n likewise, h = C^T q / (max(|n.q|,
+ * 1) + eps). C [dk][1 + dk], n its first column. */
 static void plain_token(const struct memory *x, int64_t b, int64_t t, int64_t h, double eps, double *C, real *out) {
     int64_t row = (b * x->T + t) * x->H + h, dk = x->dk, width = 1 + dk;
     const real *q = tensor_real(x->q) + row * dk, *k = tensor_real(x->k) + row * dk, *v = tensor_real(x->v) + row * dk;
@@ -70,8 +70,8 @@ static void plain_token(const struct memory *x, int64_t b, int64_t t, int64_t h,
     for (int64_t j = 0; j < dk; j++) out[j] = (real)(sums[1 + j] / (fmax(fabs(sums[0]), 1) + eps));
 }
 
-/* exp(m) is at most e^0.9 here: eps = 1e-6 in the place of eps exp(m) is no more than 1.5e-6 off. Queries are long, so that
- * |n.q| is the larger of the two in some places and 1 in others. */
+/* exp(m) is at most e^0.9 here: eps = 1e-6 in the place of eps exp(m) is no more than 1.5e-6 off. Queries are long, so
+ * that |n.q| is the larger of the two in some places and 1 in others. */
 START_TEST(the_running_maximum_changes_nothing_but_the_range) {
     static const double eps[] = {0, 1e-6};
     for (int e = 0; e < 2; e++) {
@@ -133,7 +133,7 @@ START_TEST(offsets_of_m_cancel) {
 }
 END_TEST
 
-/* --- range ---------------------------------------------------------------------------------------------------------- */
+/* --- range -------------------------------------------------------------------------------------------------------- */
 
 /* Raw gates in [-20, 20]: none underflows. One of the two is 1 at each token. */
 START_TEST(gates_lie_in_0_1) {
@@ -202,7 +202,7 @@ START_TEST(one_token) {
 }
 END_TEST
 
-/* --- pieces --------------------------------------------------------------------------------------------------------- */
+/* --- pieces ------------------------------------------------------------------------------------------------------- */
 
 /* Blocks as wide as the whole are the dense map with the weight the other way round; blocks of 1 a scale. */
 START_TEST(block_maps_lie_between_scale_and_linear) {
@@ -247,7 +247,7 @@ START_TEST(head_norm_of_one_head_is_layernorm) {
 }
 END_TEST
 
-/* --- the mixer ------------------------------------------------------------------------------------------------------ */
+/* --- the mixer ---------------------------------------------------------------------------------------------------- */
 
 static const real *values_of(const struct trial *t, const char *name) {
     const struct param *p = params_find(&t->params, name);
@@ -255,7 +255,8 @@ static const real *values_of(const struct trial *t, const char *name) {
     return t->params.value + p->offset;
 }
 
-/* up 4 D^2, convolution 2 D (conv + 1), three times 2 D * 4, gates 2 H (6 D + 1), norm and skip 2 D each, down 2 D^2. */
+/* up 4 D^2, convolution 2 D (conv + 1), three times 2 D * 4, gates 2 H (6 D + 1), norm and skip 2 D each, down 2
+ * D^2. */
 START_TEST(parameters_by_hand) {
     static const struct {
         const char *model;

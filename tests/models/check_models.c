@@ -1,5 +1,5 @@
-/* check_models.c - walks the registry of mixers: parameter counts, gradients of whole nets, causality, messages, and the
- * ground-truth cases of tests/cases. */
+/* check_models.c - walks the registry of mixers: parameter counts, gradients of whole nets, causality, messages, and
+ * the ground-truth cases of tests/cases. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
-/* check_myosotis.c - properties of the tree systems (spec/plstm-myosotis.md B8), of their bounds (B4) and of the mixer's
- * initial couplings (B5), on random trees from a fixed seed. Bounds are in units of rounding: every system here has a
- * condition number below 100, or is skew. */
+/* check_myosotis.c - properties of the tree systems (spec/plstm-myosotis.md B8), of their bounds (B4) and of the
+ * mixer's initial couplings (B5), on random trees from a fixed seed. Bounds are in units of rounding: every system here
+ * has a condition number below 100, or is skew. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -193,8 +193,8 @@ START_TEST(bounds_keep_the_system_well_conditioned) {
 }
 END_TEST
 
-/* B3, B8.7: turning the phase of every coupling of a level only turns the phase of its subtrees' contributions: |x_root|
- * from an impulse at a leaf does not change. */
+/* B3, B8.7: turning the phase of every coupling of a level only turns the phase of its subtrees' contributions:
+ * |x_root| from an impulse at a leaf does not change. */
 START_TEST(phases_only_rotate) {
     double magnitude[2];
     for (int turned = 0; turned < 2; turned++) {

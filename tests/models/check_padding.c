@@ -1,8 +1,9 @@
-/* check_padding.c - what a sequence is told depends neither on what stands behind its end nor on the length of the graph that it
- * lies in: logits, loss and gradients of every mixer, read out a sequence and a position, in both directions.
+/* check_padding.c - what a sequence is told depends neither on what stands behind its end nor on the length of the
+ * graph that it lies in: logits, loss and gradients of every mixer, read out a sequence and a position, in both
+ * directions.
  *
- * With the reference kernels bit for bit: they sum in double, one element after the other, so that rows behind the end add
- * zeros. The tuned ones cut sums and tiles by the sizes of the graph and round otherwise. */
+ * With the reference kernels bit for bit: they sum in double, one element after the other, so that rows behind the end
+ * add zeros. The tuned ones cut sums and tiles by the sizes of the graph and round otherwise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ enum { B = 3, V = 11, SHORT = 6, LONG = 8 };
 
 static const int32_t lengths[B] = {1, 4, 6};
 
-/* At width 16: structures that want a power of two, intervals whose ends fall before, at and behind the ends of sequences. */
+/* At width 16: structures that want a power of two, intervals whose ends fall before, at and behind the ends of
+ * sequences. */
 static const char *const wide_models[] = {
     "slice:structure=hadamard",
     "slice:structure=hadamard,interval=2",
@@ -35,7 +37,8 @@ static const char *model_at(int i, int64_t *D) {
     return i < n ? small_models()[i] : i < n + N_WIDE ? wide_models[i - n] : NULL;
 }
 
-/* Parameters away from their start, where gates are closed and couplings the same everywhere; the same ones in every graph. */
+/* Parameters away from their start, where gates are closed and couplings the same everywhere; the same ones in every
+ * graph. */
 static void move_parameters(struct params *p) {
     for (int i = 0; i < p->n; i++)
         for (int64_t k = 0; k < p->list[i].count && p->list[i].spec.group != PARAM_CONST; k++)
@@ -140,8 +143,8 @@ static void open_grid(struct trial *t, const char *model, int64_t T) {
     open_and_walk(t, &s, T, 7);
 }
 
-/* A node without a token has gates of 0, the same as none: in a grid of given sides, in one that grows with its tokens, and in
- * each sequence's own, wherever it has the sides that were given. */
+/* A node without a token has gates of 0, the same as none: in a grid of given sides, in one that grows with its tokens,
+ * and in each sequence's own, wherever it has the sides that were given. */
 START_TEST(missing_nodes_of_a_grid_are_as_beyond_its_edge) {
     static const struct {
         const char *given, *grown;

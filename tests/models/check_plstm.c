@@ -1,5 +1,5 @@
-/* check_plstm.c - properties of the pLSTM recurrences (spec/plstm-myosotis.md A7): gates that have a closed form, path counts,
- * norm bounds, symmetry of the four directions, and the special recurrences against the one on graphs. */
+/* check_plstm.c - properties of the pLSTM recurrences (spec/plstm-myosotis.md A7): gates that have a closed form, path
+ * counts, norm bounds, symmetry of the four directions, and the special recurrences against the one on graphs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void walk(struct graph *g) {
     graph_forward(g, &state);
 }
 
-/* --- sequences ---------------------------------------------------------------------------------------------------------- */
+/* --- sequences ---------------------------------------------------------------------------------------------------- */
 
 static struct tensor *build_sequence(struct graph *g, int64_t T, int64_t H, int64_t dk, int64_t dv, int64_t J) {
     struct tensor *q = input3(g, "q", 1, T, H * dk, false), *k = input3(g, "k", 1, T, H * dk, false);
@@ -92,7 +92,8 @@ START_TEST(sequence_equals_its_gating_matrix) {
 }
 END_TEST
 
-/* T = -1 where a bit is 1, else 1: the state's sign is the parity of the bits since the first token, which alone is stored. */
+/* T = -1 where a bit is 1, else 1: the state's sign is the parity of the bits since the first token, which alone is
+ * stored. */
 START_TEST(sequence_tracks_parity_exactly) {
     for (int kernel = 0; kernel < N_SEQUENCE_KERNELS; kernel++) {
         struct graph g;
@@ -264,10 +265,10 @@ START_TEST(exponentials_are_orthogonal) {
 }
 END_TEST
 
-/* --- several states a head -------------------------------------------------------------------------------------------- */
+/* --- several states a head ---------------------------------------------------------------------------------------- */
 
-/* Largest |x| of a parameter's part of a block, values or gradients; with J > 1 largest |x - y| between rows [H*J][columns] of
- * neighbouring states of a head. */
+/* Largest |x| of a parameter's part of a block, values or gradients; with J > 1 largest |x - y| between rows
+ * [H*J][columns] of neighbouring states of a head. */
 static double largest(const struct trial *t, const real *block, const char *name, int64_t J) {
     char full[48];
     snprintf(full, sizeof full, "layers.0.mixer.%s", name);
@@ -283,8 +284,8 @@ static double largest(const struct trial *t, const real *block, const char *name
     return most;
 }
 
-/* The J states of a head start apart, so that the gradient can tell them apart further; the released start is a saddle, where it
- * moves them alike and leaves the rotations alone (spec/plstm-myosotis.md A6). */
+/* The J states of a head start apart, so that the gradient can tell them apart further; the released start is a saddle,
+ * where it moves them alike and leaves the rotations alone (spec/plstm-myosotis.md A6). */
 START_TEST(several_states_start_off_the_saddle) {
     static const char *const starts[] = {"plstm:heads=2,track=3", "plstm:heads=2,gates=bias,track=3",
                                          "plstm:heads=2,track=3,track-init=0"};
@@ -312,7 +313,7 @@ START_TEST(several_states_start_off_the_saddle) {
 }
 END_TEST
 
-/* --- grids ---------------------------------------------------------------------------------------------------------------- */
+/* --- grids -------------------------------------------------------------------------------------------------------- */
 
 static struct tensor *build_grid(struct graph *g, int64_t X, int64_t Y, int64_t dk, int64_t dv) {
     struct tensor *q = input3(g, "q", 1, X * Y, dk, false), *k = input3(g, "k", 1, X * Y, dk, false);
@@ -446,7 +447,7 @@ START_TEST(p_mode_splits_what_comes_in) {
 }
 END_TEST
 
-/* --- graphs --------------------------------------------------------------------------------------------------------------- */
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
 
 static const char *const dag_inputs[] = {"q", "k", "v", "direct", "source", "mark", "transition"};
 

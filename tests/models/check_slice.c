@@ -1,5 +1,5 @@
-/* check_slice.c - properties of the SLiCE structures (spec/lru-slice-baselines.md section 12, group 7), of attention and
- * of the short convolution, and what their options refuse. */
+/* check_slice.c - properties of the SLiCE structures (spec/lru-slice-baselines.md section 12, group 7), of attention
+ * and of the short convolution, and what their options refuse. */
 #include <math.h>
 #include <string.h>
 
@@ -66,8 +66,8 @@ START_TEST(evaluation_and_no_penalty_leave_the_loss_alone) {
 }
 END_TEST
 
-/* Every structure, both directions: the gradient of loss and terms against differences (double), and which tensors the terms
- * are of. */
+/* Every structure, both directions: the gradient of loss and terms against differences (double), and which tensors the
+ * terms are of. */
 START_TEST(every_structure_has_its_loss_term) {
     static const struct {
         const char *model, *norms[2], *mask;

@@ -9,10 +9,10 @@ Needs PyTorch 2.9 or newer and a built ./lrnn; the project itself needs neither 
     diag    h_t = a_t h_{t-1} + v_t                                            (our op scan_diag)
     block   a_t = softmax of each row of z_t;  h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]    (scan_block)
 
-Peers: a loop over time (eager), the same loop compiled, and torch's associative scan (pairs of a matrix and a vector; for
-`diag` pairs of numbers), compiled. Each is first held against the loop in float64: largest error of outputs and gradients
-relative to the largest magnitude. A peer that cannot run is a row that says why. Our kernel is timed before and after the
-peers of its shape, and the faster of its two medians stands in their rows.
+Peers: a loop over time (eager), the same loop compiled, and torch's associative scan (pairs of a matrix and a vector;
+for `diag` pairs of numbers), compiled. Each is first held against the loop in float64: largest error of outputs and
+gradients relative to the largest magnitude. A peer that cannot run is a row that says why. Our kernel is timed before
+and after the peers of its shape, and the faster of its two medians stands in their rows.
 """
 import argparse
 import csv
@@ -32,13 +32,14 @@ COLUMNS = ["commit", "device", "torch", "threads", "op", "shape", "peer", "statu
 COMPILE_SECONDS = 240  # a loop of 1024 steps is unrolled: the compiler would take hours
 
 SHAPES = {
-    "cpu": [("block", 128, 16, 64, 5), ("block", 128, 128, 64, 5), ("diag", 128, 16, 256, 1), ("diag", 128, 128, 256, 1)],
-    "cuda": [("block", 128, 16, 64, 5), ("block", 128, 128, 64, 5), ("block", 128, 128, 64, 2), ("diag", 128, 16, 256, 1),
-             ("diag", 128, 1024, 256, 1)],
+    "cpu": [("block", 128, 16, 64, 5), ("block", 128, 128, 64, 5), ("diag", 128, 16, 256, 1),
+            ("diag", 128, 128, 256, 1)],
+    "cuda": [("block", 128, 16, 64, 5), ("block", 128, 128, 64, 5), ("block", 128, 128, 64, 2),
+             ("diag", 128, 16, 256, 1), ("diag", 128, 1024, 256, 1)],
 }
 
 
-# --- the recurrences ---------------------------------------------------------------------------------------------------
+# --- the recurrences --------------------------------------------------------------------------------------------------
 
 def block_gates(z):
     """z (B,T,N,m,m+1) -> the transition (B,T,N,m,m) and the input's gate (B,T,N,m)."""
@@ -100,7 +101,7 @@ def peers_of(op):
             ("associative_scan compiled", lambda: torch.compile(scan))]
 
 
-# --- measuring -----------------------------------------------------------------------------------------------------------
+# --- measuring --------------------------------------------------------------------------------------------------------
 
 class TooLong(Exception):
     pass
@@ -148,7 +149,8 @@ def ours(args, op, B, T, N, m):
     if args.device == "cpu":
         line = [args.lrnn, "perf", "op", name, "--batch", str(B), "--length", str(T), "--blocks", str(N), "--m", str(m),
                 "--threads", str(args.threads), "--kernel", name + "_cpu", "--seconds", str(args.seconds), "--json"]
-        rows = [json.loads(r) for r in subprocess.run(line, check=True, capture_output=True, text=True).stdout.splitlines()]
+        printed = subprocess.run(line, check=True, capture_output=True, text=True).stdout
+        rows = [json.loads(r) for r in printed.splitlines()]
         return next(r["median_ms"] for r in rows if r["pass"] == "both") * 1e3
     line = [args.lrnn, "perf", "device", "--seconds", str(args.seconds)]
     rows = csv.DictReader(io.StringIO(subprocess.run(line, check=True, capture_output=True, text=True).stdout))
@@ -174,8 +176,8 @@ def measure(args, make, data, want):
         signal.alarm(0)
         return {"status": " ".join(f"{type(e).__name__}: {e}".split())[:160]}
     times = samples_of(f, single, args.device, args.seconds)
-    return {"status": "ok", "error": f"{error:.3g}", "samples": len(times), "median_us": f"{statistics.median(times):.6g}",
-            "best_us": f"{min(times):.6g}"}
+    return {"status": "ok", "error": f"{error:.3g}", "samples": len(times),
+            "median_us": f"{statistics.median(times):.6g}", "best_us": f"{min(times):.6g}"}
 
 
 def shape_rows(args, op, B, T, N, m):
@@ -214,7 +216,8 @@ def main():
         writer = csv.DictWriter(f, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         for r in rows:
-            writer.writerow({"commit": commit, "device": device, "torch": torch.__version__, "threads": args.threads, **r})
+            writer.writerow({"commit": commit, "device": device, "torch": torch.__version__, "threads": args.threads,
+                             **r})
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@
 #include "kernels/kernel.h"
 #include "tests/lib/support.h"
 
-/* A case with more than MOST_WORK (call_work) takes the first of these batches that is below it, or the last that still has
- * several parts: kernels share out their work by sequence and head where an op has heads, else by rows. */
+/* A case with more than MOST_WORK (call_work) takes the first of these batches that is below it, or the last that still
+ * has several parts: kernels share out their work by sequence and head where an op has heads, else by rows. */
 #define MOST_WORK   1e8
 #define LEAST_HEADS 24
 #define LEAST_ROWS  48
@@ -32,7 +32,7 @@ static void *allocate(size_t bytes) {
     return p;
 }
 
-/* --- which calls are the same ----------------------------------------------------------------------------------------- */
+/* --- which calls are the same ------------------------------------------------------------------------------------- */
 
 /* Pointers within attributes are compared as such: the same table in two graphs is two shapes. */
 static XXH128_hash_t hash_of(const struct call *c) {
@@ -69,7 +69,7 @@ static bool is_new(const struct call *c) {
     return true;
 }
 
-/* --- nets --------------------------------------------------------------------------------------------------------------- */
+/* --- nets --------------------------------------------------------------------------------------------------------- */
 
 /* A run's graphs at one batch; not planned. */
 struct built {
@@ -141,10 +141,10 @@ static void collect_net(struct shape_cases *cases, const struct setup *s, const 
     cases->nets++;
 }
 
-/* --- profiles ------------------------------------------------------------------------------------------------------------ */
+/* --- profiles ----------------------------------------------------------------------------------------------------- */
 
-/* As `lrnn bench` plans a task, but for one rate and one seed: shapes depend on neither. A task that its profile does not suit is
- * refused there as well. */
+/* As `lrnn bench` plans a task, but for one rate and one seed: shapes depend on neither. A task that its profile does
+ * not suit is refused there as well. */
 static void collect_task(struct shape_cases *cases, const char *task, const struct profile *profile) {
     static const double rate = 1e-3;
     struct error e;

@@ -1,5 +1,5 @@
-/* cases.h - the shapes that the profiles of `bench` train: every call of the training and evaluation graph of every run,
- * each distinct (op, attributes, shapes of the inputs) once. */
+/* cases.h - the shapes that the profiles of `bench` train: every call of the training and evaluation graph of every
+ * run, each distinct (op, attributes, shapes of the inputs) once. */
 #ifndef LRNN_TESTS_SHAPES_CASES_H
 #define LRNN_TESTS_SHAPES_CASES_H
 
@@ -17,8 +17,8 @@ struct shape_cases {
     int n, nets; /* nets: runs of the profiles that differ in more than rate and seed */
 };
 
-/* Walks the profiles of that name of all tasks and aliases; adds to *cases. A call that is more work than one case may be is
- * taken from the same net with fewer sequences. Ends the program with a message on an error. */
+/* Walks the profiles of that name of all tasks and aliases; adds to *cases. A call that is more work than one case may
+ * be is taken from the same net with fewer sequences. Ends the program with a message on an error. */
 void cases_collect(struct shape_cases *cases, const char *profile);
 
 #endif

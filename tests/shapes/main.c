@@ -1,5 +1,5 @@
-/* main.c - test-shapes: every CPU kernel against its reference at the shapes that the profiles of `bench` train, forward and
- * gradient, written and added to what is there.
+/* main.c - test-shapes: every CPU kernel against its reference at the shapes that the profiles of `bench` train,
+ * forward and gradient, written and added to what is there.
  *
  * Shapes are compared each in a process of its own (libcheck forks), with inputs of the test's filling.
  *
@@ -90,7 +90,7 @@ START_TEST(kernels_agree_with_the_reference) {
 }
 END_TEST
 
-/* --- all of them ---------------------------------------------------------------------------------------------------- */
+/* --- all of them -------------------------------------------------------------------------------------------------- */
 
 static void print_case(const struct shape_case *c) {
     char shapes[SHAPES_TEXT];
@@ -116,7 +116,7 @@ static void work(int process, void *context) {
     srunner_free(runner);
 }
 
-/* --- what there was to say ------------------------------------------------------------------------------------------ */
+/* --- what there was to say ---------------------------------------------------------------------------------------- */
 
 static void print_cuts(void) {
     for (int i = 0; i < cases.n; i++) {
@@ -167,7 +167,7 @@ static void print_totals(void) {
     printf("%d passed, %d failed\n", cases.n - measured->failures, measured->failures);
 }
 
-/* --- the command line ----------------------------------------------------------------------------------------------- */
+/* --- the command line --------------------------------------------------------------------------------------------- */
 
 struct request {
     bool lists;

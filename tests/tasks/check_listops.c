@@ -249,7 +249,8 @@ START_TEST(expressions_do_not_repeat) {
 }
 END_TEST
 
-/* Committed results were measured on these expressions: whoever changes them raises the task's version, and then these. */
+/* Committed results were measured on these expressions: whoever changes them raises the task's version, and then
+ * these. */
 START_TEST(the_expressions_are_those_of_version_1) {
     static const int32_t val[] = {13, 11, 14, 6, 6, 11, 5, 11, 3, 4, 6, 17, 10, 10, 8, 17, 2};
     struct task_choice c;

@@ -1,4 +1,5 @@
-/* check_listops_tsv.c - the reader of the released ListOps files, and the task on them (spec/tasks.md section 11, item 7). */
+/* check_listops_tsv.c - the reader of the released ListOps files, and the task on them (spec/tasks.md section 11, item
+ * 7). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -418,7 +419,8 @@ START_TEST(files_give_their_expressions) {
 }
 END_TEST
 
-/* Another path to the same bytes is the same task, one byte changed is another, and what was asked for is held to it. */
+/* Another path to the same bytes is the same task, one byte changed is another, and what was asked for is held to
+ * it. */
 START_TEST(files_are_known_by_their_content) {
     struct task_choice c, again;
     struct error e = {ST_OK, ""};

@@ -343,7 +343,8 @@ START_TEST(the_longest_strings_fit_a_stack_of_256_kilobytes) {
                                  "selective-copying:length=16384,copy=8191,vocab=16384",
                                  "memorization:length=16384,vocab=16384",
                                  "mqar:length=16382,vocab=16384,pairs=2048"};
-    /* A thread's stack also holds the thread-local variables of every library: OpenBLAS has 60 KB, cuBLAS 13 another 122. */
+    /* A thread's stack also holds the thread-local variables of every library: OpenBLAS has 60 KB, cuBLAS 13 another
+     * 122. */
     const size_t thread_locals = 192 << 10;
     for (size_t i = 0; i < sizeof longest / sizeof *longest; i++) {
         pthread_attr_t attributes;

@@ -49,7 +49,7 @@ bool attempt_case(const struct twin_case *c, char message[ATTEMPT_TEXT]) {
     return attempt(compare_body, &copy, CASE_TIMEOUT_S, message);
 }
 
-/* --- shrinking ------------------------------------------------------------------------------------------------------ */
+/* --- shrinking ---------------------------------------------------------------------------------------------------- */
 
 struct shrinking {
     struct twin_case *smallest;

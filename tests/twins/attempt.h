@@ -12,8 +12,8 @@ bool attempt(void (*body)(void *context), void *context, int timeout_s, char mes
 /* One case. */
 bool attempt_case(const struct twin_case *c, char message[ATTEMPT_TEXT]);
 
-/* Makes a failing case as small as it gets and still fails: each size 1, half, or less by one; no variant, the first choice,
- * fewer outputs, small inputs. `message` becomes that of the smallest. Returns the number of attempts. */
+/* Makes a failing case as small as it gets and still fails: each size 1, half, or less by one; no variant, the first
+ * choice, fewer outputs, small inputs. `message` becomes that of the smallest. Returns the number of attempts. */
 int case_shrink(struct twin_case *c, char message[ATTEMPT_TEXT]);
 
 #endif

@@ -11,7 +11,8 @@
 #define LEAST_WORK 1e5 /* budget of a case (call_work), drawn between these */
 #define MOST_WORK  2e7
 
-/* Values of recurrences stay below this, on inputs made smaller where that helps; wide inputs alone make products of 900. */
+/* Values of recurrences stay below this, on inputs made smaller where that helps; wide inputs alone make products of
+ * 900. */
 #define LARGEST      1e3
 #define LARGEST_WIDE 1e6
 
@@ -44,8 +45,8 @@ static int choices_of(const char *option) {
     return n;
 }
 
-/* The call at those sizes, alone in its graph and not planned; NULL where the op refuses them. The caller frees the graph. Outside
- * of tests too: no ck_assert. */
+/* The call at those sizes, alone in its graph and not planned; NULL where the op refuses them. The caller frees the
+ * graph. Outside of tests too: no ck_assert. */
 static struct call *call_alone(struct graph *g, const struct twin_case *c) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
     struct call *found = NULL;
@@ -75,7 +76,7 @@ static int64_t outputs_of(const struct twin_case *c) {
     return bits;
 }
 
-/* --- drawing -------------------------------------------------------------------------------------------------------- */
+/* --- drawing ------------------------------------------------------------------------------------------------------ */
 
 static int64_t log_uniform(struct rng *rng, int64_t most) {
     int64_t value = (int64_t)exp(rng_uniform(rng) * log((double)most + 1));
@@ -133,7 +134,7 @@ bool case_draw(struct twin_case *c, const struct kernel *kernel, uint64_t seed, 
     return false;
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 /* An optimiser's second step starts from moments that it wrote. */
 static void walk(struct run *r, int threads) {
@@ -177,7 +178,7 @@ void case_compare(const struct twin_case *c) {
     if (differentiable(what.op)) compare_accumulated(c->kernel, &what);
 }
 
-/* --- as text -------------------------------------------------------------------------------------------------------- */
+/* --- as text ------------------------------------------------------------------------------------------------------ */
 
 static void append(char text[CASE_TEXT], const char *flag, const char *value) {
     size_t used = strlen(text);

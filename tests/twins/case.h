@@ -16,15 +16,15 @@ struct twin_case {
 /* The flags --outputs, --fill and --draw of a struct twin_case; those of its sizes are op_sizes_options. */
 extern const struct option twin_case_options[];
 
-/* Case number `index` of a seed: sizes log-uniform, within a budget of work that is drawn as well; any variant, choice, set of
- * outputs and filling. Pure. False: in so many draws there was none where the kernel applies. */
+/* Case number `index` of a seed: sizes log-uniform, within a budget of work that is drawn as well; any variant, choice,
+ * set of outputs and filling. Pure. False: in so many draws there was none where the kernel applies. */
 bool case_draw(struct twin_case *c, const struct kernel *kernel, uint64_t seed, int64_t index);
 
 /* Whether the op takes these sizes and the kernel applies to them. */
 bool case_applies(const struct twin_case *c);
 
-/* Compares kernel and reference: outputs and gradients, at 1 and 3 threads with equal bits, gradients added to what is there,
- * guard zones, inputs untouched. For the body of a test, which it ends at the first difference. */
+/* Compares kernel and reference: outputs and gradients, at 1 and 3 threads with equal bits, gradients added to what is
+ * there, guard zones, inputs untouched. For the body of a test, which it ends at the first difference. */
 void case_compare(const struct twin_case *c);
 
 /* "--op linear --kernel linear_cpu --batch 3 --length 17 --outputs 1 --fill small --draw 9" */

@@ -1,5 +1,5 @@
-/* main.c - fuzz-kernels: every CPU kernel against its reference at random sizes, until the time is up. A difference, a crash or
- * a hang is made as small as it gets, and printed as the command that repeats it.
+/* main.c - fuzz-kernels: every CPU kernel against its reference at random sizes, until the time is up. A difference, a
+ * crash or a hang is made as small as it gets, and printed as the command that repeats it.
  *
  *   fuzz-kernels [--op NAME] [--kernel NAME] [--seconds T] [--seed N]    random cases
  *   fuzz-kernels --kernel NAME --batch 3 --length 17 ...                 that one case
@@ -43,7 +43,7 @@ static struct shared *shared;
 static const char *program;
 static double deadline;
 
-/* --- random cases --------------------------------------------------------------------------------------------------- */
+/* --- random cases ------------------------------------------------------------------------------------------------- */
 
 /* The cases that one process takes: index, index + step, ... */
 struct stretch {
@@ -138,7 +138,7 @@ static int repeat(void) {
     return !agrees;
 }
 
-/* --- the command line ----------------------------------------------------------------------------------------------- */
+/* --- the command line --------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct request, field)
 static const struct option request_options[] = {

@@ -299,8 +299,8 @@ static TCase *new_case(Suite *s, const char *name) {
     return t;
 }
 
-/* Profile quick of s5 ends its runs early, one later than the others; a command line that says how long a run is is not cut
- * short by it. */
+/* Profile quick of s5 ends its runs early, one later than the others; a command line that says how long a run is is not
+ * cut short by it. */
 START_TEST(a_length_on_the_command_line_replaces_the_profiles) {
     static const struct {
         const char *length, *first, *second;

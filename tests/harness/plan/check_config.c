@@ -27,7 +27,7 @@ static void drop(struct setup *s) {
     free(s);
 }
 
-/* --- config files --------------------------------------------------------------------------------------------------------- */
+/* --- config files ------------------------------------------------------------------------------------------------- */
 
 START_TEST(task_and_model_are_collected_line_by_line) {
     struct config c = defaults();
@@ -60,7 +60,7 @@ START_TEST(what_is_wrong_in_a_config_file_is_named_by_its_line) {
 }
 END_TEST
 
-/* --- labels and identities ------------------------------------------------------------------------------------------------ */
+/* --- labels and identities ---------------------------------------------------------------------------------------- */
 
 START_TEST(a_label_says_what_differs_and_how_large_the_mixer_is) {
     static const char *const cases[][2] = {
@@ -92,7 +92,7 @@ START_TEST(a_cell_is_a_run_without_its_seed) {
 }
 END_TEST
 
-/* --- lengths ---------------------------------------------------------------------------------------------------------------- */
+/* --- lengths ------------------------------------------------------------------------------------------------------ */
 
 static void expect_fit(const struct model_choice *fitted, int64_t B, int64_t T, int64_t nodes) {
     ck_assert_int_eq(fitted->tokens, T);
@@ -126,7 +126,7 @@ START_TEST(every_length_of_a_run_is_fitted_once) {
 }
 END_TEST
 
-/* --- what does not fit ---------------------------------------------------------------------------------------------------- */
+/* --- what does not fit -------------------------------------------------------------------------------------------- */
 
 #define TEXTS (MODEL_INST_BYTES / OPTION_TEXT) /* options of 255 characters: more than a configuration may have */
 
@@ -192,7 +192,7 @@ START_TEST(a_profile_name_that_does_not_fit_into_a_record_is_refused) {
 }
 END_TEST
 
-/* --- schedules ------------------------------------------------------------------------------------------------------------ */
+/* --- schedules ---------------------------------------------------------------------------------------------------- */
 
 /* Two steps an epoch: a warm-up of three would leave the second epoch between two rates. */
 START_TEST(a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs) {

@@ -1,5 +1,5 @@
-/* check_groups.c - which parameters decay and at which rate they are trained, net by net: what the papers' codes do, looked up in
- * the segments that the optimiser's update goes over. */
+/* check_groups.c - which parameters decay and at which rate they are trained, net by net: what the papers' codes do,
+ * looked up in the segments that the optimiser's update goes over. */
 #include <string.h>
 
 #include "harness/plan/args.h"

@@ -63,7 +63,8 @@ START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
 }
 END_TEST
 
-/* 10 and 30 sequences of lengths 40 and 60, 40 of length 256 which ends the last bin; a second seed failed: chance, 1/120. */
+/* 10 and 30 sequences of lengths 40 and 60, 40 of length 256 which ends the last bin; a second seed failed: chance,
+ * 1/120. */
 START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
     static struct eval_point evals[4] = {
         {.split = SPLIT_TEST, .length = 256, .n = 80, .acc = 0.5},
@@ -118,7 +119,8 @@ START_TEST(a_long_curve_is_thinned) {
 }
 END_TEST
 
-/* Agarwal et al. 2021: over all runs of all tasks, each task a stratum. A model that lacks a task has no such number. */
+/* Agarwal et al. 2021: over all runs of all tasks, each task a stratum. A model that lacks a task has no such
+ * number. */
 START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
     for (int i = 0; i < 6; i++) {
         struct run *run = add_of(i < 3 ? "s3" : "s5", "lstm;swiglu", "64", "3", i < 3 ? 0 : 1);

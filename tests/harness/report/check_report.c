@@ -502,7 +502,8 @@ static void ck_finds_nothing(const char *where, enum status status, const char *
     ck_holds(fixture_problem.text, sentence);
 }
 
-/* Several tasks in the caller's order; options in the form in which a configuration has them, however they are written. */
+/* Several tasks in the caller's order; options in the form in which a configuration has them, however they are
+ * written. */
 START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
     identify(add_run("lstm:hidden=16;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "64");
     identify(add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "128");

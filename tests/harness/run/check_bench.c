@@ -45,7 +45,8 @@ static void sleep_ms(long ms) {
     while (nanosleep(&t, &t) != 0 && errno == EINTR) continue;
 }
 
-/* Starts `lrnn bench s3` over the 20 runs, in a process group of its own. file_limit: largest file it may write, 0 = any. */
+/* Starts `lrnn bench s3` over the 20 runs, in a process group of its own. file_limit: largest file it may write, 0 =
+ * any. */
 static pid_t start_bench(const char *out, rlim_t file_limit) {
     pid_t pid = fork();
     if (pid != 0) return pid;
@@ -202,8 +203,8 @@ static int64_t steps_of_only(const char *flag) {
     return steps;
 }
 
-/* Runs that would take hours: each has an equal share, in steps that are decided once, so the same command has nothing left
- * to do, and another limit makes other runs. */
+/* Runs that would take hours: each has an equal share, in steps that are decided once, so the same command has nothing
+ * left to do, and another limit makes other runs. */
 START_TEST(a_limit_is_shared_so_that_every_run_has_a_row) {
     seeds = "2";
     epochs = "1000000";

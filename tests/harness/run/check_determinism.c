@@ -8,8 +8,8 @@
 #include "core/graph_walk.h"
 #include "tests/lib/support.h"
 
-/* A bit that differs after any step stays in the weights and moments. Under the sanitizers a step takes some twenty times as
- * long. */
+/* A bit that differs after any step stays in the weights and moments. Under the sanitizers a step takes some twenty
+ * times as long. */
 #ifdef __SANITIZE_ADDRESS__
 #define STEPS 3
 #else

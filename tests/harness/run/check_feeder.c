@@ -1,5 +1,5 @@
-/* check_feeder.c - training batches made ahead by a thread change no bit, in whatever order steps are asked for; the strings
- * of another length that a step learns from besides; and splits stored for evaluation. */
+/* check_feeder.c - training batches made ahead by a thread change no bit, in whatever order steps are asked for; the
+ * strings of another length that a step learns from besides; and splits stored for evaluation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,8 +142,8 @@ static void open_trainer(struct trainer *t, const struct setup *s) {
     ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s", e.text);
 }
 
-/* Fifteen steps without a thread against fifteen with one, of which the last eight are in a second trainer that goes on from a
- * checkpoint of the first: loss after loss, and all that is trained. */
+/* Fifteen steps without a thread against fifteen with one, of which the last eight are in a second trainer that goes on
+ * from a checkpoint of the first: loss after loss, and all that is trained. */
 START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
     struct setup *with = setup_of(tasks[_i], "yes"), *without = setup_of(tasks[_i], "no");
     struct trainer plain, first, second, *t = &first;

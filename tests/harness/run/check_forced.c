@@ -1,5 +1,5 @@
-/* check_forced.c - a forced kernel (--kernel) reaches every graph of a run, one that has nothing to compute there is refused, and
- * the record names the kernels that ran. */
+/* check_forced.c - a forced kernel (--kernel) reaches every graph of a run, one that has nothing to compute there is
+ * refused, and the record names the kernels that ran. */
 #include <stdlib.h>
 #include <string.h>
 

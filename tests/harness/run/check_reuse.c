@@ -101,7 +101,7 @@ START_TEST(force_sets_the_record_aside_and_does_the_run_again) {
 }
 END_TEST
 
-/* --- checkpoints ---------------------------------------------------------------------------------------------------------- */
+/* --- checkpoints -------------------------------------------------------------------------------------------------- */
 
 /* One step, then a checkpoint of another build or numerics version, under a checksum that is right. */
 static void write_foreign(const struct setup *s, bool numerics) {

@@ -1,4 +1,5 @@
-/* check_train.c - the trainer: resuming, stopping, divergence, what is selected on, and that a step allocates nothing. */
+/* check_train.c - the trainer: resuming, stopping, divergence, what is selected on, and that a step allocates
+ * nothing. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>

@@ -1,4 +1,5 @@
-/* check_weights.c - kept weights in memory: they come back bit for bit, and belong to the run whose record names them. */
+/* check_weights.c - kept weights in memory: they come back bit for bit, and belong to the run whose record names
+ * them. */
 #include <stdlib.h>
 #include <string.h>
 

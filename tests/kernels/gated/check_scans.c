@@ -354,7 +354,7 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
 }
 END_TEST
 
-/* --- item 5: forms of the scan ------------------------------------------------------------------------------------- */
+/* --- item 5: forms of the scan ------------------------------------------------------------------------------------ */
 
 #define M_MOST 5
 #define T_MOST 129

@@ -1,5 +1,5 @@
-/* check_matrix_state.c - properties of the matrix-state recurrences and of what surrounds them (spec/lru-slice-baselines.md
- * section 12, 9 and 10; spec/plstm-myosotis.md A1.1), of every kernel. */
+/* check_matrix_state.c - properties of the matrix-state recurrences and of what surrounds them
+ * (spec/lru-slice-baselines.md section 12, 9 and 10; spec/plstm-myosotis.md A1.1), of every kernel. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static struct tensor *rows4(struct graph *g, const char *name, int64_t B, int64_
     return graph_input(g, name, 4, (int64_t[]){B, T, H, d}, true);
 }
 
-/* --- scan_delta ----------------------------------------------------------------------------------------------------- */
+/* --- scan_delta --------------------------------------------------------------------------------------------------- */
 
 /* One head, scale 1, rate 1. */
 struct delta {
@@ -62,7 +62,8 @@ static void set_token(struct delta *d, int64_t t, const real *key, const real *v
     tensor_real(d->beta)[t] = beta;
 }
 
-/* beta = 1 overwrites what the key held; beta = 2 with value 0 reflects it, and twice restores it; beta = 0 leaves it. */
+/* beta = 1 overwrites what the key held; beta = 2 with value 0 reflects it, and twice restores it; beta = 0 leaves
+ * it. */
 START_TEST(beta_overwrites_and_reflects) {
     struct delta d;
     delta_open(&d, delta_kernels[_i], 1, 40, 1, 5, 3, false);
@@ -154,7 +155,7 @@ START_TEST(decay_keeps_or_forgets) {
 }
 END_TEST
 
-/* --- scan_outer ----------------------------------------------------------------------------------------------------- */
+/* --- scan_outer --------------------------------------------------------------------------------------------------- */
 
 struct outer {
     struct graph g;
@@ -241,7 +242,7 @@ START_TEST(reading_after_the_update_is_a_choice_of_gates) {
 }
 END_TEST
 
-/* --- choice of kernels ---------------------------------------------------------------------------------------------- */
+/* --- choice of kernels -------------------------------------------------------------------------------------------- */
 
 static void expect_kernel(const struct graph *g, const char *name) {
     ck_assert_str_eq(g->calls[0].kernel->name, name);
@@ -287,7 +288,7 @@ START_TEST(too_many_steps_are_not_chunked) {
 }
 END_TEST
 
-/* --- convolution ---------------------------------------------------------------------------------------------------- */
+/* --- convolution -------------------------------------------------------------------------------------------------- */
 
 /* An impulse at token s gives the kernel backwards from s on, in its channel and sequence alone. */
 START_TEST(impulse_gives_the_kernel) {
@@ -312,7 +313,7 @@ START_TEST(impulse_gives_the_kernel) {
 }
 END_TEST
 
-/* --- mixers --------------------------------------------------------------------------------------------------------- */
+/* --- mixers ------------------------------------------------------------------------------------------------------- */
 
 /* Mamba2 draws A in (1, 16] and Delta in [0.001, 0.1]: every decay starts in (0, 1). */
 START_TEST(time_constants_start_in_range) {

@@ -1,0 +1,18 @@
+#!/bin/sh
+# columns.sh FILE... - names every line of over 120 columns, and fails if there is one. In Markdown the rows of tables,
+# code, and what a command has printed between its marks (tools/tables.sh) may be as wide as they are.
+set -eu
+
+awk '
+    FNR == 1 {
+        markdown = FILENAME ~ /\.md$/
+        fenced = printed = 0
+    }
+    markdown && /^```/ { fenced = !fenced }
+    markdown && /^<!-- table/ { printed = 1 }
+    markdown && /^<!-- end of table/ { printed = 0 }
+    length > 120 && !(markdown && (fenced || printed || /^(    |\|)/)) {
+        print FILENAME ":" FNR ": has " length " columns, expected at most 120"
+        wide++
+    }
+    END { exit wide > 0 }' "$@"
