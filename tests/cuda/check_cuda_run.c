@@ -273,10 +273,11 @@ static const char *in_folder(const char *text) {
 }
 
 static char *rows_of_runs(void) {
-    char path[SCRATCH_BYTES + 64];
+    char path[SCRATCH_BYTES + 64], line[SCRATCH_BYTES + 64];
     size_t size;
-    expect_status(run(in_folder("report")), 0, "report");
-    snprintf(path, sizeof path, "%s/results/runs.csv", program_folder);
+    snprintf(line, sizeof line, "report --to %s/tables", program_folder);
+    expect_status(run(in_folder(line)), 0, line);
+    snprintf(path, sizeof path, "%s/tables/runs.csv", program_folder);
     return slurp(path, &size);
 }
 
