@@ -253,7 +253,7 @@ fuzz-kernels:
 	@$(if $(SANITIZE),$(sanitized),$(MAKE) --no-print-directory) fuzz-kernels-here
 
 fuzz-kernels-here: $(TWINS)
-	@$(TWINS) $(call flag,SECONDS,--seconds) $(call flag,SEED,--seed)
+	@$(TWINS) $(call flag,SECONDS,--seconds) $(call flag,CASES,--cases) $(call flag,SEED,--seed)
 
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -331,7 +331,7 @@ help:
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
-	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 SEED= SANITIZE=1)"
+	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"

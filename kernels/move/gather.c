@@ -71,6 +71,22 @@ static struct cost l1_groups_cost(const struct call *c, enum pass pass) {
     return (struct cost){(pass == PASS_FORWARD ? 3 : 7) * n, (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real)};
 }
 
+/* Of dx: a node's share of every row that names it. */
+static double gather_pairs_terms(const struct call *c, enum pass pass, int j) {
+    const struct gather_pairs_attr *a = c->attr;
+    int64_t B = c->in[0]->dims[0], N = c->in[0]->dims[1], D = c->in[0]->dims[2];
+    double most = 0, *sum = c->scratch[PASS_BACKWARD];
+    (void)j;
+    for (int64_t b = 0; b < B && pass == PASS_BACKWARD; b++)
+        for (int64_t d = 0; d < D; d++) {
+            for (int64_t n = 0; n < N; n++) sum[n] = 0;
+            for (int64_t i = 0; i < 2 * a->rows * a->columns; i++)
+                sum[a->index[i]] += 0.5 * fabs(call_dout(c, 0)[(b * a->rows * a->columns + i / 2) * D + d]);
+            for (int64_t n = 0; n < N; n++) most = fmax(most, sum[n]);
+        }
+    return most;
+}
+
 /* `out` rows of one, two or three pairs each, of `length` nodes. */
 static bool gather_pairs_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
@@ -97,6 +113,7 @@ const struct op op_gather_pairs = {
     .source = "spec/plstm-myosotis.md A3.1, A3.3",
     .infer = gather_pairs_infer,
     .cost = gather_pairs_cost,
+    .terms = gather_pairs_terms,
     .sizes = "batch length dim out",
     .build = gather_pairs_build,
 };

@@ -1,10 +1,11 @@
 /* main.c - fuzz-kernels: every CPU kernel against its reference at random sizes, until the time is up. A difference, a
  * crash or a hang is made as small as it gets, and printed as the command that repeats it.
  *
- *   fuzz-kernels [--op NAME] [--kernel NAME] [--seconds T] [--seed N]    random cases
+ *   fuzz-kernels [--op NAME] [--kernel NAME] [--seconds T | --cases N] [--seed N]    random cases
  *   fuzz-kernels --kernel NAME --batch 3 --length 17 ...                 that one case
  *
  * Exit status: 0 all agree, 1 some do not, 2 bad arguments. */
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 struct request {
     char op[OPTION_TEXT], kernel[OPTION_TEXT];
     double seconds;
-    int64_t seed;
+    int64_t seed, cases;
     struct twin_case one;
     bool is_one; /* a size was given: that case alone */
 };
@@ -42,6 +43,7 @@ static struct request request;
 static struct shared *shared;
 static const char *program;
 static double deadline;
+static int64_t end; /* of the numbers of cases, whatever time is left */
 
 /* --- random cases ------------------------------------------------------------------------------------------------- */
 
@@ -60,7 +62,7 @@ static bool draw(struct twin_case *c, int64_t index) {
 static void compare_stretch(void *context) {
     const struct stretch *s = context;
     struct twin_case c;
-    for (; time_now_s() < s->until; *s->index += s->step) {
+    for (; *s->index < end && time_now_s() < s->until; *s->index += s->step) {
         if (!draw(&c, *s->index)) continue;
         case_compare(&c);
         atomic_fetch_add(&shared->cases[*s->index % n_kernels], 1);
@@ -81,7 +83,7 @@ static void work(int process, void *context) {
     char message[ATTEMPT_TEXT];
     struct stretch s = {.index = workers_share(sizeof *s.index), .step = *(int *)context};
     *s.index = process;
-    while (time_now_s() < deadline) {
+    while (*s.index < end && time_now_s() < deadline) {
         s.until = fmin(time_now_s() + BATCH_S, deadline);
         if (attempt(compare_stretch, &s, TIMEOUT_S, message)) continue;
         struct twin_case c;
@@ -116,8 +118,9 @@ static void print_counts(void) {
 
 static int fuzz(void) {
     int jobs = workers_wanted();
-    printf("seed %lld, %s, %.0f s\n", (long long)request.seed, REAL_NAME, request.seconds);
-    deadline = time_now_s() + request.seconds;
+    printf("seed %lld, %s\n", (long long)request.seed, REAL_NAME);
+    deadline = request.cases ? INFINITY : time_now_s() + request.seconds;
+    end = request.cases ? request.cases * n_kernels : INT64_MAX;
     atomic_fetch_add(&shared->failures, workers_run(jobs, work, &jobs));
     print_counts();
     for (int k = 0; k < n_kernels; k++)
@@ -145,6 +148,9 @@ static const struct option request_options[] = {
     {"op", OPT_TEXT_FIELD, AT(op), "", 0, 0, NULL, "kernels of this op alone", 0},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "this kernel alone", 0},
     {"seconds", OPT_TIME, AT(seconds), "60s", 1, 1e6, NULL, "how long", 0},
+    {"cases", OPT_INT, AT(cases), "auto", 1, 1e9, NULL,
+     "draws of each kernel, however long they take: the same ones on every machine; auto = until the time is up",
+     OPT_AUTO},
     {"seed", OPT_INT, AT(seed), "auto", 1, 1e15, NULL, "of all draws; auto = from the clock", OPT_AUTO},
     {0}};
 
