@@ -147,7 +147,8 @@ def heads_of(run):
     if mixer == "mamba2":
         return option("expand") * D // option("headdim")
     if mixer == "slice":
-        alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4), "diagonal-dense": D - option("block") + 1}
+        alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4),
+                 "diagonal-dense": D - option("block") + 1}
         return alone.get(run.config["model.structure"], 1)
     return {"lru": option("state", D), "lstm": option("hidden", D)}.get(
         mixer, option("heads", option("blocks", option("channels"))))
