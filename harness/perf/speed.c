@@ -110,7 +110,7 @@ static _Noreturn void answer(const struct setup *s, int threads, bool quiet, int
 enum status speed_measure(const struct setup *s, int threads, bool quiet, struct perf_row *row, struct error *e) {
     int ends[2];
     struct answer a;
-    ssize_t n;
+    ssize_t n = -1;
     fflush(NULL);
     if (pipe(ends) != 0) return fail(e, ST_FAIL, "cannot make a pipe to measure speed: %s", strerror(errno));
     pid_t pid = fork();
