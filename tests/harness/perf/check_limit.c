@@ -102,8 +102,11 @@ END_TEST
 
 /* The whole way: a time, its steps in limits.csv, the record, and the same command once more. */
 START_TEST(train_turns_a_budget_into_steps) {
-    const char *line = "train s3:n_train=4000,n_val=40,n_test=40,length=6 lru:state=4 --dim 8 --epochs 100000 --budget "
-                       "0.3s --keep-weights no --quiet --json --out records";
+    char line[SCRATCH_BYTES + 256];
+    snprintf(line, sizeof line,
+             "train s3:n_train=4000,n_val=40,n_test=40,length=6 lru:state=4 --dim 8 --epochs 100000 --budget 0.3s "
+             "--keep-weights no --quiet --json --out %s/records",
+             program_folder);
     char *first;
     expect_status(run(line), 0, line);
     first = strdup(out);
