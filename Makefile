@@ -226,9 +226,10 @@ test-double:
 # CUDA are test-cuda-host's, of the same build.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host WERROR=0 BUILD=$(BUILD)/sanitize
+# SKIP='a b' leaves those suites out.
 sanitize:
 	@$(sanitized) programs
-	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | grep -v '^cuda' | tr '\n' ' ')"
+	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | grep -vx -e 'cuda.*' $(SKIP:%=-e %) | tr '\n' ' ')"
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
 test-cuda-host:
@@ -327,7 +328,7 @@ help:
 	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (some minutes; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
-	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"

@@ -141,3 +141,17 @@ const char *csv_cell(const struct csv_table *t, int row, const char *column) {
     int i = csv_column(t, column);
     return i < 0 ? "" : t->cells[(size_t)(row + 1) * (size_t)t->columns + (size_t)i];
 }
+
+void csv_cell_text(const struct csv_table *t, int row, const char *column, char *text, size_t size) {
+    snprintf(text, size, "%s", csv_text_plain(csv_cell(t, row, column)));
+}
+
+double csv_cell_real(const struct csv_table *t, int row, const char *column) {
+    double value;
+    return parse_double(csv_cell(t, row, column), &value) ? value : NAN;
+}
+
+int64_t csv_cell_int(const struct csv_table *t, int row, const char *column) {
+    int64_t value;
+    return parse_int64(csv_cell(t, row, column), &value) ? value : -1;
+}

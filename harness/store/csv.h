@@ -36,4 +36,9 @@ int csv_column(const struct csv_table *t, const char *name);                  /*
 const char *csv_cell(const struct csv_table *t, int row, const char *column); /* "" if there is no such column */
 const char *csv_text_plain(const char *cell);                                 /* without the ' of csv_text */
 
+/* A cell's text without that ', cut to fit; its number, NAN or -1 where it is none. */
+void csv_cell_text(const struct csv_table *t, int row, const char *column, char *text, size_t size);
+double csv_cell_real(const struct csv_table *t, int row, const char *column);
+int64_t csv_cell_int(const struct csv_table *t, int row, const char *column);
+
 #endif

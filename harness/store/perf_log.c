@@ -1,11 +1,9 @@
 /* perf_log.c - see perf_log.h. */
 #include "harness/store/perf_log.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/option.h"
 #include "harness/store/append.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
@@ -16,41 +14,27 @@ enum status perf_append(const char *out, const struct perf_row *row, struct erro
     return table_append(&perf_table, &line, out, e);
 }
 
-static void cell_text(const struct csv_table *t, int i, const char *column, char *text, size_t size) {
-    snprintf(text, size, "%s", csv_text_plain(csv_cell(t, i, column)));
-}
-
-static double cell_real(const struct csv_table *t, int i, const char *column) {
-    double value;
-    return parse_double(csv_cell(t, i, column), &value) ? value : NAN;
-}
-
-static int64_t cell_int(const struct csv_table *t, int i, const char *column) {
-    int64_t value;
-    return parse_int64(csv_cell(t, i, column), &value) ? value : -1;
-}
-
 static void perf_from_csv(const struct csv_table *t, int i, struct perf_row *row) {
     *row = (struct perf_row){0};
-    cell_text(t, i, "sitting", row->sitting, sizeof row->sitting);
-    cell_text(t, i, "bench", row->bench, sizeof row->bench);
-    cell_text(t, i, "shape", row->shape, sizeof row->shape);
-    cell_text(t, i, "dtype", row->dtype, sizeof row->dtype);
-    cell_text(t, i, "pass", row->pass, sizeof row->pass);
-    cell_text(t, i, "commit", row->commit, sizeof row->commit);
-    cell_text(t, i, "build_id", row->build_id, sizeof row->build_id);
-    cell_text(t, i, "machine_id", row->machine_id, sizeof row->machine_id);
-    cell_text(t, i, "started", row->started, sizeof row->started);
-    cell_text(t, i, "cell_id", row->cell_id, sizeof row->cell_id);
-    row->foreign = cell_real(t, i, "foreign");
-    row->warm_up = cell_int(t, i, "warm_up");
-    row->quiet = cell_int(t, i, "quiet");
-    row->samples = cell_int(t, i, "samples");
-    row->threads = cell_int(t, i, "threads");
-    row->time_ns_med = cell_real(t, i, "time_ns");
-    row->time_ns_mad = cell_real(t, i, "time_ns_mad");
-    row->time_ns_p95 = cell_real(t, i, "time_ns_p95");
-    row->tok_per_s = cell_real(t, i, "tok_per_s");
+    csv_cell_text(t, i, "sitting", row->sitting, sizeof row->sitting);
+    csv_cell_text(t, i, "bench", row->bench, sizeof row->bench);
+    csv_cell_text(t, i, "shape", row->shape, sizeof row->shape);
+    csv_cell_text(t, i, "dtype", row->dtype, sizeof row->dtype);
+    csv_cell_text(t, i, "pass", row->pass, sizeof row->pass);
+    csv_cell_text(t, i, "commit", row->commit, sizeof row->commit);
+    csv_cell_text(t, i, "build_id", row->build_id, sizeof row->build_id);
+    csv_cell_text(t, i, "machine_id", row->machine_id, sizeof row->machine_id);
+    csv_cell_text(t, i, "started", row->started, sizeof row->started);
+    csv_cell_text(t, i, "cell_id", row->cell_id, sizeof row->cell_id);
+    row->foreign = csv_cell_real(t, i, "foreign");
+    row->warm_up = csv_cell_int(t, i, "warm_up");
+    row->quiet = csv_cell_int(t, i, "quiet");
+    row->samples = csv_cell_int(t, i, "samples");
+    row->threads = csv_cell_int(t, i, "threads");
+    row->time_ns_med = csv_cell_real(t, i, "time_ns");
+    row->time_ns_mad = csv_cell_real(t, i, "time_ns_mad");
+    row->time_ns_p95 = csv_cell_real(t, i, "time_ns_p95");
+    row->tok_per_s = csv_cell_real(t, i, "tok_per_s");
 }
 
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {

@@ -177,11 +177,12 @@ static const struct field eval_fields[] = {
 };
 const struct table evals_table = {"evals", eval_fields};
 
-#define PERF(column, member, type, unit, meaning)                                                                      \
-    {                                                                                                                  \
-        column, type, offsetof(struct perf_line, row.member), sizeof(((struct perf_row *)0)->member), unit, meaning,   \
-            NULL                                                                                                       \
-    }
+/* A field of the struct `line`, found by the path to it. */
+#define FIELD_AT(line, path, column, type, unit, meaning)                                                              \
+    { column, type, offsetof(struct line, path), sizeof(((struct line *)0)->path), unit, meaning, NULL }
+#define PERF(column, member, type, unit, meaning)    FIELD_AT(perf_line, row.member, column, type, unit, meaning)
+#define LIMIT(column, member, type, unit, meaning)   FIELD_AT(limit_line, row.member, column, type, unit, meaning)
+#define MACHINE(column, member, type, unit, meaning) FIELD_AT(machine_row, machine.member, column, type, unit, meaning)
 
 static const struct field perf_fields[] = {
     FIELD(struct perf_line, schema, FIELD_INT, "1", "version of this list of columns"),
@@ -208,31 +209,19 @@ static const struct field perf_fields[] = {
 };
 const struct table perf_table = {"perf", perf_fields};
 
-#define LIMIT(column, type, unit, meaning)                                                                             \
-    {                                                                                                                  \
-#column, type, offsetof(struct limit_line, row.column), sizeof(((struct limit_row *)0)->column), unit,         \
-            meaning, NULL                                                                                              \
-    }
-
 static const struct field limit_fields[] = {
     FIELD(struct limit_line, schema, FIELD_INT, "1", "version of this list of columns"),
-    LIMIT(run_id, FIELD_TEXT, "hex32", "the run without the limit"),
-    LIMIT(seconds, FIELD_REAL, "s", "of training that it was given"),
-    LIMIT(steps, FIELD_INT, "steps", "that it takes in them: decided once, before it starts"),
-    LIMIT(time_ns, FIELD_REAL, "ns", "of a step, median, on which this rests"),
-    LIMIT(threads, FIELD_INT, "1", "threads"),
-    LIMIT(commit, FIELD_TEXT, "hex", "source"),
-    LIMIT(machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
-    LIMIT(started, FIELD_TEXT, "UTC", "RFC 3339"),
+    LIMIT("run_id", run_id, FIELD_TEXT, "hex32", "the run without the limit"),
+    LIMIT("seconds", seconds, FIELD_REAL, "s", "of training that it was given"),
+    LIMIT("steps", steps, FIELD_INT, "steps", "that it takes in them: decided once, before it starts"),
+    LIMIT("time_ns", time_ns, FIELD_REAL, "ns", "of a step, median, on which this rests"),
+    LIMIT("threads", threads, FIELD_INT, "1", "threads"),
+    LIMIT("commit", commit, FIELD_TEXT, "hex", "source"),
+    LIMIT("machine_id", machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
+    LIMIT("started", started, FIELD_TEXT, "UTC", "RFC 3339"),
     END,
 };
 const struct table limits_table = {"limits", limit_fields};
-
-#define MACHINE(column, member, type, unit, meaning)                                                                   \
-    {                                                                                                                  \
-        column, type, offsetof(struct machine_row, machine.member), sizeof(((struct machine *)0)->member), unit,       \
-            meaning, NULL                                                                                              \
-    }
 
 static const struct field machine_fields[] = {
     MACHINE("machine_id", id, FIELD_TEXT, "hex16", "hash of processor, cores and memory"),

@@ -4,8 +4,7 @@
  * G[n][n'] is what the gates make of a 1 on its way from node n' to node n, summed over the directions. It is made
  * level by level from blocks of the grid. A block knows what its gates make of numbers that enter it, on its left or
  * top edges, and of numbers that start at its nodes:
- *   F ((m + n) x m) rows: its m edges out (right, bottom) and the reads of its n nodes; columns: its m edges in (left,
- *                   top)
+ *   F ((m + n) x m) rows: its m edges out (right, bottom), reads of its n nodes; columns: its m edges in (left, top)
  *   S (m x n)       rows: its edges out; columns: its nodes
  * Two neighbours A, B become one where the edges out of A between them are those into B. The spec joins four children
  * at once; halving one axis at a time is the same and takes any X x Y:

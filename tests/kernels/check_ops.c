@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/graph_walk.h"
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_compare.h"
 
 /* --- coverage ---------------------------------------------------------------------------------------------------- */
 
@@ -156,29 +156,10 @@ END_TEST
 
 /* --- twin against twin ------------------------------------------------------------------------------------------- */
 
-static void each_cpu_kernel(const struct op *op, unsigned walks, enum fill fill,
-                            bool (*visit)(const struct kernel *k, const struct trial_op *what)) {
-    for (const struct kernel *const *k = kernel_list(); *k; k++)
-        if ((*k)->op == op && (*k)->device == DEVICE_CPU) each_example(*k, walks, fill, NULL, visit);
-}
-
 START_TEST(kernels_agree_with_the_reference) {
     for (int fill = FILL_SMALL; fill <= FILL_WHOLE; fill++)
         each_cpu_kernel(op_list()[_i], WALK_EDGES, (enum fill)fill, compare_twin);
     each_cpu_kernel(op_list()[_i], WALK_REAL, FILL_NET, compare_twin);
-}
-END_TEST
-
-START_TEST(gradients_accumulate) {
-    if (!differentiable(op_list()[_i])) return;
-    each_cpu_kernel(op_list()[_i], WALK_EDGES, FILL_SMALL, compare_accumulated);
-    each_cpu_kernel(op_list()[_i], WALK_REAL, FILL_NET, compare_accumulated);
-}
-END_TEST
-
-START_TEST(unwanted_gradients_are_left_out) {
-    if (!differentiable(op_list()[_i])) return;
-    each_cpu_kernel(op_list()[_i], WALK_REAL, FILL_NET, compare_unwanted);
 }
 END_TEST
 
@@ -224,8 +205,6 @@ Suite *check_ops(void) {
     tcase_add_loop_test(tests, an_op_names_the_sizes_that_it_reads, 0, n);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, n);
     tcase_add_loop_test(tests, kernels_agree_with_the_reference, 0, n);
-    tcase_add_loop_test(tests, gradients_accumulate, 0, n);
-    tcase_add_loop_test(tests, unwanted_gradients_are_left_out, 0, n);
     tcase_add_loop_test(tests, bits_do_not_depend_on_threads, 0, n);
     suite_add_tcase(suite, tests);
     return suite;

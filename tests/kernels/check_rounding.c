@@ -9,7 +9,7 @@
 #include "kernels/norm/norm.h"
 #include "kernels/train/train.h"
 #include "kernels/tree/tree.h"
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_compare.h"
 
 #define DRAWS 400
 

@@ -3,7 +3,7 @@
 #ifndef LRNN_TESTS_OP_APART_H
 #define LRNN_TESTS_OP_APART_H
 
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_compare.h"
 
 /* The inputs that hold one entry a sequence along their first axis, as bits: the fewest that can be cut to one sequence
  * so that the outputs are cut likewise. 0: the op has no sequences, or they cannot be had alone. */

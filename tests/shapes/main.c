@@ -14,7 +14,7 @@
 #include "harness/plan/profile.h"
 #include "kernels/kernel.h"
 #include "kernels/lib/gemm.h"
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_compare.h"
 #include "tests/lib/workers.h"
 #include "tests/shapes/cases.h"
 

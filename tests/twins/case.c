@@ -5,7 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_compare.h"
 
 #define DRAWS      64  /* of sizes for one case */
 #define LEAST_WORK 1e5 /* budget of a case (call_work), drawn between these */

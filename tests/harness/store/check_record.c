@@ -459,49 +459,6 @@ START_TEST(a_full_disk_loses_nothing_and_leaves_nothing_half_visible) {
 }
 END_TEST
 
-static int left; /* requests for memory until one is refused */
-
-static void *scarce(size_t size) {
-    return left-- > 0 ? malloc(size) : NULL;
-}
-
-/* A whole record must never pass for a damaged one because memory ran out, nor half of one be written. */
-START_TEST(no_memory_is_an_error_and_not_damage) {
-    struct run_record r, got;
-    struct curve_point curve[2];
-    struct eval_point evals[1];
-    struct arena arena = {0};
-    char *whole, *text;
-    size_t whole_size, size;
-    int refused[2] = {0, 0};
-    sample_fill(&r, curve, evals, 1);
-    ck_ok(arena_reserve(&arena, 1 << 20, &problem));
-    ck_ok(record_format(&r, &whole, &whole_size, &problem));
-    json_set_alloc_funcs(scarce, free);
-    for (enum status status = ST_FAIL; status != ST_OK; refused[0]++) {
-        left = refused[0];
-        status = record_format(&r, &text, &size, &problem);
-        ck_assert_int_eq(status, status == ST_OK ? ST_OK : ST_FAIL);
-        if (status == ST_OK) ck_assert_str_eq(text, whole);
-        free(text);
-    }
-    for (enum status status = ST_FAIL; status != ST_OK; refused[1]++) {
-        size_t mark = arena_mark(&arena);
-        left = refused[1];
-        status = record_parse(whole, whole_size, "whole", r.run.run_id, &got, &arena, &problem);
-        ck_assert_msg(status == ST_OK || status == ST_FAIL || status == ST_MEMORY, "request %d: %s", refused[1],
-                      problem.text);
-        if (status == ST_OK) expect_same_record(&r, &got);
-        arena_release(&arena, mark);
-    }
-    json_set_alloc_funcs(malloc, free);
-    ck_assert_int_gt(refused[0], 200); /* at least one a field */
-    ck_assert_int_gt(refused[1], 200);
-    free(whole);
-    arena_free(&arena);
-}
-END_TEST
-
 #define WRITERS 16
 #define RUNS    50
 #define SHARED  5
@@ -606,7 +563,6 @@ Suite *check_record(void) {
         a_record_with_duplicate_keys_is_refused,
         an_unwritable_folder_is_named,
         a_full_disk_loses_nothing_and_leaves_nothing_half_visible,
-        no_memory_is_an_error_and_not_damage,
         sixteen_writers_lose_no_run,
         kills_at_any_moment_lose_no_finished_run,
         times_are_rfc_3339_and_run_forward,

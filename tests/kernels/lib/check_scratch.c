@@ -5,7 +5,7 @@
 #include "core/graph_walk.h"
 #include "kernels/dense/dense.h"
 #include "kernels/lib/scratch.h"
-#include "tests/lib/op_run.h"
+#include "tests/lib/op_compare.h"
 
 /* --- a kernel that does wrong: y = x through two arrays of scratch, n reals each ---------------------------------- */
 

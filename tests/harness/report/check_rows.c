@@ -1,0 +1,355 @@
+/* check_rows.c - how run records become the rows of tables: what tells rows apart, what a label says, what a filter takes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/config.h"
+#include "harness/store/perf_log.h"
+#include "tests/harness/report/fixture.h"
+
+/* Another value than the default of an option of a run's flags. */
+static const char *other_value(const struct option *o) {
+    static char text[64];
+    switch (o->type) {
+    case OPT_INT:
+        return "7";
+    case OPT_REAL:
+        return "0.125";
+    case OPT_TIME:
+        return "7s";
+    case OPT_BOOL:
+        return strcmp(o->value, "no") ? "no" : "yes";
+    case OPT_CHOICE: { /* the last; precision may have one alone */
+        const char *last = strrchr(o->choices, ' ');
+        snprintf(text, sizeof text, "%s", last ? last + 1 : "another");
+        return strcmp(text, o->value) ? text : "another";
+    }
+    case OPT_TEXT_FIELD:
+        break;
+    }
+    return "something";
+}
+
+/* Whatever a run's flags are, and whichever join them: three seeds that differ in one of them are no three of a row. */
+START_TEST(rows_differ_in_every_flag_but_rate_and_seed) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    int compared = 0;
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++) {
+            struct report_tables made;
+            if (o->flags & OPT_RUNTIME) continue;
+            fixture_set.n = 0;
+            for (uint64_t seed = 1; seed <= 2; seed++) add_run("bdlru:m=5;swiglu", 1e-3, seed, 0.5, 0.5);
+            bool grid = !strcmp(o->name, "lr") || !strcmp(o->name, "seed");
+            if (!grid) identify(add_run("bdlru:m=5;swiglu", 1e-3, 1, 0.9, 0.9), o->name, other_value(o));
+            ck_ok(report_tables_make(&made, &fixture_set, NULL, fixture_folder, &fixture_problem));
+            ck_assert_int_eq(made.n, 1);
+            ck_assert_msg(made.list->n_rows == (grid ? 1 : 2), "--%s: %d rows", o->name, made.list->n_rows);
+            for (int i = 0; i < made.list->n_rows && !grid; i++) {
+                char part[64];
+                snprintf(part, sizeof part, " %s=", o->name);
+                ck_holds(made.list->rows[i].label, part);
+                ck_assert_ptr_eq(strstr(made.list->rows[i].label, part), strchr(made.list->rows[i].label, ' '));
+                ck_assert_ptr_null(strchr(strchr(made.list->rows[i].label, ' ') + 1, ' ')); /* and no more */
+            }
+            compared++;
+            report_tables_free(&made);
+        }
+    ck_assert_int_ge(compared, 25);
+}
+END_TEST
+
+START_TEST(tables_are_cut_by_task_and_profile) {
+    struct report_tables tables;
+    add_grid();
+    add_run("bdlru:m=5,blocks=32;swiglu", 1e-3, 0, 0.2, 0.2);
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->task, "s3");
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->profile, "smoke");
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.n, 3); /* s3 quick, s5 quick, s5 smoke */
+    ck_assert_str_eq(tables.list[0].task, "s3");
+    ck_assert_int_eq(tables.list[1].n_rows, 2);
+    ck_assert_int_eq(tables.list[1].n_runs, 7);
+    ck_assert_str_eq(tables.list[2].profile, "smoke");
+    report_tables_free(&tables);
+}
+END_TEST
+
+/* A run that was killed and done again: both attempts count, the killed one as chance. */
+START_TEST(a_failure_stays_when_the_run_is_done_again) {
+    struct report_tables tables;
+    add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5)->attempt = 2;
+    spoil(add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5), RUN_KILLED, "signal 9");
+    fixture_records[1].run.attempt = 1;
+    fixture_records[1].set_aside = true;
+    const struct report_row *row = only_row(&tables);
+    ck_assert_int_eq(row->n, 2);
+    ck_assert_int_eq(row->n_failed, 1);
+    ck_assert_double_eq_tol(row->mean, (0.5 + 1.0 / 120) / 2, 1e-12);
+    ck_assert(!row->uneven);
+    report_tables_free(&tables);
+    char *text = render(&format_term, NULL);
+    ck_holds(text, "[1] lstm, lr 0.001, seed 1, attempt 1: killed (signal 9); counted as chance, 0.0083");
+    free(text);
+}
+END_TEST
+
+/* Whole sequences: right by chance at the positions that are scored, not at all. */
+START_TEST(a_failed_runs_sequences_count_scored_positions) {
+    struct report_tables tables;
+    struct run *run = add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5);
+    spoil(run, RUN_NAN, "");
+    run->chance = 0.25;
+    run->seq_chance = 0.125; /* as recorded */
+    ck_assert_double_eq(only_row(&tables)->seq_acc, 0.125);
+    report_tables_free(&tables);
+    run->seq_chance = run->chance = NAN; /* of an older record: its task still is what it was */
+    strcpy(run->task, "selective-copying:vocab=6,length=16,n_test=30,copy=2");
+    run->task_version = task_find("selective-copying")->version;
+    run->vocab = 6;
+    run->metric = METRIC_MACRO_ACC;
+    ck_assert_double_eq_tol(only_row(&tables)->seq_acc, 1.0 / 4 / 4, 1e-12); /* two of four symbols */
+    report_tables_free(&tables);
+    run->task_version = 77; /* and if not, every position counts */
+    run->len_test = 3;
+    run->vocab = 4;
+    ck_assert_double_eq_tol(only_row(&tables)->seq_acc, 1.0 / 64, 1e-12);
+    report_tables_free(&tables);
+}
+END_TEST
+
+START_TEST(a_seed_counts_once) {
+    struct report_tables tables;
+    add_run("lstm;swiglu", 1e-3, 3, 0.3, 0.3);
+    identify(add_run("lstm;swiglu", 1e-3, 3, 0.9, 0.9), "bidirectional", "no"); /* the default, written */
+    strcpy(fixture_records[1].run.run_id, "00000000000000000000000000000002");
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "runs 00000000000000000000000000000002 and ");
+    ck_holds(fixture_problem.text, fixture_records[0].run.run_id);
+    ck_holds(fixture_problem.text, "(s5, lstm) and both of rate 0.001 and seed 3");
+}
+END_TEST
+
+START_TEST(a_record_whose_identity_cannot_be_read_is_named) {
+    struct report_tables tables;
+    add_run("lstm;swiglu", 1e-3, 3, 0.3, 0.3);
+    strcpy(fixture_records[0].identity, "task\n");
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, fixture_records[0].run.run_id);
+    ck_holds(fixture_problem.text, "'task' is not of the form name=value");
+}
+END_TEST
+
+/* What follows from the sizes or from the program is shown where nothing else tells rows apart. */
+START_TEST(labels_say_what_differs_and_no_more) {
+    static const struct {
+        const char *layers, *key, *value, *label;
+    } cases[][3] = {
+        {{"lstm:hidden=16;swiglu", NULL, NULL, "lstm:hidden=16"},
+         {"lstm:hidden=32;swiglu", NULL, NULL, "lstm:hidden=32"}},
+        {{"lstm;swiglu", "steps", "100", "lstm steps=100"},
+         {"lstm;swiglu", "steps", "200", "lstm steps=200"},
+         {"lru;swiglu", "steps", "300", "lru"}},
+        {{"lstm;swiglu", "numerics", "1", "lstm numerics=1"},
+         {"lstm;swiglu", "numerics", "1+clip.2", "lstm numerics=1+clip.2"},
+         {"deltanet;swiglu", "numerics", "1+delta.2", "deltanet"}},
+        {{"lstm;swiglu", "dim", "64", "lstm dim=64"},
+         {"lru;swiglu", "dim", "128", "lru dim=128"},
+         {"bdlru:m=2;swiglu", "dim", "128", "bdlru:m=2 dim=128"}},
+        {{"lstm;swiglu", NULL, NULL, "lstm"}, {"lru:state=4;swiglu", NULL, NULL, "lru:state=4"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct report_tables tables;
+        int n = 0;
+        fixture_set.n = 0;
+        for (; n < 3 && cases[i][n].layers; n++) {
+            struct run *run = add_run(cases[i][n].layers, 1e-3, 1, 0.1, 0.1);
+            if (cases[i][n].key) identify(run, cases[i][n].key, cases[i][n].value);
+            run->params = n; /* the order of equal models */
+        }
+        ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+        ck_assert_int_eq(tables.list->n_rows, n);
+        for (int k = 0; k < n; k++) {
+            bool found = false;
+            for (int row = 0; row < n; row++) found = found || !strcmp(tables.list->rows[row].label, cases[i][k].label);
+            ck_assert_msg(found, "%s is not in the table", cases[i][k].label);
+        }
+        report_tables_free(&tables);
+    }
+}
+END_TEST
+
+START_TEST(the_filter_chooses_task_profile_and_runs_in_the_callers_order) {
+    struct report_tables tables;
+    const char *runs[3];
+    add_run("bdlru:m=1;swiglu", 1e-3, 0, 0.1, 0.1);
+    add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1);
+    add_run("lstm;swiglu", 1e-3, 0, 0.1, 0.1);
+    strcpy(add_run("lru;swiglu", 1e-3, 0, 0.1, 0.1)->task, "s3");
+    runs[0] = fixture_records[2].run.run_id;
+    runs[1] = fixture_records[0].run.run_id;
+    runs[2] = "not there";
+    ck_ok(report_tables_make(&tables, &fixture_set, &(struct report_filter){"s5", "quick", .runs = runs, .n_runs = 3},
+                             fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.n, 1);
+    ck_assert_int_eq(tables.list[0].n_rows, 2);
+    ck_assert_str_eq(tables.list[0].rows[0].run->model, "lstm");
+    ck_assert_str_eq(tables.list[0].rows[1].run->layers, "bdlru:m=1;swiglu");
+    report_tables_free(&tables);
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &(struct report_filter){.task = "s4"}, fixture_folder,
+                                        &fixture_problem),
+                     ST_DATA);
+    ck_holds(fixture_problem.text, "s4");
+}
+END_TEST
+
+static void ck_tables(const char *task, const char *where, int n_tables, const char *first_task,
+                      const char *first_model) {
+    struct report_tables tables;
+    struct report_filter filter = {.task = task, .where = where};
+    ck_ok(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.n, n_tables);
+    ck_assert_str_eq(tables.list[0].task, first_task);
+    ck_assert_str_eq(tables.list[0].rows[0].run->model, first_model);
+    report_tables_free(&tables);
+}
+
+static void ck_finds_nothing(const char *where, enum status status, const char *sentence) {
+    struct report_tables tables;
+    struct report_filter filter = {.where = where};
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem), status);
+    ck_holds(fixture_problem.text, sentence);
+}
+
+/* Several tasks in the caller's order; options in the form in which a configuration has them, however they are
+ * written. */
+START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
+    identify(add_run("lstm:hidden=16;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "64");
+    identify(add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "128");
+    struct run *other = add_run("lru;swiglu", 1e-3, 0, 0.1, 0.1);
+    identify(other, "dim", "64");
+    identify(other, "numerics", "1+clip.2");
+    strcpy(other->task, "s3");
+    ck_tables(NULL, NULL, 2, "s3", "lru");
+    ck_tables("s5 s3", NULL, 2, "s5", "bdlru");
+    ck_tables("s3  s5", NULL, 2, "s3", "lru");
+    ck_tables("s5", "dim=64", 1, "s5", "lstm");
+    ck_tables(NULL, "dim=064", 2, "s3", "lru");
+    ck_tables(NULL, "dim=64 model.hidden=16", 1, "s5", "lstm");
+    ck_tables(NULL, "numerics=1+clip.2", 1, "s3", "lru");
+    ck_finds_nothing("dim=32", ST_DATA, "no finished run where dim=32");
+    ck_finds_nothing("dim=64 numerics=2", ST_DATA, "where dim=64 numerics=2");
+    ck_finds_nothing("width=64", ST_USAGE, "--where width=64: no run");
+    ck_finds_nothing("dim", ST_USAGE, "'dim' is not of the form name=value");
+    ck_finds_nothing("dim=64 dim=128", ST_USAGE, "dim");
+}
+END_TEST
+
+/* A warm-up of numerics 1 is not one of 1+warmup.2; without a warm-up the two programs are one. */
+START_TEST(runs_of_other_numerics_than_the_programs_are_labelled) {
+    static const struct {
+        const char *layers, *warmup, *numerics, *label;
+    } cases[] = {{"lstm;swiglu", "400", "1", "lstm numerics=1"},
+                 {"lru;swiglu", "400", "1+warmup.2", "lru"},
+                 {"bdlru:m=2;swiglu", "0", "1", "bdlru:m=2"},
+                 {"deltanet;swiglu", "0", "1", "deltanet numerics=1"},
+                 {"unheard-of;swiglu", "0", "1", "unheard-of"}};
+    for (int i = 0; i < 5; i++) {
+        struct run *run = add_run(cases[i].layers, 1e-3, 1, 0.1, 0.1);
+        identify(run, "warmup", cases[i].warmup);
+        strcpy(run->numerics, cases[i].numerics);
+        snprintf(run->task, sizeof run->task, "s5:length=%d", i); /* tables of their own: nothing to tell apart from */
+    }
+    struct report_tables tables;
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.n, 5);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_str_eq(tables.list[i].rows[0].label, cases[i].label);
+        ck_assert_int_eq(tables.list[i].rows[0].outdated, strstr(cases[i].label, "numerics") != NULL);
+    }
+    report_tables_free(&tables);
+    char *text = render(&format_term, &(struct report_filter){.task = "s5:length=0"});
+    ck_holds(text, OUTDATED_NOTE);
+    free(text);
+    text = render(&format_term, &(struct report_filter){.task = "s5:length=1"});
+    ck_assert_ptr_null(strstr(text, OUTDATED_NOTE));
+    free(text);
+}
+END_TEST
+
+START_TEST(labels_leave_out_defaults_but_never_m) {
+    struct report_tables tables;
+    add_run("lstm:hidden=77;swiglu", 1e-3, 0, 0.1, 0.1);
+    add_run("bdlru:m=5,gate=softmax,selective=no;swiglu", 1e-3, 0, 0.1, 0.1);
+    add_run("unheard-of:a=1,b=2;swiglu", 1e-3, 0, 0.1, 0.1);
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.list[0].n_rows, 3);
+    ck_assert_str_eq(tables.list[0].rows[2].label, "unheard-of:a=1,b=2"); /* not in the list of models: last */
+    for (int i = 0; i < 2; i++)
+        ck_assert_str_eq(tables.list[0].rows[i].label, strcmp(tables.list[0].rows[i].run->model, "lstm") == 0
+                                                           ? "lstm:hidden=77"
+                                                           : "bdlru:m=5,selective=no");
+    report_tables_free(&tables);
+}
+END_TEST
+
+START_TEST(speed_comes_from_perf_csv_alone) {
+    struct perf_row perf = {.tok_per_s = 250000};
+    add_grid();
+    for (int i = 0; i < fixture_set.n; i++) fixture_records[i].run.tok_per_s = 1; /* while others shared the machine */
+    char *text = render(&format_term, NULL);
+    ck_assert_ptr_null(strstr(text, "250k"));
+    ck_holds(text, "tok/s: measured alone");
+    free(text);
+    strcpy(perf.cell_id, fixture_records[4].run.cell_id); /* of the other rate: the speed is the same */
+    ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));
+    text = render(&format_term, NULL);
+    ck_holds(text, "  250k!  ");
+    ck_holds(text, "! not known to be measured alone");
+    free(text);
+    perf.quiet = 1;
+    ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));
+    text = render(&format_term, NULL);
+    ck_holds(text, "  250k  ");
+    ck_assert_ptr_null(strchr(text, '!'));
+    free(text);
+}
+END_TEST
+
+/* Two settings of a task: decay is part of MAD's sweep, dropout makes another model. */
+START_TEST(a_sweep_takes_rows_together_over_its_axis_alone) {
+    static const char *const tasks[] = {"hlru-recall", "hlru-recall:vocab=32"};
+    for (int i = 0; i < 8; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, 1, 0.5, i < 4 ? 0.1 * i : 0.5);
+        strcpy(run->task, tasks[i % 2]);
+        identify(run, "task.vocab", i % 2 ? "32" : "16");
+        identify(run, "decay", i / 2 % 2 ? "0.1" : "0");
+        identify(run, "dropout", i < 4 ? "0" : "0.25");
+    }
+    char *text = render_report(&report_settings, &format_term);
+    ck_holds(text, "lstm dropout=0     0.200 (2)  0.300 (2)  0.250");
+    ck_holds(text, "lstm dropout=0.25  0.500 (2)  0.500 (2)  0.500");
+    free(text);
+}
+END_TEST
+
+Suite *check_rows(void);
+Suite *check_rows(void) {
+    const TTest *const tests[] = {
+        rows_differ_in_every_flag_but_rate_and_seed,
+        tables_are_cut_by_task_and_profile,
+        a_failure_stays_when_the_run_is_done_again,
+        a_failed_runs_sequences_count_scored_positions,
+        a_seed_counts_once,
+        a_record_whose_identity_cannot_be_read_is_named,
+        labels_say_what_differs_and_no_more,
+        the_filter_chooses_task_profile_and_runs_in_the_callers_order,
+        the_filter_chooses_several_tasks_and_runs_by_their_options,
+        runs_of_other_numerics_than_the_programs_are_labelled,
+        labels_leave_out_defaults_but_never_m,
+        speed_comes_from_perf_csv_alone,
+        a_sweep_takes_rows_together_over_its_axis_alone,
+    };
+    return fixture_suite("rows", tests, (int)(sizeof tests / sizeof tests[0]));
+}
