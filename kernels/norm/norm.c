@@ -83,7 +83,8 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
         for (int64_t i = 0; i < D; i++) {
             double n = (fabs(x[i]) + fabs(mean)) * q;
             double y = n * fabs(w[i]) + (c->in[2] ? fabs(tensor_real(c->in[2])[i]) : 0);
-            most = fmax(most, dy ? q * (fabs((double)dy[i] * w[i]) + (sum_e + n * sum_en) / (double)D) : y);
+            double mean_e = c->op == &op_layernorm ? sum_e / (double)D : 0;
+            most = fmax(most, dy ? q * (fabs((double)dy[i] * w[i]) + mean_e + n * sum_en / (double)D) : y);
         }
     }
     return most;

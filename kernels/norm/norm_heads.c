@@ -90,7 +90,7 @@ static double norm_heads_terms(const struct call *c, enum pass pass, int j) {
         }
         for (int64_t i = 0; i < width; i++) {
             double n = (fabs(x[i]) + fabs(s.mean)) * s.q, w_i = fabs(s.one + w[i]);
-            most = fmax(most, dy ? s.q * (fabs(dy[i]) * w_i + (sum_e + n * sum_en) / (double)width) : n * w_i);
+            most = fmax(most, dy ? s.q * (fabs(dy[i]) * w_i + (s.one * sum_e + n * sum_en) / (double)width) : n * w_i);
         }
     }
     return most;

@@ -31,6 +31,12 @@ void expect_same_outputs(const struct run *got, const struct run *want, double t
 void expect_same_gradients(const struct run *got, const struct run *want, double tolerance, int except);
 void expect_same_effects(const struct run *got, const struct run *want, double tolerance);
 
+/* All of these that the op has: outputs, then gradients or effects. */
+void expect_same_run(const struct run *got, const struct run *want, double tolerance);
+
+/* Whether outputs and gradients of a walked run are so small that it shows something. */
+bool run_in_range(const struct run *r);
+
 /* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing behind its outputs. */
 void expect_clean(const struct run *r);
 

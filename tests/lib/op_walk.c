@@ -33,9 +33,9 @@ static const struct {
 
 static const char *const real_sizes[] = {
     "batch=3 length=33 heads=7 dk=5 dv=7 m=3 blocks=13 dim=21 out=35 vocab=11 substeps=1 interval=5 examples=40",
-    "batch=3 length=70 heads=7 dk=7 dv=5 m=5 blocks=21 dim=35 out=13 vocab=33 substeps=2 interval=16 examples=100",
+    "batch=3 length=70 heads=6 dk=7 dv=5 m=5 blocks=21 dim=35 out=13 vocab=33 substeps=2 interval=16 examples=100",
     "batch=5 length=18 heads=5 dk=16 dv=16 m=1 blocks=40 dim=67 out=80 vocab=120 substeps=3 interval=4 examples=9",
-    "batch=2 length=130 heads=9 dk=6 dv=9 m=2 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
+    "batch=3 length=130 heads=9 dk=6 dv=9 m=2 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
 };
 
 static void apply(struct op_sizes *s, const char *text) {
@@ -62,8 +62,7 @@ static bool same_to(const struct op *op, const struct op_sizes *a, const struct 
     return strcmp(of_a, of_b) == 0;
 }
 
-/* Number of values of a choice that the op reads, else 1. */
-static int choices_of(const struct op *op, const char *name) {
+int choices_of(const struct op *op, const char *name) {
     int n = 1;
     if (!op_reads_size(op, name)) return n;
     for (const char *at = option_find(op_sizes_options, name)->choices; (at = strchr(at, ' ')); at++) n++;

@@ -21,4 +21,7 @@ struct op_walk {
 struct op_walk walk_of(const struct op *op, unsigned walks);
 void walk_free(struct op_walk *w);
 
+/* Number of values of a choice ("gate", "layout") that the op reads, else 1. */
+int choices_of(const struct op *op, const char *name);
+
 #endif

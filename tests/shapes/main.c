@@ -12,6 +12,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/plan/profile.h"
+#include "harness/store/clock.h"
 #include "kernels/kernel.h"
 #include "kernels/lib/gemm.h"
 #include "tests/lib/op_compare.h"
@@ -39,21 +40,18 @@ struct measured {
 
 /* --- one shape ---------------------------------------------------------------------------------------------------- */
 
-static double seconds_of(clockid_t clock) {
+/* Of this process's processor. */
+static double processor_s(void) {
     struct timespec t;
-    clock_gettime(clock, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double now(void) {
-    return seconds_of(CLOCK_MONOTONIC);
 }
 
 /* A line at each tenth of the shapes. */
 static void show_progress(void) {
     int begun = atomic_fetch_add(&measured->begun, 1);
     if (begun * 10 / cases.n == (begun - 1) * 10 / cases.n || begun == 0) return;
-    printf("  %d of %d, %.0f s\n", begun, cases.n, now() - measured->begin);
+    printf("  %d of %d, %.0f s\n", begun, cases.n, time_now_s() - measured->begin);
     fflush(stdout);
 }
 
@@ -85,7 +83,7 @@ START_TEST(kernels_agree_with_the_reference) {
         compare_kernel(*k, &want, &what);
         measured->of[index].comparisons += 2;
     }
-    measured->of[index].seconds = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    measured->of[index].seconds = processor_s();
     measured->of[index].scale = what.scale;
 }
 END_TEST
@@ -163,7 +161,7 @@ static void print_totals(void) {
     printf("%d nets, %d distinct shapes (%d of them have the reference alone), %ld comparisons, %d shapes on smaller "
            "inputs, "
            "%.0f s, %.0f s of processors\n",
-           cases.nets, cases.n, alone, comparisons, scaled, now() - measured->begin, spent);
+           cases.nets, cases.n, alone, comparisons, scaled, time_now_s() - measured->begin, spent);
     printf("%d passed, %d failed\n", cases.n - measured->failures, measured->failures);
 }
 
@@ -232,7 +230,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < cases.n && r.lists; i++) print_case(&cases.list[i]);
     if (r.lists) return 0;
     measured = workers_share(sizeof *measured + (size_t)cases.n * sizeof *measured->of);
-    measured->begin = now();
+    measured->begin = time_now_s();
     print_cuts();
     case_step = workers_wanted();
     atomic_fetch_add(&measured->failures, workers_run(case_step, work, NULL));

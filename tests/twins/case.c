@@ -39,12 +39,6 @@ static int64_t *size_field(struct op_sizes *s, const char *option) {
     return (int64_t *)(void *)((char *)s + option_find(op_sizes_options, option)->offset);
 }
 
-static int choices_of(const char *option) {
-    int n = 1;
-    for (const char *at = option_find(op_sizes_options, option)->choices; (at = strchr(at, ' ')); at++) n++;
-    return n;
-}
-
 /* The call at those sizes, alone in its graph and not planned; NULL where the op refuses them. The caller frees the
  * graph. Outside of tests too: no ck_assert. */
 static struct call *call_alone(struct graph *g, const struct twin_case *c) {
@@ -90,8 +84,8 @@ static void draw_sizes(struct twin_case *c, struct rng *rng) {
     options_default(op_sizes_options, s, &e);
     for (int i = 0; i < N_SIZES; i++)
         if (op_reads_size(op, sizes[i].option)) *size_field(s, sizes[i].option) = log_uniform(rng, sizes[i].most);
-    s->gate = (int)rng_below(rng, (uint64_t)choices_of("gate"));
-    s->layout = (int)rng_below(rng, (uint64_t)choices_of("layout"));
+    s->gate = (int)rng_below(rng, (uint64_t)choices_of(op, "gate"));
+    s->layout = (int)rng_below(rng, (uint64_t)choices_of(op, "layout"));
     s->variant = (int64_t)rng_below(rng, (uint64_t)op_variants(op));
 }
 
@@ -144,14 +138,6 @@ static void walk(struct run *r, int threads) {
     omp_set_num_threads(1);
 }
 
-static void expect_same(const struct run *got, const struct run *want, double tolerance) {
-    expect_same_outputs(got, want, tolerance);
-    if (differentiable(got->what.op))
-        expect_same_gradients(got, want, tolerance, -1);
-    else
-        expect_same_effects(got, want, tolerance);
-}
-
 void case_compare(const struct twin_case *c) {
     struct run want, one, three;
     struct trial_op what = {.op = c->kernel->op,
@@ -168,8 +154,8 @@ void case_compare(const struct twin_case *c) {
     ck_assert(run_open(&three, &what));
     walk(&one, 1);
     walk(&three, 3);
-    expect_same(&one, &want, c->kernel->inexact ? c->kernel->tolerance : 0);
-    expect_same(&three, &one, 0);
+    expect_same_run(&one, &want, c->kernel->inexact ? c->kernel->tolerance : 0);
+    expect_same_run(&three, &one, 0);
     expect_clean(&one);
     expect_clean(&three);
     run_close(&one);

@@ -123,9 +123,13 @@ static int fuzz(void) {
     end = request.cases ? request.cases * n_kernels : INT64_MAX;
     atomic_fetch_add(&shared->failures, workers_run(jobs, work, &jobs));
     print_counts();
-    for (int k = 0; k < n_kernels; k++)
-        if (shared->cases[k] == 0 && !shared->failed[k]) printf("no case of %s was tried\n", kernels[k]->name);
-    return shared->failures > 0;
+    int untried = 0;
+    for (int k = 0; k < n_kernels; k++) {
+        if (shared->cases[k] > 0 || shared->failed[k]) continue;
+        printf("no case of %s was tried\n", kernels[k]->name);
+        untried++;
+    }
+    return shared->failures > 0 || (request.cases > 0 && untried > 0);
 }
 
 static int repeat(void) {
