@@ -85,8 +85,8 @@ static enum status changes_of(const struct task_choice *choice, const struct tas
     const struct task *task = choice->task;
     struct label own, base;
     TRY(base_options(task, alias, inst, e));
-    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, 0, e));
-    TRY(label_of(&own, task->name, task->options, choice->inst, 0, e));
+    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, OPT_PLACE, e));
+    TRY(label_of(&own, task->name, task->options, choice->inst, OPT_PLACE, e));
     return label_difference(&own, &base, changes, e);
 }
 
@@ -108,6 +108,7 @@ enum status task_parse(struct task_choice *choice, const char *text, struct erro
     struct label label;
     char owner[160];
     memset(choice, 0, sizeof *choice);
+    TRY(text_copy(text, choice->asked, sizeof choice->asked, e));
     TRY(label_parse(&label, "task", text, e));
     choice->task = find_name(label_name(&label), &alias);
     if (!choice->task) return unknown_task(label_name(&label), e);

@@ -259,7 +259,7 @@ static void list_runs(const struct bench *b) {
 }
 
 static enum status run_plan(struct bench *b, struct error *e) {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0;
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     int jobs = strcmp(b->args.config.device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
     struct runner_options options = {.jobs = b->flags.jobs ? (int)b->flags.jobs : jobs,
                                      .timeout_s = b->flags.timeout,
@@ -276,10 +276,10 @@ static enum status run_plan(struct bench *b, struct error *e) {
     TRY(check_folder(b->args.config.out, e));
     TRY(limits_apply(&b->plan, b->flags.limit, options.jobs, own_threads, options.quiet, e));
     if (!options.quiet) announce(b, options.jobs < b->plan.n ? options.jobs : b->plan.n);
-    TRY(runner_do(&b->plan, &options, &failed, e));
+    TRY(runner_do(&b->plan, &options, e));
     if (b->flags.confirm) {
         TRY(plan_confirmation(b, e));
-        TRY(runner_do(&b->plan, &options, &failed, e));
+        TRY(runner_do(&b->plan, &options, e));
     }
     if (!b->flags.no_speed && !has_several_tasks(&b->plan)) /* a sweep asks for accuracies */
         TRY(bench_measure_speed(&b->plan, b->args.config.threads ? (int)b->args.config.threads : cores, options.quiet,

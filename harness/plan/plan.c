@@ -267,7 +267,7 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     config.seed = seed;
     TRY(label_of(&model, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e));
     TRY(label_format(&model, text, sizeof text, e));
-    struct setup *other = setup_make(&config, s->task.name, text, e);
+    struct setup *other = setup_make(&config, s->task.asked, text, e);
     return other ? add_setup(plan, other, e) : e->status;
 }
 

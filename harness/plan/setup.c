@@ -27,12 +27,15 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
+/* An identity (OPT_LATER is skipped) has the line of a place, but not what stands there: another folder is no other run. */
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
                                   const void *object, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
         option_format_value(o, object, value, sizeof value);
-        if (!option_left_out(o, value, skip)) TRY(append(text, e, "%s%s=%s\n", prefix, o->name, value));
+        if (option_left_out(o, value, skip)) continue;
+        bool hidden = skip & OPT_LATER && o->flags & OPT_PLACE;
+        TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));
     }
     return ST_OK;
 }

@@ -88,15 +88,11 @@ static void add_cell(struct sheet *s, const struct report_table *t, const struct
         return;
     }
     sheet_real(s, "%.3f", row->estimate);
-    if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
+    if (row->estimate_cut) sheet_append(s, CUT_OFF_MARK);
     if (isfinite(row->published.value))
         sheet_append(s, " / %g%s", row->published.value, row->published.settings ? SETTINGS_MARK : "");
     else if (any_published(t))
         sheet_append(s, " / -");
-}
-
-static const char *metric_of(const struct report_table *t) {
-    return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
 }
 
 /* The fewest and the most steps of the schedules of a table. */
@@ -123,7 +119,7 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
         if (!o || o->flags & OPT_AUTO || !is_of_tables(g, key) || !differs_between_tables(g, key)) continue;
         snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
     }
-    sheet_note(s, "%s: test %s, chance %.4f, %s%" PRId64 " steps%s.", g->tables[t]->task, metric_of(g->tables[t]),
+    sheet_note(s, "%s: test %s, chance %.4f, %s%" PRId64 " steps%s.", g->tables[t]->task, run_metric_name(row->run),
                run_chance(row->run), range, most, settings);
 }
 
@@ -160,7 +156,7 @@ static void fill(struct sheet *s, const struct group *g) {
     for (int i = 0; i < g->n; i++) {
         const struct entry *entry = &g->entries[i];
         bool earlier = false;
-        cut = cut || entry->row->n_cut;
+        cut = cut || entry->row->estimate_cut;
         outdated = outdated || entry->row->outdated;
         settings = settings || entry->row->published.settings;
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
@@ -185,7 +181,8 @@ static void fill(struct sheet *s, const struct group *g) {
 /* --- for programs ------------------------------------------------------------------------------------------------- */
 
 static void add_data_columns(struct sheet *s) {
-    static const char *const names[] = {"profile", "model", "task", "mean", "n", "n_cut_off", "published"};
+    static const char *const names[] = {"profile",  "model", "task",      "protocol",
+                                        "estimate", "n",     "n_cut_off", "published"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
 }
 
@@ -196,7 +193,8 @@ static void fill_data(struct sheet *s, const struct group *g) {
         sheet_text(s, "%s", row->run->profile);
         sheet_text(s, "%s", g->entries[i].label);
         sheet_text(s, "%s", row->run->task);
-        sheet_real(s, "%g", row->mean);
+        sheet_text(s, "%s", protocol_of(g->protocol)->name);
+        sheet_real(s, "%g", row->estimate);
         sheet_int(s, row->n);
         sheet_int(s, row->n_cut);
         sheet_real(s, "%g", row->published.value);

@@ -13,7 +13,7 @@ static int64_t count_validations(const struct run_record *r) {
     return n;
 }
 
-/* ".072 .092 1.000" */
+/* "0.072 0.092 1.000" */
 static void add_curve(struct sheet *s, const struct run_record *r) {
     int64_t n = count_validations(r), every = (n + SHOWN_MOST - 1) / SHOWN_MOST, seen = 0;
     sheet_text(s, "%s", "");
@@ -21,7 +21,7 @@ static void add_curve(struct sheet *s, const struct run_record *r) {
         if (r->curve[i].split != SPLIT_VAL) continue;
         seen++;
         if (seen % every && seen < n) continue;
-        sheet_append(s, "%s%.3f", seen > every ? " " : "", r->curve[i].acc);
+        sheet_append(s, "%s%.3f", seen > every ? " " : "", run_point_metric(&r->run, &r->curve[i]));
     }
 }
 
@@ -87,7 +87,7 @@ static void fill_data(struct sheet *s, const struct report_row *row, const struc
         sheet_real(s, "%g", r->run.lr);
         sheet_int(s, (int64_t)r->run.seed);
         sheet_int(s, r->curve[i].step);
-        sheet_real(s, "%g", r->curve[i].acc);
+        sheet_real(s, "%g", run_point_metric(&r->run, &r->curve[i]));
     }
 }
 

@@ -75,10 +75,6 @@ static void print_settings(FILE *f, const struct report_table *t, const char *he
 
 /* --- accuracy over steps ------------------------------------------------------------------------------------------ */
 
-static double point_metric(const struct run *run, const struct curve_point *p) {
-    return run->metric == METRIC_MACRO_ACC ? p->macro_acc : p->acc;
-}
-
 /* Validation metric of a run when `step` steps were done: its last evaluation until then. After its end a run that
  * stopped well keeps its last value, and one that failed counts as chance. NAN before the first evaluation. */
 static double metric_at(const struct run_record *r, int64_t step) {
@@ -86,9 +82,9 @@ static double metric_at(const struct run_record *r, int64_t step) {
     int64_t last = -1;
     for (int64_t i = 0; i < r->n_curve; i++) {
         const struct curve_point *p = &r->curve[i];
-        if (p->split != SPLIT_VAL || !isfinite(point_metric(&r->run, p))) continue;
+        if (p->split != SPLIT_VAL || !isfinite(run_point_metric(&r->run, p))) continue;
         last = p->step;
-        if (p->step <= step) value = point_metric(&r->run, p);
+        if (p->step <= step) value = run_point_metric(&r->run, p);
     }
     return run_failed(&r->run) && step > last ? run_chance(&r->run) : value;
 }

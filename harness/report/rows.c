@@ -16,6 +16,14 @@ bool run_failed(const struct run *run) {
     return run->status != RUN_OK || !isfinite(run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc);
 }
 
+const char *run_metric_name(const struct run *run) {
+    return run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
+}
+
+double run_point_metric(const struct run *run, const struct curve_point *p) {
+    return run->metric == METRIC_MACRO_ACC ? p->macro_acc : p->acc;
+}
+
 bool run_cut_off(const struct run *run) {
     static const char *const of_itself[] = {"target", "patience"};
     for (int i = 0; i < 2; i++)
@@ -265,6 +273,7 @@ static enum status compute(struct report_row *row, const struct report_filter *a
     row->mean = stats_mean(row->value, row->n);
     row->median = stats_median(row->value, row->n);
     row->iqm = stats_iqm(row->value, row->n);
+    row->estimate_cut = asked->protocol == PROTOCOL_BEST_OF_GRID ? row->best_cut : row->n_cut > 0;
     row->estimate = protocol_estimate(asked->protocol, row->value, row->n, row->best, &row->interval);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
     row->published = published_find(published, row->run);

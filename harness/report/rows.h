@@ -42,6 +42,7 @@ struct report_row {
     double best;          /* best-of-grid */
     int n_cut, n_cut_all; /* runs of the chosen rate, of the grid, that were cut off */
     bool best_cut;        /* so was the one that gives `best` */
+    bool estimate_cut;    /* so was one of those that give `estimate` */
     struct published_number published;
     double delta; /* best - published; NAN where a run of the grid was cut off, or the number is of other settings */
     double tok_per_s; /* NAN if not measured */
@@ -81,6 +82,10 @@ double run_val_metric(const struct run_record *r);
 /* Whether it ended well before the steps of its schedule were done, neither at its target nor for want of gain: its
  * numbers are those of a shorter training than the one it was to be. */
 bool run_cut_off(const struct run *run);
+
+/* The task's primary metric: its name in tables, its value at a point of a curve. */
+const char *run_metric_name(const struct run *run);
+double run_point_metric(const struct run *run, const struct curve_point *p);
 #define OUTDATED_NOTE                                                                                                  \
     "numerics=N: the program's numbers have changed since for what these runs use; they cannot be repeated bit for "   \
     "bit"

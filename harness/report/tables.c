@@ -93,7 +93,6 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
 }
 
 static void add_row(struct sheet *s, const struct report_row *row, enum report_protocol protocol) {
-    bool cut = protocol == PROTOCOL_BEST_OF_GRID ? row->best_cut : row->n_cut > 0;
     sheet_row(s);
     sheet_text(s, "%s", row->label);
     note_failures(s, row);
@@ -103,7 +102,7 @@ static void add_row(struct sheet *s, const struct report_row *row, enum report_p
     add_steps(s, row);
     add_reasons(s, row);
     sheet_real(s, "%.4f", row->estimate);
-    sheet_append(s, "%s", mark(cut));
+    sheet_append(s, "%s", mark(row->estimate_cut));
     if (protocol == PROTOCOL_BEST_OF_GRID)
         sheet_text(s, "best of %d", row->n_all);
     else
@@ -137,8 +136,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         settings = settings || row->published.settings;
         disturbed = disturbed || row->disturbed;
     }
-    sheet_note(s, protocol_of(tables->protocol)->sentence,
-               t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy");
+    sheet_note(s, protocol_of(tables->protocol)->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm)
         sheet_note(s, "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds).",
                    (long long)tables->confirm);

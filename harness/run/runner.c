@@ -46,7 +46,7 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
-    int done, total, failed;
+    int done, total;
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
     double began, last_line;
@@ -216,7 +216,6 @@ static void finish_job(struct runner *r, struct job *j) {
     }
     char detail[RECORD_TEXT];
     enum run_status status = classify(j, wait_status, detail, sizeof detail);
-    r->failed++;
     say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
         run_status_names[status], detail);
     struct error e = {ST_OK, ""};
@@ -328,7 +327,7 @@ static void run_waiting(struct runner *r, struct setup **waiting, int n) {
     if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
 }
 
-enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e) {
+enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e) {
     struct runner_options bounded = *options;
     if (bounded.jobs > MAX_JOBS) bounded.jobs = MAX_JOBS;
     struct runner *r = calloc(1, sizeof *r);
@@ -344,7 +343,6 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
     r->longest = longest_of(r, waiting);
     if (status == ST_OK) run_waiting(r, waiting, r->total);
-    *failed = r->failed;
     if (status == ST_OK && signal_received())
         status = fail(e, (enum status)(128 + signal_received()),
                       "stopped with %d of %d runs done; the same command goes on", r->done, r->total);

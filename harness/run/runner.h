@@ -16,7 +16,7 @@ struct runner_options {
 /* Does all runs that have no record yet, longest first; a first one that would take longer than all others on the other
  * processes goes alone and on all cores. A run that dies becomes a row (killed, oom, timeout, error) and
  * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could
- * not write its record. *failed counts rows that are not ok among those done now. */
-enum status runner_do(const struct plan *plan, const struct runner_options *options, int *failed, struct error *e);
+ * not write its record. */
+enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e);
 
 #endif

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/option.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 
@@ -36,15 +35,26 @@ static bool has_our_header(int fd, const struct table *table, off_t size) {
     return same;
 }
 
-/* A program must not take columns out of a file that a later one wrote. */
-static enum status check_convertible(const struct csv_table *t, const char *path, struct error *e) {
-    for (int i = 0; i < t->rows; i++) {
-        int64_t schema;
-        if (parse_int64(csv_cell(t, i, "schema"), &schema) && schema >= 1 && schema <= RECORD_SCHEMA) continue;
+/* A program must not take columns out of a file that a later one wrote: of a later schema, or of its own with columns
+ * that came since. */
+static enum status check_convertible(const struct csv_table *t, const struct table *table, const char *path,
+                                     struct error *e) {
+    bool versioned = table_field(table, "schema") != NULL, own = !versioned;
+    for (int i = 0; i < t->rows && versioned; i++) {
+        int64_t schema = csv_cell_int(t, i, "schema");
+        own = own || schema == RECORD_SCHEMA;
+        if (schema >= 1 && schema <= RECORD_SCHEMA) continue;
         return fail(e, ST_DATA,
                     "%s, row %d: is of schema '%.20s'; this program writes up to %d: choose another output folder",
                     path, i + 1, csv_cell(t, i, "schema"), RECORD_SCHEMA);
     }
+    for (int c = 0; c < t->columns && own; c++)
+        if (!table_field(table, t->header[c]))
+            return fail(
+                e, ST_DATA,
+                "%s has a column '%.60s', which this program does not know: a later one wrote it; choose another "
+                "output folder",
+                path, t->header[c]);
     return ST_OK;
 }
 
@@ -55,7 +65,7 @@ static enum status convert(const char *path, const struct table *table, struct e
     char *text = NULL;
     size_t size = 0;
     TRY(csv_read(&t, path, e));
-    enum status status = check_convertible(&t, path, e);
+    enum status status = check_convertible(&t, table, path, e);
     if (status != ST_OK) {
         csv_free(&t);
         return status;
@@ -77,14 +87,15 @@ static enum status convert(const char *path, const struct table *table, struct e
 
 /* Opens the file that has the name once it is locked; another process may have put a new one there before that. -1 with
  * errno. */
-static int open_locked(const char *path) {
+static int open_locked(const char *path, struct stat *locked) {
     for (;;) {
-        struct stat locked, named;
+        struct stat named;
         int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (fd < 0) return -1;
-        bool known = flock(fd, LOCK_EX) == 0 && fstat(fd, &locked) == 0;
+        bool known = flock(fd, LOCK_EX) == 0 && fstat(fd, locked) == 0;
         int reason = errno;
-        bool same = known && stat(path, &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
+        bool same =
+            known && stat(path, &named) == 0 && locked->st_ino == named.st_ino && locked->st_dev == named.st_dev;
         if (same) return fd;
         close(fd); /* releases the lock */
         errno = reason;
@@ -92,17 +103,15 @@ static int open_locked(const char *path) {
     }
 }
 
-/* Appends one row under a lock, in one write; what could not be written whole is taken back. */
-static enum status append_locked(int fd, const char *path, const struct table *table, const void *object,
+/* Appends one row behind `end`, under a lock, in one write; what could not be written whole is taken back. */
+static enum status append_locked(int fd, off_t end, const char *path, const struct table *table, const void *object,
                                  struct error *e) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     if (!f) return fail(e, ST_MEMORY, "no memory to write %s", path);
-    if (info.st_size == 0) table_csv_header(table, f);
-    if (is_torn(fd, info.st_size)) fputc('\n', f);
+    if (end == 0) table_csv_header(table, f);
+    if (is_torn(fd, end)) fputc('\n', f);
     table_csv_row(table, object, f);
     bool whole = !ferror(f);
     whole = fclose(f) == 0 && whole;
@@ -111,7 +120,7 @@ static enum status append_locked(int fd, const char *path, const struct table *t
     free(text);
     if (n == (ssize_t)size && fsync(fd) == 0) return ST_OK;
     if (n == (ssize_t)size) reason = errno;
-    if (ftruncate(fd, info.st_size) != 0) reason = errno;
+    if (ftruncate(fd, end) != 0) reason = errno;
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
 }
 
@@ -121,10 +130,10 @@ enum status table_append(const struct table *table, const void *object, const ch
     TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, table->name));
     for (;;) {
         struct stat info;
-        int fd = open_locked(path);
-        if (fd < 0 || fstat(fd, &info) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+        int fd = open_locked(path, &info);
+        if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
         bool ours = has_our_header(fd, table, info.st_size);
-        enum status status = ours ? append_locked(fd, path, table, object, e) : convert(path, table, e);
+        enum status status = ours ? append_locked(fd, info.st_size, path, table, object, e) : convert(path, table, e);
         close(fd); /* releases the lock */
         if (ours || status != ST_OK) return status;
     }

@@ -303,6 +303,15 @@ void table_csv_row(const struct table *table, const void *object, FILE *f) {
     fputc('\n', f);
 }
 
+void table_from_csv(const struct table *table, const struct csv_table *t, int row, void *object) {
+    for (const struct field *field = table->fields; field->name; field++) {
+        void *value = (char *)object + field->offset;
+        if (field->type == FIELD_INT) *(int64_t *)value = csv_cell_int(t, row, field->name);
+        if (field->type == FIELD_REAL) *(double *)value = csv_cell_real(t, row, field->name);
+        if (field->type == FIELD_TEXT) csv_cell_text(t, row, field->name, value, field->size);
+    }
+}
+
 static const char *type_name(enum field_type type) {
     switch (type) {
     case FIELD_INT:

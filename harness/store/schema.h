@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "core/status.h"
+#include "harness/store/csv.h"
 #include "harness/store/limit_row.h"
 #include "harness/store/machine.h"
 #include "harness/store/perf_row.h"
@@ -84,6 +85,10 @@ void field_print(const struct field *field, const void *object, FILE *f);
 /* The header row, and one row, of a table's CSV. */
 void table_csv_header(const struct table *table, FILE *f);
 void table_csv_row(const struct table *table, const void *object, FILE *f);
+
+/* Row `row` of a file of the table into the object: -1, NAN or "" where the file has no such column or no such number;
+ * texts are cut to fit. */
+void table_from_csv(const struct table *table, const struct csv_table *t, int row, void *object);
 
 /* Prints name, type, unit and meaning of every column of runs, curves, evals, perf, limits or machines, one a line,
  * from the table the writer uses. ST_USAGE: no such table. */

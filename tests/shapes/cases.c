@@ -86,7 +86,7 @@ static void build(struct built *r, const struct setup *of, int64_t batch) {
     r->setup->config = of->config;
     r->setup->config.batch = batch;
     r->setup->model = of->asked;
-    enum status status = task_parse(&r->setup->task, of->task.name, &e);
+    enum status status = task_parse(&r->setup->task, of->task.asked, &e);
     if (status == ST_OK) status = setup_resolve(r->setup, &e);
     if (status == ST_OK) status = params_create(&r->params, &e);
     if (status == ST_OK) status = graphs_build_training(&r->graphs[0], r->setup, NULL, &r->params, &net, &extra, &e);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/philox.h"
+#include "harness/plan/args.h"
 #include "tasks/listops_tsv.h"
 #include "tests/tasks/listops_meaning.h"
 #include "tests/lib/scratch.h"
@@ -419,6 +420,30 @@ START_TEST(files_give_their_expressions) {
 }
 END_TEST
 
+/* A run of the files has one id and one name, by whatever path. */
+static void expect_same_run_at(const char *path) {
+    char text[2][256];
+    struct setup *of[2];
+    struct config config;
+    struct error e = {ST_OK, ""};
+    snprintf(text[0], sizeof text[0], "listops:max_length=600,file=%s", path);
+    snprintf(text[1], sizeof text[1], "listops:max_length=600,file=%s/.", path);
+    ck_assert_int_eq(config_default(&config, &e), ST_OK);
+    for (int i = 0; i < 2; i++) {
+        of[i] = setup_make(&config, text[i], "lstm:hidden=4", &e);
+        ck_assert_msg(of[i] != NULL, "%s", e.text);
+        ck_assert_str_eq(of[i]->task.name, "listops:max_length=600");
+        ck_assert_str_eq(of[i]->task.asked, text[i]);
+    }
+    ck_assert_str_eq(of[0]->identity, of[1]->identity);
+    ck_assert_str_eq(of[0]->run_id, of[1]->run_id);
+    ck_assert_ptr_null(strstr(of[0]->identity, path));
+    for (int i = 0; i < 2; i++) {
+        setup_free(of[i]);
+        free(of[i]);
+    }
+}
+
 /* Another path to the same bytes is the same task, one byte changed is another, and what was asked for is held to
  * it. */
 START_TEST(files_are_known_by_their_content) {
@@ -436,6 +461,7 @@ START_TEST(files_are_known_by_their_content) {
         if (way) ck_assert_str_eq(found, content);
         snprintf(content, sizeof content, "%s", found);
     }
+    expect_same_run_at(folder);
     snprintf(text, sizeof text, "listops:content=%s", content);
     ck_assert_int_eq(task_parse(&c, text, &e), ST_OK);
     ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_DATA);

@@ -31,10 +31,31 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     ck_holds(text, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_across, &format_csv);
-    ck_holds(text, "profile,model,task,mean,n,n_cut_off,published\n");
-    ck_holds(text, "quick,lstm,s5,0.5,1,1,1\n");
-    ck_holds(text, "quick,lru,s3,0.125,1,0,\n");
+    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published\n");
+    ck_holds(text, "quick,lstm,s5,val-mean,0.5,1,1,1\n");
+    ck_holds(text, "quick,lru,s3,val-mean,0.125,1,0,\n");
     free(text);
+}
+END_TEST
+
+/* The mark is that of the runs that give the number: under best-of-grid one of another rate than the chosen. */
+START_TEST(the_mark_follows_the_protocol) {
+    add_of("s3", "lstm;swiglu", "64", "3", 0.75);
+    add_of("s5", "lstm;swiglu", "64", "3", 0.5);
+    struct run *best = add_run("lstm;swiglu", 3e-3, 1, 0.25, 0.875); /* validation does not choose it */
+    identify(best, "dim", "64");
+    identify(best, "epochs", "3");
+    cut_off(best, 200);
+    for (int i = 0; i < 2; i++) {
+        struct report_filter filter = {.protocol = i ? PROTOCOL_BEST_OF_GRID : PROTOCOL_VAL_MEAN};
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+        ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
+        fclose(f);
+        ck_holds(text, i ? "0.875* / 1" : "0.500 / 1");
+        free(text);
+    }
 }
 END_TEST
 
@@ -146,6 +167,7 @@ END_TEST
 Suite *check_across(void) {
     const TTest *const tests[] = {
         tasks_stand_side_by_side_with_the_published_numbers,
+        the_mark_follows_the_protocol,
         what_differs_within_a_task_keeps_rows_apart_in_all,
         profiles_are_not_mixed_and_one_task_alone_is_nothing,
         accuracy_by_length_is_the_mean_over_sequences_and_seeds,

@@ -324,6 +324,9 @@ START_TEST(a_file_of_an_earlier_schema_goes_on) {
     text = slurp(path, &size);
     ck_assert_str_eq(text, "schema,later\n9,1\n");
     free(text);
+    spill(path, "schema,later\n2,1\n", 17); /* of this schema, by a program that has come to have a column more */
+    ck_assert_int_eq(perf_append(out, &row, &problem), ST_DATA);
+    ck_assert_msg(strstr(problem.text, "has a column 'later'") != NULL, "%s", problem.text);
 }
 END_TEST
 
