@@ -6,64 +6,8 @@
 #include <string.h>
 
 #include "harness/plan/graphs.h"
+#include "harness/plan/values.h"
 #include "tasks/variants.h"
-
-#define MAX_TEXTS 1000 /* settings of a task, values of an axis */
-
-/* --- lists of texts ----------------------------------------------------------------------------------------------- */
-
-struct texts {
-    char **list;
-    int n;
-};
-
-static void texts_free(struct texts *t) {
-    for (int i = 0; i < t->n; i++) free(t->list[i]);
-    free(t->list);
-    *t = (struct texts){0};
-}
-
-static enum status texts_add(struct texts *t, const char *text, struct error *e) {
-    if (t->n == MAX_TEXTS) return fail(e, ST_USAGE, "'%.200s' and others are more than %d values", text, MAX_TEXTS);
-    char **longer = realloc(t->list, (size_t)(t->n + 1) * sizeof *longer);
-    if (longer) t->list = longer;
-    char *copy = longer ? strdup(text) : NULL;
-    if (!copy) return fail(e, ST_MEMORY, "no memory for a plan");
-    t->list[t->n++] = copy;
-    return ST_OK;
-}
-
-/* "3..20" */
-static bool parse_range(const char *text, int64_t *from, int64_t *to) {
-    char low[64];
-    const char *dots = strstr(text, "..");
-    if (!dots || (size_t)(dots - text) >= sizeof low) return false;
-    snprintf(low, sizeof low, "%.*s", (int)(dots - text), text);
-    return parse_int64(low, from) && parse_int64(dots + 2, to);
-}
-
-static enum status check_range(const char *what, int64_t from, int64_t to, struct error *e) {
-    if (from <= to && to - from < MAX_TEXTS) return ST_OK;
-    return fail(e, ST_USAGE, "%s: the range %" PRId64 "..%" PRId64 " has %s", what, from, to,
-                from > to ? "no value; the smaller number stands first" : "too many values");
-}
-
-/* The values of a flag: "1..4", "0,0.1", "2". */
-static enum status expand_values(const char *name, const char *list, struct texts *values, struct error *e) {
-    for (const char *at = list;; at++) {
-        char item[OPTION_TEXT], number[32];
-        int64_t from, to;
-        TRY(text_part(&at, ",", item, sizeof item, e));
-        bool range = parse_range(item, &from, &to);
-        if (range) TRY(check_range(name, from, to, e));
-        if (!range) TRY(texts_add(values, item, e));
-        for (int64_t v = from; range && v <= to; v++) {
-            snprintf(number, sizeof number, "%" PRId64, v);
-            TRY(texts_add(values, number, e));
-        }
-        if (!*at) return ST_OK;
-    }
-}
 
 bool plan_is_list(const char *name, const char *value) {
     const struct option *o = option_find(backbone_options, name);
@@ -87,8 +31,8 @@ static enum status expand_task(const struct label *task, const struct option *ta
     for (int i = 0; i < task->n; i++) {
         const struct option *o = option_find(table, label_key(task, i));
         int64_t from, to;
-        if (!o || o->type != OPT_INT || !parse_range(label_value(task, i), &from, &to)) continue;
-        TRY(check_range(o->name, from, to, e));
+        if (!o || o->type != OPT_INT || !range_parse(label_value(task, i), &from, &to)) continue;
+        TRY(range_check(o->name, from, to, e));
         for (int64_t v = from; v <= to; v++) {
             struct label one = *task;
             char number[32];
@@ -207,7 +151,7 @@ static enum status list_configs(const struct plan_request *r, struct config **co
     *n = 1;
     for (int a = 0; a < axes.n; a++) {
         struct texts values = {0};
-        enum status status = expand_values(label_key(&axes, a), label_value(&axes, a), &values, e);
+        enum status status = values_expand(label_key(&axes, a), label_value(&axes, a), &values, e);
         if (status == ST_OK) status = multiply(configs, n, label_key(&axes, a), &values, e);
         texts_free(&values);
         TRY(status);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/plan/profile.h"
+#include "harness/plan/values.h"
 
 #define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_PLACE | OPT_SEED | OPT_RATE | OPT_OPEN))
 
@@ -26,7 +27,8 @@ static bool set_flags(struct config *c, const char *flags, const char *separator
     return true;
 }
 
-/* Whether every option that counts has the value it would have in a run of `c`, but for the profile's axes. */
+/* Whether every option that counts has the value it would have in a run of `c`, on an axis of the profile's one
+ * of its values. */
 static bool agrees(struct config *c, const struct profile_question *q, const struct label *axes) {
     const struct option *const tables[] = {backbone_options, config_options};
     struct run_length length = config_length(c, q->n_train);
@@ -36,10 +38,10 @@ static bool agrees(struct config *c, const struct profile_question *q, const str
     for (int t = 0; t < 2; t++)
         for (const struct option *o = tables[t]; o->name; o++) {
             char value[OPTION_TEXT + 1];
-            const char *got = label_get(q->key, o->name);
-            if (o->flags & LEFT_OUT || label_get(axes, o->name)) continue;
+            const char *got = label_get(q->key, o->name), *axis = label_get(axes, o->name);
+            if (o->flags & LEFT_OUT) continue;
             option_format_value(o, c, value, sizeof value);
-            if (!got || strcmp(got, value) != 0) return false;
+            if (!got || !(axis ? values_hold(axis, got) : strcmp(got, value) == 0)) return false;
         }
     return true;
 }

@@ -119,7 +119,7 @@ FORCE_INLINE real sum_of(lanes x) {
     (p)[i] = __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(LANE_OF, s)) +                                    \
              __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(PARTNER_OF, s))
 
-/* Lane j of the result is the sum over the lanes of p[j]; p is lost. */
+/* Lane j of the result is the sum over the lanes of p[j]; p is lost. Neighbours are added first. */
 FORCE_INLINE lanes sums_of_rows(lanes *p) {
 #if LANES > 8
     FOLD(p, 8);

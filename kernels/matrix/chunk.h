@@ -153,7 +153,8 @@ FORCE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, lanes_axpy(factor, lanes_at(from + i), lanes_at(to + i)));
 }
 
-/* Lane r of the result is the sum over the lanes of v[r]; v is lost. Each round adds the two halves of two vectors. */
+/* Lane r of the result is the sum over the lanes of v[r]; v is lost. Each round adds the two halves of two vectors: in
+ * another order than sums_of_rows, whose bits the pLSTM kernels have. */
 FORCE_INLINE lanes sums_of_lanes(lanes *v) {
 #ifdef INTERLEAVE_LOW
 #pragma GCC unroll 4

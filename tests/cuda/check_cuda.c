@@ -111,7 +111,7 @@ START_TEST(every_kernel_runs) {
 }
 END_TEST
 
-/* --- sums in two stages, with more partial sums than the examples' sizes give ------------------------------------- */
+/* --- sums in two stages, with more partial sums than the walks' sizes give ---------------------------------------- */
 
 static const struct {
     const char *kernel, *sizes;

@@ -61,10 +61,10 @@ bool input_has_grad(const struct call *c, int i);
 /* Outputs that a gradient can flow into at these sizes, as bits; 1 of an op without gradient. */
 unsigned output_bits(const struct op *op, const struct op_sizes *s);
 
-/* Records the call again on a graph, which may refuse its shapes (g->error). */
+/* Makes the call again on a graph, which may refuse its shapes (g->error). */
 struct call *imitate(struct graph *g, const struct imitation *like);
 
-/* Records, plans and fills. False if the op has not that many outputs. */
+/* Builds, plans and fills. False if the op has not that many outputs. */
 bool run_open(struct run *r, const struct trial_op *what);
 void run_walk(struct run *r); /* forward and, of a differentiable op, backward */
 void run_close(struct run *r);

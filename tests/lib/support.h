@@ -112,7 +112,7 @@ struct trial_shape {
     enum readout readout;
 };
 
-/* Records, plans and initialises (parameters and tokens from `seed`). */
+/* Builds, plans and initialises (parameters and tokens from `seed`). */
 void trial_open(struct trial *t, const struct trial_shape *shape, uint64_t seed);
 
 /* New tokens and targets, a function of (seed, step); one target in eight is IGNORED. */

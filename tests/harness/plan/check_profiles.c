@@ -82,6 +82,18 @@ START_TEST(another_flag_makes_it_custom) {
 }
 END_TEST
 
+/* Of a flag that the profile varies, its values and no other. */
+START_TEST(an_axis_has_the_profiles_values) {
+    static const char *const cases[][2] = {{"1", "quick"}, {"2", "quick"}, {"3", "custom"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan plan;
+        make(&plan, "a5-slice", "quick", "layers", cases[i][0], "lstm");
+        expect_all(&plan, cases[i][1], cases[i][0]);
+        plan_free(&plan);
+    }
+}
+END_TEST
+
 /* s5: 9000 steps, but of BD-LRU m = 5 14000, and of that mixer 9000 as well. */
 START_TEST(a_models_own_flags_are_the_profiles) {
     struct plan plan;
@@ -131,6 +143,7 @@ Suite *check_profiles(void) {
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
     tcase_add_test(c, another_flag_makes_it_custom);
+    tcase_add_test(c, an_axis_has_the_profiles_values);
     tcase_add_test(c, a_models_own_flags_are_the_profiles);
     tcase_add_test(c, a_rate_of_another_grid_and_a_name_of_ones_own);
     suite_add_tcase(suite, c);

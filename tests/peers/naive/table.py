@@ -36,7 +36,8 @@ def write_table(rows, bound):
              lambda row, mixer=mixer: row["mixer"] == mixer and is_wide(row)) for mixer in mixers]
     by_part = [(part, lambda row, part=part: row["part"] == part) for part in parts]
     above = sum(max(row[key] for key in COLUMNS) > bound for row in rows)
-    commits = ", ".join(in_order(row["commit"][:12] for row in rows))
-    return (f"{len(rows)} runs, {above} above {bound:g}; commit {commits}.\n\n"
+    commits = [row["commit"][:12] for row in rows]
+    of_commits = ", ".join(f"{commits.count(commit)} of commit {commit}" for commit in in_order(commits))
+    return (f"{len(rows)} runs, {above} above {bound:g} ({of_commits}).\n\n"
             + markdown("mixer", [*worst_rows(rows, by_mixer), *worst_rows(rows, wide)])
             + "\n" + markdown("part of the run", worst_rows(rows, by_part)))
