@@ -1,5 +1,5 @@
-/* check_gradients.c - what a gradient kernel does besides its sums: adds to what is there, and leaves out what nobody asks
- * for. */
+/* check_gradients.c - what a gradient kernel does besides its sums: adds to what is there, and leaves out what nobody
+ * asks for. */
 #include "tests/lib/op_compare.h"
 
 START_TEST(gradients_accumulate) {
