@@ -1,4 +1,5 @@
-/* check_rows.c - how run records become the rows of tables: what tells rows apart, what a label says, what a filter takes. */
+/* check_rows.c - how run records become the rows of tables: what tells rows apart, what a label says, what a filter
+ * takes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
