@@ -70,8 +70,8 @@ const struct task *task_find(const char *name); /* by name only */
 /* A task with its parsed options, opened by task_open. */
 struct task_choice {
     const struct task *task;
-    const char *name; /* as published tables call it: the alias if its options were not changed, else task:options without
-                         places of files */
+    const char *name; /* as published tables call it: the alias if its options were not changed, else task:options,
+                         without places of files */
     char label[512];  /* owns `name` */
     char asked[512];  /* the text that it was parsed from, with the places of its files */
     struct task_shape shape;
