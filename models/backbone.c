@@ -12,6 +12,9 @@
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running
  *              statistics with momentum .95
+ * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
+ * bias 0 (S5's and S4's encoder of images and series).
+ *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
  * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's
@@ -268,12 +271,28 @@ bool net_causal(const struct backbone *b, const struct model_choice *choice) {
 
 static void declare_inputs(struct net *net, struct graph *g, const struct net_shape *s) {
     bool per_sequence = s->readout == READOUT_SEQUENCE;
-    net->tokens = graph_input_ids(g, "tokens", 2, (int64_t[]){s->B, s->T}, (int32_t)s->vocab_in, false);
+    if (s->vocab_in)
+        net->input = graph_input_ids(g, "tokens", 2, (int64_t[]){s->B, s->T}, (int32_t)s->vocab_in, false);
+    else
+        net->input = graph_input(g, "values", 3, (int64_t[]){s->B, s->T, s->channels}, false);
     net->targets =
         graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
     net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
     g->lengths = net->lengths;
     g->row_first = NULL;
+}
+
+/* Tokens by a table of vectors, values by a linear map. */
+static struct tensor *encoded(struct graph *g, const struct backbone *b, const struct net_shape *s,
+                              struct tensor *input) {
+    bool mad = b->kind == BACKBONE_MAD_LM;
+    if (!s->vocab_in) return affine(g, "encoder", input, b->dim, init_linear(s->channels, 1));
+    struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
+                                                               .rank = 2,
+                                                               .dims = {s->vocab_in, b->dim},
+                                                               .group = PARAM_EMBEDDING,
+                                                               .init = {.kind = INIT_NORMAL, .b = mad ? 0.02 : 1}});
+    return embedding(g, input, table);
 }
 
 /* --backbone slice-paper is another name for one of the three, by mixer. */
@@ -295,12 +314,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     TRY(net_check(b, choice->model, e));
     declare_inputs(net, g, shape);
     bool mad = b->kind == BACKBONE_MAD_LM;
-    struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
-                                                               .rank = 2,
-                                                               .dims = {shape->vocab_in, b->dim},
-                                                               .group = PARAM_EMBEDDING,
-                                                               .init = {.kind = INIT_NORMAL, .b = mad ? 0.02 : 1}});
-    struct tensor *x = embedding(g, net->tokens, table);
+    struct tensor *x = encoded(g, b, shape, net->input);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
     if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = first_rows(g, x, shape->T);

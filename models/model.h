@@ -8,6 +8,7 @@
 
 struct dims {
     int64_t B, T, D;
+    int64_t height, width; /* of the image whose pixels the tokens are, row by row; 0: they are none */
 };
 
 /* The block around a mixer in the SLiCE paper's comparisons: its baselines', its own, none. */
@@ -24,7 +25,8 @@ struct model {
     const char *small;            /* its variants at small sizes, for the tests: labels, blanks between */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
 
-    /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. */
+    /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. A mixer
+     * of a grid takes that of an image. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
     /* Calls the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
      * names with initialisers. Computes nothing. A term of its own in the training loss goes to graph_keep_term. */

@@ -1,4 +1,5 @@
-/* net.h - the common net around a mixer: embedding, [norm, mixer, +, norm, MLP, +] x layers, read-out and loss. */
+/* net.h - the common net around a mixer: embedding or linear encoder, [norm, mixer, +, norm, MLP, +] x layers, read-out
+ * and loss. */
 #ifndef LRNN_MODELS_NET_H
 #define LRNN_MODELS_NET_H
 
@@ -42,13 +43,14 @@ enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
 /* What a task asks of a net. */
 struct net_shape {
     int64_t B, T;
-    int64_t vocab_in, vocab_out;
+    int64_t vocab_in, channels; /* ids of the input; 0: it is of values, `channels` a position */
+    int64_t vocab_out;
     enum readout readout;
 };
 
 /* A built net: tensors of one graph. */
 struct net {
-    struct tensor *tokens;  /* (B,T) ids, filled by the caller */
+    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller */
     struct tensor *lengths; /* (B) tokens in use of each sequence, filled by the caller */
     struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
     struct tensor *logits;  /* as targets, with an axis V */
@@ -57,10 +59,11 @@ struct net {
     struct tensor *predictions; /* ids, as targets */
 };
 
-/* Builds embedding, layers, read-out and loss on the graph; backbone.c has the equations of each backbone and
- * read-out. Parameter names: embedding, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed
- * sequence), layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is
- * the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it is not. ST_USAGE: as net_check. */
+/* Builds embedding or encoder, layers, read-out and loss on the graph; backbone.c has the equations of each backbone
+ * and read-out. Parameter names: embedding (of values: encoder.weight, encoder.bias), layers.I.norm.weight,
+ * layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence), layers.I.mlp_norm.weight, layers.I.mlp.*,
+ * norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's sequences (model_fit);
+ * ST_FAIL: it is not. ST_USAGE: as net_check. */
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, const struct model_choice *fitted,
                       const struct net_shape *shape, struct error *e);
 

@@ -1,8 +1,9 @@
 /* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
  *
  * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so
- * that nothing comes from there, as from beyond the grid's edge (spec/plstm-myosotis.md A2.7). A side that is not given
- * follows from the number of the sequence's own tokens, not from the length of the graph that it lies in.
+ * that nothing comes from there, as from beyond the grid's edge (spec/plstm-myosotis.md A2.7). The grid of an image
+ * that is visited row by row is the image. A side that is not given follows from the number of the sequence's own
+ * tokens, not from the length of the graph that it lies in.
  *
  *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
@@ -28,9 +29,10 @@ enum { CHIRALITY_L, CHIRALITY_R };
 
 static const struct option options[] = {
     {"height", OPT_INT, offsetof(struct plstm2d, height), "auto", 1, 1 << 20, NULL,
-     "rows of the grid, height*width the length; auto: as each sequence needs", OPT_AUTO},
+     "rows of the grid, height*width the length; auto: the image's, or as each sequence needs", OPT_AUTO},
     {"width", OPT_INT, offsetof(struct plstm2d, width), "auto", 1, 1 << 20, NULL,
-     "columns of the grid; auto: as square as each sequence's length allows, or what height leaves", OPT_AUTO},
+     "columns of the grid; auto: the image's, as square as each sequence's length allows, or what height leaves",
+     OPT_AUTO},
     {"heads", OPT_INT, offsetof(struct plstm2d, heads), "4", 1, 1 << 16, NULL, "heads H; D must be divisible", 0},
     {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D", "transitions: propagation or diffusion", 0},
     {"form", OPT_CHOICE, offsetof(struct plstm2d, form), "paper", 0, 0, "paper ref",
@@ -39,7 +41,8 @@ static const struct option options[] = {
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    const struct plstm2d *o = inst;
+    struct plstm2d *o = inst;
+    if (!o->height && !o->width) o->height = d->height, o->width = d->width;
     if (o->height && o->width && o->height * o->width != d->T)
         return fail(e, ST_USAGE,
                     "plstm2d: height=%" PRId64 " times width=%" PRId64 " is %" PRId64 ", not the length %" PRId64,

@@ -64,6 +64,7 @@ static void print_options(const char *name, const struct option *table, const vo
 /* What a net costs at the sizes asked for; nothing is allocated for it. */
 struct measure {
     struct net_shape shape;
+    struct dims dims;
     struct params params;
     struct graph graph;
     struct net net;
@@ -74,7 +75,7 @@ struct measure {
 static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
                                struct error *e) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
-    TRY(model_fit(choice, &(struct dims){m->shape.B, m->shape.T, f->config.net.dim}, e));
+    TRY(model_fit(choice, &m->dims, e));
     TRY(params_create(&m->params, e));
     TRY(graph_create(&m->graph, &options, &m->params, e));
     TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &m->shape, e));
@@ -86,14 +87,21 @@ static enum status measure_net(struct measure *m, const struct info_flags *f, st
 
 /* The mixer and the shape of its net: as a run of the task has them, or of the sizes given. */
 static enum status choose_net(const char *text, const struct info_flags *f, struct model_choice *choice,
-                              struct net_shape *shape, struct error *e) {
+                              struct net_shape *shape, struct dims *dims, struct error *e) {
     int64_t vocab = f->vocab ? f->vocab : VOCAB;
-    *shape = (struct net_shape){f->config.batch, f->length ? f->length : LENGTH, vocab, vocab, READOUT_POSITIONS};
+    *shape = (struct net_shape){.B = f->config.batch,
+                                .T = f->length ? f->length : LENGTH,
+                                .vocab_in = vocab,
+                                .vocab_out = vocab,
+                                .readout = READOUT_POSITIONS};
+    *dims = (struct dims){.B = shape->B, .T = shape->T, .D = f->config.net.dim};
     if (!*f->task) return model_parse(choice, text, e);
     if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
     struct setup *s = setup_make(&f->config, f->task, text, e);
     if (!s) return e->status;
     *shape = setup_net_shape(s, SPLIT_TRAIN);
+    *dims = s->model.dims;
+    dims->T = shape->T;
     *choice = s->asked;
     setup_free(s);
     free(s);
@@ -182,7 +190,7 @@ static void print_model_json(const struct model_choice *choice, const struct par
 static enum status info_model(const char *text, const struct info_flags *f, struct error *e) {
     struct model_choice choice;
     struct measure m = {0};
-    TRY(choose_net(text, f, &choice, &m.shape, e));
+    TRY(choose_net(text, f, &choice, &m.shape, &m.dims, e));
     enum status status = measure_net(&m, f, &choice, e);
     if (status == ST_OK && f->json)
         print_model_json(&choice, &m.params, &f->config.net);

@@ -108,7 +108,7 @@ static enum status print_mixer(const struct perf_layers_request *q, const char *
     struct sitting s[N_LENGTHS];
     bool fits[N_LENGTHS];
     for (int t = 0; t < N_LENGTHS; t++) {
-        struct dims d = {q->batch, lengths[t], q->dim};
+        struct dims d = {.B = q->batch, .T = lengths[t], .D = q->dim};
         fits[t] = measure_cell(model, d, q->seconds, &params, &s[t], misfit) == ST_OK;
         if (fits[t]) TRY(keep(q, model, lengths[t], params, &s[t], e));
     }

@@ -95,6 +95,7 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
 static struct tensor *table(struct graph *g, const struct tensor *t, int64_t rows) {
     if (!t) return NULL;
     int64_t dims[] = {rows, tensor_count(t) / t->dims[0]};
+    if (t->dtype == DT_REAL) return graph_input(g, t->name, 2, dims, false);
     return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
 }
 
@@ -106,8 +107,8 @@ static struct tensor *target(struct graph *g, const struct tensor *t) {
 }
 
 static struct batch_tensors take(struct graph *g, const struct net *net, int64_t n, uint64_t seed, int64_t period) {
-    struct batch_tensors split = {table(g, net->tokens, n), table(g, net->targets, n), table(g, net->lengths, n)};
-    struct batch_tensors batch = {target(g, net->tokens), target(g, net->targets), target(g, net->lengths)};
+    struct batch_tensors split = {table(g, net->input, n), table(g, net->targets, n), table(g, net->lengths, n)};
+    struct batch_tensors batch = {target(g, net->input), target(g, net->targets), target(g, net->lengths)};
     take_batch(g, &split, &batch, &(struct take_batch_attr){.seed = seed, .period = period});
     return split;
 }
@@ -124,7 +125,7 @@ enum status graphs_build_take(struct graph *g, const struct setup *s, const stru
     TRY(graph_create(g, &options, NULL, e));
     split[0] = take(g, net, shape->examples[SPLIT_TRAIN], s->task.seed, s->steps_per_epoch * s->config.batch);
     split[1] = (struct batch_tensors){0};
-    if (extra->tokens) split[1] = take(g, extra, shape->extra_examples, ~s->task.seed, shape->extra_examples);
+    if (extra->input) split[1] = take(g, extra, shape->extra_examples, ~s->task.seed, shape->extra_examples);
     return ST_OK;
 }
 

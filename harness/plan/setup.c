@@ -141,8 +141,11 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 
 static enum status fit(struct model_choice *fitted, const struct model_choice *asked, const struct setup *s, int64_t B,
                        int64_t T, struct error *e) {
+    const struct task_shape *shape = &s->task.shape;
+    struct dims d = {.B = B, .T = T, .D = s->config.net.dim};
+    if (!shape->visit) d.height = shape->height, d.width = shape->width;
     *fitted = *asked;
-    return model_fit(fitted, &(struct dims){B, T, s->config.net.dim}, e);
+    return model_fit(fitted, &d, e);
 }
 
 /* Every length that the run has is fitted here, once. A tree has parameters by its levels: where lengths differ, the
@@ -162,7 +165,12 @@ static enum status fit_lengths(struct setup *s, struct error *e) {
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     const struct task_shape *t = &s->task.shape;
     enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
-    return (struct net_shape){s->config.batch, task_length(t, split), t->vocab_in, t->vocab_out, readout};
+    return (struct net_shape){.B = s->config.batch,
+                              .T = task_length(t, split),
+                              .vocab_in = t->vocab_in,
+                              .channels = t->channels,
+                              .vocab_out = t->vocab_out,
+                              .readout = readout};
 }
 
 int64_t setup_extra_batch(const struct setup *s) {

@@ -8,7 +8,11 @@
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
 static struct example clean_row(const struct batch *b, int64_t row) {
-    struct example x = {.tokens = b->tokens + row * b->T, .targets = b->targets + row * b->labels};
+    struct example x = {.targets = b->targets + row * b->labels};
+    if (b->channels)
+        x.values = batch_row(b, row);
+    else
+        x.tokens = batch_row(b, row);
     for (int64_t i = 0; i < b->labels; i++) x.targets[i] = IGNORED;
     return x;
 }
@@ -28,7 +32,7 @@ static void fill_row(const struct setup *s, enum split split, int64_t index, int
     struct example x = clean_row(b, row);
     int64_t n = s->task.shape.examples[split];
     if (index >= n)
-        memset(x.tokens, 0, (size_t)b->T * sizeof *x.tokens);
+        memset(batch_row(b, row), 0, batch_row_bytes(b));
     else {
         if (split == SPLIT_TRAIN) index = train_example(s, epoch, index);
         s->task.task->fill(s->task.inst, split, index, &x);
@@ -125,15 +129,18 @@ const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
 
-int64_t batch_ids(const struct batch *b) {
-    return b->B * (b->T + b->labels + 1);
+size_t batch_bytes(const struct batch *b) {
+    size_t bytes = (size_t)b->B * (batch_row_bytes(b) + (size_t)(b->labels + 1) * sizeof(int32_t));
+    return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
-int32_t *batch_lay(struct batch *b, int32_t *at) {
-    b->tokens = at;
-    b->targets = b->tokens + b->B * b->T;
+/* The input comes first: it alone may hold numbers of 8 bytes. */
+char *batch_lay(struct batch *b, char *at) {
+    b->tokens = b->channels ? NULL : (int32_t *)(void *)at;
+    b->values = b->channels ? (real *)(void *)at : NULL;
+    b->targets = (int32_t *)(void *)(at + (size_t)b->B * batch_row_bytes(b));
     b->lengths = b->targets + b->B * b->labels;
-    return at + batch_ids(b);
+    return at + batch_bytes(b);
 }
 
 static enum status start_thread(struct feeder *f, struct error *e) {
@@ -154,19 +161,23 @@ static enum status start_thread(struct feeder *f, struct error *e) {
 struct step_batches step_sizes(const struct setup *s) {
     const struct task_shape *shape = &s->task.shape;
     return (struct step_batches){
-        .main = {.B = s->config.batch, .T = shape->T, .labels = task_targets(shape, SPLIT_TRAIN)},
-        .extra = {.B = setup_extra_batch(s), .T = shape->T_extra, .labels = shape->T_extra}};
+        .main = {.B = s->config.batch,
+                 .T = shape->T,
+                 .channels = shape->channels,
+                 .labels = task_targets(shape, SPLIT_TRAIN)},
+        .extra = {
+            .B = setup_extra_batch(s), .T = shape->T_extra, .channels = shape->channels, .labels = shape->T_extra}};
 }
 
 size_t feeder_bytes(const struct setup *setup) {
     struct step_batches sizes = step_sizes(setup);
-    return (size_t)(batch_ids(&sizes.main) + batch_ids(&sizes.extra)) * sizeof(int32_t);
+    return batch_bytes(&sizes.main) + batch_bytes(&sizes.extra);
 }
 
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e) {
     size_t bytes = 2 * feeder_bytes(setup);
     *f = (struct feeder){.setup = setup, .made = {-1, -1}, .wanted = -1};
-    int32_t *at = f->memory = malloc(bytes);
+    char *at = f->memory = malloc(bytes);
     if (!at) return fail(e, ST_MEMORY, "no memory for batches of %zu bytes", bytes);
     for (int i = 0; i < 2; i++) {
         f->slot[i] = step_sizes(setup);

@@ -8,11 +8,21 @@
 
 #include "harness/plan/setup.h"
 
-/* Borrowed rows: tokens (B,T), targets (B, labels of a sequence), lengths (B). */
+/* Borrowed rows: tokens (B,T) or values (B,T,channels), targets (B, labels of a sequence), lengths (B). */
 struct batch {
-    int64_t B, T, labels;
-    int32_t *tokens, *targets, *lengths;
+    int64_t B, T, channels, labels; /* channels 0: tokens */
+    int32_t *tokens;                /* NULL with values */
+    real *values;                   /* NULL with tokens */
+    int32_t *targets, *lengths;
 };
+
+/* The input of a row, and its bytes. */
+static inline size_t batch_row_bytes(const struct batch *b) {
+    return (size_t)b->T * (b->channels ? (size_t)b->channels * sizeof *b->values : sizeof *b->tokens);
+}
+static inline void *batch_row(const struct batch *b, int64_t row) {
+    return b->channels ? (void *)(b->values + row * b->T * b->channels) : (void *)(b->tokens + row * b->T);
+}
 
 /* Index of the example at a position of a training epoch. Each epoch has an order of its own. */
 int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
@@ -21,7 +31,7 @@ int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
  * a partial batch. */
 int64_t extra_example(const struct setup *s, int64_t position);
 
-/* Examples order(first .. first+B) of a split; rows past its end get tokens 0, ignored targets and length 0. Training
+/* Examples order(first .. first+B) of a split; rows past its end get inputs 0, ignored targets and length 0. Training
  * examples are in the order of their epoch. `parallel`: on OpenMP's threads where that is worth while. Returns the rows
  * in use. */
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
@@ -35,9 +45,9 @@ struct step_batches {
 /* Their sizes, without memory. */
 struct step_batches step_sizes(const struct setup *s);
 
-/* Ids in a batch of that size; its arrays one behind the other from `at` on: returns the end. */
-int64_t batch_ids(const struct batch *b);
-int32_t *batch_lay(struct batch *b, int32_t *at);
+/* Bytes of a batch of that size, whole cache lines; its arrays one behind the other from `at` on: returns the end. */
+size_t batch_bytes(const struct batch *b);
+char *batch_lay(struct batch *b, char *at);
 
 /* Training examples first .. first+rows in their own order, of the main strings or those of another length, on OpenMP's
  * threads. */
@@ -49,7 +59,7 @@ struct feeder {
     bool ahead, stop;
     int64_t made[2], wanted; /* steps: in the slots, -1 = none; what the thread is to make, -1 = nothing */
     struct step_batches slot[2];
-    int32_t *memory;
+    char *memory;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t news; /* either side has changed `wanted` or `stop` */

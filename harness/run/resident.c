@@ -19,27 +19,27 @@ static struct step_batches whole_split(const struct setup *s) {
 size_t resident_bytes(const struct setup *s) {
     struct step_batches whole = whole_split(s);
     if (!graphs_can_take(s)) return 0;
-    return (size_t)(batch_ids(&whole.main) + batch_ids(&whole.extra)) * sizeof(int32_t);
+    return batch_bytes(&whole.main) + batch_bytes(&whole.extra);
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-static void send_rows(const struct place *p, struct tensor *t, int64_t first, int64_t rows, const int32_t *from) {
-    int64_t columns = t ? tensor_count(t) / t->dims[0] : 0;
-    if (t) place_put(p, tensor_i32(t) + first * columns, from, (size_t)(rows * columns) * sizeof *from);
+static void send_rows(const struct place *p, struct tensor *t, int64_t first, int64_t rows, const void *from) {
+    size_t bytes = t ? tensor_bytes(t) / (size_t)t->dims[0] : 0;
+    if (t) place_put(p, (char *)t->data + (size_t)first * bytes, from, (size_t)rows * bytes);
 }
 
 static enum status send_split(const struct setup *s, const struct place *p, const struct batch_tensors *split,
                               struct batch rows, bool extra, struct error *e) {
-    int64_t n = split->tokens->dims[0];
+    int64_t n = split->input->dims[0];
     rows.B = n < ROWS_AT_ONCE ? n : ROWS_AT_ONCE;
-    int32_t *memory = malloc((size_t)batch_ids(&rows) * sizeof *memory);
+    char *memory = malloc(batch_bytes(&rows));
     if (!memory) return fail(e, ST_MEMORY, "no memory for %lld examples", (long long)rows.B);
     batch_lay(&rows, memory);
     for (int64_t first = 0; first < n; first += rows.B) {
         int64_t count = n - first < rows.B ? n - first : rows.B;
         split_fill(s, extra, first, count, &rows);
-        send_rows(p, split->tokens, first, count, rows.tokens);
+        send_rows(p, split->input, first, count, batch_row(&rows, 0));
         send_rows(p, split->targets, first, count, rows.targets);
         send_rows(p, split->lengths, first, count, rows.lengths);
     }
@@ -54,7 +54,7 @@ enum status resident_create(struct resident *r, const struct setup *s, const str
     TRY(graphs_build_take(&r->take, s, place, net, extra, split, e));
     TRY(graph_plan(&r->take, e));
     TRY(send_split(s, place, &split[0], whole.main, false, e));
-    return split[1].tokens ? send_split(s, place, &split[1], whole.extra, true, e) : ST_OK;
+    return split[1].input ? send_split(s, place, &split[1], whole.extra, true, e) : ST_OK;
 }
 
 void resident_free(struct resident *r) {

@@ -6,13 +6,15 @@
 static struct batch whole_batches(const struct setup *s, enum split split) {
     const struct task_shape *shape = &s->task.shape;
     int64_t n = shape->examples[split], B = s->config.batch;
-    return (struct batch){
-        .B = (n + B - 1) / B * B, .T = task_length(shape, split), .labels = task_targets(shape, split)};
+    return (struct batch){.B = (n + B - 1) / B * B,
+                          .T = task_length(shape, split),
+                          .channels = shape->channels,
+                          .labels = task_targets(shape, split)};
 }
 
 size_t split_store_bytes(const struct setup *s, enum split split) {
     struct batch rows = whole_batches(s, split);
-    return (size_t)batch_ids(&rows) * sizeof(int32_t);
+    return batch_bytes(&rows);
 }
 
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split,
@@ -29,22 +31,24 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
     return ST_OK;
 }
 
-/* Ids of the host as they lie where the net runs. */
-static void point(const struct split_store *store, struct tensor *input, int32_t *ids) {
+/* Rows of the host as they lie where the net runs. */
+static void point(const struct split_store *store, struct tensor *input, void *rows) {
     if (!input) return;
-    input->data = store->there.base ? (int32_t *)(void *)store->there.base + (ids - store->memory) : ids;
+    input->data = store->there.base ? store->there.base + ((char *)rows - store->memory) : rows;
 }
 
 int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
     const struct batch *all = &store->rows;
-    int64_t B = net->tokens->dims[0], left = store->examples - first;
-    *b = (struct batch){.B = B,
-                        .T = all->T,
-                        .labels = all->labels,
-                        .tokens = all->tokens + first * all->T,
-                        .targets = all->targets + first * all->labels,
-                        .lengths = all->lengths + first};
-    point(store, net->tokens, b->tokens);
+    int64_t B = net->input->dims[0], left = store->examples - first;
+    *b = *all;
+    b->B = B;
+    if (b->channels)
+        b->values = batch_row(all, first);
+    else
+        b->tokens = batch_row(all, first);
+    b->targets += first * all->labels;
+    b->lengths += first;
+    point(store, net->input, batch_row(b, 0));
     point(store, net->targets, b->targets);
     point(store, net->lengths, b->lengths);
     return left < B ? left : B;

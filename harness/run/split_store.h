@@ -9,11 +9,11 @@
 struct split_store {
     struct batch rows;  /* all examples, on the host, and empty rows up to whole batches */
     int64_t examples;   /* rows in use */
-    int32_t *memory;    /* of rows */
-    struct arena there; /* on a device: the same ids in the same places */
+    char *memory;       /* of rows */
+    struct arena there; /* on a device: the same rows in the same places */
 };
 
-/* Bytes of the ids of a split. */
+/* Bytes of the examples of a split. */
 size_t split_store_bytes(const struct setup *s, enum split split);
 
 /* Makes the split, on OpenMP's threads, and sends it. Errors: ST_MEMORY, ST_DEVICE. */

@@ -157,7 +157,7 @@ void trainer_free(struct trainer *t) {
 
 /* A batch into the inputs of a net. */
 static void put_batch(struct trainer *t, const struct net *net, const struct batch *b) {
-    staging_send(&t->staging, net->tokens->data, b->tokens, (size_t)(b->B * b->T) * sizeof *b->tokens);
+    staging_send(&t->staging, net->input->data, batch_row(b, 0), (size_t)b->B * batch_row_bytes(b));
     staging_send(&t->staging, net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
     staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
 }

@@ -79,7 +79,7 @@ static enum status read_shape(struct check *c, struct error *e) {
     TRY(find_tensor(c, "y", 3, x->dims, &other, e));
     TRY(find_tensor(c, "dy", 3, x->dims, &other, e));
     TRY(find_tensor(c, "dx", 3, x->dims, &other, e));
-    c->dims = (struct dims){x->dims[0], x->dims[1], x->dims[2]};
+    c->dims = (struct dims){.B = x->dims[0], .T = x->dims[1], .D = x->dims[2]};
     return ST_OK;
 }
 

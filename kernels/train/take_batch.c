@@ -12,21 +12,20 @@
 
 void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
                 const struct take_batch_attr *attr) {
-    struct tensor *in[] = {split->tokens, split->targets, split->lengths,
-                           batch->tokens, batch->targets, batch->lengths};
+    struct tensor *in[] = {split->input, split->targets, split->lengths, batch->input, batch->targets, batch->lengths};
     graph_call(g, &op_take_batch, attr, sizeof *attr, in, 2 * TAKE_ARRAYS);
 }
 
 static void take_batch_infer(struct graph *g, struct call *c) {
     const struct take_batch_attr *a = c->attr;
     const struct tensor *const *x = (const struct tensor *const *)c->in, *const *y = x + TAKE_ARRAYS;
-    if (!x[TAKE_TOKENS] || !x[TAKE_TARGETS] || !y[TAKE_TOKENS] || !y[TAKE_TARGETS]) {
-        if (g->error.status == ST_OK) graph_fail(g, ST_FAIL, "take_batch: tokens or targets are missing");
+    if (!x[TAKE_INPUT] || !x[TAKE_TARGETS] || !y[TAKE_INPUT] || !y[TAKE_TARGETS]) {
+        if (g->error.status == ST_OK) graph_fail(g, ST_FAIL, "take_batch: input or targets are missing");
         return;
     }
-    if (a->period < x[TAKE_TOKENS]->dims[0]) {
+    if (a->period < x[TAKE_INPUT]->dims[0]) {
         graph_fail(g, ST_FAIL, "take_batch: a period of %" PRId64 " leaves out some of %" PRId64 " examples", a->period,
-                   x[TAKE_TOKENS]->dims[0]);
+                   x[TAKE_INPUT]->dims[0]);
         return;
     }
     for (int i = 0; i < TAKE_ARRAYS; i++) {
@@ -35,11 +34,12 @@ static void take_batch_infer(struct graph *g, struct call *c) {
             return;
         }
         if (!x[i]) continue;
-        if (x[i]->dtype == DT_I32 && y[i]->dtype == DT_I32 && x[i]->dims[0] == x[0]->dims[0] &&
-            y[i]->dims[0] == y[0]->dims[0] && tensor_count(x[i]) / x[i]->dims[0] == tensor_count(y[i]) / y[i]->dims[0])
+        if (x[i]->dtype == y[i]->dtype && (i == TAKE_INPUT || x[i]->dtype == DT_I32) &&
+            x[i]->dims[0] == x[0]->dims[0] && y[i]->dims[0] == y[0]->dims[0] &&
+            take_batch_words(x[i]) == take_batch_words(y[i]))
             continue;
         graph_fail(g, ST_FAIL,
-                   "take_batch: array %d has %" PRId64 " ids in a split of %" PRId64 " and %" PRId64
+                   "take_batch: array %d has %" PRId64 " elements in a split of %" PRId64 " and %" PRId64
                    " in a batch of %" PRId64,
                    i, tensor_count(x[i]), x[0]->dims[0], tensor_count(y[i]), y[0]->dims[0]);
         return;
@@ -48,25 +48,32 @@ static void take_batch_infer(struct graph *g, struct call *c) {
 
 /* Bytes: the batch read and written. */
 static struct cost take_batch_cost(const struct call *c, enum pass pass) {
-    double ids = 0;
+    double bytes = 0;
     for (int i = 0; i < TAKE_ARRAYS; i++)
-        if (pass == PASS_FORWARD && c->in[TAKE_ARRAYS + i]) ids += (double)tensor_count(c->in[TAKE_ARRAYS + i]);
-    return (struct cost){0, 2 * sizeof(int32_t) * ids};
+        if (pass == PASS_FORWARD && c->in[TAKE_ARRAYS + i]) bytes += (double)tensor_bytes(c->in[TAKE_ARRAYS + i]);
+    return (struct cost){0, 2 * bytes};
 }
 
 static struct tensor *example_ids(struct graph *g, const char *name, int64_t rows, int64_t columns) {
     return graph_input_ids(g, name, 2, (int64_t[]){rows, columns}, 1000, true);
 }
 
+/* T ids an example, or 2 T values. */
+static struct tensor *example_input(struct graph *g, const char *name, bool values, int64_t rows, int64_t T) {
+    if (values) return graph_input(g, name, 3, (int64_t[]){rows, T, 2}, false);
+    return example_ids(g, name, rows, T);
+}
+
 /* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch
- * that ends within a batch and goes on. There may be more rows than examples. */
+ * that ends within a batch and goes on; values. There may be more rows than examples. */
 static bool take_batch_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 3) return false;
+    if (s->variant > 4) return false;
     int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;
-    bool lengths = s->variant > 0;
-    struct batch_tensors split = {example_ids(g, "tokens", n, T), example_ids(g, "targets", n, labels),
+    bool lengths = s->variant > 0, values = s->variant == 4;
+    struct batch_tensors split = {example_input(g, "input", values, n, T), example_ids(g, "targets", n, labels),
                                   lengths ? example_ids(g, "lengths", n, 1) : NULL};
-    struct batch_tensors batch = {example_ids(g, "batch_tokens", B, T), example_ids(g, "batch_targets", B, labels),
+    struct batch_tensors batch = {example_input(g, "batch_input", values, B, T),
+                                  example_ids(g, "batch_targets", B, labels),
                                   lengths ? example_ids(g, "batch_lengths", B, 1) : NULL};
     struct take_batch_attr attr = {.seed = 77, .period = s->variant == 3 ? n : (n + B - 1) / B * B};
     take_batch(g, &split, &batch, &attr);
@@ -91,7 +98,7 @@ static void take_batch_ref_forward(const struct call *c, const struct exec *exec
         int64_t example = take_batch_example(c->attr, exec->state->step, B, b, n);
         for (int i = 0; i < TAKE_ARRAYS; i++) {
             if (!c->in[i]) continue;
-            int64_t columns = tensor_count(c->in[i]) / n;
+            int64_t columns = take_batch_words(c->in[i]);
             const int32_t *x = tensor_i32(c->in[i]);
             int32_t *y = tensor_i32(c->in[TAKE_ARRAYS + i]) + b * columns;
             for (int64_t k = 0; k < columns; k++) y[k] = example < 0 ? take_batch_empty(i) : x[example * columns + k];

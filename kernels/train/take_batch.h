@@ -10,12 +10,17 @@
 extern "C" {
 #endif
 
-/* Inputs of the call. The lengths are optional, in both places. */
-enum { TAKE_TOKENS, TAKE_TARGETS, TAKE_LENGTHS, TAKE_ARRAYS };
+/* Inputs of the call, copied as words of 4 bytes. The lengths are optional, in both places. */
+enum { TAKE_INPUT, TAKE_TARGETS, TAKE_LENGTHS, TAKE_ARRAYS };
 
-/* What a row without an example holds. */
+/* What the words of a row without an example hold; those of 0 are all 0. */
 LRNN_INLINE int32_t take_batch_empty(int array) {
     return array == TAKE_TARGETS ? IGNORED : 0;
+}
+
+/* Words of a row. */
+LRNN_INLINE int64_t take_batch_words(const struct tensor *t) {
+    return (int64_t)(tensor_bytes(t) / sizeof(int32_t)) / t->dims[0];
 }
 
 /* The example in row `row` of a batch of B of step `step`, of a split of n; -1 = none. */

@@ -34,7 +34,7 @@ static void take_batch_cuda_forward(const struct call *c, const struct exec *x) 
         if (!c->in[i]) continue;
         a.split[i] = tensor_i32(c->in[i]);
         a.batch[i] = tensor_i32(c->in[TAKE_ARRAYS + i]);
-        a.columns[i] = tensor_count(c->in[i]) / n;
+        a.columns[i] = take_batch_words(c->in[i]);
     }
     LAUNCH(x, take_batch_kernel, dim3((unsigned)B), dim3(CUDA_THREADS), 0, a, *(const struct take_batch_attr *)c->attr,
            n, x->state);

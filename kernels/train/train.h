@@ -18,13 +18,13 @@ struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tens
 
 /* --- data: an op without gradient, in a graph of its own ---------------------------------------------------------- */
 
-/* Arrays of ids with as many rows as there are examples; lengths may be NULL. */
+/* Arrays with as many rows as there are examples: the input, ids or values, and ids; lengths may be NULL. */
 struct batch_tensors {
-    struct tensor *tokens, *targets, *lengths;
+    struct tensor *input, *targets, *lengths;
 };
 
 /* Writes the batch of step state->step: its row b is example permute_index(seed, STREAM_SHUFFLE, at / period, at %
- * period) of the split, at = step B + b; where at % period is no example, tokens 0, targets ignored, length 0. A
+ * period) of the split, at = step B + b; where at % period is no example, input 0, targets ignored, length 0. A
  * period of whole batches leaves the end of an epoch's last batch empty, one of as many as there are examples goes
  * on. */
 struct take_batch_attr {

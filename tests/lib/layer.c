@@ -8,7 +8,7 @@
 void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
     struct error e = {0};
     struct model_choice choice;
-    struct dims d = {2, T, D};
+    struct dims d = {.B = 2, .T = T, .D = D};
     ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(choice.model->check(choice.inst, &d, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(params_create(&l->params, &e) == ST_OK, "%s", e.text);
@@ -43,6 +43,6 @@ void expect_layer_refused(const char *text, int64_t D, const char *one, const ch
     struct error e = {0};
     struct model_choice choice;
     ck_assert_msg(model_parse(&choice, text, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(choice.model->check(choice.inst, &(struct dims){2, 5, D}, &e), ST_USAGE);
+    ck_assert_int_eq(choice.model->check(choice.inst, &(struct dims){.B = 2, .T = 5, .D = D}, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, one) && strstr(e.text, other), "'%s' lacks %s or %s", e.text, one, other);
 }

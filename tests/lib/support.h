@@ -110,12 +110,13 @@ struct trial_shape {
     int kind, pool; /* of the backbone */
     bool bidirectional;
     enum readout readout;
+    int64_t channels; /* of an input of values; 0: tokens out of V */
 };
 
 /* Builds, plans and initialises (parameters and tokens from `seed`). */
 void trial_open(struct trial *t, const struct trial_shape *shape, uint64_t seed);
 
-/* New tokens and targets, a function of (seed, step); one target in eight is IGNORED. */
+/* New inputs and targets, a function of (seed, step); one target in eight is IGNORED. */
 void trial_fill(struct trial *t, uint64_t seed, int64_t step);
 
 /* forward, backward, update. */

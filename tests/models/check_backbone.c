@@ -28,6 +28,46 @@ START_TEST(gradients_match_central_differences) {
 }
 END_TEST
 
+/* An input of values: its encoder is the embedding of what is one-hot, and its gradients are right. */
+START_TEST(values_are_encoded_by_a_linear_map) {
+    struct trial tokens, values;
+    struct trial_shape s = small;
+    s.model = mixers[_i % 2];
+    s.kind = _i / 2;
+    s.readout = READOUT_SEQUENCE;
+    trial_open(&tokens, &s, 5);
+    s.channels = s.V;
+    trial_open(&values, &s, 5);
+    const struct param *table = params_find(&tokens.params, "embedding");
+    const struct param *w = params_find(&values.params, "encoder.weight");
+    ck_assert(table && w && w->count == table->count && w->spec.group == PARAM_WEIGHT);
+    ck_assert(!params_find(&values.params, "embedding") && values.net.input->dtype == DT_REAL);
+    for (int i = 0; i < values.params.n; i++) {
+        const struct param *p = &values.params.list[i], *like = params_find(&tokens.params, p->name);
+        if (like)
+            memcpy(values.params.value + p->offset, tokens.params.value + like->offset,
+                   sizeof(real) * (size_t)p->count);
+    }
+    for (int64_t c = 0; c < s.V; c++)
+        for (int64_t d = 0; d < s.D; d++)
+            values.params.value[w->offset + d * s.V + c] = tokens.params.value[table->offset + c * s.D + d];
+    for (int64_t i = 0; i < s.B * s.T; i++)
+        for (int64_t c = 0; c < s.V; c++)
+            tensor_real(values.net.input)[i * s.V + c] = tensor_i32(tokens.net.input)[i] == c;
+    memcpy(values.net.lengths->data, tokens.net.lengths->data, tensor_bytes(tokens.net.lengths));
+    graph_forward(&tokens.graph, &tokens.state);
+    graph_forward(&values.graph, &values.state);
+    expect_close(tensor_real(values.net.logits), tensor_real(tokens.net.logits), tensor_count(tokens.net.logits),
+                 50 * REAL_EPSILON, "logits of one-hot values");
+    if (REAL_IS_DOUBLE) {
+        trial_fill(&values, 5, 0);
+        expect_gradients(&values, (uint64_t)_i);
+    }
+    trial_close(&tokens);
+    trial_close(&values);
+}
+END_TEST
+
 /* Nothing behind the length of a sequence reaches its label. */
 START_TEST(padding_does_not_matter) {
     struct trial t;
@@ -38,7 +78,7 @@ START_TEST(padding_does_not_matter) {
     s.pool = _i % 2 && _i / 4 % 2 ? POOL_TOP : _i / 4 % 2;
     s.kind = _i / 8;
     trial_open(&t, &s, 6);
-    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
+    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.input);
     int64_t n = tensor_count(t.net.logits);
     lengths[0] = 1, lengths[1] = 4, lengths[2] = 6;
     graph_forward(&t.graph, &t.state);
@@ -76,7 +116,7 @@ START_TEST(both_directions_are_alike) {
         snprintf(to, sizeof to, "layers.0.mixer_back.%s", names[i]);
         copy_param(&t.params, from, to);
     }
-    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
+    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.input);
     lengths[0] = 6, lengths[1] = 5, lengths[2] = 1;
     graph_forward(&t.graph, &t.state);
     real *before = copy_reals(t.net.logits->data, tensor_count(t.net.logits));
@@ -104,7 +144,7 @@ START_TEST(the_auto_encoder_sees_one_vector) {
     s.model = mixers[0];
     s.readout = READOUT_DECODED;
     trial_open(&t, &s, 8);
-    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.tokens);
+    int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.input);
     for (int64_t b = 0; b < s.B; b++) lengths[b] = 4;
     graph_forward(&t.graph, &t.state);
     real *before = copy_reals(t.net.logits->data, tensor_count(t.net.logits));
@@ -137,7 +177,7 @@ START_TEST(batch_norm_counts_rows_in_use) {
     for (int64_t b = 0; b < 4; b++) tensor_i32(padded.net.lengths)[b] = b < 3 ? 6 - (int32_t)b : 0;
     for (int64_t b = 0; b < 3; b++) {
         tensor_i32(full.net.lengths)[b] = 6 - (int32_t)b;
-        memcpy(tensor_i32(padded.net.tokens) + b * s.T, tensor_i32(full.net.tokens) + b * s.T, 6 * sizeof(int32_t));
+        memcpy(tensor_i32(padded.net.input) + b * s.T, tensor_i32(full.net.input) + b * s.T, 6 * sizeof(int32_t));
     }
     for (int step = 0; step < 300; step++) {
         graph_forward(&full.graph, &full.state);
@@ -224,9 +264,9 @@ END_TEST
 /* A net is built of what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the
  * caller. */
 START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
-    static const struct dims fits[] = {{2, 6, 8}, {2, 5, 8}, {3, 6, 8}, {2, 6, 16}};
+    static const struct dims fits[] = {{2, 6, 8, 0, 0}, {2, 5, 8, 0, 0}, {3, 6, 8, 0, 0}, {2, 6, 16, 0, 0}};
     const struct backbone b = {.dim = 8, .layers = 1, .ssm_lr_factor = 1};
-    const struct net_shape shape = {2, 6, 5, 5, READOUT_POSITIONS};
+    const struct net_shape shape = {.B = 2, .T = 6, .vocab_in = 5, .vocab_out = 5, .readout = READOUT_POSITIONS};
     for (int i = -1; i < 4; i++) {
         struct model_choice choice;
         struct params params;
@@ -251,6 +291,7 @@ Suite *check_backbone(void) {
     TCase *tests = tcase_create("backbone");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
+    tcase_add_loop_test(tests, values_are_encoded_by_a_linear_map, 0, 2 * KINDS);
     tcase_add_loop_test(tests, padding_does_not_matter, 0, 2 * 2 * 2 * KINDS);
     tcase_add_test(tests, a_mixer_fitted_to_other_sizes_is_refused);
     tcase_add_test(tests, both_directions_are_alike);

@@ -145,7 +145,7 @@ START_TEST(state_is_counted) {
     const struct expected *x = contract_row(_i);
     struct model_choice choice;
     struct error e = {0};
-    struct dims d = {2, 6, 12};
+    struct dims d = {.B = 2, .T = 6, .D = 12};
     ck_assert_int_eq(model_parse(&choice, x->model, &e), ST_OK);
     ck_assert_int_eq(model_fit(&choice, &d, &e), ST_OK);
     ck_assert_int_eq(choice.model->state_floats(choice.inst, &choice.dims), x->state);

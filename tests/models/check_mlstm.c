@@ -310,7 +310,7 @@ START_TEST(misfits_name_their_numbers) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct model_choice choice;
         struct error e = {0};
-        struct dims d = {2, 6, bad[i].D};
+        struct dims d = {.B = 2, .T = 6, .D = bad[i].D};
         ck_assert_int_eq(model_parse(&choice, bad[i].model, &e), ST_OK);
         ck_assert_int_eq(choice.model->check(choice.inst, &d, &e), bad[i].text ? ST_USAGE : ST_OK);
         ck_assert_msg(!bad[i].text || strstr(e.text, bad[i].text), "%s", e.text);

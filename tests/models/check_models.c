@@ -80,7 +80,7 @@ START_TEST(causal_nets_do_not_look_ahead) {
     graph_forward(&t.graph, &t.state);
     real *before = copy_reals(t.net.logits->data, n);
     for (int64_t cut = 1; cut < s.T; cut += 5) {
-        int32_t *token = tensor_i32(t.net.tokens) + s.T + cut, kept = *token; /* of sequence 1 */
+        int32_t *token = tensor_i32(t.net.input) + s.T + cut, kept = *token; /* of sequence 1 */
         *token = (kept + 1) % 11;
         graph_forward(&t.graph, &t.state);
         const real *logits = t.net.logits->data;
@@ -174,7 +174,7 @@ START_TEST(sizes_beyond_memory_name_both_numbers) {
     for (int i = 0; i < 2; i++) {
         struct model_choice choice;
         struct error e = {0};
-        struct dims d = {1024, 65536, 128};
+        struct dims d = {.B = 1024, .T = 65536, .D = 128};
         ck_assert_int_eq(model_parse(&choice, models[i], &e), ST_OK);
         ck_assert_int_eq(choice.model->check(choice.inst, &d, &e), ST_USAGE);
         ck_assert_msg(strstr(e.text, "1048576") && strstr(e.text, "65536") && strstr(e.text, "MB"), "%s", e.text);

@@ -353,7 +353,7 @@ END_TEST
 static void expect_refused(const char *model, int64_t T, const char *part) {
     struct model_choice choice;
     struct error e = {0};
-    struct dims d = {2, T, 12};
+    struct dims d = {.B = 2, .T = T, .D = 12};
     ck_assert_int_eq(model_parse(&choice, model, &e), ST_OK);
     ck_assert_int_eq(choice.model->check(choice.inst, &d, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, part) != NULL, "%s: \"%s\" lacks \"%s\"", model, e.text, part);

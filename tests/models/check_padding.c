@@ -47,14 +47,14 @@ static void move_parameters(struct params *p) {
 
 /* The same strings and targets in any graph; what stands behind their ends is another thing in each. */
 static void fill(struct trial *t, uint64_t pads) {
-    int64_t T = t->net.tokens->dims[1], per = t->net.targets->dims[1];
+    int64_t T = t->net.input->dims[1], per = t->net.targets->dims[1];
     for (int64_t b = 0; b < B; b++) {
         tensor_i32(t->net.lengths)[b] = lengths[b];
         for (int64_t i = 0; i < T; i++) {
             struct rng real_one = rng_at(17, STREAM_DATA, (uint64_t)(100 * b + i));
             struct rng pad = rng_at(pads, STREAM_DATA, (uint64_t)(100 * b + i));
             bool inside = i < lengths[b];
-            tensor_i32(t->net.tokens)[b * T + i] = (int32_t)rng_below(inside ? &real_one : &pad, V);
+            tensor_i32(t->net.input)[b * T + i] = (int32_t)rng_below(inside ? &real_one : &pad, V);
             if (i < per) tensor_i32(t->net.targets)[b * per + i] = inside ? (int32_t)rng_below(&real_one, V) : IGNORED;
         }
     }

@@ -59,7 +59,8 @@ static void expect_same_ids(const int32_t *a, const int32_t *b, int64_t n, const
 
 static void expect_same_batch(const struct batch *a, const struct batch *b, int64_t step) {
     ck_assert_int_eq(a->B, b->B);
-    expect_same_ids(a->tokens, b->tokens, a->B * a->T, "tokens", step);
+    ck_assert(a->channels == b->channels);
+    if (a->B) ck_assert_mem_eq(batch_row(a, 0), batch_row(b, 0), (size_t)a->B * batch_row_bytes(a));
     expect_same_ids(a->targets, b->targets, a->B * a->labels, "targets", step);
     expect_same_ids(a->lengths, b->lengths, a->B, "lengths", step);
 }
@@ -87,19 +88,19 @@ END_TEST
 /* The examples that a list names are the first rows of a batch, and there are no more. */
 static void expect_examples(const struct setup *s, const json_t *indices, bool extra, const struct batch *b,
                             int64_t step) {
-    struct batch one = {.B = 1, .T = b->T, .labels = b->labels};
-    int32_t *memory = malloc((size_t)batch_ids(&one) * sizeof *memory);
+    struct batch one = {.B = 1, .T = b->T, .channels = b->channels, .labels = b->labels};
+    char *memory = malloc(batch_bytes(&one));
     batch_lay(&one, memory);
     for (size_t row = 0; row < json_array_size(indices); row++) {
         int64_t index = json_integer_value(json_array_get(indices, row));
         split_fill(s, extra, index, 1, &one);
         struct batch got = *b;
         got.B = 1;
-        got.tokens += (int64_t)row * b->T;
         got.targets += (int64_t)row * b->labels;
         got.lengths += row;
         expect_same_ids(one.lengths, got.lengths, 1, "lengths", step);
-        expect_same_ids(one.tokens, got.tokens, one.lengths[0], "tokens", step);
+        ck_assert_mem_eq(batch_row(&one, 0), batch_row(b, (int64_t)row),
+                         batch_row_bytes(b) / (size_t)b->T * (size_t)one.lengths[0]);
         expect_same_ids(one.targets, got.targets, b->labels, "targets", step);
     }
     for (int64_t row = (int64_t)json_array_size(indices); row < b->B; row++) ck_assert_int_eq(b->lengths[row], 0);
@@ -184,16 +185,16 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
     for (int split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
         const struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
         int64_t B = s->config.batch, n = s->task.shape.examples[split], seen = 0;
-        ck_assert_uint_eq(split_store_bytes(s, split), (size_t)batch_ids(&store->rows) * sizeof(int32_t));
+        ck_assert_uint_eq(split_store_bytes(s, split), batch_bytes(&store->rows));
         for (int64_t first = 0; first < n; first += B) {
             struct batch got, want;
             int64_t rows = split_store_select(store, first, &t.eval_net, &got);
             want = got;
-            int32_t *memory = malloc((size_t)batch_ids(&want) * sizeof *memory);
+            char *memory = malloc(batch_bytes(&want));
             batch_lay(&want, memory);
             ck_assert_int_eq(rows, batch_fill(s, split, first, 0, false, &want));
             expect_same_batch(&got, &want, first);
-            ck_assert(t.eval_net.tokens->data == got.tokens && t.eval_net.targets->data == got.targets);
+            ck_assert(t.eval_net.input->data == batch_row(&got, 0) && t.eval_net.targets->data == got.targets);
             ck_assert(!t.eval_net.lengths || t.eval_net.lengths->data == got.lengths);
             free(memory);
             seen += rows;

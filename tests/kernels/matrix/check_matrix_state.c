@@ -344,7 +344,7 @@ START_TEST(misfits_name_both_numbers) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct model_choice choice;
         struct error e = {0};
-        struct dims d = {2, 6, 12};
+        struct dims d = {.B = 2, .T = 6, .D = 12};
         ck_assert_int_eq(model_parse(&choice, bad[i].model, &e), ST_OK);
         ck_assert_int_eq(choice.model->check(choice.inst, &d, &e), ST_USAGE);
         ck_assert_msg(strstr(e.text, bad[i].first) && strstr(e.text, bad[i].second), "%s", e.text);
