@@ -132,7 +132,7 @@ CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources sanitize bench results results-check layers format format-check lint fuzz fuzz-kernels \
+        cuda-resources sanitize bench paper results results-check layers format format-check lint fuzz fuzz-kernels \
         fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -282,7 +282,7 @@ format:
 # clang-format leaves comments as they are, so that lines in them are looked at one by one.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
-	  $(wildcard *.md docs/*.md plots/*.gp tests/peers/*.py tests/peers/*/*.py)
+	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/peers/*.py tests/peers/*/*.py)
 	@status=0; for f in $(CODE); do clang-format $$f | cmp -s - $$f || { echo "$$f is not formatted"; status=1; }; done; \
 	  [ $$status = 0 ] || { echo "make format would format them" >&2; exit 1; }
 
@@ -303,6 +303,12 @@ bench: all
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
+# The runs of a paper's table or figure (./lrnn list papers), and the table: make paper PAPER=hlru-table2 PROFILE=quick
+paper: all
+	@$(if $(PAPER),,echo "make paper: say which, for example PAPER=hlru-table2; ./lrnn list papers names them" >&2; exit 2)
+	@$(LRNN) sweep '$(PAPER)' $(call flag,PROFILE,--profile) $(call flag,MODELS,--models) $(call flag,SEEDS,--seeds) \
+	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
+
 # The CSV files of the committed records, and the tables of the pages, which name their commands.
 PAGES := docs/results.md docs/findings.md
 results: all
@@ -318,6 +324,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/share/lrnn/plots $(DESTDIR)$(PREFIX)/share/lrnn/results
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/lrnn/plots
 	install -m 644 results/published.csv $(DESTDIR)$(PREFIX)/share/lrnn/results
+	install -d $(DESTDIR)$(PREFIX)/share/lrnn/papers
+	install -m 644 $(wildcard papers/*.plan) $(DESTDIR)$(PREFIX)/share/lrnn/papers
 
 clean:
 	rm -rf $(BUILD) ./lrnn ./lrnn-f64
@@ -335,6 +343,7 @@ help:
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
+	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
 	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"

@@ -1,9 +1,11 @@
 /* cmd_list.c - `lrnn list`: what there is, one line each, the name first. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/plan/plan_file.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "kernels/kernel.h"
@@ -55,7 +57,7 @@ static enum status list_kernels(struct error *e) {
 }
 
 /* Papers whose numbers results/published.csv holds; rows of one paper stand together. */
-static enum status list_papers(struct error *e) {
+static enum status list_published(struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
     TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
@@ -64,11 +66,43 @@ static enum status list_papers(struct error *e) {
     for (int row = 0; row < t.rows; row++) {
         const char *arxiv = csv_cell(&t, row, "arxiv");
         if (strcmp(arxiv, last) == 0) continue;
-        print_line(csv_text_plain(arxiv), csv_text_plain(csv_cell(&t, row, "paper")));
+        char text[512];
+        snprintf(text, sizeof text, "%s%s%s", csv_text_plain(csv_cell(&t, row, "paper")),
+                 *arxiv ? ", https://arxiv.org/abs/" : "", csv_text_plain(arxiv));
+        print_line(*arxiv ? csv_text_plain(arxiv) : "-", text);
         last = arxiv;
     }
     csv_free(&t);
     return ST_OK;
+}
+
+static void print_plan(const struct plan_file *p) {
+    const char *title = label_get(&p->lines, "title"), *link = label_get(&p->lines, "link");
+    char text[512];
+    snprintf(text, sizeof text, "%s%s%s", title ? title : "", link ? ", " : "", link ? link : "");
+    print_line(p->name, text);
+}
+
+/* The papers, then the plans of their tables and figures. */
+static enum status list_papers(struct error *e) {
+    char **names;
+    int n;
+    struct plan_file *plan = calloc(1, sizeof *plan);
+    if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = list_published(e);
+    if (status == ST_OK) status = plan_file_names(&names, &n, e);
+    if (status != ST_OK) {
+        free(plan);
+        return status;
+    }
+    for (int i = 0; i < n; i++) {
+        if (status == ST_OK) status = plan_file_read(plan, names[i], e);
+        if (status == ST_OK) print_plan(plan);
+        free(names[i]);
+    }
+    free(names);
+    free(plan);
+    return status;
 }
 
 static const struct {
@@ -79,7 +113,7 @@ static const struct {
     {"tasks", "tasks, and short names for their settings", list_tasks},
     {"ops", "ops", list_ops},
     {"kernels", "kernels, in order of preference for each op", list_kernels},
-    {"papers", "papers whose numbers stand beside ours", list_papers},
+    {"papers", "papers whose numbers stand beside ours, and plans of their tables (lrnn sweep PLAN)", list_papers},
 };
 
 #define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))

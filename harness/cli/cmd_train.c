@@ -124,7 +124,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
     if (status == ST_OK && words[0]) status = text_copy(words[0], r->args.task, sizeof r->args.task, e);
     if (status == ST_OK && words[1]) status = text_copy(words[1], r->args.model, sizeof r->args.model, e);
-    if (status == ST_OK) status = args_apply(&r->args, NULL, e);
+    if (status == ST_OK) status = args_apply(&r->args, NULL, NULL, e);
     if (status == ST_OK && (!*r->args.task || !*r->args.model))
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");
     struct setup *s = status == ST_OK ? setup_make(&r->args.config, r->args.task, r->args.model, e) : NULL;

@@ -18,12 +18,13 @@ static enum status set_flags(struct config *c, const struct label *flags, struct
     return ST_OK;
 }
 
-enum status args_apply(struct args *a, const char *profile_flags, struct error *e) {
+enum status args_apply(struct args *a, const char *profile_flags, const struct label *more, struct error *e) {
     char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
     struct label flags;
     TRY(config_default(&a->config, e));
     TRY(label_parse_pairs(&flags, "the profile", profile_flags, " ", e));
     TRY(set_flags(&a->config, &flags, e));
+    if (more) TRY(set_flags(&a->config, more, e));
     if (*a->config_file) TRY(config_read(a->config_file, &a->config, task, model, e));
     TRY(set_flags(&a->config, &a->given, e));
     if (!*a->task) memcpy(a->task, task, sizeof task);

@@ -13,9 +13,9 @@ struct args {
     struct label given; /* flags of the command line */
 };
 
-/* Applies, in this order: defaults, `profile_flags` ("key=value key=value" or NULL), the config file, the flags given.
- * Call args_note for every flag first. */
-enum status args_apply(struct args *a, const char *profile_flags, struct error *e);
+/* Applies, in this order: defaults, `profile_flags` ("key=value key=value" or NULL), `more` flags (a plan's, or NULL),
+ * the config file, the flags given. Call args_note for every flag first. */
+enum status args_apply(struct args *a, const char *profile_flags, const struct label *more, struct error *e);
 
 /* Remembers a flag of the command line; a run flag (config or backbone) or "c" is taken (*done = true). */
 enum status args_note(struct args *a, const char *name, const char *value, bool *done, struct error *e);

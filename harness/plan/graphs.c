@@ -231,17 +231,19 @@ static enum status measure(struct measured *m, const struct setup *s, const stru
     return ST_OK;
 }
 
-enum status graphs_flops(const struct setup *s, double *flops, struct error *e) {
+enum status graphs_flops(const struct setup *s, double *flops, int64_t *params, struct error *e) {
     struct place place = {0};
     struct graph_list graphs;
     struct measured *m = calloc(1, sizeof *m);
     *flops = 0;
+    *params = 0;
     if (!m) return fail(e, ST_MEMORY, "no memory for a run's graphs");
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = measure(m, s, &place, &graphs, e);
     if (status == ST_OK) {
         double step = graph_cost(&m->train, PASS_FORWARD).flops + graph_cost(&m->train, PASS_BACKWARD).flops;
         *flops = step * (double)s->steps;
+        *params = params_trained(&m->params);
         status = graphs_check_forced(&graphs, s, e);
     }
     graph_free(&m->train);

@@ -46,8 +46,8 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
  * the text is too short for them. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
-/* FLOPs of a whole run. Nothing is reserved, and no device is asked. Errors: as graphs_check_forced, and what keeps the
- * graphs from being planned. */
-enum status graphs_flops(const struct setup *s, double *flops, struct error *e);
+/* FLOPs of a whole run, and how many parameters it trains. Nothing is reserved, and no device is asked. Errors: as
+ * graphs_check_forced, and what keeps the graphs from being planned. */
+enum status graphs_flops(const struct setup *s, double *flops, int64_t *params, struct error *e);
 
 #endif

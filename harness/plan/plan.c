@@ -16,7 +16,7 @@ bool plan_is_list(const char *name, const char *value) {
     return numeric && (strchr(value, ',') || strstr(value, ".."));
 }
 
-/* --- settings of a task ------------------------------------------------------------------------------------------- */
+/* --- settings of a task or a model -------------------------------------------------------------------------------- */
 
 static enum status texts_add_label(struct texts *t, const struct label *l, struct error *e) {
     char text[LABEL_TEXT];
@@ -24,25 +24,67 @@ static enum status texts_add_label(struct texts *t, const struct label *l, struc
     return texts_add(t, text, e);
 }
 
-/* All texts that a task with ranges stands for, the first range slowest. Only integer options are looked at: ".." is
+/* All texts that a label with ranges stands for, the first range slowest. Only integer options are looked at: ".." is
  * also a folder. */
-static enum status expand_task(const struct label *task, const struct option *table, struct texts *out,
-                               struct error *e) {
-    for (int i = 0; i < task->n; i++) {
-        const struct option *o = option_find(table, label_key(task, i));
+static enum status expand_ranges(const struct label *l, const struct option *table, struct texts *out,
+                                 struct error *e) {
+    for (int i = 0; i < l->n; i++) {
+        const struct option *o = option_find(table, label_key(l, i));
         int64_t from, to;
-        if (!o || o->type != OPT_INT || !range_parse(label_value(task, i), &from, &to)) continue;
+        if (!o || o->type != OPT_INT || !range_parse(label_value(l, i), &from, &to)) continue;
         TRY(range_check(o->name, from, to, e));
         for (int64_t v = from; v <= to; v++) {
-            struct label one = *task;
+            struct label one = *l;
             char number[32];
             snprintf(number, sizeof number, "%" PRId64, v);
             TRY(label_set(&one, o->name, number, e));
-            TRY(expand_task(&one, table, out, e));
+            TRY(expand_ranges(&one, table, out, e));
         }
         return ST_OK;
     }
-    return texts_add_label(out, task, e);
+    return texts_add_label(out, l, e);
+}
+
+/* Adds the profile's options that the label does not set itself, as far as the table has them. */
+static enum status add_defaults(struct label *l, const char *defaults, const struct option *table, struct error *e) {
+    struct label given;
+    TRY(label_parse_pairs(&given, "the profile", defaults, ",", e));
+    for (int i = 0; i < given.n; i++) {
+        const char *key = label_key(&given, i);
+        if (option_find(table, key) && !label_get(l, key)) TRY(label_add(l, key, label_value(&given, i), e));
+    }
+    return ST_OK;
+}
+
+/* What a label is to be expanded by. */
+struct expansion {
+    const struct label *grid;
+    const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
+    const struct option *table;
+    const char *defaults; /* the profile's */
+};
+
+/* All texts that a label stands for: with each value of the grid that it does not set itself, then the profile's
+ * options, then its ranges. `from`: the grid's pair to go on with. */
+static enum status expand(const struct expansion *x, const struct label *l, int from, struct texts *out,
+                          struct error *e) {
+    size_t n = strlen(x->prefix);
+    for (int i = from; i < x->grid->n; i++) {
+        const char *key = label_key(x->grid, i);
+        if (strncmp(key, x->prefix, n) != 0 || !option_find(x->table, key + n) || label_get(l, key + n)) continue;
+        struct texts values = {0};
+        enum status status = values_expand(key, label_value(x->grid, i), &values, e);
+        for (int v = 0; v < values.n && status == ST_OK; v++) {
+            struct label one = *l;
+            status = label_add(&one, key + n, values.list[v], e);
+            if (status == ST_OK) status = expand(x, &one, i + 1, out, e);
+        }
+        texts_free(&values);
+        return status;
+    }
+    struct label whole = *l;
+    TRY(add_defaults(&whole, x->defaults, x->table, e));
+    return expand_ranges(&whole, x->table, out, e);
 }
 
 /* Reads a task's text, whose options may be ranges; its options' table. */
@@ -60,21 +102,10 @@ enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct err
     struct label task;
     struct texts all = {0};
     TRY(read_task(text, &task, &table, e));
-    enum status status = expand_task(&task, table, &all, e);
+    enum status status = expand_ranges(&task, table, &all, e);
     if (status == ST_OK) status = text_copy(all.list[0], first, LABEL_TEXT, e);
     texts_free(&all);
     return status;
-}
-
-/* Adds the profile's options that the label does not set itself, as far as the table has them. */
-static enum status add_defaults(struct label *l, const char *defaults, const struct option *table, struct error *e) {
-    struct label given;
-    TRY(label_parse_pairs(&given, "the profile", defaults, ",", e));
-    for (int i = 0; i < given.n; i++) {
-        const char *key = label_key(&given, i);
-        if (option_find(table, key) && !label_get(l, key)) TRY(label_add(l, key, label_value(&given, i), e));
-    }
-    return ST_OK;
 }
 
 /* The label with the options of "vocab=32" set. */
@@ -105,8 +136,8 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
     struct label task;
     struct texts plain = {0};
     TRY(read_task(r->task, &task, &table, e));
-    TRY(add_defaults(&task, r->profile->task_options, table, e));
-    enum status status = expand_task(&task, table, &plain, e);
+    struct expansion x = {&r->grid, "task.", table, r->profile->task_options};
+    enum status status = expand(&x, &task, 0, &plain, e);
     for (int i = 0; i < plain.n && status == ST_OK; i++)
         status = r->variants ? add_variants(plain.list[i], out, e) : texts_add(out, plain.list[i], e);
     texts_free(&plain);
@@ -128,10 +159,17 @@ static enum status list_axes(const struct plan_request *r, struct label *axes, s
     return ST_OK;
 }
 
+static enum status too_many(double runs, struct error *e) {
+    return fail(e, ST_USAGE, "the plan has %.0f runs or more, and at most %d are done in one; take fewer values", runs,
+                PLAN_MOST_RUNS);
+}
+
 /* Each configuration with each of the flag's values; the values are the fastest. */
 static enum status multiply(struct config **configs, int *n, const char *flag, const struct texts *values,
                             struct error *e) {
-    struct config *more = calloc((size_t)*n * (size_t)values->n, sizeof *more);
+    struct config *more = NULL;
+    if ((int64_t)*n * values->n > PLAN_MOST_RUNS) return too_many((double)*n * values->n, e);
+    more = calloc((size_t)*n * (size_t)values->n, sizeof *more);
     if (!more) return fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < *n * values->n; i++) more[i] = (*configs)[i / values->n];
     *n *= values->n;
@@ -169,9 +207,15 @@ static bool is_planned(const struct plan *plan, const struct setup *s) {
 
 /* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing
  * to compute is a slip of the command line. */
-static enum status count_flops(struct setup *s, struct error *e) {
+static enum status count_flops(const struct plan *plan, struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
-    if (graphs_flops(s, &s->flops, &why) == ST_OK || !*s->config.kernel) return ST_OK;
+    for (int i = plan->n - 2; i >= 0; i--) {
+        if (strcmp(plan->setups[i]->cell_id, s->cell_id) != 0) continue;
+        s->flops = plan->setups[i]->flops; /* the seed changes neither */
+        s->params = plan->setups[i]->params;
+        return ST_OK;
+    }
+    if (graphs_flops(s, &s->flops, &s->params, &why) == ST_OK || !*s->config.kernel) return ST_OK;
     return fail(e, why.status, "%s", why.text);
 }
 
@@ -185,7 +229,7 @@ static enum status add_setup(struct plan *plan, struct setup *s, struct error *e
         return longer ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
     }
     plan->setups[plan->n++] = s;
-    return count_flops(s, e);
+    return count_flops(plan, s, e);
 }
 
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
@@ -195,8 +239,9 @@ static enum status add_runs(struct plan *plan, const struct plan_request *r, con
         return fail(e, ST_USAGE,
                     "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
     for (int rate = 0; rate < r->n_rates; rate++)
-        for (config.seed = 1; config.seed <= r->seeds; config.seed++) {
+        for (int i = 0; i < r->n_seeds; i++) {
             config.lr = r->rates[rate];
+            config.seed = r->seeds[i];
             struct setup *s = setup_make(&config, task, model, e);
             if (!s) return e->status;
             TRY(add_setup(plan, s, e));
@@ -222,28 +267,39 @@ static enum status own_flags(const struct plan_request *r, const char *word, con
     TRY(label_parse_pairs(&own, word, flags, ",", e));
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
-        bool profiles = r->models == r->profile->models;
-        if (profiles && (label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after")))) continue;
+        if (!r->own_models && (label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after"))))
+            continue;
         TRY(config_set(config, flag, label_value(&own, i), e));
     }
     return ST_OK;
 }
 
+/* The models that a word "bdlru:m=1..5@dim=64" stands for. */
+static enum status list_settings(const struct plan_request *r, const char *word, struct texts *out, struct error *e) {
+    struct model_choice choice;
+    struct label model;
+    char text[LABEL_TEXT];
+    TRY(text_part(&word, "@", text, sizeof text, e));
+    TRY(label_parse(&model, "model", text, e));
+    TRY(model_parse(&choice, label_name(&model), e));
+    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile->model_options};
+    return expand(&x, &model, 0, out, e);
+}
+
 /* One word of --models: "bdlru:m=5" or "lstm@dim=1024". */
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct config *base,
                              const char *task, const char *word, struct error *e) {
-    struct model_choice choice;
     struct config config = *base;
-    struct label model;
-    char text[LABEL_TEXT];
-    const char *at = word;
-    TRY(text_part(&at, "@", text, sizeof text, e));
+    struct texts settings = {0};
+    const char *at = word + strcspn(word, "@");
     if (*at) TRY(own_flags(r, word, at + 1, &config, e));
-    TRY(model_parse(&choice, text, e));
-    TRY(label_parse(&model, "model", text, e));
-    TRY(add_defaults(&model, r->profile->model_options, choice.model->options, e));
-    TRY(label_format(&model, text, sizeof text, e));
-    return add_runs(plan, r, &config, task, text, e);
+    enum status status = list_settings(r, word, &settings, e);
+    if (status == ST_OK && (double)settings.n * r->n_rates * r->n_seeds > PLAN_MOST_RUNS - plan->n)
+        status = too_many((double)settings.n * r->n_rates * r->n_seeds + plan->n, e);
+    for (int i = 0; i < settings.n && status == ST_OK; i++)
+        status = add_runs(plan, r, &config, task, settings.list[i], e);
+    texts_free(&settings);
+    return status;
 }
 
 static enum status add_models(struct plan *plan, const struct plan_request *r, const struct config *config,
@@ -270,6 +326,34 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
     free(configs);
     texts_free(&tasks);
     return status;
+}
+
+enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e) {
+    int64_t seed = -1;
+    int n = 0, kept = 0;
+    struct setup **ordered = calloc((size_t)plan->n + 1, sizeof *ordered);
+    if (!ordered) return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
+    while (n < plan->n) { /* seed after seed, each in the plan's order */
+        int64_t next = INT64_MAX;
+        for (int i = 0; i < plan->n; i++) {
+            int64_t other = plan->setups[i]->config.seed;
+            if (other > seed && other < next) next = other;
+        }
+        seed = next;
+        for (int i = 0; i < plan->n; i++)
+            if (plan->setups[i]->config.seed == seed) ordered[n++] = plan->setups[i];
+    }
+    for (int i = 0; i < n; i++) {
+        if (i % shards == shard - 1) {
+            plan->setups[kept++] = ordered[i];
+            continue;
+        }
+        setup_free(ordered[i]);
+        free(ordered[i]);
+    }
+    plan->n = kept;
+    free(ordered);
+    return ST_OK;
 }
 
 void plan_free(struct plan *plan) {

@@ -13,19 +13,33 @@ struct plan {
 struct plan_request {
     const struct args *args; /* configuration; what the command line gives stands over the profile's axes */
     const struct profile *profile;
-    const char *task;   /* integer options may be ranges: "a5-slice:length=3..20" */
-    const char *models; /* blank-separated; "lstm@dim=1024,layers=2" has flags of its own behind the '@' */
+    const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
+    /* Blank-separated, integer options may be ranges: "bdlru:m=1..5"; "lstm@dim=1024,layers=2" has flags of its own
+     * behind the '@'. */
+    const char *models;
     const double *rates;
     int n_rates;
-    int64_t seeds;
+    const int64_t *seeds;
+    int n_seeds;
+    bool own_models;   /* the command line names them: what stands behind their '@' stands over its flags */
     bool own_length;   /* the command line says how long a run is: what the profile says of --stop-after is void */
     bool variants;     /* besides the task its one-at-a-time changes */
     struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
+    /* Options with several values each: "task.length" = "8,16", "model.gate" = "softmax,none"; of every model and task
+     * that has the option and does not set it. */
+    struct label grid;
 };
 
-/* Every run once, resolved, so that a bad size is said before anything runs. plan_free, also after an error. */
+#define PLAN_MOST_RUNS 20000 /* in one plan */
+
+/* Adds every run that the plan has not yet, resolved, so that a bad size is said before anything runs. plan_free, also
+ * after an error. ST_USAGE: what does not fit, or more than PLAN_MOST_RUNS. */
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
 void plan_free(struct plan *plan);
+
+/* Keeps every shards-th run, from number `shard` (1 .. shards) on, counted seed after seed over all models: which ones
+ * follows from the plan alone. ST_MEMORY. */
+enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e);
 
 /* Adds the run of the plan with another seed. `s` is a setup of the plan. Errors as plan_make. */
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e);

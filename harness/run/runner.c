@@ -19,11 +19,13 @@
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
+#include "harness/store/claim.h"
 #include "harness/store/clock.h"
 #include "harness/store/record_files.h"
 
 #define MAX_JOBS    256
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
+#define LOOK_EVERY  2.0  /* seconds between two looks at the runs that other sweeps do */
 
 /* What a child writes; smaller than PIPE_BUF, so writes are whole. */
 struct message {
@@ -37,7 +39,8 @@ struct job {
     pid_t pid;
     int fd;
     bool timed_out;
-    double began;
+    double began, beat; /* beat: when the claim was touched */
+    struct claim claim;
     char started[32];
     struct message last;
 };
@@ -46,7 +49,11 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
-    int done, total;
+    struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
+    int done, total, next;  /* next: to be looked at */
+    int elsewhere;          /* of those that have been looked at: done by others now */
+    double looked;          /* when the last of them was */
+    bool told;              /* that there are such */
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
     double began, last_line;
@@ -141,8 +148,8 @@ static bool is_running(const struct runner *r, const struct setup *setup) {
 }
 
 /* The first of the runs that wait, longest first, if its process would be at work alone when all others have ended. */
-static const struct setup *longest_of(const struct runner *r, struct setup *const *waiting) {
-    return r->total > 0 && waiting[0]->flops * r->options->jobs > r->work_total ? waiting[0] : NULL;
+static const struct setup *longest_of(const struct runner *r) {
+    return r->total > 0 && r->waiting[0]->flops * r->options->jobs > r->work_total ? r->waiting[0] : NULL;
 }
 
 /* Threads do not change a result, so a run that is alone may have all cores. */
@@ -152,7 +159,7 @@ static int threads_of(const struct runner *r, const struct setup *setup) {
     return setup == r->longest ? (all < cores ? all : cores) : own;
 }
 
-static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
+static bool start_job(struct runner *r, struct job *j, struct setup *setup, const struct claim *claim) {
     int ends[2];
     if (pipe(ends) != 0) {
         fail(&r->first_error, ST_FAIL, "cannot make a pipe for a run: %s", strerror(errno));
@@ -172,7 +179,8 @@ static bool start_job(struct runner *r, struct job *j, struct setup *setup) {
         fail(&r->first_error, ST_FAIL, "cannot start a process for a run: %s", strerror(errno));
         return false;
     }
-    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = time_now_s()};
+    double now = time_now_s();
+    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = now, .beat = now, .claim = *claim};
     time_now_text(j->started, sizeof j->started);
     return true;
 }
@@ -198,6 +206,7 @@ static void finish_job(struct runner *r, struct job *j) {
     struct setup *s = j->setup;
     j->setup = NULL;
     if (r->stopping) {
+        claim_release(&j->claim);
         if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL)
             say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, j->last.error.text);
         return;
@@ -205,11 +214,13 @@ static void finish_job(struct runner *r, struct job *j) {
     if (WIFEXITED(wait_status) &&
         WEXITSTATUS(wait_status) >= 128) { /* it alone was told to stop, and saved what it had */
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);
+        claim_release(&j->claim);
         return;
     }
     r->work_done += s->flops;
     r->done++;
     if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
+        claim_done(&j->claim, s->config.out, s->run_id);
         say(r, "[%d/%d] %s lr %g seed %" PRId64 " done in %.0f s, validation %.4f", r->done, r->total, s->model_label,
             s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc);
         return;
@@ -220,10 +231,13 @@ static void finish_job(struct runner *r, struct job *j) {
         run_status_names[status], detail);
     struct error e = {ST_OK, ""};
     bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL;
-    if (could_not_write || record_failure(s, status, detail, j->started, &e) != ST_OK) {
-        r->write_failed = true;
-        if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", could_not_write ? detail : e.text);
+    if (!could_not_write && record_failure(s, status, detail, j->started, &e) == ST_OK) {
+        claim_done(&j->claim, s->config.out, s->run_id);
+        return;
     }
+    claim_release(&j->claim);
+    r->write_failed = true;
+    if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", could_not_write ? detail : e.text);
 }
 
 /* Reads one message; false at the end of the pipe: the child has ended. */
@@ -256,18 +270,24 @@ static int wait_for_news(struct runner *r) {
             j->timed_out = true;
             kill(j->pid, SIGKILL);
         }
+        if (time_now_s() - j->beat > CLAIM_BEAT_S) {
+            claim_beat(&j->claim);
+            j->beat = time_now_s();
+        }
         fds[n] = (struct pollfd){.fd = j->fd, .events = POLLIN};
         of[n++] = j;
     }
-    if (n == 0) return 0;
+    if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
         if (fds[i].revents && !read_message(of[i])) finish_job(r, of[i]);
     return n;
 }
 
-static int longest_first(const void *a, const void *b) {
+/* Seed after seed over all models, so that a sweep that is stopped can be compared; of one seed the longest first. */
+static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
+    if ((*x)->config.seed != (*y)->config.seed) return (*x)->config.seed < (*y)->config.seed ? -1 : 1;
     if ((*x)->flops != (*y)->flops) return (*x)->flops < (*y)->flops ? 1 : -1;
     return strcmp((*x)->run_id, (*y)->run_id);
 }
@@ -287,9 +307,9 @@ static enum status set_aside_failure(const struct setup *s, struct error *e) {
     return record_set_aside(s->config.out, s->run_id, "retried", e);
 }
 
-/* Fills waiting[0 .. r->total) with the setups without a record, longest first. ST_USAGE: one has a checkpoint of
- * another build; said here, before anything runs, it makes no row. */
-static enum status select_waiting(struct runner *r, struct setup **waiting, struct error *e) {
+/* Fills r->waiting with the setups without a record, in the order in which they are to be done. ST_USAGE: one has a
+ * checkpoint of another build; said here, before anything runs, it makes no row. */
+static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     for (int i = 0; i < r->plan->n; i++) {
         struct setup *s = r->plan->setups[i];
@@ -302,11 +322,11 @@ static enum status select_waiting(struct runner *r, struct setup **waiting, stru
             continue;
         }
         TRY(checkpoint_admit(s, e));
-        waiting[r->total++] = s;
+        r->waiting[r->total++] = s;
         r->work_total += s->flops;
     }
     reuse_tell(other, r->plan->n);
-    qsort(waiting, (size_t)r->total, sizeof *waiting, longest_first);
+    qsort(r->waiting, (size_t)r->total, sizeof *r->waiting, by_seed_and_length);
     return ST_OK;
 }
 
@@ -315,11 +335,63 @@ static bool may_start(const struct runner *r) {
     return !alone && !r->stopping && !r->write_failed;
 }
 
-static void run_waiting(struct runner *r, struct setup **waiting, int n) {
-    int next = 0, busy = 1;
-    while ((busy || next < n) && !((r->stopping || r->write_failed) && !busy)) {
-        for (int i = 0; i < r->options->jobs && next < n && may_start(r); i++)
-            if (!r->jobs[i].setup && !start_job(r, &r->jobs[i], waiting[next++])) r->write_failed = true;
+/* The run has a record: another sweep made it. */
+static bool is_done_elsewhere(struct runner *r, int i) {
+    struct setup *s = r->waiting[i];
+    if (record_check(s->config.out, s->run_id) != RECORD_DONE) return false;
+    r->waiting[i] = NULL;
+    r->work_done += s->flops;
+    r->done++;
+    return true;
+}
+
+/* Begins the waiting run number i unless another process is at it or has done it. */
+static void try_to_start(struct runner *r, struct job *j, int i) {
+    struct setup *s = r->waiting[i];
+    struct claim claim;
+    enum claim_state state;
+    char what[RECORD_TEXT];
+    if (is_done_elsewhere(r, i)) return;
+    snprintf(what, sizeof what, "%.200s %.200s lr %g seed %" PRId64, s->task.name, s->model_label, s->config.lr,
+             s->config.seed);
+    if (claim_take(&claim, s->config.out, s->run_id, what, &state, &r->first_error) != ST_OK) {
+        r->write_failed = true;
+    } else if (state == CLAIM_OTHERS) {
+        r->elsewhere++;
+    } else if (is_done_elsewhere(r, i)) { /* between the look and the claim */
+        claim_done(&claim, s->config.out, s->run_id);
+    } else {
+        r->waiting[i] = NULL;
+        if (start_job(r, j, s, &claim)) return;
+        claim_release(&claim);
+        r->write_failed = true;
+    }
+}
+
+/* Whether runs are left that others do; they are looked at again from time to time: they may be done, or left. */
+static bool look_again(struct runner *r) {
+    if (r->next < r->total || r->elsewhere == 0) return r->next < r->total;
+    if (time_now_s() - r->looked >= LOOK_EVERY) r->next = r->elsewhere = 0;
+    return true;
+}
+
+static void start_jobs(struct runner *r) {
+    for (int i = 0; i < r->options->jobs; i++)
+        while (!r->jobs[i].setup && r->next < r->total && may_start(r)) {
+            int next = r->next++;
+            if (r->waiting[next]) try_to_start(r, &r->jobs[i], next);
+            r->looked = time_now_s();
+        }
+    if (r->elsewhere && r->next == r->total && !r->told) {
+        say(r, "%d runs are being done by another sweep on this folder; lrnn status says by whom", r->elsewhere);
+        r->told = true;
+    }
+}
+
+static void run_waiting(struct runner *r) {
+    int busy = 1;
+    while ((look_again(r) || busy) && !((r->stopping || r->write_failed) && !busy)) {
+        start_jobs(r);
         busy = wait_for_news(r);
         if (signal_received()) stop_jobs(r);
         show_line(r);
@@ -337,12 +409,16 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
         free(waiting);
         return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
     }
-    *r = (struct runner){.options = &bounded, .plan = plan, .began = time_now_s(), .terminal = isatty(STDERR_FILENO)};
-    enum status status = select_waiting(r, waiting, e);
+    *r = (struct runner){.options = &bounded,
+                         .plan = plan,
+                         .waiting = waiting,
+                         .began = time_now_s(),
+                         .terminal = isatty(STDERR_FILENO)};
+    enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
-    r->longest = longest_of(r, waiting);
-    if (status == ST_OK) run_waiting(r, waiting, r->total);
+    r->longest = longest_of(r);
+    if (status == ST_OK) run_waiting(r);
     if (status == ST_OK && signal_received())
         status = fail(e, (enum status)(128 + signal_received()),
                       "stopped with %d of %d runs done; the same command goes on", r->done, r->total);

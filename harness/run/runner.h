@@ -13,10 +13,11 @@ struct runner_options {
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };
 
-/* Does all runs that have no record yet, longest first; a first one that would take longer than all others on the other
- * processes goes alone and on all cores. A run that dies becomes a row (killed, oom, timeout, error) and
- * the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL when a run could
- * not write its record. */
+/* Does all runs that have no record yet, seed after seed, of one seed the longest first; a first one that would take
+ * longer than all others on the other processes goes alone and on all cores. Runs that another process does in the
+ * same folder (harness/store/claim.h) are left to it, and waited for. A run that dies becomes a row (killed, oom,
+ * timeout, error) and the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints),
+ * ST_FAIL when a run could not write its record. */
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e);
 
 #endif

@@ -261,6 +261,15 @@ static enum status load_paths(struct record_set *set, const struct path_list *li
     return ST_OK;
 }
 
+enum status records_paths(const char *out, char ***paths, int *n, struct error *e) {
+    struct path_list list = {0};
+    enum status status = scan_runs(out, &list, e);
+    if (status != ST_OK) paths_free(&list);
+    *paths = status == ST_OK ? list.paths : NULL;
+    *n = status == ST_OK ? list.n : 0;
+    return status;
+}
+
 enum status records_mend(const char *out, struct error *e) {
     struct path_list list = {0};
     enum status status = scan_runs(out, &list, e);

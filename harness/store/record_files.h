@@ -43,6 +43,10 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
  * read. */
 enum status records_mend(const char *out, struct error *e);
 
+/* Paths of all records under OUT/runs and of the attempts that were set aside; the caller frees each and the list.
+ * None, where there is no such folder. ST_DATA: a folder cannot be read. */
+enum status records_paths(const char *out, char ***paths, int *n, struct error *e);
+
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
  * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or
  * of a later schema, or cannot be read: without it a table would say something false. */

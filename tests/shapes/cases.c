@@ -147,6 +147,7 @@ static void collect_net(struct shape_cases *cases, const struct setup *s, const 
  * not suit is refused there as well. */
 static void collect_task(struct shape_cases *cases, const char *task, const struct profile *profile) {
     static const double rate = 1e-3;
+    static const int64_t seed = 1;
     struct error e;
     struct plan plan = {0};
     struct args *args = allocate(sizeof *args);
@@ -156,9 +157,10 @@ static void collect_task(struct shape_cases *cases, const char *task, const stru
                                    .models = profile->models,
                                    .rates = &rate,
                                    .n_rates = 1,
-                                   .seeds = 1,
+                                   .seeds = &seed,
+                                   .n_seeds = 1,
                                    .variants = profile->variants};
-    enum status status = args_apply(args, profile->flags, &e);
+    enum status status = args_apply(args, profile->flags, NULL, &e);
     if (status == ST_OK) status = plan_make(&plan, &request, &e);
     if (status != ST_OK) printf("refused, as by bench %s --profile %s: %s\n", task, profile->name, e.text);
     for (int i = 0; i < plan.n && status == ST_OK; i++) collect_net(cases, plan.setups[i], profile->name);

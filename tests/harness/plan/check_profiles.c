@@ -20,7 +20,7 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
     ck_assert_msg(task_parse(&choice, task, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(profile_find(task, choice.task->suite, name, &r.profile, &e) == ST_OK, "%s", e.text);
     if (flag) ck_assert_msg(args_note(&args, flag, value, &done, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(args_apply(&args, r.profile->flags, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(args_apply(&args, r.profile->flags, NULL, &e) == ST_OK, "%s", e.text);
     strcpy(args.config.profile, name);
     for (const char *at = r.profile->rates; *at; at += *at == ',') {
         char number[64];
@@ -28,8 +28,12 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
         ck_assert(parse_double(number, &rates[r.n_rates++]));
     }
     r.rates = rates;
-    r.seeds = r.profile->seeds;
+    int64_t seeds[] = {1, 2, 3, 4, 5};
+    ck_assert_int_le(r.profile->seeds, 5);
+    r.seeds = seeds;
+    r.n_seeds = r.profile->seeds;
     r.models = models ? models : r.profile->models;
+    r.own_models = models != NULL;
     ck_assert_msg(plan_make(plan, &r, &e) == ST_OK, "%s", e.text);
     ck_assert_int_gt(plan->n, 0);
 }

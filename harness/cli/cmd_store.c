@@ -1,0 +1,69 @@
+/* cmd_store.c - lrnn store: folders of run records: checked, or taken together. */
+#include "harness/cli/cli.h"
+#include "harness/store/merge.h"
+
+#define MOST_FOLDERS 256
+
+struct flags {
+    char out[OPTION_TEXT];
+};
+
+static const struct option options[] = {
+    {"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "results", 0, 0, NULL, "folder that the records go into", 0},
+    {0}};
+
+static enum status check(int argc, char **argv, struct error *e);
+static enum status merge(int argc, char **argv, struct error *e);
+
+static const struct command subs[] = {
+    {.name = "store check", .usage = "store check FOLDER...", .summary = "read and check every record", .run = check},
+    {.name = "store merge",
+     .usage = "store merge FOLDER... --out FOLDER",
+     .summary = "take the records and weights of folders over into one",
+     .run = merge},
+    {.run = NULL}};
+
+static enum status check(int argc, char **argv, struct error *e) {
+    const char *folders[MOST_FOLDERS];
+    struct cli cli = {.command = &subs[0], .positional = folders, .max_positional = MOST_FOLDERS};
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "store check: say which folder");
+    for (int i = 0; i < cli.n_positional; i++) {
+        int n;
+        TRY(store_check(folders[i], &n, e));
+        printf("%s: %d records, all whole\n", folders[i], n);
+    }
+    return ST_OK;
+}
+
+/* Every folder is checked before the first is taken over. */
+static enum status merge(int argc, char **argv, struct error *e) {
+    const char *folders[MOST_FOLDERS];
+    struct flags flags;
+    const struct flag_set sets[] = {{options, &flags}};
+    struct cli cli = {
+        .command = &subs[1], .sets = sets, .n_sets = 1, .positional = folders, .max_positional = MOST_FOLDERS};
+    TRY(options_default(options, &flags, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "store merge: say which folders to take over");
+    for (int i = 0; i < cli.n_positional; i++) {
+        int n;
+        TRY(store_check(folders[i], &n, e));
+    }
+    for (int i = 0; i < cli.n_positional; i++) {
+        struct merge_count count;
+        TRY(store_merge(folders[i], flags.out, &count, e));
+        printf("%s: %d records and %d files of weights taken over, %d records known already\n", folders[i],
+               count.records, count.weights, count.known);
+    }
+    return ST_OK;
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    return command_group(&command_store, subs, argc, argv, e);
+}
+
+const struct command command_store = {.name = "store",
+                                      .usage = "store check|merge FOLDER...",
+                                      .summary = "folders of run records: check them, take them together",
+                                      .run = run};

@@ -1,0 +1,119 @@
+/* cmd_sweep.c - lrnn sweep PLAN|TASK...: the runs of a paper's table, or of tasks; lrnn bench TASK: those of one task.
+ * Both read the same flags and do the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/cli/cli.h"
+#include "harness/report/protocol.h"
+#include "harness/sweep/sweep.h"
+
+#define AT(field) offsetof(struct sweep_options, field)
+static const struct option sweep_flags[] = {
+    {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 100000, NULL,
+     "so many further seeds at the rate that validation chose, which alone are reported on; 0 = none", 0},
+    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
+     0},
+    {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
+    {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
+     "of training in all: every run has an equal share, turned into steps before it starts (limits.csv); auto = none",
+     OPT_AUTO},
+    {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
+     0},
+    {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
+    {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "say how many runs, how long and how much disk, list them", 0},
+    {"no-speed", OPT_BOOL, AT(no_speed), "no", 0, 0, NULL,
+     "do not measure how fast the models are, which takes some seconds each and wants the machine alone", 0},
+    {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "write tables only", 0},
+    {0}};
+
+static const struct option extra[] = {
+    {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
+     "blank-separated, each with its options, behind an @ flags of its own: 'bdlru:m=1..5 lstm@dim=64'", 0},
+    {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0, "smoke quick paper; of MAD's tasks also mad hlru-paper",
+     "sizes, grid and budget", 0},
+    {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
+     "learning rates of the grid, comma-separated", 0},
+    {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
+     "n = seeds 1 to n of every model; 3,7 or 4..9 = those", 0},
+    {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
+     "options with several values each: 'task.length=8,16 model.gate=softmax,none'; a flag takes its list itself", 0},
+    {"variants", OPT_BOOL, 0, "no", 0, 0, NULL,
+     "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
+    {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL, "i/n: do every n-th run alone, from the i-th on, and no table", 0},
+    {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
+    {"j", OPT_INT, 0, "auto", 0, 0, NULL, "the same as --jobs", 0},
+    {0}};
+
+struct command_line {
+    struct sweep_options options;
+    struct request request;
+};
+
+static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
+    struct command_line *c = context;
+    *done = true;
+    if (!strcmp(name, "shard")) return shard_parse(value, &c->options.shard, &c->options.shards, e);
+    if (!strcmp(name, "j")) return options_set(sweep_flags, &c->options, "sweep", "jobs", value, e);
+    if (!strcmp(name, "variants")) {
+        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+            return fail(e, ST_USAGE, "variants=%.60s is not yes or no", value);
+        c->request.variants = !strcmp(value, "yes");
+        return ST_OK;
+    }
+    *done = false;
+    if (option_find(sweep_flags, name)) return ST_OK;
+    return request_flag(&c->request, name, value, done, e);
+}
+
+/* most: words that the command takes. */
+static enum status read_line(struct command_line *c, const struct command *command, int most, int argc, char **argv,
+                             struct error *e) {
+    const char *words[REQUEST_MOST_TASKS];
+    const struct flag_set sets[] = {{sweep_flags, &c->options},
+                                    {backbone_options, &c->request.args.config},
+                                    {config_options, &c->request.args.config}};
+    struct cli cli = {.command = command,
+                      .sets = sets,
+                      .n_sets = 3,
+                      .positional = words,
+                      .max_positional = most,
+                      .extra = extra,
+                      .on_flag = on_flag,
+                      .context = c};
+    TRY(options_default(sweep_flags, &c->options, e));
+    TRY(config_default(&c->request.args.config, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0)
+        return fail(e, ST_USAGE,
+                    "%s needs a task, for example `lrnn %s s3`; `lrnn list tasks` names them, `lrnn list papers` plans",
+                    command->name, command->name);
+    return request_words(&c->request, words, cli.n_positional, e);
+}
+
+static enum status sweep(const struct command *command, int most, int argc, char **argv, struct error *e) {
+    struct command_line *c = calloc(1, sizeof *c);
+    if (!c) return fail(e, ST_MEMORY, "no memory");
+    enum status status = read_line(c, command, most, argc, argv, e);
+    if (status == ST_OK) status = sweep_do(&c->request, &c->options, e);
+    free(c);
+    return status;
+}
+
+static enum status run_sweep(int argc, char **argv, struct error *e) {
+    return sweep(&command_sweep, REQUEST_MOST_TASKS, argc, argv, e);
+}
+
+static enum status run_bench(int argc, char **argv, struct error *e) {
+    return sweep(&command_bench, 1, argc, argv, e);
+}
+
+const struct command command_bench = {
+    .name = "bench",
+    .usage = "bench TASK [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
+    .summary = "train the models of a profile, measure their speed, print the table, draw the plots",
+    .run = run_bench};
+const struct command command_sweep = {.name = "sweep",
+                                      .usage = "sweep PLAN|TASK... [--dry-run] [-j N] [--shard i/n] [flags]",
+                                      .summary =
+                                          "the same for the plan of a paper's table or figure, or for several tasks",
+                                      .run = run_sweep};

@@ -1,0 +1,243 @@
+/* plan_file.c - see plan_file.h. */
+#include "harness/plan/plan_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/config.h"
+#include "harness/plan/profile.h"
+
+#define ENDING     ".plan"
+#define MOST_BASES 8
+
+/* --- keys --------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    bool setting; /* decides which runs there are, or how their table is made */
+} keys[] = {
+    {"title", false},   {"paper", false}, {"source", false}, {"link", false},    {"base", false},
+    {"profile", false}, {"tasks", true},  {"models", true},  {"lr", true},       {"seeds", true},
+    {"variants", true}, {"rows", true},   {"columns", true}, {"protocol", true}, {"overall", true},
+};
+#define N_KEYS ((int)(sizeof keys / sizeof *keys))
+
+static int find_key(const char *key) {
+    for (int i = 0; i < N_KEYS; i++)
+        if (!strcmp(keys[i].name, key)) return i;
+    return -1;
+}
+
+/* A flag that a plan may set: one that decides what a run is, and its seed by the key "seeds". */
+static bool is_flag(const struct option *o) {
+    return o && !(o->flags & (OPT_RUNTIME | OPT_PLACE | OPT_SEED)) && strcmp(o->name, "from-xxh3") != 0;
+}
+
+static const struct option *find_flag(const char *key) {
+    const struct option *o = option_find(backbone_options, key);
+    return o ? o : option_find(config_options, key);
+}
+
+/* The key behind "PROFILE.", or the key itself. */
+static const char *without_profile(const char *key) {
+    char word[PLAN_NAME_BYTES];
+    const char *dot = strchr(key, '.');
+    if (!dot || (size_t)(dot - key) >= sizeof word) return key;
+    snprintf(word, sizeof word, "%.*s", (int)(dot - key), key);
+    return profile_is_name(word) ? dot + 1 : key;
+}
+
+static bool is_key(const char *key) {
+    if (!strncmp(key, "task.", 5)) return key[5] != 0;
+    if (!strncmp(key, "model.", 6)) return key[6] != 0;
+    return find_key(key) >= 0 || is_flag(find_flag(key));
+}
+
+/* Every key that has a name of its own, for the nearest one; NULL past the end. */
+static const char *key_at(int i) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    if (i < N_KEYS) return keys[i].name;
+    i -= N_KEYS;
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++)
+            if (is_flag(o) && i-- == 0) return o->name;
+    return NULL;
+}
+
+static const char *key_name(const void *list, int i) {
+    (void)list;
+    return key_at(i);
+}
+
+static enum status unknown_key(const char *key, struct error *e) {
+    int n = 0;
+    while (key_at(n)) n++;
+    const char *near = nearest_name(key, n, key_name, NULL);
+    if (near) return fail(e, ST_USAGE, "unknown key '%.60s'; did you mean '%s'?", key, near);
+    return fail(e, ST_USAGE, "unknown key '%.60s'; docs/papers.md lists the keys of a plan", key);
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------- */
+
+static void trim(char *text) {
+    size_t n = strlen(text);
+    while (n && strchr(" \t\r", text[n - 1])) text[--n] = 0;
+}
+
+/* A line that begins with a blank goes on with the value before it. */
+static enum status go_on(struct label *lines, const char *text, struct error *e) {
+    char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
+    if (lines->n == 0) return fail(e, ST_USAGE, "begins with a blank, and no value before it goes on");
+    TRY(text_copy(label_key(lines, lines->n - 1), key, sizeof key, e));
+    int n = snprintf(value, sizeof value, "%s %s", label_value(lines, lines->n - 1), text);
+    if (n < 0 || (size_t)n >= sizeof value)
+        return fail(e, ST_USAGE, "%.60s is longer than %zu characters", key, sizeof value - 1);
+    return label_set(lines, key, value, e);
+}
+
+static enum status add_line(struct label *lines, char *line, struct error *e) {
+    bool goes_on = *line == ' ' || *line == '\t';
+    line += strspn(line, " \t");
+    trim(line);
+    if (!*line || *line == '#') return ST_OK;
+    if (goes_on) return go_on(lines, line, e);
+    char *equals = strchr(line, '=');
+    if (!equals) return fail(e, ST_USAGE, "'%.60s' is not of the form key=value", line);
+    *equals = 0;
+    const char *value = equals + 1 + strspn(equals + 1, " \t");
+    trim(line);
+    if (!is_key(without_profile(line))) return unknown_key(without_profile(line), e);
+    if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
+    if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
+    if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
+    return label_add(lines, line, value, e);
+}
+
+enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e) {
+    *p = (struct plan_file){.name = ""};
+    TRY(label_set_name(&p->lines, "", e));
+    if (size > PLAN_FILE_MOST_BYTES)
+        return fail(e, ST_USAGE, "%.200s has %zu bytes, expected at most %d", name, size, PLAN_FILE_MOST_BYTES);
+    const char *end = text + size;
+    for (int number = 1; text < end; number++) {
+        char line[1024];
+        struct error why = {ST_OK, ""};
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t n = (size_t)((stop ? stop : end) - text);
+        if (n >= sizeof line)
+            return fail(e, ST_USAGE, "%.200s line %d has %zu bytes, expected at most %zu", name, number, n,
+                        sizeof line - 1);
+        memcpy(line, text, n);
+        line[n] = 0;
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned char)line[i] < 0x20 && !strchr("\t\r", line[i] ? line[i] : ' '))
+                return fail(e, ST_USAGE, "%.200s line %d has a byte %d, which is no text", name, number, line[i]);
+        if (add_line(&p->lines, line, &why) != ST_OK)
+            return fail(e, why.status, "%.200s line %d: %.700s", name, number, why.text);
+        text += n + 1;
+    }
+    return ST_OK;
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+static bool ends_plan(const char *name) {
+    size_t n = strlen(name), m = strlen(ENDING);
+    return n > m && strcmp(name + n - m, ENDING) == 0;
+}
+
+static enum status find_file(const char *name, char path[PATH_BYTES], struct error *e) {
+    char shipped[PATH_BYTES];
+    if (strchr(name, '/') || ends_plan(name)) return path_format(path, PATH_BYTES, e, "%s", name);
+    TRY(path_format(shipped, sizeof shipped, e, "papers/%s" ENDING, name));
+    struct error why;
+    if (shipped_file_find(shipped, path, PATH_BYTES, &why) == ST_OK) return ST_OK;
+    return fail(e, ST_DATA, "there is no plan '%.60s'; `lrnn list papers` names them, and one of your own is a path",
+                name);
+}
+
+/* Reads a plan whose chain of bases is chain[0 .. n). */
+static enum status read_chain(struct plan_file *p, const char *name, char chain[][PATH_BYTES], int n, struct error *e) {
+    char *text;
+    size_t size;
+    struct plan_file base;
+    TRY(find_file(name, chain[n], e));
+    for (int i = 0; i < n; i++)
+        if (!strcmp(chain[i], chain[n]))
+            return fail(e, ST_USAGE, "%.300s is based on itself, through %.300s", chain[i], chain[n - 1]);
+    if (n + 1 == MOST_BASES)
+        return fail(e, ST_USAGE, "%.300s is based on more than %d plans", chain[0], MOST_BASES - 2);
+    TRY(file_read(chain[n], PLAN_FILE_MOST_BYTES, &text, &size, e));
+    enum status status = plan_file_parse(p, chain[n], text, size, e);
+    free(text);
+    TRY(status);
+    const char *below = label_get(&p->lines, "base");
+    if (!below) return ST_OK;
+    TRY(read_chain(&base, below, chain, n + 1, e));
+    for (int i = 0; i < base.lines.n; i++) {
+        const char *key = label_key(&base.lines, i);
+        int known = find_key(key);
+        bool people = known >= 0 && !keys[known].setting && strcmp(key, "profile") != 0;
+        if (!people && !label_get(&p->lines, key)) TRY(label_add(&p->lines, key, label_value(&base.lines, i), e));
+    }
+    return ST_OK;
+}
+
+enum status plan_file_read(struct plan_file *p, const char *name, struct error *e) {
+    char(*chain)[PATH_BYTES] = calloc(MOST_BASES, sizeof *chain);
+    if (!chain) return fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = read_chain(p, name, chain, 0, e);
+    free(chain);
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    size_t n = strlen(last) - (ends_plan(last) ? strlen(ENDING) : 0);
+    snprintf(p->name, sizeof p->name, "%.*s", (int)(n < sizeof p->name ? n : sizeof p->name - 1), last);
+    return status;
+}
+
+const char *plan_file_get(const struct plan_file *p, const char *profile, const char *key) {
+    char own[2 * PLAN_NAME_BYTES];
+    snprintf(own, sizeof own, "%.63s.%.63s", profile, key);
+    const char *value = label_get(&p->lines, own);
+    return value ? value : label_get(&p->lines, key);
+}
+
+enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings,
+                               struct error *e) {
+    *settings = (struct label){0};
+    TRY(label_set_name(settings, "", e));
+    for (int i = 0; i < p->lines.n; i++) {
+        const char *key = label_key(&p->lines, i), *plain = without_profile(key);
+        int known = find_key(plain);
+        if (known >= 0 && !keys[known].setting) continue;
+        const char *value = plan_file_get(p, profile, plain);
+        if (value && !label_get(settings, plain)) TRY(label_add(settings, plain, value, e));
+    }
+    return ST_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+enum status plan_file_names(char ***names, int *n, struct error *e) {
+    char folder[PATH_BYTES];
+    *names = NULL;
+    *n = 0;
+    TRY(shipped_file_find("papers", folder, sizeof folder, e));
+    DIR *d = opendir(folder);
+    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(d));) {
+        if (!ends_plan(entry->d_name)) continue;
+        char **longer = realloc(*names, (size_t)(*n + 1) * sizeof *longer);
+        char *name = longer ? strdup(entry->d_name) : NULL;
+        if (longer) *names = longer;
+        if (!name) break;
+        name[strlen(name) - strlen(ENDING)] = 0;
+        (*names)[(*n)++] = name;
+    }
+    closedir(d);
+    if (*n) qsort(*names, (size_t)*n, sizeof **names, by_name);
+    return ST_OK;
+}

@@ -1,0 +1,278 @@
+/* request.c - see request.h. */
+#include "harness/plan/request.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/values.h"
+
+#define MOST_SEEDS 100000
+
+/* --- the command line --------------------------------------------------------------------------------------------- */
+
+enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e) {
+    *done = true;
+    if (!strcmp(name, "seed"))
+        return fail(e, ST_USAGE, "bench runs seeds 1..n: use --seeds n, or `lrnn train --seed` for one run");
+    if (!strcmp(name, "models")) {
+        TRY(text_copy(value, r->models, sizeof r->models, e));
+        if (value[strspn(value, " ")]) return ST_OK;
+        return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
+    }
+    if (!strcmp(name, "lr"))
+        return *value ? text_copy(value, r->rates, sizeof r->rates, e) : fail(e, ST_USAGE, "--lr lists no rate");
+    if (!strcmp(name, "seeds")) return text_copy(*value ? value : " ", r->seeds, sizeof r->seeds, e);
+    if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
+    if (!strcmp(name, "grid")) return label_parse_pairs(&r->grid, "--grid", value, " ", e);
+    if (plan_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
+    *done = false;
+    return args_note(&r->args, name, value, done, e);
+}
+
+static bool is_task(const char *word) {
+    struct label label;
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    bool known = choice && label_parse(&label, "task", word, NULL) == ST_OK &&
+                 task_parse(choice, label_name(&label), NULL) == ST_OK;
+    free(choice);
+    return known;
+}
+
+static bool is_path(const char *word) {
+    size_t n = strlen(word);
+    return strchr(word, '/') || (n > 5 && !strcmp(word + n - 5, ".plan"));
+}
+
+/* The error of a word that is neither: a task's, which names the nearest, with a hint at plans. */
+static enum status neither(const char *word, struct error *e) {
+    struct error why = {ST_OK, ""};
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    if (choice) (void)task_parse(choice, word, &why);
+    free(choice);
+    return fail(e, ST_USAGE, "%.800s; `lrnn list papers` names the plans", why.text);
+}
+
+enum status request_words(struct request *r, const char *const *words, int n, struct error *e) {
+    int first = 0;
+    if (n && (is_path(words[0]) || !is_task(words[0]))) {
+        struct error why;
+        enum status status = plan_file_read(&r->file, words[0], &why);
+        if (status == ST_DATA && !is_path(words[0])) return neither(words[0], e);
+        if (status != ST_OK) return fail(e, status, "%s", why.text);
+        snprintf(r->name, sizeof r->name, "%s", r->file.name);
+        first = 1;
+    }
+    for (int i = first; i < n; i++) {
+        size_t used = strlen(r->tasks);
+        int more = snprintf(r->tasks + used, sizeof r->tasks - used, "%s%s", used ? " " : "", words[i]);
+        if (more < 0 || used + (size_t)more >= sizeof r->tasks)
+            return fail(e, ST_USAGE, "the tasks' names are longer than %zu characters together", sizeof r->tasks - 1);
+    }
+    if (first == 0 && n) snprintf(r->name, sizeof r->name, "%s", words[0]);
+    return ST_OK;
+}
+
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+static enum status no_seeds(const char *text, struct error *e) {
+    return fail(e, ST_USAGE,
+                "seeds=%.60s is not a whole number from 1 to %d, nor auto, nor a list of seeds such as 3,7 or 4..9",
+                text, MOST_SEEDS);
+}
+
+enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error *e) {
+    struct texts values = {0};
+    int64_t count;
+    bool counted = parse_int64(text, &count);
+    *seeds = NULL;
+    *n = 0;
+    if (counted && (count < 1 || count > MOST_SEEDS)) return no_seeds(text, e);
+    enum status status = counted ? ST_OK : values_expand("seeds", text, &values, e);
+    *n = counted ? (int)count : values.n;
+    if (status == ST_OK && !(*seeds = calloc((size_t)*n + 1, sizeof **seeds)))
+        status = fail(e, ST_MEMORY, "no memory for %d seeds", *n);
+    for (int i = 0; status == ST_OK && i < *n; i++) {
+        (*seeds)[i] = i + 1;
+        if (!counted && (!parse_int64(values.list[i], &(*seeds)[i]) || (*seeds)[i] < 0)) status = no_seeds(text, e);
+        for (int k = 0; !counted && k < i && status == ST_OK; k++)
+            if ((*seeds)[k] == (*seeds)[i])
+                status = fail(e, ST_USAGE, "seeds=%.60s: seed %s is given twice", text, values.list[i]);
+    }
+    texts_free(&values);
+    if (status != ST_OK) free(*seeds);
+    return status;
+}
+
+static enum status parse_rates(const char *text, double rates[REQUEST_MOST_RATES], int *n, struct error *e) {
+    for (*n = 0;; text++) {
+        char number[64];
+        TRY(text_part(&text, ",", number, sizeof number, e));
+        if (*n == REQUEST_MOST_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", REQUEST_MOST_RATES);
+        if (!parse_double(number, &rates[*n]) || rates[*n] < 0)
+            return fail(e, ST_USAGE, "--lr: '%s' is not a learning rate; write for example --lr 1e-3,3e-3", number);
+        ++*n;
+        if (!*text) return ST_OK;
+    }
+}
+
+/* --- the plan ----------------------------------------------------------------------------------------------------- */
+
+/* All that holds for every task, of the command line and of the plan below it. */
+struct making {
+    struct request *r;
+    struct label plan;  /* the plan's settings under the profile */
+    struct label flags; /* of those the flags with one value */
+    struct label axes, grid;
+    const char *profile, *tasks, *models, *rates, *seeds;
+    bool variants, no_variants; /* no_variants: whatever the profile says */
+};
+
+static const char *given_or(const char *given, const struct label *plan, const char *key) {
+    return *given ? given : label_get(plan, key);
+}
+
+/* The plan's flags and grid, as far as the command line does not say otherwise. */
+static enum status take_settings(struct making *m, struct error *e) {
+    const struct request *r = m->r;
+    m->axes = r->axes;
+    m->grid = r->grid;
+    if (!m->axes.used) TRY(label_set_name(&m->axes, "", e));
+    if (!m->grid.used) TRY(label_set_name(&m->grid, "", e));
+    TRY(label_set_name(&m->flags, "", e));
+    for (int i = 0; i < m->plan.n; i++) {
+        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i);
+        bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
+        bool flag = !option && strcmp(key, "lr") != 0 &&
+                    (option_find(config_options, key) || option_find(backbone_options, key));
+        if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
+        if (!flag || label_get(&r->args.given, key) || label_get(&r->axes, key)) continue;
+        TRY(label_add(plan_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
+    }
+    return ST_OK;
+}
+
+static enum status make(struct making *m, struct request *r, struct error *e) {
+    *m = (struct making){.r = r};
+    const char *own = plan_file_get(&r->file, "", "profile");
+    m->profile = *r->profile ? r->profile : own ? own : "quick";
+    TRY(plan_file_settings(&r->file, m->profile, &m->plan, e));
+    const char *variants = label_get(&m->plan, "variants");
+    m->tasks = given_or(r->tasks, &m->plan, "tasks");
+    m->models = given_or(r->models, &m->plan, "models");
+    m->rates = given_or(r->rates, &m->plan, "lr");
+    m->seeds = given_or(!strcmp(r->seeds, "auto") ? "" : r->seeds, &m->plan, "seeds");
+    if (variants && strcmp(variants, "yes") != 0 && strcmp(variants, "no") != 0)
+        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, variants);
+    m->variants = r->variants || (variants && !strcmp(variants, "yes"));
+    m->no_variants = !m->variants && variants;
+    if (!m->tasks) return fail(e, ST_USAGE, "the plan %s names no tasks; add a line tasks=s3 s5", r->file.name);
+    return take_settings(m, e);
+}
+
+/* Whether the request itself says how long a run is: the profile's --stop-after is void then. */
+static bool gives_length(const struct making *m) {
+    static const char *const lengths[] = {"epochs", "steps", "budget", "stop-after"};
+    for (int i = 0; i < 4; i++)
+        if (label_get(&m->r->args.given, lengths[i]) || label_get(&m->axes, lengths[i]) ||
+            label_get(&m->flags, lengths[i]))
+            return true;
+    return m->r->limited;
+}
+
+static bool gives_stop(const struct making *m) {
+    return label_get(&m->r->args.given, "stop-after") || label_get(&m->flags, "stop-after");
+}
+
+/* The profile of a task, by the first of its settings. */
+static enum status find_profile(const struct making *m, const char *task, const struct profile **profile,
+                                struct error *e) {
+    char first[LABEL_TEXT];
+    struct label label;
+    TRY(plan_first_task(task, first, e));
+    TRY(label_parse(&label, "task", first, e));
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    enum status status = choice ? task_parse(choice, first, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK) status = profile_find(label_name(&label), choice->task->suite, m->profile, profile, e);
+    free(choice);
+    return status;
+}
+
+static enum status add_task(struct making *m, const char *task, struct plan *plan, struct resolved *resolved,
+                            struct error *e) {
+    struct request *r = m->r;
+    double rates[REQUEST_MOST_RATES];
+    char counted[32];
+    int64_t *seeds;
+    struct plan_request p = {.args = &r->args, .task = task, .rates = rates, .axes = m->axes, .grid = m->grid};
+    TRY(find_profile(m, task, &p.profile, e));
+    TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
+    TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
+    p.models = m->models ? m->models : p.profile->models;
+    p.own_models = *r->models;
+    p.own_length = gives_length(m);
+    if (p.own_length && !gives_stop(m)) r->args.config.stop_after = 0;
+    p.variants = m->variants || (p.profile->variants && !m->no_variants);
+    TRY(parse_rates(m->rates ? m->rates : p.profile->rates, rates, &p.n_rates, e));
+    snprintf(counted, sizeof counted, "%d", p.profile->seeds);
+    TRY(seeds_parse(m->seeds ? m->seeds : counted, &seeds, &p.n_seeds, e));
+    p.seeds = seeds;
+    for (int i = 0; i < p.n_seeds; i++)
+        if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];
+    if (plan->n == 0) {
+        resolved->note = p.profile->note;
+        resolved->config = r->args.config;
+    }
+    resolved->variants = resolved->variants || p.variants;
+    enum status status = plan_make(plan, &p, e);
+    free(seeds);
+    return status;
+}
+
+/* Whether a planned run's task or model has the option that a key of the grid names. */
+static bool is_met(const struct plan *plan, const char *key) {
+    bool task = !strncmp(key, "task.", 5);
+    const char *option = key + (task ? 5 : 6);
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (option_find(task ? s->task.task->options : s->model.model->options, option)) return true;
+    }
+    return false;
+}
+
+static enum status check_grid(const struct label *grid, const struct plan *plan, struct error *e) {
+    for (int i = 0; i < grid->n; i++) {
+        const char *key = label_key(grid, i);
+        bool task = !strncmp(key, "task.", 5);
+        if (!task && strncmp(key, "model.", 6) != 0)
+            return fail(e, ST_USAGE,
+                        "grid: '%.60s' is neither task.OPTION nor model.OPTION; a flag takes its list "
+                        "itself, as in --layers 1..4",
+                        key);
+        if (plan && !is_met(plan, key))
+            return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
+                        task ? "task" : "model");
+    }
+    return ST_OK;
+}
+
+enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e) {
+    struct making *m = calloc(1, sizeof *m);
+    int n = 0;
+    *resolved = (struct resolved){.last_seed = -1};
+    enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK) status = check_grid(&m->grid, NULL, e);
+    if (status == ST_OK) snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
+    for (const char *at = status == ST_OK ? m->tasks + strspn(m->tasks, " ") : ""; status == ST_OK && *at;
+         at += strspn(at, " ")) {
+        char task[LABEL_TEXT];
+        status = text_part(&at, " ", task, sizeof task, e);
+        if (status == ST_OK && ++n > REQUEST_MOST_TASKS)
+            status = fail(e, ST_USAGE, "more than %d tasks are named", REQUEST_MOST_TASKS);
+        if (status == ST_OK) status = add_task(m, task, plan, resolved, e);
+    }
+    if (status == ST_OK && plan->n == 0) status = fail(e, ST_USAGE, "no task is named");
+    if (status == ST_OK) status = check_grid(&m->grid, plan, e);
+    free(m);
+    return status;
+}

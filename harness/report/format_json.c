@@ -1,0 +1,51 @@
+/* format_json.c - a sheet for programs as JSON lines: an object a row, its keys the headings, nothing rounded; a number
+ * that does not apply is null. */
+#include <math.h>
+
+#include "core/option.h"
+#include "harness/report/sheet.h"
+
+static void print_string(FILE *f, const char *text) {
+    fputc('"', f);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(f, "\\u%04x", c);
+        else
+            fputc(c, f);
+    }
+    fputc('"', f);
+}
+
+static void print_cell(FILE *f, const struct sheet_cell *cell) {
+    char number[64];
+    switch (cell->kind) {
+    case SHEET_TEXT:
+        print_string(f, cell->text);
+        break;
+    case SHEET_INT:
+        if (cell->whole == -1)
+            fputs("null", f);
+        else
+            fprintf(f, "%lld", (long long)cell->whole);
+        break;
+    case SHEET_REAL:
+        format_double(cell->real, number, sizeof number);
+        fputs(isfinite(cell->real) ? number : "null", f);
+        break;
+    }
+}
+
+static void write_sheet(const struct sheet *s, FILE *f) {
+    for (int i = 0; i < s->n_cells; i++) {
+        fputc(i % s->n_columns ? ',' : '{', f);
+        print_string(f, s->columns[i % s->n_columns].heading);
+        fputc(':', f);
+        print_cell(f, &s->cells[i]);
+        if ((i + 1) % s->n_columns == 0) fputs("}\n", f);
+    }
+}
+
+const struct sheet_format format_json = {.name = "json", .for_programs = true, .write = write_sheet};

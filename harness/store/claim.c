@@ -1,0 +1,252 @@
+/* claim.c - see claim.h. */
+#include "harness/store/claim.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
+
+#define FREE       "free"
+#define MOST_BYTES 4096
+#define MOST_TRIES 100
+
+/* --- this process ------------------------------------------------------------------------------------------------- */
+
+/* A process: its number, when it began (numbers come back), and where numbers mean the same. */
+struct owner {
+    char host[64], place[128];
+    long pid, began;
+};
+
+/* Clock ticks since boot at which the process began; -1: there is none of that number. */
+static long start_of(long pid) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    const char *at = strrchr(text, ')'); /* a name may hold blanks */
+    long began = -1;
+    if (!at) return -1;
+    for (int field = 2; field < 22 && at; field++) at = strchr(at + 1, ' ');
+    if (at) began = strtol(at + 1, NULL, 10);
+    return began;
+}
+
+static void read_word(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "re");
+    text[0] = 0;
+    if (f && fgets(text, (int)size, f)) text[strcspn(text, "\n ")] = 0;
+    if (f) fclose(f);
+}
+
+/* Process numbers mean the same within a boot of a machine and a space of processes. */
+static void read_self(struct owner *o) {
+    char boot[64], space[48];
+    *o = (struct owner){.pid = (long)getpid()};
+    if (gethostname(o->host, sizeof o->host - 1) != 0) snprintf(o->host, sizeof o->host, "unknown");
+    for (char *p = o->host; *p; p++)
+        if ((unsigned char)*p <= ' ') *p = '_';
+    read_word("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    ssize_t n = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    space[n > 0 ? n : 0] = 0;
+    snprintf(o->place, sizeof o->place, "%s/%s", boot, space);
+    o->began = start_of(o->pid);
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+/* Number of a file's name "<run_id>.<n>"; 0: it is of another run, or no claim. */
+static int number_of(const char *name, const char *run_id) {
+    size_t n = strlen(run_id);
+    int64_t number;
+    if (strncmp(name, run_id, n) != 0 || name[n] != '.' || !parse_int64(name + n + 1, &number)) return 0;
+    return number > 0 && number < 1000000 ? (int)number : 0;
+}
+
+/* The largest number that the run has; 0: none. */
+static int latest(const char *folder, const char *run_id) {
+    int most = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        int number = number_of(entry->d_name, run_id);
+        if (number > most) most = number;
+    }
+    if (d) closedir(d);
+    return most;
+}
+
+/* The time by the clock of the folder's file system, which another machine's touches go by. */
+static time_t folder_now(const char *folder) {
+    char path[PATH_BYTES], temporary[PATH_BYTES];
+    struct stat s;
+    if (path_format(path, sizeof path, NULL, "%s/now", folder) != ST_OK ||
+        temporary_write(path, "", 0, temporary, NULL) != ST_OK)
+        return time(NULL);
+    bool known = stat(temporary, &s) == 0;
+    unlink(temporary);
+    return known ? s.st_mtime : time(NULL);
+}
+
+/* What a claim says, and whether its owner is at it. False: it is gone. */
+static bool read_claim(const char *folder, const char *path, struct claim_info *info) {
+    char *text;
+    size_t size;
+    struct stat s;
+    struct owner o = {.pid = -1}, self;
+    *info = (struct claim_info){.pid = -1};
+    if (stat(path, &s) != 0 || file_read(path, MOST_BYTES, &text, &size, NULL) != ST_OK) return false;
+    int end = 0;
+    int fields = sscanf(text, "%63s %ld %ld %127s %31s %n", o.host, &o.pid, &o.began, o.place, info->since, &end);
+    if (fields == 5) snprintf(info->what, sizeof info->what, "%.*s", (int)strcspn(text + end, "\n"), text + end);
+    free(text);
+    memcpy(info->host, o.host, sizeof info->host);
+    info->pid = o.pid;
+    info->age_s = difftime(folder_now(folder), s.st_mtime);
+    if (fields != 5 || !strcmp(o.host, FREE)) return true;
+    read_self(&self);
+    bool here = !strcmp(self.host, o.host) && !strcmp(self.place, o.place);
+    info->live = here ? start_of(o.pid) == o.began : info->age_s < CLAIM_STALE_S;
+    return true;
+}
+
+/* Makes PATH of the text unless it is there. *made: this call has made it, which link() does not always say truly on
+ * NFS, but the number of names that the file has does. */
+static enum status create(const char *path, const char *text, bool *made, struct error *e) {
+    char temporary[PATH_BYTES];
+    struct stat s = {.st_nlink = 0};
+    TRY(temporary_write(path, text, strlen(text), temporary, e));
+    int result = link(temporary, path), reason = errno;
+    bool known = stat(temporary, &s) == 0;
+    *made = known && s.st_nlink == 2;
+    unlink(temporary);
+    if (*made || reason == EEXIST || result == 0) return ST_OK;
+    return fail(e, ST_FAIL, "cannot make %s: %s", path, strerror(reason));
+}
+
+static void describe_self(const char *what, char *text, size_t size) {
+    struct owner self;
+    char since[32];
+    read_self(&self);
+    time_now_text(since, sizeof since);
+    snprintf(text, size, "%s %ld %ld %s %s %s\n", self.host, self.pid, self.began, self.place, since, what);
+}
+
+/* --- claims ------------------------------------------------------------------------------------------------------- */
+
+static enum status make_path(char *path, size_t size, const char *folder, const char *run_id, int number,
+                             struct error *e) {
+    return path_format(path, size, e, "%s/%s.%d", folder, run_id, number);
+}
+
+enum status claim_take(struct claim *c, const char *out, const char *run_id, const char *what, enum claim_state *state,
+                       struct error *e) {
+    char folder[PATH_BYTES], path[sizeof c->path], text[RECORD_TEXT + 512];
+    c->path[0] = 0;
+    *state = CLAIM_OTHERS;
+    TRY(path_format(folder, sizeof folder, e, "%s/claims", out));
+    TRY(make_folder(folder, e));
+    describe_self(what, text, sizeof text);
+    for (int i = 0; i < MOST_TRIES; i++) {
+        struct claim_info info;
+        bool made;
+        int number = latest(folder, run_id);
+        TRY(make_path(path, sizeof path, folder, run_id, number, e));
+        if (number > 0 && !read_claim(folder, path, &info)) continue; /* done meanwhile */
+        if (number > 0 && info.live) return ST_OK;
+        TRY(make_path(path, sizeof path, folder, run_id, number + 1, e));
+        TRY(create(path, text, &made, e));
+        if (!made) continue;
+        memcpy(c->path, path, sizeof c->path);
+        *state = CLAIM_MINE;
+        return ST_OK;
+    }
+    return ST_OK; /* others are busy with it */
+}
+
+void claim_beat(const struct claim *c) {
+    if (*c->path) (void)utimensat(AT_FDCWD, c->path, NULL, 0);
+}
+
+/* The number of our file, and what stands before it, "OUT/claims/<run_id>". */
+static int split_path(const struct claim *c, char *before, size_t size) {
+    int64_t number;
+    const char *dot = strrchr(c->path, '.');
+    if (!dot || !parse_int64(dot + 1, &number)) return 0;
+    snprintf(before, size, "%.*s", (int)(dot - c->path), c->path);
+    return (int)number;
+}
+
+void claim_release(struct claim *c) {
+    char before[sizeof c->path], path[sizeof c->path + 16];
+    bool made;
+    int number = *c->path ? split_path(c, before, sizeof before) : 0;
+    if (number > 0) {
+        snprintf(path, sizeof path, "%s.%d", before, number + 1);
+        (void)create(path, FREE " 0 0 - - -\n", &made, NULL); /* where it cannot be made, the claim grows stale */
+    }
+    c->path[0] = 0;
+}
+
+void claim_done(struct claim *c, const char *out, const char *run_id) {
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    c->path[0] = 0;
+    if (path_format(folder, sizeof folder, NULL, "%s/claims", out) != ST_OK) return;
+    int most = latest(folder, run_id);
+    for (int i = 1; i <= most; i++)
+        if (make_path(path, sizeof path, folder, run_id, i, NULL) == ST_OK) unlink(path);
+}
+
+/* --- all of a folder ---------------------------------------------------------------------------------------------- */
+
+static bool is_listed(const struct claim_info *list, int n, const char *run_id) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(list[i].run_id, run_id)) return true;
+    return false;
+}
+
+/* The run's latest claim, behind the others in the list; one that is free is none. */
+static enum status add_claim(const char *folder, const char *run_id, struct claim_info **list, int *n,
+                             struct error *e) {
+    char path[PATH_BYTES];
+    struct claim_info info;
+    TRY(make_path(path, sizeof path, folder, run_id, latest(folder, run_id), e));
+    if (!read_claim(folder, path, &info) || !strcmp(info.host, FREE)) return ST_OK;
+    struct claim_info *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
+    if (!longer) return fail(e, ST_MEMORY, "no memory for a list of claims");
+    *list = longer;
+    snprintf(info.run_id, sizeof info.run_id, "%s", run_id);
+    longer[(*n)++] = info;
+    return ST_OK;
+}
+
+enum status claims_list(const char *out, struct claim_info **list, int *n, struct error *e) {
+    char folder[PATH_BYTES], run_id[RUN_ID_HEX];
+    *list = NULL;
+    *n = 0;
+    TRY(path_format(folder, sizeof folder, e, "%s/claims", out));
+    DIR *d = opendir(folder);
+    if (!d && errno != ENOENT) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    enum status status = ST_OK;
+    for (struct dirent *entry; d && status == ST_OK && (entry = readdir(d));) {
+        size_t id = strspn(entry->d_name, "0123456789abcdef");
+        if (id != RUN_ID_HEX - 1) continue;
+        snprintf(run_id, sizeof run_id, "%.*s", (int)id, entry->d_name);
+        if (number_of(entry->d_name, run_id) && !is_listed(*list, *n, run_id))
+            status = add_claim(folder, run_id, list, n, e);
+    }
+    if (d) closedir(d);
+    if (status == ST_OK) return ST_OK;
+    free(*list);
+    return status;
+}

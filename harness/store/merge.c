@@ -1,0 +1,156 @@
+/* merge.c - see merge.h. Files are copied byte for byte: a record and its weights stay what they are. */
+#include "harness/store/merge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/store/files.h"
+#include "harness/store/machine.h"
+#include "harness/store/perf_log.h"
+#include "harness/store/record_files.h"
+#include "harness/store/record_json.h"
+
+#define RECORD_ARENA ((size_t)64 << 20) /* address space for one record's curve; committed as used */
+
+/* What is copied: the records of a folder. */
+struct merging {
+    const char *from, *out;
+    char **paths;
+    int n;
+    struct run_record *record; /* room for one */
+    struct merge_count count;
+};
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+/* A file's name below `out` as it is below `from`. */
+static const char *below(const char *path, const char *from) {
+    return path + strlen(from) + 1;
+}
+
+/* Puts the bytes at OUT/NAME unless a file is there. *new: none was. */
+static enum status place(const char *out, const char *name, const char *bytes, size_t size, bool *new,
+                         struct error *e) {
+    char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES];
+    TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
+    path_folder(path, folder, sizeof folder);
+    TRY(make_folder(folder, e));
+    TRY(temporary_write(path, bytes, size, temporary, e));
+    *new = link(temporary, path) == 0;
+    int reason = errno;
+    unlink(temporary);
+    if (!*new &&reason != EEXIST) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
+    return folder_sync(path, e);
+}
+
+/* Weights that the run's record names; *bytes NULL: none are kept, or they are not there, as in a folder of records
+ * alone. ST_DATA: they are there and not those. */
+static enum status read_weights(const struct merging *m, const struct run *run, char **bytes, size_t *size,
+                                struct error *e) {
+    char path[PATH_BYTES], hash[HASH_HEX];
+    *bytes = NULL;
+    if (!*run->ckpt || strncmp(run->ckpt, "weights/", 8) != 0 || strstr(run->ckpt, "..")) return ST_OK;
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->from, run->ckpt));
+    if (access(path, F_OK) != 0) return ST_OK;
+    TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hash, e));
+    if (!strcmp(hash, run->ckpt_xxh3)) return ST_OK;
+    free(*bytes);
+    *bytes = NULL;
+    return fail(e, ST_DATA, "%s is not what the record of run %s says: its XXH3-128 is %s, expected %s; copy it again",
+                path, run->run_id, hash, run->ckpt_xxh3);
+}
+
+/* --- a record ----------------------------------------------------------------------------------------------------- */
+
+static enum status read_record(struct merging *m, int i, struct error *e) {
+    struct arena arena = {0};
+    TRY(arena_reserve(&arena, RECORD_ARENA, e));
+    enum status status = record_read(m->paths[i], m->record, &arena, e);
+    arena_free(&arena);
+    return status;
+}
+
+static enum status check_one(struct merging *m, int i, struct error *e) {
+    char *bytes;
+    size_t size;
+    TRY(read_record(m, i, e));
+    TRY(read_weights(m, &m->record->run, &bytes, &size, e));
+    free(bytes);
+    return ST_OK;
+}
+
+/* The weights first: where there is a record, they are there. */
+static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
+    char *bytes;
+    size_t size;
+    bool new;
+    TRY(read_weights(m, run, &bytes, &size, e));
+    if (!bytes) return ST_OK;
+    enum status status = place(m->out, run->ckpt, bytes, size, &new, e);
+    if (status == ST_OK) m->count.weights += new;
+    free(bytes);
+    return status;
+}
+
+/* How fast the run's cell was, if only `from` knows. */
+static enum status copy_speed(const struct merging *m, const struct run *run, struct error *e) {
+    struct perf_row row, known;
+    if (!perf_latest(m->from, run->cell_id, &row) || perf_latest(m->out, run->cell_id, &known)) return ST_OK;
+    return perf_append(m->out, &row, e);
+}
+
+static enum status copy_one(struct merging *m, int i, struct error *e) {
+    char *bytes, path[PATH_BYTES];
+    size_t size;
+    bool new = false;
+    const char *name = below(m->paths[i], m->from);
+    TRY(read_record(m, i, e));
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, name));
+    if (access(path, F_OK) != 0) {
+        TRY(copy_weights(m, &m->record->run, e));
+        TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
+        enum status status = place(m->out, name, bytes, size, &new, e);
+        free(bytes);
+        TRY(status);
+    }
+    m->count.records += new;
+    m->count.known += !new;
+    return copy_speed(m, &m->record->run, e);
+}
+
+/* --- folders ------------------------------------------------------------------------------------------------------ */
+
+static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
+    *m = (struct merging){.from = from, .out = out, .record = calloc(1, sizeof *m->record)};
+    if (!m->record) return fail(e, ST_MEMORY, "no memory for a record");
+    TRY(records_paths(from, &m->paths, &m->n, e));
+    if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
+    for (int i = 0; i < m->n; i++) TRY(check_one(m, i, e));
+    return ST_OK;
+}
+
+static void end(struct merging *m) {
+    for (int i = 0; i < m->n; i++) free(m->paths[i]);
+    free(m->paths);
+    free(m->record);
+}
+
+enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e) {
+    struct merging m;
+    enum status status = begin(&m, from, out, e);
+    for (int i = 0; i < m.n && status == ST_OK; i++) status = copy_one(&m, i, e);
+    *count = m.count;
+    end(&m);
+    return status;
+}
+
+enum status store_check(const char *from, int *records, struct error *e) {
+    struct merging m;
+    enum status status = begin(&m, from, "", e);
+    *records = m.n;
+    end(&m);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* merge.h - the records of several folders in one. */
+#ifndef LRNN_HARNESS_STORE_MERGE_H
+#define LRNN_HARNESS_STORE_MERGE_H
+
+#include "core/status.h"
+
+struct merge_count {
+    int records, known, weights; /* taken over; there already; files of weights taken over */
+};
+
+/* Takes the records of `from`, and the weights that they name, over into `out`; a run that is there already stays. All
+ * records are read and checked first: on an error before that nothing has been written. ST_DATA: a record is damaged,
+ * of a later schema, or cannot be read; weights that a record names are not there whole; `from` has no records.
+ * ST_FAIL: `out` cannot be written. */
+enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e);
+
+/* The checks alone. */
+enum status store_check(const char *from, int *records, struct error *e);
+
+#endif

@@ -1,0 +1,117 @@
+/* planned.c - see planned.h. */
+#include "harness/sweep/planned.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/setup.h"
+#include "harness/store/files.h"
+#include "harness/store/record.h"
+
+#define FOLDER     "sweeps"
+#define ENDING     ".tsv"
+#define MOST_BYTES ((size_t)64 << 20)
+
+/* A name out of letters, digits and hyphens. */
+static void plain_name(const char *name, char *plain, size_t size) {
+    size_t n = 0;
+    for (; *name && n + 1 < size; name++) plain[n++] = isalnum((unsigned char)*name) ? *name : '-';
+    plain[n] = 0;
+}
+
+enum status planned_write(const struct plan *plan, const char *out, const char *name, struct error *e) {
+    char path[PATH_BYTES], folder[PATH_BYTES], plain[48], hash[RUN_ID_HEX], *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        fprintf(f, "%s\t%g\t%s\t%s\t%g\t%" PRId64 "\n", s->run_id, s->flops, s->task.name, s->model_label, s->config.lr,
+                s->config.seed);
+    }
+    bool whole = !ferror(f);
+    whole = fclose(f) == 0 && whole;
+    enum status status = whole ? ST_OK : fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
+    if (status == ST_OK) status = path_format(folder, sizeof folder, e, "%s/" FOLDER, out);
+    if (status == ST_OK) status = make_folder(folder, e);
+    if (status == ST_OK) {
+        plain_name(*name ? name : "sweep", plain, sizeof plain);
+        record_hash_bytes(text, size, hash);
+        status = path_format(path, sizeof path, e, "%s/%s-%.8s" ENDING, folder, plain, hash);
+    }
+    if (status == ST_OK) status = write_file_atomic(path, text, size, e);
+    free(text);
+    return status;
+}
+
+/* One line: the id, a tab, the FLOPs, and what people read. */
+static enum status add_line(struct planned *p, const char *line, const char *path, struct error *e) {
+    char *end;
+    bool id = strspn(line, "0123456789abcdef") == RUN_ID_HEX - 1 && line[RUN_ID_HEX - 1] == '\t';
+    double flops = id ? strtod(line + RUN_ID_HEX, &end) : 0;
+    if (!id || *end != '\t' || flops < 0)
+        return fail(e, ST_DATA, "%s line %d: expected a run's id and its FLOPs; move the file away", path, p->n + 1);
+    snprintf(p->ids[p->n], RUN_ID_HEX, "%.32s", line);
+    p->flops[p->n++] = flops;
+    return ST_OK;
+}
+
+static enum status read_one(struct planned *p, const char *path, struct error *e) {
+    char *text;
+    size_t size;
+    TRY(file_read(path, MOST_BYTES, &text, &size, e));
+    size_t lines = 1;
+    for (const char *c = text; (c = strchr(c, '\n')); c++) lines++;
+    p->ids = calloc(lines, sizeof *p->ids);
+    p->flops = calloc(lines, sizeof *p->flops);
+    enum status status = p->ids && p->flops ? ST_OK : fail(e, ST_MEMORY, "no memory to read %s", path);
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line && status == ST_OK; line = strtok_r(NULL, "\n", &rest))
+        status = add_line(p, line, path, e);
+    free(text);
+    return status;
+}
+
+enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    *list = NULL;
+    *n = 0;
+    TRY(path_format(folder, sizeof folder, e, "%s/" FOLDER, out));
+    DIR *d = opendir(folder);
+    if (!d && errno != ENOENT) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    enum status status = ST_OK;
+    for (struct dirent *entry; d && status == ST_OK && (entry = readdir(d));) {
+        size_t length = strlen(entry->d_name), end = strlen(ENDING);
+        if (entry->d_name[0] == '.' || length <= end || strcmp(entry->d_name + length - end, ENDING) != 0) continue;
+        struct planned *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
+        if (!longer) {
+            status = fail(e, ST_MEMORY, "no memory for the lists in %s", folder);
+            break;
+        }
+        *list = longer;
+        longer[*n] = (struct planned){.n = 0};
+        snprintf(longer[*n].name, sizeof longer[*n].name, "%.*s", (int)(length - end < 127 ? length - end : 127),
+                 entry->d_name);
+        status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
+        if (status == ST_OK) status = read_one(&longer[*n], path, e);
+        ++*n;
+    }
+    if (d) closedir(d);
+    if (status == ST_OK) return ST_OK;
+    planned_free(*list, *n);
+    *list = NULL;
+    *n = 0;
+    return status;
+}
+
+void planned_free(struct planned *list, int n) {
+    for (int i = 0; i < n; i++) {
+        free(list[i].ids);
+        free(list[i].flops);
+    }
+    free(list);
+}

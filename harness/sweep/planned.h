@@ -1,0 +1,23 @@
+/* planned.h - which runs the sweeps of a folder are made of, for whoever looks at it while they run: OUT/sweeps/NAME-
+ * HASH.tsv, a line a run. What is done of them the records say, what is being done the claims. */
+#ifndef LRNN_HARNESS_SWEEP_PLANNED_H
+#define LRNN_HARNESS_SWEEP_PLANNED_H
+
+#include "harness/plan/plan.h"
+
+/* Writes the list of a plan's runs; the same plan has the same file. ST_FAIL with path and reason. */
+enum status planned_write(const struct plan *plan, const char *out, const char *name, struct error *e);
+
+struct planned {
+    char name[128]; /* of the file, without its ending */
+    char (*ids)[RUN_ID_HEX];
+    double *flops; /* of each run: its share of the work */
+    int n;
+};
+
+/* Every list of the folder; the caller frees them by planned_free. None: no sweep has begun there. ST_DATA: one is
+ * damaged. */
+enum status planned_read(const char *out, struct planned **list, int *n, struct error *e);
+void planned_free(struct planned *list, int n);
+
+#endif

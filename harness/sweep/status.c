@@ -1,0 +1,76 @@
+/* status.c - see status.h. */
+#include "harness/sweep/status.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/report/rows.h"
+#include "harness/store/claim.h"
+#include "harness/store/record_files.h"
+#include "harness/sweep/planned.h"
+
+/* What a folder holds. */
+struct folder {
+    struct planned *sweeps;
+    struct claim_info *claims;
+    int n_sweeps, n_claims;
+    struct record_set set;
+};
+
+static const struct run *find_record(const struct folder *f, const char *run_id) {
+    for (int i = 0; i < f->set.n; i++)
+        if (!f->set.list[i].set_aside && !strcmp(f->set.list[i].run.run_id, run_id)) return &f->set.list[i].run;
+    return NULL;
+}
+
+static bool is_worked_on(const struct folder *f, const char *run_id) {
+    for (int i = 0; i < f->n_claims; i++)
+        if (f->claims[i].live && !strcmp(f->claims[i].run_id, run_id)) return true;
+    return false;
+}
+
+/* Returns how many runs of the sweep have no record. */
+static int print_sweep(const struct folder *folder, const struct planned *p, FILE *f) {
+    int done = 0, failed = 0, working = 0;
+    double work = 0, all = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct run *run = find_record(folder, p->ids[i]);
+        all += p->flops[i];
+        if (run) work += p->flops[i];
+        done += run != NULL;
+        failed += run && run_failed(run);
+        working += !run && is_worked_on(folder, p->ids[i]);
+    }
+    fprintf(f, "%s: %d of %d runs done", p->name, done, p->n);
+    if (failed) fprintf(f, ", %d of them failed", failed);
+    if (working) fprintf(f, ", %d in work", working);
+    fprintf(f, ", %d left", p->n - done);
+    if (all > 0) fprintf(f, "; %.0f %% of the steps' work at most", 100 * work / all);
+    fputc('\n', f);
+    return p->n - done;
+}
+
+static void print_claim(const struct claim_info *c, FILE *f) {
+    fprintf(f, "  %.8s %s: %s %ld, since %s%s\n", c->run_id, c->what, c->host, c->pid, c->since,
+            c->live ? "" : "; gone, the next sweep takes it over");
+}
+
+enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
+    struct folder folder = {0};
+    *left = 0;
+    if (access(out, F_OK) != 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", out, strerror(errno));
+    enum status status = records_load(&folder.set, out, e);
+    if (status == ST_OK) status = planned_read(out, &folder.sweeps, &folder.n_sweeps, e);
+    if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
+    if (status == ST_OK) {
+        for (int i = 0; i < folder.n_sweeps; i++) *left += print_sweep(&folder, &folder.sweeps[i], f);
+        for (int i = 0; i < folder.n_claims; i++) print_claim(&folder.claims[i], f);
+        if (folder.n_sweeps == 0) fprintf(f, "%d records, no list of a sweep: lrnn sweep writes one\n", folder.set.n);
+    }
+    free(folder.claims);
+    planned_free(folder.sweeps, folder.n_sweeps);
+    records_free(&folder.set);
+    return status;
+}

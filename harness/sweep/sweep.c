@@ -1,0 +1,323 @@
+/* sweep.c - see sweep.h. */
+#include "harness/sweep/sweep.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/perf/limit.h"
+#include "harness/perf/speed.h"
+#include "harness/report/load.h"
+#include "harness/report/plot.h"
+#include "harness/report/report.h"
+#include "harness/report/summary.h"
+#include "harness/run/runner.h"
+#include "harness/run/signals.h"
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
+#include "harness/store/machine_log.h"
+#include "harness/store/record_csv.h"
+#include "harness/store/record_files.h"
+#include "harness/sweep/planned.h"
+#include "kernels/lib/gemm.h"
+
+struct sweep {
+    struct request *request;
+    const struct sweep_options *options;
+    struct plan plan;
+    struct resolved resolved;
+    const char *out;
+};
+
+static bool has_several_tasks(const struct plan *plan) {
+    for (int i = 1; i < plan->n; i++)
+        if (strcmp(plan->setups[i]->task.name, plan->setups[0]->task.name)) return true;
+    return false;
+}
+
+/* --- before the runs ---------------------------------------------------------------------------------------------- */
+
+/* GFLOP/s of one core, from a short GEMM: enough to say minutes, hours or days. */
+static double gemm_rate(void) {
+    enum { N = 512 };
+    real *m = calloc(3 * N * N, sizeof *m);
+    if (!m) return 50;
+    double best = 1e9;
+    for (int i = 0; i < 6; i++) {
+        double start = time_now_s();
+        real_gemm(false, false, N, N, N, 1, m, N, m + N * N, N, 0, m + 2 * N * N, N);
+        double spent = time_now_s() - start;
+        if (spent < best) best = spent;
+    }
+    free(m);
+    return 2e-9 * N * N * N / best;
+}
+
+/* What the runs leave on disk: a record each, of about so many bytes a point of its curve, and the weights. */
+static double bytes_of(const struct setup *s) {
+    enum { RECORD_BYTES = 8000, POINT_BYTES = 170 };
+    double points = 2.0 * (double)(s->steps / s->eval_every + 1);
+    double weights = (double)s->params * (double)sizeof(real);
+    int kept = s->config.keep_weights == KEEP_NONE ? 0 : s->config.keep_weights == KEEP_ALL ? 2 : 1;
+    return RECORD_BYTES + POINT_BYTES * points + kept * weights;
+}
+
+/* "3h" as the number in front of its unit. */
+static const char *time_unit(double *seconds) {
+    const char *unit = *seconds < 90 ? "seconds" : *seconds < 5400 ? "minutes" : *seconds < 129600 ? "hours" : "days";
+    *seconds /= *seconds < 90 ? 1 : *seconds < 5400 ? 60 : *seconds < 129600 ? 3600 : 86400;
+    return unit;
+}
+
+static void announce(const struct sweep *w, int jobs) {
+    double flops = 0, bytes = 0, rate = 0.6 * gemm_rate(); /* a step reaches about this share of the GEMM rate */
+    for (int i = 0; i < w->plan.n; i++) {
+        flops += w->plan.setups[i]->flops;
+        bytes += bytes_of(w->plan.setups[i]);
+    }
+    double time = flops / (rate * 1e9) / jobs;
+    const char *unit = time_unit(&time);
+    fprintf(stderr,
+            "%s%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping) "
+            "and %.*f MB of disk\n",
+            w->plan.setups[0]->task.name, has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile,
+            w->plan.n, jobs, time, unit, bytes < 1e7, bytes / 1e6);
+}
+
+/* What would keep the table from being printed afterwards is said before anything runs. */
+static enum status check_folder(const char *out, struct error *e) {
+    struct record_set set;
+    TRY(records_mend(out, e));
+    TRY(report_load(&set, out, e));
+    records_free(&set);
+    return ST_OK;
+}
+
+/* Steps that a time is turned into are timed when the runs are done, not to list them. */
+static void list_runs(const struct sweep *w) {
+    for (int i = 0; i < w->plan.n; i++) {
+        const struct setup *s = w->plan.setups[i];
+        bool timed = w->options->limit > 0 || s->config.budget > 0;
+        printf("%s %s %s lr %g seed %" PRId64 " steps %" PRId64 "%s\n", s->run_id, s->task.name, s->model_label,
+               s->config.lr, s->config.seed, s->steps, timed ? " or those of its time" : "");
+    }
+}
+
+/* --- after the runs ----------------------------------------------------------------------------------------------- */
+
+/* The filter of the plan's runs; its list is the caller's to free. */
+static enum status plan_filter(const struct sweep *w, struct report_filter *filter, const char ***runs,
+                               struct error *e) {
+    *runs = calloc((size_t)w->plan.n, sizeof **runs);
+    if (!*runs) return fail(e, ST_MEMORY, "no memory for the table");
+    for (int i = 0; i < w->plan.n; i++) (*runs)[i] = w->plan.setups[i]->run_id;
+    *filter = (struct report_filter){.runs = *runs,
+                                     .n_runs = w->plan.n,
+                                     .task = has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->task.name,
+                                     .protocol = (enum report_protocol)w->options->protocol};
+    return ST_OK;
+}
+
+/* Whether some setting of the tasks is a change of another, or a length of it. */
+static bool has_settings(const struct sweep *w) {
+    struct label first, other;
+    const char *name = w->plan.setups[0]->task.name;
+    if (label_parse(&first, "task", name, NULL) != ST_OK) return false;
+    for (int i = 1; i < w->plan.n; i++) {
+        const char *next = w->plan.setups[i]->task.name;
+        if (strcmp(next, name) != 0 && label_parse(&other, "task", next, NULL) == ST_OK &&
+            !strcmp(label_name(&first), label_name(&other)))
+            return true;
+    }
+    return false;
+}
+
+/* Several tasks: their tables, then what they were run together for. */
+static enum status print_tables(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
+                                struct error *e) {
+    const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
+    TRY(report_print(&report_tables, set, filter, format, w->out, stdout, e));
+    if (!has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
+    const struct report *report = w->resolved.variants ? &report_settings
+                                  : has_settings(w)    ? &report_layers
+                                                       : &report_across;
+    struct error why; /* a part of the plan may have nothing to show together */
+    putchar('\n');
+    enum status status = report_print(report, set, filter, &format_term, w->out, stdout, &why);
+    return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
+}
+
+/* Adds further seeds of the cell that a row's validation chose. */
+static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row, struct error *e) {
+    const char *cell = row->chosen[0]->run.cell_id;
+    int i = 0;
+    while (i < w->plan.n && strcmp(w->plan.setups[i]->cell_id, cell) != 0) i++;
+    for (int64_t k = 1; k <= w->options->confirm && i < w->plan.n; k++)
+        TRY(plan_add_seed(&w->plan, w->plan.setups[i], w->resolved.last_seed + k, e));
+    return ST_OK;
+}
+
+/* --confirm-seeds: a rate that was chosen by some seeds is reported on by others, which nothing has chosen. */
+static enum status plan_confirmation(struct sweep *w, struct error *e) {
+    struct record_set set;
+    struct report_tables tables;
+    struct report_filter filter;
+    const char **runs = NULL;
+    TRY(plan_filter(w, &filter, &runs, e));
+    enum status status = report_load(&set, w->out, e);
+    if (status == ST_OK) {
+        status = report_tables_make(&tables, &set, &filter, w->out, e);
+        for (int i = 0; status == ST_OK && i < tables.n; i++)
+            for (int k = 0; status == ST_OK && k < tables.list[i].n_rows; k++)
+                status = add_fresh_seeds(w, &tables.list[i].rows[k], e);
+        report_tables_free(&tables);
+        records_free(&set);
+    }
+    free(runs);
+    return status;
+}
+
+/* Whether every run of the plan that has a record ended without a result; *n: how many have one. */
+static bool all_failed(const struct sweep *w, const struct record_set *set, int *n) {
+    bool all = true;
+    *n = 0;
+    for (int i = 0; i < set->n; i++) {
+        bool planned = false;
+        for (int k = 0; k < w->plan.n && !planned; k++)
+            planned = !set->list[i].set_aside && !strcmp(w->plan.setups[k]->run_id, set->list[i].run.run_id);
+        if (!planned) continue;
+        ++*n;
+        all = all && run_failed(&set->list[i].run);
+    }
+    return all;
+}
+
+/* Where everything lies, and what to ask for next. */
+static void tell_places(const struct sweep *w, bool plots) {
+    if (w->resolved.config.quiet || w->resolved.config.json) return;
+    fflush(stdout);
+    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; again: lrnn report --out %s\n",
+            w->out, w->out, plots ? ", plots beside them" : "", w->out);
+}
+
+static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
+    struct machine machine;
+    machine_read(&machine);
+    TRY(records_export_csv(set, w->out, e));
+    TRY(summary_write(set, w->out, w->out, e));
+    return machines_export(w->out, &machine, e);
+}
+
+/* partial: the sweep was stopped; only what is known is shown. */
+static enum status publish(struct sweep *w, bool partial, struct error *e) {
+    struct record_set set;
+    struct report_filter filter;
+    const char **runs = NULL;
+    bool plots = !w->options->no_plots && !has_several_tasks(&w->plan) && !partial;
+    int n = 0;
+    TRY(plan_filter(w, &filter, &runs, e));
+    filter.confirm = partial ? 0 : w->options->confirm;
+    enum status status = partial ? ST_OK : records_mend(w->out, e);
+    if (status == ST_OK) status = report_load(&set, w->out, e);
+    if (status == ST_OK) {
+        bool failed = all_failed(w, &set, &n);
+        if (!partial) status = export_all(w, &set, e);
+        if (status == ST_OK && n) status = print_tables(w, &set, &filter, e);
+        if (status == ST_OK && plots) status = report_plot(&set, &filter, NULL, w->out, w->out, e);
+        if (status == ST_OK && !partial) tell_places(w, plots);
+        if (status == ST_OK && !partial && failed)
+            status = fail(e, ST_FAIL, "every one of the %d runs failed; the footnotes of the table say how", n);
+        records_free(&set);
+    }
+    free(runs);
+    return status;
+}
+
+/* --- from first to last ------------------------------------------------------------------------------------------- */
+
+static enum status run_plan(struct sweep *w, const struct runner_options *options, struct error *e) {
+    enum status status = runner_do(&w->plan, options, e);
+    if (status == ST_OK && w->options->confirm && w->options->shards <= 1) {
+        TRY(plan_confirmation(w, e));
+        status = runner_do(&w->plan, options, e);
+    }
+    if (status <= 128) return status;
+    struct error why; /* stopped: what there is, if it can be shown */
+    if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+    return status;
+}
+
+static enum status finish(struct sweep *w, int cores, struct error *e) {
+    const struct config *c = &w->resolved.config;
+    if (w->options->shards > 1) {
+        if (!c->quiet)
+            fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; lrnn status --out %s has the whole\n",
+                    w->options->shard, w->options->shards, w->out);
+        return ST_OK;
+    }
+    if (!w->options->no_speed && !has_several_tasks(&w->plan)) /* several tasks ask for accuracies */
+        TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : cores, c->quiet, e));
+    if (signal_received())
+        return fail(e, (enum status)(128 + signal_received()),
+                    "stopped before every speed was measured; the same command goes on");
+    return publish(w, false, e);
+}
+
+static enum status do_runs(struct sweep *w, struct error *e) {
+    const struct config *c = &w->resolved.config;
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int jobs = strcmp(c->device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
+    struct runner_options options = {.jobs = w->options->jobs ? (int)w->options->jobs : jobs,
+                                     .timeout_s = w->options->timeout,
+                                     .quiet = c->quiet,
+                                     .retry_failed = w->options->retry_failed};
+    TRY(place_probe(c->device, e));
+    signals_install();
+    TRY(make_folder(w->out, e));
+    TRY(check_folder(w->out, e));
+    TRY(limits_apply(&w->plan, w->options->limit, options.jobs, c->threads ? (int)c->threads : 1, options.quiet, e));
+    if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
+    if (w->plan.n == 0)
+        return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run; take fewer shards", w->options->shard,
+                    w->options->shards);
+    if (!options.quiet) {
+        announce(w, options.jobs < w->plan.n ? options.jobs : w->plan.n);
+        fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", w->out);
+    }
+    TRY(planned_write(&w->plan, w->out, w->request->name, e));
+    TRY(run_plan(w, &options, e));
+    return finish(w, cores, e);
+}
+
+static enum status show_runs(struct sweep *w, struct error *e) {
+    int64_t jobs = w->options->jobs ? w->options->jobs : sysconf(_SC_NPROCESSORS_ONLN);
+    if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
+    if (w->plan.n && !w->resolved.config.quiet) announce(w, jobs < w->plan.n ? (int)jobs : w->plan.n);
+    list_runs(w);
+    return ST_OK;
+}
+
+enum status sweep_do(struct request *request, const struct sweep_options *options, struct error *e) {
+    struct sweep *w = calloc(1, sizeof *w);
+    if (!w) return fail(e, ST_MEMORY, "no memory for a sweep");
+    w->request = request;
+    w->options = options;
+    request->limited = options->limit > 0;
+    enum status status = request_plan(request, &w->plan, &w->resolved, e);
+    w->out = w->resolved.config.out;
+    if (status == ST_OK) status = options->dry_run ? show_runs(w, e) : do_runs(w, e);
+    plan_free(&w->plan);
+    free(w);
+    return status;
+}
+
+enum status shard_parse(const char *text, int64_t *shard, int64_t *shards, struct error *e) {
+    char first[32];
+    const char *at = text;
+    if (text_part(&at, "/", first, sizeof first, NULL) == ST_OK && *at == '/' && parse_int64(first, shard) &&
+        parse_int64(at + 1, shards) && *shards >= 1 && *shards <= PLAN_MOST_RUNS && *shard >= 1 && *shard <= *shards)
+        return ST_OK;
+    return fail(e, ST_USAGE, "--shard %.60s: expected i/n with 1 <= i <= n, for example 2/8", text);
+}

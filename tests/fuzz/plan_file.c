@@ -1,0 +1,27 @@
+/* plan_file.c - libFuzzer target: whatever the bytes, the reader refuses them with one sentence or gives keys that it
+ * finds again, each with a value. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/plan_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const profiles[] = {"", "quick", "paper"};
+    struct error e = {ST_OK, ""};
+    struct plan_file p;
+    struct label settings;
+    if (plan_file_parse(&p, "FILE", (const char *)data, size, &e) != ST_OK) {
+        if (e.status != ST_USAGE || strncmp(e.text, "FILE", 4) != 0 || strchr(e.text, '\n')) abort();
+        return 0;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (plan_file_settings(&p, profiles[i], &settings, &e) != ST_OK) continue; /* too long together */
+        for (int k = 0; k < settings.n; k++) {
+            const char *value = plan_file_get(&p, profiles[i], label_key(&settings, k));
+            if (!value || !*value || strcmp(value, label_value(&settings, k)) != 0) abort();
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,277 @@
+/* check_plans.c - plan files and requests: what is read, what is refused, and which runs it comes to. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/request.h"
+#include "tests/lib/scratch.h"
+#include "tests/lib/support.h"
+
+static char folder[SCRATCH_BYTES];
+
+static void set_up(void) {
+    start_kernels();
+    scratch_make(folder);
+}
+
+static void tear_down(void) {
+    scratch_remove(folder);
+}
+
+static void write_plan(const char *name, const char *text) {
+    char path[SCRATCH_BYTES + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *text, *message;
+} bad[] = {
+    {"tasks", "PLAN line 1: 'tasks' is not of the form key=value"},
+    {"tasks=s3\nmodle=lstm", "PLAN line 2: unknown key 'modle'; did you mean 'models'?"},
+    {"quick.epohcs=3", "unknown key 'epohcs'; did you mean 'epochs'?"},
+    {"xyzzyx=3", "unknown key 'xyzzyx'; docs/papers.md lists the keys"},
+    {"out=/tmp", "unknown key 'out'"},
+    {"threads=2", "unknown key 'threads'"},
+    {"seed=2", "unknown key 'seed'; did you mean 'seeds'?"},
+    {"task.=3", "unknown key 'task.'"},
+    {"models=", "PLAN line 1: models has no value"},
+    {"model.gate= \n", "model.gate has no value"},
+    {"lr=1e-3\ntasks=s3\nlr=1e-4", "PLAN line 3: lr is given twice"},
+    {"  lstm\n", "PLAN line 1: begins with a blank, and no value before it goes on"},
+    {"tasks=s3\ntitle=a\x01z", "PLAN line 2 has a byte 1, which is no text"},
+};
+
+START_TEST(bad_lines_are_named) {
+    struct plan_file p;
+    struct error e = {0};
+    enum status status = plan_file_parse(&p, "PLAN", bad[_i].text, strlen(bad[_i].text), &e);
+    ck_assert_msg(status == ST_USAGE, "%s: status %d", bad[_i].text, status);
+    ck_assert_msg(strstr(e.text, bad[_i].message) != NULL, "'%s', expected '%s'", e.text, bad[_i].message);
+}
+END_TEST
+
+START_TEST(too_much_text_is_refused) {
+    static char text[PLAN_FILE_MOST_BYTES + 2];
+    struct plan_file p;
+    struct error e = {0};
+    memset(text, '#', sizeof text - 1);
+    ck_assert_int_eq(plan_file_parse(&p, "PLAN", text, sizeof text - 1, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "has 65537 bytes, expected at most 65536") != NULL, "%s", e.text);
+    ck_assert_int_eq(plan_file_parse(&p, "PLAN", text, 2000, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "line 1 has 2000 bytes") != NULL, "%s", e.text);
+    ck_assert_int_eq(plan_file_parse(&p, "PLAN", "a\0b", 3, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "a byte 0") != NULL, "%s", e.text);
+}
+END_TEST
+
+START_TEST(a_profile_has_lines_of_its_own_and_values_go_on) {
+    static const char text[] = "# a comment\n\ntasks=s3\r\nquick.epochs = 7\nepochs=9\nmodels=lstm\n  lru:state=4 \n";
+    struct plan_file p;
+    struct error e = {0};
+    struct label settings;
+    ck_assert_msg(plan_file_parse(&p, "PLAN", text, sizeof text - 1, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(plan_file_get(&p, "quick", "epochs"), "7");
+    ck_assert_str_eq(plan_file_get(&p, "paper", "epochs"), "9");
+    ck_assert_str_eq(plan_file_get(&p, "paper", "models"), "lstm lru:state=4");
+    ck_assert_ptr_null(plan_file_get(&p, "paper", "lr"));
+    ck_assert_int_eq(plan_file_settings(&p, "quick", &settings, &e), ST_OK);
+    ck_assert_int_eq(settings.n, 3);
+    ck_assert_str_eq(label_get(&settings, "epochs"), "7");
+}
+END_TEST
+
+START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
+    char path[SCRATCH_BYTES + 64], text[SCRATCH_BYTES + 128];
+    struct plan_file p;
+    struct error e = {0};
+    write_plan("base.plan", "title=below\ntasks=s3\nmodels=lstm\n");
+    snprintf(text, sizeof text, "base=%s/base.plan\ntasks=s4\n", folder);
+    write_plan("above.plan", text);
+    snprintf(path, sizeof path, "%s/above.plan", folder);
+    ck_assert_msg(plan_file_read(&p, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(p.name, "above");
+    ck_assert_str_eq(plan_file_get(&p, "", "tasks"), "s4");
+    ck_assert_str_eq(plan_file_get(&p, "", "models"), "lstm");
+    ck_assert_ptr_null(plan_file_get(&p, "", "title"));
+    snprintf(text, sizeof text, "base=%s/above.plan\n", folder);
+    write_plan("base.plan", text);
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "above.plan is based on itself, through ") != NULL, "%s", e.text);
+    ck_assert_int_eq(plan_file_read(&p, "no-such-paper", &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "`lrnn list papers` names them") != NULL, "%s", e.text);
+}
+END_TEST
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static struct request request;
+static struct resolved resolved;
+
+/* Plans `words` (up to two) with flags "name=value" up to a NULL. */
+static enum status plan_of(struct plan *plan, const char *first, const char *second, const char *const *flags,
+                           struct error *e) {
+    const char *words[] = {first, second};
+    request = (struct request){.name = ""};
+    *plan = (struct plan){.n = 0};
+    for (; *flags; flags++) {
+        char name[64];
+        const char *at = *flags;
+        bool done;
+        ck_assert_int_eq(text_part(&at, "=", name, sizeof name, e), ST_OK);
+        TRY(request_flag(&request, name, at + 1, &done, e));
+        ck_assert_msg(done, "%s was not taken", name);
+    }
+    TRY(request_words(&request, words, second ? 2 : 1, e));
+    return request_plan(&request, plan, &resolved, e);
+}
+
+static void expect_runs(int runs, const char *first, const char *second, const char *const *flags) {
+    struct plan plan;
+    struct error e = {0};
+    enum status status = plan_of(&plan, first, second, flags, &e);
+    ck_assert_msg(status == ST_OK, "%s: %s", first, e.text);
+    ck_assert_msg(plan.n == runs, "%s: %d runs, expected %d", first, plan.n, runs);
+    plan_free(&plan);
+}
+
+#define FLAGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NONE       ((const char *const[]){NULL})
+
+START_TEST(tasks_seeds_and_grids_multiply) {
+    expect_runs(1050, "hlru-table2", NULL, NONE); /* 5 tasks, 14 models, 3 rates, 5 seeds */
+    expect_runs(2 * 3, "hlru-table2", "s4", FLAGS("models=lstm lru", "seeds=7..9", "lr=0.1"));
+    expect_runs(70, "hlru-table2", NULL, FLAGS("profile=quick"));
+    expect_runs(2 * 2 * 3, "s3", "s4", FLAGS("profile=smoke", "models=hlru:m=2..4", "seeds=3,9"));
+    expect_runs(
+        2 * (4 + 1), "s3", NULL,
+        FLAGS("profile=smoke", "models=bdlru lstm", "grid=model.gate=softmax,none model.m=1..2 task.n_train=9,8"));
+    expect_runs(1 + 2, "s3", NULL, /* what a label sets itself stays */
+                FLAGS("profile=smoke", "models=bdlru:m=3 hlru", "grid=model.m=1..2"));
+    expect_runs(6, "s3", NULL, FLAGS("profile=smoke", "models=lstm", "layers=1..3", "decay=0,0.1"));
+}
+END_TEST
+
+START_TEST(the_command_line_stands_over_the_plan_and_the_plan_over_the_profile) {
+    char path[SCRATCH_BYTES + 64];
+    struct plan plan;
+    struct error e = {0};
+    write_plan("own.plan", "tasks=s3\nmodels=lstm@dim=24\nprofile=smoke\nepochs=3\nsmoke.batch=16\nquick.batch=8\n");
+    snprintf(path, sizeof path, "%s/own.plan", folder);
+    ck_assert_msg(plan_of(&plan, path, NULL, NONE, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(resolved.profile, "smoke");
+    ck_assert_int_eq(plan.n, 1);
+    ck_assert_int_eq(plan.setups[0]->config.epochs, 3);
+    ck_assert_int_eq(plan.setups[0]->config.batch, 16);
+    ck_assert_int_eq(plan.setups[0]->config.net.dim, 24);
+    plan_free(&plan);
+    ck_assert_msg(plan_of(&plan, path, NULL, FLAGS("epochs=5", "profile=quick", "dim=40"), &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(plan.setups[0]->config.epochs, 5);
+    ck_assert_int_eq(plan.setups[0]->config.batch, 8);
+    ck_assert_int_eq(plan.setups[0]->config.net.dim, 40);
+    ck_assert_int_eq(plan.setups[0]->config.stop_after, 0); /* a length was given, so that of the profile is void */
+    plan_free(&plan);
+}
+END_TEST
+
+static const struct {
+    const char *first, *flags[4], *message;
+    enum status status;
+} misfits[] = {
+    {"s3", {"seeds=0"}, "seeds=0 is not a whole number from 1 to 100000", ST_USAGE},
+    {"s3", {"seeds=-1"}, "seeds=-1", ST_USAGE},
+    {"s3", {"seeds=1000000000"}, "seeds=1000000000 is not a whole number from 1 to 100000", ST_USAGE},
+    {"s3", {"seeds=1..1000000000"}, "has too many values", ST_USAGE},
+    {"s3", {"seeds=3,3"}, "seed 3 is given twice", ST_USAGE},
+    {"s3", {"seeds=3,x"}, "seeds=3,x is not", ST_USAGE},
+    {"s3", {"seeds="}, "is not a whole number", ST_USAGE},
+    {"s3", {"lr="}, "--lr lists no rate", ST_USAGE},
+    {"s3", {"lr=1e-3,"}, "'' is not a learning rate", ST_USAGE},
+    {"s3", {"models= "}, "--models names no model", ST_USAGE},
+    {"s3", {"seed=3"}, "use --seeds n", ST_USAGE},
+    {"s3", {"grid=gate=none"}, "grid: 'gate' is neither task.OPTION nor model.OPTION", ST_USAGE},
+    {"s3", {"grid=model.gaet=none", "profile=smoke"}, "model.gaet: no model here has an option of that name", ST_USAGE},
+    {"s3", {"grid=model.gate=none,soft", "profile=smoke"}, "gate=soft", ST_USAGE},
+    {"s3", {"seeds=50000", "profile=smoke"}, "the plan has 50000 runs or more, and at most 20000", ST_USAGE},
+    {"s3", {"layers=1..256", "dim=1..1000"}, "the plan has 256000 runs or more", ST_USAGE},
+    {"hlru", {NULL}, "unknown task 'hlru'; did you mean", ST_USAGE},
+    {"./no-such.plan", {NULL}, "cannot read ./no-such.plan", ST_DATA},
+    {"hlru-table2", {"profile=mad"}, "unknown profile 'mad'; of s3", ST_USAGE},
+};
+
+START_TEST(misfits_are_refused_in_one_sentence) {
+    struct plan plan;
+    struct error e = {0};
+    const char *flags[5] = {misfits[_i].flags[0], misfits[_i].flags[1], misfits[_i].flags[2], NULL};
+    enum status status = plan_of(&plan, misfits[_i].first, NULL, flags, &e);
+    ck_assert_msg(status == misfits[_i].status, "status %d: %s", status, e.text);
+    ck_assert_msg(strstr(e.text, misfits[_i].message) != NULL, "'%s', expected '%s'", e.text, misfits[_i].message);
+    plan_free(&plan);
+}
+END_TEST
+
+START_TEST(shards_are_the_plan_and_no_run_is_in_two) {
+    struct plan all, part;
+    struct error e = {0};
+    int found = 0;
+    const char *const *flags = FLAGS("profile=smoke", "seeds=3");
+    ck_assert_int_eq(plan_of(&all, "s3", "s4", flags, &e), ST_OK);
+    for (int64_t shard = 1; shard <= 4; shard++) {
+        ck_assert_int_eq(plan_of(&part, "s3", "s4", flags, &e), ST_OK);
+        ck_assert_int_eq(plan_keep_shard(&part, shard, 4, &e), ST_OK);
+        ck_assert_int_ge(part.n, all.n / 4);
+        for (int i = 0; i < part.n; i++)
+            for (int k = 0; k < all.n; k++) found += !strcmp(part.setups[i]->run_id, all.setups[k]->run_id);
+        plan_free(&part);
+    }
+    ck_assert_int_eq(found, all.n);
+    plan_free(&all);
+}
+END_TEST
+
+/* Every plan that ships makes runs, in its own profile (of one rate and seed here), the quick one and the smallest. */
+START_TEST(every_shipped_plan_makes_runs) {
+    static const char *const profiles[] = {"profile=smoke", "profile=quick", NULL};
+    char **names;
+    int n;
+    struct error e = {0};
+    ck_assert_msg(plan_file_names(&names, &n, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_ge(n, 7);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 3; k++) {
+            struct plan plan;
+            enum status status = plan_of(&plan, names[i], NULL, FLAGS("seeds=1", "lr=0.001", profiles[k]), &e);
+            ck_assert_msg(status == ST_OK && plan.n > 1, "%s, %s: %s", names[i], profiles[k] ? profiles[k] : "its own",
+                          e.text);
+            const char *paper = plan_file_get(&request.file, "", "paper");
+            ck_assert_msg(paper && *paper, "%s names no paper", names[i]);
+            ck_assert_ptr_nonnull(plan_file_get(&request.file, "", "title"));
+            plan_free(&plan);
+        }
+    for (int i = 0; i < n; i++) free(names[i]);
+    free(names);
+}
+END_TEST
+
+Suite *check_plans(void) {
+    Suite *suite = suite_create("plans");
+    TCase *c = tcase_create("plans");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, bad_lines_are_named, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(c, too_much_text_is_refused);
+    tcase_add_test(c, a_profile_has_lines_of_its_own_and_values_go_on);
+    tcase_add_test(c, a_plan_may_be_based_on_another_but_not_on_itself);
+    tcase_add_test(c, tasks_seeds_and_grids_multiply);
+    tcase_add_test(c, the_command_line_stands_over_the_plan_and_the_plan_over_the_profile);
+    tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
+    tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
+    tcase_add_test(c, every_shipped_plan_makes_runs);
+    suite_add_tcase(suite, c);
+    return suite;
+}

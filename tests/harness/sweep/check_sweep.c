@@ -1,0 +1,157 @@
+/* check_sweep.c - sweeps as processes: two on one folder, shards, what is told of them, folders taken together. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/store/record_files.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+#define SMALL                                                                                                          \
+    "s3:n_train=200,n_val=20,n_test=20,length=4 --profile smoke --models 'lru:state=4 lstm:hidden=4' --no-speed "      \
+    "--no-plots --seeds 4 --epochs 3"
+#define RUNS 8
+
+/* `format` with the fixture's folder in place of each "%s" (up to three). */
+static int run_in(const char *format) {
+    char arguments[2048];
+    snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
+    return run(arguments);
+}
+
+static int count(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
+    return n;
+}
+
+static int records_in(const char *name) {
+    char path[256];
+    struct record_set set;
+    struct error e;
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    ck_assert_msg(records_load(&set, path, &e) == ST_OK, "%s", e.text);
+    int n = set.n;
+    records_free(&set);
+    return n;
+}
+
+static void expect(const char *format, int status) {
+    expect_status(run_in(format), status, format);
+}
+
+/* Both end with the whole table, and no run was done twice. */
+START_TEST(two_sweeps_on_one_folder_share_the_work) {
+    char command[4096], *log;
+    size_t size;
+    const char *program = named_program("LRNN", "./lrnn");
+    int n = snprintf(command, sizeof command,
+                     "%s sweep " SMALL " -j 1 --out %s/r >%s/a 2>%s/log & %s sweep " SMALL
+                     " -j 1 --out %s/r >%s/b 2>>%s/log2; s=$?; wait $! && exit $s",
+                     program, program_folder, program_folder, program_folder, program, program_folder, program_folder,
+                     program_folder);
+    ck_assert_int_lt(n, (int)sizeof command);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(records_in("r"), RUNS);
+    int done = 0;
+    for (int i = 0; i < 2; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", program_folder, i ? "log2" : "log");
+        log = slurp(path, &size);
+        done += count(log, " done in ");
+        free(log);
+        snprintf(path, sizeof path, "%s/%s", program_folder, i ? "b" : "a");
+        log = slurp(path, &size);
+        expect_text(log, "2 models, 8 runs", path);
+        free(log);
+    }
+    ck_assert_int_eq(done, RUNS);
+    ck_assert_int_eq(scratch_count(program_folder, ".claim"), 0);
+}
+END_TEST
+
+START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
+    expect("sweep " SMALL " --shard 1/3 --out %s/r", 0);
+    ck_assert_str_eq(out, "");
+    expect_text(err, "shard 1/3 is done", "sweep");
+    ck_assert_int_eq(records_in("r"), 3);
+    expect("sweep " SMALL " --shard 3/3 --out %s/r", 0);
+    ck_assert_int_eq(records_in("r"), 5);
+    expect("status %s/r", 0);
+    ck_assert_int_eq(count(out, " 0 left; 100 %"), 2); /* a list a shard */
+    expect("sweep " SMALL " --out %s/r", 0);
+    expect_text(err, "5 of 8 runs are on record already", "sweep");
+    expect_text(out, "2 models, 8 runs", "sweep");
+    expect("status --out %s/r", 0);
+    expect_text(out, "8 of 8 runs done, 0 left", "status");
+    expect("sweep " SMALL " --shard 4/3 --out %s/r", ST_USAGE);
+    expect("sweep " SMALL " --shard 9/9 --out %s/r", ST_USAGE);
+    expect_text(err, "shard 9 of 9 has no run", "sweep");
+    expect("status %s/nowhere", ST_DATA);
+}
+END_TEST
+
+START_TEST(a_sweep_in_which_every_run_failed_fails) {
+    expect("bench s3:n_train=200,n_val=20,n_test=20 --profile smoke --models lstm:hidden=4 --lr 1e30 --no-speed "
+           "--no-plots --out %s/r",
+           ST_FAIL);
+    expect_text(err, "every one of the 1 runs failed", "bench");
+    expect_text(out, "counted as chance", "bench"); /* the table is there all the same */
+}
+END_TEST
+
+START_TEST(several_tasks_stand_side_by_side) {
+    expect("sweep s3:n_train=200,n_val=20,n_test=20 parity:eval_max_length=50,n_val=20,n_test=20 --profile smoke "
+           "--models lstm:hidden=4 --steps 3 --epochs 1 --out %s/r",
+           0);
+    expect_text(out, "2 tasks, profile custom: 1 models", "sweep");
+    expect("sweep s3:n_train=200,n_val=20,n_test=20 --profile smoke --models lstm:hidden=4 --epochs 1 --no-speed "
+           "--no-plots --json --quiet --out %s/r",
+           0);
+    json_t *row = parse_line(out);
+    ck_assert_int_eq(whole(row, "n"), 1);
+    json_decref(row);
+    ck_assert_str_eq(err, "");
+}
+END_TEST
+
+START_TEST(folders_are_taken_together_whole_or_not_at_all) {
+    expect("bench " SMALL " --out %s/a", 0);
+    expect("bench " SMALL " --epochs 2 --models lru:state=4 --out %s/b", ST_USAGE); /* a flag twice */
+    expect(
+        "bench s3:n_train=200,n_val=20,n_test=20,length=5 --profile smoke --models lru:state=4 --no-speed --no-plots "
+        "--out %s/b",
+        0);
+    expect("store check %s/a %s/b", 0);
+    expect("store merge %s/a %s/b --out %s/c", 0);
+    ck_assert_int_eq(records_in("c"), RUNS + 1);
+    expect("store merge %s/a --out %s/c", 0);
+    expect_text(out, "0 records and 0 files of weights taken over, 8 records known already", "store merge");
+    char command[512];
+    snprintf(command, sizeof command, "for f in %s/b/weights/*; do truncate -s -4 $f; done", program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/a %s/b --out %s/d", ST_DATA); /* half-copied */
+    expect_text(err, "is not what the record of run", "store merge");
+    snprintf(command, sizeof command, "for f in %s/b/runs/*/*.json; do truncate -s -40 $f; done", program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/a %s/b --out %s/d", ST_DATA);
+    snprintf(command, sizeof command, "test ! -e %s/d", program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/nothing --out %s/d", ST_DATA);
+    expect("store merge", ST_USAGE);
+}
+END_TEST
+
+Suite *check_sweep(void) {
+    Suite *suite = suite_create("sweep");
+    TCase *c = tcase_create("sweep");
+    tcase_add_checked_fixture(c, program_begin, program_end);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, two_sweeps_on_one_folder_share_the_work);
+    tcase_add_test(c, shards_make_the_whole_and_status_tells_how_far_they_are);
+    tcase_add_test(c, a_sweep_in_which_every_run_failed_fails);
+    tcase_add_test(c, several_tasks_stand_side_by_side);
+    tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
+    suite_add_tcase(suite, c);
+    return suite;
+}
