@@ -132,8 +132,8 @@ CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources sanitize bench paper results results-check layers format format-check lint fuzz fuzz-kernels \
-        fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
+        cuda-resources sanitize bench paper results results-check gate layers format format-check lint fuzz \
+        fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -205,7 +205,7 @@ other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
 	  CUDA=$(if $(f64),$(CUDA),$(if $(filter host,$(cuda_mode)),host,0)) all
 
-# Golden traces (tests/golden/trace.h), after a change of bits that is meant and a raised numerics version: in both
+# Golden traces (harness/gate/trace.h), after a change of bits that is meant and a raised numerics version: in both
 # precisions, with this machine's instructions and without fused multiply-adds. golden-rows writes those of one build.
 golden:
 	@for real in float double; do \
@@ -319,6 +319,13 @@ results: all
 results-check: all
 	@LRNN=$(LRNN) tools/tables.sh --check $(PAGES)
 
+# Whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml' are
+# flags of `lrnn gate`; ALLOW_INCONCLUSIVE=1 ends with 0 where it cannot decide (docs/ci.md).
+gate: all
+	@$(if $(BASE),,echo "make gate: say which commit to compare with, for example BASE=main" >&2; exit 2)
+	@MAKE='$(MAKE)' tools/gate.sh $(LRNN) $(OBJ) '$(BASE)' $(GATE)
+export ALLOW_INCONCLUSIVE
+
 install: all
 	install -D -m 755 $(LRNN) $(DESTDIR)$(PREFIX)/bin/lrnn$(f64)
 	install -d $(DESTDIR)$(PREFIX)/share/lrnn/plots $(DESTDIR)$(PREFIX)/share/lrnn/results
@@ -345,6 +352,7 @@ help:
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
+	@echo "make gate BASE=main   as accurate and as fast as that commit? (GATE='flags of lrnn gate'; docs/ci.md)"
 	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"
 	@echo "make lint             runs the static checkers"

@@ -179,12 +179,16 @@ static bool read_stat(struct noise *n) {
     return got == 8;
 }
 
-void noise_begin(struct noise *n) {
+static double seconds_of(int who) {
     struct rusage usage;
+    getrusage(who, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+void noise_begin(struct noise *n) {
     if (!read_stat(n)) n->busy = n->all = NAN;
-    getrusage(RUSAGE_SELF, &usage);
-    n->own = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-             1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    n->own = seconds_of(RUSAGE_SELF) + seconds_of(RUSAGE_CHILDREN);
 }
 
 double noise_end(const struct noise *n) {

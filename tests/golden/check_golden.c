@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/golden/trace.h"
+#include "tests/golden/trace_file.h"
 #include "tests/lib/support.h"
 
 #define TRACES "tests/golden/traces.tsv"
@@ -20,12 +20,9 @@ static int trace_count(void) {
 /* The file's row of that trace. */
 static bool find_row(const char *name, const char *precision, const char *arithmetic, struct trace_row *row) {
     FILE *f = fopen(TRACES, "r");
-    bool found = false;
     ck_assert_msg(f != NULL, "there is no %s; make golden writes it", TRACES);
-    while (!found && trace_read(f, row))
-        found = !strcmp(row->name, name) && !strcmp(row->real, precision) && !strcmp(row->arithmetic, arithmetic);
     fclose(f);
-    return found;
+    return trace_find_row(TRACES, name, precision, arithmetic, row);
 }
 
 /* A mixer with ground truth is part of the suite, so it has golden traces too; a new one gets both. */
@@ -44,7 +41,7 @@ START_TEST(reference_kernels_give_the_bits_of_the_file) {
     struct trace t;
     struct trace_row got, want;
     ck_assert(trace_at(_i, &t));
-    trace_run(&t, "reference", &got);
+    golden_run(&t, "reference", &got);
     if (!find_row(got.name, REAL_NAME, trace_arithmetic(), &want)) {
         ck_assert_msg(!has_cases(t.model), "%s has no row in %s; make golden writes it", got.name, TRACES);
         return;
@@ -52,7 +49,7 @@ START_TEST(reference_kernels_give_the_bits_of_the_file) {
     ck_assert_msg(!strcmp(got.numerics, want.numerics),
                   "%s: numerics %s, in the file %s; make golden writes new traces", got.name, got.numerics,
                   want.numerics);
-    ck_assert_msg(!strcmp(got.weights, want.weights) && memcmp(got.loss, want.loss, sizeof got.loss) == 0,
+    ck_assert_msg(trace_same_bits(&got, &want),
                   "%s: losses %.17g %.17g %.17g, in the file %.17g %.17g %.17g: other bits under the same numerics "
                   "version %s; if "
                   "that is meant, raise the version of what changed in harness/plan/numerics.c, then make golden",
@@ -62,20 +59,14 @@ START_TEST(reference_kernels_give_the_bits_of_the_file) {
 END_TEST
 
 /* How far from the exact trace, that of the plain build with reference kernels, relative to the loss at steps 1, 10 and
- * 50. Tuned kernels sum in other orders, which moves a loss by its rounding; then Adam divides gradients by their size,
- * so that a weight whose gradient is rounding noise (1e-9 in float, a tenth of its eps) moves by what the order made of
- * it. Measured over all traces: 1.2e-7 1.7e-6 1.4e-2 in float (2.3e-6 but for deltaproduct with a forget gate), 8e-16
- * 3e-15 8e-9 in double; with fused multiply-adds alone 0 8e-8 8e-8 and 3e-16 5e-16 2e-16. */
-static const double tuned_bounds[2][TRACE_POINTS] = {{1e-6, 3e-5, 5e-2}, {1e-14, 1e-12, 1e-7}};
+ * 50: trace_tuned_bounds; measured with fused multiply-adds alone: 0 8e-8 8e-8 in float and 3e-16 5e-16 2e-16. */
 static const double fused_bounds[2][TRACE_POINTS] = {{1e-6, 1e-6, 1e-6}, {1e-14, 1e-14, 1e-14}};
 
 static void expect_near_exact(const struct trace_row *got, const struct trace_row *exact,
                               const double bounds[2][TRACE_POINTS], const char *what) {
-    int precision = strcmp(exact->real, "fp64") == 0;
-    for (int i = 0; i < TRACE_POINTS; i++)
-        ck_assert_msg(fabs(got->loss[i] - exact->loss[i]) <= bounds[precision][i] * fabs(exact->loss[i]),
-                      "%s, %s: point %d: loss %.17g, in the exact trace %.17g", exact->name, what, i, got->loss[i],
-                      exact->loss[i]);
+    ck_assert_msg(trace_is_near(got, exact, bounds),
+                  "%s, %s: losses %.17g %.17g %.17g, in the exact trace %.17g %.17g %.17g", exact->name, what,
+                  got->loss[0], got->loss[1], got->loss[2], exact->loss[0], exact->loss[1], exact->loss[2]);
 }
 
 /* A mixer without ground truth may have no row: its reference stands for it. */
@@ -85,9 +76,9 @@ START_TEST(tuned_kernels_stay_near_the_exact_trace) {
     char name[TRACE_TEXT];
     ck_assert(trace_at(_i, &t));
     trace_name(&t, name);
-    if (!find_row(name, REAL_NAME, "plain", &exact)) trace_run(&t, "reference", &exact);
-    trace_run(&t, "", &tuned);
-    expect_near_exact(&tuned, &exact, tuned_bounds, "tuned kernels");
+    if (!find_row(name, REAL_NAME, "plain", &exact)) golden_run(&t, "reference", &exact);
+    golden_run(&t, "", &tuned);
+    expect_near_exact(&tuned, &exact, trace_tuned_bounds, "tuned kernels");
 }
 END_TEST
 

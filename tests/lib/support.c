@@ -241,26 +241,6 @@ void expect_same_bits(const void *got, const void *want, int64_t n, const char *
 
 /* --- nets -------------------------------------------------------------------------------------------------------- */
 
-#define SMALL_MODELS_MAX 512
-
-const char *const *small_models(void) {
-    static char text[1 << 15];
-    static const char *list[SMALL_MODELS_MAX];
-    size_t used = 0;
-    int n = 0;
-    if (list[0]) return list;
-    for (const struct model *const *m = model_list(); *m; m++) {
-        int length = snprintf(text + used, sizeof text - used, "%s", (*m)->small ? (*m)->small : "");
-        if (used + (size_t)length + 1 > sizeof text) abort();
-        for (char *label = strtok(text + used, " "); label; label = strtok(NULL, " ")) {
-            if (n == SMALL_MODELS_MAX - 1) abort();
-            list[n++] = label;
-        }
-        used += (size_t)length + 1;
-    }
-    return list;
-}
-
 /* The optimiser's inputs are memory that exists already: the loss of the net, the flat blocks of the parameters. */
 static struct tensor *external(struct graph *g, const char *name, int64_t n, real *data) {
     struct tensor *t = graph_input(g, name, 1, (int64_t[]){n}, false);

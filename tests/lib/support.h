@@ -6,6 +6,7 @@
 #include "core/philox.h"
 #include "kernels/train/train.h"
 #include "models/net.h"
+#include "models/small.h"
 #include "tests/testing.h"
 
 /* Machine epsilon of `real`: 2^-23 or 2^-52. */
@@ -87,9 +88,6 @@ void expect_at_most(double value, double bound, const char *what);
 void expect_same_bits(const void *got, const void *want, int64_t n, const char *what);
 
 /* --- nets -------------------------------------------------------------------------------------------------------- */
-
-/* The small variants of every listed mixer (`small` of struct model), in the order of the list; ends with NULL. */
-const char *const *small_models(void);
 
 /* A net, its parameters, and an optimiser step over them. */
 struct trial {

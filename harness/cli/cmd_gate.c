@@ -1,0 +1,163 @@
+/* cmd_gate.c - `lrnn gate`: whether this build is as accurate and as fast as a baseline. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "harness/cli/cli.h"
+#include "harness/gate/gate.h"
+#include "harness/store/files.h"
+
+struct gate_flags {
+    char baseline[OPTION_TEXT], write[OPTION_TEXT], against[OPTION_TEXT], benches[OPTION_TEXT], serve[OPTION_TEXT];
+    char junit[OPTION_TEXT], markdown[OPTION_TEXT];
+    bool accuracy, throughput, self_test, force;
+    int format;
+    int64_t pairs, sittings, power, seed;
+    double seconds, load, delay;
+};
+
+/* " term md latex csv" */
+static const char format_names[] =
+#define FORMAT(name) " " #name
+#include "harness/report/formats.def"
+#undef FORMAT
+    ;
+
+#define AT(field) offsetof(struct gate_flags, field)
+static const struct option options[] = {
+    {"baseline", OPT_TEXT_FIELD, AT(baseline), "", 0, 0, NULL, "file to compare with, of --write", 0},
+    {"accuracy", OPT_BOOL, AT(accuracy), "no", 0, 0, NULL, "golden traces and many seeds", 0},
+    {"throughput", OPT_BOOL, AT(throughput), "no", 0, 0, NULL, "pairs of times beside --against", 0},
+    {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL, "the baseline's program", 0},
+    {"write", OPT_TEXT_FIELD, AT(write), "", 0, 0, NULL, "make a baseline of this build", 0},
+    {"self-test", OPT_BOOL, AT(self_test), "no", 0, 0, NULL,
+     "this program beside itself: false alarms, and power against a delay; its floor goes into --baseline", 0},
+    {"benches", OPT_TEXT_FIELD, AT(benches), "", 0, 0, NULL, "only these: 'scan_block linear'", 0},
+    {"pairs", OPT_INT, AT(pairs), "20", 1, GATE_MAX / 2, NULL, "of times for each bench", 0},
+    {"seconds", OPT_TIME, AT(seconds), "0.01s", 0, 60, NULL, "of a sitting, at least 30 calls", 0},
+    {"load", OPT_REAL, AT(load), "0.75", 0, 1, NULL,
+     "share of the cores that other processes may use; beyond it a bench is inconclusive", 0},
+    {"sittings", OPT_INT, AT(sittings), "200", 1, 1e6, NULL, "of the self-test without a delay", 0},
+    {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with 5 % and with 10 %", 0},
+    {"seed", OPT_INT, AT(seed), "auto", 1, 9e18, NULL, "of the order of pairs; auto = the clock", OPT_AUTO},
+    {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL, "also a baseline of another machine, numerics or flags", 0},
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, format_names + 1, "of the tables on standard output", 0},
+    {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "file that gets them as Markdown besides", 0},
+    {"junit", OPT_TEXT_FIELD, AT(junit), "", 0, 0, NULL, "file that gets the verdicts as JUnit XML", 0},
+    {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL, "what a gate starts its processes with: a bench", 0},
+    {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "of --serve: each call takes so much of its time longer", 0},
+    {0}};
+
+static struct compare_request request_of(const struct gate_flags *f, const char *own) {
+    return (struct compare_request){.a = *f->against ? f->against : own,
+                                    .b = own,
+                                    .seconds = f->seconds,
+                                    .pairs = (int)f->pairs,
+                                    .load = f->load,
+                                    .seed = (uint64_t)(f->seed ? f->seed : time(NULL)),
+                                    .force = f->force};
+}
+
+/* --- a baseline ------------------------------------------------------------------------------------------------- */
+
+static enum status write_baseline(const struct gate_flags *f, struct baseline *b, struct error *e) {
+    cli_threads(1);
+    baseline_init(b);
+    TRY(gate_measure(b, e));
+    TRY(baseline_write(b, f->write, e));
+    printf("%s: %d golden traces", f->write, b->n_traces);
+    for (int i = 0; i < b->n_banks; i++)
+        printf("; %s: %d of %d seeds solved", b->banks[i].name, b->banks[i].solved, b->banks[i].n);
+    printf("\n");
+    return ST_OK;
+}
+
+/* The floor of a bench is kept where there is a baseline to keep it. */
+static enum status self_test(const struct gate_flags *f, struct baseline *b, struct error *e) {
+    char own[PATH_BYTES];
+    double aa_p99;
+    const char *bench = *f->benches ? f->benches : gate_benches()->name;
+    TRY(own_program(own, sizeof own, e));
+    if (*f->baseline) TRY(baseline_read(b, f->baseline, e));
+    struct self_test_request q = {
+        .sittings = (int)f->sittings, .power = (int)f->power, .bench = bench, .compare = request_of(f, own)};
+    printf("%s, %d pairs, then %d where those do not decide\n", bench, (int)f->pairs, 2 * (int)f->pairs);
+    TRY(gate_self_test(&q, &aa_p99, stdout, e));
+    if (!*f->baseline) return ST_OK;
+    TRY(baseline_set_floor(b, bench, aa_p99, e));
+    return baseline_write(b, f->baseline, e);
+}
+
+/* --- the gate ----------------------------------------------------------------------------------------------------- */
+
+static enum status write_markdown(const struct gate_result *r, const char *path, struct error *e) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *m = open_memstream(&text, &size);
+    if (!m) return fail(e, ST_MEMORY, "no memory for %s", path);
+    enum status status = gate_print(r, &format_md, m, e);
+    if (fclose(m) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for %s", path);
+    if (status == ST_OK) status = write_file_atomic(path, text, size, e);
+    free(text);
+    return status;
+}
+
+static enum status tell(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
+    enum verdict worst;
+    enum status nothing = gate_worst(r, &worst, e);
+    if (*f->junit) TRY(gate_junit(r, f->junit, e));
+    if (*f->markdown) TRY(write_markdown(r, f->markdown, e));
+    if (r->n) TRY(gate_print(r, sheet_formats()[f->format], stdout, e));
+    TRY(nothing);
+    printf("\nthe gate: %s\n", verdict_names[worst]);
+    e->text[0] = 0; /* it has been told */
+    return verdict_status(worst);
+}
+
+static enum status compare(const struct gate_flags *f, struct baseline *b, struct gate_result *r, struct error *e) {
+    char own[PATH_BYTES];
+    bool both = !f->accuracy && !f->throughput;
+    if (!*f->baseline)
+        return fail(e, ST_USAGE, "gate needs --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
+    if ((both || f->throughput) && !*f->against)
+        return fail(e, ST_USAGE, "--throughput needs --against PROGRAM, the other build; --accuracy alone needs none");
+    TRY(baseline_read(b, f->baseline, e));
+    TRY(baseline_check(b, f->baseline, f->force, e));
+    TRY(own_program(own, sizeof own, e));
+    cli_threads(1);
+    if (both || f->accuracy) TRY(gate_accuracy(b, r, e));
+    const struct compare_request q = request_of(f, own);
+    if (both || f->throughput) TRY(gate_throughput(b, &q, f->benches, r, e));
+    return tell(f, r, e);
+}
+
+static enum status serve(const struct gate_flags *f, struct error *e) {
+    const struct gate_bench *bench;
+    TRY(gate_bench_find(f->serve, &bench, e));
+    return gate_serve(bench, f->seconds, f->delay, stdin, stdout, e);
+}
+
+static enum status run(int argc, char **argv, struct error *e) {
+    struct gate_flags f;
+    const struct flag_set set = {options, &f};
+    struct cli cli = {.command = &command_gate, .sets = &set, .n_sets = 1};
+    TRY(options_default(options, &f, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (*f.serve) return serve(&f, e);
+    struct baseline *b = calloc(1, sizeof *b);
+    struct gate_result *r = calloc(1, sizeof *r);
+    enum status status = b && r ? ST_OK : fail(e, ST_MEMORY, "no memory for a baseline");
+    if (status == ST_OK)
+        status = *f.write ? write_baseline(&f, b, e) : f.self_test ? self_test(&f, b, e) : compare(&f, b, r, e);
+    free(b);
+    free(r);
+    return status;
+}
+
+const struct command command_gate = {
+    .name = "gate",
+    .usage = "gate --baseline FILE [--accuracy] [--throughput --against PROGRAM] [flags]",
+    .summary = "is this build as accurate and as fast as a baseline? exits 0, 3 regressed, 4 inconclusive",
+    .run = run};

@@ -1,0 +1,64 @@
+/* baseline.h - what a gate compares with, as one file of text: where and by which build it was made, golden traces with
+ * reference kernels and with those that a run takes, solve rates of a bank of runs, and how far the throughput of one
+ * build lies from its own. The first line holds the XXH3-128 of all bytes behind it. */
+#ifndef LRNN_HARNESS_GATE_BASELINE_H
+#define LRNN_HARNESS_GATE_BASELINE_H
+
+#include "harness/gate/trace.h"
+#include "harness/gate/verdict.h"
+#include "harness/store/machine.h"
+
+enum trace_kernels { TRACE_REFERENCE, TRACE_TAKEN, TRACE_KERNELS };
+extern const char *const trace_kernel_names[TRACE_KERNELS]; /* "reference", "taken" */
+extern const char *const trace_kernel_flags[TRACE_KERNELS]; /* what --kernel is for them */
+
+struct baseline_trace {
+    enum trace_kernels kernels;
+    struct trace_row row;
+};
+
+/* The bank of a cell: the runs of seeds 1 to GATE_BANK. */
+struct baseline_bank {
+    char name[TRACE_TEXT]; /* "task model flags" (seeds.h) */
+    char numerics[NUMERICS_TEXT];
+    int n, solved;
+    double metric[GATE_BANK]; /* of seed i + 1 */
+};
+
+struct baseline_floor {
+    char bench[64];
+    double aa_p99; /* of |log(B/A)| medians of A/A sittings */
+};
+
+#define BASELINE_TRACES 512
+#define BASELINE_BANKS  8
+#define BASELINE_FLOORS 32
+
+struct baseline {
+    char machine_id[17], env_epoch[17], commit[64], real[8], arithmetic[8];
+    int n_traces, n_banks, n_floors;
+    struct baseline_trace traces[BASELINE_TRACES];
+    struct baseline_bank banks[BASELINE_BANKS];
+    struct baseline_floor floors[BASELINE_FLOORS];
+};
+
+/* An empty one of this machine and build. */
+void baseline_init(struct baseline *b);
+
+/* Replaces the file, whole or not at all. ST_FAIL with path and reason. */
+enum status baseline_write(const struct baseline *b, const char *path, struct error *e);
+
+/* ST_DATA: no such file, cut off, edited, or of another format. */
+enum status baseline_read(struct baseline *b, const char *path, struct error *e);
+
+/* Whether this program on this machine may be compared with it. ST_USAGE: it is of another precision; or, without
+ * `force`, of another machine, of this one with another system, or has traces or banks of another numerics version. */
+enum status baseline_check(const struct baseline *b, const char *path, bool force, struct error *e);
+
+/* NAN: it does not say. */
+double baseline_aa_p99(const struct baseline *b, const char *bench);
+
+/* Sets what it says of a bench. */
+enum status baseline_set_floor(struct baseline *b, const char *bench, double aa_p99, struct error *e);
+
+#endif

@@ -1,0 +1,138 @@
+/* bench.c - see bench.h. */
+#include "harness/gate/bench.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/perf/perf.h"
+#include "harness/perf/sitting.h"
+#include "harness/plan/args.h"
+#include "harness/run/trainer.h"
+#include "harness/store/clock.h"
+#include "harness/store/version.h"
+
+/* Half a millisecond a call or so: a sitting of 30 is a fraction of a time slice's worth of noise. */
+#define STEP "dim=64 layers=1 batch=8 threads=1 seed=1 allow-non-causal=yes ahead=no"
+static const struct gate_bench benches[] = {
+    {"scan_block", "scan_block", "batch=4 length=64 blocks=64 m=5", NULL, NULL},
+    {"scan_companion", "scan_companion", "batch=16 length=64 blocks=64 m=5", NULL, NULL},
+    {"scan_flow", "scan_flow", "batch=4 length=64 blocks=64 m=5", NULL, NULL},
+    {"scan_outer", "scan_outer", "batch=4 length=64 heads=4 dk=32 dv=32", NULL, NULL},
+    {"scan_delta", "scan_delta", "batch=4 length=64 heads=4 dk=32 dv=32", NULL, NULL},
+    {"linear", "linear", "batch=8 length=64 dim=128", NULL, NULL},
+    {"step-bdlru", NULL, STEP, "s5", "bdlru:m=4"},
+    {"step-attention", NULL, STEP, "s5", "attention"},
+    {0},
+};
+
+const struct gate_bench *gate_benches(void) {
+    return benches;
+}
+
+static const char *bench_name(const void *list, int i) {
+    return ((const struct gate_bench *)list)[i].name;
+}
+
+enum status gate_bench_find(const char *name, const struct gate_bench **bench, struct error *e) {
+    int index;
+    TRY(name_choose("bench", name, (int)(sizeof benches / sizeof *benches) - 1, bench_name, benches, &index, e));
+    *bench = &benches[index];
+    return ST_OK;
+}
+
+/* --- a bench, open ------------------------------------------------------------------------------------------------ */
+
+struct opened {
+    struct kernel_run op;
+    struct trainer trainer;
+    struct setup *setup; /* of a training step; else NULL */
+    double delay;
+};
+
+typedef enum status setter(void *object, const char *name, const char *value, struct error *e);
+
+static enum status set_size(void *object, const char *name, const char *value, struct error *e) {
+    return options_set(op_sizes_options, object, "bench", name, value, e);
+}
+
+static enum status set_flag(void *object, const char *name, const char *value, struct error *e) {
+    return config_set(object, name, value, e);
+}
+
+/* Every "key=value" of the text. */
+static enum status set_all(const char *text, setter *set, void *object, struct error *e) {
+    char copy[256], *rest = NULL;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *pair = strtok_r(copy, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(pair, '=');
+        if (!equals) return fail(e, ST_USAGE, "'%s' is not key=value", pair);
+        *equals = 0;
+        TRY(set(object, pair, equals + 1, e));
+    }
+    return ST_OK;
+}
+
+static enum status open_op(struct opened *o, const struct gate_bench *b, struct error *e) {
+    struct op_sizes sizes;
+    const char *why;
+    TRY(options_default(op_sizes_options, &sizes, e));
+    TRY(set_all(b->sizes, set_size, &sizes, e));
+    for (const struct op *const *op = op_list(); *op; op++)
+        if (!strcmp((*op)->name, b->op)) return kernel_run_open(&o->op, *op, NULL, &sizes, &why, e);
+    return fail(e, ST_USAGE, "there is no op '%s'", b->op);
+}
+
+static enum status open_step(struct opened *o, const struct gate_bench *b, struct error *e) {
+    struct config c;
+    TRY(config_default(&c, e));
+    TRY(set_all(b->sizes, set_flag, &c, e));
+    o->setup = setup_make(&c, b->task, b->model, e);
+    return o->setup ? trainer_create(&o->trainer, o->setup, e) : e->status;
+}
+
+static void close_all(struct opened *o) {
+    if (o->setup) {
+        trainer_free(&o->trainer);
+        setup_free(o->setup);
+        free(o->setup);
+    }
+    kernel_run_close(&o->op);
+    free(o);
+}
+
+static enum status call_once(void *context, struct error *e) {
+    struct opened *o = context;
+    double start = time_now_s(), end;
+    if (o->setup)
+        trainer_step(&o->trainer);
+    else
+        kernel_run_sample(&o->op);
+    end = time_now_s();
+    for (double until = end + o->delay * (end - start); o->delay > 0 && time_now_s() < until;) continue;
+    return o->setup ? trainer_sync(&o->trainer, e) : ST_OK;
+}
+
+static enum status answer(struct opened *o, double seconds, FILE *from, FILE *to, struct error *e) {
+    const struct build_info *b = build_info();
+    struct sitting s;
+    char line[64];
+    fprintf(to, GATE_PROTOCOL "\t%s\t%s\t%s\t%s\n", b->real_name, b->compiler, b->flags, b->commit);
+    while (fflush(to) == 0 && fgets(line, sizeof line, from)) {
+        TRY(sitting_run(&s, call_once, o, seconds, e));
+        fprintf(to, "%.9g %d\n", s.median, s.samples);
+    }
+    return ST_OK;
+}
+
+enum status gate_serve(const struct gate_bench *bench, double seconds, double delay, FILE *from, FILE *to,
+                       struct error *e) {
+    struct opened *o = calloc(1, sizeof *o);
+    if (!o) return fail(e, ST_MEMORY, "no memory for the bench %s", bench->name);
+    omp_set_num_threads(1);
+    o->delay = delay;
+    enum status status = bench->op ? open_op(o, bench, e) : open_step(o, bench, e);
+    if (status == ST_OK) status = answer(o, seconds, from, to, e);
+    close_all(o);
+    return status;
+}

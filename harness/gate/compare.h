@@ -1,0 +1,48 @@
+/* compare.h - throughput of two builds in one sitting: pairs of sittings in random order, a fresh process of either
+ * build for every five pairs (spec/harness.md, section 1). */
+#ifndef LRNN_HARNESS_GATE_COMPARE_H
+#define LRNN_HARNESS_GATE_COMPARE_H
+
+#include <stdint.h>
+
+#include "harness/gate/bench.h"
+#include "harness/gate/verdict.h"
+
+#define GATE_PAIRS   20
+#define GATE_BLOCK   5 /* pairs of one process */
+#define GATE_MAX     (2 * GATE_PAIRS * 5)
+#define GATE_BENCHES 16
+
+struct compare_request {
+    const char *a, *b; /* programs: the baseline and the one under test */
+    double delay;      /* injected into b (bench.h) */
+    double seconds;    /* of a sitting */
+    int pairs;         /* at first; twice as many where those are inconclusive */
+    double load;       /* share of the cores' time that others may use; a row with more is inconclusive */
+    uint64_t seed;     /* of the order of pairs */
+    bool force;        /* also where compiler or flags differ */
+};
+
+struct compare_row {
+    const struct gate_bench *bench;
+    double floor;   /* set by the caller: gate_floor */
+    double seconds; /* spent */
+    double a, b;    /* median seconds of a call */
+    struct pairs pairs;
+    double foreign; /* share of the cores' time that other processes used; NAN: the system does not say */
+    enum verdict verdict;
+    bool measured; /* false: a build has no such bench, as `detail` says */
+    char detail[256];
+};
+
+/* Measures and judges all rows together. Errors: ST_FAIL: a program does not start, or ended in the middle;
+ * ST_DATA: there is none; ST_USAGE: it is of another precision, or (without `force`) of other compiler or flags. */
+enum status compare_builds(const struct compare_request *q, struct compare_row *rows, int n, struct error *e);
+
+/* The verdicts of rows that have been measured, and what they say; part of compare_builds. */
+void compare_judge(struct compare_row *rows, int n, double load);
+
+/* Path of the running program. */
+enum status own_program(char *path, size_t size, struct error *e);
+
+#endif

@@ -1,0 +1,60 @@
+/* gate.h - whether a build is as accurate and as fast as a baseline: rows with a verdict each, and their worst. */
+#ifndef LRNN_HARNESS_GATE_H
+#define LRNN_HARNESS_GATE_H
+
+#include "harness/gate/baseline.h"
+#include "harness/gate/compare.h"
+#include "harness/report/sheet.h"
+
+/* One thing that was compared, or could not be. */
+struct gate_row {
+    const char *kind; /* "trace", "seeds" or "throughput" */
+    char name[TRACE_TEXT + 16];
+    enum verdict verdict;
+    bool compared;
+    double seconds; /* spent */
+    char detail[512];
+    struct compare_row speed; /* of throughput */
+};
+
+#define GATE_ROWS (BASELINE_TRACES + BASELINE_BANKS + GATE_BENCHES)
+
+struct gate_result {
+    int n;
+    struct gate_row rows[GATE_ROWS];
+};
+
+/* Fills an empty baseline with what this build makes: all traces with either kernels, all banks. Errors: as trace_run
+ * and seeds_run. */
+enum status gate_measure(struct baseline *b, struct error *e);
+
+/* Adds a row for each trace and bank of the baseline. A trace or bank of another numerics version (--force) is
+ * inconclusive; one that this program does not have any more is not compared. */
+enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struct error *e);
+
+/* Adds a row for each bench of the request's names (blank-separated; "" = all). */
+enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
+                            struct gate_result *r, struct error *e);
+
+/* The worst verdict. ST_FAIL: nothing was compared. */
+enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct error *e);
+
+/* The result as tables, and as a JUnit file (written whole or not at all): a regression is a failure, what could not be
+ * decided or compared is skipped. */
+enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e);
+enum status gate_junit(const struct gate_result *r, const char *path, struct error *e);
+
+/* --- the gate's own test ------------------------------------------------------------------------------------------ */
+
+struct self_test_request {
+    int sittings;      /* of this build beside itself */
+    int power;         /* beside itself with a delay of 5 %, and of 10 % */
+    const char *bench; /* which is compared */
+    struct compare_request compare;
+};
+
+/* Prints the rate of false alarms and the power, each with its exact 95 % interval, and what the verdicts were;
+ * *aa_p99 receives the 99th percentile of the A/A medians. Errors: as compare_builds. */
+enum status gate_self_test(const struct self_test_request *q, double *aa_p99, FILE *f, struct error *e);
+
+#endif

@@ -1,0 +1,170 @@
+/* gate_sheet.c - the gate's result as tables, and as JUnit XML; see gate.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/gate/gate.h"
+#include "harness/store/files.h"
+
+/* --- tables ------------------------------------------------------------------------------------------------------- */
+
+static bool is_of(const struct gate_row *row, const char *kind) {
+    return !strcmp(row->kind, kind);
+}
+
+/* How many rows of that kind have that verdict. */
+static int count(const struct gate_result *r, const char *kind, enum verdict verdict) {
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        n += is_of(&r->rows[i], kind) && r->rows[i].compared && r->rows[i].verdict == verdict;
+    return n;
+}
+
+static int count_left_out(const struct gate_result *r, const char *kind) {
+    int n = 0;
+    for (int i = 0; i < r->n; i++) n += is_of(&r->rows[i], kind) && !r->rows[i].compared;
+    return n;
+}
+
+/* What is the same is a number; what is not has a line below. */
+static void add_accuracy(const struct gate_result *r, struct sheet *s) {
+    static const char *const kinds[] = {"trace", "seeds"};
+    sheet_caption(s, "Accuracy");
+    sheet_column(s, SHEET_LEFT, "what");
+    for (int v = 0; v < VERDICT_COUNT; v++)
+        if (v != VERDICT_IMPROVED) sheet_column(s, SHEET_RIGHT, "%s", verdict_names[v]);
+    sheet_column(s, SHEET_RIGHT, "not compared");
+    for (int k = 0; k < 2; k++) {
+        sheet_row(s);
+        sheet_text(s, "%s", k == 0 ? "golden traces" : "cells with many seeds");
+        for (int v = 0; v < VERDICT_COUNT; v++)
+            if (v != VERDICT_IMPROVED) sheet_int(s, count(r, kinds[k], (enum verdict)v));
+        sheet_int(s, count_left_out(r, kinds[k]));
+    }
+    for (int i = 0; i < r->n; i++) {
+        const struct gate_row *row = &r->rows[i];
+        if (is_of(row, "throughput") || (row->compared && row->verdict == VERDICT_SAME && is_of(row, "trace")))
+            continue;
+        sheet_note(s, "%s: %s; %s", row->name, row->compared ? verdict_names[row->verdict] : "not compared",
+                   row->detail);
+    }
+}
+
+static void add_change(struct sheet *s, double log_ratio) {
+    sheet_real(s, "%+.2f", 100 * expm1(log_ratio));
+}
+
+static void add_speed_row(const struct gate_row *row, struct sheet *s) {
+    const struct compare_row *c = &row->speed;
+    sheet_row(s);
+    sheet_text(s, "%s", row->name);
+    if (row->detail[0]) sheet_footnote(s, "%s", row->detail);
+    sheet_real(s, "%.4f", row->compared ? 1e3 * c->a : NAN);
+    sheet_real(s, "%.4f", row->compared ? 1e3 * c->b : NAN);
+    add_change(s, row->compared ? c->pairs.median : NAN);
+    add_change(s, row->compared ? c->pairs.interval.low : NAN);
+    add_change(s, row->compared ? c->pairs.interval.high : NAN);
+    sheet_real(s, "%.2f", 100 * c->floor);
+    sheet_int(s, row->compared ? c->pairs.n : -1);
+    sheet_real(s, "%.0f", 100 * c->foreign);
+    sheet_text(s, "%s", row->compared ? verdict_names[row->verdict] : "not compared");
+    if (row->compared && row->verdict == VERDICT_REGRESSED) sheet_strong(s);
+}
+
+/* Many rows that got slower and none that got faster: more likely the sitting, or the builds, than the change. */
+static bool is_suspect(const struct gate_result *r) {
+    int slower = count(r, "throughput", VERDICT_REGRESSED), all = slower;
+    for (int v = 0; v < VERDICT_REGRESSED; v++) all += count(r, "throughput", (enum verdict)v);
+    return slower >= 3 && 2 * slower > all && count(r, "throughput", VERDICT_IMPROVED) == 0;
+}
+
+static void add_throughput(const struct gate_result *r, struct sheet *s) {
+    static const char *const headings[] = {"baseline ms", "here ms", "change %", "99 % from", "to",
+                                           "floor %",     "pairs",   "load %",   "verdict"};
+    sheet_caption(s, "Throughput: a call on one core");
+    sheet_column(s, SHEET_LEFT, "bench");
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
+        sheet_column(s, i == 8 ? SHEET_LEFT : SHEET_RIGHT, "%s", headings[i]);
+    for (int i = 0; i < r->n; i++)
+        if (is_of(&r->rows[i], "throughput")) add_speed_row(&r->rows[i], s);
+    if (is_suspect(r))
+        sheet_note(s,
+                   "most benches are slower and none is faster: look at the machine and at how both were built first");
+}
+
+enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e) {
+    struct sheets sheets = {0};
+    bool accuracy = false, throughput = false;
+    for (int i = 0; i < r->n; i++) {
+        throughput |= is_of(&r->rows[i], "throughput");
+        accuracy |= !is_of(&r->rows[i], "throughput");
+    }
+    if (accuracy) add_accuracy(r, sheets_add(&sheets));
+    if (throughput) add_throughput(r, sheets_add(&sheets));
+    enum status status = sheets_write(&sheets, format, f, e);
+    sheets_free(&sheets);
+    return status;
+}
+
+/* --- JUnit -------------------------------------------------------------------------------------------------------- */
+
+static void print_xml(FILE *f, const char *text) {
+    static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
+    for (const char *p = text; *p; p++) {
+        const char *at = strchr("&<>\"", *p);
+        if (at)
+            fputs(names[at - "&<>\""], f);
+        else
+            fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
+    }
+}
+
+static void print_attribute(FILE *f, const char *name, const char *text) {
+    fprintf(f, " %s=\"", name);
+    print_xml(f, text);
+    fputc('"', f);
+}
+
+static void print_case(FILE *f, const struct gate_row *row) {
+    bool failed = row->compared && row->verdict == VERDICT_REGRESSED;
+    bool open = !row->compared || row->verdict == VERDICT_INCONCLUSIVE;
+    char text[768];
+    snprintf(text, sizeof text, "%s%s%s", row->compared ? verdict_names[row->verdict] : "not compared",
+             row->detail[0] ? ": " : "", row->detail);
+    fputs("  <testcase", f);
+    print_attribute(f, "classname", row->kind);
+    print_attribute(f, "name", row->name);
+    fprintf(f, " time=\"%.3f\">", row->seconds);
+    if (failed || open) {
+        fputs(failed ? "<failure" : "<skipped", f);
+        print_attribute(f, "message", text);
+        fputs("/>", f);
+    }
+    fputs("</testcase>\n", f);
+}
+
+enum status gate_junit(const struct gate_result *r, const char *path, struct error *e) {
+    char *text = NULL;
+    size_t size = 0;
+    int failures = 0, skipped = 0;
+    double seconds = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return fail(e, ST_MEMORY, "no memory for %s", path);
+    for (int i = 0; i < r->n; i++) {
+        const struct gate_row *row = &r->rows[i];
+        failures += row->compared && row->verdict == VERDICT_REGRESSED;
+        skipped += !row->compared || row->verdict == VERDICT_INCONCLUSIVE;
+        seconds += row->seconds;
+    }
+    fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    fprintf(f,
+            "<testsuite name=\"lrnn gate\" tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.3f\">\n",
+            r->n, failures, skipped, seconds);
+    for (int i = 0; i < r->n; i++) print_case(f, &r->rows[i]);
+    fprintf(f, "</testsuite>\n");
+    bool whole = !ferror(f);
+    enum status status =
+        fclose(f) == 0 && whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory for %s", path);
+    free(text);
+    return status;
+}

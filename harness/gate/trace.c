@@ -1,0 +1,190 @@
+/* trace.c - see trace.h. */
+#include "harness/gate/trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/args.h"
+#include "harness/run/trainer.h"
+#include "models/small.h"
+
+/* Three steps and a partial fourth an epoch; the last steps are those of a thirteenth. */
+#define WORDS "s3:n_train=30,n_val=8,n_test=8,length=9"
+
+/* Under every trace's own flags. Training never ends early; it is validated once, at its end. */
+static const char *const trace_flags =
+    "dim=12 layers=1 batch=8 steps=50 lr=0.001 eval-every=50 stop-at=2 threads=1 seed=3 allow-non-causal=yes ahead=no";
+
+/* Beside the mixers: nets, read-outs, schedules and the optimiser, on one mixer. */
+#define MIXER "bdlru:m=2,blocks=5"
+static const struct trace others[] = {
+    {WORDS, MIXER, "backbone=slice"},
+    {WORDS, MIXER, "backbone=slice-glu"},
+    {WORDS, MIXER, "backbone=stacked"},
+    {WORDS, MIXER, "backbone=s5 decay=0.1"},
+    {WORDS, "lru:state=9", "backbone=s5 decay=0.1 ssm-lr-factor=0.25"},
+    {WORDS, MIXER, "backbone=slice-paper"},
+    {WORDS, "mamba2:state=3,headdim=8", "backbone=slice-paper decay=0.1"},
+    {WORDS, MIXER, "norm=layernorm mlp=gelu"},
+    {WORDS, MIXER, "mlp=none layers=2"},
+    {WORDS, MIXER, "bidirectional=yes"},
+    {WORDS, MIXER, "dropout=0.2"},
+    {WORDS, MIXER, "schedule=cosine warmup=7 lr-min=0.0001"},
+    {WORDS, MIXER, "schedule=cosine-epoch epochs=13"},
+    {WORDS, MIXER, "schedule=mad-cosine"},
+    {WORDS, MIXER, "clip=0.5 decay=0.1 beta2=0.95"},
+    {"parity:max_length=9,eval_min_length=9,eval_max_length=12,n_val=8,n_test=8", MIXER, "pool=last"},
+    {"parity:max_length=9,eval_min_length=9,eval_max_length=12,n_val=8,n_test=8", MIXER, "pool=mean"},
+    {"listops:max_length=40,min_length=5,n_train=30,n_val=8,n_test=8", "myosotis:heads=3", "pool=top"},
+    {"compression:length=9,n_train=30,n_val=8,n_test=8", MIXER, ""},
+    {"a5-slice:length=5,n_train=30,n_val=8,n_test=8", "slice:penalty=0.01", "backbone=slice-paper"},
+    {"mqar:length=32,pairs=4,n_train=30,n_val=8,n_test=8", MIXER, ""},
+};
+
+bool trace_at(int index, struct trace *t) {
+    int mixers = 0;
+    while (small_models()[mixers]) mixers++;
+    if (index >= mixers + (int)(sizeof others / sizeof *others)) return false;
+    if (index >= mixers) {
+        *t = others[index - mixers];
+        return true;
+    }
+    snprintf(t->task, sizeof t->task, "%s", WORDS);
+    snprintf(t->model, sizeof t->model, "%s", small_models()[index]);
+    t->flags[0] = 0;
+    return true;
+}
+
+void trace_name(const struct trace *t, char name[TRACE_TEXT]) {
+    snprintf(name, TRACE_TEXT, "%s %s%s%s", t->task, t->model, *t->flags ? " " : "", t->flags);
+}
+
+const char *trace_arithmetic(void) {
+#ifdef __FMA__
+    return "fma";
+#else
+    return "plain";
+#endif
+}
+
+const double trace_tuned_bounds[2][TRACE_POINTS] = {{1e-6, 3e-5, 5e-2}, {1e-14, 1e-12, 1e-7}};
+
+bool trace_find(const char *name, struct trace *t) {
+    char listed[TRACE_TEXT];
+    for (int i = 0; trace_at(i, t); i++) {
+        trace_name(t, listed);
+        if (!strcmp(listed, name)) return true;
+    }
+    return false;
+}
+
+bool trace_same_bits(const struct trace_row *a, const struct trace_row *b) {
+    return !strcmp(a->weights, b->weights) && memcmp(a->loss, b->loss, sizeof a->loss) == 0;
+}
+
+bool trace_is_near(const struct trace_row *got, const struct trace_row *want, const double bounds[2][TRACE_POINTS]) {
+    int precision = strcmp(want->real, "fp64") == 0;
+    bool near = true;
+    for (int i = 0; i < TRACE_POINTS; i++)
+        near = near && fabs(got->loss[i] - want->loss[i]) <= bounds[precision][i] * fabs(want->loss[i]);
+    return near;
+}
+
+/* --- training ----------------------------------------------------------------------------------------------------- */
+
+enum status flags_set(struct config *c, const char *flags, struct error *e) {
+    for (const char *at = flags; *at; at += strspn(at, " ")) {
+        char pair[64];
+        size_t n = strcspn(at, " "), name = strcspn(at, "=");
+        if (n >= sizeof pair || name >= n) return fail(e, ST_FAIL, "'%.*s' is no flag of a trace", (int)n, at);
+        snprintf(pair, sizeof pair, "%.*s", (int)n, at);
+        pair[name] = 0;
+        TRY(config_set(c, pair, pair + name + 1, e));
+        at += n;
+    }
+    return ST_OK;
+}
+
+/* In contract order, so that another inner layout is no other trace. */
+static enum status hash_weights(const struct params *p, char hex[RUN_ID_HEX], struct error *e) {
+    int64_t n = 0, used = 0;
+    for (int i = 0; i < p->n; i++) n += p->list[i].count;
+    double *all = malloc((size_t)n * sizeof *all);
+    if (!all) return fail(e, ST_MEMORY, "no memory for the weights of a trace");
+    for (int i = 0; i < p->n; i++) {
+        param_to_contract(&p->list[i], p->value + p->list[i].offset, all + used);
+        used += p->list[i].count;
+    }
+    record_hash_bytes(all, (size_t)n * sizeof *all, hex);
+    free(all);
+    return ST_OK;
+}
+
+static enum status take_steps(struct trainer *trainer, struct trace_row *row, struct error *e) {
+    static const int points[TRACE_POINTS] = {0, 9, TRACE_STEPS - 1};
+    for (int step = 0; step < TRACE_STEPS; step++) {
+        trainer_step(trainer);
+        if (trainer->state.frozen)
+            return fail(e, ST_FAIL, "%s: the loss of step %d is not finite", row->name, step + 1);
+        for (int i = 0; i < TRACE_POINTS; i++)
+            if (points[i] == step) row->loss[i] = trainer->state.loss;
+    }
+    return hash_weights(&trainer->params, row->weights, e);
+}
+
+static void describe(const struct trace *t, const struct setup *s, struct trace_row *row) {
+    trace_name(t, row->name);
+    snprintf(row->real, sizeof row->real, "%s", REAL_NAME);
+    snprintf(row->arithmetic, sizeof row->arithmetic, "%s", trace_arithmetic());
+    snprintf(row->numerics, sizeof row->numerics, "%s", s->numerics);
+}
+
+static enum status configure(struct config *c, const struct trace *t, const char *kernel, struct error *e) {
+    TRY(config_default(c, e));
+    TRY(flags_set(c, trace_flags, e));
+    TRY(flags_set(c, t->flags, e));
+    return config_set(c, "kernel", kernel, e);
+}
+
+enum status trace_numerics(const struct trace *t, const char *kernel, char text[NUMERICS_TEXT], struct error *e) {
+    struct config c;
+    struct model_choice model;
+    TRY(configure(&c, t, kernel, e));
+    TRY(model_parse(&model, t->model, e));
+    return numerics_of(&c, &model, text, NUMERICS_TEXT, e);
+}
+
+enum status trace_run(const struct trace *t, const char *kernel, struct trace_row *row, struct error *e) {
+    struct config c;
+    TRY(configure(&c, t, kernel, e));
+    struct setup *s = setup_make(&c, t->task, t->model, e);
+    if (!s) return e->status;
+    struct trainer *trainer = calloc(1, sizeof *trainer);
+    *row = (struct trace_row){0};
+    describe(t, s, row);
+    enum status status = trainer ? trainer_create(trainer, s, e) : fail(e, ST_MEMORY, "no memory for a trainer");
+    if (status == ST_OK) status = take_steps(trainer, row, e);
+    if (trainer) trainer_free(trainer);
+    free(trainer);
+    setup_free(s);
+    free(s);
+    return status;
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------- */
+
+bool trace_parse(const char *line, struct trace_row *row) {
+    int end = 0;
+    int read = sscanf(line, "%399[^\t]\t%7[^\t]\t%7[^\t]\t%63[^\t]\t%lf\t%lf\t%lf\t%32[0-9a-f]%n", row->name, row->real,
+                      row->arithmetic, row->numerics, &row->loss[0], &row->loss[1], &row->loss[2], row->weights, &end);
+    return read == 8 && line[end + strspn(line + end, "\n")] == 0;
+}
+
+void trace_format(const struct trace_row *row, char line[TRACE_LINE]) {
+    char loss[TRACE_POINTS][32];
+    for (int i = 0; i < TRACE_POINTS; i++) format_double(row->loss[i], loss[i], sizeof loss[i]);
+    snprintf(line, TRACE_LINE, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", row->name, row->real, row->arithmetic, row->numerics,
+             loss[0], loss[1], loss[2], row->weights);
+}

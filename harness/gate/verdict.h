@@ -1,0 +1,60 @@
+/* verdict.h - what paired times and seeds say (spec/harness.md, section 1). Every function is pure. */
+#ifndef LRNN_HARNESS_GATE_VERDICT_H
+#define LRNN_HARNESS_GATE_VERDICT_H
+
+#include <stdbool.h>
+
+#include "core/status.h"
+#include "harness/report/stats.h"
+
+enum verdict { VERDICT_SAME, VERDICT_IMPROVED, VERDICT_INCONCLUSIVE, VERDICT_REGRESSED, VERDICT_COUNT };
+extern const char *const verdict_names[VERDICT_COUNT]; /* "same" ... */
+
+/* What the gate ends with at the worst verdict that it has: ST_OK, ST_INCONCLUSIVE or ST_REGRESSED. */
+enum status verdict_status(enum verdict worst);
+
+/* --- throughput: log(B/A) of pairs of times, A the baseline ------------------------------------------------------- */
+
+#define GATE_LEVEL 0.99 /* of every interval, and 1 - it is what all rows together may reject by chance */
+#define GATE_FLOOR 0.03 /* the least change that counts */
+
+struct pairs {
+    int n;
+    double median;            /* of log(B/A) */
+    struct interval interval; /* of that median, by order statistics */
+    double p;                 /* two-sided sign test of a median of 0; pairs that tie count for neither side */
+};
+
+/* n >= 1 finite values. */
+struct pairs pairs_evaluate(const double *log_ratio, int n);
+
+/* Holm's step-down over the p-values of n rows: which are rejected where all of them together may err with probability
+ * alpha. */
+void holm_reject(const double *p, int n, double alpha, bool *rejected);
+
+/* The least relative change that counts in a bench whose A/A comparisons had this 99th percentile (NAN: unknown). */
+double gate_floor(double aa_p99);
+
+/* `rejected`: by Holm, among all rows of the sitting. Regressed: the whole interval lies above 0 and the median above
+ * log(1 + floor); improved: the mirror image; same: the interval lies within both; inconclusive: none of these, or
+ * fewer than the 8 pairs that an interval of GATE_LEVEL takes. */
+enum verdict pairs_verdict(const struct pairs *p, double floor, bool rejected);
+
+/* --- accuracy ----------------------------------------------------------------------------------------------------- */
+
+#define GATE_BANK  20 /* baseline runs, which all solved the task */
+#define GATE_SEEDS 5  /* runs of the program under test, and as many again if those do not decide */
+
+/* Solved runs of GATE_SEEDS or 2 GATE_SEEDS beside such a bank: of five all five are the same, two or fewer a
+ * regression (Fisher p = 0.004), three or four inconclusive: five more runs. Of ten, six or fewer are a regression
+ * (p = 0.008). It catches collapse, not drift. */
+enum verdict seeds_verdict(int solved, int n);
+
+#define GATE_POINT 0.01 /* of a metric between 0 and 1 */
+
+/* Metrics of paired seeds, new minus baseline: regressed where the 95 % interval leaves 0 out and the mean lost more
+ * than a point; a gain of as much is inconclusive, for a number that is too good wants to be looked at before it
+ * becomes the baseline. n < 2 says nothing. */
+enum verdict metric_verdict(const double *difference, int n);
+
+#endif

@@ -1,0 +1,406 @@
+/* check_gate.c - the gate: its statistics beside numbers worked out by hand, what it says of a build beside a baseline,
+ * and that it finds a slow-down that is there. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/gate/gate.h"
+#include "tests/lib/program.h"
+#include "tests/lib/support.h"
+
+/* --- statistics --------------------------------------------------------------------------------------------------- */
+
+/* 0.01 to 0.20: the 99 % interval of the median of 20 leaves out three on either side, since P(Bin(20, 1/2) <= 3) =
+ * 1351 / 2^20 = 0.0013 and with a fourth it would be 0.0059. All above 0: p = 2 / 2^20. */
+START_TEST(pairs_have_the_interval_of_order_statistics) {
+    double x[20];
+    for (int i = 0; i < 20; i++) x[i] = 0.01 * ((i * 7) % 20 + 1);
+    struct pairs p = pairs_evaluate(x, 20);
+    ck_assert_double_eq_tol(p.median, 0.105, 1e-12);
+    ck_assert_double_eq_tol(p.interval.low, 0.04, 1e-12);
+    ck_assert_double_eq_tol(p.interval.high, 0.17, 1e-12);
+    ck_assert_double_eq_tol(p.interval.level, 1 - 2702.0 / 1048576, 1e-12);
+    ck_assert_double_eq_tol(p.p, 2.0 / 1048576, 1e-15);
+}
+END_TEST
+
+/* 15 of 20: 2 (15504 + 4845 + 1140 + 190 + 20 + 1) / 2^20; ties count for neither side; nothing but ties is no sign. */
+START_TEST(signs_are_counted) {
+    double x[22];
+    for (int i = 0; i < 22; i++) x[i] = i < 15 ? 1 : i < 20 ? -1 : 0;
+    ck_assert_double_eq_tol(pairs_evaluate(x, 22).p, 2 * 21700.0 / 1048576, 1e-12);
+    for (int i = 0; i < 22; i++) x[i] = 0;
+    ck_assert_double_eq(pairs_evaluate(x, 22).p, 1);
+}
+END_TEST
+
+/* 0.005 <= 0.05/4 and 0.01 <= 0.05/3, but 0.03 > 0.05/2: that one and all behind it stay. */
+START_TEST(holm_steps_down) {
+    const double p[4] = {0.01, 0.04, 0.03, 0.005};
+    bool rejected[4];
+    holm_reject(p, 4, 0.05, rejected);
+    ck_assert(rejected[0] && !rejected[1] && !rejected[2] && rejected[3]);
+    holm_reject((const double[]){0.011}, 1, 0.01, rejected);
+    ck_assert(!rejected[0]);
+    holm_reject((const double[]){0.005, 0.005}, 2, 0.01, rejected);
+    ck_assert(rejected[0] && rejected[1]);
+}
+END_TEST
+
+static struct pairs pairs_of(double low, double median, double high) {
+    return (struct pairs){.n = 20, .median = median, .interval = {low, high, 0.99, INTERVAL_ORDER}, .p = 1e-6};
+}
+
+/* log(1.03) = 0.02956 */
+START_TEST(verdicts_need_interval_median_and_holm) {
+    static const struct {
+        double low, median, high;
+        bool rejected;
+        enum verdict verdict;
+    } cases[] = {
+        {0.001, 0.0296, 0.2, true, VERDICT_REGRESSED},   {0.001, 0.0295, 0.2, true, VERDICT_INCONCLUSIVE},
+        {-0.001, 0.05, 0.2, true, VERDICT_INCONCLUSIVE}, {0.001, 0.05, 0.2, false, VERDICT_INCONCLUSIVE},
+        {-0.2, -0.0296, -0.001, true, VERDICT_IMPROVED}, {-0.0295, 0, 0.0295, true, VERDICT_SAME},
+        {-0.0296, 0, 0.01, false, VERDICT_INCONCLUSIVE}, {0.001, 0.002, 0.003, true, VERDICT_SAME},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pairs p = pairs_of(cases[i].low, cases[i].median, cases[i].high);
+        ck_assert_msg(pairs_verdict(&p, 0.03, cases[i].rejected) == cases[i].verdict, "case %zu", i);
+    }
+    struct pairs few = pairs_of(0.001, 0.05, 0.2);
+    few.interval.level = 0.98;
+    ck_assert_int_eq(pairs_verdict(&few, 0.03, true), VERDICT_INCONCLUSIVE);
+    ck_assert_int_eq(pairs_verdict(&(struct pairs){.interval.kind = INTERVAL_NONE}, 0.03, true), VERDICT_INCONCLUSIVE);
+}
+END_TEST
+
+START_TEST(a_floor_is_three_percent_or_twice_what_chance_does) {
+    ck_assert_double_eq(gate_floor(NAN), 0.03);
+    ck_assert_double_eq(gate_floor(0.01), 0.03);
+    ck_assert_double_eq(gate_floor(0.02), 0.04);
+}
+END_TEST
+
+START_TEST(seeds_follow_the_rule) {
+    static const enum verdict of_five[] = {3, 3, 3, 2, 2, 0}, of_ten[] = {3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0};
+    for (int k = 0; k <= 5; k++) ck_assert_int_eq(seeds_verdict(k, 5), of_five[k]);
+    for (int k = 0; k <= 10; k++) ck_assert_int_eq(seeds_verdict(k, 10), of_ten[k]);
+    ck_assert_int_eq(seeds_verdict(3, 3), VERDICT_INCONCLUSIVE);
+}
+END_TEST
+
+/* Of five values -0.02 +- 0.001 the sample's sd is 0.00079, t(0.975, 4) = 2.776: the interval is -0.02 +- 0.00098. */
+START_TEST(metrics_of_paired_seeds_may_lose_a_point) {
+    const double lost[] = {-0.02, -0.021, -0.019, -0.0205, -0.0195}, won[] = {0.02, 0.021, 0.019, 0.0205, 0.0195};
+    const double little[] = {-0.009, -0.008, -0.009, -0.008, -0.009}, wide[] = {-0.3, 0.2, -0.2, 0.1, -0.1};
+    ck_assert_int_eq(metric_verdict(lost, 5), VERDICT_REGRESSED);
+    ck_assert_int_eq(metric_verdict(won, 5), VERDICT_INCONCLUSIVE);
+    ck_assert_int_eq(metric_verdict(little, 5), VERDICT_SAME);
+    ck_assert_int_eq(metric_verdict(wide, 5), VERDICT_SAME);
+}
+END_TEST
+
+START_TEST(exit_codes_are_those_of_the_worst) {
+    ck_assert_int_eq(verdict_status(VERDICT_SAME), ST_OK);
+    ck_assert_int_eq(verdict_status(VERDICT_IMPROVED), ST_OK);
+    ck_assert_int_eq(verdict_status(VERDICT_INCONCLUSIVE), ST_INCONCLUSIVE);
+    ck_assert_int_eq(verdict_status(VERDICT_REGRESSED), ST_REGRESSED);
+}
+END_TEST
+
+START_TEST(a_busy_row_is_inconclusive_and_says_the_load) {
+    struct compare_row rows[2] = {{.bench = gate_benches(), .floor = 0.03, .foreign = 0.8, .measured = true},
+                                  {.bench = gate_benches(), .floor = 0.03, .foreign = 0.1, .measured = true}};
+    rows[0].pairs = rows[1].pairs = pairs_of(0.04, 0.05, 0.06);
+    compare_judge(rows, 2, 0.5);
+    ck_assert_int_eq(rows[0].verdict, VERDICT_INCONCLUSIVE);
+    ck_assert_ptr_nonnull(strstr(rows[0].detail, "busy: other processes used 80 % of the cores, more than 50 %"));
+    ck_assert_int_eq(rows[1].verdict, VERDICT_REGRESSED);
+}
+END_TEST
+
+/* --- a build beside a baseline ------------------------------------------------------------------------------------ */
+
+/* The program of this precision. */
+static const char *own(void) {
+    return REAL_IS_DOUBLE ? named_program("LRNN_F64", "./lrnn-f64") : named_program("LRNN", "./lrnn");
+}
+
+static struct baseline kept;
+static char baseline_path[SCRATCH_BYTES + 16];
+
+/* One trace with each kernels, of this very build. */
+static void make_baseline(void) {
+    struct trace t;
+    struct error e = {0};
+    program_begin();
+    snprintf(baseline_path, sizeof baseline_path, "%s/baseline", program_folder);
+    baseline_init(&kept);
+    ck_assert(trace_at(0, &t));
+    for (int k = 0; k < TRACE_KERNELS; k++) {
+        struct baseline_trace *to = &kept.traces[kept.n_traces++];
+        to->kernels = (enum trace_kernels)k;
+        ck_assert_msg(trace_run(&t, trace_kernel_flags[k], &to->row, &e) == ST_OK, "%s", e.text);
+    }
+}
+
+static void keep(void) {
+    struct error e = {0};
+    ck_assert_msg(baseline_write(&kept, baseline_path, &e) == ST_OK, "%s", e.text);
+}
+
+static int run_gate(const char *more) {
+    char arguments[512];
+    snprintf(arguments, sizeof arguments, "gate --baseline %s %s", baseline_path, more);
+    return run_program(program_folder, own(), arguments);
+}
+
+static void expect_gate(const char *more, int status, const char *text) {
+    expect_status(run_gate(more), status, more);
+    expect_text(status == 1 || status == 2 || status == 5 ? err : out, text, more);
+    if (status == 1 || status == 2 || status == 5) /* one sentence */
+        ck_assert_msg(strchr(err, '\n') == err + strlen(err) - 1, "%s", err);
+}
+
+START_TEST(the_same_build_is_the_same) {
+    keep();
+    expect_gate("--accuracy --force", 0, "the gate: same");
+    expect_gate("--accuracy", 0, "golden traces             2             0          0             0");
+}
+END_TEST
+
+START_TEST(a_baseline_reads_back_as_it_was_written) {
+    struct baseline *back = calloc(1, sizeof *back);
+    struct error e = {0};
+    kept.banks[kept.n_banks++] = (struct baseline_bank){"s3 lstm steps=3", "1", 3, 2, {0.1, 1.0 / 3, 1}};
+    ck_assert_int_eq(baseline_set_floor(&kept, "linear", 0.5, &e), ST_OK);
+    ck_assert_int_eq(baseline_set_floor(&kept, "linear", 1.0 / 7, &e), ST_OK);
+    keep();
+    ck_assert_msg(baseline_read(back, baseline_path, &e) == ST_OK, "%s", e.text);
+    ck_assert_mem_eq(back, &kept, sizeof kept);
+    ck_assert_double_eq(baseline_aa_p99(back, "linear"), 1.0 / 7);
+    ck_assert(isnan(baseline_aa_p99(back, "scan_block")));
+    free(back);
+}
+END_TEST
+
+/* Reference kernels have bits; those that a run takes have a bound, which another sum keeps and another gradient does
+ * not. */
+START_TEST(other_numbers_are_a_regression) {
+    char junit[SCRATCH_BYTES + 16], flags[SCRATCH_BYTES + 64];
+    size_t size;
+    snprintf(junit, sizeof junit, "%s/junit.xml", program_folder);
+    snprintf(flags, sizeof flags, "--accuracy --junit %s", junit);
+    kept.traces[0].row.weights[0] ^= 1;
+    keep();
+    expect_gate(flags, 3, "the gate: regressed");
+    expect_text(out, "other numbers under the same numerics version", flags);
+    char *xml = slurp(junit, &size);
+    expect_text(xml, "tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\"", flags);
+    expect_text(xml, "<failure message=\"regressed: losses ", flags);
+    free(xml);
+    kept.traces[0].row.weights[0] ^= 1;
+    kept.traces[1].row.weights[0] ^= 1;
+    keep();
+    expect_gate("--accuracy", 0, "the gate: same");
+    kept.traces[1].row.loss[1] *= 1 + 4 * trace_tuned_bounds[REAL_IS_DOUBLE][1];
+    keep();
+    expect_gate("--accuracy", 3, "the gate: regressed");
+}
+END_TEST
+
+START_TEST(a_trace_that_cannot_be_compared_is_no_comparison) {
+    kept.n_traces = 1;
+    snprintf(kept.traces[0].row.name, TRACE_TEXT, "s3 gone");
+    keep();
+    expect_gate("--accuracy", 1, "the gate compared nothing: this program has no such trace");
+}
+END_TEST
+
+START_TEST(an_empty_baseline_fails) {
+    kept.n_traces = 0;
+    keep();
+    expect_gate("--accuracy", 1, "the gate compared nothing; the baseline is empty");
+}
+END_TEST
+
+START_TEST(a_baseline_of_another_machine_is_refused) {
+    snprintf(kept.machine_id, sizeof kept.machine_id, "0123456789abcdef");
+    keep();
+    expect_gate("--accuracy", 2, "is of machine 0123456789abcdef, this is ");
+    expect_gate("--accuracy --force", 0, "the gate: same");
+}
+END_TEST
+
+START_TEST(a_baseline_of_another_system_is_refused) {
+    snprintf(kept.env_epoch, sizeof kept.env_epoch, "0123456789abcdef");
+    keep();
+    expect_gate("--accuracy", 2, "of this machine with another system or library (epoch 0123456789abcdef");
+}
+END_TEST
+
+START_TEST(a_baseline_of_other_numerics_is_refused) {
+    snprintf(kept.traces[0].row.numerics, NUMERICS_TEXT, "0");
+    keep();
+    expect_gate("--accuracy", 2, "is of other numerics: ");
+    expect_gate("--accuracy --force", 4, "the gate: inconclusive");
+}
+END_TEST
+
+START_TEST(a_baseline_of_another_precision_is_refused) {
+    snprintf(kept.real, sizeof kept.real, "fp16");
+    keep();
+    expect_gate("--accuracy --force", 2, "is of fp16 with ");
+}
+END_TEST
+
+/* Cut off anywhere, or one bit other. */
+START_TEST(a_damaged_baseline_is_named) {
+    struct baseline *back = calloc(1, sizeof *back);
+    struct error e;
+    size_t size;
+    keep();
+    char *bytes = slurp(baseline_path, &size);
+    for (size_t n = 0; n < size; n++) {
+        spill(baseline_path, bytes, n);
+        if (baseline_read(back, baseline_path, &e) != ST_DATA) ck_abort_msg("cut off behind %zu bytes", n);
+    }
+    for (size_t i = 0; i < 8 * size; i++) {
+        bytes[i / 8] ^= (char)(1 << i % 8);
+        spill(baseline_path, bytes, size);
+        if (baseline_read(back, baseline_path, &e) != ST_DATA) ck_abort_msg("bit %zu is another", i);
+        bytes[i / 8] ^= (char)(1 << i % 8);
+    }
+    bytes[size / 2] ^= 1;
+    spill(baseline_path, bytes, size);
+    expect_gate("--accuracy", 5, "was cut off or edited: what it holds has the hash ");
+    spill(baseline_path, bytes, 20);
+    expect_gate("--accuracy", 5, "is no baseline of a gate, or is cut off in its first line");
+    unlink(baseline_path);
+    expect_gate("--accuracy", 5, "baseline");
+    free(bytes);
+    free(back);
+}
+END_TEST
+
+START_TEST(words_that_are_missing_are_named) {
+    expect_status(run("gate"), 2, "gate");
+    expect_text(err, "gate needs --baseline FILE", "gate");
+    expect_gate("--throughput", 2, "--throughput needs --against PROGRAM");
+    keep();
+    expect_gate("--throughput --against /nowhere/lrnn", 5, "/nowhere/lrnn is no program that can be started");
+    expect_gate("--throughput --against /bin/true --benches linear", 1,
+                "/bin/true does not serve the bench linear as lrnn-gate-1");
+    expect_gate("--throughput --against /bin/true --benches linaer", 2, "did you mean 'linear'?");
+}
+END_TEST
+
+/* --- throughput --------------------------------------------------------------------------------------------------- */
+
+static struct compare_request quickly(void) {
+    return (struct compare_request){.a = own(), .b = own(), .pairs = 12, .load = 1, .seed = 1};
+}
+
+/* The delay is spent, by spinning in the process that is measured: twice the time is found on any machine. */
+START_TEST(a_delay_that_is_there_is_found) {
+    struct compare_row row = {.floor = GATE_FLOOR};
+    struct compare_request q = quickly();
+    struct error e = {0};
+    q.delay = 1;
+    ck_assert_int_eq(gate_bench_find("scan_block", &row.bench, &e), ST_OK);
+    ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(row.verdict == VERDICT_REGRESSED && row.pairs.median > 0.3, "%s: %g", verdict_names[row.verdict],
+                  row.pairs.median);
+    ck_assert_double_gt(row.b, row.a);
+}
+END_TEST
+
+START_TEST(every_bench_can_be_served) {
+    for (const struct gate_bench *b = gate_benches(); b->name; b++) {
+        struct compare_row row = {.bench = b, .floor = GATE_FLOOR};
+        struct compare_request q = quickly();
+        struct error e = {0};
+        q.pairs = 1;
+        ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(row.measured && row.a > 0 && row.b > 0, "%s: %s", b->name, row.detail);
+        ck_assert_int_eq(row.verdict, VERDICT_INCONCLUSIVE); /* two pairs say nothing */
+        ck_assert_int_eq(row.pairs.n, 2);
+    }
+}
+END_TEST
+
+/* As many processes as there are cores do nothing but work. */
+START_TEST(a_busy_machine_is_inconclusive) {
+    char flags[256];
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    pid_t busy[64];
+    if (cores > 64) cores = 64;
+    keep();
+    for (int i = 0; i < cores; i++) {
+        busy[i] = fork();
+        if (busy[i] == 0)
+            for (volatile int spin = 0;; spin = !spin) continue;
+    }
+    snprintf(flags, sizeof flags, "--throughput --against %s --benches linear --pairs 3 --load 0.01", own());
+    int status = run_gate(flags);
+    for (int i = 0; i < cores; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    expect_status(status, 4, flags);
+    expect_text(out, "the machine was busy: other processes used ", flags);
+    expect_text(out, "more than 1 %", flags);
+}
+END_TEST
+
+START_TEST(the_self_test_prints_rates_and_keeps_the_floor) {
+    struct error e = {0};
+    keep();
+    expect_gate("--self-test --benches linear --sittings 2 --power 1 --pairs 2 --seconds 0", 0,
+                "A/A          2 sittings: ");
+    expect_text(out, "A/A +5 %     1 sittings: ", "self-test");
+    expect_text(out, "A/A +10 %    1 sittings: ", "self-test");
+    ck_assert_msg(baseline_read(&kept, baseline_path, &e) == ST_OK, "%s", e.text);
+    ck_assert(baseline_aa_p99(&kept, "linear") >= 0);
+}
+END_TEST
+
+Suite *check_gate(void);
+Suite *check_gate(void) {
+    const TTest *const statistics[] = {pairs_have_the_interval_of_order_statistics,
+                                       signs_are_counted,
+                                       holm_steps_down,
+                                       verdicts_need_interval_median_and_holm,
+                                       a_floor_is_three_percent_or_twice_what_chance_does,
+                                       seeds_follow_the_rule,
+                                       metrics_of_paired_seeds_may_lose_a_point,
+                                       exit_codes_are_those_of_the_worst,
+                                       a_busy_row_is_inconclusive_and_says_the_load};
+    const TTest *const builds[] = {the_same_build_is_the_same,
+                                   a_baseline_reads_back_as_it_was_written,
+                                   other_numbers_are_a_regression,
+                                   a_trace_that_cannot_be_compared_is_no_comparison,
+                                   an_empty_baseline_fails,
+                                   a_baseline_of_another_machine_is_refused,
+                                   a_baseline_of_another_system_is_refused,
+                                   a_baseline_of_other_numerics_is_refused,
+                                   a_baseline_of_another_precision_is_refused,
+                                   a_damaged_baseline_is_named,
+                                   words_that_are_missing_are_named,
+                                   a_delay_that_is_there_is_found,
+                                   every_bench_can_be_served,
+                                   a_busy_machine_is_inconclusive,
+                                   the_self_test_prints_rates_and_keeps_the_floor};
+    Suite *suite = suite_create("gate");
+    TCase *pure = tcase_create("statistics"), *gate = tcase_create("gate");
+    for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++) tcase_add_test(pure, statistics[i]);
+    tcase_add_checked_fixture(gate, start_kernels, NULL);
+    tcase_add_checked_fixture(gate, make_baseline, program_end);
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) tcase_add_test(gate, builds[i]);
+    suite_add_tcase(suite, pure);
+    suite_add_tcase(suite, gate);
+    return suite;
+}
