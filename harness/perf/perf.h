@@ -47,8 +47,7 @@ struct gemm_bench {
 };
 enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e);
 void gemm_free(struct gemm_bench *g);
-double gemm_run(struct gemm_bench *g);          /* seconds, by tiles of rows on our threads */
-double gemm_run_openblas(struct gemm_bench *g); /* on OpenBLAS's own threads, which go on spinning for a while */
+double gemm_run(struct gemm_bench *g); /* seconds, by tiles of rows on our threads */
 
 /* Share of all cores' time that other processes used between the two calls, 0..1; NAN if the system does not say. A
  * child that is waited for between them is no other process. */

@@ -2,7 +2,6 @@
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"
 
-#include <cblas.h>
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -148,18 +147,9 @@ double gemm_run(struct gemm_bench *g) {
 #pragma omp parallel for schedule(static)
     for (int i = 0; i < tiles; i++) {
         int64_t begin = n * i / tiles, end = n * (i + 1) / tiles;
-        real_gemm(false, false, end - begin, n, n, 1, g->a + begin * n, n, g->b, n, 0, g->c + begin * n, n);
+        real_gemm(false, false, end - begin, n, n, 1, g->a + begin * n, n, g->b, n, false, g->c + begin * n, n);
     }
     return time_now_s() - start;
-}
-
-double gemm_run_openblas(struct gemm_bench *g) {
-    openblas_set_num_threads(omp_get_max_threads());
-    double start = time_now_s();
-    real_gemm(false, false, g->n, g->n, g->n, 1, g->a, g->n, g->b, g->n, 0, g->c, g->n);
-    double seconds = time_now_s() - start;
-    gemm_init(); /* back to one thread */
-    return seconds;
 }
 
 /* --- the rest of the machine -------------------------------------------------------------------------------------- */

@@ -17,7 +17,6 @@
 #define WARM_UP    3 /* steps not counted */
 #define BLOCK      5 /* steps between two products */
 #define GEMM_SIZE  2048
-#define OPENBLAS   3                  /* products on OpenBLAS's own threads, at the end; the faster way counts */
 #define MANY       ((int64_t)1 << 30) /* training examples; never reached */
 #define HOST_BYTES ((size_t)256 << 20)
 
@@ -119,7 +118,6 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
         samples_add(&r->step, time_now_s() - start);
     }
     r->noise = noise_end(&noise);
-    for (int i = 0; i < OPENBLAS && q->threads > 1; i++) samples_add(&r->product, gemm_run_openblas(&r->gemm));
     return ST_OK;
 }
 

@@ -395,12 +395,12 @@ static struct eval_point *list_evaluations(const struct running *r, int64_t *n) 
     return list;
 }
 
-/* "embedding_cpu linear_cpu ... adamw_cpu, OpenBLAS Haswell": what computed the run, and its matrix products. */
+/* "embedding_cpu linear_cpu ... adamw_cpu, oneDNN AVX512_CORE": what computed the run, and its matrix products. */
 static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
     struct graph_list graphs = trainer_graphs(&r->trainer);
     bool cuda = r->trainer.place.device != DEVICE_CPU;
     char products[64];
-    int n = snprintf(products, sizeof products, ", %s%s", cuda ? "cuBLAS" : "OpenBLAS ", cuda ? "" : gemm_core());
+    int n = snprintf(products, sizeof products, ", %s", cuda ? "cuBLAS" : gemm_library());
     TRY(graphs_kernels(&graphs, row->kernel, sizeof row->kernel - (size_t)n, e));
     strcat(row->kernel, products);
     return ST_OK;

@@ -13,9 +13,7 @@
 #include <xxhash.h>
 
 #include "core/arena.h"
-
-/* OpenBLAS tells its version and the processor it chose its kernels for; another BLAS has no such function. */
-extern char *openblas_get_config(void) __attribute__((weak));
+#include "kernels/lib/gemm.h"
 
 static void hash_text(const char *text, char hex[17]) {
     snprintf(hex, 17, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
@@ -51,7 +49,7 @@ void machine_read(struct machine *m) {
     value_in_file("/etc/os-release", "PRETTY_NAME", '=', m->os, sizeof m->os);
     value_in_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", 0, m->governor, sizeof m->governor);
     snprintf(m->libc, sizeof m->libc, "glibc %s", gnu_get_libc_version());
-    if (openblas_get_config) snprintf(m->blas, sizeof m->blas, "%s", openblas_get_config());
+    snprintf(m->blas, sizeof m->blas, "%s", gemm_about());
 
     char facts[1024];
     snprintf(facts, sizeof facts, "%s|%lld|%.0f", m->cpu, (long long)m->cores, m->ram_gib);

@@ -47,7 +47,7 @@ static double gemm_rate(void) {
     double best = 1e9;
     for (int i = 0; i < 6; i++) {
         double start = time_now_s();
-        real_gemm(false, false, N, N, N, 1, m, N, m + N * N, N, 0, m + 2 * N * N, N);
+        real_gemm(false, false, N, N, N, 1, m, N, m + N * N, N, false, m + 2 * N * N, N);
         double spent = time_now_s() - start;
         if (spent < best) best = spent;
     }

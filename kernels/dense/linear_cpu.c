@@ -1,11 +1,9 @@
-/* linear_cpu.c - y = x W^T + b on OpenBLAS.
+/* linear_cpu.c - y = x W^T + b by the library of products.
  *
  * All three products are cut along the rows (tokens) into at most 8 tiles; a tile of the weight gradient is a partial
  * sum over its tokens, and partial sums are added in order. OpenBLAS packs the weights anew for each tile, so tiles are
  * large: of (rows 2048; inputs, outputs 64..256, 64..1920) four tiles of 512 lose at most 5 % to a single call on one
  * thread, tiles of 256 lose 4 to 10 %, cutting outputs instead of rows 10 to 50 %. */
-#include <string.h>
-
 #include "kernels/lib/infer.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/parallel.h"
@@ -25,7 +23,6 @@ static bool worth_threads(int64_t rows, int64_t I, int64_t O) {
     return 2.0 * (double)rows * (double)I * (double)O > FLOPS_MIN;
 }
 
-/* The bias goes into the tile first: OpenBLAS would otherwise write zeros there, so it is free. */
 static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], tiles = tile_count(rows);
@@ -34,9 +31,7 @@ static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
 #pragma omp parallel for schedule(dynamic, 1) if (worth_threads(rows, I, O))
     for (int64_t t = 0; t < tiles; t++) {
         struct range tile = part_at(rows, tiles, t);
-        for (int64_t r = tile.begin; r < tile.end && b; r++) memcpy(y + r * O, b, (size_t)O * sizeof *y);
-        real_gemm(false, true, tile.end - tile.begin, O, I, 1, x + tile.begin * I, I, w, I, b ? 1 : 0,
-                  y + tile.begin * O, O);
+        real_gemm_bias(tile.end - tile.begin, O, I, x + tile.begin * I, w, b, y + tile.begin * O);
     }
 }
 
@@ -63,10 +58,9 @@ static void backward_tile(const struct call *c, struct range tile, real *dw, boo
     int64_t I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], rows = tile.end - tile.begin;
     const real *x = tensor_real(c->in[0]) + tile.begin * I, *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);
     const real *dy_tile = dy + tile.begin * O;
-    if (c->din[1]) real_gemm(true, false, O, I, rows, 1, dy_tile, O, x, I, add_dw ? 1 : 0, dw, I);
+    if (c->din[1]) real_gemm(true, false, O, I, rows, 1, dy_tile, O, x, I, add_dw, dw, I);
     if (c->din[0])
-        real_gemm(false, false, rows, I, O, 1, dy_tile, O, w, I, call_accumulates(c, 0) ? 1 : 0,
-                  c->din[0] + tile.begin * I, I);
+        real_gemm(false, false, rows, I, O, 1, dy_tile, O, w, I, call_accumulates(c, 0), c->din[0] + tile.begin * I, I);
     if (c->din[2]) chunk_sums(tile, O, dy, NULL, db);
 }
 
@@ -93,7 +87,7 @@ const struct kernel kernel_linear_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 64,
-    .tiles = "OpenBLAS takes other tiles for other numbers of rows, and adds the columns of one in another order",
+    .tiles = "the library takes other tiles for other numbers of rows, and adds the columns of one in another order",
     .workspace = linear_cpu_workspace,
     .forward = linear_cpu_forward,
     .backward = linear_cpu_backward,

@@ -12,7 +12,7 @@
 #include "kernels/lib/scratch.h"
 
 #define MAX_TILES  8
-#define BATCH_TILE 32   /* least rows of a batch tile: OpenBLAS packs wh anew in each product */
+#define BATCH_TILE 32   /* least rows of a batch tile: the library packs wh anew in each product */
 #define TOKEN_TILE 1024 /* least rows of a token tile */
 
 static int64_t tiles_of(int64_t n, int64_t least) {
@@ -52,7 +52,7 @@ static void forward_tile(const struct call *c, struct range rows) {
         for (int64_t b = rows.begin; b < rows.end; b++)
             add_bias(4 * H, u + (b * T + t) * 4 * H, bh, gates + (b * T + t) * 4 * H);
         if (t > 0)
-            real_gemm(false, true, rows.end - rows.begin, 4 * H, H, 1, h + (first - 1) * H, T * H, wh, H, 1,
+            real_gemm(false, true, rows.end - rows.begin, 4 * H, H, 1, h + (first - 1) * H, T * H, wh, H, true,
                       gates + first * 4 * H, T * 4 * H);
         for (int64_t b = rows.begin; b < rows.end; b++) {
             real *p = gates + (b * T + t) * 4 * H, *now = cell + (b * T + t) * H, *out = h + (b * T + t) * H;
@@ -120,7 +120,7 @@ static void backward_tile(const struct call *c, struct work s, struct range rows
     for (int64_t t = T - 1; t >= 0; t--) {
         int64_t first = rows.begin * T + t;
         if (t + 1 < T)
-            real_gemm(false, false, n, H, 4 * H, 1, s.dp + (first + 1) * 4 * H, T * 4 * H, wh, H, 0,
+            real_gemm(false, false, n, H, 4 * H, 1, s.dp + (first + 1) * 4 * H, T * 4 * H, wh, H, false,
                       s.dh + rows.begin * H, H);
         for (int64_t b = rows.begin; b < rows.end; b++) {
             int64_t token = b * T + t;
@@ -144,7 +144,7 @@ static void weight_gradient(const struct call *c, struct work s) {
         struct range rows = part_at(tokens, tiles, i);
         real *dwh = i == 0 ? c->din[1] : s.dwh.at + (i - 1) * s.dwh.stride;
         real_gemm(true, false, 4 * H, H, rows.end - rows.begin, 1, s.dp + rows.begin * 4 * H, 4 * H,
-                  s.late + rows.begin * H, H, i == 0 && call_accumulates(c, 1) ? 1 : 0, dwh, H);
+                  s.late + rows.begin * H, H, i == 0 && call_accumulates(c, 1), dwh, H);
     }
     if (tiles > 1) sum_partials(4 * H * H, tiles - 1, s.dwh.at, s.dwh.stride, c->din[1], true);
 }
@@ -170,8 +170,8 @@ const struct kernel kernel_scan_lstm_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 1024,
-    .tiles =
-        "each step is a product of the batch's rows with wh, and OpenBLAS takes other tiles for other numbers of rows",
+    .tiles = "each step is a product of the batch's rows with wh, and the library takes other tiles for other numbers "
+             "of rows",
     .workspace = scan_lstm_cpu_workspace,
     .forward = scan_lstm_cpu_forward,
     .backward = scan_lstm_cpu_backward,

@@ -114,7 +114,7 @@ static struct matrix part_of(struct matrix a, int64_t row, int64_t column) {
 /* C (m x n) += A (m x k) B (k x n) */
 static void add_product(int64_t m, int64_t n, int64_t k, struct matrix A, struct matrix B, struct matrix C) {
     if (m * n * k >= GEMM_MIN) {
-        real_gemm(false, false, m, n, k, 1, A.at, A.ld, B.at, B.ld, 1, C.at, C.ld);
+        real_gemm(false, false, m, n, k, 1, A.at, A.ld, B.at, B.ld, true, C.at, C.ld);
         return;
     }
     for (int64_t r = 0; r < m; r++)
@@ -125,8 +125,8 @@ static void add_product(int64_t m, int64_t n, int64_t k, struct matrix A, struct
 static void add_product_backward(int64_t m, int64_t n, int64_t k, struct matrix A, struct matrix B, struct matrix dC,
                                  struct matrix dA, struct matrix dB) {
     if (m * n * k >= GEMM_MIN) {
-        real_gemm(false, true, m, k, n, 1, dC.at, dC.ld, B.at, B.ld, 1, dA.at, dA.ld);
-        real_gemm(true, false, k, n, m, 1, A.at, A.ld, dC.at, dC.ld, 1, dB.at, dB.ld);
+        real_gemm(false, true, m, k, n, 1, dC.at, dC.ld, B.at, B.ld, true, dA.at, dA.ld);
+        real_gemm(true, false, k, n, m, 1, A.at, A.ld, dC.at, dC.ld, true, dB.at, dB.ld);
         return;
     }
     for (int64_t r = 0; r < m; r++)
@@ -489,7 +489,7 @@ static struct head head_of(struct grid_sizes z, enum pass pass, struct scratch *
 /* C = op(A) op(B), `rows` x `columns`, the sum over `depth`. */
 static void product(bool transpose_a, bool transpose_b, int64_t rows, int64_t columns, int64_t depth, struct matrix A,
                     struct matrix B, struct matrix C) {
-    real_gemm(transpose_a, transpose_b, rows, columns, depth, 1, A.at, A.ld, B.at, B.ld, 0, C.at, C.ld);
+    real_gemm(transpose_a, transpose_b, rows, columns, depth, 1, A.at, A.ld, B.at, B.ld, false, C.at, C.ld);
 }
 
 static void forward_head(const struct call *c, const struct plan *p, int64_t b, int64_t h, struct scratch own) {

@@ -1,5 +1,5 @@
-/* softmax_attention_cpu.c - causal softmax attention on OpenBLAS: a block of queries at a time against all keys up to
- * its last one, so that scores live in a strip of QUERIES x T and never all at once.
+/* softmax_attention_cpu.c - causal softmax attention by products of matrices: a block of queries at a time against all
+ * keys up to its last one, so that scores live in a strip of QUERIES x T and never all at once.
  *
  * Pairs of a sequence and a head are dealt to a fixed number of slots, each with scratch of its own and walked
  * in order. Inside a head the gradients of keys and values are summed over the blocks of queries in order. Equations:
@@ -85,7 +85,7 @@ static void softmax_row(real *p, int64_t n, int64_t end) {
 /* p = probabilities of queries [t, t + rows) over keys [0, t + rows). */
 static void probabilities(const struct head *h, int64_t t, int64_t rows) {
     int64_t keys = t + rows, stride = 3 * h->D;
-    real_gemm(false, true, rows, keys, h->dk, h->root, h->q + t * stride, stride, h->k, stride, 0, h->p, keys);
+    real_gemm(false, true, rows, keys, h->dk, h->root, h->q + t * stride, stride, h->k, stride, false, h->p, keys);
     for (int64_t r = 0; r < rows; r++) softmax_row(h->p + r * keys, t + r + 1, keys);
 }
 
@@ -93,7 +93,7 @@ static void head_forward(const struct head *h) {
     for (int64_t t = 0; t < h->T; t += QUERIES) {
         int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = t + rows;
         probabilities(h, t, rows);
-        real_gemm(false, false, rows, h->dk, keys, 1, h->p, keys, h->v, 3 * h->D, 0, h->out + t * h->D, h->D);
+        real_gemm(false, false, rows, h->dk, keys, 1, h->p, keys, h->v, 3 * h->D, false, h->out + t * h->D, h->D);
     }
 }
 
@@ -118,12 +118,11 @@ static void head_backward(const struct head *h) {
         int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = t + rows;
         const real *dy = h->dy + t * h->D;
         probabilities(h, t, rows);
-        real_gemm(true, false, keys, dk, rows, 1, h->p, keys, dy, h->D, 1, h->dkv + dk, 2 * dk);
-        real_gemm(false, true, rows, keys, dk, 1, dy, h->D, h->v, stride, 0, h->dp, keys);
+        real_gemm(true, false, keys, dk, rows, 1, h->p, keys, dy, h->D, true, h->dkv + dk, 2 * dk);
+        real_gemm(false, true, rows, keys, dk, 1, dy, h->D, h->v, stride, false, h->dp, keys);
         score_gradient(h, t, rows);
-        real_gemm(true, false, keys, dk, rows, h->root, h->dp, keys, h->q + t * stride, stride, 1, h->dkv, 2 * dk);
-        real_gemm(false, false, rows, dk, keys, h->root, h->dp, keys, h->k, stride, h->add ? 1 : 0, h->dq + t * stride,
-                  stride);
+        real_gemm(true, false, keys, dk, rows, h->root, h->dp, keys, h->q + t * stride, stride, true, h->dkv, 2 * dk);
+        real_gemm(false, false, rows, dk, keys, h->root, h->dp, keys, h->k, stride, h->add, h->dq + t * stride, stride);
     }
     for (int64_t t = 0; t < h->T; t++)
         for (int64_t i = 0; i < 2 * dk; i++)

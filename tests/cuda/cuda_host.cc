@@ -1,7 +1,8 @@
-/* cuda_host.cc - see cuda_host.h: fibers, the run-time's functions over them, cuBLAS over OpenBLAS. */
+/* cuda_host.cc - see cuda_host.h: fibers, the run-time's functions over them, cuBLAS over real_gemm. */
 #include "tests/cuda/cuda_host.h"
 
-#include <cblas.h>
+#include "kernels/lib/gemm.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -565,28 +566,18 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static CBLAS_TRANSPOSE transpose(cublasOperation_t op) {
-    return op == CUBLAS_OP_T ? CblasTrans : CblasNoTrans;
-}
-
 static cublasStatus_t product(cublasHandle_t handle, std::function<void()> work) {
     return enqueue(handle->stream, work, true) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                           const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,
-                           float *c, int ldc) {
-    float alpha_now = *alpha, beta_now = *beta;
+/* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */
+cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                              const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
+                              real *c, int ldc) {
+    if (*beta != 0 && *beta != 1) return CUBLAS_STATUS_INVALID_VALUE;
+    bool add = *beta != 0;
+    real alpha_now = *alpha;
     return product(handle, [=] {
-        cblas_sgemm(CblasColMajor, transpose(ta), transpose(tb), m, n, k, alpha_now, a, lda, b, ldb, beta_now, c, ldc);
-    });
-}
-
-cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta,
-                           double *c, int ldc) {
-    double alpha_now = *alpha, beta_now = *beta;
-    return product(handle, [=] {
-        cblas_dgemm(CblasColMajor, transpose(ta), transpose(tb), m, n, k, alpha_now, a, lda, b, ldb, beta_now, c, ldc);
+        real_gemm(tb == CUBLAS_OP_T, ta == CUBLAS_OP_T, n, m, k, alpha_now, b, ldb, a, lda, add, c, ldc);
     });
 }

@@ -18,6 +18,8 @@
 #include <cstring>
 #include <functional>
 
+#include "core/real.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -208,7 +210,7 @@ cudaError_t cuda_host_launch(const char *name, cudaStream_t stream, void (*kerne
     return cuda_host_enqueue(stream, name, [=] { cuda_host_grid(grid, block, shared, [=] { kernel(arguments...); }); });
 }
 
-/* --- cuBLAS: the two products the project uses, by OpenBLAS ------------------------------------------------------- */
+/* --- cuBLAS: the product the project uses, by real_gemm --------------------------------------------------------- */
 
 enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS = 0,
@@ -226,12 +228,11 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes);
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                           const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,
-                           float *c, int ldc);
-cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta,
-                           double *c, int ldc);
+cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                              const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
+                              real *c, int ldc);
+#define cublasSgemm cuda_host_gemm /* of the build's own precision there is one alone */
+#define cublasDgemm cuda_host_gemm
 
 /* --- settings of the tests ---------------------------------------------------------------------------------------- */
 

@@ -38,7 +38,8 @@ static void add(const void *caller) {
     Dl_info from;
     if (!atomic_load(&counting)) return;
     if (dladdr(caller, &from) && from.dli_fname &&
-        (strstr(from.dli_fname, "/libgomp") || strstr(from.dli_fname, "/libomp")))
+        (strstr(from.dli_fname, "/libgomp") || strstr(from.dli_fname, "/libomp") ||
+         strstr(from.dli_fname, "/libdnnl") || strstr(from.dli_fname, "/libstdc++")))
         return;
     atomic_fetch_add(&count, 1);
 }

@@ -18,8 +18,10 @@
 
 /* Heap allocations (malloc, calloc, realloc, the aligned ones) and memory mappings by all threads since the first call.
  * The OpenMP run-time's own are left out: libgomp takes a block of 1.5 KB for each parallel region whose number of
- * threads differs from the last one's, and gives it back at the region's end. An assertion of libcheck allocates: take
- * the difference first, then assert. */
+ * threads differs from the last one's, and gives it back at the region's end. So are oneDNN's, made inside it and in
+ * the C++ run-time: a list of some seven cells of a product's arguments and, where rows are not side by side or the CPU
+ * has no AVX-512, room for packed factors, all given back at the product's end. An assertion of libcheck allocates:
+ * take the difference first, then assert. */
 uint64_t allocations(void);
 
 #endif

@@ -1,5 +1,8 @@
-/* gemm.c - OpenBLAS on one thread, with kernels that suit the CPU. See gemm.h. */
+/* gemm_double.c - the products of the double build: OpenBLAS on one thread, with kernels that suit the CPU. See
+ * gemm.h. */
 #include "kernels/lib/gemm.h"
+
+#if REAL_IS_DOUBLE
 
 #include <cblas.h>
 #include <stdio.h>
@@ -9,15 +12,21 @@
 
 #define MAX_ARGS 4096
 
-const char *gemm_core(void) {
-    return openblas_get_corename();
+const char *gemm_library(void) {
+    static char text[64];
+    snprintf(text, sizeof text, "OpenBLAS %s", openblas_get_corename());
+    return text;
+}
+
+const char *gemm_about(void) {
+    return openblas_get_config();
 }
 
 /* OpenBLAS picks its kernels from a table of CPU model numbers while the library is being loaded; a model younger than
  * the library gets "Prescott", which knows nothing wider than SSE. Feature bits say what such a CPU really runs. */
 static const char *better_core(void) {
 #if defined(__x86_64__)
-    if (getenv("OPENBLAS_CORETYPE") || strcmp(gemm_core(), "Prescott") != 0) return NULL;
+    if (getenv("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Prescott") != 0) return NULL;
     __builtin_cpu_init();
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -52,12 +61,16 @@ void gemm_init(void) {
 }
 
 void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
-               int64_t lda, const real *B, int64_t ldb, real beta, real *C, int64_t ldc) {
+               int64_t lda, const real *B, int64_t ldb, bool add, real *C, int64_t ldc) {
     if (M <= 0 || N <= 0) return;
     CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans, tb = transpose_b ? CblasTrans : CblasNoTrans;
-#if REAL_IS_DOUBLE
-    cblas_dgemm(CblasRowMajor, ta, tb, (int)M, (int)N, (int)K, alpha, A, (int)lda, B, (int)ldb, beta, C, (int)ldc);
-#else
-    cblas_sgemm(CblasRowMajor, ta, tb, (int)M, (int)N, (int)K, alpha, A, (int)lda, B, (int)ldb, beta, C, (int)ldc);
-#endif
+    cblas_dgemm(CblasRowMajor, ta, tb, (int)M, (int)N, (int)K, alpha, A, (int)lda, B, (int)ldb, add, C, (int)ldc);
 }
+
+/* The bias goes into C first: OpenBLAS would otherwise write zeros there, so it is free. */
+void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *B, const real *bias, real *C) {
+    for (int64_t r = 0; r < M && bias; r++) memcpy(C + r * N, bias, (size_t)N * sizeof *C);
+    real_gemm(false, true, M, N, K, 1, A, K, B, K, bias != NULL, C, N);
+}
+
+#endif

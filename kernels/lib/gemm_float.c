@@ -1,0 +1,250 @@
+/* gemm_float.c - the products of the float build: oneDNN's matmul primitives, made for one thread. See gemm.h.
+ *
+ * oneDNN writes machine code for the sizes, strides and sums of a product, which takes a fraction of a millisecond.
+ * Each thread keeps what it has made in a table by shape, so that after a warm-up step a product is a look-up and a
+ * call. All shapes share one scratchpad a thread, as large as the largest. */
+#include "kernels/lib/gemm.h"
+
+#if !REAL_IS_DOUBLE
+
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+#include <inttypes.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS     1024 /* of a thread's table; a power of two */
+#define MAX_KEPT  512  /* shapes of a thread; then it begins anew, which only walks through all shapes reach */
+#define PAGE      4096
+#define MAX_PARTS 5 /* arguments of a primitive */
+
+/* What a primitive is made for. Compared by its bytes: starts zeroed, padding included. */
+struct shape {
+    int64_t M, N, K, lda, ldb, ldc;
+    float alpha;
+    bool transpose_a, transpose_b, add, bias;
+};
+
+struct product {
+    struct shape shape; /* M 0: an empty slot */
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t parts[MAX_PARTS]; /* source, weights, destination, scratchpad, bias */
+    int n_parts;
+};
+
+struct products {
+    dnnl_stream_t stream;
+    void *scratch;
+    size_t scratch_bytes;
+    int n;
+    struct product table[SLOTS];
+};
+
+static dnnl_engine_t engine;
+static pthread_key_t at_thread_end;
+static _Thread_local struct products *mine;
+
+/* A kernel has no way to fail; a product fails where memory ends. */
+static void check(dnnl_status_t status, const char *what) {
+    if (status == dnnl_success) return;
+    fprintf(stderr, "lrnn: oneDNN could not %s a matrix product (%s); is memory short?\n", what,
+            status == dnnl_out_of_memory ? "out of memory" : dnnl_status2str(status));
+    abort();
+}
+
+/* --- the library -------------------------------------------------------------------------------------------------- */
+
+static const char *isa_name(void) {
+    switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_avx2:
+        return "AVX2";
+    case dnnl_cpu_isa_avx2_vnni:
+        return "AVX2_VNNI";
+    case dnnl_cpu_isa_avx512_core:
+        return "AVX512_CORE";
+    case dnnl_cpu_isa_avx512_core_vnni:
+        return "AVX512_CORE_VNNI";
+    case dnnl_cpu_isa_avx512_core_bf16:
+        return "AVX512_CORE_BF16";
+    case dnnl_cpu_isa_avx512_core_amx:
+        return "AVX512_CORE_AMX";
+    default:
+        return "generic";
+    }
+}
+
+const char *gemm_library(void) {
+    static char text[64];
+    snprintf(text, sizeof text, "oneDNN %s", isa_name());
+    return text;
+}
+
+const char *gemm_about(void) {
+    static char text[96];
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, sizeof text, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch, isa_name());
+    return text;
+}
+
+/* --- a thread's table --------------------------------------------------------------------------------------------- */
+
+static void forget(struct products *p) {
+    for (int i = 0; i < SLOTS; i++) {
+        struct product *q = &p->table[i];
+        if (!q->shape.M) continue;
+        for (int part = 0; part < q->n_parts; part++) dnnl_memory_destroy(q->parts[part].memory);
+        dnnl_primitive_destroy(q->primitive);
+        q->shape.M = 0;
+    }
+    p->n = 0;
+}
+
+static void thread_end(void *table) {
+    struct products *p = table;
+    forget(p);
+    dnnl_stream_destroy(p->stream);
+    free(p->scratch);
+    free(p);
+}
+
+void gemm_init(void) {
+    if (engine) return;
+    check(dnnl_engine_create(&engine, dnnl_cpu, 0), "prepare");
+    check(pthread_key_create(&at_thread_end, thread_end) ? dnnl_out_of_memory : dnnl_success, "prepare");
+}
+
+static struct products *table_of_thread(void) {
+    if (mine) return mine;
+    if (!engine) {
+        fprintf(stderr, "lrnn: a matrix product before gemm_init; a program calls it first thing in main\n");
+        abort();
+    }
+    mine = calloc(1, sizeof *mine);
+    check(mine ? dnnl_success : dnnl_out_of_memory, "prepare");
+    check(dnnl_stream_create(&mine->stream, engine, dnnl_stream_in_order), "prepare");
+    pthread_setspecific(at_thread_end, mine);
+    return mine;
+}
+
+static uint64_t hash_of(const struct shape *s) {
+    uint64_t words[sizeof *s / 8], h = 0;
+    memcpy(words, s, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) h = (h ^ words[i]) * 0x9e3779b97f4a7c15u ^ h >> 29;
+    return h >> 40;
+}
+
+/* --- making a primitive ------------------------------------------------------------------------------------------- */
+
+static dnnl_memory_desc_t matrix(int64_t rows, int64_t columns, bool transposed, int64_t ld) {
+    dnnl_memory_desc_t m;
+    check(dnnl_memory_desc_init_by_strides(&m, 2, (dnnl_dims_t){rows, columns}, dnnl_f32,
+                                           (dnnl_dims_t){transposed ? 1 : ld, transposed ? ld : 1}),
+          "describe");
+    return m;
+}
+
+static dnnl_primitive_attr_t attributes(const struct shape *s) {
+    dnnl_primitive_attr_t a;
+    dnnl_post_ops_t after;
+    check(dnnl_primitive_attr_create(&a), "describe");
+    check(dnnl_primitive_attr_set_scratchpad_mode(a, dnnl_scratchpad_mode_user), "describe");
+    if (s->alpha != 1) check(dnnl_primitive_attr_set_output_scales(a, 1, 0, &s->alpha), "describe");
+    if (!s->add) return a;
+    check(dnnl_post_ops_create(&after), "describe");
+    check(dnnl_post_ops_append_sum(after, 1), "describe");
+    check(dnnl_primitive_attr_set_post_ops(a, after), "describe");
+    dnnl_post_ops_destroy(after);
+    return a;
+}
+
+static void add_part(struct product *q, int what, const dnnl_memory_desc_t *desc) {
+    dnnl_exec_arg_t *part = &q->parts[q->n_parts++];
+    part->arg = what;
+    check(dnnl_memory_create(&part->memory, desc, engine, NULL), "describe");
+}
+
+static void reserve_scratch(struct products *p, size_t bytes) {
+    if (bytes <= p->scratch_bytes) return;
+    free(p->scratch);
+    p->scratch_bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    p->scratch = aligned_alloc(PAGE, p->scratch_bytes);
+    check(p->scratch ? dnnl_success : dnnl_out_of_memory, "prepare");
+}
+
+static void make(struct products *p, struct product *q, const struct shape *s) {
+    dnnl_memory_desc_t a = matrix(s->M, s->K, s->transpose_a, s->lda), b = matrix(s->K, s->N, s->transpose_b, s->ldb);
+    dnnl_memory_desc_t c = matrix(s->M, s->N, false, s->ldc), bias = matrix(1, s->N, false, s->N);
+    dnnl_matmul_desc_t d;
+    dnnl_primitive_desc_t chosen;
+    *q = (struct product){.n_parts = 0};
+    check(dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c), "describe");
+    dnnl_primitive_attr_t how = attributes(s);
+    check(dnnl_primitive_desc_create(&chosen, &d, how, engine, NULL), "choose kernels for");
+    check(dnnl_primitive_create(&q->primitive, chosen), "make");
+    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(chosen, dnnl_query_scratchpad_md, 0);
+    reserve_scratch(p, dnnl_memory_desc_get_size(scratch));
+    add_part(q, DNNL_ARG_SRC, &a);
+    add_part(q, DNNL_ARG_WEIGHTS, &b);
+    add_part(q, DNNL_ARG_DST, &c);
+    add_part(q, DNNL_ARG_SCRATCHPAD, scratch);
+    if (s->bias) add_part(q, DNNL_ARG_BIAS, &bias);
+    dnnl_primitive_desc_destroy(chosen);
+    dnnl_primitive_attr_destroy(how);
+    q->shape = *s;
+    p->n++;
+}
+
+static struct product *product_of(struct products *p, const struct shape *s) {
+    if (p->n >= MAX_KEPT) forget(p);
+    for (uint64_t i = hash_of(s);; i++) {
+        struct product *q = &p->table[i % SLOTS];
+        if (!q->shape.M) make(p, q, s);
+        if (!memcmp(&q->shape, s, sizeof *s)) return q;
+    }
+}
+
+/* --- running it --------------------------------------------------------------------------------------------------- */
+
+static void attach(struct product *q, int part, const void *at) {
+    void *data; /* oneDNN takes no pointers to const */
+    memcpy(&data, &at, sizeof data);
+    check(dnnl_memory_set_data_handle(q->parts[part].memory, data), "begin");
+}
+
+/* oneDNN asks OpenMP for the number of its threads when a primitive is made, and without AVX-512 when it runs. */
+static void run(const struct shape *s, const void *A, const void *B, const real *bias, real *C) {
+    if (s->M <= 0 || s->N <= 0) return;
+    struct products *p = table_of_thread();
+    int threads = omp_get_max_threads();
+    if (threads != 1) omp_set_num_threads(1);
+    struct product *q = product_of(p, s);
+    attach(q, 0, A);
+    attach(q, 1, B);
+    attach(q, 2, C);
+    attach(q, 3, p->scratch);
+    if (bias) attach(q, 4, bias);
+    check(dnnl_primitive_execute(q->primitive, p->stream, q->n_parts, q->parts), "run");
+    if (threads != 1) omp_set_num_threads(threads);
+}
+
+void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
+               int64_t lda, const real *B, int64_t ldb, bool add, real *C, int64_t ldc) {
+    struct shape s;
+    memset(&s, 0, sizeof s);
+    s.M = M, s.N = N, s.K = K, s.lda = lda, s.ldb = ldb, s.ldc = ldc, s.alpha = alpha;
+    s.transpose_a = transpose_a, s.transpose_b = transpose_b, s.add = add;
+    run(&s, A, B, NULL, C);
+}
+
+void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *B, const real *bias, real *C) {
+    struct shape s;
+    memset(&s, 0, sizeof s);
+    s.M = M, s.N = N, s.K = K, s.lda = K, s.ldb = K, s.ldc = N, s.alpha = 1;
+    s.transpose_b = true, s.bias = bias != NULL;
+    run(&s, A, B, bias, C);
+}
+
+#endif
