@@ -69,8 +69,9 @@ x86      := $(findstring x86_64,$(shell $(CC) -dumpmachine 2>/dev/null))
 native   := -march=native $(if $(clang),,$(if $(x86),-mprefer-vector-width=512))
 portable := $(if $(x86),-march=x86-64-v2)
 
+# Sanitized kernels are cut into the vectors of this machine, as the plain build's are.
 ifdef SANITIZE
-OPT ?= -O1 -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE:1=address,undefined) -fno-sanitize-recover=all
+OPT ?= -O1 -g $(native) -fno-omit-frame-pointer -fsanitize=$(SANITIZE:1=address,undefined) -fno-sanitize-recover=all
 else
 OPT ?= -O3 $(if $(PORTABLE),$(portable),$(native))
 endif
@@ -288,11 +289,12 @@ format-check:
 
 # Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is
 # wrong, the line says so. clang-tidy and cppcheck see one file at a time.
+linted = $(SRC) $(TESTS) $(wildcard tests/shapes/*.c tests/twins/*.c)
 lint:
-	printf '%s\n' $(filter-out core/status.c,$(SRC) $(TESTS)) | xargs -P $(shell nproc) -n 8 sh -c \
+	printf '%s\n' $(filter-out core/status.c,$(linted)) | xargs -P $(shell nproc) -n 8 sh -c \
 	  'clang-tidy --quiet "$$@" -- -std=gnu11 -I. -include tools/lint.h -fopenmp $(subst ','\'',$(about))' clang-tidy
 	cppcheck --quiet -j $(shell nproc) --std=c11 --enable=warning,portability --error-exitcode=1 --inline-suppr -I. \
-	  --suppress=missingIncludeSystem $(SRC) $(TESTS)
+	  --suppress=missingIncludeSystem $(linted)
 	shellcheck $(SH)
 
 # --- use --------------------------------------------------------------------------------------------------------------

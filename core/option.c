@@ -193,7 +193,7 @@ static enum status set_value(const struct option *o, void *object, const char *o
         *(double *)field = number;
         return ST_OK;
     case OPT_BOOL:
-        if (strcmp(value, "yes") && strcmp(value, "no")) break;
+        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0) break;
         *(bool *)field = value[0] == 'y';
         return ST_OK;
     case OPT_CHOICE:

@@ -6,6 +6,9 @@
 #   tools/extension.sh [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# The suite export wants a program of the other precision, which may be one without the new names.
+make --no-print-directory REAL=double CUDA=0 all
+double=$PWD/lrnn-f64
 if [ $# -gt 0 ]; then
     tree=$1
     mkdir -p "$tree"
@@ -29,7 +32,7 @@ add harness/cli newcommand harness/cli/commands.def 'COMMAND(newcommand)'
 add harness/report newreport harness/report/reports.def 'REPORT(newreport)'
 
 # -O1: whether it builds and passes is asked here, not how fast it is.
-make OPT=-O1 CUDA=0 WERROR=1 programs other-real
+make OPT=-O1 CUDA=0 WERROR=1 programs
 tools/layers.sh
 ./lrnn list models | grep -q '^newmixer '
 ./lrnn list tasks | grep -q '^newtask '
@@ -37,4 +40,4 @@ tools/layers.sh
 ./lrnn --help | grep -q ' newcommand '
 ./lrnn report --help | grep -q newreport
 ./lrnn newcommand >/dev/null
-LRNN=./lrnn LRNN_F64=./lrnn-f64 build/check ops models backbone sizes tasks cli report export
+LRNN=./lrnn LRNN_F64=$double build/check ops models backbone sizes tasks cli report export

@@ -101,7 +101,7 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     TRY(config_default(&q.config, e));
     TRY(options_default(step_flags, &q, e));
     TRY(read_words(&subs[1], sets, 2, argc, argv, &model, e));
-    if (strcmp(q.config.device, "cpu"))
+    if (strcmp(q.config.device, "cpu") != 0)
         return fail(e, ST_USAGE, "perf step measures the CPU; `lrnn perf device` measures a CUDA device");
     q.threads = cli_threads(q.config.threads);
     return perf_step(model, &q, e);

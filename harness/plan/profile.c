@@ -251,7 +251,7 @@ const struct profile *profile_list(void) {
 /* The profile of that name of a task or suite, or NULL; *known lists the names that it has. */
 static const struct profile *find(const char *of, const char *name, char *known, size_t size) {
     for (const struct profile *p = profiles; p->suite; p++) {
-        if (strcmp(p->suite, of)) continue;
+        if (strcmp(p->suite, of) != 0) continue;
         if (!strcmp(p->name, name)) return p;
         size_t used = strlen(known);
         if (!strstr(known, p->name)) snprintf(known + used, size - used, " %s", p->name);

@@ -127,9 +127,9 @@ static const char *defect(const struct trainer *t, const struct run_progress *p,
                           struct header *h) {
     if (size < file_bytes(t, 0)) return "it is too short";
     memcpy(h, bytes, sizeof *h);
-    if (memcmp(h->magic, MAGIC, sizeof h->magic)) return "it does not begin with " MAGIC;
+    if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0) return "it does not begin with " MAGIC;
     if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) ||
-        h->floats != t->params.floats || strncmp(h->run_id, t->setup->run_id, sizeof h->run_id))
+        h->floats != t->params.floats || strncmp(h->run_id, t->setup->run_id, sizeof h->run_id) != 0)
         return "it belongs to another run or build";
     if (h->n_curve < 0 || h->n_curve > p->curve_capacity || size != file_bytes(t, h->n_curve))
         return "its length is wrong";

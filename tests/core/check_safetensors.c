@@ -366,8 +366,9 @@ START_TEST(a_header_of_too_many_values_is_refused_before_it_is_parsed) {
     size_t length = 4u << 20;
     unsigned char *bytes = calloc(1, 8 + length);
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)length >> (8 * i));
-    memcpy(bytes + 8, "{\"a\":[", 6);
-    for (size_t i = 6; i < length; i++) bytes[8 + i] = i % 2 ? ',' : '1';
+    const char start[] = {'{', '"', 'a', '"', ':', '['};
+    memcpy(bytes + 8, start, sizeof start);
+    for (size_t i = sizeof start; i < length; i++) bytes[8 + i] = i % 2 ? ',' : '1';
     struct safetensors st;
     struct error e;
     ck_assert_int_eq(safetensors_parse(&st, bytes, 8 + length, "FILE", &e), ST_DATA);

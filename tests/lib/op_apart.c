@@ -153,7 +153,7 @@ static void change_others(struct tensor *t, const struct heads *h, int64_t width
 static void expect_same_head(const struct run *got, const struct heads *h, int64_t width, int64_t head, const real *g,
                              const real *want, int64_t n, const char *name) {
     for (int64_t e = 0; e < n; e++)
-        if (is_of(h, width, head, e) && memcmp(g + e, want + e, sizeof *g)) {
+        if (is_of(h, width, head, e) && memcmp(g + e, want + e, sizeof *g) != 0) {
             struct difference d = {e, (double)g[e], (double)want[e], (double)g[e] - (double)want[e], 0};
             report_difference(got, name, &d, 0);
         }

@@ -72,7 +72,7 @@ static bool run_within(const struct run *r, double largest) {
         const struct tensor *t = r->call->out[j];
         if (t->dtype == DT_REAL && !all_within(t->data, tensor_count(t), largest)) return false;
     }
-    for (int i = 0; i < r->call->n_in && differentiable(r->what.op); i++) {
+    for (int i = 0; i < r->call->n_in && r->differentiable; i++) {
         const struct tensor *t = r->call->in[i];
         if (input_has_grad(r->call, i) && !all_within(t->grad, tensor_count(t), largest)) return false;
     }
@@ -116,7 +116,7 @@ static bool is_exact(const struct run *got, const real *want, int64_t n) {
 /* -0 is not 0. */
 static void expect_bits(const struct run *got, const real *g, const real *want, int64_t n, const char *tensor) {
     for (int64_t i = 0; i < n; i++)
-        if (memcmp(g + i, want + i, sizeof *g))
+        if (memcmp(g + i, want + i, sizeof *g) != 0)
             report_difference(got, tensor, &(struct difference){i, g[i], want[i], 0, 0}, 0);
 }
 
@@ -317,7 +317,7 @@ bool run_in_range(const struct run *r) {
 
 void expect_same_run(const struct run *got, const struct run *want, double tolerance) {
     expect_same_outputs(got, want, tolerance);
-    if (differentiable(got->what.op))
+    if (got->differentiable)
         expect_same_gradients(got, want, tolerance, -1);
     else
         expect_same_effects(got, want, tolerance);

@@ -134,13 +134,13 @@ static bool is_filled(const struct call *c, int i) {
 /* Element k of input i as the test fills it. An optimiser's moments are not negative. */
 static double input_value(const struct run *r, int i, int64_t k) {
     const struct tensor *t = r->call->in[i];
-    double value = fill_value(t, r->what.draw, r->what.fill, !differentiable(r->what.op), k);
+    double value = fill_value(t, r->what.draw, r->what.fill, !r->differentiable, k);
     if (t->dtype != DT_REAL) return value;
     return (real)((r->what.scale > 0 ? r->what.scale : 1) * value);
 }
 
 static void fill_run(struct run *r) {
-    fill_inputs(&r->g, r->what.fill, !differentiable(r->what.op));
+    fill_inputs(&r->g, r->what.fill, !r->differentiable);
     for (int i = 0; i < r->call->n_in && (r->what.scale > 0 || r->what.draw > 0); i++) {
         struct tensor *t = r->call->in[i];
         for (int64_t k = 0; is_filled(r->call, i) && k < tensor_count(t); k++) set_value(t, k, input_value(r, i, k));
@@ -176,12 +176,12 @@ static void nudge_inputs(struct graph *g, int nudge) {
 }
 
 bool run_open(struct run *r, const struct trial_op *what) {
-    *r = (struct run){.what = *what, .state = first_state()};
+    *r = (struct run){.what = *what, .differentiable = differentiable(what->op), .state = first_state()};
     open_graph(&r->g, NULL, true, what->guards, what->kernel);
     r->g.options.place = what->place;
     build(&r->g, what);
     r->call = call_of(&r->g, what->op);
-    if (differentiable(what->op)) {
+    if (r->differentiable) {
         unsigned all = real_outputs(r->call);
         ck_assert_msg(all & 1, "%s %s: no gradient flows into output 0", what->op->name, trial_sizes(what));
         if (what->outputs & ~all) {
@@ -200,7 +200,7 @@ bool run_open(struct run *r, const struct trial_op *what) {
 void run_walk(struct run *r) {
     struct step_state *state = r->what.place ? leave_home(r) : &r->state;
     graph_forward(&r->g, state);
-    if (differentiable(r->what.op)) graph_backward(&r->g, state);
+    if (r->differentiable) graph_backward(&r->g, state);
     if (r->what.place) return_home(r);
 }
 

@@ -41,6 +41,7 @@ struct run {
     struct trial_op what;
     struct graph g;
     struct call *call;
+    bool differentiable;
     struct step_state state;
     struct tensor *weight_in[OP_MAX_IN]; /* of prefilled inputs */
     struct tensor *weight_out[OP_MAX_OUT];

@@ -329,8 +329,9 @@ static void check_uniform(const char *text, enum split split, int64_t sequences)
     struct task_choice c;
     open_task(&c, text, 5);
     int g = (int)c.shape.vocab_in, T = (int)c.shape.T, half = T / 2;
-    int64_t *single = calloc((size_t)(T * g), sizeof *single), *last = calloc((size_t)g, sizeof *last);
-    int64_t *pairs = calloc((size_t)(3 * g * g), sizeof *pairs);
+    size_t elements = (size_t)g;
+    int64_t *single = calloc((size_t)T * elements, sizeof *single), *last = calloc(elements, sizeof *last);
+    int64_t *pairs = calloc(3 * elements * elements, sizeof *pairs);
     struct example x = new_example(&c.shape);
     for (int64_t i = 0; i < sequences; i++) {
         fill_example(&c, split, i, -7, &x);

@@ -29,7 +29,7 @@ static const char *nth_text(int index) {
     for (const struct model *const *m = model_list(); *m; m++) {
         size_t n = strlen((*m)->name), texts = 0;
         for (size_t i = 0; i < sizeof sized / sizeof *sized; i++) {
-            if (strncmp(sized[i], (*m)->name, n) || !strchr(":", sized[i][n])) continue;
+            if (strncmp(sized[i], (*m)->name, n) != 0 || !strchr(":", sized[i][n])) continue;
             texts++;
             if (index-- == 0) return sized[i];
         }
