@@ -82,7 +82,7 @@ FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapp
          $(CFLAGS)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(LDFLAGS)
-LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lm
+LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
 
 # Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda/cuda_host.h in front. -fmad=false as
 # -ffp-contract=off above.

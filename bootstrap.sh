@@ -10,7 +10,8 @@ set -eu
 # oneDNN multiplies in float, OpenBLAS in double. OpenBLAS in its default, pthread variant: it locks its shared buffers,
 # so OpenMP threads may call it at the same time once it is told to use one thread itself. (A serial build may lack
 # those locks.)
-base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev check gnuplot-nox'
+base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
+base="$base zlib1g-dev libpng-dev check gnuplot-nox"
 dev='git clang clang-format clang-tidy cppcheck shellcheck libomp-dev libclang-rt-dev'
 
 say() {
@@ -40,7 +41,7 @@ if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>
         ending='Install them by your own package manager, then run make.'
     fi
     say "this system has no apt-get. Needed: GNU make, gcc, pkg-config, gnuplot, and the development files of" \
-        "oneDNN (version 2), OpenBLAS (cblas), jansson, xxhash and Check. $ending" >&2
+        "oneDNN (version 2), OpenBLAS (cblas), jansson, xxhash, zlib, libpng and Check. $ending" >&2
     exit $status
 fi
 

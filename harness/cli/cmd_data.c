@@ -6,11 +6,13 @@
 
 #include "harness/cli/cli.h"
 #include "harness/plan/setup.h"
+#include "harness/report/picture.h"
 #include "harness/run/feeder.h"
 #include "tasks/task.h"
 
 #define HOST_BYTES     ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
 #define STATS_EXAMPLES 10000               /* looked at unless --count says otherwise */
+#define PNG_EXAMPLES   60                  /* drawn unless --count says otherwise */
 #define SPLIT_NAMES    "train val test extra"
 #define SPLIT_EXTRA    SPLIT_COUNT /* strings of another length that training takes besides (tasks/task.h) */
 
@@ -19,7 +21,7 @@ static enum status stats(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {"data show", "data show TASK [flags]",
-     "examples, one JSON object a line, or the order that training takes them in", show, false},
+     "examples, one JSON object a line or as a picture, or the order that training takes them in", show, false},
     {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false},
     {0},
 };
@@ -28,7 +30,7 @@ struct data_flags {
     int split;
     int64_t first, count, seed, batch, epochs, steps;
     bool json, stats;
-    char order[OPTION_TEXT];
+    char order[OPTION_TEXT], png[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct data_flags, field)
@@ -47,9 +49,12 @@ struct data_flags {
 static const struct option show_flags[] = {
     SPLIT_FLAG,
     FIRST_FLAG,
-    {"count", OPT_INT, AT(count), "1", 1, 1e18, NULL, "number of examples", 0},
+    {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = 1, with --png at most 60",
+     OPT_AUTO},
     SEED_FLAG,
     {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "what `lrnn data stats` says of them instead", 0},
+    {"png", OPT_TEXT_FIELD, AT(png), "", 0, 0, NULL, "write the images to this file, as one picture with their labels",
+     0},
     {"order", OPT_TEXT_FIELD, AT(order), "", 0, 0, NULL,
      "instead the indices that each step of this epoch trains on; 0 = the first epoch", 0},
     {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences a step, as train has it", 0},
@@ -123,7 +128,8 @@ static enum status view_open(struct view *v, const struct command *command, cons
         return fail(e, ST_USAGE, "%s: training %s takes no strings of another length besides; a5-slice does",
                     command->name, v->task.name);
     int64_t n = view_examples(v), left = n - v->flags.first;
-    if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < STATS_EXAMPLES ? left : STATS_EXAMPLES;
+    int64_t most = table == stats_flags ? STATS_EXAMPLES : *v->flags.png ? PNG_EXAMPLES : 1;
+    if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < most ? left : most;
     if (v->flags.count > left)
         return fail(e, ST_USAGE,
                     "%s: %s has %" PRId64 " %s examples, numbered from 0, but --first %" PRId64 " --count %" PRId64
@@ -242,12 +248,29 @@ static void show_examples(struct view *v) {
     }
 }
 
+static enum status show_picture(struct view *v, struct error *e) {
+    struct picture p;
+    TRY(picture_make(&p, &v->task.shape, v->flags.count, e));
+    for (int64_t i = 0; i < v->flags.count; i++) {
+        view_fill(v, i);
+        picture_add(&p, i, &v->example);
+    }
+    enum status status = picture_write(&p, v->flags.png, e);
+    if (status == ST_OK)
+        printf("%s: %" PRId64 " %s examples of %s, from %" PRId64 "\n", v->flags.png, v->flags.count,
+               split_name(v->flags.split), v->task.name, v->flags.first);
+    picture_free(&p);
+    return status;
+}
+
 static enum status show(int argc, char **argv, struct error *e) {
     struct view v = {0};
     if (take_stats(&argc, argv)) return stats(argc, argv, e);
     enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
     if (status == ST_OK && *v.flags.order)
         status = show_order(&v, e);
+    else if (status == ST_OK && *v.flags.png)
+        status = show_picture(&v, e);
     else if (status == ST_OK)
         show_examples(&v);
     arena_free(&v.host);

@@ -242,11 +242,15 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
 
 static void data_print(const struct data_run *r, bool json) {
     double best = (double)r->tokens / samples_best(&r->block), median = (double)r->tokens / samples_median(&r->block);
+    double examples = DATA_BLOCK / samples_median(&r->block);
     if (json)
-        printf("{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g}\n", r->task.name, median,
-               best);
+        printf(
+            "{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g,\"examples_per_s_med\":%.6g,"
+            "\"examples_per_s_best\":%.6g}\n",
+            r->task.name, median, best, examples, DATA_BLOCK / samples_best(&r->block));
     else
-        printf("%s, one core: %.0f tokens/s median, best %.0f\n", r->task.name, median, best);
+        printf("%s, one core: %.0f tokens/s median, best %.0f; %.0f examples/s median\n", r->task.name, median, best,
+               examples);
 }
 
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e) {

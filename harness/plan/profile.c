@@ -22,6 +22,14 @@
     "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \
     "lstm@dim=1024 mamba2@dim=1024 deltaproduct:steps=4,forget=yes@dim=1024"
 
+#define IMAGE_MODELS "myosotis lru bdlru:m=2 mamba2 plstm plstm2d"
+#define IMAGE_SMOKE  "myosotis:heads=4 lru:state=8 bdlru:m=2,blocks=8 plstm2d:heads=2"
+
+/* S4's on sequential CIFAR (spec/tasks.md 6.3), whose architecture S5's and Myosotis' are nearest to. */
+#define IMAGE_PAPER                                                                                                    \
+    "backbone=s5 dim=512 layers=6 batch=50 epochs=200 schedule=cosine warmup=900 lr-min=0 decay=0.05 dropout=0.1 "     \
+    "bidirectional=yes ssm-lr-factor=0.1"
+
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
 
 static const struct profile profiles[] = {
@@ -242,6 +250,55 @@ static const struct profile profiles[] = {
      .rates = "0.01",
      .seeds = 1,
      .note = "paper (S4's ListOps): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine to 0"},
+    {.suite = "digits",
+     .name = "smoke",
+     .models = IMAGE_SMOKE,
+     .model_options = "",
+     .task_options = "size=8,n_train=256,n_val=64,n_test=64",
+     .flags = "backbone=s5 dim=16 epochs=2 batch=32",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "smoke: images of 8 x 8, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "digits",
+     .name = "quick",
+     .models = IMAGE_MODELS,
+     .model_options = "",
+     .task_options = "size=14,n_train=20k,n_val=1000,n_test=2000",
+     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=600 eval-every=150 schedule=cosine warmup=50 lr-min=0 "
+              "decay=0.05",
+     .rates = "0.01",
+     .seeds = 1,
+     .note = "quick: images of 14 x 14 instead of 28 x 28, width 64, 2 layers, 600 steps of 50, one rate, one seed"},
+    {.suite = "shapes",
+     .name = "smoke",
+     .models = IMAGE_SMOKE,
+     .model_options = "",
+     .task_options = "size=12,n_train=256,n_val=64,n_test=64",
+     .flags = "backbone=s5 dim=16 epochs=2 batch=32",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "smoke: images of 12 x 12, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "shapes",
+     .name = "quick",
+     .models = IMAGE_MODELS,
+     .model_options = "",
+     .task_options = "size=16,n_train=20k,n_val=1000,n_test=2000",
+     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=600 eval-every=150 schedule=cosine warmup=50 lr-min=0 "
+              "decay=0.05",
+     .rates = "0.01",
+     .seeds = 1,
+     .note = "quick: images of 16 x 16 instead of 32 x 32, width 64, 2 layers, 600 steps of 50, one rate, one seed"},
+    {.suite = "images",
+     .name = "paper",
+     .models = IMAGE_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = IMAGE_PAPER,
+     .rates = "0.01",
+     .seeds = 1,
+     .note =
+         "paper (S4's sequential CIFAR; Myosotis states S5's block and no more): 6 layers, width 512, batch 50, 200 "
+         "epochs, warm-up 900\nsteps, cosine to 0, both directions, a tenth of the rate for dynamics and norms"},
     {0}};
 
 const struct profile *profile_list(void) {

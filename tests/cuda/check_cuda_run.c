@@ -151,7 +151,8 @@ static void expect_batch(const struct graph *g, const struct net *net, const str
 
 START_TEST(batches_out_of_the_device_are_the_feeders) {
     static const char *const tasks[] = {SMALL_TASK, "a5-slice:length=3,n_train=300,n_val=20",
-                                        "listops:min_length=4,max_length=12,n_train=130,n_val=20,n_test=20"};
+                                        "listops:min_length=4,max_length=12,n_train=130,n_val=20,n_test=20",
+                                        "shapes:size=12,n_train=130,n_val=20,n_test=20"};
     struct setup *s = small_run_of(tasks[_i], program_folder, "gelu", "bdlru:m=2,blocks=4", "device", "cuda");
     struct trainer t;
     struct feeder feeder = {0};
@@ -176,7 +177,8 @@ END_TEST
 START_TEST(evaluation_examples_lie_on_the_device) {
     static const char *const tasks[] = {
         "parity:max_length=9,eval_min_length=10,eval_max_length=20,n_val=300,n_test=130",
-        "listops:min_length=4,max_length=12,n_train=130,n_val=300,n_test=20"};
+        "listops:min_length=4,max_length=12,n_train=130,n_val=300,n_test=20",
+        "shapes:size=12,n_train=130,n_val=300,n_test=20"};
     struct setup *s = small_run_of(tasks[_i], program_folder, "gelu", "bdlru:m=2,blocks=4", "device", "cuda");
     struct trainer t;
     open_trainer(&t, s);
@@ -460,8 +462,8 @@ Suite *check_cuda_run(void) {
     tcase_add_checked_fixture(tests, begin, program_end);
     tcase_add_loop_test(tests, training_is_that_of_the_cpu, 0, N_MODELS);
     tcase_add_loop_test(tests, resumed_equals_uninterrupted, 0, N_RESUMED);
-    tcase_add_loop_test(tests, batches_out_of_the_device_are_the_feeders, 0, 3);
-    tcase_add_loop_test(tests, evaluation_examples_lie_on_the_device, 0, 2);
+    tcase_add_loop_test(tests, batches_out_of_the_device_are_the_feeders, 0, 4);
+    tcase_add_loop_test(tests, evaluation_examples_lie_on_the_device, 0, 3);
     tcase_add_test(tests, sent_batches_give_the_same_bits);
     tcase_add_test(tests, a_forced_kernel_reaches_the_resident_data);
     tcase_add_test(tests, divergence_freezes_the_step_it_happens_in);

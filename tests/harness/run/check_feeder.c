@@ -44,11 +44,13 @@ static void release(struct setup *s) {
     free(s);
 }
 
-/* A task of each kind of target: a position, some positions, a sequence, all decoded from one; and with two lengths. */
+/* A task of each kind of target: a position, some positions, a sequence, all decoded from one; one whose inputs are
+ * values; and one with two lengths. */
 static const char *const tasks[] = {"s3:n_train=170,n_val=120,n_test=50,length=5",
                                     "parity:max_length=20,eval_max_length=50,n_train=170,n_val=120,n_test=50",
                                     "listops:min_length=10,max_length=40,n_train=170,n_val=120,n_test=50",
                                     "compression:length=12,n_train=170,n_val=120,n_test=50",
+                                    "shapes:size=12,order=morton,n_train=170,n_val=120,n_test=50",
                                     "mqar:vocab=64,length=24,pairs=3,n_train=170,n_val=120,n_test=50",
                                     WITH_EXTRA};
 #define N_TASKS (int)(sizeof tasks / sizeof *tasks)

@@ -1,0 +1,64 @@
+/* png.c - see png.h. libpng's simplified interface: it has its own limits, returns errors, and jumps nowhere. */
+#include "core/png.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <png.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LARGEST_SIDE (1 << 20)
+
+static enum status begin(png_image *image, const void *bytes, size_t size, const char *name, struct error *e) {
+    memset(image, 0, sizeof *image);
+    image->version = PNG_IMAGE_VERSION;
+    if (size == 0) return fail(e, ST_DATA, "%s: expected a PNG file, found an empty one", name);
+    if (!png_image_begin_read_from_memory(image, bytes, size))
+        return fail(e, ST_DATA, "%s: expected a PNG file, found %zu bytes of which libpng says: %.64s", name, size,
+                    image->message);
+    return ST_OK;
+}
+
+enum status png_sides(const void *bytes, size_t size, const char *name, int64_t *height, int64_t *width,
+                      struct error *e) {
+    png_image image;
+    TRY(begin(&image, bytes, size, name, e));
+    *height = image.height;
+    *width = image.width;
+    png_image_free(&image);
+    return ST_OK;
+}
+
+enum status png_read_grey(const void *bytes, size_t size, const char *name, int64_t height, int64_t width,
+                          uint8_t *pixels, struct error *e) {
+    png_image image;
+    const png_color black = {0, 0, 0};
+    TRY(begin(&image, bytes, size, name, e));
+    if (image.height != height || image.width != width) {
+        fail(e, ST_DATA, "%s: expected an image of %" PRId64 " x %" PRId64 " pixels, found one of %u x %u", name,
+             height, width, image.height, image.width);
+        png_image_free(&image);
+        return ST_DATA;
+    }
+    image.format = PNG_FORMAT_GRAY;
+    if (png_image_finish_read(&image, &black, pixels, 0, NULL)) return ST_OK;
+    return fail(e, ST_DATA, "%s: expected a whole PNG file, found one of which libpng says: %.64s", name,
+                image.message);
+}
+
+enum status png_write_pixels(const char *path, const uint8_t *pixels, int64_t height, int64_t width, int channels,
+                             struct error *e) {
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)width,
+                       .height = (png_uint_32)height,
+                       .format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB};
+    if (height > LARGEST_SIDE || width > LARGEST_SIDE)
+        return fail(e, ST_USAGE, "%s: an image of %" PRId64 " x %" PRId64 " pixels is too large for one file", path,
+                    height, width);
+    FILE *f = fopen(path, "wb");
+    if (!f) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+    bool written = png_image_write_to_stdio(&image, f, 0, pixels, 0, NULL) != 0;
+    if (fclose(f) == 0 && written) return ST_OK;
+    return fail(e, ST_FAIL, "cannot write %s: %.64s", path, written ? strerror(errno) : image.message);
+}

@@ -1,0 +1,31 @@
+/* png.h - PNG files, through libpng: of tasks that read images and of commands that draw some. */
+#ifndef LRNN_CORE_PNG_H
+#define LRNN_CORE_PNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The grey pixels, row by row, of a whole PNG file in memory; colours become their brightness. `name` stands for the
+ * file in messages. `pixels` has room for height x width bytes, which the image has to have: the decoder is not begun
+ * on another. ST_DATA: what the file is instead, or what libpng says of it. */
+enum status png_read_grey(const void *bytes, size_t size, const char *name, int64_t height, int64_t width,
+                          uint8_t *pixels, struct error *e);
+
+/* The sides that a PNG file in memory says it has. ST_DATA as above. */
+enum status png_sides(const void *bytes, size_t size, const char *name, int64_t *height, int64_t *width,
+                      struct error *e);
+
+/* Writes height x width pixels of 1 (grey) or 3 (red, green, blue) bytes. ST_FAIL: what the system says. */
+enum status png_write_pixels(const char *path, const uint8_t *pixels, int64_t height, int64_t width, int channels,
+                             struct error *e);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
