@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #define LARGEST_SIDE (1 << 20)
 
@@ -45,6 +46,12 @@ enum status png_read_grey(const void *bytes, size_t size, const char *name, int6
     if (png_image_finish_read(&image, &black, pixels, 0, NULL)) return ST_OK;
     return fail(e, ST_DATA, "%s: expected a whole PNG file, found one of which libpng says: %.64s", name,
                 image.message);
+}
+
+const char *png_versions(void) {
+    static char text[64];
+    snprintf(text, sizeof text, "libpng %.20s, zlib %.20s", png_get_libpng_ver(NULL), zlibVersion());
+    return text;
 }
 
 enum status png_write_pixels(const char *path, const uint8_t *pixels, int64_t height, int64_t width, int channels,

@@ -1,7 +1,7 @@
 /* digits.c - digits drawn with a pen: a stand-in for MNIST of our own, never reported as MNIST.
  *
- *   shape     a digit's strokes, one of its ways of being written: curves through points of the unit square (centripetal
- *             in spirit: uniform Catmull-Rom), each point moved by up to 0.05 distort
+ *   shape     a digit's strokes, one of its ways of being written: straight lines or Catmull-Rom curves
+ *             through points of the unit square, each point moved by up to 0.05 distort
  *   affine    up to 15 degrees of rotation, 0.25 of shear, 0.75..1.05 times the size on each axis, and shifts, times
  *             distort
  *   pen       a disc of radius 0.7..1.5 pixels (at size 28), its edge one pixel soft, of grey 0.7..1
@@ -32,7 +32,7 @@ static const struct option options[] = {
     {"distort", OPT_REAL, offsetof(struct digits, distort), "1", 0, 2, NULL,
      "how far strokes, slant, size and place vary; 0: not", OPT_AXIS},
     {"clutter", OPT_INT, offsetof(struct digits, clutter), "1", 0, 16, NULL, "stray strokes", OPT_AXIS},
-    IMAGE_OPTIONS(struct digits),
+    IMAGE_OPTIONS(struct digits, image),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 

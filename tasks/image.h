@@ -38,19 +38,19 @@ struct image {
 #define IMAGE_ROW(NAME, KIND, OFFSET, VALUE, MIN, MAX, CHOICES, HELP, FLAGS)                                           \
     { NAME, KIND, OFFSET, VALUE, MIN, MAX, CHOICES, HELP, FLAGS }
 
-/* Option rows of the member `image` of TYPE. */
-#define IMAGE_OPTIONS(TYPE)                                                                                            \
-    IMAGE_ROW("order", OPT_CHOICE, offsetof(TYPE, image.order), "raster", 0, 0,                                        \
+/* Option rows of the struct image that is MEMBER of TYPE. */
+#define IMAGE_OPTIONS(TYPE, MEMBER)                                                                                    \
+    IMAGE_ROW("order", OPT_CHOICE, offsetof(TYPE, MEMBER.order), "raster", 0, 0,                                       \
               "raster snake morton hilbert bitrev numpy", "in which pixels are visited", OPT_AXIS),                    \
-        IMAGE_ROW("transpose", OPT_BOOL, offsetof(TYPE, image.transpose), "no", 0, 0, NULL,                            \
+        IMAGE_ROW("transpose", OPT_BOOL, offsetof(TYPE, MEMBER.transpose), "no", 0, 0, NULL,                           \
                   "visit columns as rows, and rows as columns", 0),                                                    \
-        IMAGE_ROW("pad", OPT_BOOL, offsetof(TYPE, image.pad), "no", 0, 0, NULL,                                        \
+        IMAGE_ROW("pad", OPT_BOOL, offsetof(TYPE, MEMBER.pad), "no", 0, 0, NULL,                                       \
                   "visit a square with sides of a power of two, of zeros beyond the image", 0),                        \
-        IMAGE_ROW("n_train", OPT_INT, offsetof(TYPE, image.wanted[SPLIT_TRAIN]), "auto", 1, 1e9, NULL,                 \
+        IMAGE_ROW("n_train", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TRAIN]), "auto", 1, 1e9, NULL,                \
                   "training images; auto = the standard number, or all of a file", OPT_AUTO | OPT_AXIS),               \
-        IMAGE_ROW("n_val", OPT_INT, offsetof(TYPE, image.wanted[SPLIT_VAL]), "auto", 1, 1e9, NULL,                     \
+        IMAGE_ROW("n_val", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_VAL]), "auto", 1, 1e9, NULL,                    \
                   "validation images", OPT_AUTO),                                                                      \
-        IMAGE_ROW("n_test", OPT_INT, offsetof(TYPE, image.wanted[SPLIT_TEST]), "auto", 1, 1e9, NULL, "test images",    \
+        IMAGE_ROW("n_test", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TEST]), "auto", 1, 1e9, NULL, "test images",   \
                   OPT_AUTO)
 
 /* Makes the order, on `host`; `most` is what there is of each split, taken where nothing else is wanted. ST_USAGE: more

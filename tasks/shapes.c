@@ -4,8 +4,8 @@
  *   place     any rotation, mirrored or not, radius 0.28..0.44 of the side, wholly inside the picture
  *   colours   two for the shape, two for the ground, uniform in the cube; the means of both pairs are at least
  *             `contrast` apart
- *   texture   of shape and ground, one of plain, stripes, checks, dots, grain, at any angle and a period of 3..8 pixels;
- *             it says nothing of the label
+ *   texture   of shape and ground, one of plain, stripes, checks, dots, grain, at any angle and a period of 3..8
+ *             pixels; it says nothing of the label
  *   noise     of that standard deviation on each value
  *
  * Four samples a pixel. Values are p / 127.5 - 1 of the rounded byte p. Nothing but sums, products and square roots, as
@@ -30,7 +30,7 @@ static const struct option options[] = {
      OPT_AXIS},
     {"contrast", OPT_REAL, offsetof(struct shapes, contrast), "0.5", 0, 0.8, NULL,
      "least distance of the shape's and the ground's mean colours, black to white being 1.73", OPT_AXIS},
-    IMAGE_OPTIONS(struct shapes),
+    IMAGE_OPTIONS(struct shapes, image),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 

@@ -39,6 +39,7 @@ struct task_alias {
 struct task {
     const char *name, *summary; /* summary ends with the source's short cite */
     const char *suite;          /* "word-problem", "mad", ... */
+    const char *data;           /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
     bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
     int version;                /* part of a run's identity: raised when examples change */
     const struct option *options;

@@ -25,6 +25,7 @@ allowed() {
 rooms() {
     case $1 in
     kernels) echo lib dense norm move token gated flow matrix plstm tree train ;;
+    tasks) echo data ;;
     harness) echo store plan run report perf sweep gate cli ;;
     esac
 }

@@ -1,10 +1,12 @@
-/* cmd_data.c - `lrnn data`: examples of a task as JSON lines, and what their targets look like. */
+/* cmd_data.c - `lrnn data`: examples of a task as JSON lines, and what their targets look like; released data in
+ * data_sets.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/cli/cli.h"
+#include "harness/cli/data_sets.h"
 #include "harness/plan/setup.h"
 #include "harness/report/picture.h"
 #include "harness/run/feeder.h"
@@ -23,7 +25,7 @@ static const struct command subs[] = {
     {"data show", "data show TASK [flags]",
      "examples, one JSON object a line or as a picture, or the order that training takes them in", show, false},
     {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false},
-    {0},
+    DATA_SET_COMMANDS{0},
 };
 
 struct data_flags {
@@ -369,7 +371,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_data = {
     .name = "data",
-    .usage = "data show|stats TASK [flags]",
-    .summary = "examples of a task, and statistics of them",
+    .usage = "data show|stats|list|urls|import|verify|path ...",
+    .summary = "examples of a task, statistics of them, and released data",
     .run = run,
 };

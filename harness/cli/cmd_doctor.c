@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/place.h"
+#include "core/png.h"
 #include "harness/cli/cli.h"
 #include "harness/store/files.h"
 #include "harness/store/machine.h"
@@ -115,6 +116,7 @@ static void check_machine(struct doctor *d) {
     bool right = c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
     say(d, right ? GOOD : BAD, "products", "%s%s", gemm_about(),
         right ? "" : "; a 2 x 2 product came out wrong, install the library anew (bootstrap.sh names it)");
+    say(d, GOOD, "images", "%s", png_versions());
     struct error e = {ST_OK, ""};
     struct place place;
     struct place_info info;

@@ -203,34 +203,39 @@ static enum status info_model(const char *text, const struct info_flags *f, stru
 
 /* --- tasks, ops, kernels ------------------------------------------------------------------------------------------ */
 
+static void print_shape(const struct task_shape *s) {
+    printf("shape\n");
+    if (s->vocab_in)
+        printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
+    else
+        printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
+    if (s->height)
+        printf("  image      %" PRId64 " x %" PRId64 " pixels, visited %s\n", s->height, s->width,
+               s->visit ? "in another order than row by row" : "row by row");
+    printf("  target     one of %" PRId64 " labels %s\n", s->vocab_out, s->per_sequence ? "a sequence" : "a position");
+    printf("  examples   %" PRId64 " train, %" PRId64 " val, %" PRId64 " test\n", s->examples[SPLIT_TRAIN],
+           s->examples[SPLIT_VAL], s->examples[SPLIT_TEST]);
+    printf("  causal     %s\n", s->needs_causal ? "a target must not depend on later inputs" : "not needed");
+    printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", metric_names[s->metric],
+           s->chance, s->floor, s->solved);
+}
+
+/* What a task is, it is without its data too; its shape it may not be. */
 static enum status info_task(const char *text, const struct info_flags *f, struct error *e) {
     (void)f;
     struct task_choice choice;
     struct arena host = {0};
     TRY(task_parse(&choice, text, e));
+    const struct task *task = choice.task;
     TRY(arena_reserve(&host, (size_t)256 << 20, e));
     enum status status = task_open(&choice, 1, &host, e);
-    if (status == ST_OK) {
-        const struct task *task = choice.task;
-        const struct task_shape *s = &choice.shape;
-        printf("%s: %s\n", choice.name, task->summary);
-        printf("suite %s, version %d\n", task->suite, task->version);
-        print_options(task->name, task->options, choice.inst);
-        printf("shape\n");
-        if (s->vocab_in)
-            printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
-        else
-            printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
-        printf("  target     one of %" PRId64 " labels %s\n", s->vocab_out,
-               s->per_sequence ? "a sequence" : "a position");
-        printf("  examples   %" PRId64 " train, %" PRId64 " val, %" PRId64 " test\n", s->examples[SPLIT_TRAIN],
-               s->examples[SPLIT_VAL], s->examples[SPLIT_TEST]);
-        printf("  causal     %s\n", s->needs_causal ? "a target must not depend on later inputs" : "not needed");
-        printf("  metric     %s: chance %.4f, best trivial answer %.4f, solved at %.4f\n", metric_names[s->metric],
-               s->chance, s->floor, s->solved);
-        for (const struct task_alias *a = task->aliases; a && a->name; a++)
-            printf("%s  %-10s %s (%s)\n", a == task->aliases ? "short names\n" : "", a->name, a->summary, a->options);
-    }
+    printf("%s: %s\n", choice.name, task->summary);
+    printf("suite %s, version %d\n", task->suite, task->version);
+    if (task->data) printf("data %s (lrnn data list)\n", task->data);
+    print_options(task->name, task->options, choice.inst);
+    if (status == ST_OK) print_shape(&choice.shape);
+    for (const struct task_alias *a = task->aliases; a && a->name; a++)
+        printf("%s  %-10s %s (%s)\n", a == task->aliases ? "short names\n" : "", a->name, a->summary, a->options);
     arena_free(&host);
     return status;
 }

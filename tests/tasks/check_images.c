@@ -144,8 +144,8 @@ START_TEST(labels_are_uniform_in_every_split) {
 }
 END_TEST
 
-/* Ground and shape have independent colours, uniform in the cube of [-1, 1): the mean of all values is 0, and no half of
- * the picture is brighter. (Rounding to bytes and cutting at the ends are symmetric.) */
+/* Ground and shape have independent colours, uniform in the cube of [-1, 1): the mean of all values is 0, and no half
+ * of the picture is brighter. (Rounding to bytes and cutting at the ends are symmetric.) */
 START_TEST(colours_of_shapes_are_uniform) {
     struct moments m;
     measure("shapes:size=16", SPLIT_TRAIN, 3000, &m);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/data/datasets.h"
+
 #define GUARD 0x5a5a5a /* exact in a float too */
 
 struct arena task_host;
@@ -23,6 +25,30 @@ void open_task(struct task_choice *choice, const char *text, uint64_t seed) {
     enum status status = task_parse(choice, text, &e);
     if (status == ST_OK) status = task_open(choice, seed, &task_host, &e);
     ck_assert_msg(status == ST_OK, "%s: %s", text, e.text);
+}
+
+char data_folder[SCRATCH_BYTES];
+
+static void say_nothing(struct import_log *log, const char *path, int64_t bytes, const char sha256[SHA256_HEX],
+                        const struct dataset_file *released) {
+    (void)log, (void)path, (void)bytes, (void)sha256, (void)released;
+}
+
+void import_data(void) {
+    scratch_make(data_folder);
+    ck_assert_int_eq(setenv("LRNN_CACHE", data_folder, 1), 0);
+    for (const struct dataset *const *d = dataset_list(); *d; d++) {
+        struct import_log log = {say_nothing};
+        struct image_set set;
+        struct error e = {ST_OK, ""};
+        char folder[100];
+        snprintf(folder, sizeof folder, "tests/data/%s", (*d)->name);
+        ck_assert_msg(dataset_import(*d, folder, &log, &set, &e) == ST_OK, "%s", e.text);
+    }
+}
+
+void drop_data(void) {
+    scratch_remove(data_folder);
 }
 
 struct example new_example(const struct task_shape *s) {

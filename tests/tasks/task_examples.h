@@ -3,12 +3,19 @@
 #define LRNN_TESTS_TASK_EXAMPLES_H
 
 #include "tasks/task.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 /* The arena tasks are opened on; reserve and free are the fixture of a test case. */
 extern struct arena task_host;
 void reserve_task_host(void);
 void free_task_host(void);
+
+/* Imports tests/data, small files in the released formats that Python wrote (tests/data/make.py), into a cache folder
+ * of the test's own, which $LRNN_CACHE then names; and removes it. For tcase_add_checked_fixture. */
+extern char data_folder[SCRATCH_BYTES];
+void import_data(void);
+void drop_data(void);
 
 /* Parses and opens; the test fails if the task does. */
 void open_task(struct task_choice *choice, const char *text, uint64_t seed);

@@ -1,0 +1,29 @@
+/* sha256.h - SHA-256 (FIPS 180-4): what sites of data name their files by. */
+#ifndef LRNN_CORE_SHA256_H
+#define LRNN_CORE_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHA256_HEX 65 /* hex digits, terminator included */
+
+struct sha256 {
+    uint32_t state[8];
+    uint64_t bytes;
+    uint8_t block[64];
+};
+
+void sha256_start(struct sha256 *s);
+void sha256_add(struct sha256 *s, const void *bytes, size_t size);
+
+/* Ends it; `s` is used up. */
+void sha256_end(struct sha256 *s, char hex[SHA256_HEX]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

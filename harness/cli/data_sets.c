@@ -1,0 +1,137 @@
+/* data_sets.c - see data_sets.h. Nothing here opens a socket: people fetch files, this says which and looks at them. */
+#include "harness/cli/data_sets.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tasks/data/datasets.h"
+
+static const struct command commands[] = {DATA_SET_COMMANDS};
+enum { LIST, URLS, IMPORT, VERIFY, PATH };
+
+/* Reads up to `most` words; the first one, if there is any, names a data set. */
+static enum status read_words(int which, int argc, char **argv, const char *words[2], int most, int *n,
+                              const struct dataset **d, struct error *e) {
+    struct cli cli = {.command = &commands[which], .positional = words, .max_positional = most};
+    TRY(cli_parse(&cli, argc, argv, e));
+    *n = cli.n_positional;
+    *d = NULL;
+    return *n > 0 ? dataset_find(words[0], d, e) : ST_OK;
+}
+
+static void print_images(const struct image_set *s) {
+    printf("%" PRId64 " training and %" PRId64 " test images of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
+           " labels, content %s\n",
+           s->n_train, s->n_test, s->height, s->width, s->channels, s->labels, s->hash);
+}
+
+enum status data_sets_list(int argc, char **argv, struct error *e) {
+    const struct dataset *d;
+    int n;
+    TRY(read_words(LIST, argc, argv, NULL, 0, &n, &d, e));
+    for (const struct dataset *const *at = dataset_list(); *at; at++) {
+        struct image_set set;
+        struct stat info;
+        char path[IMAGE_SET_PATH];
+        TRY(image_set_path((*at)->name, path, e));
+        printf("%s: %s\n  tasks     %s\n  imported  ", (*at)->name, (*at)->summary, (*at)->tasks);
+        if (stat(path, &info) != 0) {
+            printf("no; `lrnn data urls %s` says where its files are\n", (*at)->name);
+            continue;
+        }
+        struct error why;
+        if (image_set_open(&set, path, &why) == ST_OK)
+            print_images(&set);
+        else
+            printf("not whole: %s\n", why.text);
+    }
+    return ST_OK;
+}
+
+static void print_urls(const struct dataset *d) {
+    printf("%s: %s\n", d->name, d->summary);
+    for (const struct dataset_file *f = d->files; f->name; f++) {
+        printf("  %s\n    from    %s\n", f->name, f->url);
+        if (f->bytes) printf("    bytes   %" PRId64 "\n", f->bytes);
+        printf("    SHA-256 %s\n", f->sha256 ? f->sha256 : "nobody has published one");
+    }
+    printf("  then      lrnn data import %s FOLDER\n", d->name);
+}
+
+enum status data_sets_urls(int argc, char **argv, struct error *e) {
+    const struct dataset *d;
+    const char *words[2];
+    int n;
+    TRY(read_words(URLS, argc, argv, words, 1, &n, &d, e));
+    if (d)
+        print_urls(d);
+    else
+        for (const struct dataset *const *at = dataset_list(); *at; at++) print_urls(*at);
+    return ST_OK;
+}
+
+static void say_read(struct import_log *log, const char *path, int64_t bytes, const char sha256[SHA256_HEX],
+                     const struct dataset_file *released) {
+    const char *verdict = "";
+    (void)log;
+    if (released->sha256)
+        verdict = strcmp(sha256, released->sha256) == 0 ? " (as released)" : " (not the released file, or unpacked)";
+    printf("  %s: %" PRId64 " bytes, SHA-256 %s%s\n", path, bytes, sha256, verdict);
+}
+
+enum status data_sets_import(int argc, char **argv, struct error *e) {
+    const struct dataset *d;
+    const char *words[2];
+    char path[IMAGE_SET_PATH];
+    struct import_log log = {say_read};
+    struct image_set set;
+    int n;
+    TRY(read_words(IMPORT, argc, argv, words, 2, &n, &d, e));
+    if (n < 2)
+        return fail(e, ST_USAGE,
+                    "data import: say which data and the folder of its files; `lrnn data urls` names both");
+    TRY(image_set_path(d->name, path, e));
+    printf("%s, into %s\n", d->name, path);
+    TRY(dataset_import(d, words[1], &log, &set, e));
+    printf("  ");
+    print_images(&set);
+    return ST_OK;
+}
+
+static enum status verify(const struct dataset *d, bool asked, struct error *e) {
+    struct image_set set;
+    struct stat info;
+    char path[IMAGE_SET_PATH];
+    TRY(image_set_path(d->name, path, e));
+    if (stat(path, &info) != 0 && !asked) {
+        printf("%s: not imported\n", d->name);
+        return ST_OK;
+    }
+    TRY(dataset_open(d->name, "data verify", "", &set, e));
+    printf("%s: whole, ", d->name);
+    print_images(&set);
+    return ST_OK;
+}
+
+enum status data_sets_verify(int argc, char **argv, struct error *e) {
+    const struct dataset *d;
+    const char *words[2];
+    int n;
+    TRY(read_words(VERIFY, argc, argv, words, 1, &n, &d, e));
+    if (d) return verify(d, true, e);
+    for (const struct dataset *const *at = dataset_list(); *at; at++) TRY(verify(*at, false, e));
+    return ST_OK;
+}
+
+enum status data_sets_path(int argc, char **argv, struct error *e) {
+    const struct dataset *d;
+    const char *words[2];
+    char path[IMAGE_SET_PATH];
+    int n;
+    TRY(read_words(PATH, argc, argv, words, 1, &n, &d, e));
+    if (!d) return fail(e, ST_USAGE, "data path: say which data; `lrnn data list` names it");
+    TRY(image_set_path(d->name, path, e));
+    printf("%s\n", path);
+    return ST_OK;
+}

@@ -1,0 +1,49 @@
+/* byte_source.h - the bytes of a file of data, plain or gzip, and what the file is named by.
+ *
+ * Decompression runs as far as it is asked to: a reader that knows from a header how much there is never takes more,
+ * however far the file would unfold. */
+#ifndef LRNN_TASKS_DATA_BYTE_SOURCE_H
+#define LRNN_TASKS_DATA_BYTE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+#include "core/sha256.h"
+#include "core/status.h"
+
+#define SOURCE_WINDOW 65536
+
+struct byte_source {
+    const char *name;          /* in messages; borrowed */
+    int fd;                    /* -1: the bytes in memory are all there is */
+    const uint8_t *next, *end; /* of the file, not yet used */
+    uint8_t *window;           /* owned; NULL in memory */
+    bool gzip, ended;          /* ended: the last gzip member is complete */
+    z_stream z;
+    int64_t file_bytes; /* read of the file so far */
+    int64_t bytes;      /* given out so far */
+    struct sha256 sha;
+};
+
+/* Opens a regular file. ST_DATA: it cannot be read, with the system's reason. Close it in either case. */
+enum status source_open(struct byte_source *s, const char *path, struct error *e);
+
+/* The same bytes in memory, which outlives the source. */
+enum status source_open_memory(struct byte_source *s, const void *bytes, size_t size, const char *name,
+                               struct error *e);
+
+/* Up to n bytes: *got < n only where they end. ST_DATA: gzip data that is none, or ends early; the disk. */
+enum status source_read(struct byte_source *s, void *to, size_t n, size_t *got, struct error *e);
+
+/* Exactly n bytes, which are `what`. ST_DATA: how many there are instead. */
+enum status source_take(struct byte_source *s, void *to, size_t n, const char *what, struct error *e);
+
+/* Nothing may follow. ST_DATA: something does. Then `hex` has the SHA-256 of the file. */
+enum status source_end(struct byte_source *s, char hex[SHA256_HEX], struct error *e);
+
+/* One of zeros is no error. */
+void source_close(struct byte_source *s);
+
+#endif

@@ -1,0 +1,190 @@
+/* datasets.c - see datasets.h. Names, sizes and SHA-256 as the sites and the collections that mirror them state them.
+ * */
+#include "tasks/data/datasets.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/option.h"
+
+#define MOST_IMAGES 1000000 /* that a file may hold */
+
+/* Where readers put images. */
+struct packing {
+    struct image_sink sink; /* first */
+    struct image_pack *pack;
+    bool test;
+};
+
+static enum status add(struct image_sink *sink, int label, const uint8_t *pixels, struct error *e) {
+    struct packing *p = (struct packing *)(void *)sink;
+    return image_pack_add(p->pack, p->test, label, pixels, e);
+}
+
+static struct packing packing_of(const struct dataset *d, struct image_pack *pack, bool test) {
+    struct image_sink sink = {add, d->height, d->width, d->channels, d->labels, MOST_IMAGES};
+    return (struct packing){sink, pack, test};
+}
+
+/* The file as it is released, or with a ".gz" more or less. */
+static enum status open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
+                             char path[IMAGE_SET_PATH], struct error *e) {
+    size_t n = strlen(f->name);
+    bool packed = n > 3 && strcmp(f->name + n - 3, ".gz") == 0;
+    for (int other = 0; other < 2; other++) {
+        struct stat info;
+        int plain = (int)(packed && other ? n - 3 : n);
+        int length = snprintf(path, IMAGE_SET_PATH, "%s/%.*s%s", folder, plain, f->name, !packed && other ? ".gz" : "");
+        if (length < 0 || length >= IMAGE_SET_PATH) return fail(e, ST_USAGE, "%.100s: the path is too long", folder);
+        if (stat(path, &info) == 0) return source_open(s, path, e);
+    }
+    return fail(e, ST_DATA, "cannot find %s in %s, plain or as gzip; `lrnn data urls` says where it is", f->name,
+                folder);
+}
+
+static enum status end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
+                            struct error *e) {
+    char sha256[SHA256_HEX];
+    TRY(source_end(s, sha256, e));
+    log->read(log, s->name, s->file_bytes, sha256, f);
+    return ST_OK;
+}
+
+/* --- MNIST: pairs of files, images and labels --------------------------------------------------------------------- */
+
+static enum status read_pair(struct byte_source s[2], const struct dataset_file *f, struct packing *p,
+                             const char *folder, char path[2][IMAGE_SET_PATH], struct import_log *log,
+                             struct error *e) {
+    for (int i = 0; i < 2; i++) TRY(open_file(&s[i], &f[i], folder, path[i], e));
+    TRY(idx_read(&s[0], &s[1], &p->sink, e));
+    for (int i = 0; i < 2; i++) TRY(end_file(&s[i], &f[i], log, e));
+    return ST_OK;
+}
+
+static enum status import_idx(const struct dataset *d, const char *folder, struct image_pack *pack,
+                              struct import_log *log, struct error *e) {
+    char path[2][IMAGE_SET_PATH];
+    enum status status = ST_OK;
+    for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f += 2) {
+        struct packing p = packing_of(d, pack, f->test);
+        struct byte_source s[2] = {{0}, {0}};
+        status = read_pair(s, f, &p, folder, path, log, e);
+        for (int i = 0; i < 2; i++) source_close(&s[i]);
+    }
+    return status;
+}
+
+/* --- CIFAR -------------------------------------------------------------------------------------------------------- */
+
+static enum status import_cifar(const struct dataset *d, const char *folder, struct image_pack *pack,
+                                struct import_log *log, struct error *e) {
+    char path[IMAGE_SET_PATH];
+    enum status status = ST_OK;
+    for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
+        struct packing p = packing_of(d, pack, f->test);
+        struct byte_source s = {0};
+        status = open_file(&s, f, folder, path, e);
+        if (status == ST_OK) status = cifar_read(&s, &p.sink, e);
+        if (status == ST_OK) status = end_file(&s, f, log, e);
+        source_close(&s);
+    }
+    return status;
+}
+
+/* --- the list ----------------------------------------------------------------------------------------------------- */
+
+#define MNIST_SITE "https://ossci-datasets.s3.amazonaws.com/mnist/"
+#define CIFAR_SITE "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+
+static const struct dataset mnist = {
+    .name = "mnist",
+    .summary = "70 000 handwritten digits of 28 x 28, grey (LeCun et al. 1998)",
+    .tasks = "smnist psmnist zmnist",
+    .height = 28,
+    .width = 28,
+    .channels = 1,
+    .labels = 10,
+    .files = {{"train-images-idx3-ubyte.gz", MNIST_SITE "train-images-idx3-ubyte.gz", 9912422,
+               "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", false},
+              {"train-labels-idx1-ubyte.gz", MNIST_SITE "train-labels-idx1-ubyte.gz", 28881,
+               "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", false},
+              {"t10k-images-idx3-ubyte.gz", MNIST_SITE "t10k-images-idx3-ubyte.gz", 1648877,
+               "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", true},
+              {"t10k-labels-idx1-ubyte.gz", MNIST_SITE "t10k-labels-idx1-ubyte.gz", 4542,
+               "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", true}},
+    .import = import_idx,
+};
+
+/* The archive that holds them has 170 052 171 bytes and the SHA-256
+ * c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd. */
+static const struct dataset cifar10 = {
+    .name = "cifar10",
+    .summary = "60 000 photographs of 32 x 32 in ten classes, colour, binary version (Krizhevsky 2009)",
+    .tasks = "scifar zcifar lra-image",
+    .height = 32,
+    .width = 32,
+    .channels = 3,
+    .labels = 10,
+    .files = {{"data_batch_1.bin", CIFAR_SITE, 30730000,
+               "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5", false},
+              {"data_batch_2.bin", CIFAR_SITE, 30730000,
+               "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed", false},
+              {"data_batch_3.bin", CIFAR_SITE, 30730000,
+               "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67", false},
+              {"data_batch_4.bin", CIFAR_SITE, 30730000,
+               "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48", false},
+              {"data_batch_5.bin", CIFAR_SITE, 30730000,
+               "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add", false},
+              {"test_batch.bin", CIFAR_SITE, 30730000,
+               "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b", true}},
+    .import = import_cifar,
+};
+
+static const struct dataset *const list[] = {&mnist, &cifar10, NULL};
+
+const struct dataset *const *dataset_list(void) {
+    return list;
+}
+
+static const char *name_of(const void *sets, int i) {
+    return ((const struct dataset *const *)sets)[i]->name;
+}
+
+enum status dataset_find(const char *name, const struct dataset **d, struct error *e) {
+    int index;
+    TRY(name_choose("data set", name, (int)(sizeof list / sizeof *list) - 1, name_of, list, &index, e));
+    *d = list[index];
+    return ST_OK;
+}
+
+enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct image_set *set,
+                           struct error *e) {
+    char path[IMAGE_SET_PATH];
+    struct image_pack pack = {
+        .set = {.height = d->height, .width = d->width, .channels = d->channels, .labels = d->labels}};
+    TRY(image_set_path(d->name, path, e));
+    enum status status = image_pack_begin(&pack, path, e);
+    if (status == ST_OK) status = d->import(d, folder, &pack, log, e);
+    if (status == ST_OK) status = image_pack_end(&pack, e);
+    image_pack_drop(&pack);
+    *set = pack.set;
+    return status;
+}
+
+enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e) {
+    char path[IMAGE_SET_PATH];
+    struct error why;
+    struct stat info;
+    if (*file)
+        snprintf(path, sizeof path, "%s", file);
+    else
+        TRY(image_set_path(name, path, e));
+    if (stat(path, &info) != 0)
+        return fail(
+            e, ST_DATA,
+            "%s: there is no %s; `lrnn data urls %s` says where its files are, `lrnn data import %s FOLDER` makes "
+            "it of them",
+            task, path, name, name);
+    if (image_set_open(set, path, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
+    return ST_OK;
+}

@@ -1,0 +1,66 @@
+/* image_set.h - a set of images as `lrnn data import` stores it, and as tasks read it: one file in the cache folder.
+ *
+ *   bytes 0..7      "LRNNIMG1"
+ *   8..39           height, width, channels, labels, training images, test images: six numbers of 4 bytes, then 8 of 0;
+ *                   little-endian
+ *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
+ *   from 56 on      pixels (images, height, width, channels), training images first; then a label an image, a byte each
+ *
+ * A file is written under another name and then renamed, so that there is a whole one or none. */
+#ifndef LRNN_TASKS_DATA_IMAGE_SET_H
+#define LRNN_TASKS_DATA_IMAGE_SET_H
+
+#include <stdio.h>
+#include <xxhash.h>
+
+#include "core/arena.h"
+
+#define IMAGE_SET_LABELS 256
+#define IMAGE_SET_SIDE   512
+#define IMAGE_SET_MOST   2000000 /* images */
+#define IMAGE_SET_PATH   1024
+#define IMAGE_SET_HASH   33
+
+/* What is imported, or was. */
+struct image_set {
+    int64_t height, width, channels, labels, n_train, n_test;
+    const uint8_t *pixels, *label; /* of all images; borrowed */
+    char hash[IMAGE_SET_HASH];
+};
+
+/* Where the set of that name lies: $LRNN_CACHE, else $XDG_CACHE_HOME/lrnn, else $HOME/.cache/lrnn. ST_USAGE: none of
+ * them is set, or too long. */
+enum status image_set_path(const char *name, char path[IMAGE_SET_PATH], struct error *e);
+
+/* Maps the file into memory, checks its header, its size and, with `whole`, its hash and labels. The mapping lives as
+ * long as the process: a file is mapped once, however many runs read it. ST_DATA: it is missing, or what is wrong with
+ * it. */
+enum status image_set_open(struct image_set *set, const char *path, struct error *e);
+
+/* The same of bytes in memory, which outlive it. */
+enum status image_set_parse(struct image_set *set, const void *bytes, size_t size, const char *name, struct error *e);
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+struct image_pack {
+    struct image_set set; /* height, width, channels and labels set by the caller; the numbers of images count up */
+    char path[IMAGE_SET_PATH], temporary[IMAGE_SET_PATH + 16];
+    FILE *file;
+    XXH3_state_t *state;
+    uint8_t *label;
+    int64_t capacity;
+};
+
+/* Begins a file, its folder made if there is none. ST_FAIL. */
+enum status image_pack_begin(struct image_pack *p, const char *path, struct error *e);
+
+/* Adds an image, to the training images before any of the test. ST_FAIL: no room on the disk. */
+enum status image_pack_add(struct image_pack *p, bool test, int label, const uint8_t *pixels, struct error *e);
+
+/* Puts it in its place, and its hash into p->set. */
+enum status image_pack_end(struct image_pack *p, struct error *e);
+
+/* Gives up what was not ended; nothing is left. One of zeros, or one that was ended, is no error. */
+void image_pack_drop(struct image_pack *p);
+
+#endif

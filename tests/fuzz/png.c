@@ -1,0 +1,24 @@
+/* png.c - libFuzzer target: whatever the bytes, a PNG file of more pixels than are wanted is not decoded, and another
+ * is refused with one sentence or fills its pixels. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/png.h"
+
+#define MOST 4096 /* pixels */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct error e = {ST_OK, ""};
+    int64_t height, width;
+    enum status status = png_sides(data, size, "PNG", &height, &width, &e);
+    if (status == ST_OK && height * width <= MOST) {
+        uint8_t *pixels = malloc((size_t)(height * width));
+        if (!pixels) abort();
+        status = png_read_grey(data, size, "PNG", height, width, pixels, &e);
+        free(pixels);
+    }
+    if (status != ST_OK && (status != ST_DATA || strncmp(e.text, "PNG: ", 5) != 0 || strchr(e.text, '\n'))) abort();
+    return 0;
+}
