@@ -41,6 +41,8 @@ static const struct trace others[] = {
     {"compression:length=9,n_train=30,n_val=8,n_test=8", MIXER, ""},
     {"a5-slice:length=5,n_train=30,n_val=8,n_test=8", "slice:penalty=0.01", "backbone=slice-paper"},
     {"mqar:length=32,pairs=4,n_train=30,n_val=8,n_test=8", MIXER, ""},
+    {"shapes:size=12,n_train=30,n_val=8,n_test=8", "plstm2d:heads=2", "backbone=s5"},
+    {"digits:size=8,order=morton,n_train=30,n_val=8,n_test=8", MIXER, ""},
 };
 
 bool trace_at(int index, struct trace *t) {
