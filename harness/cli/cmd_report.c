@@ -1,5 +1,6 @@
 /* cmd_report.c - lrnn report and lrnn plot: tables and figures from the run records of a folder. */
 #include <stdio.h>
+#include <string.h>
 
 #include "harness/cli/cli.h"
 #include "harness/report/load.h"
@@ -8,15 +9,16 @@
 #include "harness/report/summary.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
+#include "harness/sweep/paper.h"
 
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
-    char to[OPTION_TEXT];
+    char to[OPTION_TEXT], paper[OPTION_TEXT], columns[OPTION_TEXT], sort[OPTION_TEXT];
     int format, protocol;
     int64_t confirm;
 };
 
-/* " term md latex csv" */
+/* " term md latex csv ..." */
 static const char format_names[] =
 #define FORMAT(name) " " #name
 #include "harness/report/formats.def"
@@ -38,6 +40,12 @@ static const struct option report_options[] = {
      0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
      "report on so many seeds, the largest of each row, and choose the rate by the others; 0 = all do both", 0},
+    {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
+     "the table of this plan (`lrnn list papers`): the paper's rows and columns, its numbers and ours, a verdict a "
+     "cell",
+     0},
+    {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL, "only these, by their headings: 'model,acc,published'", 0},
+    {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well", 0},
@@ -87,17 +95,34 @@ static void print_reports(FILE *f) {
         if (!(*r)->hidden) fprintf(f, "  %-11s %s\n", (*r)->name, (*r)->help);
 }
 
+/* A plan says itself which runs it is of. */
+static enum status run_paper(const struct report_flags *f, struct error *e) {
+    if (strcmp(f->what, "tables") != 0 || *f->where || f->confirm || *f->to || *f->columns || *f->sort)
+        return fail(e, ST_USAGE, "report --paper takes --out, --profile, --task and --format alone");
+    return paper_print(f->paper, f->task, f->profile, f->out, sheet_formats()[f->format], stdout, e);
+}
+
 static enum status run_report(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     struct record_set set;
     const struct report *report;
+    const char *folder = NULL;
     const struct flag_set sets[] = {{report_options, &flags}};
-    struct cli cli = {.command = &command_report, .sets = sets, .n_sets = 1, .more_help = print_reports};
+    struct cli cli = {.command = &command_report,
+                      .sets = sets,
+                      .n_sets = 1,
+                      .positional = &folder,
+                      .max_positional = 1,
+                      .more_help = print_reports};
     TRY(parse(&cli, &flags, argc, argv, e));
+    if (folder) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
+    if (*flags.paper) return run_paper(&flags, e);
     TRY(find_report(flags.what, &report, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
-    enum status status = report_print(report, &set, &filter, sheet_formats()[flags.format], flags.out, stdout, e);
+    struct report_view view = {flags.columns, flags.sort};
+    enum status status =
+        report_print_view(report, &set, &filter, &view, sheet_formats()[flags.format], flags.out, stdout, e);
     if (status == ST_OK && *flags.to) status = records_export_csv(&set, flags.to, e);
     if (status == ST_OK && *flags.to) status = summary_write(&set, flags.out, flags.to, e);
     records_free(&set);
@@ -119,7 +144,8 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
 }
 
 const struct command command_report = {.name = "report",
-                                       .usage = "report [--what REPORT] [--format FORMAT] [flags]",
+                                       .usage =
+                                           "report [FOLDER] [--what REPORT | --paper PLAN] [--format FORMAT] [flags]",
                                        .summary = "print a report of the run records",
                                        .run = run_report};
 const struct command command_plot = {

@@ -199,10 +199,21 @@ static enum status list_configs(const struct plan_request *r, struct config **co
 
 /* --- runs --------------------------------------------------------------------------------------------------------- */
 
-static bool is_planned(const struct plan *plan, const struct setup *s) {
+/* Index of the run in the plan; -1: it is not there yet. */
+static int find_run(const struct plan *plan, const struct setup *s) {
     for (int i = 0; i < plan->n; i++)
-        if (!strcmp(plan->setups[i]->run_id, s->run_id)) return true;
-    return false;
+        if (!strcmp(plan->setups[i]->run_id, s->run_id)) return i;
+    return -1;
+}
+
+static enum status add_use(struct plan *plan, int word, int run, struct error *e) {
+    struct plan_use *longer = realloc(plan->uses, (size_t)(plan->n_uses + 1) * sizeof *longer);
+    if (!longer) return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n_uses + 1);
+    plan->uses = longer;
+    for (int i = 0; i < plan->n_uses; i++)
+        if (longer[i].word == word && longer[i].run == run) return ST_OK;
+    longer[plan->n_uses++] = (struct plan_use){word, run};
+    return ST_OK;
 }
 
 /* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing
@@ -220,15 +231,17 @@ static enum status count_flops(const struct plan *plan, struct setup *s, struct 
 }
 
 /* Takes the setup over; the same run is planned once. */
-static enum status add_setup(struct plan *plan, struct setup *s, struct error *e) {
+static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
+    int known = find_run(plan, s);
     struct setup **longer = realloc(plan->setups, (size_t)(plan->n + 1) * sizeof(struct setup *));
     if (longer) plan->setups = longer;
-    if (!longer || is_planned(plan, s)) {
+    if (!longer || known >= 0) {
         setup_free(s);
         free(s);
-        return longer ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
+        return longer ? add_use(plan, word, known, e) : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
     }
     plan->setups[plan->n++] = s;
+    TRY(add_use(plan, word, plan->n - 1, e));
     return count_flops(plan, s, e);
 }
 
@@ -244,7 +257,7 @@ static enum status add_runs(struct plan *plan, const struct plan_request *r, con
             config.seed = r->seeds[i];
             struct setup *s = setup_make(&config, task, model, e);
             if (!s) return e->status;
-            TRY(add_setup(plan, s, e));
+            TRY(add_setup(plan, r->word, s, e));
         }
     return ST_OK;
 }
@@ -257,7 +270,7 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     TRY(label_of(&model, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e));
     TRY(label_format(&model, text, sizeof text, e));
     struct setup *other = setup_make(&config, s->task.asked, text, e);
-    return other ? add_setup(plan, other, e) : e->status;
+    return other ? add_setup(plan, -1, other, e) : e->status;
 }
 
 /* "dim=1024,layers=2" behind a model's '@'; where the models are the profile's, the command line stands over it. */
@@ -352,6 +365,7 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
         free(ordered[i]);
     }
     plan->n = kept;
+    plan->n_uses = 0; /* a shard makes no table */
     free(ordered);
     return ST_OK;
 }
@@ -362,5 +376,6 @@ void plan_free(struct plan *plan) {
         free(plan->setups[i]);
     }
     free(plan->setups);
+    free(plan->uses);
     *plan = (struct plan){0};
 }

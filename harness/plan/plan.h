@@ -8,11 +8,18 @@
 struct plan {
     struct setup **setups; /* resolved, owned */
     int n;
+    /* What asked for which run: two tasks of a small profile may be one. */
+    struct plan_use {
+        int word; /* of the request's tasks, from 0 */
+        int run;  /* index of its setup */
+    } * uses;
+    int n_uses;
 };
 
 struct plan_request {
     const struct args *args; /* configuration; what the command line gives stands over the profile's axes */
     const struct profile *profile;
+    int word;         /* which of several tasks it is */
     const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
     /* Blank-separated, integer options may be ranges: "bdlru:m=1..5"; "lstm@dim=1024,layers=2" has flags of its own
      * behind the '@'. */

@@ -198,13 +198,14 @@ static enum status find_profile(const struct making *m, const char *task, const 
     return status;
 }
 
-static enum status add_task(struct making *m, const char *task, struct plan *plan, struct resolved *resolved,
+static enum status add_task(struct making *m, int word, const char *task, struct plan *plan, struct resolved *resolved,
                             struct error *e) {
     struct request *r = m->r;
     double rates[REQUEST_MOST_RATES];
     char counted[32];
     int64_t *seeds;
-    struct plan_request p = {.args = &r->args, .task = task, .rates = rates, .axes = m->axes, .grid = m->grid};
+    struct plan_request p = {
+        .args = &r->args, .word = word, .task = task, .rates = rates, .axes = m->axes, .grid = m->grid};
     TRY(find_profile(m, task, &p.profile, e));
     TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
     TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
@@ -262,14 +263,17 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
     *resolved = (struct resolved){.last_seed = -1};
     enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK) status = check_grid(&m->grid, NULL, e);
-    if (status == ST_OK) snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
+    if (status == ST_OK) {
+        snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
+        snprintf(resolved->tasks, sizeof resolved->tasks, "%s", m->tasks);
+    }
     for (const char *at = status == ST_OK ? m->tasks + strspn(m->tasks, " ") : ""; status == ST_OK && *at;
          at += strspn(at, " ")) {
         char task[LABEL_TEXT];
         status = text_part(&at, " ", task, sizeof task, e);
         if (status == ST_OK && ++n > REQUEST_MOST_TASKS)
             status = fail(e, ST_USAGE, "more than %d tasks are named", REQUEST_MOST_TASKS);
-        if (status == ST_OK) status = add_task(m, task, plan, resolved, e);
+        if (status == ST_OK) status = add_task(m, n - 1, task, plan, resolved, e);
     }
     if (status == ST_OK && plan->n == 0) status = fail(e, ST_USAGE, "no task is named");
     if (status == ST_OK) status = check_grid(&m->grid, plan, e);

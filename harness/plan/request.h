@@ -32,6 +32,7 @@ enum status request_words(struct request *r, const char *const *words, int n, st
 /* What request_plan has decided. */
 struct resolved {
     char profile[OPTION_TEXT]; /* in force */
+    char tasks[LABEL_TEXT];    /* their words, which plan_use counts */
     const char *note;          /* of the first task's profile */
     int64_t last_seed;         /* the largest */
     bool variants;

@@ -81,6 +81,12 @@ static bool any_published(const struct report_table *t) {
     return false;
 }
 
+static bool is_best(const struct report_table *t, const struct report_row *row) {
+    for (int k = 0; k < t->n_rows; k++)
+        if (t->rows[k].estimate > row->estimate) return false;
+    return t->n_rows > 1;
+}
+
 /* "0.444 / 0.89", "0.444 / -" where the paper has others of the task, "0.444" where it has none. */
 static void add_cell(struct sheet *s, const struct report_table *t, const struct report_row *row) {
     if (!row) {
@@ -88,6 +94,7 @@ static void add_cell(struct sheet *s, const struct report_table *t, const struct
         return;
     }
     sheet_real(s, "%.3f", row->estimate);
+    if (is_best(t, row)) sheet_strong(s);
     if (row->estimate_cut) sheet_append(s, CUT_OFF_MARK);
     if (isfinite(row->published.value))
         sheet_append(s, " / %g%s", row->published.value, row->published.settings ? SETTINGS_MARK : "");
@@ -169,7 +176,7 @@ static void fill(struct sheet *s, const struct group *g) {
     }
     sheet_caption(s, "%d tasks, profile %s: %d models", g->n_tables, g->tables[0]->profile, models);
     for (int t = 0; t < g->n_tables; t++) note_table(s, g, t);
-    sheet_note(s, "%s / the paper's number.", protocol_of(g->protocol)->phrase);
+    sheet_note(s, "%s / the paper's number. Bold: the best of a task.", protocol_of(g->protocol)->phrase);
     if (g->protocol == PROTOCOL_IQM)
         sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
                       "seeds by themselves; of models that have run on all of them.");

@@ -73,6 +73,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
         print_latex(f, s->caption);
         fputs("}\n", f);
     }
+    if (!s->bare && s->name) fprintf(f, "\\label{tab:%s}\n", s->name);
     print_tabular(f, s);
     print_notes(f, s);
     if (!s->bare) fputs("\\end{table}\n", f);

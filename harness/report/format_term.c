@@ -1,6 +1,9 @@
 /* format_term.c - a sheet on a terminal: columns as wide as their widest cell.
  *
  * A table goes to terminals, pipes and files alike, so what stands out has no colour here. */
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include "harness/report/sheet.h"
 
 /* Columns of the terminal: UTF-8 continuation bytes take none. */
@@ -25,35 +28,72 @@ static int column_width(const struct sheet *s, int column) {
     return width;
 }
 
-/* Text and mark in a field of `width`; nothing behind the last column of a line. */
-static void print_field(FILE *f, const struct sheet *s, int column, const char *text, const char *mark, int width) {
+/* Columns that the stream's terminal has; 0: it is none. */
+static int terminal_width(FILE *f) {
+    struct winsize size;
+    int fd = fileno(f);
+    return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* Columns of a sheet that are written side by side: the first, and [from, to). */
+struct part {
+    const struct sheet *s;
+    const int *width;
+    int from, to;
+};
+
+static bool is_in(const struct part *p, int column) {
+    return column == 0 || (column >= p->from && column < p->to);
+}
+
+/* Text and mark in a field; nothing behind the last column of a line. */
+static void print_field(FILE *f, const struct part *p, int column, const char *text, const char *mark) {
+    if (!is_in(p, column)) return;
+    const struct sheet *s = p->s;
+    int width = p->width[column];
+    bool last = column + 1 == (p->to > 1 ? p->to : 1);
     int padding = width - width_of(text) - width_of(mark);
     bool left = s->columns[column].align == SHEET_LEFT;
     if (column) fputs("  ", f);
     if (!left) fprintf(f, "%*s", padding, "");
     print_plain(f, text);
     print_plain(f, mark);
-    if (left && column + 1 < s->n_columns) fprintf(f, "%*s", padding, "");
-    if (column + 1 == s->n_columns) fputc('\n', f);
+    if (left && !last) fprintf(f, "%*s", padding, "");
+    if (last) fputc('\n', f);
 }
 
+static void write_part(const struct part *p, FILE *f) {
+    const struct sheet *s = p->s;
+    for (int c = 0; c < s->n_columns; c++) print_field(f, p, c, s->columns[c].heading, "");
+    for (int c = 0; c < s->n_columns; c++)
+        for (int i = 0; is_in(p, c) && i < p->width[c] + (c ? 2 : 0); i++) fputc('-', f);
+    fputc('\n', f);
+    for (int i = 0; i < s->n_cells; i++) {
+        char mark[SHEET_MARK_BYTES];
+        sheet_mark(&s->cells[i], mark);
+        print_field(f, p, i % s->n_columns, s->cells[i].text, mark);
+    }
+}
+
+/* Where the terminal is narrower than the table, its columns go on below, behind the first once more. */
 static void write_sheet(const struct sheet *s, FILE *f) {
-    int width[s->n_columns];
+    int width[s->n_columns], room = terminal_width(f);
     for (int c = 0; c < s->n_columns; c++) width[c] = column_width(s, c);
     if (s->caption) {
         print_plain(f, s->caption);
         fputs("\n\n", f);
     }
-    for (int c = 0; c < s->n_columns; c++) print_field(f, s, c, s->columns[c].heading, "", width[c]);
-    for (int c = 0; c < s->n_columns; c++)
-        for (int i = 0; i < width[c] + (c ? 2 : 0); i++) fputc('-', f);
-    fputc('\n', f);
-    for (int i = 0; i < s->n_cells; i++) {
-        char mark[SHEET_MARK_BYTES];
-        int column = i % s->n_columns;
-        sheet_mark(&s->cells[i], mark);
-        print_field(f, s, column, s->cells[i].text, mark, width[column]);
-    }
+    struct part p = {s, width, 1, 1};
+    do {
+        int used = width[0];
+        for (p.to = p.from; p.to < s->n_columns; p.to++) {
+            used += width[p.to] + 2;
+            if (room && used > room && p.to > p.from) break;
+        }
+        if (p.from > 1) fputc('\n', f);
+        write_part(&p, f);
+        p.from = p.to;
+    } while (p.from < s->n_columns);
     if (s->n_notes) fputc('\n', f);
     for (int i = 0; i < s->n_notes; i++) {
         if (s->notes[i].number) fprintf(f, "[%d] ", s->notes[i].number);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "core/option.h"
+
 static const struct protocol protocols[] = {
     [PROTOCOL_VAL_MEAN] = {"val-mean", "95% CI or values", "Mean over the seeds at the rate that validation chose",
                            "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean "
@@ -21,6 +23,18 @@ static const struct protocol protocols[] = {
          "mean validation value of it, with a bootstrap interval.",
          0.95},
 };
+
+static const char *protocol_name(const void *list, int i) {
+    return ((const struct protocol *)list)[i].name;
+}
+
+enum status protocol_find(const char *name, enum report_protocol *p, struct error *e) {
+    int index;
+    TRY(name_choose("protocol", name, (int)(sizeof protocols / sizeof *protocols), protocol_name, protocols, &index,
+                    e));
+    *p = (enum report_protocol)index;
+    return ST_OK;
+}
 
 const struct protocol *protocol_of(enum report_protocol p) {
     return &protocols[p];

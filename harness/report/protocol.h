@@ -2,6 +2,7 @@
 #ifndef LRNN_HARNESS_REPORT_PROTOCOL_H
 #define LRNN_HARNESS_REPORT_PROTOCOL_H
 
+#include "core/status.h"
 #include "harness/report/stats.h"
 
 /* In the order of PROTOCOL_NAMES. */
@@ -21,6 +22,9 @@ struct protocol {
     const char *sentence; /* what the number is, "%s" being the metric */
     double level;         /* coverage of the interval; 0: it has none */
 };
+
+/* The protocol of that name; ST_USAGE with the nearest. */
+enum status protocol_find(const char *name, enum report_protocol *p, struct error *e);
 
 const struct protocol *protocol_of(enum report_protocol p);
 

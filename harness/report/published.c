@@ -21,18 +21,38 @@ void published_free(struct published *p) {
     csv_free(&p->table);
 }
 
+/* Whether a mixer, as its label has it, is the published model "name:a=1,b=2". */
+static bool label_matches(const char *text, const struct label *mixer) {
+    struct label wanted;
+    const struct model *model = model_find(label_name(mixer));
+    if (label_parse(&wanted, "published model", text, NULL) != ST_OK) return false;
+    if (model) (void)label_normalise(&wanted, model->options, NULL);
+    return label_includes(mixer, &wanted);
+}
+
 /* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what
  * this program does not know of an old record is compared as it stands. */
 static bool model_matches(const char *text, const struct run *run) {
     const struct model *model = model_find(run->model);
-    struct label mixer, wanted;
-    if (label_parse(&wanted, "published model", text, NULL) != ST_OK || run_mixer(run, &mixer, NULL) != ST_OK)
-        return false;
-    if (model) {
-        (void)label_canonical(&mixer, model->options, NULL);
-        (void)label_normalise(&wanted, model->options, NULL);
+    struct label mixer;
+    if (run_mixer(run, &mixer, NULL) != ST_OK) return false;
+    if (model) (void)label_canonical(&mixer, model->options, NULL);
+    return label_matches(text, &mixer);
+}
+
+double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
+                          const struct label *mixer, const char **row) {
+    double value = NAN;
+    *row = "";
+    for (int i = 0; i < p->table.rows; i++) {
+        if (strcmp(csv_cell(&p->table, i, "arxiv"), arxiv) != 0 || strcmp(csv_cell(&p->table, i, "table"), table) != 0)
+            continue;
+        if (task && strcmp(csv_cell(&p->table, i, "task"), task) != 0) continue;
+        if (!label_matches(csv_cell(&p->table, i, "model"), mixer)) continue;
+        *row = csv_text_plain(csv_cell(&p->table, i, "row"));
+        if (parse_double(csv_cell(&p->table, i, "value"), &value)) return value;
     }
-    return label_includes(&mixer, &wanted);
+    return NAN;
 }
 
 struct published_number published_find(const struct published *p, const struct run *run) {

@@ -25,10 +25,20 @@ struct report {
 
 const struct report *const *report_list(void); /* NULL-terminated, in the order of the list */
 
+/* How a reader wants the sheets; NULL or zeros: as they are. */
+struct report_view {
+    const char *columns, *sort; /* sheet_pick.h; "" = all, as they stand */
+};
+
 /* Writes the report of the records that pass the filter (NULL: all). `out` is the folder of the records, which may hold
  * perf.csv and published.csv. ST_DATA: no record passes, or the report finds nothing; nothing is written on any
  * error. */
 enum status report_print(const struct report *report, const struct record_set *set, const struct report_filter *filter,
                          const struct sheet_format *format, const char *out, FILE *stream, struct error *e);
+
+/* The same, as the reader wants it. ST_USAGE: no column of a name. */
+enum status report_print_view(const struct report *report, const struct record_set *set,
+                              const struct report_filter *filter, const struct report_view *view,
+                              const struct sheet_format *format, const char *out, FILE *stream, struct error *e);
 
 #endif

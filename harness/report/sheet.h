@@ -39,7 +39,8 @@ struct sheet_note {
 };
 
 struct sheet {
-    char *caption; /* NULL: none */
+    char *caption;    /* NULL: none */
+    const char *name; /* what other pages call it by: letters, digits, hyphens; NULL: nothing. Borrowed */
     /* To be set by the caller: the caption is a remark, which nothing typesets, and LaTeX gets a tabular alone, for a
      * float of the author's. */
     bool bare;
@@ -92,6 +93,7 @@ struct sheet_format {
     const char *name;
     bool for_programs; /* values, not text: a report hands it its data (report.h) */
     void (*write)(const struct sheet *s, FILE *f);
+    const char *head, *tail; /* around all sheets; or NULL */
 };
 
 /* One file a format: harness/report/format_NAME.c defines `const struct sheet_format format_NAME`, listed in

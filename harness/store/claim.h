@@ -44,8 +44,8 @@ struct claim_info {
     bool live;    /* not stale, not free */
 };
 
-/* Every run under OUT/claims that somebody does or was doing; the caller frees *list. None, where there is no folder.
- *  */
+/* Every run under OUT/claims that somebody does or was doing; the caller frees *list. None, where there is no
+ * folder. */
 enum status claims_list(const char *out, struct claim_info **list, int *n, struct error *e);
 
 #endif

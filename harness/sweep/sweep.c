@@ -20,6 +20,7 @@
 #include "harness/store/machine_log.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
+#include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
 #include "kernels/lib/gemm.h"
 
@@ -138,6 +139,9 @@ static bool has_settings(const struct sweep *w) {
 static enum status print_tables(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
                                 struct error *e) {
     const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
+    bool timed = w->options->limit > 0 || w->resolved.config.budget > 0; /* its runs are not those that the plan says */
+    if (w->request->file.lines.n && !timed && !w->options->confirm)
+        return paper_print_request(w->request, w->out, format, stdout, e);
     TRY(report_print(&report_tables, set, filter, format, w->out, stdout, e));
     if (!has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
     const struct report *report = w->resolved.variants ? &report_settings
@@ -257,7 +261,8 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
                     w->options->shard, w->options->shards, w->out);
         return ST_OK;
     }
-    if (!w->options->no_speed && !has_several_tasks(&w->plan)) /* several tasks ask for accuracies */
+    bool table = has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
+    if (!w->options->no_speed && !table)
         TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : cores, c->quiet, e));
     if (signal_received())
         return fail(e, (enum status)(128 + signal_received()),

@@ -168,7 +168,7 @@ END_TEST
 
 START_TEST(report_help_names_every_report_but_the_template) {
     expect_status(run("report --help"), 0, "report --help");
-    expect_text(out, "(term md latex csv json)", "report --help");
+    expect_text(out, "(term md latex csv json html)", "report --help");
     for (const struct report *const *r = report_list(); *r; r++) {
         char line[64];
         snprintf(line, sizeof line, "\n  %s ", (*r)->name);

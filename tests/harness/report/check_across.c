@@ -159,7 +159,8 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
     fclose(f);
     ck_holds(text, "0.000 / 1       1.000 / 1  0.500 [0.500, 0.500]\n");
     ck_holds(text, "-       0.500 / -                     -\n");
-    ck_holds(text, "Interquartile mean over the seeds at the rate that validation chose / the paper's number.");
+    ck_holds(text, "Interquartile mean over the seeds at the rate that validation chose / the paper's number. Bold: "
+                   "the best of a task.");
     free(text);
 }
 END_TEST

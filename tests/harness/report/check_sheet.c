@@ -111,6 +111,32 @@ START_TEST(one_sheet_in_every_format) {
                         "a|b_c,,-0.125\n"
                         "'=d,12345678901,0.3333333333333333\n"
                         "\"\xc3\xa9\n\",1384000,\n");
+    expect(&format_json, "{\"model\":\"a|b_c\",\"n & m\":null,\"acc\":-0.125}\n"
+                         "{\"model\":\"=d\",\"n & m\":12345678901,\"acc\":0.3333333333333333}\n"
+                         "{\"model\":\"\xc3\xa9\\u000a\",\"n & m\":1384000,\"acc\":null}\n");
+    char *page = render(&format_html, ST_OK);
+    ck_assert_ptr_nonnull(strstr(page, "<!doctype html>\n<html lang=\"en\">"));
+    ck_assert_ptr_nonnull(
+        strstr(page, "<section>\n"
+                     "<h2>Task_1: 50 %</h2>\n"
+                     "<div class=\"box\"><table>\n"
+                     "<thead><tr><th>model</th><th class=\"r\">n &amp; m</th><th class=\"r\">acc</th></tr></thead>\n"
+                     "<tbody>\n"
+                     "<tr><td>a|b_c<sup>1</sup><sup>2</sup></td><td class=\"r\">-</td><td class=\"r\">-0.12</td></tr>\n"
+                     "<tr><td>=d<sup>3</sup></td><td class=\"r\">12345678901</td><td class=\"r\"><strong>0.3 "
+                     "(7)</strong></td></tr>\n"
+                     "<tr><td>\xc3\xa9 </td><td class=\"r\">1.38M</td><td class=\"r\">-</td></tr>\n"
+                     "</tbody>\n"
+                     "</table></div>\n"
+                     "<ul>\n"
+                     "<li><sup>1</sup> died, of $1</li>\n"
+                     "<li><sup>2</sup> too</li>\n"
+                     "<li><sup>3</sup> third</li>\n"
+                     "<li>n: &lt;sizes&gt;</li>\n"
+                     "</ul>\n"
+                     "</section>\n"
+                     "</body>\n</html>\n"));
+    free(page);
 }
 END_TEST
 

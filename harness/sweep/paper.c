@@ -1,0 +1,203 @@
+/* paper.c - see paper.h. */
+#include "harness/sweep/paper.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text_of(const struct paper_cells *p, const char *key) {
+    const char *value = plan_file_get(&p->request.file, p->resolved.profile, key);
+    return value ? value : "";
+}
+
+static const struct paper_cell *cell_at(const struct paper_cells *p, int row, int column) {
+    return &p->cells[row * p->n_columns + column];
+}
+
+/* --- the paper's rows and columns --------------------------------------------------------------------------------- */
+
+static bool is_best(const struct paper_cells *p, int row, int column) {
+    double own = cell_at(p, row, column)->ours;
+    for (int r = 0; r < p->n_rows; r++)
+        if (cell_at(p, r, column)->ours > own) return false;
+    return isfinite(own);
+}
+
+/* "0.998* / 1.000": ours, then the paper's where it has numbers at all. */
+static void add_pair(struct sheet *s, const struct paper_cells *p, double ours, const char *mark, double published) {
+    sheet_real(s, "%.3f", ours);
+    if (isfinite(ours)) sheet_append(s, "%s", mark);
+    if (!p->has_published) return;
+    if (isfinite(published))
+        sheet_append(s, " / %.3f", published);
+    else
+        sheet_append(s, " / -");
+}
+
+static const char *mark_of(const struct paper_cell *c) {
+    if (c->cut_off) return c->other ? CUT_OFF_MARK SETTINGS_MARK : CUT_OFF_MARK;
+    return c->other ? SETTINGS_MARK : "";
+}
+
+static const char *mark_of_row(const struct paper_cells *p, int row) {
+    struct paper_cell all = {.row = row};
+    for (int c = 0; c < p->n_columns; c++) {
+        all.cut_off = all.cut_off || cell_at(p, row, c)->cut_off;
+        all.other = all.other || cell_at(p, row, c)->other;
+    }
+    return mark_of(&all);
+}
+
+static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
+    struct sheet *s = sheets_add(sheets);
+    const char *columns = text_of(p, "columns"), *dot = strrchr(columns, '.');
+    if (s) s->name = p->request.file.name;
+    sheet_caption(s, "%s; profile %s, %d of %d runs", text_of(p, "title"), p->resolved.profile, p->n_done,
+                  p->n_planned);
+    sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
+    for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
+    if (p->overall) sheet_column(s, SHEET_RIGHT, "mean");
+    for (int r = 0; r < p->n_rows; r++) {
+        sheet_row(s);
+        sheet_text(s, "%s", p->rows[r]);
+        for (int c = 0; c < p->n_columns; c++) {
+            const struct paper_cell *cell = cell_at(p, r, c);
+            add_pair(s, p, cell->ours, mark_of(cell), cell->published);
+            if (is_best(p, r, c)) sheet_strong(s);
+        }
+        if (p->overall) add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), p->overall[2 * r + 1]);
+    }
+    sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
+               p->has_published ? " / the paper's" : "");
+    bool cut = false, other = false;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        cut = cut || p->cells[i].cut_off;
+        other = other || (p->cells[i].other && p->cells[i].done);
+    }
+    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (other)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
+                   p->resolved.profile);
+}
+
+/* --- cell by cell ------------------------------------------------------------------------------------------------- */
+
+/* "553..15800/15800"; "-": nothing is done. */
+static void add_steps(struct sheet *s, const struct paper_cell *c) {
+    if (c->most < 0) {
+        sheet_text(s, "-");
+        return;
+    }
+    if (c->least < c->most)
+        sheet_text(s, "%" PRId64 "..%" PRId64, c->least, c->most);
+    else
+        sheet_text(s, "%" PRId64, c->most);
+    sheet_append(s, "/%" PRId64, c->of);
+}
+
+static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
+    struct sheet *s = sheets_add(sheets);
+    sheet_caption(s, "Cell by cell");
+    sheet_column(s, SHEET_LEFT, "row");
+    sheet_column(s, SHEET_LEFT, "column");
+    static const char *const headings[] = {"published", "ours", "interval", "runs", "steps"};
+    for (int i = 0; i < 5; i++) sheet_column(s, SHEET_RIGHT, "%s", headings[i]);
+    sheet_column(s, SHEET_LEFT, "verdict");
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        const struct paper_cell *c = &p->cells[i];
+        if (c->planned == 0) continue;
+        sheet_row(s);
+        sheet_text(s, "%s", p->rows[c->row]);
+        sheet_text(s, "%s", p->columns[c->column]);
+        sheet_real(s, "%.3f", c->published);
+        sheet_real(s, "%.3f", c->ours);
+        if (isfinite(c->ours)) sheet_append(s, "%s", mark_of(c));
+        if (c->interval.kind == INTERVAL_NONE)
+            sheet_text(s, "-");
+        else
+            sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
+        sheet_text(s, "%d/%d", c->done, c->planned);
+        if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
+        add_steps(s, c);
+        sheet_text(s, "%s", paper_verdict_names[c->verdict]);
+    }
+    sheet_note(s,
+               "within: the paper's number lies in our interval or, where there is none, within %.2f of ours. "
+               "unfinished: runs are missing that could change this. cut off: ours is below, and its runs were "
+               "stopped before the end of their schedule.",
+               PAPER_MARGIN);
+    sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
+}
+
+/* --- for programs ------------------------------------------------------------------------------------------------- */
+
+static void add_data(struct sheets *sheets, const struct paper_cells *p) {
+    static const char *const names[] = {
+        "plan",       "profile",       "protocol", "row",     "column",       "published", "ours",
+        "ci_lo",      "ci_hi",         "ci_kind",  "n",       "n_planned",    "n_failed",  "steps_least",
+        "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting"};
+    struct sheet *s = sheets_add(sheets);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        const struct paper_cell *c = &p->cells[i];
+        bool interval = c->interval.kind != INTERVAL_NONE;
+        if (c->planned == 0) continue;
+        sheet_row(s);
+        sheet_text(s, "%s", p->request.file.name);
+        sheet_text(s, "%s", p->resolved.profile);
+        sheet_text(s, "%s", protocol_of(p->protocol)->name);
+        sheet_text(s, "%s", p->rows[c->row]);
+        sheet_text(s, "%s", p->columns[c->column]);
+        sheet_real(s, "%g", c->published);
+        sheet_real(s, "%g", c->ours);
+        sheet_real(s, "%g", interval ? c->interval.low : NAN);
+        sheet_real(s, "%g", interval ? c->interval.high : NAN);
+        sheet_text(s, "%s", interval_kind_name(c->interval.kind));
+        sheet_int(s, c->done);
+        sheet_int(s, c->planned);
+        sheet_int(s, c->failed);
+        sheet_int(s, c->least);
+        sheet_int(s, c->most);
+        sheet_int(s, c->of);
+        sheet_text(s, "%s", c->verdict == PAPER_NONE ? "" : paper_verdict_names[c->verdict]);
+        sheet_int(s, c->any_cut_off);
+        sheet_int(s, c->other);
+    }
+}
+
+enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
+                        const struct sheet_format *format, FILE *f, struct error *e) {
+    struct request *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_MEMORY, "no memory for a table");
+    enum status status = request_words(r, &name, 1, e);
+    if (status == ST_OK && r->file.lines.n == 0)
+        status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", name);
+    if (status == ST_OK) status = text_copy(tasks, r->tasks, sizeof r->tasks, e);
+    if (status == ST_OK) status = text_copy(profile, r->profile, sizeof r->profile, e);
+    if (status == ST_OK) status = paper_print_request(r, out, format, f, e);
+    free(r);
+    return status;
+}
+
+enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
+                                FILE *f, struct error *e) {
+    struct sheets sheets = {0};
+    struct paper_cells *p = calloc(1, sizeof *p);
+    if (!p) return fail(e, ST_MEMORY, "no memory for a table");
+    p->request = *request;
+    enum status status = paper_cells_make(p, out, e);
+    if (status == ST_OK) {
+        if (format->for_programs) {
+            add_data(&sheets, p);
+        } else {
+            add_matrix(&sheets, p);
+            add_cells(&sheets, p);
+        }
+        status = sheets_write(&sheets, format, f, e);
+    }
+    sheets_free(&sheets);
+    paper_cells_free(p);
+    free(p);
+    return status;
+}

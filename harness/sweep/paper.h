@@ -1,0 +1,17 @@
+/* paper.h - the table of a paper as a plan says it: the paper's rows and columns with its numbers and ours, then each
+ * cell with its interval, runs, steps and verdict. */
+#ifndef LRNN_HARNESS_SWEEP_PAPER_H
+#define LRNN_HARNESS_SWEEP_PAPER_H
+
+#include "harness/report/sheet.h"
+#include "harness/sweep/paper_cells.h"
+
+/* Writes it in a format; of one for programs the cells alone. Nothing is written on an error: as paper_cells_make. */
+enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
+                        const struct sheet_format *format, FILE *f, struct error *e);
+
+/* The same of a request that has a plan file, with all that the command line says. */
+enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
+                                FILE *f, struct error *e);
+
+#endif

@@ -1,0 +1,398 @@
+/* paper_cells.c - see paper_cells.h. */
+#include "harness/sweep/paper_cells.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/row_key.h"
+#include "harness/report/load.h"
+
+const char *const paper_verdict_names[] = {"-", "not run", "cut off", "unfinished", "within", "above", "below"};
+
+/* --- labels ------------------------------------------------------------------------------------------------------- */
+
+static const char *setting(const struct paper_cells *p, const char *key, const char *fallback) {
+    const char *value = plan_file_get(&p->request.file, p->resolved.profile, key);
+    return value ? value : fallback;
+}
+
+static void word_of(const struct paper_cells *p, int word, char *text, size_t size) {
+    const char *at = p->resolved.tasks;
+    text[0] = 0;
+    for (int i = 0; i <= word; i++) {
+        at += strspn(at, " ");
+        if (text_part(&at, " ", text, size, NULL) != ST_OK) return;
+    }
+}
+
+static enum status mixer_of(const struct setup *s, struct label *mixer, struct error *e) {
+    return label_of(mixer, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e);
+}
+
+/* The value that a run has for a key of `rows` or `columns`: "" where its model or task lacks the option. */
+static enum status value_of(const struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
+                            size_t size, struct error *e) {
+    struct label l;
+    const struct option *o = row_key_flag(key);
+    text[0] = 0;
+    if (!strcmp(key, "task")) {
+        word_of(p, word, text, size);
+    } else if (!strncmp(key, "task.", 5)) {
+        TRY(label_of(&l, "task", s->task.task->options, s->task.inst, 0, e));
+        if (label_get(&l, key + 5)) snprintf(text, size, "%s", label_get(&l, key + 5));
+    } else if (!strncmp(key, "model.", 6)) {
+        TRY(mixer_of(s, &l, e));
+        if (label_get(&l, key + 6)) snprintf(text, size, "%s", label_get(&l, key + 6));
+    } else if (o) {
+        option_format_value(o, &s->config, text, size);
+    } else {
+        return fail(e, ST_USAGE,
+                    "%s: '%.60s' of its rows or columns is neither model, task, an option of them, nor a "
+                    "flag",
+                    p->request.file.name, key);
+    }
+    return ST_OK;
+}
+
+/* The mixer without an option that the columns tell apart. */
+static enum status short_mixer(const struct setup *s, const char *columns, char *text, size_t size, struct error *e) {
+    struct label l;
+    TRY(mixer_of(s, &l, e));
+    TRY(label_shorten(&l, s->asked.model->options, OPT_ORDER, e));
+    if (!strncmp(columns, "model.", 6)) label_remove(&l, columns + 6);
+    return label_format(&l, text, size, e);
+}
+
+/* What the paper calls the model, or its label; then " key=value" of the other keys of `rows`. */
+static enum status name_row(const struct paper_cells *p, const struct published *published, const struct setup *s,
+                            int word, char *text, size_t size, struct error *e) {
+    const char *keys = setting(p, "rows", "model"), *row = "";
+    struct label mixer;
+    char first[LABEL_TEXT];
+    TRY(mixer_of(s, &mixer, e));
+    bool whole = !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
+    if (whole) published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), NULL, &mixer, &row);
+    TRY(whole ? short_mixer(s, setting(p, "columns", "task"), first, sizeof first, e)
+              : text_copy(s->asked.model->name, first, sizeof first, e));
+    TRY(text_copy(*row ? row : first, text, size, e));
+    for (const char *at = keys; *at; at += strspn(at, " ")) {
+        char key[128], value[RECORD_TEXT];
+        TRY(text_part(&at, " ", key, sizeof key, e));
+        if (!strcmp(key, "model")) continue;
+        TRY(value_of(p, s, word, key, value, sizeof value, e));
+        const char *dot = strrchr(key, '.');
+        size_t used = strlen(text);
+        int more = *value ? snprintf(text + used, size - used, " %s=%s", dot ? dot + 1 : key, value) : 0;
+        if (more < 0 || used + (size_t)more >= size)
+            return fail(e, ST_USAGE, "%s: a row's name is longer than %zu characters", p->request.file.name, size - 1);
+    }
+    return ST_OK;
+}
+
+/* Index of the text in a list, which gets it if it lacks it; -1 without memory. */
+static int find_or_add(char (**list)[RECORD_TEXT], int *n, const char *text) {
+    for (int i = 0; i < *n; i++)
+        if (!strcmp((*list)[i], text)) return i;
+    char(*longer)[RECORD_TEXT] = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
+    if (!longer) return -1;
+    *list = longer;
+    snprintf(longer[*n], RECORD_TEXT, "%s", text);
+    return (*n)++;
+}
+
+/* --- cells -------------------------------------------------------------------------------------------------------- */
+
+/* Where each use of the plan stands. */
+struct spot {
+    int row, column;
+};
+
+static enum status place_uses(struct paper_cells *p, const struct published *published, struct spot *spots,
+                              struct error *e) {
+    const char *columns = setting(p, "columns", "task");
+    for (int i = 0; i < p->plan.n_uses; i++) {
+        const struct plan_use *use = &p->plan.uses[i];
+        const struct setup *s = p->plan.setups[use->run];
+        char row[RECORD_TEXT], column[RECORD_TEXT];
+        TRY(name_row(p, published, s, use->word, row, sizeof row, e));
+        TRY(value_of(p, s, use->word, columns, column, sizeof column, e));
+        spots[i].row = find_or_add(&p->rows, &p->n_rows, row);
+        spots[i].column = find_or_add(&p->columns, &p->n_columns, column);
+        if (spots[i].row < 0 || spots[i].column < 0) return fail(e, ST_MEMORY, "no memory for a table");
+    }
+    return ST_OK;
+}
+
+static struct paper_cell *cell_at(struct paper_cells *p, int row, int column) {
+    return &p->cells[row * p->n_columns + column];
+}
+
+static enum status make_cells(struct paper_cells *p, struct error *e) {
+    p->cells = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof *p->cells);
+    if (!p->cells) return fail(e, ST_MEMORY, "no memory for a table");
+    for (int r = 0; r < p->n_rows; r++)
+        for (int c = 0; c < p->n_columns; c++)
+            *cell_at(p, r, c) =
+                (struct paper_cell){.row = r, .column = c, .ours = NAN, .published = NAN, .least = -1, .most = -1};
+    return ST_OK;
+}
+
+static void find_published(struct paper_cells *p, const struct published *published, struct paper_cell *cell,
+                           const struct plan_use *use) {
+    struct label mixer, task;
+    char word[RECORD_TEXT];
+    const char *row;
+    word_of(p, use->word, word, sizeof word);
+    if (mixer_of(p->plan.setups[use->run], &mixer, NULL) != ST_OK || label_parse(&task, "task", word, NULL) != ST_OK)
+        return;
+    cell->published = published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""),
+                                         label_name(&task), &mixer, &row);
+    p->has_published = p->has_published || isfinite(cell->published);
+}
+
+/* Counts a planned run, and what its record says. */
+static void count_run(struct paper_cell *cell, const struct run *run) {
+    cell->planned++;
+    if (!run) return;
+    cell->done++;
+    cell->failed += run_failed(run);
+    cell->any_cut_off = cell->any_cut_off || run_cut_off(run);
+    if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
+    if (run->steps > cell->most) cell->most = run->steps;
+    if (run->max_steps > cell->of) cell->of = run->max_steps;
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
+
+/* A number of one setting of a cell: the task, or one of its changes. */
+struct number {
+    int cell;
+    const char *task;
+    double value, validation;
+    struct interval interval;
+    bool cut_off;
+};
+
+static double mean_validation(const struct report_row *row) {
+    double sum = 0;
+    for (int i = 0; i < row->n; i++) sum += run_val_metric(row->chosen[i]);
+    return sum / row->n;
+}
+
+/* Of several rows of one setting (a grid of decays) the best: by its number where the protocol takes the best of the
+ * grid, else by validation. */
+static void take_row(struct number *number, const struct report_row *row, enum report_protocol protocol, bool first) {
+    double by = protocol == PROTOCOL_BEST_OF_GRID ? row->estimate : mean_validation(row);
+    if (!first && !(by > number->validation)) return;
+    number->validation = by;
+    number->value = row->estimate;
+    number->interval = row->interval;
+    number->cut_off = row->estimate_cut;
+}
+
+static bool holds_run(const struct report_row *row, const char *run_id) {
+    for (int i = 0; i < row->n_all; i++)
+        if (!strcmp(row->all[i]->run.run_id, run_id)) return true;
+    return false;
+}
+
+/* Adds the row's number to each cell that has one of its runs. */
+static void add_row(struct paper_cells *p, const struct spot *spots, const struct report_row *row,
+                    struct number *numbers, int *n) {
+    int last = -1;
+    for (int i = 0; i < p->plan.n_uses; i++) {
+        int cell = spots[i].row * p->n_columns + spots[i].column, k = 0;
+        if (cell == last || !holds_run(row, p->plan.setups[p->plan.uses[i].run]->run_id)) continue;
+        last = cell;
+        while (k < *n && (numbers[k].cell != cell || strcmp(numbers[k].task, row->run->task) != 0)) k++;
+        bool first = k == *n;
+        if (first) numbers[(*n)++] = (struct number){.cell = cell, .task = row->run->task};
+        take_row(&numbers[k], row, p->protocol, first);
+    }
+}
+
+/* Settings that the plan has for a cell. */
+static int count_settings(const struct paper_cells *p, const struct spot *spots, int cell) {
+    int n = 0;
+    for (int i = 0; i < p->plan.n_uses; i++) {
+        bool earlier = spots[i].row * p->n_columns + spots[i].column != cell;
+        const char *task = p->plan.setups[p->plan.uses[i].run]->task.name;
+        for (int k = 0; k < i && !earlier; k++)
+            earlier = spots[k].row * p->n_columns + spots[k].column == cell &&
+                      !strcmp(p->plan.setups[p->plan.uses[k].run]->task.name, task);
+        n += !earlier;
+    }
+    return n;
+}
+
+static void set_numbers(struct paper_cells *p, const struct spot *spots, const struct number *numbers, int n) {
+    for (int c = 0; c < p->n_rows * p->n_columns; c++) {
+        struct paper_cell *cell = &p->cells[c];
+        double sum = 0;
+        int settings = 0;
+        for (int k = 0; k < n; k++) {
+            if (numbers[k].cell != c) continue;
+            sum += numbers[k].value;
+            cell->interval = numbers[k].interval;
+            cell->cut_off = cell->cut_off || numbers[k].cut_off;
+            settings++;
+        }
+        if (settings && settings == count_settings(p, spots, c)) cell->ours = sum / settings;
+        if (settings != 1) cell->interval = (struct interval){NAN, NAN, NAN, INTERVAL_NONE};
+    }
+}
+
+static enum status compute(struct paper_cells *p, const struct spot *spots, const struct record_set *set,
+                           const char *out, struct error *e) {
+    struct report_tables tables;
+    const char **ids = calloc((size_t)p->plan.n + 1, sizeof *ids);
+    struct number *numbers = calloc((size_t)p->plan.n_uses + 1, sizeof *numbers);
+    int n = 0;
+    enum status status = ids && numbers ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
+    for (int i = 0; i < p->plan.n && status == ST_OK; i++) ids[i] = p->plan.setups[i]->run_id;
+    struct report_filter filter = {.runs = ids, .n_runs = p->plan.n, .protocol = p->protocol};
+    if (status == ST_OK) status = report_tables_make(&tables, set, &filter, out, e);
+    if (status == ST_OK) {
+        for (int i = 0; i < tables.n; i++)
+            for (int k = 0; k < tables.list[i].n_rows; k++) add_row(p, spots, &tables.list[i].rows[k], numbers, &n);
+        set_numbers(p, spots, numbers, n);
+        report_tables_free(&tables);
+    }
+    free(numbers);
+    free(ids);
+    return status;
+}
+
+/* --- verdicts ----------------------------------------------------------------------------------------------------- */
+
+static enum paper_verdict judge(const struct paper_cell *c, enum report_protocol protocol) {
+    if (c->done == 0) return PAPER_NOT_RUN;
+    if (!isfinite(c->published) || c->other) return PAPER_NONE;
+    if (!isfinite(c->ours)) return PAPER_UNFINISHED;
+    double low = c->ours - PAPER_MARGIN, high = c->ours + PAPER_MARGIN;
+    if (c->interval.kind != INTERVAL_NONE) {
+        low = c->interval.low;
+        high = c->interval.high;
+    }
+    const double rounding = 1e-9;
+    bool below = high<c->published - rounding, above = low> c->published + rounding;
+    bool may_rise = c->done < c->planned && (below || protocol != PROTOCOL_BEST_OF_GRID);
+    if (below && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
+    if (may_rise) return PAPER_UNFINISHED; /* a best of the grid can only grow */
+    return below ? PAPER_BELOW : above ? PAPER_ABOVE : PAPER_WITHIN;
+}
+
+/* What a run is apart from rate, seed and where it ends. */
+static enum status key_of(const struct setup *s, char hex[RUN_ID_HEX], struct error *e) {
+    struct label key;
+    TRY(row_key(s->identity, &key, e));
+    label_remove(&key, "stop-after");
+    record_hash_bytes(key.text, key.used, hex);
+    return ST_OK;
+}
+
+/* Marks the cells whose runs the plan's own profile does not have. */
+static enum status mark_others(struct paper_cells *p, const struct spot *spots, struct error *e) {
+    const char *own = plan_file_get(&p->request.file, "", "profile");
+    struct plan plan = {0};
+    struct resolved resolved;
+    bool changed = p->request.args.given.n || p->request.axes.n || p->request.grid.n || *p->request.models;
+    if (!changed && !strcmp(p->resolved.profile, own ? own : "quick")) return ST_OK;
+    struct request *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_MEMORY, "no memory for a plan");
+    r->file = p->request.file;
+    memcpy(r->tasks, p->request.tasks, sizeof r->tasks);
+    snprintf(r->seeds, sizeof r->seeds, "1");
+    snprintf(r->rates, sizeof r->rates, "0.001");
+    enum status status = request_plan(r, &plan, &resolved, e);
+    char(*keys)[RUN_ID_HEX] = calloc((size_t)plan.n + 1, sizeof *keys);
+    if (status == ST_OK && !keys) status = fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < plan.n && status == ST_OK; i++) status = key_of(plan.setups[i], keys[i], e);
+    for (int i = 0; i < p->plan.n_uses && status == ST_OK; i++) {
+        char key[RUN_ID_HEX];
+        bool found = false;
+        status = key_of(p->plan.setups[p->plan.uses[i].run], key, e);
+        for (int k = 0; k < plan.n && !found; k++) found = !strcmp(keys[k], key);
+        if (!found) cell_at(p, spots[i].row, spots[i].column)->other = true;
+    }
+    free(keys);
+    plan_free(&plan);
+    free(r);
+    return status;
+}
+
+/* The mean over the columns, where the plan names the paper's row of it. */
+static enum status add_overall(struct paper_cells *p, const struct published *published, const struct spot *spots,
+                               struct error *e) {
+    const char *task = setting(p, "overall", NULL), *row;
+    if (!task || *p->request.tasks) return ST_OK; /* a part of the tasks has another mean */
+    p->overall = calloc(2 * (size_t)p->n_rows + 1, sizeof *p->overall);
+    if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
+    for (int r = 0; r < p->n_rows; r++) {
+        struct label mixer;
+        int use = 0;
+        double sum = 0;
+        for (int c = 0; c < p->n_columns; c++) sum += cell_at(p, r, c)->ours;
+        while (use < p->plan.n_uses && spots[use].row != r) use++;
+        p->overall[2 * r] = sum / p->n_columns;
+        TRY(mixer_of(p->plan.setups[p->plan.uses[use].run], &mixer, e));
+        p->overall[2 * r + 1] =
+            published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), task, &mixer, &row);
+    }
+    return ST_OK;
+}
+
+/* --- from first to last ------------------------------------------------------------------------------------------- */
+
+static const struct run *find_run(const struct record_set *set, const char *run_id) {
+    for (int i = 0; i < set->n; i++)
+        if (!set->list[i].set_aside && !strcmp(set->list[i].run.run_id, run_id)) return &set->list[i].run;
+    return NULL;
+}
+
+static enum status fill(struct paper_cells *p, const struct published *published, const struct record_set *set,
+                        struct spot *spots, const char *out, struct error *e) {
+    TRY(place_uses(p, published, spots, e));
+    TRY(make_cells(p, e));
+    for (int i = 0; i < p->plan.n_uses; i++) {
+        struct paper_cell *cell = cell_at(p, spots[i].row, spots[i].column);
+        const struct run *run = find_run(set, p->plan.setups[p->plan.uses[i].run]->run_id);
+        if (cell->planned == 0) find_published(p, published, cell, &p->plan.uses[i]);
+        count_run(cell, run);
+        p->n_planned++;
+        p->n_done += run != NULL;
+    }
+    return p->n_done ? compute(p, spots, set, out, e) : ST_OK;
+}
+
+enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
+    struct published published = {0};
+    struct record_set set = {0};
+    struct error why;
+    TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
+    TRY(protocol_find(setting(p, "protocol", "val-mean"), &p->protocol, e));
+    TRY(report_load(&set, out, e));
+    if (published_read(&published, out, &why) != ST_OK)
+        fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
+    struct spot *spots = calloc((size_t)p->plan.n_uses + 1, sizeof *spots);
+    enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
+    if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);
+    if (status == ST_OK) status = mark_others(p, spots, e);
+    if (status == ST_OK) status = add_overall(p, &published, spots, e);
+    for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
+        p->cells[i].verdict = judge(&p->cells[i], p->protocol);
+    free(spots);
+    published_free(&published);
+    records_free(&set);
+    return status;
+}
+
+void paper_cells_free(struct paper_cells *p) {
+    plan_free(&p->plan);
+    free(p->rows);
+    free(p->columns);
+    free(p->cells);
+    free(p->overall);
+    *p = (struct paper_cells){.n_rows = 0};
+}

@@ -1,0 +1,56 @@
+/* paper_cells.h - a plan's runs as the cells of its paper's table: what was planned, what is done of it, the number
+ * that the paper's protocol makes of it, and the paper's own.  A plan's `rows` and `columns` say which options tell
+ * rows and columns apart: "model" (the mixer with its options, default of rows), "task" (default of columns),
+ * "model.OPTION", "task.OPTION", or a flag. What neither names is part of the grid. A task and its one-at-a-time
+ * changes are one cell, their mean. */
+#ifndef LRNN_HARNESS_SWEEP_PAPER_CELLS_H
+#define LRNN_HARNESS_SWEEP_PAPER_CELLS_H
+
+#include "harness/plan/request.h"
+#include "harness/report/rows.h"
+
+enum paper_verdict {
+    PAPER_NONE,       /* the paper has no number, or ours is of another setting */
+    PAPER_NOT_RUN,    /* no run is on record */
+    PAPER_CUT_OFF,    /* runs ended before their schedule's end, and ours is below */
+    PAPER_UNFINISHED, /* runs are missing that could change it */
+    PAPER_WITHIN,     /* the paper's lies in our interval, or no further than PAPER_MARGIN from ours */
+    PAPER_ABOVE,
+    PAPER_BELOW
+};
+extern const char *const paper_verdict_names[];
+
+#define PAPER_MARGIN 0.02 /* where there is no interval: what a best of 15 differs by between two sets of seeds */
+
+struct paper_cell {
+    int row, column;
+    int planned, done, failed; /* runs */
+    int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */
+    double ours;               /* NAN: not all settings have a number */
+    struct interval interval;  /* of one setting's number */
+    double published;          /* NAN: none */
+    bool cut_off;              /* a run that gives the number was */
+    bool any_cut_off;          /* a run of the cell was */
+    bool other;                /* its runs are of another setting than the plan's own profile has */
+    enum paper_verdict verdict;
+};
+
+struct paper_cells {
+    struct request request;
+    struct resolved resolved;
+    struct plan plan;
+    char (*rows)[RECORD_TEXT], (*columns)[RECORD_TEXT]; /* labels, in the plan's order */
+    int n_rows, n_columns;
+    struct paper_cell *cells; /* n_rows * n_columns, row-major; one with nothing planned has planned == 0 */
+    double *overall;          /* [2 * n_rows]: of each row our mean over all columns, and the paper's; NULL: no such */
+    enum report_protocol protocol;
+    int n_planned, n_done;
+    bool has_published;
+};
+
+/* Of zeros but for `request`, which has a plan file. Records are read from `out`. Free with paper_cells_free, also
+ * after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns by what is no option. */
+enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);
+void paper_cells_free(struct paper_cells *p);
+
+#endif

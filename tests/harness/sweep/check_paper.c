@@ -1,0 +1,168 @@
+/* check_paper.c - the table of a plan: its rows and columns, the verdict of each cell, the formats, what is refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/report/sheet.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+static const char plan[] =
+    "title=A table\npaper=1234.5678\nsource=Table 9\nprofile=smoke\n"
+    "tasks=s3:n_train=200,n_val=20,n_test=20,length=4 s4:n_train=200,n_val=20,n_test=20,length=4\n"
+    "models=lru:state=4 lstm:hidden=4\nseeds=2\nepochs=2\nlr=0.01,0.02\nprotocol=best-of-grid\n"
+    "overall=all\n";
+
+static const char published[] = "paper,arxiv,table,row,task,model,metric,value\n"
+                                "P,1234.5678,Table 9,LRU!,s3,lru,acc,0.001\n"
+                                "P,1234.5678,Table 9,LRU!,s4,lru,acc,0.999\n"
+                                "P,1234.5678,Table 9,LRU!,all,lru,acc,0.5\n"
+                                "P,1234.5678,Table 8,LSTM,s3,lstm,acc,0.5\n";
+
+static void write_text(const char *name, const char *text) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    spill(path, text, strlen(text));
+}
+
+static void expect(const char *format, int status) {
+    char arguments[2048];
+    snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
+    expect_status(run(arguments), status, arguments);
+}
+
+static void begin(const char *text) {
+    char path[256];
+    write_text("own.plan", text);
+    snprintf(path, sizeof path, "mkdir -p %s/r", program_folder);
+    ck_assert_int_eq(system(path), 0);
+    write_text("r/published.csv", published);
+}
+
+#define REPORT "report --paper %s/own.plan --out %s/r"
+
+START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
+    begin(plan);
+    expect(REPORT, 0);
+    expect_text(out, "A table; profile smoke, 0 of 16 runs", "report");
+    expect_text(out, "\nLRU!           s3:n_train=", "report");
+    expect_text(out, "  0.001     -         -   0/4      -  not run", "report");
+    expect("sweep %s/own.plan --shard 1/2 --out %s/r", 0);
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",4,0,14,14,14,unfinished,0,0\n", "report"); /* below, and two of four runs are missing */
+    expect_text(out, ",above,0,0\n", "report");                   /* more runs cannot make it less */
+    expect("sweep %s/own.plan --out %s/r --quiet", 0);
+    expect_text(out, "A table; profile smoke, 16 of 16 runs", "sweep");
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",4,4,0,14,14,14,below,0,0\n", "report");
+    expect_text(out, ",4,4,0,14,14,14,above,0,0\n", "report");
+    expect_text(out, ",4,4,0,14,14,14,,0,0\n", "report"); /* the paper has no number */
+    expect(REPORT " --task s4:n_train=200,n_val=20,n_test=20,length=4", 0);
+    expect_text(out, "profile smoke, 8 of 8 runs", "report");
+    expect(REPORT " --profile quick", 0);
+    expect_text(out, "profile quick, 0 of 16 runs", "report");
+}
+END_TEST
+
+START_TEST(runs_that_were_cut_off_are_not_below) {
+    char text[1024];
+    snprintf(text, sizeof text, "%sstop-after=3\n", plan);
+    begin(text);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect_text(out, "* cut off before the end of its schedule", "sweep");
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",3,3,14,cut off,1,0\n", "report");
+    expect_text(out, ",3,3,14,above,1,0\n", "report");
+}
+END_TEST
+
+START_TEST(another_profile_or_flag_is_another_setting) {
+    begin(plan);
+    expect("sweep %s/own.plan --quiet --dim 8 --seeds 1 --lr 0.01 --out %s/r", 0);
+    expect_text(out, "~ / 0.999", "sweep");
+    expect_text(out, "~ of another setting than the paper's", "sweep");
+}
+END_TEST
+
+START_TEST(rows_and_columns_are_options_or_flags) {
+    begin(
+        "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
+        "epochs=1\nmodels=hlru:channels=4\nmodel.m=1..2\nmodel.gate=softmax,none\nlayers=1..2\nrows=model.gate layers\n"
+        "columns=model.m\n");
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect_text(out, "profile smoke, 8 of 8 runs", "sweep");
+    expect_text(out, "\nhlru gate=none layers=2 ", "sweep");
+    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\ncolumns=lenght\n");
+    expect(REPORT, ST_USAGE);
+    expect_text(err, "'lenght' of its rows or columns is neither model, task", "report");
+    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nprotocol=best\n");
+    expect(REPORT, ST_USAGE);
+    expect_text(err, "unknown protocol 'best'", "report");
+}
+END_TEST
+
+START_TEST(the_table_comes_in_every_format) {
+    begin(plan);
+    for (const struct sheet_format *const *f = sheet_formats(); *f; f++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, REPORT " --format %s", "%s", "%s", (*f)->name);
+        expect(arguments, 0);
+        expect_text(out, (*f)->for_programs ? "best-of-grid" : "not run", arguments);
+    }
+    expect(REPORT " --format latex", 0);
+    expect_text(out, "\\label{tab:own}\n\\begin{tabular}{lrrr}\n\\toprule\nmodel & ", "latex");
+    expect(REPORT " --format html", 0);
+    expect_text(out, "<section id=\"own\">\n<h2>A table; profile smoke", "html");
+    expect_text(out, "</html>\n", "html");
+}
+END_TEST
+
+START_TEST(misuse_is_refused) {
+    begin(plan);
+    expect("report --paper s3", ST_USAGE);
+    expect_text(err, "that is a task; `lrnn list papers` names the plans", "report");
+    expect("report --paper no-such", ST_USAGE);
+    expect(REPORT " --what lengths", ST_USAGE);
+    expect(REPORT " --profile mad", ST_USAGE);
+    write_text("r/published.csv", "a,b\n1\n"); /* damaged: ours alone */
+    expect(REPORT, 0);
+    expect_text(err, "no published numbers beside ours", "report");
+}
+END_TEST
+
+START_TEST(columns_and_order_are_the_readers) {
+    expect("report results/baseline --task s3 --columns model,acc --sort acc --format csv", ST_USAGE);
+    expect_text(err, "no column 'acc'; there are: schema, cell_id", "report");
+    expect("report results/baseline --task s3 --columns model,acc --sort -acc --format md", 0);
+    expect_text(out, "| model | acc |\n|:--|--:|\n", "report");
+    const char *first = strstr(out, "|--:|\n| ");
+    double before = -1;
+    int rows = 0;
+    for (const char *at = first ? first + 6 : ""; *at == '|'; at = strchr(at, '\n') + 1, rows++) {
+        const char *cell = strstr(at + 1, "| ");
+        double value = strtod(cell + 2 + strspn(cell + 2, "*"), NULL);
+        ck_assert_msg(value >= before, "%g behind %g", value, before);
+        before = value;
+        if (strncmp(strchr(at, '\n') + 1, "|", 1) != 0) break;
+    }
+    ck_assert_int_gt(rows, 2);
+    expect("report results/baseline --task s3 --columns model,model", ST_USAGE);
+    expect("report results/baseline --task s3 --sort speed", ST_USAGE);
+}
+END_TEST
+
+Suite *check_paper(void) {
+    Suite *suite = suite_create("paper");
+    TCase *c = tcase_create("paper");
+    tcase_add_checked_fixture(c, program_begin, program_end);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
+    tcase_add_test(c, runs_that_were_cut_off_are_not_below);
+    tcase_add_test(c, another_profile_or_flag_is_another_setting);
+    tcase_add_test(c, rows_and_columns_are_options_or_flags);
+    tcase_add_test(c, the_table_comes_in_every_format);
+    tcase_add_test(c, misuse_is_refused);
+    tcase_add_test(c, columns_and_order_are_the_readers);
+    suite_add_tcase(suite, c);
+    return suite;
+}
