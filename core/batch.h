@@ -4,7 +4,8 @@
 
 #include "core/real.h"
 
-#define IGNORED (-100) /* a target that is neither scored nor in the loss */
+#define IGNORED  (-100) /* a target that is neither scored nor in the loss */
+#define NO_CLASS (-1)   /* a prediction from logits that are not all finite; equals no target */
 
 enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST, SPLIT_COUNT };
 

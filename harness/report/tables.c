@@ -42,6 +42,20 @@ static void note_failures(struct sheet *s, const struct report_row *row) {
     }
 }
 
+/* Records made before there was their share have a test loss that is not finite all the same. */
+static void note_nonfinite(struct sheet *s, const struct report_row *row) {
+    for (int i = 0; i < row->n_all; i++) {
+        const struct run *run = &row->all[i]->run;
+        char share[32] = "some";
+        if (run_failed(run) || (isfinite(run->test_loss) && !(run->test_nonfinite > 0))) continue;
+        if (isfinite(run->test_nonfinite)) snprintf(share, sizeof share, "%.3g %%", 100 * run->test_nonfinite);
+        sheet_footnote(s,
+                       "%s, lr %g, seed %llu: %s of the scored test positions have logits that are not finite and "
+                       "count as wrong",
+                       row->label, run->lr, (unsigned long long)run->seed, share);
+    }
+}
+
 static const char *mark(bool cut_off) {
     return cut_off ? CUT_OFF_MARK : "";
 }
@@ -96,6 +110,7 @@ static void add_row(struct sheet *s, const struct report_row *row, enum report_p
     sheet_row(s);
     sheet_text(s, "%s", row->label);
     note_failures(s, row);
+    note_nonfinite(s, row);
     sheet_count(s, (double)row->run->params);
     sheet_count(s, (double)row->run->state_floats);
     sheet_real(s, "%g", row->lr);

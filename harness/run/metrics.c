@@ -48,10 +48,11 @@ static struct counts count_row(struct metrics *m, const int32_t *targets, const 
         last = got == want;
         c.scored++;
         c.right += last;
+        c.undefined += got == NO_CLASS;
         m->truths[want]++;
         if (last)
             m->hits[want]++;
-        else
+        else if (got != NO_CLASS)
             m->wrong[got]++;
     }
     c.sequences_right = c.scored && c.right == c.scored;
@@ -62,6 +63,7 @@ static struct counts count_row(struct metrics *m, const int32_t *targets, const 
 static void add_counts(struct counts *sum, const struct counts *c) {
     sum->scored += c->scored;
     sum->right += c->right;
+    sum->undefined += c->undefined;
     sum->sequences += c->sequences;
     sum->sequences_right += c->sequences_right;
     sum->last_right += c->last_right;
@@ -91,6 +93,7 @@ static struct scores scores_of(const struct counts *c, double loss, double macro
         .macro_acc = macro_acc,
         .seq_acc = ratio((double)c->sequences_right, c->sequences),
         .last_acc = ratio((double)c->last_right, c->sequences),
+        .nonfinite = ratio((double)c->undefined, c->scored),
         .sequences = c->sequences,
         .scored = c->scored,
     };

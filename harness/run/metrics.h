@@ -12,11 +12,12 @@ struct scores {
                           weighted by their size (spec/tasks.md 1.2) */
     double seq_acc;   /* sequences with every scored position right */
     double last_acc;  /* right at the last scored position of a sequence */
+    double nonfinite; /* scored positions whose logits are not all finite; they count as wrong */
     int64_t sequences, scored;
 };
 
 struct counts {
-    int64_t scored, right, sequences, sequences_right, last_right;
+    int64_t scored, right, undefined, sequences, sequences_right, last_right;
 };
 
 struct metrics {

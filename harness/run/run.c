@@ -71,7 +71,7 @@ static void add_point(struct running *r, enum split split, const struct scores *
 /* Validation at the current step; keeps the parameters if they are the best so far. Returns the metric. */
 static double validate(struct running *r) {
     struct trainer *t = &r->trainer;
-    struct scores s, train = {NAN, NAN, NAN, NAN, NAN, 0, 0};
+    struct scores s, train = {NAN, NAN, NAN, NAN, NAN, NAN, 0, 0};
     trainer_evaluate(t, SPLIT_VAL, &s);
     if (t->state.loss_steps) r->progress.train_loss = t->state.loss_sum / (double)t->state.loss_steps;
     t->state.loss_sum = 0;
@@ -121,7 +121,7 @@ static bool diverged(struct running *r) {
     r->stop_reason = "nan";
     snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %g, first value that is not finite in %s", step, loss,
              tensor ? tensor : "the gradient norm");
-    struct scores none = {loss, NAN, NAN, NAN, NAN, 0, 0};
+    struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
     add_point(r, SPLIT_TRAIN, &none, "nan");
     return true;
 }
@@ -329,6 +329,7 @@ static void fill_results(const struct running *r, struct run *row) {
     row->test_macro_acc = r->test.macro_acc;
     row->test_seq_acc = r->test.seq_acc;
     row->test_last_acc = r->test.last_acc;
+    row->test_nonfinite = r->test.nonfinite;
     row->metric_value = trainer_metric(t, &r->test);
     row->solved = row->metric_value >= t->setup->task.shape.solved;
 }

@@ -60,7 +60,7 @@ struct run {
     double chance;
     char source_id[17];
     int64_t mixed_builds;
-    double val_metric, seq_chance;
+    double val_metric, seq_chance, test_nonfinite;
 };
 
 /* One point of a learning curve: a row of curves.csv. */

@@ -119,6 +119,8 @@ static const struct field run_fields[] = {
         "1: resumed from a checkpoint of another build (--force-resume); its bits are no one build's"),
     REAL(val_metric, "0..1", "primary metric on the validation split, by which the learning rate is chosen"),
     REAL(seq_chance, "0..1", "test_seq_acc of uniform guessing, over the positions that are scored"),
+    REAL(test_nonfinite, "0..1",
+         "scored test positions whose logits are not all finite, which count as wrong; empty in earlier records"),
     END,
 };
 const struct table runs_table = {"runs", run_fields};

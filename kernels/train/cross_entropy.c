@@ -1,7 +1,8 @@
 /* cross_entropy.c - mean softmax cross-entropy in nats over the rows whose target is not IGNORED, and the prediction of
  * every row: the op and its reference, in double.
  *
- *   loss = (1/n) sum_r (log sum_v e^l[r][v] - l[r][t_r])     predictions[r] = least v of greatest l[r][v]
+ *   loss = (1/n) sum_r (log sum_v e^l[r][v] - l[r][t_r])     predictions[r] = least v of greatest l[r][v], or NO_CLASS
+ *                                                            where a logit of the row is not finite
  * Adjoint: dl[r][v] = dloss (softmax(l[r])[v] - [v = t_r]) / n, and 0 in the rows that are ignored. n = 0: loss 0. */
 #include <inttypes.h>
 #include <math.h>
@@ -59,6 +60,12 @@ static int64_t greatest(const real *l, int64_t V) {
     return best;
 }
 
+static bool all_finite(const real *l, int64_t V) {
+    for (int64_t v = 0; v < V; v++)
+        if (!isfinite(l[v])) return false;
+    return true;
+}
+
 /* The loss of a row is the logarithm of a sum that is at least 1, and how far its target's logit is below the largest;
  * its gradient at the target is p - 1. Near the end of a training these cancel: 1 - p is as small as the loss. */
 static double cross_entropy_terms(const struct call *c, enum pass pass, int j) {
@@ -105,7 +112,7 @@ static void cross_entropy_ref_forward(const struct call *c, const struct exec *e
     for (int64_t r = 0; r < rows; r++) {
         const real *l = tensor_real(c->in[0]) + r * V;
         int64_t best = greatest(l, V);
-        tensor_i32(c->out[1])[r] = (int32_t)best;
+        tensor_i32(c->out[1])[r] = all_finite(l, V) ? (int32_t)best : NO_CLASS;
         if (targets[r] == IGNORED) continue;
         sum += log(sum_exp(l, V, l[best])) + ((double)l[best] - l[targets[r]]);
         scored++;

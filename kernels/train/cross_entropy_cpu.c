@@ -40,6 +40,14 @@ static real maximum(const real *l, int64_t V) {
     return top;
 }
 
+/* 0 times a number that is not finite is NaN, which stays in the sum. */
+static bool all_finite(const real *l, int64_t V) {
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t v = 0; v < V; v++) sum += 0 * l[v];
+    return sum == 0;
+}
+
 static real sum_exp(const real *l, int64_t V, real top) {
     real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -57,7 +65,7 @@ static struct block_sum forward_block(const struct call *c, struct range rows) {
         real top = maximum(l, V);
         int32_t best = 0;
         while (best < V - 1 && l[best] != top) best++;
-        predictions[r] = best;
+        predictions[r] = all_finite(l, V) ? best : NO_CLASS;
         if (targets[r] == IGNORED) continue;
         sum.loss += log((double)sum_exp(l, V, top)) + ((double)top - l[targets[r]]);
         sum.scored++;

@@ -67,6 +67,14 @@ static __device__ __forceinline__ struct summit team_summit(const real *l, int64
     return top;
 }
 
+/* 0 times a number that is not finite is NaN, which stays in the sum. */
+static __device__ __forceinline__ bool team_all_finite(const real *l, int64_t V, struct row_team t) {
+    real sum = 0;
+    for (int64_t v = t.lane; v < V; v += t.size) sum += 0 * l[v];
+    for (int distance = t.size / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, distance);
+    return sum == 0;
+}
+
 static __device__ __forceinline__ real team_sum_exp(const real *l, int64_t V, real top, struct row_team t) {
     real sum = 0;
     for (int64_t v = t.lane; v < V; v += t.size) sum += real_exp(l[v] - top);
@@ -89,8 +97,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         const real *l = logits + r * V;
         struct summit top = team_summit(l, V, t);
         real sum = team_sum_exp(l, V, top.value, t);
+        bool finite = team_all_finite(l, V, t);
         if (t.lane != 0 || t.row >= rows) continue;
-        predictions[r] = top.column;
+        predictions[r] = finite ? top.column : NO_CLASS;
         if (targets[r] == IGNORED) continue;
         loss += log((double)sum) + ((double)top.value - l[targets[r]]);
         scored++;

@@ -5,6 +5,7 @@
 
 #include "kernels/gated/gated.h"
 #include "tests/cuda/cuda_cases.h"
+#include "tests/kernels/train/predictions.h"
 #include "tests/lib/op_apart.h"
 
 #ifdef LRNN_CUDA_HOST
@@ -177,6 +178,11 @@ START_TEST(second_stages_add_all_partial_sums) {
 }
 END_TEST
 
+START_TEST(logits_that_are_not_finite_predict_no_class) {
+    expect_no_class("cross_entropy_cuda", &place);
+}
+END_TEST
+
 /* --- scans in chunks: every m, of which the walks are long for a few alone, and chunks longer than the least ------ */
 
 /* Three chunks, the last of them short. */
@@ -240,6 +246,7 @@ Suite *check_cuda(void) {
     Suite *suite = kernel_suite("cuda", tests, 2);
     TCase *larger = tcase_create("larger");
     tcase_add_checked_fixture(larger, begin, end);
+    tcase_add_test(larger, logits_that_are_not_finite_predict_no_class);
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);
     tcase_add_loop_test(larger, chunks_agree_with_the_reference_for_every_m, 0, N_CHUNKED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);

@@ -110,6 +110,25 @@ START_TEST(every_status_but_ok_is_a_failure_with_a_footnote) {
 }
 END_TEST
 
+/* Of a record that has their share, and of one made before there was that column. */
+START_TEST(logits_that_are_not_finite_have_a_footnote) {
+    struct run *counted = add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.5);
+    counted->test_nonfinite = 0.25;
+    counted->test_loss = NAN;
+    struct run *earlier = add_run("lstm;swiglu", 1e-3, 1, 0.9, 0.5);
+    earlier->test_nonfinite = earlier->test_loss = NAN;
+    struct run *finite = add_run("lstm;swiglu", 1e-3, 2, 0.9, 0.5);
+    finite->test_nonfinite = 0;
+    char *text = render(&format_term, NULL);
+    ck_holds(text, "[1] lstm, lr 0.001, seed 0: 25 % of the scored test positions have logits that are not finite and "
+                   "count as wrong");
+    ck_holds(text, "[2] lstm, lr 0.001, seed 1: some of the scored test positions have logits that are not finite");
+    ck_holds(text, "lstm [1-2]");
+    ck_assert_ptr_null(strstr(text, "seed 2:"));
+    free(text);
+}
+END_TEST
+
 START_TEST(solved_runs_are_counted_at_the_chosen_rate_with_the_exact_interval) {
     struct report_tables tables;
     for (uint64_t seed = 0; seed < 5; seed++) add_run("lstm;swiglu", 1e-3, seed, 1.0, 1.0);
@@ -476,6 +495,7 @@ Suite *check_report(void) {
         a_failed_run_counts_as_chance,
         a_rate_at_which_runs_fail_is_not_chosen_for_the_seed_that_survived,
         every_status_but_ok_is_a_failure_with_a_footnote,
+        logits_that_are_not_finite_have_a_footnote,
         solved_runs_are_counted_at_the_chosen_rate_with_the_exact_interval,
         macro_accuracy_is_used_where_it_is_the_primary_metric,
         published_means_over_settings_have_no_difference_to_one,

@@ -94,6 +94,7 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     run->val_acc = val;
     run->val_loss = 1 - val;
     run->test_acc = test;
+    run->test_loss = isfinite(test) ? 1 - test : NAN;
     run->test_seq_acc = test / 2;
     run->solved = test >= 0.99;
     r->curve = curves[fixture_set.n];

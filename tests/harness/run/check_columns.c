@@ -89,6 +89,7 @@ START_TEST(val_metric_is_the_tasks_own) {
     ck_assert(isfinite(macro.val_metric) && macro.val_metric != macro.val_acc);
     ck_assert_int_eq(micro.metric, METRIC_ACC);
     ck_assert(micro.val_metric == micro.val_acc);
+    ck_assert_double_eq(micro.test_nonfinite, 0); /* a share is known; of logits that are not: check_predictions.c */
 }
 END_TEST
 
