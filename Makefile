@@ -120,7 +120,7 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 
 # --- files ------------------------------------------------------------------------------------------------------------
 SRC   := $(call rooms,core kernels models tasks harness,c)
-TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/%,$(call rooms,tests,c))
+TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
@@ -128,6 +128,7 @@ objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cud
 own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
 SHAPES := $(BUILD)/test-shapes$(f64)
 TWINS := $(BUILD)/fuzz-kernels$(f64)
+FAULTS := $(BUILD)/faults.so
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
@@ -139,7 +140,7 @@ SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
 
 all: $(LRNN)
 
-programs: $(LRNN) $(CHECK)
+programs: $(LRNN) $(CHECK) $(FAULTS)
 
 $(LRNN): $(objs) $(OBJ)/link.stamp
 	@echo "  LINK $@ (CUDA: $(cuda_says))"
@@ -148,6 +149,13 @@ $(LRNN): $(objs) $(OBJ)/link.stamp
 $(CHECK): $(filter-out $(main),$(objs)) $(tobjs) $(OBJ)/link.stamp
 	@echo "  LINK $@"
 	@$(LINK) -o $@ $(filter-out $(main),$(objs)) $(tobjs) $(LIBS) $(shell pkg-config --libs check)
+
+# To be preloaded into the program: makes calls fail (tests/faults/faults.c). Without the sanitizers, which replace the
+# same functions.
+$(FAULTS): tests/faults/faults.c tests/faults/file_log.h
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(CC) -std=gnu11 -O2 $(WARN) -I. -fPIC -shared -o $@ $< -ldl
 
 $(SHAPES): $(call own_objs,shapes)
 $(TWINS): $(call own_objs,twins)
@@ -199,8 +207,9 @@ $(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
 # --- tests ------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of
 # CUDA are run too, on the host, in float; `make REAL=double test-cuda-host` takes some minutes more.
-test: $(CHECK) $(LRNN) other-real $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
-	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 $(CHECK) $(SUITES)
+test: $(CHECK) $(LRNN) $(FAULTS) other-real $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
+	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 LRNN_FAULTS=$(FAULTS) \
+	  $(CHECK) $(SUITES)
 
 other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \

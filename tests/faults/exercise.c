@@ -1,0 +1,344 @@
+/* exercise.c - see exercise.h. */
+#include "tests/faults/exercise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/philox.h"
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
+#include "harness/store/record_files.h"
+#include "tests/faults/power.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+#define MOST_WORDS 48
+#define TRAIN                                                                                                          \
+    "train s3:length=4,n_train=64,n_val=16,n_test=16 bdlru:m=2,blocks=4 --dim 8 --layers 1 --mlp none --batch 8 "      \
+    "--steps 6 --threads 1 --ahead no --keep-weights all --checkpoint-every 0 --quiet --out %s --seed %ld"
+
+__attribute__((format(printf, 2, 3))) static void bad(struct tally *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (t->bad++ == 0) vsnprintf(t->first, sizeof t->first, format, args);
+    va_end(args);
+}
+
+static const char *program(void) {
+    return named_program("LRNN", "./lrnn");
+}
+
+/* --- processes ---------------------------------------------------------------------------------------------------- */
+
+/* Starts the program with these words, no shell between, its output in FOLDER/NAME.out and .err, in a group of its own;
+ * `variables` are "NAME=VALUE" for it, NULL-terminated. */
+static pid_t start(const char *folder, const char *name, const char *const *variables, const char *arguments) {
+    char copy[4096], out_path[256], err_path[256], *words[MOST_WORDS + 2] = {0}, *rest = NULL;
+    int n = 1;
+    snprintf(copy, sizeof copy, "%s", arguments);
+    snprintf(out_path, sizeof out_path, "%s/%s.out", folder, name);
+    snprintf(err_path, sizeof err_path, "%s/%s.err", folder, name);
+    words[0] = (char *)program();
+    for (char *w = strtok_r(copy, " ", &rest); w && n < MOST_WORDS; w = strtok_r(NULL, " ", &rest)) words[n++] = w;
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid) return pid;
+    setpgid(0, 0);
+    int out_fd = open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0644),
+        err_fd = open(err_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    dup2(out_fd, STDOUT_FILENO);
+    dup2(err_fd, STDERR_FILENO);
+    for (int i = 0; variables && variables[i]; i++) putenv((char *)variables[i]);
+    execv(words[0], words);
+    _exit(127);
+}
+
+/* Exit status, or 128 and the signal's number. */
+static int finish(pid_t pid) {
+    int status;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_words(const char *folder, const char *const *variables, const char *arguments) {
+    return finish(start(folder, "last", variables, arguments));
+}
+
+static char *said(const char *folder, const char *stream) {
+    char path[256];
+    size_t size;
+    snprintf(path, sizeof path, "%s/last.%s", folder, stream);
+    return slurp(path, &size);
+}
+
+static const char *preload(char text[4096]) {
+    char path[4000];
+    ck_assert_ptr_nonnull(realpath(named_program("LRNN_FAULTS", "build/faults.so"), path));
+    snprintf(text, 4096, "LD_PRELOAD=%s", path);
+    return text;
+}
+
+/* --- calls that fail ---------------------------------------------------------------------------------------------- */
+
+const char *const fault_kinds[] = {"malloc", "mmap", "open", "write", "fsync", "link", "rename", "mkdir", NULL};
+
+/* %s is the folder of the store, %ld the number of the case. */
+static const char *const commands[] = {
+    TRAIN,
+    "report --out %s/before --format csv",
+    "verify tests/cases/00-bdlru-blocks3-m4.safetensors",
+    "bench s3 --profile smoke --dry-run",
+    "import %s/exported",
+};
+#define N_COMMANDS (int)(sizeof commands / sizeof *commands)
+
+int fault_commands(void) {
+    return N_COMMANDS;
+}
+
+/* A folder with a store in which a run is done, the same one in `before`. */
+struct ground {
+    char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 32];
+    char *wanted; /* what the command says without a fault */
+    int64_t records;
+};
+
+static void words_of(const struct ground *g, int command, long number, char arguments[1024]) {
+    snprintf(arguments, 1024, commands[command], g->store, number); /* NOLINT: of the table above */
+}
+
+/* The weights of the first run as another program would read them. */
+static const char *export_words(const struct ground *g, char arguments[1024]) {
+    struct record_set set;
+    struct error e = {0};
+    ck_assert_msg(records_load(&set, g->store, &e) == ST_OK && set.n > 0, "%s", e.text);
+    snprintf(arguments, 1024, "export %s %s/exported --out %s", set.list[0].run.run_id, g->store, g->store);
+    records_free(&set);
+    return arguments;
+}
+
+static void ground_make(struct ground *g, int command) {
+    char arguments[1024];
+    scratch_make(g->folder);
+    snprintf(g->store, sizeof g->store, "%s/store/before", g->folder);
+    snprintf(arguments, sizeof arguments, TRAIN, g->store, 1L);
+    ck_assert_int_eq(run_words(g->folder, NULL, arguments), 0);
+    snprintf(g->store, sizeof g->store, "%s/store", g->folder);
+    snprintf(arguments, sizeof arguments, TRAIN, g->store, 1L);
+    ck_assert_int_eq(run_words(g->folder, NULL, arguments), 0);
+    ck_assert_int_eq(run_words(g->folder, NULL, export_words(g, arguments)), 0);
+    words_of(g, command, 2, arguments);
+    ck_assert_int_eq(run_words(g->folder, NULL, arguments), 0);
+    g->wanted = said(g->folder, "out");
+}
+
+static void ground_leave(struct ground *g) {
+    free(g->wanted);
+    scratch_remove(g->folder);
+}
+
+/* How many records there are, all whole; -1 and why. */
+static int64_t whole_records(const char *store, struct error *e) {
+    struct record_set set;
+    if (records_load(&set, store, e) != ST_OK) return -1;
+    int64_t n = set.n;
+    records_free(&set);
+    return n;
+}
+
+static void judge_fault(struct ground *g, int command, long number, const char *what, int status, struct tally *t) {
+    char arguments[1024];
+    struct error e = {0};
+    char *out_text = said(g->folder, "out"), *err_text = said(g->folder, "err");
+    if (status >= 128)
+        bad(t, "%s: ended by signal %d: %.300s", what, status - 128, err_text);
+    else if (status == 0 && command != 0 && strcmp(out_text, g->wanted))
+        bad(t, "%s: says that all is well, but wrote\n%.300s", what, out_text);
+    else if (status != 0 && !strstr(err_text, "lrnn: "))
+        bad(t, "%s: exit %d without a sentence", what, status);
+    t->failed += status != 0;
+    free(out_text);
+    free(err_text);
+    int64_t n = whole_records(g->store, &e);
+    if (n < g->records + (status == 0 && command == 0))
+        bad(t, "%s, exit %d: %ld records, %ld before: %.300s", what, status, (long)n, (long)g->records, e.text);
+    words_of(g, command, number, arguments);
+    int again = run_words(g->folder, NULL, arguments);
+    if (again != 0) bad(t, "%s: the same command without a fault ends with %d", what, again);
+    g->records = whole_records(g->store, &e);
+}
+
+static long count_calls(const struct ground *g, int command, const char *kind) {
+    char arguments[1024], library[4096], count[320], path[256], name[32];
+    long calls = 0, n;
+    snprintf(path, sizeof path, "%s/counts", g->folder);
+    snprintf(count, sizeof count, "LRNN_FAIL_COUNT=%s", path);
+    const char *variables[] = {preload(library), count, NULL};
+    words_of(g, command, 1000000, arguments);
+    ck_assert_int_eq(run_words(g->folder, variables, arguments), 0);
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    while (fscanf(f, "%31s %ld", name, &n) == 2)
+        if (!strcmp(name, kind)) calls = n;
+    fclose(f);
+    return calls;
+}
+
+void fault_exercise(int command, const char *kind, int for_ever, long first, long step, long most, double seconds,
+                    struct tally *t) {
+    struct ground g;
+    struct error e = {0};
+    char arguments[1024], library[4096], wish[64], what[1200];
+    const char *variables[] = {preload(library), wish, NULL};
+    double begin = time_now_s();
+    ground_make(&g, command);
+    long calls = count_calls(&g, command, kind), done = 0;
+    if (step < 1) step = calls / most + 1;
+    g.records = whole_records(g.store, &e);
+    for (long n = first; n <= calls && done < most && (seconds <= 0 || time_now_s() - begin < seconds); n += step) {
+        snprintf(wish, sizeof wish, "LRNN_FAIL=%s:%ld%s", kind, n, for_ever ? "+" : "");
+        words_of(&g, command, 2 + ++done, arguments);
+        snprintf(what, sizeof what, "%s lrnn %s", wish, arguments);
+        t->tried++;
+        judge_fault(&g, command, 2 + done, what, run_words(g.folder, variables, arguments), t);
+    }
+    ground_leave(&g);
+}
+
+/* --- power -------------------------------------------------------------------------------------------------------- */
+
+void power_exercise(int choices, struct tally *t) {
+    char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], log[SCRATCH_BYTES + 16], library[4096], wish[128];
+    char arguments[1024];
+    struct power_log power = {0};
+    scratch_make(folder);
+    snprintf(store, sizeof store, "%s/store", folder);
+    snprintf(log, sizeof log, "%s/log", folder);
+    snprintf(wish, sizeof wish, "LRNN_FILE_LOG=%s", log);
+    const char *variables[] = {preload(library), wish, NULL};
+    for (long seed = 1; seed <= 3; seed++) {
+        snprintf(arguments, sizeof arguments, TRAIN, store, seed);
+        ck_assert_int_eq(run_words(folder, variables, arguments), 0);
+        power_promise(&power, log);
+    }
+    power_read(&power, log);
+    power_replay(&power, store, choices, &t->tried, &t->bad, t->first, sizeof t->first);
+    power_free(&power);
+    scratch_remove(folder);
+}
+
+/* --- kills -------------------------------------------------------------------------------------------------------- */
+
+#define BENCH                                                                                                          \
+    "bench s3:n_train=200,n_val=20,n_test=20,length=5 --profile smoke --models bdlru:m=2,blocks=4 --seeds 40 --jobs "  \
+    "2 "                                                                                                               \
+    "--epochs 2 --checkpoint-every 0.02s --no-plots --no-speed --threads 1 --out %s/store"
+#define BENCH_RUNS 40
+
+void kill_exercise(int kills, uint64_t seed, double seconds, struct tally *t) {
+    char folder[SCRATCH_BYTES] = "", store[SCRATCH_BYTES + 16], arguments[1024];
+    struct rng r = rng_at(seed, STREAM_TEST, 0);
+    struct error e = {0};
+    int64_t done = BENCH_RUNS, now;
+    double begin = time_now_s();
+    for (int k = 0; k < kills && (seconds <= 0 || time_now_s() - begin < seconds); k++) {
+        if (done >= BENCH_RUNS) {
+            if (*folder) scratch_remove(folder);
+            scratch_make(folder);
+            snprintf(store, sizeof store, "%s/store", folder);
+            snprintf(arguments, sizeof arguments, BENCH, folder);
+            done = 0;
+        }
+        pid_t pid = start(folder, "last", NULL, arguments);
+        usleep((useconds_t)(20000 + rng_below(&r, 400000)));
+        kill(-pid, SIGKILL); /* parent and workers at once */
+        finish(pid);
+        t->tried++;
+        now = access(store, F_OK) == 0 ? whole_records(store, &e) : 0;
+        if (now < done) bad(t, "kill %d: %ld records, %ld before: %.300s", k, (long)now, (long)done, e.text);
+        if (scratch_count(folder, ".corrupt")) bad(t, "kill %d: a record is damaged", k);
+        done = now;
+    }
+    if (*folder) {
+        if (run_words(folder, NULL, arguments) != 0) bad(t, "the bench does not come to its end after the kills");
+        now = whole_records(store, &e);
+        if (now != BENCH_RUNS) bad(t, "%ld of %d runs in the end: %.300s", (long)now, BENCH_RUNS, e.text);
+        scratch_remove(folder);
+    }
+}
+
+/* --- flips -------------------------------------------------------------------------------------------------------- */
+
+void flip_exercise(int flips, uint64_t seed, struct tally *t) {
+    char folder[SCRATCH_BYTES], arguments[1024], path[PATH_BYTES];
+    struct record_set set;
+    struct error e = {0};
+    size_t size;
+    scratch_make(folder);
+    snprintf(arguments, sizeof arguments, TRAIN, folder, 1L);
+    ck_assert_int_eq(run_words(folder, NULL, arguments), 0);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    record_path(folder, set.list[0].run.run_id, path, sizeof path);
+    records_free(&set);
+    char *bytes = slurp(path, &size);
+    for (int i = 0; i < flips; i++) {
+        struct rng r = rng_at(seed, STREAM_TEST, (uint64_t)i);
+        size_t at = rng_below(&r, 8 * size);
+        bytes[at / 8] ^= (char)(1 << at % 8);
+        spill(path, bytes, size);
+        bytes[at / 8] ^= (char)(1 << at % 8);
+        t->tried++;
+        if (records_load(&set, folder, &e) == ST_OK) {
+            bad(t, "bit %zu of %s is another, which nobody noticed", at, path);
+            records_free(&set);
+        } else
+            t->failed++;
+    }
+    free(bytes);
+    scratch_remove(folder);
+}
+
+/* --- writers ------------------------------------------------------------------------------------------------------ */
+
+void writers_exercise(int writers, int runs, struct tally *t) {
+    char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], arguments[1024], name[32];
+    struct record_set set;
+    struct error e = {0};
+    pid_t pids[64];
+    ck_assert_int_le(writers, 64);
+    scratch_make(folder);
+    snprintf(store, sizeof store, "%s/store", folder);
+    for (int run = 1; run <= runs; run++) {
+        snprintf(arguments, sizeof arguments, TRAIN, store, (long)run);
+        for (int w = 0; w < writers; w++) {
+            snprintf(name, sizeof name, "writer-%d", w);
+            pids[w] = start(folder, name, NULL, arguments);
+        }
+        for (int w = 0; w < writers; w++) {
+            int status = finish(pids[w]);
+            t->tried++;
+            if (status != 0) bad(t, "writer %d of run %d ends with %d", w, run, status);
+        }
+    }
+    if (records_load(&set, store, &e) != ST_OK) {
+        bad(t, "%.300s", e.text);
+        return;
+    }
+    if (set.n != runs) bad(t, "%d records of %d runs", set.n, runs);
+    for (int i = 0; i < set.n; i++) {
+        snprintf(arguments, sizeof arguments, "export %s %s/exported --out %s", set.list[i].run.run_id, folder, store);
+        if (run_words(folder, NULL, arguments) != 0) bad(t, "lrnn %s fails", arguments);
+    }
+    if (scratch_count(store, "") != 3 * runs) bad(t, "%d files of %d runs", scratch_count(store, ""), runs);
+    records_free(&set);
+    scratch_remove(folder);
+}

@@ -1,0 +1,44 @@
+/* exercise.h - what the machine can do to a store, done to the program: calls that fail, power that goes, kills. Short
+ * forms are tests, long ones `make torture`. The programs are those that LRNN and LRNN_FAULTS name. */
+#ifndef LRNN_TESTS_EXERCISE_H
+#define LRNN_TESTS_EXERCISE_H
+
+#include <stdint.h>
+
+/* What an exercise came to. */
+struct tally {
+    int64_t tried, failed; /* cases; those in which the program said that it failed */
+    int64_t bad;           /* in which something was lost, crashed or silently wrong */
+    char first[1024];      /* the first of those, in words */
+};
+
+/* Kinds of calls, as faults.c names them; NULL-terminated. */
+extern const char *const fault_kinds[];
+
+/* The commands that are exercised: number of them. */
+int fault_commands(void);
+
+/* Makes the Nth call of the kind fail in command number `command`, once (or, for_ever, that and all behind it), for N =
+ * first, first + step... until no such call is left, `most` of them or until `seconds` are over (0: no limit). After
+ * each the program must not have crashed; where it says that all is well its output must be that without a fault; the
+ * results that were there before are whole, nothing half-written is visible, and the same command works again. */
+void fault_exercise(int command, const char *kind, int for_ever, long first, long step, long most, double seconds,
+                    struct tally *t);
+
+/* Runs the program three times into a folder and writes down what it does to files; then the power goes behind every
+ * single call, with every choice (up to `choices` each) of which names have reached the disk that no fsync has made
+ * durable, and of how much of the bytes. Runs whose program had ended are there, whatever is visible is whole. */
+void power_exercise(int choices, struct tally *t);
+
+/* Kills a bench with all its processes `kills` times at random moments and starts it again, into a new folder where it
+ * has come to its end; until `seconds` are over (0: no limit). No finished run is lost, none is damaged. */
+void kill_exercise(int kills, uint64_t seed, double seconds, struct tally *t);
+
+/* Flips `flips` random bits of a record, one at a time: each is found. */
+void flip_exercise(int flips, uint64_t seed, struct tally *t);
+
+/* `writers` processes train the same `runs` runs into one folder, weights included, all at once. Every record and every
+ * weights file is whole. */
+void writers_exercise(int writers, int runs, struct tally *t);
+
+#endif

@@ -1,0 +1,32 @@
+/* power.h - power that goes: from the log of what programs did to files (file_log.h), every state in which the disk may
+ * be found. */
+#ifndef LRNN_TESTS_POWER_H
+#define LRNN_TESTS_POWER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define POWER_PROMISES 16
+
+struct power_log {
+    char *bytes;
+    size_t size;
+    struct power_event *events;
+    int n_events;
+    int n_promises;
+    size_t promises[POWER_PROMISES]; /* sizes of the log at which one more run had been reported done */
+};
+
+/* A program has just ended well: its run is promised from here on. */
+void power_promise(struct power_log *p, const char *log_path);
+
+void power_read(struct power_log *p, const char *log_path);
+void power_free(struct power_log *p);
+
+/* Builds, behind every event, the states that the store's folder may have, and reads each: all promised runs are there,
+ * what has a name for good is whole. A folder's names that no fsync has made durable may have reached the disk each on
+ * its own; at most `choices` of their subsets are tried. Counts states and bad ones; `first` describes the first. */
+void power_replay(const struct power_log *p, const char *store, int choices, int64_t *states, int64_t *bad, char *first,
+                  size_t first_size);
+
+#endif
