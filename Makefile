@@ -120,7 +120,8 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 
 # --- files ------------------------------------------------------------------------------------------------------------
 SRC   := $(call rooms,core kernels models tasks harness,c)
-TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c,$(call rooms,tests,c))
+TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/% tests/torture/% \
+         tests/faults/faults.c,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 main  := $(OBJ)/harness/main.o
@@ -236,10 +237,11 @@ test-double:
 # CUDA are test-cuda-host's, of the same build.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host WERROR=0 BUILD=$(BUILD)/sanitize
-# SKIP='a b' leaves those suites out.
+# SKIP='a b' leaves those suites out. faults takes the allocator's place in the program, as AddressSanitizer does.
 sanitize:
 	@$(sanitized) programs
-	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | grep -vx -e 'cuda.*' $(SKIP:%=-e %) | tr '\n' ' ')"
+	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | \
+	  grep -vx -e 'cuda.*' -e faults $(SKIP:%=-e %) | tr '\n' ' ')"
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
 test-cuda-host:

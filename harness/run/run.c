@@ -68,11 +68,12 @@ static void add_point(struct running *r, enum split split, const struct scores *
     p->curve[p->n_curve++] = point;
 }
 
-/* Validation at the current step; keeps the parameters if they are the best so far. Returns the metric. */
-static double validate(struct running *r) {
+/* Validation at the current step; keeps the parameters if they are the best so far. False: a signal asked to stop
+ * meanwhile, and all is as before. */
+static bool validate(struct running *r, double *metric_found) {
     struct trainer *t = &r->trainer;
     struct scores s, train = {NAN, NAN, NAN, NAN, NAN, NAN, 0, 0};
-    trainer_evaluate(t, SPLIT_VAL, &s);
+    if (!trainer_evaluate(t, SPLIT_VAL, &s)) return false;
     if (t->state.loss_steps) r->progress.train_loss = t->state.loss_sum / (double)t->state.loss_steps;
     t->state.loss_sum = 0;
     t->state.loss_steps = 0;
@@ -90,7 +91,20 @@ static double validate(struct running *r) {
         t->best_step = t->state.step;
         t->best_val = s;
     }
-    return metric;
+    *metric_found = metric;
+    return true;
+}
+
+/* Whether this step is one that is validated, and whether it has been. */
+static bool is_due(const struct trainer *t) {
+    return t->state.step > 0 && (t->state.step % t->setup->eval_every == 0 || t->state.step == t->setup->steps);
+}
+
+static bool is_validated(const struct running *r) {
+    const struct run_progress *p = &r->progress;
+    for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == r->trainer.state.step; i--)
+        if (p->curve[i].split == SPLIT_VAL) return true;
+    return false;
 }
 
 static void report_progress(struct running *r, bool now) {
@@ -134,6 +148,13 @@ static const char *reason_to_stop(struct running *r, bool validated, double metr
     return NULL;
 }
 
+/* Why a run ends that a signal stopped behind its last validation, or NULL: what reaches the target is the best. */
+static const char *reason_before(struct running *r) {
+    struct trainer *t = &r->trainer;
+    bool validated = is_due(t) && is_validated(r);
+    return reason_to_stop(r, validated, t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY);
+}
+
 static enum status save(struct running *r, struct error *e) {
     r->progress.wall_s = wall(r);
     r->last_checkpoint = time_now_s();
@@ -157,23 +178,28 @@ static enum status next_steps(struct running *r, struct error *e) {
     return step_log_add(&r->log, &t->state, e);
 }
 
-/* Steps until done, stopped or interrupted. */
+/* A checkpoint, from which the same command goes on. */
+static enum status interrupted(struct running *r, const char *when, struct error *e) {
+    TRY(save(r, e));
+    return fail(e, (enum status)(128 + signal_received()),
+                "stopped %sat step %" PRId64 " of %" PRId64 "; the same command goes on from there", when,
+                r->trainer.state.step, r->trainer.setup->steps);
+}
+
+/* Steps until done, stopped or interrupted. A run that was interrupted during a validation begins with it. */
 static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
-    while (t->state.step < s->steps && !r->stop_reason) {
-        TRY(next_steps(r, e));
+    r->stop_reason = reason_before(r);
+    while (!r->stop_reason && (t->state.step < s->steps || !is_validated(r))) {
+        if (!is_due(t) || is_validated(r)) TRY(next_steps(r, e));
         if (diverged(r)) break;
-        bool validated = t->state.step % s->eval_every == 0 || t->state.step == s->steps;
-        double metric = validated ? validate(r) : NAN;
+        bool due = is_due(t);
+        double metric = NAN;
+        if (due && !validate(r, &metric)) return interrupted(r, "while validating ", e);
         report_progress(r, false);
-        r->stop_reason = reason_to_stop(r, validated, metric);
-        if (signal_received() && !r->stop_reason && t->state.step < s->steps) {
-            TRY(save(r, e));
-            return fail(e, (enum status)(128 + signal_received()),
-                        "stopped at step %" PRId64 " of %" PRId64 "; the same command goes on from there",
-                        t->state.step, s->steps);
-        }
+        r->stop_reason = reason_to_stop(r, due, metric);
+        if (signal_received() && !r->stop_reason && t->state.step < s->steps) return interrupted(r, "", e);
         if (s->config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->config.checkpoint_every)
             TRY(save(r, e));
     }
@@ -193,11 +219,13 @@ static void exchange_best(struct trainer *t) {
 }
 
 /* The test set is looked at once, with the parameters that validation chose. */
-static void final_test(struct running *r) {
+static enum status final_test(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
-    if (r->status != RUN_OK) return;
+    if (r->status != RUN_OK) return ST_OK;
     exchange_best(t);
-    trainer_evaluate(t, SPLIT_TEST, &r->test);
+    if (trainer_evaluate(t, SPLIT_TEST, &r->test)) return ST_OK;
+    exchange_best(t);
+    return interrupted(r, "while testing ", e);
 }
 
 /* --- the record --------------------------------------------------------------------------------------------------- */
@@ -496,7 +524,7 @@ static enum status run_all(struct running *r, struct run *row, struct error *e) 
     TRY(train_loop(r, e));
     TRY(step_log_close(&r->log, e));
     report_progress(r, true);
-    final_test(r);
+    TRY(final_test(r, e));
     TRY(trainer_sync(&r->trainer, e));
     TRY(write_record(r, row, e));
     checkpoint_remove(r->trainer.setup);

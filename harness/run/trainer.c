@@ -4,6 +4,7 @@
 
 #include "core/graph_plan.h"
 #include "core/graph_walk.h"
+#include "harness/run/signals.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
@@ -221,13 +222,14 @@ int64_t trainer_sync_every(const struct trainer *t) {
 
 /* --- evaluation --------------------------------------------------------------------------------------------------- */
 
-void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
+bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
     const struct task_shape *shape = &t->setup->task.shape;
     const struct split_store *store = split == SPLIT_TEST ? &t->test : &t->val;
     int64_t B = t->setup->config.batch, n = shape->examples[split];
     metrics_reset(&t->metrics);
-    for (int64_t first = 0; first < n; first += B) {
+    bool whole = true;
+    for (int64_t first = 0; first < n && whole; first += B) {
         real loss = (real)NAN;
         struct batch b;
         int64_t rows = split_store_select(store, first, &t->eval_net, &b);
@@ -235,9 +237,11 @@ void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
         metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, rows, b.labels, (double)loss);
+        whole = first + B >= n || !signal_received();
     }
-    *scores = metrics_scores(&t->metrics);
+    if (whole) *scores = metrics_scores(&t->metrics);
     t->eval_s += time_now_s() - start;
+    return whole;
 }
 
 double trainer_metric(const struct trainer *t, const struct scores *scores) {

@@ -67,8 +67,9 @@ void trainer_set_state(struct trainer *t);
 /* Steps that may be queued before a trainer_sync, where nothing else asks for one. */
 int64_t trainer_sync_every(const struct trainer *t);
 
-/* Scores of the whole validation or test split with the current parameters. */
-void trainer_evaluate(struct trainer *t, enum split split, struct scores *scores);
+/* Scores of the whole validation or test split with the current parameters; false, and no scores, where a signal asked
+ * to stop before the last batch. */
+bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores);
 
 /* Primary metric of the task. */
 double trainer_metric(const struct trainer *t, const struct scores *scores);

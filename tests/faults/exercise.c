@@ -216,7 +216,7 @@ void fault_exercise(int command, const char *kind, int for_ever, long first, lon
 
 /* --- power -------------------------------------------------------------------------------------------------------- */
 
-void power_exercise(int choices, struct tally *t) {
+void power_exercise(int choices, int forgetful, struct tally *t) {
     char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], log[SCRATCH_BYTES + 16], library[4096], wish[128];
     char arguments[1024];
     struct power_log power = {0};
@@ -230,7 +230,7 @@ void power_exercise(int choices, struct tally *t) {
         ck_assert_int_eq(run_words(folder, variables, arguments), 0);
         power_promise(&power, log);
     }
-    power_read(&power, log);
+    power_read(&power, log, forgetful);
     power_replay(&power, store, choices, &t->tried, &t->bad, t->first, sizeof t->first);
     power_free(&power);
     scratch_remove(folder);
@@ -340,5 +340,113 @@ void writers_exercise(int writers, int runs, struct tally *t) {
     }
     if (scratch_count(store, "") != 3 * runs) bad(t, "%d files of %d runs", scratch_count(store, ""), runs);
     records_free(&set);
+    scratch_remove(folder);
+}
+
+/* --- interrupts --------------------------------------------------------------------------------------------------- */
+
+#define SLOW                                                                                                           \
+    "train s3:length=10,n_train=256,n_val=20000,n_test=20000 bdlru:m=2,blocks=4 --dim 16 --layers 1 --mlp none "       \
+    "--batch 8 --steps 8 --eval-every 2 --threads 1 --keep-weights all --quiet --out %s"
+
+/* What a run comes to: the hash of its best weights, and its curve without times. */
+struct outcome {
+    char weights[RUN_ID_HEX];
+    int64_t n;
+    double loss[64], metric;
+};
+
+static void outcome_read(const char *store, struct outcome *o) {
+    struct record_set set;
+    struct error e = {0};
+    *o = (struct outcome){0};
+    ck_assert_msg(records_load(&set, store, &e) == ST_OK && set.n == 1, "%s", e.text);
+    const struct run_record *r = &set.list[0];
+    snprintf(o->weights, sizeof o->weights, "%s", r->run.ckpt_xxh3);
+    o->metric = r->run.metric_value;
+    o->n = r->n_curve;
+    for (int64_t i = 0; i < r->n_curve && i < 64; i++) o->loss[i] = r->curve[i].loss;
+    records_free(&set);
+}
+
+static bool same_outcome(const struct outcome *a, const struct outcome *b) {
+    return !strcmp(a->weights, b->weights) && a->n == b->n && a->metric == b->metric &&
+           !memcmp(a->loss, b->loss, sizeof a->loss);
+}
+
+void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t) {
+    char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], arguments[1024];
+    struct outcome wanted, got;
+    struct rng r = rng_at(seed, STREAM_TEST, 1);
+    int status = 130;
+    scratch_make(folder);
+    snprintf(store, sizeof store, "%s/whole", folder);
+    snprintf(arguments, sizeof arguments, SLOW, store);
+    ck_assert_int_eq(run_words(folder, NULL, arguments), 0);
+    outcome_read(store, &wanted);
+    snprintf(store, sizeof store, "%s/cut", folder);
+    snprintf(arguments, sizeof arguments, SLOW, store);
+    for (int i = 0; i < interrupts && status == 130; i++) {
+        pid_t pid = start(folder, "last", NULL, arguments);
+        usleep((useconds_t)(60000 + rng_below(&r, 500000)));
+        double asked = time_now_s();
+        kill(pid, SIGINT);
+        status = finish(pid);
+        double took = time_now_s() - asked;
+        char *text = said(folder, "err");
+        if (took > t->worst) t->worst = took;
+        if (took > 5) bad(t, "%.1f s from Ctrl-C to the end", took);
+        if (status != 130 && status != 0) bad(t, "exit %d: %.300s", status, text);
+        t->failed += strstr(text, "stopped while ") != NULL; /* during a validation or the test */
+        t->tried++;
+        free(text);
+    }
+    if (status == 130) status = run_words(folder, NULL, arguments);
+    if (status != 0) bad(t, "the run does not come to its end: %d", status);
+    outcome_read(store, &got);
+    if (!same_outcome(&wanted, &got)) bad(t, "the run that was interrupted %d times has other numbers", (int)t->tried);
+    scratch_remove(folder);
+}
+
+/* --- an audit ----------------------------------------------------------------------------------------------------- */
+
+static const char *const audited[] = {
+    "bench s3:n_train=100,n_val=20,n_test=20,length=4 --profile smoke --models lstm --seeds 1 --jobs 1 --epochs 1 "
+    "--no-speed --quiet --out %s",
+    "report --out %s --format md --to %s/tables",
+    "plot accuracy --out %s --to %s/plots",
+    "verify tests/cases/18-lstm-hidden8.safetensors",
+    "perf op linear --batch 1 --length 2 --dim 8 --seconds 0 --threads 1",
+    "perf data s3 --seconds 0.01",
+    "data show s5 --count 2",
+    "list",
+    "info lstm",
+    "schema runs",
+    "doctor --out %s",
+    "gate --serve linear --seconds 0",
+};
+
+void audit_exercise(struct tally *t) {
+    char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], log[SCRATCH_BYTES + 16], library[4096], wish[128];
+    char arguments[1024];
+    struct power_log power = {0};
+    scratch_make(folder);
+    snprintf(store, sizeof store, "%s/store", folder);
+    snprintf(log, sizeof log, "%s/log", folder);
+    snprintf(wish, sizeof wish, "LRNN_FILE_LOG=%s", log);
+    const char *variables[] = {preload(library), wish, "LRNN_NO_SOCKET=1", NULL};
+    for (size_t i = 0; i < sizeof audited / sizeof *audited; i++) {
+        snprintf(arguments, sizeof arguments, audited[i], store, store); /* NOLINT: of the table above */
+        int status = run_words(folder, variables, arguments);
+        char *text = said(folder, "err");
+        if (status != 0) bad(t, "lrnn %s: exit %d: %.300s", arguments, status, text);
+        t->tried++;
+        free(text);
+    }
+    power_read(&power, log, 0);
+    const char *outside = power_outside(&power, store);
+    if (outside) bad(t, "%s is changed, which is not in %s", outside, store);
+    t->failed = power.n_events;
+    power_free(&power);
     scratch_remove(folder);
 }

@@ -9,6 +9,7 @@
 struct tally {
     int64_t tried, failed; /* cases; those in which the program said that it failed */
     int64_t bad;           /* in which something was lost, crashed or silently wrong */
+    double worst;          /* seconds that the slowest answer to a signal took */
     char first[1024];      /* the first of those, in words */
 };
 
@@ -27,8 +28,9 @@ void fault_exercise(int command, const char *kind, int for_ever, long first, lon
 
 /* Runs the program three times into a folder and writes down what it does to files; then the power goes behind every
  * single call, with every choice (up to `choices` each) of which names have reached the disk that no fsync has made
- * durable, and of how much of the bytes. Runs whose program had ended are there, whatever is visible is whole. */
-void power_exercise(int choices, struct tally *t);
+ * durable, and of how much of the bytes. Runs whose program had ended are there, whatever is visible is whole.
+ * `forgetful`: as if fsync did nothing, for which there must be bad cases. */
+void power_exercise(int choices, int forgetful, struct tally *t);
 
 /* Kills a bench with all its processes `kills` times at random moments and starts it again, into a new folder where it
  * has come to its end; until `seconds` are over (0: no limit). No finished run is lost, none is damaged. */
@@ -40,5 +42,12 @@ void flip_exercise(int flips, uint64_t seed, struct tally *t);
 /* `writers` processes train the same `runs` runs into one folder, weights included, all at once. Every record and every
  * weights file is whole. */
 void writers_exercise(int writers, int runs, struct tally *t);
+
+/* Interrupts (Ctrl-C) a run whose time is mostly validation at random moments, up to `interrupts` times, and goes on
+ * with the same command: each ends within 5 s, and weights and curve are those of a run that nobody stopped. */
+void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);
+
+/* Runs a command of every kind where a socket ends the process: each works, and writes into its folder alone. */
+void audit_exercise(struct tally *t);
 
 #endif

@@ -20,7 +20,8 @@ struct power_log {
 /* A program has just ended well: its run is promised from here on. */
 void power_promise(struct power_log *p, const char *log_path);
 
-void power_read(struct power_log *p, const char *log_path);
+/* `forgetful`: as if no fsync had reached the disk, which a replay must notice. */
+void power_read(struct power_log *p, const char *log_path, int forgetful);
 void power_free(struct power_log *p);
 
 /* Builds, behind every event, the states that the store's folder may have, and reads each: all promised runs are there,
@@ -28,5 +29,8 @@ void power_free(struct power_log *p);
  * its own; at most `choices` of their subsets are tried. Counts states and bad ones; `first` describes the first. */
 void power_replay(const struct power_log *p, const char *store, int choices, int64_t *states, int64_t *bad, char *first,
                   size_t first_size);
+
+/* The first path that a program has made, changed or taken away outside of the folder; NULL: none. */
+const char *power_outside(const struct power_log *p, const char *folder);
 
 #endif
