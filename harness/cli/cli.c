@@ -158,13 +158,27 @@ static enum status unknown_flag(const struct cli *cli, const char *text, const c
                 command);
 }
 
+/* A flag of one letter that `extra` has is written with one dash. */
+static void print_flag(const struct cli *cli, const struct option *o) {
+    struct option line[2] = {*o, {.name = NULL}};
+    bool short_flag = cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o;
+    options_print_help(line, short_flag ? "-" : "--", stdout);
+}
+
+static bool is_shadowed(const struct cli *cli, const char *name) {
+    char word[128];
+    snprintf(word, sizeof word, " %s ", name);
+    return (cli->extra && option_find(cli->extra, name)) || (cli->without && strstr(cli->without, word));
+}
+
+/* Each flag once: what the command says of it stands before what the flags of a run say. */
 static void print_flags(const struct cli *cli) {
-    for (int i = 0; flag_at(cli, i); i++) {
-        if (i == 0) printf("\nflags\n");
-        const struct option *o = flag_at(cli, i);
-        struct option line[2] = {*o, {.name = NULL}};
-        bool short_flag = cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o;
-        options_print_help(line, short_flag ? "-" : "--", stdout);
+    if (cli->n_sets || cli->extra) printf("\nflags\n");
+    for (const struct option *o = cli->extra; o && o->name; o++) print_flag(cli, o);
+    for (int s = 0; s < cli->n_sets; s++) {
+        if (cli->headings && cli->headings[s]) printf("\n%s\n", cli->headings[s]);
+        for (const struct option *o = cli->sets[s].table; o->name; o++)
+            if (!is_shadowed(cli, o->name)) print_flag(cli, o);
     }
 }
 

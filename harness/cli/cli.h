@@ -50,11 +50,13 @@ struct cli {
     int n_sets;
     const char **positional;
     int max_positional, n_positional; /* n_positional is set */
-    const struct option *extra;       /* flags on_flag deals with: their help; or NULL */
+    const struct option *extra;       /* flags on_flag deals with: their help, before those of one name; or NULL */
+    const char *without;              /* " seed profile ": flags of the sets that on_flag refuses: no help; or NULL */
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;
-    void (*more_help)(FILE *f); /* what --help prints behind the flags; or NULL */
-    bool alone;                 /* a program of its own: no "lrnn" before its usage */
+    const char *const *headings; /* in --help: one a set, NULL: it goes on with what is above; or NULL */
+    void (*more_help)(FILE *f);  /* what --help prints behind the flags; or NULL */
+    bool alone;                  /* a program of its own: no "lrnn" before its usage */
 };
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 

@@ -40,8 +40,9 @@ static const struct option extra[] = {
     {"variants", OPT_BOOL, 0, "no", 0, 0, NULL,
      "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL, "i/n: do every n-th run alone, from the i-th on, and no table", 0},
-    {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
-    {"j", OPT_INT, 0, "auto", 0, 0, NULL, "the same as --jobs", 0},
+    {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
+     "config file of key=value lines, or a run's record (.json); flags stand over it", 0},
+    {"j", OPT_TEXT_FIELD, 0, "auto", 0, 0, NULL, "runs in parallel, as --jobs", 0},
     {0}};
 
 struct command_line {
@@ -78,6 +79,8 @@ static enum status read_line(struct command_line *c, const struct command *comma
                       .positional = words,
                       .max_positional = most,
                       .extra = extra,
+                      .without = " seed ",
+                      .headings = (const char *const[]){NULL, "the net", "training, and where it runs"},
                       .on_flag = on_flag,
                       .context = c};
     TRY(options_default(sweep_flags, &c->options, e));

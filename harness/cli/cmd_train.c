@@ -16,7 +16,8 @@
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 
 static const struct option extra[] = {
-    {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL, "config file of key=value lines; flags stand over it", 0},
+    {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
+     "config file of key=value lines, or a run's record (.json); flags stand over it", 0},
     {"log-steps", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
      "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for", 0},
     {"print-config", OPT_BOOL, 0, "no", 0, 0, NULL, "print the resolved configuration and do nothing", 0},
@@ -118,6 +119,7 @@ static enum status run(int argc, char **argv, struct error *e) {
                       .positional = words,
                       .max_positional = 2,
                       .extra = extra,
+                      .headings = (const char *const[]){"the net", "training, and where it runs"},
                       .on_flag = on_flag,
                       .context = r};
     enum status status = config_default(&r->args.config, e);

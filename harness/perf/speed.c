@@ -126,10 +126,23 @@ enum status speed_measure(const struct setup *s, int threads, bool quiet, struct
     return ST_OK;
 }
 
+/* Whether the folder has the cell's speed already, of this build on this machine, measured while nothing else ran. A
+ * build of edited files is known by its commit alone, which is not enough. */
+static bool is_measured(const struct setup *s, int threads) {
+    const struct build_info *b = build_info();
+    struct perf_row row;
+    struct machine m;
+    if (b->dirty || s->config.force || !perf_latest(s->config.out, s->cell_id, &row)) return false;
+    machine_read(&m);
+    return row.quiet == 1 && row.threads == threads && !strcmp(row.commit, b->commit) &&
+           !strcmp(row.build_id, b->flags) && !strcmp(row.machine_id, m.id);
+}
+
 /* What cannot be measured has no speed in the table, and the others have. */
 static enum status measure_and_keep(const struct setup *s, int threads, struct error *e) {
     struct perf_row row;
     struct error why;
+    if (is_measured(s, threads)) return ST_OK;
     if (speed_measure(s, threads, true, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
     fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/store/files.h"
+#include "harness/store/record_files.h"
 #include "harness/store/version.h"
 
 #define AT(field) offsetof(struct config, field)
@@ -161,8 +162,23 @@ static enum status read_lines(FILE *file, const char *path, struct config *c, ch
     return model_label.used ? label_format(&model_label, model, LABEL_TEXT, e) : ST_OK;
 }
 
+/* The configuration that a run's record holds. */
+static enum status read_record(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                               struct error *e) {
+    struct arena arena = {0};
+    struct run_record *record = calloc(1, sizeof *record);
+    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_MEMORY, "no memory");
+    if (status == ST_OK) status = record_read(path, record, &arena, e);
+    if (status == ST_OK) status = config_read_text(record->config, path, c, task, model, e);
+    arena_free(&arena);
+    free(record);
+    return status;
+}
+
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                         struct error *e) {
+    size_t n = strlen(path);
+    if (n > 5 && strcmp(path + n - 5, ".json") == 0) return read_record(path, c, task, model, e);
     FILE *file = fopen(path, "r");
     if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
     enum status status = read_lines(file, path, c, task, model, e);

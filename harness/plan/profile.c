@@ -299,6 +299,35 @@ static const struct profile profiles[] = {
      .note =
          "paper (S4's sequential CIFAR; Myosotis states S5's block and no more): 6 layers, width 512, batch 50, 200 "
          "epochs, warm-up 900\nsteps, cosine to 0, both directions, a tenth of the rate for dynamics and norms"},
+    {.suite = PROFILE_ANY_SUITE,
+     .name = "smoke",
+     .models = "bdlru:m=2,blocks=8 lstm:hidden=16",
+     .model_options = "",
+     .task_options = "",
+     .flags = "dim=16 steps=40 batch=16",
+     .rates = "0.002",
+     .seeds = 1,
+     .note =
+         "smoke: tiny sizes, 40 steps; shows that everything runs, not how good a model is. The task has no profile "
+         "of its own"},
+    {.suite = PROFILE_ANY_SUITE,
+     .name = "quick",
+     .models = "bdlru:m=2 slice plstm mamba2 lstm",
+     .model_options = "",
+     .task_options = "",
+     .flags = "dim=64 layers=2 epochs=10 batch=64 schedule=cosine lr-min=1e-5",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "quick: the task has no profile of its own; 2 layers of width 64, 10 epochs, one rate, one seed"},
+    {.suite = PROFILE_ANY_SUITE,
+     .name = "paper",
+     .models = "bdlru:m=2 slice plstm mamba2 lstm",
+     .model_options = "",
+     .task_options = "",
+     .flags = "layers=2 epochs=100 schedule=cosine lr-min=1e-5 decay=0.01",
+     .rates = "0.0003,0.001,0.003",
+     .seeds = 5,
+     .note = "paper: the task has no profile of its own; 2 layers of width 128, 100 epochs, 3 rates x 5 seeds"},
     {0}};
 
 const struct profile *profile_list(void) {
@@ -327,7 +356,7 @@ enum status profile_find(const char *task, const char *suite, const char *name, 
     char known[128] = "";
     *profile = find(task, name, known, sizeof known);
     if (!*profile) *profile = find(suite, name, known, sizeof known);
+    if (!*profile && !*known) *profile = find(PROFILE_ANY_SUITE, name, known, sizeof known);
     if (*profile) return ST_OK;
-    if (!*known) return fail(e, ST_USAGE, "no bench profile exists for tasks of the suite %s; use `lrnn train`", suite);
     return fail(e, ST_USAGE, "unknown profile '%s'; of %s there are:%s", name, task, known);
 }

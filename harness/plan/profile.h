@@ -6,6 +6,8 @@
 
 #include "core/status.h"
 
+#define PROFILE_ANY_SUITE "*" /* of tasks whose suite has no profile */
+
 struct profile {
     const char *suite;  /* of the task, or one task or alias: "word-problem", "s3" */
     const char *name;   /* "smoke", "quick", "paper"; MAD's have more */

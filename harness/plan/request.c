@@ -222,6 +222,7 @@ static enum status add_task(struct making *m, int word, const char *task, struct
         if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];
     if (plan->n == 0) {
         resolved->note = p.profile->note;
+        resolved->defaulted = !strcmp(p.profile->suite, PROFILE_ANY_SUITE);
         resolved->config = r->args.config;
     }
     resolved->variants = resolved->variants || p.variants;

@@ -34,6 +34,7 @@ struct resolved {
     char profile[OPTION_TEXT]; /* in force */
     char tasks[LABEL_TEXT];    /* their words, which plan_use counts */
     const char *note;          /* of the first task's profile */
+    bool defaulted;            /* that profile is the one of tasks that have none */
     int64_t last_seed;         /* the largest */
     bool variants;
     struct config config; /* of the first task: folder, threads, device and output are those of all */

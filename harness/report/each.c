@@ -30,6 +30,7 @@ static void add_run(struct sheet *s, const struct report_row *row, const struct 
     const char *mark = run_cut_off(run) ? CUT_OFF_MARK : "";
     sheet_row(s);
     sheet_text(s, "%s", row->label);
+    sheet_text(s, "%.8s", run->run_id);
     sheet_real(s, "%g", run->lr);
     sheet_int(s, (int64_t)run->seed);
     sheet_text(s, "%" PRId64 "/%" PRId64, run->steps, run->max_steps);
@@ -48,6 +49,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
     sheet_caption(s, "%s, profile %s: %d run%s, chance %.4f", t->task, t->profile, t->n_runs, t->n_runs == 1 ? "" : "s",
                   run_chance(t->rows[0].run));
     sheet_column(s, SHEET_LEFT, "model");
+    sheet_column(s, SHEET_LEFT, "run");
     for (int i = 0; i < 3; i++) sheet_column(s, SHEET_RIGHT, "%s", numbers[i]);
     sheet_column(s, SHEET_LEFT, "stop");
     sheet_column(s, SHEET_RIGHT, "training loss");
@@ -64,6 +66,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
     sheet_note(s,
                "training loss: cross entropy, mean since the last but one evaluation. test: the task's metric at the "
                "step with the best validation.");
+    sheet_note(s, "run: the first digits of its id, for `lrnn show` and `lrnn rerun`.");
     sheet_note(s, "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);

@@ -10,12 +10,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/run/runner.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/progress_line.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
@@ -57,6 +59,8 @@ struct runner {
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
     double began, last_line;
+    double left_s, left_at;       /* what was said of the time left, and when; NAN: nothing yet */
+    double best;                  /* validation metric of any run so far; NAN: none */
     double work_total, work_done; /* planned FLOPs, for the ETA */
     struct error first_error;
 };
@@ -85,45 +89,70 @@ static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
 
 /* --- display ------------------------------------------------------------------------------------------------------ */
 
-static void format_time(double s, char *text, size_t size) {
-    if (s < 90)
-        snprintf(text, size, "%.0fs", s);
-    else if (s < 5400)
-        snprintf(text, size, "%.0fm%02.0fs", floor(s / 60), fmod(s, 60));
-    else
-        snprintf(text, size, "%.0fh%02.0fm", floor(s / 3600), floor(fmod(s, 3600) / 60));
-}
-
-static double time_left(const struct runner *r) {
+/* Of the planned FLOPs those that are done. */
+static double work_done(const struct runner *r) {
     double done = r->work_done;
     for (int i = 0; i < r->options->jobs; i++) {
         const struct job *j = &r->jobs[i];
         if (j->setup && j->last.progress.steps)
             done += j->setup->flops * (double)j->last.progress.step / (double)j->last.progress.steps;
     }
-    double elapsed = time_now_s() - r->began;
-    return done > 0 ? elapsed * (r->work_total - done) / done : NAN;
+    return done;
 }
 
+/* Runs that stop early make the work less than planned, so what is left is told from what was done in all, and moves
+ * slowly towards it. */
+static void update_time_left(struct runner *r, double now) {
+    double done = work_done(r), elapsed = now - r->began;
+    double left = done > 0 ? elapsed * (r->work_total - done) / done : NAN, passed = now - r->left_at;
+    if (elapsed < 1) left = NAN; /* the first steps are slow */
+    if (isfinite(left) && isfinite(r->left_s)) {
+        double old = r->left_s - passed, slow = fmin(elapsed / 4, 30), weight = passed / (passed + slow);
+        left = old + weight * (left - old);
+    }
+    r->left_s = isfinite(left) && left < 0 ? 0 : left;
+    r->left_at = now;
+}
+
+/* The job whose turn it is on a terminal, 2 seconds each; NULL: none is at work. */
+static const struct job *job_in_turn(const struct runner *r, double now) {
+    int turn = (int)(now / 2) % r->options->jobs;
+    for (int i = 0; i < r->options->jobs; i++) {
+        const struct job *j = &r->jobs[(turn + i) % r->options->jobs];
+        if (j->setup) return j;
+    }
+    return NULL;
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+}
+
+/* On a terminal one line that is written again and again; else a line now and then. */
 static void show_line(struct runner *r) {
     double now = time_now_s();
+    char text[512];
     if (r->options->quiet || (!r->terminal && now - r->last_line < PLAIN_EVERY)) return;
-    char eta[32] = "?";
-    double left = time_left(r);
-    if (isfinite(left)) format_time(left, eta, sizeof eta);
-    for (int i = 0; i < r->options->jobs; i++) {
-        const struct job *j = &r->jobs[i];
-        if (!j->setup || (r->terminal && i != (int)(now / 2) % r->options->jobs))
-            continue; /* a terminal: jobs in turn */
-        const struct progress *p = &j->last.progress;
-        char acc[16] = "-";
-        if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.3f", p->acc);
-        fprintf(
-            stderr,
-            "%s[%d/%d] %s lr %g seed %" PRId64 ": step %" PRId64 "/%" PRId64 " loss %.3f acc %s %.0fk tok/s, ETA %s%s",
-            r->terminal ? "\r\033[K" : "", r->done + 1, r->total, j->setup->model_label, j->setup->config.lr,
-            j->setup->config.seed, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3, eta, r->terminal ? "" : "\n");
-    }
+    update_time_left(r, now);
+    const struct job *j = job_in_turn(r, now);
+    if (!j) return;
+    const struct progress *p = &j->last.progress;
+    struct progress_view v = {.done = r->done,
+                              .total = r->total,
+                              .share = r->work_total > 0 ? work_done(r) / r->work_total : 0,
+                              .best = r->best,
+                              .left_s = r->left_s,
+                              .model = j->setup->model_label,
+                              .lr = j->setup->config.lr,
+                              .loss = p->steps ? p->loss : NAN,
+                              .acc = p->steps ? p->acc : NAN,
+                              .tok_per_s = p->steps ? p->tok_per_s : NAN,
+                              .seed = j->setup->config.seed,
+                              .step = p->step,
+                              .steps = j->setup->steps};
+    progress_line(&v, r->terminal ? terminal_width() : 200, text, sizeof text);
+    fprintf(stderr, "%s%s%s", r->terminal ? "\r\033[K" : "", text, r->terminal ? "" : "\n");
     r->last_line = now;
     fflush(stderr);
 }
@@ -251,6 +280,11 @@ static bool read_message(struct job *j) {
     return true;
 }
 
+static void note_best(struct runner *r, const struct job *j) {
+    double acc = j->last.progress.acc;
+    if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
+}
+
 static void stop_jobs(struct runner *r) {
     if (r->stopping) return;
     r->stopping = true;
@@ -280,7 +314,11 @@ static int wait_for_news(struct runner *r) {
     if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
-        if (fds[i].revents && !read_message(of[i])) finish_job(r, of[i]);
+        if (fds[i].revents) {
+            bool more = read_message(of[i]);
+            note_best(r, of[i]);
+            if (!more) finish_job(r, of[i]);
+        }
     return n;
 }
 
@@ -412,6 +450,8 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     *r = (struct runner){.options = &bounded,
                          .plan = plan,
                          .waiting = waiting,
+                         .left_s = NAN,
+                         .best = NAN,
                          .began = time_now_s(),
                          .terminal = isatty(STDERR_FILENO)};
     enum status status = select_waiting(r, e);

@@ -79,6 +79,7 @@ static void announce(const struct sweep *w, int jobs) {
         bytes += bytes_of(w->plan.setups[i]);
     }
     double time = flops / (rate * 1e9) / jobs;
+    if (w->resolved.defaulted) fprintf(stderr, "this task has no profile of its own; taken is: %s\n", w->resolved.note);
     const char *unit = time_unit(&time);
     fprintf(stderr,
             "%s%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping) "

@@ -1,0 +1,133 @@
+/* cmd_show.c - lrnn show RUN: all that a run's record holds, and the command that repeats it; lrnn rerun RUN: does it
+ * again and says whether the bits agree. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/cli/cli.h"
+#include "harness/run/rerun.h"
+#include "harness/run/signals.h"
+#include "harness/store/find_run.h"
+#include "harness/store/schema.h"
+
+struct flags {
+    char out[OPTION_TEXT];
+    int64_t threads;
+    bool keep;
+};
+
+#define AT(field) offsetof(struct flags, field)
+#define OUT_FLAG                                                                                                       \
+    { "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in", 0 }
+static const struct option show_flags[] = {OUT_FLAG, {0}};
+static const struct option rerun_flags[] = {
+    OUT_FLAG,
+    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads, which change no bit; auto = all cores",
+     OPT_AUTO},
+    {"keep", OPT_BOOL, AT(keep), "no", 0, 0, NULL, "keep what the second run wrote, in OUT/rerun", 0},
+    {0}};
+
+/* --- show --------------------------------------------------------------------------------------------------------- */
+
+/* "name   value" of every field that has one. */
+static void print_fields(const struct run *run) {
+    for (const struct field *f = runs_table.fields; f->name; f++) {
+        const void *value = (const char *)run + f->offset;
+        char number[64];
+        switch (f->type) {
+        case FIELD_INT:
+            if (*(const int64_t *)value != -1) printf("  %-16s %" PRId64 "\n", f->name, *(const int64_t *)value);
+            break;
+        case FIELD_U64:
+            printf("  %-16s %" PRIu64 "\n", f->name, *(const uint64_t *)value);
+            break;
+        case FIELD_REAL:
+            if (!isfinite(*(const double *)value)) break;
+            format_double(*(const double *)value, number, sizeof number);
+            printf("  %-16s %s\n", f->name, number);
+            break;
+        case FIELD_TEXT:
+            if (*(const char *)value) printf("  %-16s %s\n", f->name, (const char *)value);
+            break;
+        case FIELD_NAME:
+            printf("  %-16s %s\n", f->name, field_name(f, run));
+            break;
+        }
+    }
+}
+
+static void print_curve(const struct run_record *r) {
+    printf("\nstep, loss, accuracy in validation\n");
+    for (int64_t i = 0; i < r->n_curve; i++)
+        if (r->curve[i].split == 1)
+            printf("  %8" PRId64 " %10.4f %8.4f\n", r->curve[i].step, r->curve[i].loss, r->curve[i].acc);
+}
+
+static enum status show(const char *out, const struct run_record *r, struct error *e) {
+    char command[8192];
+    TRY(rerun_command(r, command, sizeof command, e));
+    printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\nagain: %s\n   or: lrnn rerun %.8s --out %s\n\n",
+           r->run.run_id, r->run.layers, r->run.task, r->run.lr, r->run.seed, command, r->run.run_id, out);
+    print_fields(&r->run);
+    print_curve(r);
+    return ST_OK;
+}
+
+/* --- both --------------------------------------------------------------------------------------------------------- */
+
+/* Finds the run that the command line names, reads its record, and hands both on. */
+static enum status with_run(const struct command *command, const struct option *table, int argc, char **argv,
+                            enum status (*what)(const struct flags *f, const char *out, const struct run_record *r,
+                                                struct error *e),
+                            struct error *e) {
+    struct flags f = {.keep = false};
+    const char *word = NULL;
+    const struct flag_set sets[] = {{table, &f}};
+    struct cli cli = {.command = command, .sets = sets, .n_sets = 1, .positional = &word, .max_positional = 1};
+    char out[PATH_BYTES], id[RUN_ID_HEX];
+    struct arena arena = {0};
+    TRY(options_default(table, &f, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (!word) return fail(e, ST_USAGE, "%s: say which run, by the first digits of its id", command->name);
+    snprintf(out, sizeof out, "%s", f.out);
+    TRY(run_find(command->name, word, out, id, e));
+    struct run_record *record = calloc(1, sizeof *record);
+    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
+    enum status status = run_read(command->name, out, id, record, &arena, e);
+    if (status == ST_OK) status = what(&f, out, record, e);
+    arena_free(&arena);
+    free(record);
+    return status;
+}
+
+static enum status show_it(const struct flags *f, const char *out, const struct run_record *r, struct error *e) {
+    (void)f;
+    return show(out, r, e);
+}
+
+static enum status rerun_it(const struct flags *f, const char *out, const struct run_record *r, struct error *e) {
+    struct rerun_result result;
+    signals_install();
+    TRY(rerun_do(r, out, f->threads, f->keep, &result, e));
+    printf("run %.8s: %s\n", r->run.run_id, result.text);
+    if (result.agrees) return ST_OK;
+    return fail(e, ST_FAIL, "the second run of %.8s is not the first", r->run.run_id);
+}
+
+static enum status run_show(int argc, char **argv, struct error *e) {
+    return with_run(&command_show, show_flags, argc, argv, show_it, e);
+}
+
+static enum status run_rerun(int argc, char **argv, struct error *e) {
+    return with_run(&command_rerun, rerun_flags, argc, argv, rerun_it, e);
+}
+
+const struct command command_show = {.name = "show",
+                                     .usage = "show RUN [--out FOLDER]",
+                                     .summary = "all that the record of a run holds, and the command that repeats it",
+                                     .run = run_show};
+const struct command command_rerun = {.name = "rerun",
+                                      .usage = "rerun RUN [--out FOLDER] [--threads N]",
+                                      .summary = "do a run on record again and say whether the bits agree",
+                                      .run = run_rerun};

@@ -1,0 +1,64 @@
+/* progress_line.c - see progress_line.h. */
+#include "harness/run/progress_line.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BAR_LEAST 10
+#define BAR_MOST  30
+
+void time_format(double s, char *text, size_t size) {
+    if (s < 90)
+        snprintf(text, size, "%.0fs", s);
+    else if (s < 5400)
+        snprintf(text, size, "%.0fm%02.0fs", floor(s / 60), floor(fmod(s, 60)));
+    else if (s < 172800)
+        snprintf(text, size, "%.0fh%02.0fm", floor(s / 3600), floor(fmod(s, 3600) / 60));
+    else
+        snprintf(text, size, "%.0fd%02.0fh", floor(s / 86400), floor(fmod(s, 86400) / 3600));
+}
+
+/* Appends the part if the whole of it fits into `width` columns; a model's label, of one byte a column, may be cut. */
+static void add(char *text, size_t size, int width, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static void add(char *text, size_t size, int width, const char *format, ...) {
+    char part[256];
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof part || used + (size_t)n > (size_t)width || used + (size_t)n >= size) return;
+    memcpy(text + used, part, (size_t)n + 1);
+}
+
+static void add_bar(const struct progress_view *v, int width, char *text, size_t size) {
+    char bar[BAR_MOST + 1];
+    int n = width / 5 < BAR_LEAST ? BAR_LEAST : width / 5 > BAR_MOST ? BAR_MOST : width / 5;
+    double share = v->share < 0 ? 0 : v->share > 1 ? 1 : v->share;
+    int full = (int)(share * n);
+    for (int i = 0; i < n; i++) bar[i] = i < full ? '#' : '.';
+    bar[n] = 0;
+    add(text, size, width, "[%s] ", bar);
+}
+
+void progress_line(const struct progress_view *v, int width, char *text, size_t size) {
+    char left[32];
+    text[0] = 0;
+    if (width >= 40) add_bar(v, width, text, size);
+    add(text, size, width, "%d/%d", v->done, v->total);
+    if (isfinite(v->left_s)) {
+        time_format(v->left_s, left, sizeof left);
+        add(text, size, width, " %s left", left);
+    }
+    if (isfinite(v->best)) add(text, size, width, ", best %.3f", v->best);
+    if (!v->model) return;
+    add(text, size, width, " | %.40s", v->model);
+    add(text, size, width, " lr %g seed %" PRId64, v->lr, v->seed);
+    add(text, size, width, ": %" PRId64 "/%" PRId64, v->step, v->steps);
+    if (isfinite(v->loss)) add(text, size, width, " loss %.3f", v->loss);
+    if (isfinite(v->acc)) add(text, size, width, " acc %.3f", v->acc);
+    if (isfinite(v->tok_per_s)) add(text, size, width, " %.0fk tok/s", v->tok_per_s / 1e3);
+}

@@ -1,0 +1,181 @@
+/* rerun.c - see rerun.h. */
+#include "harness/run/rerun.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/plan/args.h"
+#include "harness/run/run.h"
+#include "harness/store/find_run.h"
+#include "harness/store/record_files.h"
+
+/* --- the command -------------------------------------------------------------------------------------------------- */
+
+/* Puts the text in single quotes, as a shell wants it. */
+static bool put_quoted(FILE *f, const char *text) {
+    fputc('\'', f);
+    for (; *text; text++) fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, f);
+    return fputc('\'', f) != EOF;
+}
+
+/* The flags of a table that decide the result and are not at their default. */
+static void put_flags(FILE *f, const struct option *table, const struct config *config, const struct config *plain) {
+    for (const struct option *o = table; o->name; o++) {
+        char value[OPTION_TEXT + 1], usual[OPTION_TEXT + 1];
+        if (o->flags & (OPT_RUNTIME | OPT_PLACE) || !strcmp(o->name, "from-xxh3")) continue;
+        option_format_value(o, config, value, sizeof value);
+        option_format_value(o, plain, usual, sizeof usual);
+        if (!strcmp(value, usual)) continue;
+        fprintf(f, " --%s ", o->name);
+        put_quoted(f, value);
+    }
+}
+
+static enum status write_command(const struct setup *s, const char *task, FILE *f, struct error *e) {
+    struct config plain;
+    struct label model;
+    char text[LABEL_TEXT];
+    TRY(config_default(&plain, e));
+    TRY(label_of(&model, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e));
+    TRY(label_shorten(&model, s->asked.model->options, OPT_BLOCKS | OPT_ORDER, e));
+    TRY(label_format(&model, text, sizeof text, e));
+    fputs("lrnn train ", f);
+    put_quoted(f, task);
+    fputc(' ', f);
+    put_quoted(f, text);
+    put_flags(f, backbone_options, &s->config, &plain);
+    put_flags(f, config_options, &s->config, &plain);
+    if (*s->config.from_xxh3) fprintf(f, " --from FILE # of XXH3-128 %s", s->config.from_xxh3);
+    return ST_OK;
+}
+
+/* The setup of a record; NULL with *e set. */
+static struct setup *stored(const struct run_record *r, int64_t threads, struct error *e) {
+    char name[RUN_ID_HEX + 8];
+    snprintf(name, sizeof name, "run %s", r->run.run_id);
+    return setup_stored(r->config, name, threads, e);
+}
+
+enum status rerun_command(const struct run_record *r, char *text, size_t size, struct error *e) {
+    struct setup *s = stored(r, 0, e);
+    if (!s) return e->status;
+    FILE *f = fmemopen(text, size, "w");
+    enum status status = f ? write_command(s, r->run.task, f, e) : fail(e, ST_MEMORY, "no memory for a command");
+    bool whole = f && fflush(f) == 0 && ftell(f) + 1 < (long)size;
+    if (f) fclose(f);
+    setup_free(s);
+    free(s);
+    if (status == ST_OK && !whole) return fail(e, ST_USAGE, "the command is longer than %zu characters", size - 1);
+    return status;
+}
+
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
+
+static bool same(double a, double b) {
+    return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+}
+
+static bool same_point(const struct curve_point *a, const struct curve_point *b) {
+    return a->step == b->step && a->split == b->split && same(a->loss, b->loss) && same(a->acc, b->acc) &&
+           same(a->macro_acc, b->macro_acc) && same(a->seq_acc, b->seq_acc) && same(a->last_acc, b->last_acc) &&
+           same(a->lr, b->lr) && same(a->grad_norm, b->grad_norm) && !strcmp(a->event, b->event);
+}
+
+static bool same_evaluation(const struct eval_point *a, const struct eval_point *b) {
+    return a->step == b->step && a->split == b->split && a->length == b->length && a->n == b->n &&
+           same(a->loss, b->loss) && same(a->acc, b->acc) && same(a->macro_acc, b->macro_acc) &&
+           same(a->seq_acc, b->seq_acc) && same(a->last_acc, b->last_acc);
+}
+
+static struct rerun_result compare(const struct run_record *a, const struct run_record *b) {
+    struct rerun_result r = {.agrees = false};
+    for (int64_t i = 0; i < a->n_curve || i < b->n_curve; i++) {
+        if (i < a->n_curve && i < b->n_curve && same_point(&a->curve[i], &b->curve[i])) continue;
+        const struct curve_point *at = i < a->n_curve ? &a->curve[i] : &b->curve[i];
+        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": loss %.9g, now %.9g", at->step, at->loss,
+                 i < b->n_curve ? b->curve[i].loss : 0.0);
+        return r;
+    }
+    for (int64_t i = 0; i < a->n_evals || i < b->n_evals; i++) {
+        if (i < a->n_evals && i < b->n_evals && same_evaluation(&a->evals[i], &b->evals[i])) continue;
+        snprintf(r.text, sizeof r.text, "the curves agree; the evaluations part at number %" PRId64, i + 1);
+        return r;
+    }
+    bool weights = *a->run.ckpt_xxh3 && *b->run.ckpt_xxh3;
+    if (weights && strcmp(a->run.ckpt_xxh3, b->run.ckpt_xxh3) != 0) {
+        snprintf(r.text, sizeof r.text, "curve and evaluations agree, the best weights do not");
+        return r;
+    }
+    r.agrees = true;
+    snprintf(r.text, sizeof r.text,
+             "the bits agree: %" PRId64 " points of the curve, %" PRId64 " evaluations%s; test accuracy %.4f",
+             a->n_curve, a->n_evals, weights ? ", the best weights" : "", a->run.test_acc);
+    return r;
+}
+
+/* --- doing it ----------------------------------------------------------------------------------------------------- */
+
+/* What the second run has left, and no more: files of another run keep their folder. */
+static void remove_traces(const char *folder, const char *id) {
+    char path[PATH_BYTES];
+    record_path(folder, id, path, sizeof path);
+    unlink(path);
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, i ? "weights/%.32s.last.safetensors" : "weights/%.32s.safetensors", id);
+        if (path_format(path, sizeof path, NULL, "%s/%s", folder, name) == ST_OK) unlink(path);
+    }
+    char runs[16];
+    snprintf(runs, sizeof runs, "runs/%.2s", id);
+    const char *const folders[] = {runs, "runs", "weights", "checkpoints", ""};
+    for (int i = 0; i < 5; i++)
+        if (path_format(path, sizeof path, NULL, "%s%s%s", folder, *folders[i] ? "/" : "", folders[i]) == ST_OK)
+            rmdir(path);
+}
+
+static enum status read_second(const char *folder, const struct run_record *first, struct rerun_result *result,
+                               struct error *e) {
+    struct arena arena = {0};
+    struct run_record *second = calloc(1, sizeof *second);
+    if (!second) return fail(e, ST_MEMORY, "no memory for a run record");
+    enum status status = run_read("rerun", folder, first->run.run_id, second, &arena, e);
+    if (status == ST_OK) *result = compare(first, second);
+    arena_free(&arena);
+    free(second);
+    return status;
+}
+
+static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
+                               struct rerun_result *result, struct error *e) {
+    char folder[PATH_BYTES];
+    if (strcmp(s->run_id, r->run.run_id) != 0)
+        return fail(
+            e, ST_DATA,
+            "rerun: the configuration of run %.8s is that of run %.8s in this program: its task, the numerics or "
+            "the precision is another",
+            r->run.run_id, s->run_id);
+    if (*s->config.from_xxh3)
+        return fail(e, ST_USAGE, "rerun: run %.8s started from a file; `lrnn show` has the command, with --from",
+                    s->run_id);
+    TRY(path_format(folder, sizeof folder, e, "%s/rerun", out));
+    TRY(text_copy(folder, s->config.out, sizeof s->config.out, e));
+    s->config.keep_weights = *r->run.ckpt_xxh3 ? s->config.keep_weights : KEEP_NONE;
+    s->config.quiet = s->config.force = true;
+    TRY(train_run(s, NULL, NULL, e));
+    TRY(read_second(folder, r, result, e));
+    if (!keep) remove_traces(folder, s->run_id);
+    return ST_OK;
+}
+
+enum status rerun_do(const struct run_record *r, const char *out, int64_t threads, bool keep,
+                     struct rerun_result *result, struct error *e) {
+    *result = (struct rerun_result){.agrees = false};
+    struct setup *s = stored(r, threads, e);
+    if (!s) return e->status;
+    enum status status = train_again(s, r, out, keep, result, e);
+    setup_free(s);
+    free(s);
+    return status;
+}

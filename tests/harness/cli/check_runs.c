@@ -1,0 +1,163 @@
+/* check_runs.c - what can be done with a run on record: shown, repeated, compared; and help on everything. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/store/record_files.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+static char id[RUN_ID_HEX], path[512];
+
+static void expect(const char *format, int status) {
+    char arguments[4096];
+    snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
+    expect_status(run(arguments), status, arguments);
+}
+
+/* One small run in FOLDER/r: its id and its record's path. */
+static void train(void) {
+    char folder[256];
+    struct record_set set;
+    struct error e;
+    expect("train s3:n_train=200,n_val=20,n_test=20,length=4 hlru:channels=4,gate=sigmoid --dim 8 --epochs 4 --lr 0.02 "
+           "--seed 3 --eval-every 5 --quiet --out %s/r",
+           0);
+    snprintf(folder, sizeof folder, "%s/r", program_folder);
+    ck_assert_int_eq(records_load(&set, folder, &e), ST_OK);
+    ck_assert_int_eq(set.n, 1);
+    memcpy(id, set.list[0].run.run_id, sizeof id);
+    record_path(folder, id, path, sizeof path);
+    records_free(&set);
+}
+
+START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
+    char arguments[4096];
+    train();
+    snprintf(arguments, sizeof arguments, "show %.6s --out %s/r", id, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "run_id           ", arguments);
+    expect_text(out, id, arguments);
+    expect_text(out, "step, loss, accuracy in validation", arguments);
+    const char *again = strstr(out, "again: lrnn train ");
+    ck_assert_ptr_nonnull(again);
+    again += strlen("again: lrnn ");
+    snprintf(arguments, sizeof arguments, "%.*s --json --out %s/again", (int)strcspn(again, "\n"), again,
+             program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, id, arguments); /* the same run */
+    expect("show nothing --out %s/r", ST_USAGE);
+    expect("show 0000 --out %s/r", ST_DATA);
+    expect("show", ST_USAGE);
+}
+END_TEST
+
+START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
+    char arguments[1024];
+    train();
+    snprintf(arguments, sizeof arguments, "rerun %s --threads 2", path);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "the bits agree: ", arguments);
+    expect_text(out, ", the best weights;", arguments);
+    char folder[256];
+    snprintf(folder, sizeof folder, "test ! -e %s/r/rerun", program_folder);
+    ck_assert_int_eq(system(folder), 0);
+    /* The same record with another loss at one point, as bits that were not repeated. */
+    struct arena arena = {0};
+    struct error e;
+    struct run_record *r = calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
+    ck_assert_int_eq(record_read(path, r, &arena, &e), ST_OK);
+    r->curve[2].loss *= 1 + 1e-15;
+    snprintf(folder, sizeof folder, "%s/s", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), ST_FAIL, arguments);
+    expect_text(out, "the curves part at step ", arguments);
+    arena_free(&arena);
+    free(r);
+}
+END_TEST
+
+START_TEST(a_record_is_a_config_file) {
+    char arguments[1024];
+    train();
+    snprintf(arguments, sizeof arguments, "train -c %s --json --quiet --out %s/again", path, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, id, arguments);
+    snprintf(arguments, sizeof arguments, "train -c %s --seed 4 --print-config", path);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "seed=4\n", arguments);
+    expect_text(out, "model.gate=sigmoid\n", arguments);
+    snprintf(arguments, sizeof arguments, "%s/r/damaged.json", program_folder);
+    spill(arguments, "{}\n", 3);
+    snprintf(arguments, sizeof arguments, "train -c %s/r/damaged.json", program_folder);
+    expect_status(run(arguments), ST_DATA, arguments);
+}
+END_TEST
+
+START_TEST(folders_are_compared_seed_by_seed) {
+    static const char both[] = "bench s3:n_train=200,n_val=20,n_test=20,length=4 --profile smoke --models 'lru:state=4 "
+                               "lstm:hidden=4' --no-speed --no-plots --quiet --epochs 2";
+    char arguments[1024];
+    snprintf(arguments, sizeof arguments, "%s --seeds 3 --out %s/a", both, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    snprintf(arguments, sizeof arguments, "%s --seeds 2..5 --out %s/b", both, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect("compare %s/a %s/b", 0);
+    expect_text(out, ": 4 pairs of runs", "compare");
+    expect("compare %s/a %s/b --format csv", 0);
+    expect_text(out, ",0,0,0\n", "compare"); /* the same runs: no difference, and an interval of no width */
+    train();
+    expect("compare %s/a %s/r", ST_DATA);
+    expect_text(err, "have no run in common", "compare");
+    expect("compare %s/a", ST_USAGE);
+}
+END_TEST
+
+START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
+    static const char *const commands[] = {"bench", "sweep", "train", "report", "status", "show"};
+    expect("help", 0);
+    expect_text(out, "usage: lrnn COMMAND", "help");
+    expect("help perf op", 0);
+    expect_text(out, "usage: lrnn perf op NAME", "help perf op");
+    expect("help bdlru", 0);
+    expect_text(out, "equation", "help bdlru");
+    expect("help nothing-like-it", ST_USAGE);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "help %s", commands[i]);
+        expect_status(run(arguments), 0, arguments);
+        for (const char *at = strstr(out, "\n  --"); at; at = strstr(at + 1, "\n  --")) {
+            char flag[64];
+            snprintf(flag, sizeof flag, "\n  %.*s ", (int)strcspn(at + 3, " "), at + 3);
+            ck_assert_msg(strstr(at + 1, flag) == NULL, "%s: twice%s", arguments, flag);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_task_without_a_profile_benches_with_one_that_says_so) {
+    expect("bench template --profile smoke --no-speed --no-plots --out %s/r", 0);
+    expect_text(err, "no profile of its own; taken is: smoke: tiny sizes", "bench");
+    expect_text(out, "The task has no profile of its own", "bench");
+    expect("bench template --profile fast", ST_USAGE);
+    expect_text(err, "unknown profile 'fast'; of template there are: smoke quick paper", "bench");
+}
+END_TEST
+
+Suite *check_runs(void) {
+    Suite *suite = suite_create("runs");
+    TCase *c = tcase_create("runs");
+    tcase_add_checked_fixture(c, program_begin, program_end);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, a_run_is_shown_with_the_command_that_repeats_it);
+    tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
+    tcase_add_test(c, a_record_is_a_config_file);
+    tcase_add_test(c, folders_are_compared_seed_by_seed);
+    tcase_add_test(c, help_is_found_by_any_name_and_names_each_flag_once);
+    tcase_add_test(c, a_task_without_a_profile_benches_with_one_that_says_so);
+    suite_add_tcase(suite, c);
+    return suite;
+}
