@@ -33,9 +33,7 @@ static void smnist_shape(const void *inst, struct task_shape *out) {
 
 static void smnist_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct smnist *w = inst;
-    const struct image_set *set = &w->from.set;
-    int64_t i = file_images_index(&w->from, split, index);
-    image_put(&w->from.image, set->pixels + i * set->height * set->width, set->label[i], x);
+    file_images_fill(&w->from, split, index, x);
 }
 
 _Static_assert(sizeof(struct smnist) <= TASK_INST_BYTES, "the instance must fit its slot");

@@ -299,6 +299,49 @@ static const struct profile profiles[] = {
      .note =
          "paper (S4's sequential CIFAR; Myosotis states S5's block and no more): 6 layers, width 512, batch 50, 200 "
          "epochs, warm-up 900\nsteps, cosine to 0, both directions, a tenth of the rate for dynamics and norms"},
+    {.suite = "pathfinder",
+     .name = "smoke",
+     .models = IMAGE_SMOKE,
+     .model_options = "",
+     .task_options = "size=12,n_train=256,n_val=64,n_test=64",
+     .flags = "backbone=s5 dim=16 epochs=2 batch=32",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "smoke: images of 12 x 12, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "pathfinder",
+     .name = "quick",
+     .models = IMAGE_MODELS,
+     .model_options = "",
+     .task_options = "size=16,n_train=50k,n_val=1000,n_test=2000",
+     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=1000 eval-every=250 schedule=cosine warmup=100 lr-min=0 "
+              "decay=0.05 bidirectional=yes",
+     .rates = "0.005",
+     .seeds = 1,
+     .note =
+         "quick: images of 16 x 16 instead of 32 x 32 or 128 x 128, width 64, 2 layers, 1000 steps of 50, one rate, "
+         "one seed"},
+    {.suite = "pathfinder",
+     .name = "paper",
+     .models = IMAGE_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "backbone=s5 dim=256 layers=6 batch=64 epochs=200 schedule=cosine warmup=50k lr-min=0 decay=0.05 "
+              "bidirectional=yes ssm-lr-factor=0.25",
+     .rates = "0.004",
+     .seeds = 1,
+     .note = "paper (S4's Pathfinder): 6 layers, width 256, batch 64, 200 epochs, warm-up 50000 steps, cosine to 0; on "
+             "drawn images unless\nreleased=yes"},
+    {.suite = "pathx",
+     .name = "paper",
+     .models = IMAGE_MODELS,
+     .model_options = "",
+     .task_options = "",
+     .flags = "backbone=s5 dim=256 layers=6 batch=16 epochs=50 schedule=cosine warmup=50k lr-min=0 decay=0.05 "
+              "bidirectional=yes",
+     .rates = "0.001",
+     .seeds = 1,
+     .note = "paper (S4's Path-X): 6 layers, width 256, batch 16, 50 epochs, cosine to 0; on drawn images unless "
+             "released=yes"},
     {.suite = PROFILE_ANY_SUITE,
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 lstm:hidden=16",

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "core/option.h"
+#include "tasks/data/pathfinder_files.h"
 
 #define MOST_IMAGES 1000000 /* that a file may hold */
 
@@ -91,6 +92,21 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
     return status;
 }
 
+/* --- Pathfinder: lists and a PNG file an image ----------------------------------------------------------------------
+ * */
+
+/* The folder of the hard images, or the one that holds it. */
+static enum status import_pathfinder(const struct dataset *d, const char *folder, struct image_pack *pack,
+                                     struct import_log *log, struct error *e) {
+    struct packing p = packing_of(d, pack, false);
+    char hard[IMAGE_SET_PATH];
+    struct stat info;
+    (void)log; /* nobody has published what its thousands of files are */
+    int n = snprintf(hard, sizeof hard, "%s/curv_contour_length_14", folder);
+    bool within = n > 0 && n < IMAGE_SET_PATH && stat(hard, &info) == 0;
+    return pathfinder_read(within ? hard : folder, &p.sink, e);
+}
+
 /* --- the list ----------------------------------------------------------------------------------------------------- */
 
 #define MNIST_SITE "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -140,7 +156,23 @@ static const struct dataset cifar10 = {
     .import = import_cifar,
 };
 
-static const struct dataset *const list[] = {&mnist, &cifar10, NULL};
+#define LRA_SITE "https://storage.googleapis.com/long-range-arena/lra_release.gz"
+
+#define PATHFINDER(SIDE, TASKS)                                                                                        \
+    {                                                                                                                  \
+        .name = "pathfinder" #SIDE,                                                                                    \
+        .summary = "dashed curves of " #SIDE " x " #SIDE ", hard (Long Range Arena, 2021)", .tasks = TASKS,            \
+        .height = SIDE, .width = SIDE, .channels = 1, .labels = 2,                                                     \
+        .files = {{"pathfinder" #SIDE "/curv_contour_length_14", LRA_SITE, 0, NULL, false}},                           \
+        .import = import_pathfinder,                                                                                   \
+    }
+static const struct dataset pathfinder32 = PATHFINDER(32, "pathfinder:released=yes");
+static const struct dataset pathfinder64 = PATHFINDER(64, "pathfinder:released=yes,size=64");
+static const struct dataset pathfinder128 = PATHFINDER(128, "pathx:released=yes");
+static const struct dataset pathfinder256 = PATHFINDER(256, "pathfinder:released=yes,size=256");
+
+static const struct dataset *const list[] = {&mnist,         &cifar10,       &pathfinder32, &pathfinder64,
+                                             &pathfinder128, &pathfinder256, NULL};
 
 const struct dataset *const *dataset_list(void) {
     return list;

@@ -16,8 +16,18 @@ static enum status check_content(struct file_images *from, const char *task, str
     return ST_OK;
 }
 
-static int64_t held_out(const struct image_set *set) {
-    return set->n_train > 10 ? set->n_train / 10 : 1;
+/* How many of each split there are, and where it begins in the order of the permutation; a test set of its own is in no
+ * such order. */
+struct division {
+    int64_t n[SPLIT_COUNT], first[SPLIT_COUNT];
+};
+
+static struct division divide(const struct image_set *set) {
+    int64_t tenth = set->n_train > 10 ? set->n_train / 10 : 1, own = set->n_test > 0 ? 0 : tenth;
+    struct division d = {.n = {set->n_train - tenth - own, tenth, set->n_test > 0 ? set->n_test : tenth}};
+    d.first[SPLIT_VAL] = d.n[SPLIT_TRAIN];
+    d.first[SPLIT_TEST] = d.first[SPLIT_VAL] + tenth;
+    return d;
 }
 
 enum status file_images_open(struct file_images *from, const char *task, const char *dataset, uint64_t seed,
@@ -26,20 +36,26 @@ enum status file_images_open(struct file_images *from, const char *task, const c
     TRY(dataset_open(dataset, task, from->file, &from->set, e));
     TRY(check_content(from, task, e));
     const struct image_set *set = &from->set;
-    if (set->n_train < 2 || set->n_test < 1)
-        return fail(e, ST_DATA, "%s: expected at least 2 training and 1 test image, found %lld and %lld", task,
+    struct division d = divide(set);
+    if (d.n[SPLIT_TRAIN] < 1)
+        return fail(e, ST_DATA, "%s: expected at least 3 images, found %lld for training and %lld for test", task,
                     (long long)set->n_train, (long long)set->n_test);
-    const int64_t most[SPLIT_COUNT] = {set->n_train - held_out(set), held_out(set), set->n_test};
     im->seed = seed;
     im->height = set->height;
     im->width = set->width;
     if (!im->channels) im->channels = set->channels;
-    return image_open(im, task, most, true, host, e);
+    return image_open(im, task, d.n, true, host, e);
 }
 
 int64_t file_images_index(const struct file_images *from, enum split split, int64_t index) {
     const struct image_set *set = &from->set;
-    if (split == SPLIT_TEST) return set->n_train + index;
-    if (split == SPLIT_VAL) index += set->n_train - held_out(set);
-    return (int64_t)permute_index(SPLIT_SEED, STREAM_TABLE, 0, (uint64_t)index, (uint64_t)set->n_train);
+    uint64_t at = (uint64_t)(divide(set).first[split] + index);
+    if (split == SPLIT_TEST && set->n_test > 0) return set->n_train + index;
+    return (int64_t)permute_index(SPLIT_SEED, STREAM_TABLE, 0, at, (uint64_t)set->n_train);
+}
+
+void file_images_fill(const struct file_images *from, enum split split, int64_t index, struct example *x) {
+    const struct image_set *set = &from->set;
+    int64_t i = file_images_index(from, split, index);
+    image_put(&from->image, set->pixels + i * set->height * set->width * set->channels, set->label[i], x);
 }

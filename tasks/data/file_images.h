@@ -1,8 +1,8 @@
-/* file_images.h - what tasks on imported images share: the file and its content, the split into training and validation
- * images.
+/* file_images.h - what tasks on imported images share: the file and its content, the splits.
  *
  * The validation images are a tenth of the training images, those that a permutation with seed 42 puts last: the same
- * ones for every seed (spec/tasks.md 6.2 has another generator, which cannot be reproduced). */
+ * ones for every seed (spec/tasks.md 6.2 has another generator, which cannot be reproduced). Of a set without test
+ * images the last tenth of that order are for test, the tenth before for validation. */
 #ifndef LRNN_TASKS_DATA_FILE_IMAGES_H
 #define LRNN_TASKS_DATA_FILE_IMAGES_H
 
@@ -30,5 +30,8 @@ enum status file_images_open(struct file_images *from, const char *task, const c
 
 /* The image in the file that example `index` of the split is. */
 int64_t file_images_index(const struct file_images *from, enum split split, int64_t index);
+
+/* That image, with the channels that the file has. */
+void file_images_fill(const struct file_images *from, enum split split, int64_t index, struct example *x);
 
 #endif

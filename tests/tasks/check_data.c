@@ -8,6 +8,7 @@
 
 #include "core/png.h"
 #include "tasks/data/datasets.h"
+#include "tasks/data/pathfinder_files.h"
 #include "tests/lib/program.h"
 #include "tests/tasks/task_examples.h"
 
@@ -41,11 +42,13 @@ static void expect_images(const char *task, int n_train, int n_test, double (*va
     open_task(&c, task, 1);
     struct example x = new_example(&c.shape);
     int seen[64] = {0}, held = n_train / 10;
-    const int64_t sizes[] = {n_train - held, held, n_test}, C = c.shape.channels;
+    const int64_t sizes[] = {n_train - held - (n_test ? 0 : held), held, n_test ? n_test : held};
+    const int64_t C = c.shape.channels;
     for (int split = 0; split < SPLIT_COUNT; split++) {
         ck_assert_int_eq(c.shape.examples[split], sizes[split]);
         for (int i = 0; i < sizes[split]; i++) {
-            int from = split == SPLIT_TEST ? n_train : 0, to = split == SPLIT_TEST ? n_train + n_test : n_train;
+            bool own = split == SPLIT_TEST && n_test;
+            int from = own ? n_train : 0, to = own ? n_train + n_test : n_train;
             int found = -1;
             fill_example(&c, (enum split)split, i, -7, &x);
             for (int image = from; image < to; image++) {
@@ -93,6 +96,15 @@ static double grey_value(int image, int pixel, int channel) {
     return (floor(bright + 0.5 + 1e-9) - 122.6) / 61;
 }
 
+static double path_value(int image, int pixel, int channel) {
+    (void)channel;
+    return (image * 37 + pixel / 32 * 5 + pixel % 32 * 11) % 256 / 255.0;
+}
+
+static int path_label(int image) {
+    return image * 5 / 3 % 2;
+}
+
 START_TEST(tasks_have_the_images_of_the_files) {
     expect_images("smnist", 40, 12, mnist_value, mnist_label);
     expect_images("psmnist", 40, 12, mnist_value, mnist_label);
@@ -100,6 +112,8 @@ START_TEST(tasks_have_the_images_of_the_files) {
     expect_images("scifar", 20, 4, colour_value, cifar_label);
     expect_images("zcifar", 20, 4, colour_value, cifar_label);
     expect_images("lra-image", 20, 4, grey_value, cifar_label);
+    expect_images("pathfinder:released=yes", 12, 0, path_value, path_label);
+    expect_images("pathfinder:released=yes,order=hilbert", 12, 0, path_value, path_label);
 }
 END_TEST
 
@@ -290,6 +304,44 @@ START_TEST(cifar_is_read_and_cut_anywhere_refused) {
 }
 END_TEST
 
+/* --- lists of Pathfinder ------------------------------------------------------------------------------------------ */
+
+static enum status read_line(const char *text, size_t n, struct pathfinder_line *line, struct error *e) {
+    const char *at = text;
+    return pathfinder_list_next(&at, text + n, "LIST", 7, line, e);
+}
+
+START_TEST(lists_are_read_and_refused_by_line) {
+    static const char good[] = "imgs/3 sample_9.png 9 1 1.0 14 4 2 0.5 1 0.75\n";
+    static const struct {
+        const char *text, *says;
+    } bad[] = {{"\n", "LIST, line 7: expected the name of a folder, found the end of the line"},
+               {"imgs/0\r\n", "LIST, line 7: expected the name of a file, found the end of the line"},
+               {"/etc passwd 0 1\n", "expected the name of a folder below the folder, found '/etc'"},
+               {"imgs ../x.png 0 1\n", "expected the name of a file below the folder, found '../x.png'"},
+               {"imgs x.png 0\n", "expected the label 0 or 1 as the fourth word, found ''"},
+               {"imgs x.png 0 2\n", "expected the label 0 or 1 as the fourth word, found '2'"},
+               {"imgs x.png 0 01\n", "expected the label 0 or 1 as the fourth word, found '01'"},
+               {"\x93NUMPY v {'descr': '<U9'", "expected the label 0 or 1"}};
+    struct pathfinder_line line;
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(read_line(good, sizeof good - 1, &line, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(line.folder, "imgs/3");
+    ck_assert_str_eq(line.file, "sample_9.png");
+    ck_assert_int_eq(line.label, 1);
+    for (size_t n = 0; n < sizeof "imgs/3 sample_9.png 9"; n++) {
+        char *bytes = malloc(n + 1);
+        memcpy(bytes, good, n);
+        ck_assert_int_eq(read_line(bytes, n, &line, &e), ST_DATA);
+        free(bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ck_assert_int_eq(read_line(bad[i].text, strlen(bad[i].text), &line, &e), ST_DATA);
+        ck_assert_msg(strstr(e.text, bad[i].says), "'%s' is not '%s'", e.text, bad[i].says);
+    }
+}
+END_TEST
+
 /* --- the file in the cache folder --------------------------------------------------------------------------------- */
 
 START_TEST(a_set_is_whole_or_refused) {
@@ -408,6 +460,11 @@ START_TEST(nothing_is_half_imported) {
     ck_assert_int_eq(files_in_cache(), 1);
     expect_status(run("data verify cifar10"), 0, "data verify");
     expect_text(out, "content e174038694a8e788f7a31a52629e6dc5", "data verify");
+    expect_status(run("data import pathfinder64 tests/data/pathfinder32"), 5, "images of another size");
+    expect_text(err, "imgs/2/sample_0.png: expected an image of 64 x 64 pixels, found one of 32 x 32", "another size");
+    expect_status(run("data import pathfinder32 tests/data/mnist"), 5, "a folder without lists");
+    expect_text(err, "expected the lists 0.npy, 1.npy, ... of the released images", "a folder without lists");
+    ck_assert_int_eq(files_in_cache(), 1);
     expect_status(run("data import cifar tests/data/cifar10"), 2, "a wrong name");
     expect_text(err, "did you mean 'cifar10'?", "a wrong name");
     free(bytes);
@@ -425,6 +482,7 @@ Suite *check_data(void) {
     tcase_add_test(readers, gzip_of_two_members_is_one_file_and_damage_is_named);
     tcase_add_test(readers, cifar_is_read_and_cut_anywhere_refused);
     tcase_add_test(readers, png_is_read_and_cut_anywhere_refused);
+    tcase_add_test(readers, lists_are_read_and_refused_by_line);
     suite_add_tcase(suite, readers);
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(tests, import_data, drop_data);

@@ -1,0 +1,145 @@
+/* pathfinder.c - Pathfinder and Path-X of the Long Range Arena: does one dashed curve join the two discs?
+ *
+ * Two long curves begin near each other and cross the picture among shorter ones; a disc marks the beginning of the
+ * first, the other disc the end of the first (label 1) or of the second (label 0), by a fair coin. Values are p / 255,
+ * neither shifted nor scaled. Images are drawn (pathfinder_scene.h), for any side; with released=yes they are those of
+ * `lrnn data import pathfinder32` and so on: 80 % of them are for training, 10 % for validation, 10 % for test, those
+ * that a permutation with seed 42 puts there (S4's split cannot be repeated). Numbers of papers are on released images.
+ *
+ * Linsley et al. 2018; Tay et al. 2021; spec/tasks.md 5. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tasks/data/file_images.h"
+#include "tasks/pathfinder_scene.h"
+
+#define PROBE_HITS  5    /* images that open wants to see drawn .. */
+#define PROBE_TRIES 2000 /* .. among as many attempts */
+
+struct pathfinder {
+    struct file_images from;
+    struct pathfinder_sizes sizes; /* those asked for; 0 = auto */
+    bool released;
+
+    const struct pathfinder_table *table; /* made by open */
+};
+
+static const struct option options[] = {
+    {"size", OPT_INT, offsetof(struct pathfinder, sizes.side), "32", 12, PATHFINDER_SIDE, NULL, "pixels a side",
+     OPT_AXIS},
+    {"released", OPT_BOOL, offsetof(struct pathfinder, released), "no", 0, 0, NULL,
+     "images of the Long Range Arena, which `lrnn data import` stores", 0},
+    {"contour", OPT_INT, offsetof(struct pathfinder, sizes.contour), "auto", 2, PATHFINDER_MOST, NULL,
+     "dashes of a long curve; auto = 14, fewer where there is no room for them", OPT_AUTO | OPT_AXIS},
+    {"distractors", OPT_INT, offsetof(struct pathfinder, sizes.distractors), "auto", 1, PATHFINDER_LOOSE, NULL,
+     "short curves; auto = the Long Range Arena's 5 to 8, fewer on smaller images", OPT_AUTO | OPT_AXIS},
+    {"continuity", OPT_REAL, offsetof(struct pathfinder, sizes.continuity), "0", 0, 5, NULL,
+     "how straight curves are; 0 = the Long Range Arena's 1 or 1.8", OPT_AXIS},
+    FILE_IMAGES_OPTIONS(struct pathfinder, from),
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+static const struct task_alias aliases[] = {
+    {"pathx", "size=128", "16384 pixels"},
+    {NULL, NULL, NULL},
+};
+
+static struct pathfinder_sizes sizes_of(const struct pathfinder *w) {
+    struct pathfinder_sizes s = pathfinder_standard(w->sizes.side);
+    if (w->sizes.contour) s.contour = w->sizes.contour;
+    if (w->sizes.distractors) s.distractors = w->sizes.distractors;
+    if (w->sizes.continuity > 0) s.continuity = w->sizes.continuity;
+    return s;
+}
+
+/* --- drawn -------------------------------------------------------------------------------------------------------- */
+
+/* That images of these sizes are found by trying. */
+static enum status check_sizes(const struct pathfinder *w, struct arena *host, struct error *e) {
+    struct pathfinder_sizes sizes = sizes_of(w);
+    size_t mark = arena_mark(host);
+    struct pathfinder_scene *scene = arena_alloc(host, sizeof *scene);
+    int hits = 0, tries = 0;
+    if (!scene) return fail(e, ST_FAIL, "pathfinder: no room for an image");
+    struct rng r = rng_at(0, STREAM_TABLE, 0);
+    for (scene->label = 0; hits < PROBE_HITS && tries < PROBE_TRIES; tries++)
+        hits += pathfinder_try(&sizes, w->table, &r, scene);
+    arena_release(host, mark);
+    if (hits == PROBE_HITS) return ST_OK;
+    return fail(
+        e, ST_USAGE,
+        "pathfinder: of %d attempts to draw two curves of contour=%lld dashes with continuity=%g into size=%lld "
+        "pixels a side only %d had room; change one of the three",
+        tries, (long long)sizes.contour, sizes.continuity, (long long)sizes.side, hits);
+}
+
+static enum status open_drawn(struct pathfinder *w, uint64_t seed, struct arena *host, struct error *e) {
+    static const int64_t standard[SPLIT_COUNT] = {160000, 20000, 20000};
+    struct pathfinder_table *table = arena_alloc(host, sizeof *table);
+    struct image *im = &w->from.image;
+    if (w->from.file[0] || w->from.content[0])
+        return fail(e, ST_USAGE, "pathfinder: file= and content= are of released images; add released=yes");
+    if (!table) return fail(e, ST_FAIL, "pathfinder: no room for its tables");
+    pathfinder_table_make(table);
+    w->table = table;
+    im->seed = seed;
+    im->height = im->width = w->sizes.side;
+    TRY(check_sizes(w, host, e));
+    return image_open(im, "pathfinder", standard, false, host, e);
+}
+
+/* The attempts of one stream, one after the other, until one is whole. */
+static void fill_drawn(const struct pathfinder *w, enum split split, int64_t index, struct example *x) {
+    struct rng r = image_rng(&w->from.image, split, index);
+    struct pathfinder_sizes sizes = sizes_of(w);
+    struct pathfinder_scene scene;
+    uint8_t pixels[PATHFINDER_SIDE * PATHFINDER_SIDE];
+    scene.label = (int)rng_below(&r, 2);
+    while (!pathfinder_try(&sizes, w->table, &r, &scene)) continue;
+    pathfinder_draw(&sizes, &scene, pixels);
+    image_put(&w->from.image, pixels, scene.label, x);
+}
+
+/* --- the task ----------------------------------------------------------------------------------------------------- */
+
+static enum status pathfinder_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    struct pathfinder *w = inst;
+    char name[40];
+    w->from.image.level[0] = (struct image_level){0, 1};
+    w->from.image.channels = 1;
+    if (!w->released) return open_drawn(w, seed, host, e);
+    if (w->sizes.contour || w->sizes.distractors || w->sizes.continuity > 0)
+        return fail(e, ST_USAGE,
+                    "pathfinder: contour, distractors and continuity are of images that are drawn; leave "
+                    "them out with released=yes");
+    snprintf(name, sizeof name, "pathfinder%lld", (long long)w->sizes.side);
+    return file_images_open(&w->from, "pathfinder", name, seed, host, e);
+}
+
+static void pathfinder_shape(const void *inst, struct task_shape *out) {
+    const struct pathfinder *w = inst;
+    image_shape(&w->from.image, 2, out);
+}
+
+static void pathfinder_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct pathfinder *w = inst;
+    if (w->released)
+        file_images_fill(&w->from, split, index, x);
+    else
+        fill_drawn(w, split, index, x);
+}
+
+_Static_assert(sizeof(struct pathfinder) <= TASK_INST_BYTES, "the instance must fit its slot");
+
+const struct task task_pathfinder = {
+    .name = "pathfinder",
+    .summary = "are two discs joined by one dashed curve? (Linsley et al. 2018, Long Range Arena, Tay et al. 2021)",
+    .suite = "pathfinder",
+    .version = 1,
+    .options = options,
+    .inst_bytes = sizeof(struct pathfinder),
+    .aliases = aliases,
+    .open = pathfinder_open,
+    .shape = pathfinder_shape,
+    .fill = pathfinder_fill,
+};

@@ -1,0 +1,65 @@
+/* pathfinder_scene.h - the drawing of a Pathfinder image before it is pixels: dashed curves and two discs.
+ *
+ * Linsley et al. 2018 (drewlinsley/pathfinder), in the distribution of the Long Range Arena; spec/tasks.md 5. What is
+ * ours: dashes keep their distance by geometry instead of by masks of pixels; a dash is drawn among all directions that
+ * are free instead of by at most three tries; where a curve is stuck, both go two dashes back instead of beginning anew
+ * at once; curves and distractors are equally bright; and other sides than 32, 64, 128 and 256 are scaled from the next
+ * larger of them. */
+#ifndef LRNN_TASKS_PATHFINDER_SCENE_H
+#define LRNN_TASKS_PATHFINDER_SCENE_H
+
+#include <stdbool.h>
+
+#include "core/philox.h"
+
+#define PATHFINDER_SIDE  256
+#define PATHFINDER_TURNS 360 /* directions, one a degree */
+#define PATHFINDER_MOST  32  /* dashes of a curve */
+#define PATHFINDER_LOOSE 32  /* distractors */
+
+struct pathfinder_sizes {
+    int64_t side, contour, distractors, distractor_length; /* pixels; dashes; curves; dashes of one */
+    double apart, marker, length, thickness, margin;       /* pixels: of the two beginnings; radius of a disc; a dash */
+    double continuity;                                     /* larger: straighter */
+};
+
+struct pathfinder_point {
+    double x, y;
+};
+
+struct pathfinder_dash {
+    struct pathfinder_point from, to;
+};
+
+/* Curves 0 and 1 are the two long ones. */
+struct pathfinder_scene {
+    int label; /* 1: both discs are at the ends of curve 0; 0: one at the end of each */
+    struct pathfinder_point disc[2];
+    int n, first[3]; /* dashes; where curves 0 and 1 and the distractors begin */
+    struct pathfinder_dash dash[2 * PATHFINDER_MOST + PATHFINDER_LOOSE * PATHFINDER_MOST];
+};
+
+/* Directions and the weights of turns; the same on every machine. */
+struct pathfinder_table {
+    struct pathfinder_point direction[PATHFINDER_TURNS];
+    double cosine_squared[91]; /* of degrees */
+};
+void pathfinder_table_make(struct pathfinder_table *t);
+
+/* The sizes of the Long Range Arena's images of that side, or between them. */
+struct pathfinder_sizes pathfinder_standard(int64_t side);
+
+/* One attempt; false where a long curve finds no way on. */
+bool pathfinder_try(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
+                    struct pathfinder_scene *s);
+
+/* The least distance of two dashes that do not follow each other. */
+double pathfinder_clearance(const struct pathfinder_sizes *w);
+
+/* The distance of two dashes. */
+double pathfinder_distance(const struct pathfinder_dash *a, const struct pathfinder_dash *b);
+
+/* Pixels (side, side) of the scene: white on black, edges one pixel soft. */
+void pathfinder_draw(const struct pathfinder_sizes *w, const struct pathfinder_scene *s, uint8_t *pixels);
+
+#endif
