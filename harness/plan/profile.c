@@ -342,6 +342,38 @@ static const struct profile profiles[] = {
      .seeds = 1,
      .note = "paper (S4's Path-X): 6 layers, width 256, batch 16, 50 epochs, cosine to 0; on drawn images unless "
              "released=yes"},
+    {.suite = "text",
+     .name = "smoke",
+     .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",
+     .model_options = "",
+     .task_options = "min_length=20,max_length=60,n_train=512,n_val=64,n_test=64",
+     .flags = "dim=16 epochs=2 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: texts of up to 60 characters, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "text",
+     .name = "quick",
+     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .model_options = "",
+     .task_options = "min_length=60,max_length=200,n_val=1000,n_test=2000",
+     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=1000 eval-every=250 schedule=cosine warmup=100 lr-min=0 "
+              "decay=0.05",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "quick: texts of 60 to 200 characters instead of 1000 to 4000, width 64, 2 layers, 1000 steps of 50, one "
+             "rate, one seed"},
+    {.suite = "text",
+     .name = "paper",
+     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .model_options = "",
+     .task_options = "",
+     .flags = "backbone=s5 dim=256 layers=6 batch=16 epochs=32 schedule=cosine lr-min=0 decay=0.05 bidirectional=yes "
+              "ssm-lr-factor=0.1",
+     .rates = "0.01",
+     .seeds = 1,
+     .note =
+         "paper (S4's text of the Long Range Arena): 6 layers, width 256, batch 16, 32 epochs, cosine to 0; on texts "
+         "of our own"},
     {.suite = PROFILE_ANY_SUITE,
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 lstm:hidden=16",

@@ -1,0 +1,174 @@
+/* brackets.c - are the brackets of a long text balanced? A stand-in of our own for the Long Range Arena's text
+ * classification, never reported as it.
+ *
+ *   balanced     a word of brackets of four kinds, uniform among those that are never more than `depth` open (up to
+ *                that bound: P(open | o open, r to come) = (o + 2) (r - o) / (2 r (o + 1))), kinds uniform
+ *   unbalanced   the same with one bracket replaced by another one of the eight (error=one: counting the brackets of
+ *                each kind tells), or with two neighbouring closing brackets of different kinds exchanged (error=swap:
+ *                their order alone tells)
+ *   text         length uniform in min_length..max_length, a share of its characters brackets at random places, the
+ *                others letters, uniform; then an end mark
+ *
+ * Label 1: balanced, by a fair coin. Ids: 0 padding, 1 end, then ( ) [ ] { } < >, then 26 letters. */
+#include <string.h>
+
+#include "core/philox.h"
+#include "tasks/task.h"
+
+#define MAX_LENGTH 65536
+#define MAX_DEPTH  256
+
+enum { PAD, END, FIRST_BRACKET, FIRST_LETTER = FIRST_BRACKET + 8, VOCAB = FIRST_LETTER + 26 };
+enum { ERROR_ONE, ERROR_SWAP };
+
+struct brackets {
+    int64_t min_length, max_length, depth;
+    double share;
+    int error;
+    int64_t examples[SPLIT_COUNT];
+    uint64_t seed;
+};
+
+static const struct option options[] = {
+    {"min_length", OPT_INT, offsetof(struct brackets, min_length), "1000", 8, MAX_LENGTH, NULL,
+     "characters of a text at least", OPT_AXIS},
+    {"max_length", OPT_INT, offsetof(struct brackets, max_length), "4000", 8, MAX_LENGTH, NULL,
+     "characters of a text at most", OPT_AXIS},
+    {"depth", OPT_INT, offsetof(struct brackets, depth), "16", 2, MAX_DEPTH, NULL, "brackets that are open at most",
+     OPT_AXIS},
+    {"share", OPT_REAL, offsetof(struct brackets, share), "0.2", 0.05, 1, NULL, "of the characters that are brackets",
+     OPT_AXIS},
+    {"error", OPT_CHOICE, offsetof(struct brackets, error), "one", 0, 0, "one swap",
+     "what makes a text unbalanced: one other bracket, two exchanged", OPT_AXIS},
+    {"n_train", OPT_INT, offsetof(struct brackets, examples[SPLIT_TRAIN]), "25000", 1, 1e9, NULL, "training texts",
+     OPT_AXIS},
+    {"n_val", OPT_INT, offsetof(struct brackets, examples[SPLIT_VAL]), "2500", 1, 1e9, NULL, "validation texts", 0},
+    {"n_test", OPT_INT, offsetof(struct brackets, examples[SPLIT_TEST]), "25000", 1, 1e9, NULL, "test texts", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+static enum status brackets_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    struct brackets *w = inst;
+    (void)host;
+    w->seed = seed;
+    if (w->max_length >= w->min_length) return ST_OK;
+    return fail(e, ST_USAGE, "brackets: no length is at least min_length=%lld and at most max_length=%lld",
+                (long long)w->min_length, (long long)w->max_length);
+}
+
+static void brackets_shape(const void *inst, struct task_shape *out) {
+    const struct brackets *w = inst;
+    out->T = w->max_length + 1; /* the end mark */
+    out->vocab_in = VOCAB;
+    out->vocab_out = 2;
+    out->per_sequence = true;
+    out->needs_causal = false;
+    memcpy(out->examples, w->examples, sizeof out->examples);
+    out->chance = out->floor = 0.5;
+    out->solved = 0.99;
+    out->metric = METRIC_ACC;
+}
+
+/* --- texts -------------------------------------------------------------------------------------------------------- */
+
+static int32_t bracket_id(int kind, bool closing) {
+    return FIRST_BRACKET + 2 * kind + closing;
+}
+
+/* A bracket that opens or closes the innermost open one, with `left` to come, itself included. */
+static int32_t next_bracket(const struct brackets *w, struct rng *r, uint8_t *open, int64_t *n, int64_t left) {
+    double up = (double)(*n + 2) * (double)(left - *n) / (2 * (double)left * (double)(*n + 1));
+    bool opens = *n < w->depth && rng_uniform(r) < up;
+    if (!opens) return bracket_id(open[--*n], true);
+    open[*n] = (uint8_t)rng_below(r, 4);
+    return bracket_id(open[(*n)++], false);
+}
+
+/* Writes the text; returns how many brackets it has, an even number of at least four. Each place is a bracket with the
+ * probability that is left for it, so that all choices of places are alike. */
+static int64_t write_balanced(const struct brackets *w, struct rng *r, int64_t length, int32_t *tokens) {
+    int64_t pairs = (int64_t)(w->share * (double)length / 2 + 0.5), n = 0;
+    if (pairs < 2) pairs = 2;
+    uint8_t open[MAX_DEPTH];
+    int64_t left = 2 * pairs < length ? 2 * pairs : length / 2 * 2, total = left;
+    for (int64_t t = 0; t < length; t++)
+        if (rng_below(r, (uint64_t)(length - t)) < (uint64_t)left)
+            tokens[t] = next_bracket(w, r, open, &n, left--);
+        else
+            tokens[t] = FIRST_LETTER + (int32_t)rng_below(r, 26);
+    return total;
+}
+
+static bool is_bracket(int32_t id) {
+    return id >= FIRST_BRACKET && id < FIRST_LETTER;
+}
+
+static void replace_one(struct rng *r, int64_t brackets, int64_t length, int32_t *tokens) {
+    int64_t which = (int64_t)rng_below(r, (uint64_t)brackets);
+    int32_t other = 1 + (int32_t)rng_below(r, 7);
+    for (int64_t t = 0; t < length; t++)
+        if (is_bracket(tokens[t]) && which-- == 0) {
+            tokens[t] = FIRST_BRACKET + (tokens[t] - FIRST_BRACKET + other) % 8;
+            return;
+        }
+}
+
+/* Places of two closing brackets of different kinds with no bracket between them, the one of number *which among them;
+ * that many are counted down. */
+static bool find_swap(const int32_t *tokens, int64_t length, int64_t *which, int64_t at[2]) {
+    int64_t before = -1;
+    for (int64_t t = 0; t < length; t++) {
+        if (!is_bracket(tokens[t])) continue;
+        bool both = before >= 0 && (tokens[before] - FIRST_BRACKET) % 2 && (tokens[t] - FIRST_BRACKET) % 2;
+        if (both && tokens[before] != tokens[t] && (*which)-- == 0) {
+            at[0] = before, at[1] = t;
+            return true;
+        }
+        before = t;
+    }
+    return false;
+}
+
+/* Whether there are such two, which are then exchanged. */
+static bool swap_two(struct rng *r, int64_t length, int32_t *tokens) {
+    int64_t at[2] = {0, 0}, all = MAX_LENGTH;
+    find_swap(tokens, length, &all, at);
+    int64_t pairs = MAX_LENGTH - all;
+    if (pairs == 0) return false;
+    int64_t which = (int64_t)rng_below(r, (uint64_t)pairs);
+    find_swap(tokens, length, &which, at);
+    int32_t kept = tokens[at[0]];
+    tokens[at[0]] = tokens[at[1]];
+    tokens[at[1]] = kept;
+    return true;
+}
+
+static void brackets_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct brackets *w = inst;
+    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
+    struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    int64_t length = w->min_length + (int64_t)rng_below(&r, (uint64_t)(w->max_length - w->min_length + 1));
+    int32_t label = (int32_t)rng_below(&r, 2);
+    int64_t brackets = write_balanced(w, &r, length, x->tokens);
+    if (!label && w->error == ERROR_ONE) replace_one(&r, brackets, length, x->tokens);
+    while (!label && w->error == ERROR_SWAP && !swap_two(&r, length, x->tokens))
+        write_balanced(w, &r, length, x->tokens);
+    x->targets[0] = label;
+    x->tokens[length] = END;
+    x->length = (int32_t)length + 1;
+    for (int64_t t = length + 1; t <= w->max_length; t++) x->tokens[t] = PAD;
+}
+
+_Static_assert(sizeof(struct brackets) <= TASK_INST_BYTES, "the instance must fit its slot");
+
+const struct task task_brackets = {
+    .name = "brackets",
+    .summary = "are the brackets of a long text balanced? (this project)",
+    .suite = "text",
+    .version = 1,
+    .options = options,
+    .inst_bytes = sizeof(struct brackets),
+    .open = brackets_open,
+    .shape = brackets_shape,
+    .fill = brackets_fill,
+};

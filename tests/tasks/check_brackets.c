@@ -1,0 +1,94 @@
+/* check_brackets.c - texts of brackets are what their label says, by another way of looking: pairs are struck out until
+ * none is left. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/chi_square.h"
+#include "tests/tasks/task_examples.h"
+
+/* Ids 2..9 are ( ) [ ] { } < >. Whether striking out neighbouring pairs leaves nothing; *deepest: how often at most a
+ * pass over the text was needed. */
+static bool balanced(const int32_t *tokens, int64_t length, int *deepest) {
+    int32_t *left = malloc((size_t)(length + 1) * sizeof *left);
+    int64_t n = 0, before = -1;
+    for (int64_t t = 0; t < length; t++)
+        if (tokens[t] >= 2 && tokens[t] < 10) left[n++] = tokens[t];
+    for (*deepest = 0; n > 0 && n != before; ++*deepest) {
+        int64_t kept = 0;
+        before = n;
+        for (int64_t i = 0; i < n; i++)
+            if (i + 1 < n && left[i] % 2 == 0 && left[i + 1] == left[i] + 1)
+                i++;
+            else
+                left[kept++] = left[i];
+        n = kept;
+    }
+    free(left);
+    return n == 0;
+}
+
+/* Brackets of each kind: opening less closing, 0 for all. */
+static bool counts_agree(const int32_t *tokens, int64_t length) {
+    int64_t count[4] = {0};
+    for (int64_t t = 0; t < length; t++)
+        if (tokens[t] >= 2 && tokens[t] < 10) count[(tokens[t] - 2) / 2] += tokens[t] % 2 ? -1 : 1;
+    return !count[0] && !count[1] && !count[2] && !count[3];
+}
+
+START_TEST(labels_are_right) {
+    static const char *const tasks[] = {"brackets", "brackets:error=swap",
+                                        "brackets:min_length=8,max_length=20,share=1,depth=3",
+                                        "brackets:min_length=9,max_length=30,share=0.05,error=swap"};
+    struct task_choice c;
+    open_task(&c, tasks[_i], 3);
+    struct example x = new_example(&c.shape);
+    int64_t labels[2] = {0}, n = _i < 2 ? 200 : 1000;
+    int deepest, swaps = strstr(tasks[_i], "swap") != NULL;
+    for (int64_t i = 0; i < n; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        labels[x.targets[0]]++;
+        if (balanced(x.tokens, x.length, &deepest) != x.targets[0])
+            ck_abort_msg("%s: text %d is not what its label says", tasks[_i], (int)i);
+        if (x.targets[0] && deepest > (_i == 2 ? 3 : 16)) ck_abort_msg("text %d is %d deep", (int)i, deepest);
+        if (counts_agree(x.tokens, x.length) != (swaps || x.targets[0])) ck_abort_msg("text %d: counts", (int)i);
+        if (x.tokens[x.length - 1] != 1) ck_abort_msg("text %d has no end", (int)i);
+    }
+    double z = chi_square_z(labels, 2, n);
+    ck_assert_msg(z < 3, "%lld of label 0, %lld of label 1", (long long)labels[0], (long long)labels[1]);
+    free_example(&x);
+}
+END_TEST
+
+/* Lengths, letters and kinds of brackets are uniform, and a fifth of the characters are brackets. */
+START_TEST(texts_are_drawn_evenly) {
+    struct task_choice c;
+    open_task(&c, "brackets:min_length=101,max_length=140", 3);
+    struct example x = new_example(&c.shape);
+    int64_t lengths[40] = {0}, letters[26] = {0}, kinds[4] = {0}, n_letters = 0, n_brackets = 0, n = 2000;
+    for (int64_t i = 0; i < n; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        lengths[x.length - 1 - 101]++;
+        for (int64_t t = 0; t + 1 < x.length; t++) {
+            if (x.tokens[t] >= 10) letters[x.tokens[t] - 10]++, n_letters++;
+            if (x.tokens[t] < 10) n_brackets++;
+            if (x.targets[0] && x.tokens[t] < 10 && x.tokens[t] % 2 == 0) kinds[(x.tokens[t] - 2) / 2]++;
+        }
+    }
+    ck_assert(fabs(chi_square_z(lengths, 40, n)) < 3 && fabs(chi_square_z(letters, 26, n_letters)) < 3);
+    ck_assert(chi_square_z(kinds, 4, kinds[0] + kinds[1] + kinds[2] + kinds[3]) < 3);
+    double share = (double)n_brackets / (double)(n_brackets + n_letters);
+    ck_assert_msg(fabs(share - 0.2) < 0.005, "%g of the characters are brackets", share);
+    free_example(&x);
+}
+END_TEST
+
+Suite *check_brackets(void) {
+    Suite *suite = suite_create("brackets");
+    TCase *tests = tcase_create("brackets");
+    tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
+    tcase_add_loop_test(tests, labels_are_right, 0, 4);
+    tcase_add_test(tests, texts_are_drawn_evenly);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
