@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 struct graph_options {
+    enum precision precision;  /* of products, where a call rounds their factors */
     bool training;             /* plan a backward walk; dropout acts */
     bool guards;               /* tests: a guard zone behind each planned buffer */
     const struct place *place; /* where it runs; NULL: the CPU. Outlives the graph */

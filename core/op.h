@@ -17,6 +17,16 @@ extern "C" {
 
 enum pass { PASS_FORWARD, PASS_BACKWARD };
 
+/* What the factors of the products of linear maps (activations, weights, gradients of outputs) are rounded to, to the
+ * nearest, ties to even: to nothing (`real`), to tf32 (10 bits behind the point), to bf16 (7 bits). Sums, and all that
+ * is no such product, are in `real`. In the order of the choices of --precision. */
+enum precision { PRECISION_FULL, PRECISION_TF32, PRECISION_BF16 };
+
+/* "fp32" ("fp64" in the double build), "tf32", "bf16" */
+LRNN_INLINE const char *precision_name(enum precision p) {
+    return p == PRECISION_TF32 ? "tf32" : p == PRECISION_BF16 ? "bf16" : REAL_NAME;
+}
+
 struct graph;
 struct op;
 struct op_sizes;
@@ -61,6 +71,7 @@ struct call {
     uint32_t accumulate;        /* bit i: add to din[i] instead of overwriting it */
     void *scratch[2];           /* by pass: bytes as kernel->workspace says, contents undefined; NULL if 0 bytes */
     size_t scratch_bytes[2];    /* that many */
+    enum precision precision;   /* of its products, where it is one that rounds (linear) */
     bool guards;                /* tests: behind each array of scratch lies a zone that nothing may read or write */
     int index;                  /* position in the graph; the dropout sub-stream */
     bool active;                /* the plan's: its gradient is part of the backward walk */
@@ -135,11 +146,11 @@ struct kernel {
 
     /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */
     bool (*applicable)(const struct call *c, const char **why);
-    /* Whether it is worth taking unasked, by sizes alone; if not, a later kernel of the list is taken, and this one
-     * only when forced. NULL = always, as the last kernel of a device has to be. */
+    /* Whether it is worth taking unasked, by sizes and processor alone; if not, a later kernel of the list is taken,
+     * and this one only when forced. NULL = always, as the last kernel of a device has to be. */
     bool (*preferred)(const struct call *c);
-    /* Bytes of scratch of one pass; NULL = none. Depends on shapes and attributes alone (and on c->guards, which
-     * scratch.h minds). */
+    /* Bytes of scratch of one pass; NULL = none. Depends on shapes, attributes and precision alone (and on
+     * c->guards, which scratch.h minds). */
     size_t (*workspace)(const struct call *c, enum pass pass);
     /* Writes all outputs. Allocates nothing; async on CUDA. Bit-identical at any thread count. */
     void (*forward)(const struct call *c, const struct exec *x);

@@ -81,10 +81,6 @@ void place_close(struct place *p) {
     *p = (struct place){0};
 }
 
-void place_allow_tf32(struct place *p, bool allow) {
-    if (elsewhere(p)) p->ops->allow_tf32(p, allow);
-}
-
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e) {
     *info = (struct place_info){.memory = machine_memory_bytes()};
     return elsewhere(p) ? p->ops->describe(p, info, e) : ST_OK;

@@ -42,9 +42,6 @@ void place_close(struct place *p);
 /* As place_open and place_close, in a child process: a process that has asked the driver may not fork any more. */
 enum status place_probe(const char *name, struct error *e);
 
-/* Whether matrix products may round their factors to tf32 from here on. The CPU has none. */
-void place_allow_tf32(struct place *p, bool allow);
-
 /* Whether the name is that of a place, without opening it: ST_USAGE otherwise. */
 enum status place_parse(const char *name, enum device *device, int *index, struct error *e);
 
@@ -109,7 +106,6 @@ struct place_ops {
     int (*devices)(const char **why);
     enum status (*open)(struct place *p, struct error *e);
     void (*close)(struct place *p);
-    void (*allow_tf32)(struct place *p, bool allow);
     enum status (*describe)(const struct place *p, struct place_info *info, struct error *e);
     enum status (*reserve)(const struct place *p, struct arena *a, size_t bytes, struct error *e);
     void (*put)(const struct place *p, void *to, const void *from, size_t bytes);

@@ -107,10 +107,6 @@ static enum status open_place(struct place *p, struct error *e) {
     return status;
 }
 
-static void allow_tf32(struct place *p, bool allow) {
-    CUBLAS_TRY(p->cuda, cublasSetMathMode(p->cuda->blas, allow ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
-}
-
 static enum status describe(const struct place *p, struct place_info *info, struct error *e) {
     cudaDeviceProp properties;
     int driver = 0, runtime = 0, clock = 0, memory_clock = 0;
@@ -272,7 +268,6 @@ const struct place_ops cuda_place_ops = {
     .devices = devices,
     .open = open_place,
     .close = close_place,
-    .allow_tf32 = allow_tf32,
     .describe = describe,
     .reserve = reserve,
     .put = put,

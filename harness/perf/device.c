@@ -280,23 +280,22 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
 }
 
 /* A product of 4096 x 4096 matrices; the fp32 one is the measure of the percentages. */
-static enum status measure_product(struct device_run *d, bool tf32, struct error *e) {
+static enum status measure_product(struct device_run *d, enum precision precision, struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
     struct op_sizes sizes;
     const char *why = NULL;
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
+    r->precision = precision;
     enum status status = read_sizes("batch=1 length=4096 dim=4096 out=4096", d->request->small, &sizes, e);
-    place_allow_tf32(&d->place, tf32);
     if (status == ST_OK) status = kernel_run_open(r, &op_linear, kernel_find("linear_cuda"), &sizes, &why, e);
     if (status == ST_OK) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK) {
-        if (!tf32) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);
-        struct device_row row = {"product", "linear_cuda",        r->shape, "forward", tf32 ? "tf32" : REAL_NAME,
+        if (precision == PRECISION_FULL) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);
+        struct device_row row = {"product", "linear_cuda",        r->shape, "forward", precision_name(precision),
                                  NAN,       r->cost[PASS_FORWARD]};
         print_row(d, &row, &r->time[0]);
     }
-    place_allow_tf32(&d->place, false);
     kernel_run_close(r);
     free(r);
     return status;
@@ -368,11 +367,14 @@ static enum status measure_all(struct device_run *d, struct error *e) {
     print_head(stdout);
     if (d->file) print_head(d->file);
     TRY(measure_copy(d, e));
-    TRY(measure_product(d, false, e));
-    if (!REAL_IS_DOUBLE) TRY(measure_product(d, true, e));
+    TRY(measure_product(d, PRECISION_FULL, e));
+    if (!REAL_IS_DOUBLE) TRY(measure_product(d, PRECISION_TF32, e));
+    if (!REAL_IS_DOUBLE) TRY(measure_product(d, PRECISION_BF16, e));
     TRY(measure_kernels(d, e));
     TRY(measure_steps(d, REAL_NAME, e));
-    return REAL_IS_DOUBLE ? ST_OK : measure_steps(d, "tf32", e);
+    if (REAL_IS_DOUBLE) return ST_OK;
+    TRY(measure_steps(d, "tf32", e));
+    return measure_steps(d, "bf16", e);
 }
 
 static enum status open_file(struct device_run *d, struct error *e) {

@@ -55,8 +55,11 @@ static enum status record(struct kernel_run *r, const struct op *op, const struc
 
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct op_sizes *sizes, const char **why, struct error *e) {
-    struct graph_options options = {
-        .training = true, .place = r->place, .kernel = kernel ? kernel->name : NULL, .kernels = kernel_list()};
+    struct graph_options options = {.precision = r->precision,
+                                    .training = true,
+                                    .place = r->place,
+                                    .kernel = kernel ? kernel->name : NULL,
+                                    .kernels = kernel_list()};
     *why = NULL;
     r->live = &r->state;
     if (r->place && r->place->device != DEVICE_CPU) {

@@ -43,9 +43,11 @@ double fma_run(void);
 struct gemm_bench {
     struct arena arena; /* owns a, b, c */
     real *a, *b, *c;
+    uint16_t *half_a, *half_b; /* in bf16; NULL: the product is of reals */
     int64_t n;
 };
-enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e);
+/* As the products of that precision run here: of bf16 where the CPU gains by them, else of reals. */
+enum status gemm_create(struct gemm_bench *g, int64_t n, enum precision precision, struct error *e);
 void gemm_free(struct gemm_bench *g);
 double gemm_run(struct gemm_bench *g); /* seconds, by tiles of rows on our threads */
 
@@ -65,6 +67,7 @@ size_t peak_resident_bytes(void);
 enum { PASS_BOTH = 2 }; /* behind enum pass */
 
 struct kernel_run {
+    enum precision precision;  /* of products; set before kernel_run_open */
     const struct place *place; /* where it runs: set before kernel_run_open; NULL: the CPU */
     struct step_state *live;   /* what its ops read: &state, or its like in the memory of the place */
     struct arena there;        /* owns live elsewhere */

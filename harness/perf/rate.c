@@ -11,6 +11,7 @@
 
 #include "harness/report/stats.h"
 #include "kernels/lib/gemm.h"
+#include "kernels/lib/round.h"
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 
@@ -120,10 +121,10 @@ double fma_run(void) {
 
 /* --- matrix products ---------------------------------------------------------------------------------------------- */
 
-enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e) {
+enum status gemm_create(struct gemm_bench *g, int64_t n, enum precision precision, struct error *e) {
     *g = (struct gemm_bench){.n = n};
     size_t bytes = (size_t)(n * n) * sizeof(real);
-    TRY(arena_reserve(&g->arena, 3 * (bytes + ARENA_ALIGN), e));
+    TRY(arena_reserve(&g->arena, 4 * (bytes + ARENA_ALIGN), e));
     arena_huge_pages(&g->arena);
     g->a = arena_alloc(&g->arena, bytes);
     g->b = arena_alloc(&g->arena, bytes);
@@ -133,6 +134,11 @@ enum status gemm_create(struct gemm_bench *g, int64_t n, struct error *e) {
         g->b[i] = (real)((i * 5 + 1) % 13) / 13;
         g->c[i] = 0;
     }
+    if (precision != PRECISION_BF16 || !gemm_bf16_pays()) return ST_OK;
+    g->half_a = arena_alloc(&g->arena, bytes / sizeof(real) * sizeof *g->half_a);
+    g->half_b = arena_alloc(&g->arena, bytes / sizeof(real) * sizeof *g->half_b);
+    round_to_bf16(n * n, g->a, g->half_a);
+    round_to_bf16(n * n, g->b, g->half_b);
     return ST_OK;
 }
 
@@ -147,6 +153,11 @@ double gemm_run(struct gemm_bench *g) {
 #pragma omp parallel for schedule(static)
     for (int i = 0; i < tiles; i++) {
         int64_t begin = n * i / tiles, end = n * (i + 1) / tiles;
+        if (g->half_a) {
+            gemm_bf16(false, false, end - begin, n, n, g->half_a + begin * n, n, g->half_b, n, NULL, false,
+                      g->c + begin * n, n);
+            continue;
+        }
         real_gemm(false, false, end - begin, n, n, 1, g->a + begin * n, n, g->b, n, false, g->c + begin * n, n);
     }
     return time_now_s() - start;

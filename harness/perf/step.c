@@ -105,7 +105,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
     struct noise noise;
     for (int i = 0; i < WARM_UP; i++) trainer_step(&r->trainer);
     r->resident = peak_resident_bytes();
-    TRY(gemm_create(&r->gemm, GEMM_SIZE, e));
+    TRY(gemm_create(&r->gemm, GEMM_SIZE, (enum precision)q->config.precision, e));
     gemm_run(&r->gemm);
     noise_begin(&noise);
     for (int64_t i = 0; i < q->count; i++) {
@@ -154,9 +154,9 @@ static struct step_result evaluate(const struct step_run *r) {
 static void print_text(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
     char net[512];
     options_format(backbone_options, &q->config, " ", 0, net, sizeof net);
-    printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %d thread%s, " REAL_NAME ", %d steps\n",
+    printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %d thread%s, %s, %d steps\n",
            r->setup.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
-           r->step.n);
+           precision_name((enum precision)q->config.precision), r->step.n);
     printf("  parameters  %" PRId64 ", in matrix products %" PRId64 "\n", s->params, s->matmul);
     printf("  step        %.3f ms median, mad %.3f, best %.3f\n", s->median * 1e3, s->mad * 1e3, s->best * 1e3);
     printf("  tokens/s    %.0f median, best %.0f\n", (double)s->tokens / s->median, (double)s->tokens / s->best);
@@ -175,10 +175,10 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
     printf("{\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
-           ",\"vocab\":%" PRId64 ",\"threads\":%d,\"dtype\":\"" REAL_NAME "\",\"steps\":%d,\"params\":%" PRId64
+           ",\"vocab\":%" PRId64 ",\"threads\":%d,\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64
            ",\"matmul_params\":%" PRId64 ",",
            r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length, q->vocab,
-           q->threads, r->step.n, s->params, s->matmul);
+           q->threads, precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
            "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,",
            s->median * 1e3, s->mad * 1e3, s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9,

@@ -12,12 +12,6 @@
 
 #define AT(field) offsetof(struct config, field)
 
-#if REAL_IS_DOUBLE
-#define PRECISIONS REAL_NAME
-#else
-#define PRECISIONS REAL_NAME " tf32"
-#endif
-
 const struct option config_options[] = {
     {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
     {"stop-after", OPT_INT, AT(stop_after), "auto", 1, 1e12, NULL,
@@ -46,8 +40,8 @@ const struct option config_options[] = {
     {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric",
      0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of initialisation, data and order", OPT_SEED},
-    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, PRECISIONS, "of matrix products; tf32 on CUDA alone",
-     OPT_OPEN},
+    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS,
+     "of the factors of linear maps' products, rounded to it; sums and all else stay in " REAL_NAME, OPT_OPEN},
     {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task",
      OPT_OPEN},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL,

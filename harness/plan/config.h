@@ -7,9 +7,15 @@
 #include "core/label.h"
 #include "models/net.h"
 
-/* --schedule, --precision and --keep-weights, in the order of their choices. */
+/* The choices of --precision, in the order of enum precision. The double build has its own alone. */
+#if REAL_IS_DOUBLE
+#define CONFIG_PRECISIONS REAL_NAME
+#else
+#define CONFIG_PRECISIONS REAL_NAME " tf32 bf16"
+#endif
+
+/* --schedule and --keep-weights, in the order of their choices. */
 enum run_schedule { RUN_CONSTANT, RUN_COSINE, RUN_COSINE_EPOCH, RUN_MAD_CONST, RUN_MAD_COSINE };
-enum run_precision { PRECISION_NATIVE, PRECISION_TF32 };
 enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
 
 struct config {

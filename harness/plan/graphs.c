@@ -9,8 +9,11 @@
 #include "kernels/kernel.h"
 
 static struct graph_options options_of(const struct setup *s, const struct place *place, bool training) {
-    return (struct graph_options){
-        .training = training, .place = place, .kernel = s->config.kernel, .kernels = kernel_list()};
+    return (struct graph_options){.precision = (enum precision)s->config.precision,
+                                  .training = training,
+                                  .place = place,
+                                  .kernel = s->config.kernel,
+                                  .kernels = kernel_list()};
 }
 
 /* --- nets --------------------------------------------------------------------------------------------------------- */

@@ -93,6 +93,12 @@ static bool uses_tags(const struct config *config, const struct model_choice *mo
     return slice && state && config->decay > 0;
 }
 
+/* On CUDA the tensor cores rounded the factors their own way. */
+static bool uses_tf32(const struct config *config, const struct model_choice *model) {
+    (void)model;
+    return config->precision == PRECISION_TF32;
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
@@ -101,7 +107,7 @@ static const struct {
 } parts[] = {
     {"delta", 2, uses_delta},       {"track", 2, uses_track}, {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
     {"interval", 2, uses_interval}, {"grid", 2, uses_grid},   {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
-    {"ref", 3, uses_reference},     {"s5", 2, uses_s5},       {"tags", 2, uses_tags},
+    {"ref", 3, uses_reference},     {"s5", 2, uses_s5},       {"tags", 2, uses_tags},    {"tf32", 2, uses_tf32},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

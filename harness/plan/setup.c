@@ -115,9 +115,6 @@ static enum status check_fit(const struct setup *s, struct error *e) {
         return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
                     c->profile, profile_bytes - 1);
     TRY(place_parse(c->device, &device, &index, e));
-    if (c->precision != PRECISION_NATIVE && device == DEVICE_CPU)
-        return fail(e, ST_USAGE,
-                    "--precision tf32 is a mode of CUDA devices; use --device cuda or --precision " REAL_NAME);
     if (shape->needs_causal && !net_causal(&c->net, &s->model) && !c->allow_non_causal)
         return fail(e, ST_USAGE,
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",

@@ -19,7 +19,7 @@
 #include "harness/store/record.h"
 #include "harness/store/version.h"
 
-#define MAGIC "LRNNCKP3"
+#define MAGIC "LRNNCKP4"
 
 struct header {
     char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7], numerics[NUMERICS_TEXT];
@@ -31,6 +31,7 @@ struct header {
     double wall_s, data_s, step_s, eval_s, train_loss, gained;
     int64_t resumed, mixed_builds, solved_step, stale;
     char started[32];
+    int64_t precision; /* enum precision */
 };
 
 static void checkpoint_path(const struct setup *s, char *path, size_t size) {
@@ -50,10 +51,17 @@ static void build_hash(char hex[RUN_ID_HEX]) {
     record_hash(text, hex);
 }
 
-/* ST_USAGE where the checkpoint is another build's or numerics version's and the run does not take it all the same. */
+/* ST_USAGE where the checkpoint is of another precision, or another build's or numerics version's and the run does not
+ * take it all the same. */
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
     char build[RUN_ID_HEX];
+    if (h->precision != s->config.precision)
+        return fail(e, ST_USAGE,
+                    "checkpoint %s was written with --precision %s and this run has %s: no run goes on in another "
+                    "precision; removing the file starts over",
+                    path, precision_name((enum precision)h->precision),
+                    precision_name((enum precision)s->config.precision));
     build_hash(build);
     bool numerics = strncmp(h->numerics, s->numerics, sizeof h->numerics) != 0;
     *other = numerics || strncmp(h->build, build, sizeof build) != 0;
@@ -97,7 +105,8 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
                        .mixed_builds = p->mixed_builds,
                        .solved_step = p->solved_step,
                        .stale = p->stale,
-                       .gained = p->gained};
+                       .gained = p->gained,
+                       .precision = t->setup->config.precision};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
     build_hash(h.build);

@@ -33,7 +33,6 @@ static enum status open_place(struct trainer *t, const char *device, struct erro
     t->state.seed = (uint64_t)t->setup->config.seed;
     t->live = &t->state;
     TRY(place_open(&t->place, device, e));
-    place_allow_tf32(&t->place, t->setup->config.precision != PRECISION_NATIVE);
     if (t->place.device == DEVICE_CPU) return ST_OK;
     TRY(place_reserve(&t->place, &t->there, sizeof *t->live, e));
     t->live = (struct step_state *)(void *)t->there.base;

@@ -1,8 +1,10 @@
-/* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double.
+/* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double. x, W and dy are rounded as the
+ * call's precision says, where they are factors.
  *
  * Adjoint: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/round.h"
 #include "kernels/lib/sizes.h"
 
 #include <inttypes.h>
@@ -40,9 +42,11 @@ static struct cost linear_cost(const struct call *c, enum pass pass) {
     return (struct cost){product * (dx + dw) + bias, sizeof(real) * (y + (x + w) * (dx + dw))};
 }
 
-/* Variants: with a bias; without one; no gradient of x wanted, or none of the weights. */
+/* Variants: with a bias; without one; no gradient of x wanted, or none of the weights; products in tf32; in bf16. */
 static bool linear_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 3) return false;
+    if (s->variant > 5) return false;
+    if (s->variant == 4) g->options.precision = PRECISION_TF32;
+    if (s->variant == 5) g->options.precision = PRECISION_BF16;
     int64_t I = s->dim, O = op_sizes_out(s);
     struct tensor *x = input_tokens(g, s, "x", I), *w = input_matrix(g, "w", O, I);
     struct tensor *b = s->variant == 1 ? NULL : input_vector(g, "b", O);
@@ -101,10 +105,11 @@ static void linear_ref_forward(const struct call *c, const struct exec *exec) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
     real *y = tensor_real(c->out[0]);
+    enum precision p = c->precision;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t o = 0; o < O; o++) {
             double sum = b ? b[o] : 0;
-            for (int64_t i = 0; i < I; i++) sum += (double)x[r * I + i] * w[o * I + i];
+            for (int64_t i = 0; i < I; i++) sum += (double)rounded(p, x[r * I + i]) * rounded(p, w[o * I + i]);
             y[r * O + o] = (real)sum;
         }
 }
@@ -113,16 +118,17 @@ static void linear_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);
+    enum precision p = c->precision;
     for (int64_t r = 0; r < rows && c->din[0]; r++)
         for (int64_t i = 0; i < I; i++) {
             double sum = 0;
-            for (int64_t o = 0; o < O; o++) sum += (double)dy[r * O + o] * w[o * I + i];
+            for (int64_t o = 0; o < O; o++) sum += (double)rounded(p, dy[r * O + o]) * rounded(p, w[o * I + i]);
             put(&c->din[0][r * I + i], call_accumulates(c, 0), (real)sum);
         }
     for (int64_t o = 0; o < O && c->din[1]; o++)
         for (int64_t i = 0; i < I; i++) {
             double sum = 0;
-            for (int64_t r = 0; r < rows; r++) sum += (double)dy[r * O + o] * x[r * I + i];
+            for (int64_t r = 0; r < rows; r++) sum += (double)rounded(p, dy[r * O + o]) * rounded(p, x[r * I + i]);
             put(&c->din[1][o * I + i], call_accumulates(c, 1), (real)sum);
         }
     for (int64_t o = 0; o < O && c->din[2]; o++) {

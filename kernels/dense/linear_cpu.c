@@ -1,4 +1,4 @@
-/* linear_cpu.c - y = x W^T + b by the library of products.
+/* linear_cpu.c - y = x W^T + b by the library of products; in bf16 and tf32 of factors that are rounded first.
  *
  * All three products are cut along the rows (tokens) into at most 8 tiles; a tile of the weight gradient is a partial
  * sum over its tokens, and partial sums are added in order. OpenBLAS packs the weights anew for each tile, so tiles are
@@ -6,7 +6,9 @@
  * thread, tiles of 256 lose 4 to 10 %, cutting outputs instead of rows 10 to 50 %. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/gemm.h"
+#include "kernels/dense/dense.h"
 #include "kernels/lib/parallel.h"
+#include "kernels/lib/round.h"
 #include "kernels/lib/scratch.h"
 
 #define MAX_TILES 8
@@ -23,17 +25,79 @@ static bool worth_threads(int64_t rows, int64_t I, int64_t O) {
     return 2.0 * (double)rows * (double)I * (double)O > FLOPS_MIN;
 }
 
+/* --- factors ------------------------------------------------------------------------------------------------------ */
+
+/* x, w and dy as the products take them: as they are, or rounded in scratch; of linear_bf16_cpu in 16 bits. */
+struct factors {
+    const void *x, *w, *dy;
+};
+
+static bool in_halves(const struct call *c) {
+    return c->kernel == &kernel_linear_bf16_cpu;
+}
+
+static const void *factor(const struct call *c, struct scratch *s, int64_t n, const real *from) {
+    if (c->precision == PRECISION_FULL) return from;
+    void *to = scratch_bytes(s, (size_t)n * (in_halves(c) ? sizeof(uint16_t) : sizeof(real)));
+    if (!to) return NULL; /* measured */
+    if (in_halves(c))
+        round_to_bf16(n, from, to);
+    else
+        round_reals(c->precision, n, from, to);
+    return to;
+}
+
+/* Backward: those of the gradients that are wanted. */
+static struct factors factors_of(const struct call *c, enum pass pass, struct scratch *s) {
+    const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
+    bool backward = pass == PASS_BACKWARD;
+    struct factors f = {NULL, NULL, NULL};
+    if (!backward || w->needs_grad) f.x = factor(c, s, tensor_count(x), tensor_real(x));
+    if (!backward || x->needs_grad) f.w = factor(c, s, tensor_count(w), tensor_real(w));
+    if (backward && (w->needs_grad || x->needs_grad)) f.dy = factor(c, s, tensor_count(y), call_dout(c, 0));
+    return f;
+}
+
+static const void *number_at(const struct call *c, const void *base, int64_t i) {
+    return (const char *)base + (size_t)i * (in_halves(c) ? sizeof(uint16_t) : sizeof(real));
+}
+
+/* C (+)= op(A) B, rows side by side */
+static void product(const struct call *c, bool transpose_a, int64_t M, int64_t N, int64_t K, const void *A,
+                    const void *B, bool add_to, real *C) {
+    int64_t lda = transpose_a ? M : K;
+    if (in_halves(c))
+        gemm_bf16(transpose_a, false, M, N, K, A, lda, B, N, NULL, add_to, C, N);
+    else
+        real_gemm(transpose_a, false, M, N, K, 1, A, lda, B, N, add_to, C, N);
+}
+
+/* C = A B^T + bias in each row */
+static void product_bias(const struct call *c, int64_t M, int64_t N, int64_t K, const void *A, const void *B,
+                         const real *bias, real *C) {
+    if (in_halves(c))
+        gemm_bf16(false, true, M, N, K, A, K, B, K, bias, false, C, N);
+    else
+        real_gemm_bias(M, N, K, A, B, bias, C);
+}
+
+/* --- forward ------------------------------------------------------------------------------------------------------ */
+
 static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], tiles = tile_count(rows);
-    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
+    const real *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
     real *y = tensor_real(c->out[0]);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct factors f = factors_of(c, PASS_FORWARD, &s);
 #pragma omp parallel for schedule(dynamic, 1) if (worth_threads(rows, I, O))
     for (int64_t t = 0; t < tiles; t++) {
         struct range tile = part_at(rows, tiles, t);
-        real_gemm_bias(tile.end - tile.begin, O, I, x + tile.begin * I, w, b, y + tile.begin * O);
+        product_bias(c, tile.end - tile.begin, O, I, number_at(c, f.x, tile.begin * I), f.w, b, y + tile.begin * O);
     }
 }
+
+/* --- backward ----------------------------------------------------------------------------------------------------- */
 
 /* Gradients of the weight from tiles 1.. (tile 0 writes the gradient itself), of the bias from all. */
 struct partials {
@@ -51,17 +115,17 @@ static struct partials partials_of(const struct call *c, struct scratch *s) {
 static size_t linear_cpu_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
     if (pass == PASS_BACKWARD) partials_of(c, &s);
+    factors_of(c, pass, &s);
     return s.used;
 }
 
-static void backward_tile(const struct call *c, struct range tile, real *dw, bool add_dw, real *db) {
+/* The gradient of the bias is a sum and no product: of dy as it is. */
+static void backward_tile(const struct call *c, struct factors f, struct range tile, real *dw, bool add_dw, real *db) {
     int64_t I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], rows = tile.end - tile.begin;
-    const real *x = tensor_real(c->in[0]) + tile.begin * I, *w = tensor_real(c->in[1]), *dy = call_dout(c, 0);
-    const real *dy_tile = dy + tile.begin * O;
-    if (c->din[1]) real_gemm(true, false, O, I, rows, 1, dy_tile, O, x, I, add_dw, dw, I);
-    if (c->din[0])
-        real_gemm(false, false, rows, I, O, 1, dy_tile, O, w, I, call_accumulates(c, 0), c->din[0] + tile.begin * I, I);
-    if (c->din[2]) chunk_sums(tile, O, dy, NULL, db);
+    const void *dy = number_at(c, f.dy, tile.begin * O);
+    if (c->din[1]) product(c, true, O, I, rows, dy, number_at(c, f.x, tile.begin * I), add_dw, dw);
+    if (c->din[0]) product(c, false, rows, I, O, dy, f.w, call_accumulates(c, 0), c->din[0] + tile.begin * I);
+    if (c->din[2]) chunk_sums(tile, O, call_dout(c, 0), NULL, db);
 }
 
 static void linear_cpu_backward(const struct call *c, const struct exec *exec) {
@@ -69,15 +133,30 @@ static void linear_cpu_backward(const struct call *c, const struct exec *exec) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], tiles = tile_count(rows);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct partials p = partials_of(c, &s);
+    struct factors f = factors_of(c, PASS_BACKWARD, &s);
 #pragma omp parallel for schedule(dynamic, 1) if (worth_threads(rows, I, O))
     for (int64_t t = 0; t < tiles; t++) {
         real *dw = t == 0 ? c->din[1] : p.dw.at + (t - 1) * p.dw.stride;
         real *db = c->din[2] ? p.db.at + t * p.db.stride : NULL;
-        backward_tile(c, part_at(rows, tiles, t), dw, t == 0 && call_accumulates(c, 1), db);
+        backward_tile(c, f, part_at(rows, tiles, t), dw, t == 0 && call_accumulates(c, 1), db);
     }
     if (c->din[1] && tiles > 1) sum_partials(O * I, tiles - 1, p.dw.at, p.dw.stride, c->din[1], true);
     if (c->din[2]) sum_partials(O, tiles, p.db.at, p.db.stride, c->din[2], call_accumulates(c, 2));
 }
+
+/* --- the kernels -------------------------------------------------------------------------------------------------- */
+
+static bool linear_bf16_cpu_applicable(const struct call *c, const char **why) {
+    *why = "its products are in bf16; --precision bf16 has such";
+    return c->precision == PRECISION_BF16;
+}
+
+static bool linear_bf16_cpu_preferred(const struct call *c) {
+    (void)c;
+    return gemm_bf16_pays();
+}
+
+#define TILES "the library takes other tiles for other numbers of rows, and adds the columns of one in another order"
 
 /* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units, of the terms and
  * not of the sum (op->terms): one output of 405 inputs, or the bias of 460 rows, may be all but 0. */
@@ -87,7 +166,22 @@ const struct kernel kernel_linear_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 64,
-    .tiles = "the library takes other tiles for other numbers of rows, and adds the columns of one in another order",
+    .tiles = TILES,
+    .workspace = linear_cpu_workspace,
+    .forward = linear_cpu_forward,
+    .backward = linear_cpu_backward,
+};
+
+/* Tolerance: the same, of the same rounded factors, whose products are exact in float. */
+const struct kernel kernel_linear_bf16_cpu = {
+    .name = "linear_bf16_cpu",
+    .op = &op_linear,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .tiles = TILES,
+    .applicable = linear_bf16_cpu_applicable,
+    .preferred = linear_bf16_cpu_preferred,
     .workspace = linear_cpu_workspace,
     .forward = linear_cpu_forward,
     .backward = linear_cpu_backward,

@@ -1,5 +1,10 @@
-/* linear_cuda.cu - y = x W^T + b on cuBLAS; db in two stages of column sums. Equations: linear.c. */
+/* linear_cuda.cu - y = x W^T + b on cuBLAS; db in two stages of column sums. Equations: linear.c.
+ *
+ * In tf32 and bf16 the factors are rounded in scratch first, as on the CPU: how tensor cores would round is theirs to
+ * say. They then multiply exactly, for a number in bf16 is one in tf32 too. */
 #include "kernels/lib/cuda.cuh"
+#include "kernels/lib/round.h"
+#include "kernels/lib/scratch.h"
 
 #if REAL_IS_DOUBLE
 #define cublas_gemm cublasDgemm
@@ -9,10 +14,13 @@
 
 /* C (M x N) (+)= op(A) op(B) with K summed over; row-major, each ld a row's length in memory. cuBLAS sees the
  * transposes: C^T = op(B)^T op(A)^T. */
-static void gemm(const struct exec *x, bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K,
-                 const real *A, int64_t lda, const real *B, int64_t ldb, bool accumulate, real *C, int64_t ldc) {
+static void gemm(const struct call *c, const struct exec *x, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
+                 int64_t K, const real *A, int64_t lda, const real *B, int64_t ldb, bool accumulate, real *C,
+                 int64_t ldc) {
     struct cuda_context *cuda = x->place->cuda;
     const real one = 1, before = accumulate ? 1 : 0;
+    bool full = c->precision == PRECISION_FULL;
+    CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
     CUBLAS_TRY(cuda,
                cublas_gemm(cuda->blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                            (int)N, (int)M, (int)K, &one, B, (int)ldb, A, (int)lda, &before, C, (int)ldc));
@@ -45,6 +53,47 @@ struct bias_rows {
     }
 };
 
+/* to[i] = from[i] rounded */
+struct rounding {
+    const real *from;
+    real *to;
+    enum precision p;
+
+    template <int W> __device__ void run(int64_t i) const {
+        lanes<W> u;
+        for (int k = 0; k < W; k++) u.v[k] = rounded(p, from[i + k]);
+        store_lanes<W>(to + i, u);
+    }
+};
+
+/* x, w and dy as the products take them: as they are, or rounded in scratch. x NULL: measured. */
+const real *factor(const struct call *c, const struct exec *x, struct scratch *s, int64_t n, const real *from) {
+    if (c->precision == PRECISION_FULL) return from;
+    real *to = scratch_reals(s, n);
+    if (x) each(c, x, n, rounding{from, to, c->precision});
+    return to;
+}
+
+struct factors {
+    const real *x, *w, *dy;
+};
+
+/* Backward: those of the gradients that are wanted. */
+factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s) {
+    const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
+    bool backward = pass == PASS_BACKWARD;
+    factors f = {nullptr, nullptr, nullptr};
+    if (!backward || w->needs_grad) f.x = factor(c, exec, s, tensor_count(x), tensor_real(x));
+    if (!backward || x->needs_grad) f.w = factor(c, exec, s, tensor_count(w), tensor_real(w));
+    if (backward && (w->needs_grad || x->needs_grad)) f.dy = factor(c, exec, s, tensor_count(y), call_dout(c, 0));
+    return f;
+}
+
+real *sums_of(const struct call *c, enum pass pass, struct scratch *s) {
+    if (pass == PASS_FORWARD || !c->in[2]) return nullptr;
+    return (real *)scratch_bytes(s, cuda_column_sums_bytes(tensor_rows(c->in[0]), c->in[1]->dims[0]));
+}
+
 } // namespace
 
 /* The bias is there first and the product is added to it: y is written twice and read once, as little as it takes
@@ -52,25 +101,28 @@ struct bias_rows {
 static void linear_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     real *y = tensor_real(c->out[0]);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    factors f = factors_of(c, x, PASS_FORWARD, &s);
     if (c->in[2]) each(c, x, rows * O, bias_rows{tensor_real(c->in[2]), y, O});
-    gemm(x, false, true, rows, O, I, tensor_real(c->in[0]), I, tensor_real(c->in[1]), I, c->in[2] != nullptr, y, O);
+    gemm(c, x, false, true, rows, O, I, f.x, I, f.w, I, c->in[2] != nullptr, y, O);
 }
 
 static size_t linear_cuda_workspace(const struct call *c, enum pass pass) {
-    if (pass == PASS_FORWARD || !c->in[2]) return 0;
-    return cuda_column_sums_bytes(tensor_rows(c->in[0]), c->in[1]->dims[0]);
+    struct scratch s = scratch_measure(c);
+    sums_of(c, pass, &s);
+    factors_of(c, nullptr, pass, &s);
+    return s.used;
 }
 
 static void linear_cuda_backward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
-    const real *dy = call_dout(c, 0);
-    if (c->din[0])
-        gemm(x, false, false, rows, I, O, dy, O, tensor_real(c->in[1]), I, call_accumulates(c, 0), c->din[0], I);
-    if (c->din[1])
-        gemm(x, true, false, O, I, rows, dy, O, tensor_real(c->in[0]), I, call_accumulates(c, 1), c->din[1], I);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    real *sums = sums_of(c, PASS_BACKWARD, &s);
+    factors f = factors_of(c, x, PASS_BACKWARD, &s);
+    if (c->din[0]) gemm(c, x, false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I);
+    if (c->din[1]) gemm(c, x, true, false, O, I, rows, f.dy, O, f.x, I, call_accumulates(c, 1), c->din[1], I);
     if (c->din[2])
-        cuda_column_sums(c, x, rows, O, matrix_term{dy}, c->din[2], call_accumulates(c, 2),
-                         (real *)c->scratch[PASS_BACKWARD]);
+        cuda_column_sums(c, x, rows, O, matrix_term{call_dout(c, 0)}, c->din[2], call_accumulates(c, 2), sums);
 }
 
 /* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units. */

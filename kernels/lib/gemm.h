@@ -33,6 +33,20 @@ const char *gemm_about(void);
 void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
                int64_t lda, const real *B, int64_t ldb, bool add, real *C, int64_t ldc);
 
+/* C (+)= op(A) op(B) + bias in each row, of factors in bf16 (kernels/lib/round.h) whose products are summed in `real`.
+ * bias may be NULL. Without instructions for it the factors are widened first, in memory that it takes and gives
+ * back. */
+void gemm_bf16(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
+               const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc);
+
+/* The same by widened factors, whatever the CPU has. */
+void gemm_widened(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
+                  const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc);
+
+/* Whether that is faster than real_gemm here: with AMX it is, several times; AVX512_BF16 alone takes twice the time
+ * (measured on Emerald Rapids without AMX). */
+bool gemm_bf16_pays(void);
+
 /* C = A B^T + bias in each row, as a linear map has it: A M x K, B N x K, C M x N, rows side by side. bias NULL: none.
  */
 void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *B, const real *bias, real *C);

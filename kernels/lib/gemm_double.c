@@ -73,4 +73,13 @@ void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *
     real_gemm(false, true, M, N, K, 1, A, K, B, K, bias != NULL, C, N);
 }
 
+void gemm_bf16(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
+               const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc) {
+    gemm_widened(transpose_a, transpose_b, M, N, K, A, lda, B, ldb, bias, add, C, ldc);
+}
+
+bool gemm_bf16_pays(void) {
+    return false;
+}
+
 #endif

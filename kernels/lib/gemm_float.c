@@ -26,6 +26,8 @@ struct shape {
     int64_t M, N, K, lda, ldb, ldc;
     float alpha;
     bool transpose_a, transpose_b, add, bias;
+    dnnl_data_type_t type; /* of both factors */
+    int32_t rest;          /* of the last eight bytes */
 };
 
 struct product {
@@ -59,6 +61,10 @@ static void check(dnnl_status_t status, const char *what) {
 
 static const char *isa_name(void) {
     switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41:
+        return "SSE41";
+    case dnnl_cpu_isa_avx:
+        return "AVX";
     case dnnl_cpu_isa_avx2:
         return "AVX2";
     case dnnl_cpu_isa_avx2_vnni:
@@ -87,6 +93,14 @@ const char *gemm_about(void) {
     const dnnl_version_t *v = dnnl_version();
     snprintf(text, sizeof text, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch, isa_name());
     return text;
+}
+
+static bool has_isa(int isa) {
+    return ((int)dnnl_get_effective_cpu_isa() & isa) == isa;
+}
+
+bool gemm_bf16_pays(void) {
+    return has_isa(dnnl_cpu_isa_avx512_core_amx);
 }
 
 /* --- a thread's table --------------------------------------------------------------------------------------------- */
@@ -138,9 +152,9 @@ static uint64_t hash_of(const struct shape *s) {
 
 /* --- making a primitive ------------------------------------------------------------------------------------------- */
 
-static dnnl_memory_desc_t matrix(int64_t rows, int64_t columns, bool transposed, int64_t ld) {
+static dnnl_memory_desc_t matrix(dnnl_data_type_t type, int64_t rows, int64_t columns, bool transposed, int64_t ld) {
     dnnl_memory_desc_t m;
-    check(dnnl_memory_desc_init_by_strides(&m, 2, (dnnl_dims_t){rows, columns}, dnnl_f32,
+    check(dnnl_memory_desc_init_by_strides(&m, 2, (dnnl_dims_t){rows, columns}, type,
                                            (dnnl_dims_t){transposed ? 1 : ld, transposed ? ld : 1}),
           "describe");
     return m;
@@ -175,8 +189,9 @@ static void reserve_scratch(struct products *p, size_t bytes) {
 }
 
 static void make(struct products *p, struct product *q, const struct shape *s) {
-    dnnl_memory_desc_t a = matrix(s->M, s->K, s->transpose_a, s->lda), b = matrix(s->K, s->N, s->transpose_b, s->ldb);
-    dnnl_memory_desc_t c = matrix(s->M, s->N, false, s->ldc), bias = matrix(1, s->N, false, s->N);
+    dnnl_memory_desc_t a = matrix(s->type, s->M, s->K, s->transpose_a, s->lda);
+    dnnl_memory_desc_t b = matrix(s->type, s->K, s->N, s->transpose_b, s->ldb);
+    dnnl_memory_desc_t c = matrix(dnnl_f32, s->M, s->N, false, s->ldc), bias = matrix(dnnl_f32, 1, s->N, false, s->N);
     dnnl_matmul_desc_t d;
     dnnl_primitive_desc_t chosen;
     *q = (struct product){.n_parts = 0};
@@ -230,20 +245,36 @@ static void run(const struct shape *s, const void *A, const void *B, const real 
     if (threads != 1) omp_set_num_threads(threads);
 }
 
-void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
-               int64_t lda, const real *B, int64_t ldb, bool add, real *C, int64_t ldc) {
+static struct shape shape_of(dnnl_data_type_t type, bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K,
+                             int64_t lda, int64_t ldb, int64_t ldc) {
     struct shape s;
     memset(&s, 0, sizeof s);
-    s.M = M, s.N = N, s.K = K, s.lda = lda, s.ldb = ldb, s.ldc = ldc, s.alpha = alpha;
-    s.transpose_a = transpose_a, s.transpose_b = transpose_b, s.add = add;
+    s.type = type, s.transpose_a = transpose_a, s.transpose_b = transpose_b, s.alpha = 1;
+    s.M = M, s.N = N, s.K = K, s.lda = lda, s.ldb = ldb, s.ldc = ldc;
+    return s;
+}
+
+void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
+               int64_t lda, const real *B, int64_t ldb, bool add, real *C, int64_t ldc) {
+    struct shape s = shape_of(dnnl_f32, transpose_a, transpose_b, M, N, K, lda, ldb, ldc);
+    s.alpha = alpha, s.add = add;
     run(&s, A, B, NULL, C);
 }
 
 void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *B, const real *bias, real *C) {
-    struct shape s;
-    memset(&s, 0, sizeof s);
-    s.M = M, s.N = N, s.K = K, s.lda = K, s.ldb = K, s.ldc = N, s.alpha = 1;
-    s.transpose_b = true, s.bias = bias != NULL;
+    struct shape s = shape_of(dnnl_f32, false, true, M, N, K, K, K, N);
+    s.bias = bias != NULL;
+    run(&s, A, B, bias, C);
+}
+
+void gemm_bf16(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
+               const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc) {
+    if (!has_isa(dnnl_cpu_isa_avx512_core_bf16)) {
+        gemm_widened(transpose_a, transpose_b, M, N, K, A, lda, B, ldb, bias, add, C, ldc);
+        return;
+    }
+    struct shape s = shape_of(dnnl_bf16, transpose_a, transpose_b, M, N, K, lda, ldb, ldc);
+    s.bias = bias != NULL, s.add = add;
     run(&s, A, B, bias, C);
 }
 

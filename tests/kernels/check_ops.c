@@ -146,7 +146,8 @@ START_TEST(gradients_match_central_differences) {
             struct run r;
             struct trial_op what = {.op = op, .kernel = "reference", .sizes = w.at[i], .outputs = outputs};
             if (!run_open(&r, &what)) continue;
-            difference_run(&r);
+            /* A rounded product is a staircase; its gradient is looked at in tests/harness/run/check_precision.c. */
+            if (r.g.options.precision == PRECISION_FULL) difference_run(&r);
             run_close(&r);
         }
     }

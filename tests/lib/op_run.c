@@ -36,6 +36,7 @@ static struct tensor *like(struct graph *g, const char *name, const struct tenso
 
 struct call *imitate(struct graph *g, const struct imitation *like) {
     const struct call *c = like->of;
+    g->options.precision = c->precision;
     struct tensor *in[OP_MAX_IN] = {0};
     for (int i = 0; i < c->n_in; i++) {
         const struct tensor *t = c->in[i];

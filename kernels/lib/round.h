@@ -1,0 +1,40 @@
+/* round.h - the factors of products in fewer bits: to the nearest, ties to even, as enum precision (core/op.h) says.
+ *
+ * What is too large becomes infinite, NaN stays NaN. In the double build numbers go through float. */
+#ifndef LRNN_KERNELS_ROUND_H
+#define LRNN_KERNELS_ROUND_H
+
+#include <string.h>
+
+#include "core/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The bits of x, of which the last `dropped` become 0. */
+LRNN_INLINE uint32_t rounded_bits(float x, int dropped) {
+    uint32_t bits, one = (uint32_t)1 << dropped;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t rounded = (bits + (one / 2 - 1) + (bits >> dropped & 1)) & ~(one - 1);
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
+}
+
+LRNN_INLINE real rounded(enum precision p, real x) {
+    if (p == PRECISION_FULL) return x;
+    uint32_t bits = rounded_bits((float)x, p == PRECISION_TF32 ? 13 : 16);
+    float y;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+
+/* to[i] = from[i] rounded, i < n. On OpenMP's threads; elsewhere than in place. */
+void round_reals(enum precision p, int64_t n, const real *from, real *to);
+
+/* The same to bf16, in 16 bits each. */
+void round_to_bf16(int64_t n, const real *from, uint16_t *to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
