@@ -411,8 +411,8 @@ void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t) {
 /* --- an audit ----------------------------------------------------------------------------------------------------- */
 
 static const char *const audited[] = {
-    "bench s3:n_train=100,n_val=20,n_test=20,length=4 --profile smoke --models lstm --seeds 1 --jobs 1 --epochs 1 "
-    "--no-speed --quiet --out %s",
+    ("bench s3:n_train=100,n_val=20,n_test=20,length=4 --profile smoke --models lstm --seeds 1 --jobs 1 --epochs 1 "
+     "--no-speed --quiet --out %s"),
     "report --out %s --format md --to %s/tables",
     "plot accuracy --out %s --to %s/plots",
     "verify tests/cases/18-lstm-hidden8.safetensors",
