@@ -21,6 +21,7 @@ struct crossover {
     const struct kernel *kernels[MAX_KERNELS];
     int64_t lengths[MAX_LENGTHS];
     double best[MAX_LENGTHS][MAX_KERNELS]; /* seconds; INFINITY where the kernel does not apply */
+    const char *why[MAX_KERNELS];          /* why the kernel did not apply at the last length; NULL if it did */
 };
 
 /* One length: all kernels opened, then sampled in turn. */
@@ -90,7 +91,10 @@ static enum status measure_length(struct crossover *x, int at, struct error *e) 
     if (status == ST_OK) {
         if (at == 0) print_head(x, &r.runs[x->n_kernels]);
         sample_runs(x, &r);
-        for (int k = 0; k < x->n_kernels; k++) x->best[at][k] = r.why[k] ? INFINITY : samples_best(times(&r.runs[k]));
+        for (int k = 0; k < x->n_kernels; k++) {
+            x->best[at][k] = r.why[k] ? INFINITY : samples_best(times(&r.runs[k]));
+            x->why[k] = r.why[k];
+        }
         print_length(x, at, &r);
     }
     for (int k = 0; k <= x->n_kernels; k++) kernel_run_close(&r.runs[k]);
@@ -139,6 +143,22 @@ static void print_verdict(const struct crossover *x, int a, int b) {
     }
 }
 
+static bool measured(const struct crossover *x, int k) {
+    for (int at = 0; at < x->n_lengths; at++)
+        if (isfinite(x->best[at][k])) return true;
+    return false;
+}
+
+/* One line for each pair that was measured, and one for each kernel that was not. */
+static void print_verdicts(const struct crossover *x) {
+    for (int a = 0; a < x->n_kernels; a++) {
+        if (!measured(x, a) && !x->q->json)
+            printf("%s was skipped at every length: %s\n", x->kernels[a]->name, x->why[a]);
+        for (int b = 0; b < x->n_kernels; b++)
+            if (a != b && measured(x, a) && measured(x, b)) print_verdict(x, a, b);
+    }
+}
+
 enum status perf_crossover(const struct op *op, const struct perf_crossover_request *q, struct error *e) {
     struct crossover x = {.op = op, .q = q};
     for (const struct kernel *const *k = kernel_list(); *k && x.n_kernels < MAX_KERNELS; k++)
@@ -152,8 +172,6 @@ enum status perf_crossover(const struct op *op, const struct perf_crossover_requ
     if (x.n_lengths == 0)
         return fail(e, ST_USAGE, "perf crossover: from=%" PRId64 " is longer than to=%" PRId64, q->from, q->to);
     for (int at = 0; at < x.n_lengths; at++) TRY(measure_length(&x, at, e));
-    for (int a = 0; a < x.n_kernels; a++)
-        for (int b = 0; b < x.n_kernels; b++)
-            if (a != b) print_verdict(&x, a, b);
+    print_verdicts(&x);
     return ST_OK;
 }

@@ -109,7 +109,7 @@ static const struct {
     {"perf op scan_block --m 65", 2, "m=65 is not a whole number from 1 to 64"},
     {"perf op scan_outer --variant 4", 2, "scan_outer has no variant 4, expected 0 to 3"},
     {"perf crossover", 2, "a name is missing"},
-    {"perf crossover linear", 2, "linear has 1 CPU kernel beside the reference, expected two"},
+    {"perf crossover embedding", 2, "embedding has 1 CPU kernel beside the reference, expected two"},
     {"perf crossover scan_outer --from 8 --to 7", 2, "from=8 is longer than to=7"},
     {"perf step bdlur", 2, "unknown model 'bdlur'"},
     {"perf step bdlru --length 1000000000", 2, "length 1000000000"},

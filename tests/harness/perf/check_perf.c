@@ -90,6 +90,16 @@ START_TEST(perf_crossover_prints_a_table) {
 }
 END_TEST
 
+/* A kernel of another precision is named with its reason and compared with nothing. The double build has none. */
+START_TEST(perf_crossover_says_what_was_skipped) {
+    const char *arguments = "perf crossover linear --batch 1 --to 8 --dim 8 --seconds 0.001";
+    expect_status(run(arguments), REAL_IS_DOUBLE ? 2 : 0, arguments);
+    if (REAL_IS_DOUBLE) return;
+    expect_text(out, "linear_bf16_cpu was skipped at every length: ", arguments);
+    ck_assert_msg(!strstr(out, "inf") && !strstr(out, "faster"), "%s", out);
+}
+END_TEST
+
 START_TEST(perf_step_counts_matmul_parameters) {
     const char *arguments = "perf step bdlru:m=2,blocks=4 --dim 8 --layers 2 --mlp none --batch 4 --length 5 --vocab 6 "
                             "--threads 1 --steps 2 --json";
@@ -219,6 +229,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_step_counts_matmul_parameters);
     tcase_add_test(t, perf_crossover_says_which_kernel_is_faster);
     tcase_add_test(t, perf_crossover_prints_a_table);
+    tcase_add_test(t, perf_crossover_says_what_was_skipped);
     tcase_add_test(t, perf_data_prints_a_rate);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);

@@ -115,9 +115,9 @@ START_TEST(each_run_has_its_row_and_its_curve) {
     add_run("lstm;swiglu", 2e-3, 4, 0.3, 0.25)->train_loss = 2;
     cut_off(&fixture_records[1].run, 200);
     char *text = render_report(&report_each, &format_term);
-    ck_holds(text, "lstm   0.001     3  300/300  steps           1.500  0.300 0.600 0.900");
+    ck_holds(text, "lstm   fbc0cede  0.001     3  300/300  steps           1.500  0.300 0.600 0.900");
     ck_holds(text, "0.7500   0.3750");
-    ck_holds(text, "lstm   0.002     4  200/300  budget          2.000  0.100 0.200 0.300");
+    ck_holds(text, "lstm   14e17963  0.002     4  200/300  budget          2.000  0.100 0.200 0.300");
     ck_holds(text, "0.2500*  0.1250*");
     free(text);
     text = render_report(&report_each, &format_csv);
