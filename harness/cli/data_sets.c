@@ -20,29 +20,22 @@ static enum status read_words(int which, int argc, char **argv, const char *word
     return *n > 0 ? dataset_find(words[0], d, e) : ST_OK;
 }
 
-static void print_images(const struct image_set *s) {
-    printf("%" PRId64 " training and %" PRId64 " test images of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
-           " labels, content %s\n",
-           s->n_train, s->n_test, s->height, s->width, s->channels, s->labels, s->hash);
-}
-
 enum status data_sets_list(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     int n;
     TRY(read_words(LIST, argc, argv, NULL, 0, &n, &d, e));
     for (const struct dataset *const *at = dataset_list(); *at; at++) {
-        struct image_set set;
+        char path[CACHE_PATH], text[DATASET_TEXT];
         struct stat info;
-        char path[IMAGE_SET_PATH];
-        TRY(image_set_path((*at)->name, path, e));
+        TRY(dataset_path(*at, path, e));
         printf("%s: %s\n  tasks     %s\n  imported  ", (*at)->name, (*at)->summary, (*at)->tasks);
         if (stat(path, &info) != 0) {
             printf("no; `lrnn data urls %s` says where its files are\n", (*at)->name);
             continue;
         }
         struct error why;
-        if (image_set_open(&set, path, &why) == ST_OK)
-            print_images(&set);
+        if (dataset_describe(*at, text, &why) == ST_OK)
+            printf("%s\n", text);
         else
             printf("not whole: %s\n", why.text);
     }
@@ -83,34 +76,31 @@ static void say_read(struct import_log *log, const char *path, int64_t bytes, co
 enum status data_sets_import(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     const char *words[2];
-    char path[IMAGE_SET_PATH];
+    char path[CACHE_PATH], text[DATASET_TEXT];
     struct import_log log = {say_read};
-    struct image_set set;
     int n;
     TRY(read_words(IMPORT, argc, argv, words, 2, &n, &d, e));
     if (n < 2)
         return fail(e, ST_USAGE,
                     "data import: say which data and the folder of its files; `lrnn data urls` names both");
-    TRY(image_set_path(d->name, path, e));
+    TRY(dataset_path(d, path, e));
     printf("%s, into %s\n", d->name, path);
-    TRY(dataset_import(d, words[1], &log, &set, e));
-    printf("  ");
-    print_images(&set);
+    TRY(dataset_import(d, words[1], &log, e));
+    TRY(dataset_describe(d, text, e));
+    printf("  %s\n", text);
     return ST_OK;
 }
 
 static enum status verify(const struct dataset *d, bool asked, struct error *e) {
-    struct image_set set;
     struct stat info;
-    char path[IMAGE_SET_PATH];
-    TRY(image_set_path(d->name, path, e));
+    char path[CACHE_PATH], text[DATASET_TEXT];
+    TRY(dataset_path(d, path, e));
     if (stat(path, &info) != 0 && !asked) {
         printf("%s: not imported\n", d->name);
         return ST_OK;
     }
-    TRY(dataset_open(d->name, "data verify", "", &set, e));
-    printf("%s: whole, ", d->name);
-    print_images(&set);
+    TRY(dataset_describe(d, text, e));
+    printf("%s: whole, %s\n", d->name, text);
     return ST_OK;
 }
 
@@ -127,11 +117,11 @@ enum status data_sets_verify(int argc, char **argv, struct error *e) {
 enum status data_sets_path(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     const char *words[2];
-    char path[IMAGE_SET_PATH];
+    char path[CACHE_PATH];
     int n;
     TRY(read_words(PATH, argc, argv, words, 1, &n, &d, e));
     if (!d) return fail(e, ST_USAGE, "data path: say which data; `lrnn data list` names it");
-    TRY(image_set_path(d->name, path, e));
+    TRY(dataset_path(d, path, e));
     printf("%s\n", path);
     return ST_OK;
 }

@@ -30,6 +30,9 @@
     "backbone=s5 dim=512 layers=6 batch=50 epochs=200 schedule=cosine warmup=900 lr-min=0 decay=0.05 dropout=0.1 "     \
     "bidirectional=yes ssm-lr-factor=0.1"
 
+/* As in the log-ODE form of SLiCE's time series: a step is an increment of the path (spec/lru-slice-baselines.md 8). */
+#define SERIES_MODELS "slice:interval=16,depth=2 slice:interval=16 "
+
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
 
 static const struct profile profiles[] = {
@@ -374,6 +377,39 @@ static const struct profile profiles[] = {
      .note =
          "paper (S4's text of the Long Range Arena): 6 layers, width 256, batch 16, 32 epochs, cosine to 0; on texts "
          "of our own"},
+    {.suite = "series",
+     .name = "smoke",
+     .models = "slice:interval=4,depth=2 slice:interval=4 lru:state=8 lstm:hidden=16",
+     .model_options = "",
+     .task_options = "min_length=20,max_length=32,n_train=256,n_val=64,n_test=64",
+     .flags = "backbone=slice-paper dim=16 epochs=2 batch=32",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "smoke: series of up to 32 points, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "series",
+     .name = "quick",
+     .models = SERIES_MODELS "lru lstm",
+     .model_options = "dt=1,init-std=0.25",
+     .task_options = "increments=yes,planes=3,noise=0.6",
+     .flags = "backbone=slice-paper dim=32 layers=1 batch=50 steps=1500 eval-every=250 schedule=cosine warmup=100 "
+              "lr-min=0 decay=0",
+     .rates = "0.003",
+     .seeds = 1,
+     .note =
+         "quick: three planes, width 32, one layer, 1500 steps of 50, one rate, one seed; an interval of 16 points is "
+         "longer than a turn"},
+    {.suite = "series",
+     .name = "paper",
+     .models =
+         SERIES_MODELS "slice:interval=16,depth=2,structure=dense slice:interval=16,structure=diagonal lru mamba2 "
+                       "lstm",
+     .model_options = "dt=1,init-std=0.25",
+     .task_options = "increments=yes",
+     .flags = "backbone=slice-paper dim=64 layers=1 batch=32 steps=100k eval-every=1000 decay=0",
+     .rates = "0.001",
+     .seeds = 5,
+     .note = "paper (SLiCE's time series): batch 32, a constant rate, at most 100000 steps, validated every 1000; on "
+             "series of our own"},
     {.suite = PROFILE_ANY_SUITE,
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 lstm:hidden=16",

@@ -2,6 +2,8 @@
  * */
 #include "tasks/data/datasets.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -28,23 +30,23 @@ static struct packing packing_of(const struct dataset *d, struct image_pack *pac
 }
 
 /* The file as it is released, or with a ".gz" more or less. */
-static enum status open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
-                             char path[IMAGE_SET_PATH], struct error *e) {
+enum status dataset_open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
+                              char path[CACHE_PATH], struct error *e) {
     size_t n = strlen(f->name);
     bool packed = n > 3 && strcmp(f->name + n - 3, ".gz") == 0;
     for (int other = 0; other < 2; other++) {
         struct stat info;
         int plain = (int)(packed && other ? n - 3 : n);
-        int length = snprintf(path, IMAGE_SET_PATH, "%s/%.*s%s", folder, plain, f->name, !packed && other ? ".gz" : "");
-        if (length < 0 || length >= IMAGE_SET_PATH) return fail(e, ST_USAGE, "%.100s: the path is too long", folder);
+        int length = snprintf(path, CACHE_PATH, "%s/%.*s%s", folder, plain, f->name, !packed && other ? ".gz" : "");
+        if (length < 0 || length >= CACHE_PATH) return fail(e, ST_USAGE, "%.100s: the path is too long", folder);
         if (stat(path, &info) == 0) return source_open(s, path, e);
     }
     return fail(e, ST_DATA, "cannot find %s in %s, plain or as gzip; `lrnn data urls` says where it is", f->name,
                 folder);
 }
 
-static enum status end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
-                            struct error *e) {
+enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
+                             struct error *e) {
     char sha256[SHA256_HEX];
     TRY(source_end(s, sha256, e));
     log->read(log, s->name, s->file_bytes, sha256, f);
@@ -54,17 +56,17 @@ static enum status end_file(struct byte_source *s, const struct dataset_file *f,
 /* --- MNIST: pairs of files, images and labels --------------------------------------------------------------------- */
 
 static enum status read_pair(struct byte_source s[2], const struct dataset_file *f, struct packing *p,
-                             const char *folder, char path[2][IMAGE_SET_PATH], struct import_log *log,
-                             struct error *e) {
-    for (int i = 0; i < 2; i++) TRY(open_file(&s[i], &f[i], folder, path[i], e));
+                             const char *folder, char path[2][CACHE_PATH], struct import_log *log, struct error *e) {
+    for (int i = 0; i < 2; i++) TRY(dataset_open_file(&s[i], &f[i], folder, path[i], e));
     TRY(idx_read(&s[0], &s[1], &p->sink, e));
-    for (int i = 0; i < 2; i++) TRY(end_file(&s[i], &f[i], log, e));
+    for (int i = 0; i < 2; i++) TRY(dataset_end_file(&s[i], &f[i], log, e));
     return ST_OK;
 }
 
 static enum status import_idx(const struct dataset *d, const char *folder, struct image_pack *pack,
-                              struct import_log *log, struct error *e) {
-    char path[2][IMAGE_SET_PATH];
+                              struct record_pack *records, struct import_log *log, struct error *e) {
+    (void)records;
+    char path[2][CACHE_PATH];
     enum status status = ST_OK;
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f += 2) {
         struct packing p = packing_of(d, pack, f->test);
@@ -78,15 +80,16 @@ static enum status import_idx(const struct dataset *d, const char *folder, struc
 /* --- CIFAR -------------------------------------------------------------------------------------------------------- */
 
 static enum status import_cifar(const struct dataset *d, const char *folder, struct image_pack *pack,
-                                struct import_log *log, struct error *e) {
-    char path[IMAGE_SET_PATH];
+                                struct record_pack *records, struct import_log *log, struct error *e) {
+    (void)records;
+    char path[CACHE_PATH];
     enum status status = ST_OK;
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
         struct packing p = packing_of(d, pack, f->test);
         struct byte_source s = {0};
-        status = open_file(&s, f, folder, path, e);
+        status = dataset_open_file(&s, f, folder, path, e);
         if (status == ST_OK) status = cifar_read(&s, &p.sink, e);
-        if (status == ST_OK) status = end_file(&s, f, log, e);
+        if (status == ST_OK) status = dataset_end_file(&s, f, log, e);
         source_close(&s);
     }
     return status;
@@ -97,13 +100,14 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
 
 /* The folder of the hard images, or the one that holds it. */
 static enum status import_pathfinder(const struct dataset *d, const char *folder, struct image_pack *pack,
-                                     struct import_log *log, struct error *e) {
+                                     struct record_pack *records, struct import_log *log, struct error *e) {
+    (void)records;
     struct packing p = packing_of(d, pack, false);
-    char hard[IMAGE_SET_PATH];
+    char hard[CACHE_PATH];
     struct stat info;
     (void)log; /* nobody has published what its thousands of files are */
     int n = snprintf(hard, sizeof hard, "%s/curv_contour_length_14", folder);
-    bool within = n > 0 && n < IMAGE_SET_PATH && stat(hard, &info) == 0;
+    bool within = n > 0 && n < CACHE_PATH && stat(hard, &info) == 0;
     return pathfinder_read(within ? hard : folder, &p.sink, e);
 }
 
@@ -189,34 +193,89 @@ enum status dataset_find(const char *name, const struct dataset **d, struct erro
     return ST_OK;
 }
 
-enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct image_set *set,
-                           struct error *e) {
-    char path[IMAGE_SET_PATH];
+enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct error *e) {
+    return cache_path(d->name, d->kind ? "records" : "images", path, e);
+}
+
+static enum status import_images(const struct dataset *d, const char *folder, const char *path, struct import_log *log,
+                                 struct error *e) {
     struct image_pack pack = {
         .set = {.height = d->height, .width = d->width, .channels = d->channels, .labels = d->labels}};
-    TRY(image_set_path(d->name, path, e));
     enum status status = image_pack_begin(&pack, path, e);
-    if (status == ST_OK) status = d->import(d, folder, &pack, log, e);
+    if (status == ST_OK) status = d->import(d, folder, &pack, NULL, log, e);
     if (status == ST_OK) status = image_pack_end(&pack, e);
     image_pack_drop(&pack);
-    *set = pack.set;
     return status;
 }
 
-enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e) {
-    char path[IMAGE_SET_PATH];
-    struct error why;
+static enum status import_records(const struct dataset *d, const char *folder, const char *path, struct import_log *log,
+                                  struct error *e) {
+    struct record_pack pack = {.set = {.labels = d->labels}};
+    snprintf(pack.set.kind, sizeof pack.set.kind, "%s", d->kind);
+    enum status status = d->import(d, folder, NULL, &pack, log, e);
+    if (status == ST_OK) status = record_pack_write(&pack, path, e);
+    record_pack_free(&pack);
+    return status;
+}
+
+enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct error *e) {
+    char path[CACHE_PATH];
+    TRY(dataset_path(d, path, e));
+    return (d->kind ? import_records : import_images)(d, folder, path, log, e);
+}
+
+/* The file of a task: its own, or the one in the cache folder. */
+static enum status find_file(const struct dataset *d, const char *task, const char *file, char path[CACHE_PATH],
+                             struct error *e) {
     struct stat info;
     if (*file)
-        snprintf(path, sizeof path, "%s", file);
+        snprintf(path, CACHE_PATH, "%s", file);
     else
-        TRY(image_set_path(name, path, e));
-    if (stat(path, &info) != 0)
-        return fail(
-            e, ST_DATA,
-            "%s: there is no %s; `lrnn data urls %s` says where its files are, `lrnn data import %s FOLDER` makes "
-            "it of them",
-            task, path, name, name);
+        TRY(dataset_path(d, path, e));
+    if (stat(path, &info) == 0) return ST_OK;
+    return fail(e, ST_DATA,
+                "%s: there is no %s; `lrnn data urls %s` says where its files are, `lrnn data import %s FOLDER` makes "
+                "it of them",
+                task, path, d->name, d->name);
+}
+
+enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e) {
+    char path[CACHE_PATH];
+    struct error why;
+    const struct dataset *d;
+    TRY(dataset_find(name, &d, e));
+    TRY(find_file(d, task, file, path, e));
     if (image_set_open(set, path, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
+    return ST_OK;
+}
+
+enum status dataset_open_records(const char *name, const char *task, const char *file, struct record_set *set,
+                                 struct error *e) {
+    char path[CACHE_PATH];
+    struct error why;
+    const struct dataset *d;
+    TRY(dataset_find(name, &d, e));
+    TRY(find_file(d, task, file, path, e));
+    if (record_set_open(set, path, d->kind, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
+    return ST_OK;
+}
+
+enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e) {
+    struct image_set images;
+    struct record_set records;
+    if (d->kind) {
+        TRY(dataset_open_records(d->name, d->name, "", &records, e));
+        snprintf(text, DATASET_TEXT,
+                 "%" PRId64 " training and %" PRId64 " test records of at most %" PRId64 " %s, width %" PRId64
+                 ", %" PRId64 " labels, content %s",
+                 records.n_train, records.n_test, records.longest, d->kind, records.width, records.labels,
+                 records.hash);
+        return ST_OK;
+    }
+    TRY(dataset_open(d->name, d->name, "", &images, e));
+    snprintf(text, DATASET_TEXT,
+             "%" PRId64 " training and %" PRId64 " test images of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
+             " labels, content %s",
+             images.n_train, images.n_test, images.height, images.width, images.channels, images.labels, images.hash);
     return ST_OK;
 }

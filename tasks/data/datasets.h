@@ -5,6 +5,7 @@
 
 #include "tasks/data/image_files.h"
 #include "tasks/data/image_set.h"
+#include "tasks/data/record_set.h"
 
 #define DATASET_FILES 8
 
@@ -17,14 +18,18 @@ struct dataset_file {
     bool test;          /* holds test images */
 };
 
+#define DATASET_TEXT 200
+
 struct import_log;
 struct dataset {
-    const char *name, *summary, *tasks; /* tasks: those that read it */
-    int64_t height, width, channels, labels;
+    const char *name, *summary, *tasks;       /* tasks: those that read it */
+    int64_t height, width, channels, labels;  /* of images; of records what their kind needs */
     struct dataset_file files[DATASET_FILES]; /* ends with name == NULL */
-    /* Adds all images of the folder. Each file it reads goes to `log`. */
-    enum status (*import)(const struct dataset *d, const char *folder, struct image_pack *pack, struct import_log *log,
-                          struct error *e);
+    const char *kind;                         /* of records (tasks/data/record_set.h); NULL: images */
+    /* Adds all that lies in the folder: images to the one pack, or records to the other, NULL being the one that is not
+     * there. Each file it reads goes to `log`. */
+    enum status (*import)(const struct dataset *d, const char *folder, struct image_pack *images,
+                          struct record_pack *records, struct import_log *log, struct error *e);
 };
 
 /* What an import has read. */
@@ -38,12 +43,28 @@ const struct dataset *const *dataset_list(void); /* NULL-terminated */
 /* ST_USAGE: no such set, with the nearest name. */
 enum status dataset_find(const char *name, const struct dataset **d, struct error *e);
 
-/* Imports the released files in `folder` into the cache folder: all of them, or nothing. *set says what is there now.
- * ST_DATA names the file, the byte, what is expected and what was found. */
-enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct image_set *set,
-                           struct error *e);
+/* The file in the cache folder that holds it. ST_USAGE: there is no such folder. */
+enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct error *e);
 
-/* Opens what was imported for a task. ST_DATA: nothing was, and how to import it. */
+/* Imports the released files in `folder` into the cache folder: all of them, or nothing. ST_DATA names the file, the
+ * place in it, what is expected and what was found. */
+enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct error *e);
+
+/* What was imported, in words; all of it is read. ST_DATA: nothing was, or what is wrong with it. */
+enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e);
+
+/* Opens what was imported for a task, in `file` or, if that is empty, in the cache folder. ST_DATA: nothing was, and how
+ * to import it. */
 enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e);
+enum status dataset_open_records(const char *name, const char *task, const char *file, struct record_set *set,
+                                 struct error *e);
+
+/* The file as it is released, or with a ".gz" more or less; opened. `path` has its name. ST_DATA: it is not there. */
+enum status dataset_open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
+                              char path[CACHE_PATH], struct error *e);
+
+/* Its end: nothing may follow what was read, and it is noted. */
+enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
+                             struct error *e);
 
 #endif

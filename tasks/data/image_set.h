@@ -14,23 +14,18 @@
 #include <xxhash.h>
 
 #include "core/arena.h"
+#include "tasks/data/cache_file.h"
 
 #define IMAGE_SET_LABELS 256
 #define IMAGE_SET_SIDE   512
 #define IMAGE_SET_MOST   2000000 /* images */
-#define IMAGE_SET_PATH   1024
-#define IMAGE_SET_HASH   33
 
 /* What is imported, or was. */
 struct image_set {
     int64_t height, width, channels, labels, n_train, n_test;
     const uint8_t *pixels, *label; /* of all images; borrowed */
-    char hash[IMAGE_SET_HASH];
+    char hash[CACHE_HASH];
 };
-
-/* Where the set of that name lies: $LRNN_CACHE, else $XDG_CACHE_HOME/lrnn, else $HOME/.cache/lrnn. ST_USAGE: none of
- * them is set, or too long. */
-enum status image_set_path(const char *name, char path[IMAGE_SET_PATH], struct error *e);
 
 /* Maps the file into memory, checks its header, its size and, with `whole`, its hash and labels. The mapping lives as
  * long as the process: a file is mapped once, however many runs read it. ST_DATA: it is missing, or what is wrong with
@@ -44,7 +39,7 @@ enum status image_set_parse(struct image_set *set, const void *bytes, size_t siz
 
 struct image_pack {
     struct image_set set; /* height, width, channels and labels set by the caller; the numbers of images count up */
-    char path[IMAGE_SET_PATH], temporary[IMAGE_SET_PATH + 16];
+    char path[CACHE_PATH], temporary[CACHE_PATH + 16];
     FILE *file;
     XXH3_state_t *state;
     uint8_t *label;

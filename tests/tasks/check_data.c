@@ -346,10 +346,10 @@ END_TEST
 
 START_TEST(a_set_is_whole_or_refused) {
     size_t size;
-    char path[IMAGE_SET_PATH];
+    char path[CACHE_PATH];
     struct image_set set;
     struct error e = {ST_OK, ""};
-    ck_assert_int_eq(image_set_path("cifar10", path, &e), ST_OK);
+    ck_assert_int_eq(cache_path("cifar10", "images", path, &e), ST_OK);
     char *bytes = slurp(path, &size);
     ck_assert_msg(image_set_parse(&set, bytes, size, "SET", &e) == ST_OK, "%s", e.text);
     ck_assert(set.n_train == 20 && set.n_test == 4 && set.height == 32 && set.width == 32 && set.channels == 3);

@@ -1,0 +1,33 @@
+/* cache_file.h - files in the cache folder: where they lie, and how tasks read them. */
+#ifndef LRNN_TASKS_DATA_CACHE_FILE_H
+#define LRNN_TASKS_DATA_CACHE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+#define CACHE_PATH  1024
+#define CACHE_HASH  33  /* characters of an XXH3-128, the last one 0 */
+#define CACHE_SET   256 /* bytes of what a parser makes of a file at most */
+#define CACHE_FILES 32  /* that a process reads */
+
+/* Where NAME.SUFFIX lies: in $LRNN_CACHE, else $XDG_CACHE_HOME/lrnn, else $HOME/.cache/lrnn. ST_USAGE: none of them is
+ * set, or too long. */
+enum status cache_path(const char *name, const char *suffix, char path[CACHE_PATH], struct error *e);
+
+/* Makes the folders above a file. ST_FAIL. */
+enum status cache_make_folders(const char *path, struct error *e);
+
+/* What a kind of files is: parses one of `size` bytes in memory, which outlive it, into *set. */
+typedef enum status cache_parse(void *set, const void *bytes, size_t size, const char *name, struct error *e);
+
+/* Maps a file into memory and parses it into *set of set_bytes. The mapping lives as long as the process: a file is
+ * mapped and parsed once, however many runs read it, unless it has changed since. ST_DATA: it is missing, or what the
+ * parser says. */
+enum status cache_open(const char *path, cache_parse *parse, void *set, size_t set_bytes, struct error *e);
+
+/* The digits of an XXH3-128 in its canonical form. */
+void cache_hex(const uint8_t digest[16], char hex[CACHE_HASH]);
+
+#endif

@@ -1,0 +1,239 @@
+/* record_set.c - see record_set.h. */
+#include "tasks/data/record_set.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define MAGIC   "LRNNREC1"
+#define KIND    8 /* where it begins in the header; then five numbers; then the hash; then the table */
+#define NUMBERS 16
+#define HASH    40
+#define HEADER  56
+#define ROW     16 /* bytes of a record in the table: label, length, offset */
+
+static int64_t number(const uint8_t *at) {
+    return (int64_t)at[0] | (int64_t)at[1] << 8 | (int64_t)at[2] << 16 | (int64_t)at[3] << 24;
+}
+
+static void put_number(uint8_t *at, int64_t value) {
+    for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static int64_t offset_of(const uint8_t *at) {
+    return number(at) | number(at + 4) << 32;
+}
+
+struct record record_get(const struct record_set *s, int64_t i) {
+    const uint8_t *row = s->table + i * ROW;
+    int64_t at = offset_of(row + 8), end = offset_of(row + ROW + (i + 1 == s->n_train + s->n_test ? 0 : 8));
+    return (struct record){number(row), number(row + 4), s->payload + at, end - at};
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static enum status check_numbers(const struct record_set *s, const char *name, struct error *e) {
+    const struct {
+        const char *what;
+        int64_t value, least, most;
+    } all[] = {{"as width", s->width, 0, 1 << 24},
+               {"labels", s->labels, 1, RECORDS_LABELS},
+               {"training records", s->n_train, 1, RECORDS_MOST},
+               {"test records", s->n_test, 0, RECORDS_MOST},
+               {"as length of the longest", s->longest, 1, 1 << 30}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value < all[i].least || all[i].value > all[i].most)
+            return fail(e, ST_DATA, "%s, byte %zu: expected %" PRId64 "..%" PRId64 " %s, found %" PRId64, name,
+                        NUMBERS + 4 * i, all[i].least, all[i].most, all[i].what, all[i].value);
+    return ST_OK;
+}
+
+/* Header, size and table; not the hash. */
+static enum status parse_header(struct record_set *s, const uint8_t *bytes, size_t size, const char *name,
+                                struct error *e) {
+    if (size < HEADER || memcmp(bytes, MAGIC, 8) != 0)
+        return fail(e, ST_DATA,
+                    "%s: expected records as `lrnn data import` stores them, found another file of %zu bytes", name,
+                    size);
+    *s = (struct record_set){.width = number(bytes + NUMBERS),
+                             .labels = number(bytes + NUMBERS + 4),
+                             .n_train = number(bytes + NUMBERS + 8),
+                             .n_test = number(bytes + NUMBERS + 12),
+                             .longest = number(bytes + NUMBERS + 16)};
+    memcpy(s->kind, bytes + KIND, RECORD_KIND);
+    TRY(check_numbers(s, name, e));
+    size_t table = (size_t)(s->n_train + s->n_test) * ROW + 8;
+    if (size < HEADER + table)
+        return fail(e, ST_DATA, "%s: expected at least %zu bytes, found %zu", name, HEADER + table, size);
+    s->table = bytes + HEADER;
+    s->payload = s->table + table;
+    cache_hex(bytes + HASH, s->hash);
+    return ST_OK;
+}
+
+static enum status check_table(const struct record_set *s, size_t payload, const char *name, struct error *e) {
+    int64_t n = s->n_train + s->n_test, before = 0, longest = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        const uint8_t *row = s->table + i * ROW;
+        int64_t at = offset_of(i < n ? row + 8 : row);
+        if (at < before || at > (int64_t)payload || (i == 0 && at != 0) || (i == n && at != (int64_t)payload) || at % 4)
+            return fail(e, ST_DATA, "%s: record %" PRId64 " cannot begin at byte %" PRId64 " of %zu", name, i, at,
+                        payload);
+        before = at;
+        if (i == n) break;
+        if (number(row) >= s->labels)
+            return fail(e, ST_DATA, "%s: expected labels below %" PRId64 ", found %" PRId64 " of record %" PRId64, name,
+                        s->labels, number(row), i);
+        if (number(row + 4) > longest) longest = number(row + 4);
+    }
+    if (longest == s->longest) return ST_OK;
+    return fail(e, ST_DATA, "%s: expected a longest record of %" PRId64 ", found %" PRId64, name, s->longest, longest);
+}
+
+/* Over all behind the header, and then the kind and numbers in it. */
+static enum status digest_of(const uint8_t *bytes, size_t size, uint8_t digest[16], struct error *e) {
+    XXH3_state_t *state = XXH3_createState();
+    XXH128_canonical_t hash;
+    if (!state) return fail(e, ST_MEMORY, "no memory for a hash");
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, bytes + HEADER, size - HEADER);
+    XXH3_128bits_update(state, bytes + KIND, HASH - KIND);
+    XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state));
+    memcpy(digest, hash.digest, 16);
+    XXH3_freeState(state);
+    return ST_OK;
+}
+
+static enum status parse_any(void *set, const void *bytes, size_t size, const char *name, struct error *e) {
+    struct record_set *s = set;
+    uint8_t digest[16];
+    char hex[CACHE_HASH];
+    TRY(parse_header(s, bytes, size, name, e));
+    TRY(digest_of(bytes, size, digest, e));
+    cache_hex(digest, hex);
+    if (strcmp(hex, s->hash) != 0)
+        return fail(e, ST_DATA,
+                    "%s: expected records whose XXH3-128 is %s, found %s: the file is damaged, import it again", name,
+                    s->hash, hex);
+    return check_table(s, size - (size_t)(s->payload - (const uint8_t *)bytes), name, e);
+}
+
+static enum status check_kind(const struct record_set *s, const char *kind, const char *name, struct error *e) {
+    if (!strcmp(s->kind, kind)) return ST_OK;
+    return fail(e, ST_DATA, "%s: expected records of kind '%s', found '%.8s'", name, kind, s->kind);
+}
+
+enum status record_set_parse(struct record_set *set, const void *bytes, size_t size, const char *name, const char *kind,
+                             struct error *e) {
+    TRY(parse_any(set, bytes, size, name, e));
+    return check_kind(set, kind, name, e);
+}
+
+enum status record_set_open(struct record_set *set, const char *path, const char *kind, struct error *e) {
+    _Static_assert(sizeof *set <= CACHE_SET, "a set must fit the place that a mapping has for it");
+    TRY(cache_open(path, parse_any, set, sizeof *set, e));
+    return check_kind(set, kind, path, e);
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+/* At least `want` elements of `bytes`. */
+static bool grow(void **at, int64_t *have, int64_t want, int64_t bytes) {
+    if (want <= *have) return true;
+    int64_t next = 2 * *have > want ? 2 * *have : want < 64 ? 64 : want;
+    void *more = realloc(*at, (size_t)(next * bytes));
+    if (!more) return false;
+    *at = more;
+    *have = next;
+    return true;
+}
+
+uint8_t *record_pack_add(struct record_pack *p, bool test, int64_t label, int64_t length, int64_t size,
+                         struct error *e) {
+    struct record_set *s = &p->set;
+    int64_t n = s->n_train + s->n_test, room = (size + 3) / 4 * 4;
+    if (n == RECORDS_MOST || room > RECORDS_BYTES - p->used) {
+        fail(e, ST_DATA, "expected at most %d records of %" PRId64 " bytes together, found more", RECORDS_MOST,
+             RECORDS_BYTES);
+        return NULL;
+    }
+    void *rows = p->row, *payload = p->payload;
+    bool grown = grow(&rows, &p->capacity, n + 1, (int64_t)sizeof *p->row);
+    p->row = rows;
+    grown = grown && grow(&payload, &p->room, p->used + room, 1);
+    p->payload = payload;
+    if (!grown) {
+        fail(e, ST_MEMORY, "no memory for %" PRId64 " records", n + 1);
+        return NULL;
+    }
+    p->row[n].label = label;
+    p->row[n].length = length;
+    p->row[n].offset = p->used;
+    *(test ? &s->n_test : &s->n_train) += 1;
+    if (length > s->longest) s->longest = length;
+    memset(p->payload + p->used, 0, (size_t)room);
+    p->used += room;
+    return p->payload + p->used - room;
+}
+
+/* The whole file in memory; the caller frees it. */
+static uint8_t *file_of(const struct record_pack *p, size_t *size) {
+    const struct record_set *s = &p->set;
+    int64_t n = s->n_train + s->n_test;
+    const int64_t numbers[] = {s->width, s->labels, s->n_train, s->n_test, s->longest};
+    *size = HEADER + (size_t)(n * ROW + 8 + p->used);
+    uint8_t *bytes = calloc(1, *size), *row = bytes ? bytes + HEADER : NULL;
+    if (!bytes) return NULL;
+    memcpy(bytes, MAGIC, 8);
+    memcpy(bytes + KIND, s->kind, RECORD_KIND);
+    for (int i = 0; i < 5; i++) put_number(bytes + NUMBERS + 4 * i, numbers[i]);
+    for (int64_t i = 0; i <= n; i++) {
+        int64_t at = i < n ? p->row[i].offset : p->used;
+        uint8_t *place = i < n ? row + 8 : row;
+        put_number(place, at & 0xffffffff);
+        put_number(place + 4, at >> 32);
+        if (i == n) break;
+        put_number(row, p->row[i].label);
+        put_number(row + 4, p->row[i].length);
+        row += ROW;
+    }
+    memcpy(bytes + *size - p->used, p->payload, (size_t)p->used);
+    return bytes;
+}
+
+static enum status write_whole(const uint8_t *bytes, size_t size, const char *path, struct error *e) {
+    char temporary[CACHE_PATH + 24];
+    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    FILE *f = fopen(temporary, "wbe");
+    bool written = f && fwrite(bytes, 1, size, f) == size && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    enum status status = ST_OK;
+    if (!written || rename(temporary, path) != 0) {
+        status = fail(e, ST_FAIL, "cannot write %s: %s", temporary, strerror(errno));
+        unlink(temporary);
+    }
+    if (f) fclose(f);
+    return status;
+}
+
+enum status record_pack_write(struct record_pack *p, const char *path, struct error *e) {
+    size_t size;
+    TRY(check_numbers(&p->set, path, e));
+    TRY(cache_make_folders(path, e));
+    uint8_t *bytes = file_of(p, &size);
+    if (!bytes) return fail(e, ST_MEMORY, "no memory for the %zu bytes of %s", size, path);
+    enum status status = digest_of(bytes, size, bytes + HASH, e);
+    cache_hex(bytes + HASH, p->set.hash);
+    if (status == ST_OK) status = write_whole(bytes, size, path, e);
+    free(bytes);
+    return status;
+}
+
+void record_pack_free(struct record_pack *p) {
+    free(p->row);
+    free(p->payload);
+    *p = (struct record_pack){0};
+}
