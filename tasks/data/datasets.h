@@ -53,8 +53,8 @@ enum status dataset_import(const struct dataset *d, const char *folder, struct i
 /* What was imported, in words; all of it is read. ST_DATA: nothing was, or what is wrong with it. */
 enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e);
 
-/* Opens what was imported for a task, in `file` or, if that is empty, in the cache folder. ST_DATA: nothing was, and how
- * to import it. */
+/* Opens what was imported for a task, in `file` or, if that is empty, in the cache folder. ST_DATA: nothing was, and
+ * how to import it. */
 enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e);
 enum status dataset_open_records(const char *name, const char *task, const char *file, struct record_set *set,
                                  struct error *e);
