@@ -132,10 +132,10 @@ TWINS := $(BUILD)/fuzz-kernels$(f64)
 FAULTS := $(BUILD)/faults.so
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
-SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh)
+SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh tests/slurm/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources sanitize bench paper results results-check gate layers format format-check lint fuzz \
+        cuda-resources test-slurm sanitize bench paper results results-check gate layers format format-check lint fuzz \
         fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -255,6 +255,11 @@ cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
 CUDA_SUITES := cuda cuda_order cuda_run cuda_short $(if $(filter host,$(cuda_mode)),cuda_host)
 
+# `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
+# most of which a requeued job waits.
+test-slurm: all
+	@tests/slurm/slurm.sh $(LRNN)
+
 # Registers, spills and shared memory of every kernel, for the newest architecture.
 cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
@@ -359,6 +364,7 @@ help:
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
+	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"

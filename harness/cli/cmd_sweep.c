@@ -5,6 +5,8 @@
 
 #include "harness/cli/cli.h"
 #include "harness/report/protocol.h"
+#include "harness/store/shell.h"
+#include "harness/sweep/slurm.h"
 #include "harness/sweep/sweep.h"
 
 #define AT(field) offsetof(struct sweep_options, field)
@@ -19,6 +21,10 @@ static const struct option sweep_flags[] = {
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
      0},
+    {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
+     "submit it to Slurm as an array of so many tasks, which share the runs; auto = do them here", OPT_AUTO},
+    {"sbatch", OPT_TEXT_FIELD, AT(sbatch), "", 0, 0, NULL,
+     "further flags of sbatch for --slurm: --sbatch='--gres=gpu:1 --time=4:00:00'", 0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "say how many runs, how long and how much disk, list them", 0},
     {"no-speed", OPT_BOOL, AT(no_speed), "no", 0, 0, NULL,
@@ -93,11 +99,45 @@ static enum status read_line(struct command_line *c, const struct command *comma
     return request_words(&c->request, words, cli.n_positional, e);
 }
 
+/* Of words[0 .. n) how many are a flag that is not for the tasks of an array, with its value. */
+static int words_of_array(char *const *words, int n) {
+    static const char *const flags[] = {"--slurm", "--sbatch", "--dry-run"};
+    for (int i = 0; i < 3; i++) {
+        size_t length = strlen(flags[i]);
+        if (strncmp(words[0], flags[i], length) != 0 || (words[0][length] && words[0][length] != '=')) continue;
+        if (words[0][length] || n < 2) return 1;
+        return i < 2 || !strcmp(words[1], "yes") || !strcmp(words[1], "no") ? 2 : 1;
+    }
+    return 0;
+}
+
+/* The command line without those, each word in quotes; NULL without memory. */
+static char *words_of(int argc, char **argv) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    for (int i = 0; i < argc;) {
+        int skipped = words_of_array(argv + i, argc - i);
+        i += skipped;
+        if (skipped) continue;
+        if (i) fputc(' ', f);
+        shell_quote(f, argv[i++]);
+    }
+    if (fclose(f) == 0) return text;
+    free(text);
+    return NULL;
+}
+
 static enum status sweep(const struct command *command, int most, int argc, char **argv, struct error *e) {
     struct command_line *c = calloc(1, sizeof *c);
     if (!c) return fail(e, ST_MEMORY, "no memory");
     enum status status = read_line(c, command, most, argc, argv, e);
+    char *words = words_of(argc, argv);
+    if (status == ST_OK && !words) status = fail(e, ST_MEMORY, "no memory");
+    c->options.words = words;
     if (status == ST_OK) status = sweep_do(&c->request, &c->options, e);
+    free(words);
     free(c);
     return status;
 }
@@ -115,8 +155,8 @@ const struct command command_bench = {
     .usage = "bench TASK [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
     .summary = "train the models of a profile, measure their speed, print the table, draw the plots",
     .run = run_bench};
-const struct command command_sweep = {.name = "sweep",
-                                      .usage = "sweep PLAN|TASK... [--dry-run] [-j N] [--shard i/n] [flags]",
-                                      .summary =
-                                          "the same for the plan of a paper's table or figure, or for several tasks",
-                                      .run = run_sweep};
+const struct command command_sweep = {
+    .name = "sweep",
+    .usage = "sweep PLAN|TASK... [--dry-run] [-j N] [--shard i/n | --slurm N] [flags]",
+    .summary = "the same for the plan of a paper's table or figure, or for several tasks",
+    .run = run_sweep};

@@ -10,15 +10,9 @@
 #include "harness/run/run.h"
 #include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
+#include "harness/store/shell.h"
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
-
-/* Puts the text in single quotes, as a shell wants it. */
-static bool put_quoted(FILE *f, const char *text) {
-    fputc('\'', f);
-    for (; *text; text++) fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, f);
-    return fputc('\'', f) != EOF;
-}
 
 /* The flags of a table that decide the result and are not at their default. */
 static void put_flags(FILE *f, const struct option *table, const struct config *config, const struct config *plain) {
@@ -29,7 +23,7 @@ static void put_flags(FILE *f, const struct option *table, const struct config *
         option_format_value(o, plain, usual, sizeof usual);
         if (!strcmp(value, usual)) continue;
         fprintf(f, " --%s ", o->name);
-        put_quoted(f, value);
+        shell_quote(f, value);
     }
 }
 
@@ -42,9 +36,9 @@ static enum status write_command(const struct setup *s, const char *task, FILE *
     TRY(label_shorten(&model, s->asked.model->options, OPT_BLOCKS | OPT_ORDER, e));
     TRY(label_format(&model, text, sizeof text, e));
     fputs("lrnn train ", f);
-    put_quoted(f, task);
+    shell_quote(f, task);
     fputc(' ', f);
-    put_quoted(f, text);
+    shell_quote(f, text);
     put_flags(f, backbone_options, &s->config, &plain);
     put_flags(f, config_options, &s->config, &plain);
     if (*s->config.from_xxh3) fprintf(f, " --from FILE # of XXH3-128 %s", s->config.from_xxh3);

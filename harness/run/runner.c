@@ -76,6 +76,7 @@ static void send_progress(void *context, const struct progress *p) {
 static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoint and stops */
     signal(SIGPIPE, SIG_IGN);
+    signals_be_patient();
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
     struct message m = {.final = true};
     struct train_hooks hooks = {.progress = send_progress, .context = &fd};

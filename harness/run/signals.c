@@ -2,12 +2,14 @@
 #include "harness/run/signals.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t received;
+static bool patient;
 
 static void on_signal(int signal_number) {
-    if (received) _exit(128 + signal_number);
+    if (received && !(patient && signal_number == SIGTERM)) _exit(128 + signal_number);
     received = signal_number;
 }
 
@@ -16,6 +18,10 @@ void signals_install(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+void signals_be_patient(void) {
+    patient = true;
 }
 
 void signals_raise_stop(void) {

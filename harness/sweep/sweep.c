@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "harness/store/record_files.h"
 #include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
+#include "harness/sweep/slurm.h"
 #include "kernels/lib/gemm.h"
 
 struct sweep {
@@ -273,7 +275,7 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
 
 static enum status do_runs(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = omp_get_num_procs();
     int jobs = strcmp(c->device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
     struct runner_options options = {.jobs = w->options->jobs ? (int)w->options->jobs : jobs,
                                      .timeout_s = w->options->timeout,
@@ -281,9 +283,11 @@ static enum status do_runs(struct sweep *w, struct error *e) {
                                      .retry_failed = w->options->retry_failed};
     TRY(place_probe(c->device, e));
     signals_install();
+    if (w->options->shards > 1) signals_be_patient();
     TRY(make_folder(w->out, e));
     TRY(check_folder(w->out, e));
     TRY(limits_apply(&w->plan, w->options->limit, options.jobs, c->threads ? (int)c->threads : 1, options.quiet, e));
+    TRY(planned_write(&w->plan, w->out, w->request->name, e)); /* a shard writes the list of the whole, too */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (w->plan.n == 0)
         return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run; take fewer shards", w->options->shard,
@@ -292,16 +296,53 @@ static enum status do_runs(struct sweep *w, struct error *e) {
         announce(w, options.jobs < w->plan.n ? options.jobs : w->plan.n);
         fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", w->out);
     }
-    TRY(planned_write(&w->plan, w->out, w->request->name, e));
     TRY(run_plan(w, &options, e));
     return finish(w, cores, e);
 }
 
 static enum status show_runs(struct sweep *w, struct error *e) {
-    int64_t jobs = w->options->jobs ? w->options->jobs : sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t jobs = w->options->jobs ? w->options->jobs : omp_get_num_procs();
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (w->plan.n && !w->resolved.config.quiet) announce(w, jobs < w->plan.n ? (int)jobs : w->plan.n);
     list_runs(w);
+    return ST_OK;
+}
+
+/* --- as a job of a cluster ---------------------------------------------------------------------------------------- */
+
+static enum status check_array(const struct sweep *w, struct error *e) {
+    const struct sweep_options *o = w->options;
+    if (o->shards > 1) return fail(e, ST_USAGE, "--slurm gives each of its tasks a shard; leave --shard out");
+    if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
+        return fail(
+            e, ST_USAGE,
+            "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and "
+            "--confirm-seeds are decided by what has been run or timed before (--stop-after N ends runs early)");
+    if (o->slurm <= w->plan.n) return ST_OK;
+    return fail(e, ST_USAGE, "--slurm %" PRId64 ": there are %d runs, so that some of the tasks would have none",
+                o->slurm, w->plan.n);
+}
+
+static enum status submit(struct sweep *w, struct error *e) {
+    const struct sweep_options *o = w->options;
+    struct slurm_array array = {.name = w->request->name,
+                                .out = w->out,
+                                .words = o->words,
+                                .sbatch = o->sbatch,
+                                .tasks = o->slurm,
+                                .jobs = o->jobs || strcmp(w->resolved.config.device, "cpu") ? 1 : 0};
+    int64_t id;
+    TRY(check_array(w, e));
+    if (o->dry_run) return slurm_script(&array, stdout, e);
+    TRY(slurm_submit(&array, &id, e));
+    TRY(planned_write(&w->plan, w->out, w->request->name, e));
+    printf("%" PRId64 "\n", id);
+    if (!w->resolved.config.quiet)
+        fprintf(stderr,
+                "submitted: job %" PRId64 ", %" PRId64
+                " tasks, %d runs; its script and what its tasks say in %s/slurm\n"
+                "lrnn status %s --watch shows how far it is; the same command without --slurm prints the tables\n",
+                id, o->slurm, w->plan.n, w->out, w->out);
     return ST_OK;
 }
 
@@ -313,7 +354,7 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
     w->out = w->resolved.config.out;
-    if (status == ST_OK) status = options->dry_run ? show_runs(w, e) : do_runs(w, e);
+    if (status == ST_OK) status = options->slurm ? submit(w, e) : options->dry_run ? show_runs(w, e) : do_runs(w, e);
     plan_free(&w->plan);
     free(w);
     return status;

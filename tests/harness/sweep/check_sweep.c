@@ -1,7 +1,11 @@
 /* check_sweep.c - sweeps as processes: two on one folder, shards, what is told of them, folders taken together. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "harness/store/record_files.h"
 #include "tests/lib/program.h"
@@ -78,7 +82,7 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     expect("sweep " SMALL " --shard 3/3 --out %s/r", 0);
     ck_assert_int_eq(records_in("r"), 5);
     expect("status %s/r", 0);
-    ck_assert_int_eq(count(out, " 0 left; 100 %"), 2); /* a list a shard */
+    expect_text(out, "5 of 8 runs done, 3 left", "status"); /* of the whole */
     expect("sweep " SMALL " --out %s/r", 0);
     expect_text(err, "5 of 8 runs are on record already", "sweep");
     expect_text(out, "2 models, 8 runs", "sweep");
@@ -142,6 +146,70 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
 }
 END_TEST
 
+/* Instead of sbatch: keeps the script, says a number or refuses. */
+static void stand_in_for_sbatch(const char *answer, int status) {
+    char path[256], text[256];
+    snprintf(path, sizeof path, "%s/bin", program_folder);
+    ck_assert(mkdir(path, 0755) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s/bin/sbatch", program_folder);
+    int n =
+        snprintf(text, sizeof text, "#!/bin/sh\ncat >%s/script\necho '%s'\nexit %d\n", program_folder, answer, status);
+    spill(path, text, (size_t)n);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    snprintf(text, sizeof text, "%s/bin:/usr/bin:/bin", program_folder);
+    setenv("PATH", text, 1);
+}
+
+static bool is_there(const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* What the job's tasks do is what its script says: it is run here as Slurm would. */
+START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
+    char command[512];
+    stand_in_for_sbatch("17;cluster", 0);
+    expect("sweep " SMALL " --slurm 2 --sbatch='--gres=gpu:1 --time=5' --out %s/r", 0);
+    ck_assert_str_eq(out, "17\n");
+    expect_text(err, "submitted: job 17, 2 tasks, 8 runs", "sweep");
+    ck_assert(is_there("r/slurm/17.sh"));
+    expect("status %s/r", 0);
+    expect_text(out, "0 of 8 runs done", "status");
+    snprintf(command, sizeof command,
+             "cmp %s/script %s/r/slurm/17.sh && grep -q '^#SBATCH --gres=gpu:1 --time=5$' %s/script && "
+             "SLURM_ARRAY_TASK_ID=1 bash %s/script 2>/dev/null && SLURM_ARRAY_TASK_ID=2 bash %s/script 2>/dev/null",
+             program_folder, program_folder, program_folder, program_folder, program_folder);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(records_in("r"), RUNS);
+    expect("sweep " SMALL " --slurm 2 --dry-run --out %s/r", 0);
+    expect_text(out, "#SBATCH --array=1-2", "sweep");
+}
+END_TEST
+
+START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
+    setenv("PATH", "/nowhere", 1);
+    char path[512];
+    const char *program = named_program("LRNN", "./lrnn");
+    snprintf(path, sizeof path, "%s sweep " SMALL " --slurm 2 --out %s/r 2>%s/said", program, program_folder,
+             program_folder);
+    ck_assert_int_eq(WEXITSTATUS(system(path)), ST_DATA);
+    ck_assert(!is_there("r"));
+    stand_in_for_sbatch("error: invalid partition specified: gpu", 1);
+    expect("sweep " SMALL " --slurm 2 --out %s/r", ST_USAGE);
+    expect_text(err, "sbatch refuses the job: error: invalid partition", "sweep");
+    ck_assert(!is_there("r"));
+    stand_in_for_sbatch("no number", 0);
+    expect("sweep " SMALL " --slurm 2 --out %s/r", ST_FAIL);
+    expect("sweep " SMALL " --slurm 9 --out %s/r", ST_USAGE);
+    expect_text(err, "there are 8 runs", "sweep");
+    expect("sweep " SMALL " --slurm 2 --shard 1/2 --out %s/r", ST_USAGE);
+    expect("sweep " SMALL " --slurm 2 --limit 5m --out %s/r", ST_USAGE);
+    expect("sweep " SMALL " --slurm 2 --sbatch='--time=1\nrm' --out %s/a%%b", ST_USAGE);
+    ck_assert(!is_there("r"));
+}
+END_TEST
+
 Suite *check_sweep(void) {
     Suite *suite = suite_create("sweep");
     TCase *c = tcase_create("sweep");
@@ -152,6 +220,8 @@ Suite *check_sweep(void) {
     tcase_add_test(c, a_sweep_in_which_every_run_failed_fails);
     tcase_add_test(c, several_tasks_stand_side_by_side);
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
+    tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
+    tcase_add_test(c, without_slurm_or_where_it_refuses_nothing_is_left);
     suite_add_tcase(suite, c);
     return suite;
 }

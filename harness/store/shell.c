@@ -1,0 +1,88 @@
+/* shell.c - see shell.h. */
+#include "harness/store/shell.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PROGRAM_MISSING 127 /* exit status of a child that could not start it, as a shell's */
+
+void shell_quote(FILE *f, const char *text) {
+    fputc('\'', f);
+    for (; *text; text++) fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, f);
+    fputc('\'', f);
+}
+
+/* Never returns. */
+static void be_program(const char *const *arguments, int input, int output) {
+    if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(126);
+    close(input);
+    close(output);
+    execvp(arguments[0], (char *const *)arguments);
+    _exit(errno == ENOENT ? PROGRAM_MISSING : 126);
+}
+
+/* All that comes, of which the first size - 1 bytes are kept. */
+static void read_all(int fd, char *said, size_t size) {
+    char bytes[4096];
+    size_t used = 0;
+    ssize_t n;
+    while ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)) {
+        for (ssize_t i = 0; i < n && used + 1 < size; i++) said[used++] = bytes[i];
+    }
+    while (used && (said[used - 1] == '\n' || said[used - 1] == '\r')) used--;
+    said[used] = 0;
+}
+
+/* A child that has ended reads no more, which its exit status tells. */
+static void write_all(int fd, const char *text) {
+    size_t left = strlen(text);
+    while (left) {
+        ssize_t n = write(fd, text, left);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        text += n;
+        left -= (size_t)n;
+    }
+}
+
+static enum status talk(const char *const *arguments, const char *input, const int to[2], const int from[2], char *said,
+                        size_t size, int *code, struct error *e) {
+    pid_t child = fork();
+    if (child == 0) {
+        close(to[1]);
+        close(from[0]);
+        be_program(arguments, to[0], from[1]);
+    }
+    close(to[0]);
+    close(from[1]);
+    if (child > 0 && input) write_all(to[1], input);
+    close(to[1]);
+    if (child > 0) read_all(from[0], said, size);
+    close(from[0]);
+    int state = 0;
+    if (child < 0) return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
+    while (waitpid(child, &state, 0) < 0)
+        if (errno != EINTR) return fail(e, ST_FAIL, "cannot wait for %s: %s", arguments[0], strerror(errno));
+    if (!WIFEXITED(state)) return fail(e, ST_FAIL, "%s was ended by signal %d", arguments[0], WTERMSIG(state));
+    *code = WEXITSTATUS(state);
+    if (*code == PROGRAM_MISSING) return fail(e, ST_DATA, "there is no program %s in PATH", arguments[0]);
+    return ST_OK;
+}
+
+enum status program_run(const char *const *arguments, const char *input, char *said, size_t size, int *code,
+                        struct error *e) {
+    int to[2], from[2];
+    if (pipe(to) != 0) return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
+    if (pipe(from) != 0) {
+        close(to[0]);
+        close(to[1]);
+        return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
+    }
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    enum status status = talk(arguments, input, to, from, said, size, code, e);
+    signal(SIGPIPE, before);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* slurm.h - a sweep as an array job of a Slurm cluster: each task of the array does one shard of the plan, all into one
+ * shared folder. */
+#ifndef LRNN_HARNESS_SWEEP_SLURM_H
+#define LRNN_HARNESS_SWEEP_SLURM_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/status.h"
+
+#define SLURM_MOST_TASKS 1000 /* what a cluster takes as one array unless it is told otherwise (MaxArraySize) */
+
+struct slurm_array {
+    const char *name;   /* of the sweep */
+    const char *out;    /* folder of the records, as it was given */
+    const char *words;  /* the command behind "lrnn", each word quoted, without what chooses the shard */
+    const char *sbatch; /* further flags of sbatch: "--gres=gpu:1 --time=4:00:00", or "" */
+    int64_t tasks;
+    int64_t jobs; /* runs at a time in a task; 0: as many as the task has cores */
+};
+
+/* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line. */
+enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e);
+
+/* Submits it; *id: the job's number. OUT and OUT/slurm are made, and removed again where the job is refused. ST_DATA:
+ * no sbatch here; ST_USAGE: it refuses, with its own words. */
+enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error *e);
+
+#endif
