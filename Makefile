@@ -104,7 +104,7 @@ else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif
 
-# Folders and their rooms. Fuzz targets, tests/shapes/ and tests/twins/ are programs of their own.
+# Folders and their rooms. tests/shapes/, tests/twins/ and tests/torture/ are programs of their own.
 rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
 
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
@@ -120,10 +120,9 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 
 # --- files ------------------------------------------------------------------------------------------------------------
 SRC   := $(call rooms,core kernels models tasks harness,c)
-TESTS := $(filter-out tests/fuzz/% tests/shapes/% tests/twins/% tests/torture/% \
-         tests/faults/faults.c,$(call rooms,tests,c))
+TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
-FUZZ  := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
 main  := $(OBJ)/harness/main.o
 objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/cuda_host.o)
 own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
@@ -201,9 +200,12 @@ $(OBJ)/suites.def: FORCE
 	$(call stamp,'$(suites)')
 $(OBJ)/tests/main.o: $(OBJ)/suites.def
 $(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
+$(OBJ)/fuzz.def: FORCE
+	$(call stamp,'$(foreach f,$(FUZZ),FUZZ_TARGET($(f)))')
+$(OBJ)/tests/fuzz/check_fuzz.o: $(OBJ)/fuzz.def
+$(OBJ)/tests/fuzz/check_fuzz.o: ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
 
--include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins)) \
-         $(FUZZ:%=$(OBJ)/tests/fuzz/%.d)
+-include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins))
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of

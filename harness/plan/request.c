@@ -100,7 +100,9 @@ enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error 
                 status = fail(e, ST_USAGE, "seeds=%.60s: seed %s is given twice", text, values.list[i]);
     }
     texts_free(&values);
-    if (status != ST_OK) free(*seeds);
+    if (status == ST_OK) return ST_OK;
+    free(*seeds);
+    *seeds = NULL;
     return status;
 }
 

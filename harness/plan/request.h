@@ -44,8 +44,8 @@ struct resolved {
  * task or model has, or a profile that a task lacks. */
 enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e);
 
-/* "5" as 1 to 5, else a list such as "3,7" or "4..9". The list is the caller's to free. ST_USAGE: no such list, a seed
- * twice, below 0. */
+/* "5" as 1 to 5, else a list such as "3,7" or "4..9". The list is the caller's to free; NULL after an error. ST_USAGE:
+ * no such list, a seed twice, below 0. */
 enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error *e);
 
 #endif

@@ -1,21 +1,17 @@
-/* cifar.c - libFuzzer target: whatever the bytes, plain or gzip, the reader of CIFAR's records refuses them with one
+/* cifar.c - fuzz target: whatever the bytes, plain or gzip, the reader of CIFAR's records refuses them with one
  * sentence or hands on images with labels that are allowed. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tasks/data/image_files.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static enum status look(struct image_sink *sink, int label, const uint8_t *pixels, struct error *e) {
     volatile unsigned sum = 0;
     (void)e;
     if (label < 0 || label >= sink->labels) abort();
-    for (int64_t i = 0; i < sink->height * sink->width * sink->channels; i++) sum += pixels[i];
+    for (int64_t i = 0; i < sink->height * sink->width * sink->channels; i++) sum = sum + pixels[i];
     return ST_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(cifar) {
     struct byte_source s = {0};
     struct image_sink sink = {look, 2, 2, 3, 10, 1000};
     struct error e = {ST_OK, ""};

@@ -1,21 +1,17 @@
-/* idx.c - libFuzzer target: whatever the bytes of a pair of IDX files, the reader refuses them with one sentence or
+/* idx.c - fuzz target: whatever the bytes of a pair of IDX files, the reader refuses them with one sentence or
  * hands on images with labels that are allowed. The first byte says how many of the others are the file of labels. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tasks/data/image_files.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static enum status look(struct image_sink *sink, int label, const uint8_t *pixels, struct error *e) {
     volatile unsigned sum = 0;
     (void)e;
     if (label < 0 || label >= sink->labels || sink->most-- <= 0) abort();
-    for (int64_t i = 0; i < sink->height * sink->width; i++) sum += pixels[i];
+    for (int64_t i = 0; i < sink->height * sink->width; i++) sum = sum + pixels[i];
     return ST_OK;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(idx) {
     struct byte_source s[2] = {{0}, {0}};
     struct image_sink sink = {look, 3, 4, 1, 10, 1000};
     struct error e = {ST_OK, ""};

@@ -1,13 +1,9 @@
-/* image_set.c - libFuzzer target: whatever the bytes, a set of images is refused with one sentence, or every pixel and
+/* image_set.c - fuzz target: whatever the bytes, a set of images is refused with one sentence, or every pixel and
  * label that it says it has can be read. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tasks/data/image_set.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(image_set) {
     struct image_set s;
     struct error e = {ST_OK, ""};
     volatile unsigned sum = 0;
@@ -18,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int64_t i = 0; i < s.n_train + s.n_test; i++) {
         if (s.label[i] >= s.labels) abort();
         for (int64_t k = 0; k < s.height * s.width * s.channels; k++)
-            sum += s.pixels[i * s.height * s.width * s.channels + k];
+            sum = sum + s.pixels[i * s.height * s.width * s.channels + k];
     }
     return 0;
 }

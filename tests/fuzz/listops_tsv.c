@@ -1,14 +1,10 @@
-/* listops_tsv.c - libFuzzer target: whatever the bytes, the reader refuses them with one sentence or gives expressions
+/* listops_tsv.c - fuzz target: whatever the bytes, the reader refuses them with one sentence or gives expressions
  * that have the value it says. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tasks/listops_operation.h"
 #include "tasks/listops_tsv.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MAX_LENGTH 2000
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The value of the expression at *at, which moves behind it; aborts at what is none. */
 static int32_t value_of(const uint8_t **at, const uint8_t *end) {
@@ -24,7 +20,7 @@ static int32_t value_of(const uint8_t **at, const uint8_t *end) {
     return operation_value(&o);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(listops_tsv) {
     static struct arena arena;
     struct error e = {ST_OK, ""};
     struct listops_rows rows;

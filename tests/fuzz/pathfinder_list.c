@@ -1,13 +1,9 @@
-/* pathfinder_list.c - libFuzzer target: whatever the bytes, a list of images is refused with one sentence that names
+/* pathfinder_list.c - fuzz target: whatever the bytes, a list of images is refused with one sentence that names
  * its line, or gives names that stay below the folder and labels that are 0 or 1. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tasks/data/pathfinder_files.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(pathfinder_list) {
     const char *at = (const char *)data, *end = at + size;
     struct pathfinder_line line;
     struct error e = {ST_OK, ""};

@@ -1,13 +1,9 @@
-/* plan_file.c - libFuzzer target: whatever the bytes, the reader refuses them with one sentence or gives keys that it
+/* plan_file.c - fuzz target: whatever the bytes, the reader refuses them with one sentence or gives keys that it
  * finds again, each with a value. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "harness/plan/plan_file.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(plan_file) {
     static const char *const profiles[] = {"", "quick", "paper"};
     struct error e = {ST_OK, ""};
     struct plan_file p;

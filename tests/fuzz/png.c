@@ -1,15 +1,11 @@
-/* png.c - libFuzzer target: whatever the bytes, a PNG file of more pixels than are wanted is not decoded, and another
+/* png.c - fuzz target: whatever the bytes, a PNG file of more pixels than are wanted is not decoded, and another
  * is refused with one sentence or fills its pixels. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/png.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MOST 4096 /* pixels */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(png) {
     struct error e = {ST_OK, ""};
     int64_t height, width;
     enum status status = png_sides(data, size, "PNG", &height, &width, &e);

@@ -1,13 +1,9 @@
-/* safetensors.c - libFuzzer target: whatever the bytes, the parser refuses them with one sentence or gives an index
+/* safetensors.c - fuzz target: whatever the bytes, the parser refuses them with one sentence or gives an index
  * that can be read to its end. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/safetensors.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(safetensors) {
     struct safetensors st;
     struct error e = {ST_OK, ""};
     if (safetensors_parse(&st, data, size, "FILE", &e) != ST_OK) {
