@@ -1,40 +1,19 @@
-# Validation accuracy over training steps, one line a model. `lrnn plot accuracy` puts the settings in front of this
-# file:
-#   svg, png          where to write            heading, subheading   the title's two lines
-#   data              the numbers, tab-separated: step, mean, smallest and largest seed; one block a model
-#   n, name[1..n]     models                    every                 points between two markers
-#   chance            accuracy of guessing      metric                what the axis shows
-set encoding utf8
-set datafile separator "\t"
-set datafile missing "NaN"
-# Okabe and Ito's colours, told apart by every kind of colour vision; the eighth model starts over with dashes.
-array colour[7] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000']
-paint(i) = colour[(i - 1) % 7 + 1]
-dashes(i) = 1 + (i - 1) / 7
-set tmargin 5
-set label 1 heading at graph 0, graph 1.09 left noenhanced font ',17'
-set label 2 subheading at graph 0, graph 1.04 left noenhanced textcolor rgb '#555555'
-set xlabel 'training steps'
-set ylabel metric noenhanced
-set yrange [-0.02:1.02]
-set ytics 0.1
-set xtics nomirror
-set format x '%.0f'
-set xrange [0:*]
-set grid ytics lt 1 lc rgb '#dddddd' lw 1
-set format y '%.1f'
-set border 3 lc rgb '#444444'
-set tics nomirror
-set key outside right top Left reverse noenhanced samplen 2.5 spacing 1.15
-set style fill transparent solid 0.15 noborder
-# The second terminal draws what the first drew.
-set terminal svg size 1200,750 noenhanced font 'DejaVu Sans,14' background '#ffffff'
-set output svg
-plot for [i=1:n] data index i-1 using 1:3:4 with filledcurves lc rgb paint(i) notitle, \
-     for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.2 lc rgb paint(i) dt dashes(i) \
-         pt 7 ps 0.5 pi every title name[i], \
-     chance with lines lw 1.2 lc rgb '#777777' dt 3 title sprintf('chance %.3f', chance)
-set terminal pngcairo size 1200,750 noenhanced font 'DejaVu Sans,12' background '#ffffff'
-set output png
-replot
-set output
+# Validation accuracy or loss over training: each seed as a thin line, their mean as a thick one. Further settings:
+#   data              x, y; a block a model, its mean; behind them one a seed
+#   m, of[1..m]       seeds, and which model each is of           every          points between two marks
+#   xtitle, ytitle    of the axes                                 logx, logy     1: logarithmic
+#   chance            accuracy of guessing, NaN: none             published[i]   a paper's test accuracy, or NaN
+#   some_published    1: one of those is a number
+set xlabel xtitle
+set ylabel ytitle noenhanced
+if (logx) { set logscale x } else { set format x '%.0f'; set xrange [0:*] }
+if (logy) { set logscale y }
+if (chance == chance && !logy) { set yrange [-0.02:1.02]; set ytics 0.1; set format y '%.1f' }
+if (xtitle eq 'epochs' && !logx) { set format x '%g' }
+plot for [j=1:m] data index n+j-1 using 1:2 with lines lw 0.7 lc rgb paint(of[j]) dt dashes(of[j]) notitle, \
+     for [i=1:n] published[i] with lines lw 1.1 lc rgb paint(i) dt 3 notitle, \
+     for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.4 lc rgb paint(i) dt dashes(i) \
+         pt marks(i) ps 0.8 pi every title name[i], \
+     (some_published ? 1/0 : NaN) with lines lw 1.1 lc rgb '#444444' dt 3 \
+         title (some_published ? 'published (test)' : ''), \
+     chance with lines lw 1.2 lc rgb '#777777' dt 3 title (chance == chance ? sprintf('chance %.3f', chance) : '')

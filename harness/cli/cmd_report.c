@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
+#include "harness/report/gnuplot.h"
 #include "harness/report/load.h"
 #include "harness/report/plot.h"
 #include "harness/report/report.h"
@@ -14,8 +15,10 @@
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
     char to[OPTION_TEXT], paper[OPTION_TEXT], columns[OPTION_TEXT], sort[OPTION_TEXT];
+    char formats[OPTION_TEXT];
     int format, protocol;
     int64_t confirm;
+    struct plot_view view;
 };
 
 /* " term md latex csv ..." */
@@ -53,6 +56,13 @@ static const struct option report_options[] = {
 static const struct option plot_options[] = {
     COMMON,
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", 0},
+    {"x", OPT_CHOICE, AT(view.x), "steps", 0, 0, PLOT_X_NAMES,
+     "axis: the first four of accuracy, the others of cost, whose default is params", 0},
+    {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,
+     "of accuracy: the task's metric on validation, or the loss", 0},
+    {"log-x", OPT_BOOL, AT(view.log_x), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},
+    {"log-y", OPT_BOOL, AT(view.log_y), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},
+    {"format", OPT_TEXT_FIELD, AT(formats), "svg,png", 0, 0, NULL, "of the figures: svg, png, pdf, comma-separated", 0},
     {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {
@@ -136,9 +146,11 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     const struct flag_set sets[] = {{plot_options, &flags}};
     struct cli cli = {.command = &command_plot, .sets = sets, .n_sets = 1, .positional = &kind, .max_positional = 1};
     TRY(parse(&cli, &flags, argc, argv, e));
+    TRY(figure_formats_parse(flags.formats, &flags.view.formats, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
-    enum status status = report_plot(&set, &filter, kind, flags.out, *flags.to ? flags.to : flags.out, e);
+    const char *to = *flags.to ? flags.to : flags.out;
+    enum status status = report_plot_view(&set, &filter, kind, &flags.view, flags.out, to, e);
     records_free(&set);
     return status;
 }
@@ -150,6 +162,6 @@ const struct command command_report = {.name = "report",
                                        .run = run_report};
 const struct command command_plot = {
     .name = "plot",
-    .usage = "plot [accuracy|table|length] [flags]",
-    .summary = "draw accuracy over steps, the table as bars, accuracy by length (SVG and PNG)",
+    .usage = "plot [accuracy|table|length|cost|heat|throughput] [flags]",
+    .summary = "draw curves, the table as bars, accuracy by length or against cost, all runs, throughput",
     .run = run_plot};

@@ -1,51 +1,26 @@
-/* plot.c - accuracy over steps, the table as bars, accuracy by test length, through gnuplot.
- *
- * A complete script is written beside the output: settings, then the text of plots/KIND.gp. Names reach gnuplot only as
- * single-quoted strings drawn without enhanced text, numbers through a data file; gnuplot is started without a
- * shell. */
+/* plot.c - accuracy over training, the table as bars, accuracy by length and against cost, all runs as a heat map,
+ * throughput over length: their numbers and settings; gnuplot.h draws. */
 #include "harness/report/plot.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/batch.h"
+#include "harness/report/gnuplot.h"
+#include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "tasks/task.h"
 
-const char *const plot_kinds = "accuracy table length";
+const char *const plot_kinds = "accuracy table length cost heat throughput";
 
-#define GNUPLOT_MISSING 127 /* exit code of a child that could not start it, as a shell's */
+#define HEIGHT 750 /* of most pictures, in points */
 
-/* --- text for gnuplot --------------------------------------------------------------------------------------------- */
-
-/* In single quotes nothing is expanded, and a quote is doubled; control characters would end the line. */
-static void print_quoted(FILE *f, const char *text) {
-    fputc('\'', f);
-    for (const char *p = text; *p; p++) {
-        if (*p == '\'') fputc('\'', f);
-        fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
-    }
-    fputc('\'', f);
-}
-
-static void print_setting(FILE *f, const char *name, const char *text) {
-    fprintf(f, "%s = ", name);
-    print_quoted(f, text);
-    fputc('\n', f);
-}
-
-static void print_number(FILE *f, double value, const char *end) {
-    if (isfinite(value))
-        fprintf(f, "%.9g%s", value, end);
-    else
-        fprintf(f, "NaN%s", end);
-}
+static const char *const axis_names[] = {"steps", "tokens", "time", "epochs", "params", "state", "flops"};
+static const char *const axis_titles[] = {
+    "training steps",       "training tokens", "seconds", "epochs", "parameters", "state (numbers a sequence)",
+    "FLOPs a training step"};
 
 static const char *metric_name(const struct report_table *t) {
     return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
@@ -58,22 +33,22 @@ static void print_settings(FILE *f, const struct report_table *t, const char *he
     bool cut_off = false;
     for (int k = 0; k < t->n_rows; k++) cut_off = cut_off || t->rows[k].n_cut;
     snprintf(text, sizeof text, "%s, profile %s: %s", t->task, t->profile, heading);
-    print_setting(f, "heading", text);
+    gnuplot_setting(f, "heading", text);
     snprintf(text, sizeof text, "%s; D = %lld, %lld layer%s, batch %lld, %lld training sequences of length %lld%s",
              what, (long long)run->d_model, (long long)run->n_layers, run->n_layers == 1 ? "" : "s",
              (long long)run->batch, (long long)run->n_train, (long long)run->len_train,
              cut_off ? "; " CUT_OFF_MARK " cut off" : "");
-    print_setting(f, "subheading", text);
+    gnuplot_setting(f, "subheading", text);
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) {
         fprintf(f, "name[%d] = ", k + 1);
         snprintf(name, sizeof name, "%s%s", t->rows[k].label, t->rows[k].n_cut ? " " CUT_OFF_MARK : "");
-        print_quoted(f, name);
+        gnuplot_quoted(f, name);
         fputc('\n', f);
     }
 }
 
-/* --- accuracy over steps ------------------------------------------------------------------------------------------ */
+/* --- over training ------------------------------------------------------------------------------------------------ */
 
 /* Validation metric of a run when `step` steps were done: its last evaluation until then. After its end a run that
  * stopped well keeps its last value, and one that failed counts as chance. NAN before the first evaluation. */
@@ -120,73 +95,162 @@ static int64_t end_of_curve(const struct report_row *row) {
     return end;
 }
 
-/* One block of the data file: step, mean, smallest, largest. Returns the number of its lines. */
-static int print_curve(FILE *f, const struct report_row *row) {
+/* Validation loss at the last evaluation until a step; NAN before the first, and behind the end of a run that
+ * failed. */
+static double loss_at(const struct run_record *r, int64_t step) {
+    double value = NAN;
+    int64_t last = -1;
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        const struct curve_point *p = &r->curve[i];
+        if (p->split != SPLIT_VAL || !isfinite(p->loss)) continue;
+        last = p->step;
+        if (p->step <= step) value = p->loss;
+    }
+    return run_failed(&r->run) && step > last ? NAN : value;
+}
+
+static double y_at(const struct run_record *r, int64_t step, const struct plot_view *v) {
+    return v->y == PLOT_LOSS ? loss_at(r, step) : metric_at(r, step);
+}
+
+/* How much of the x axis a step is, on the average over its run. */
+static double step_width(const struct run *run, enum plot_axis x) {
+    double steps = run->steps > 0 ? (double)run->steps : NAN;
+    switch (x) {
+    case PLOT_TOKENS:
+        return (double)run->tokens / steps;
+    case PLOT_TIME:
+        return run->wall_s / steps;
+    case PLOT_EPOCHS:
+        return (double)run->batch / (double)run->n_train;
+    default:
+        return 1;
+    }
+}
+
+/* A block of the data file: a run at its own evaluations. */
+static void print_seed(FILE *f, const struct run_record *r, const struct plot_view *v) {
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        const struct curve_point *p = &r->curve[i];
+        double y = v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
+        if (p->split != SPLIT_VAL || !isfinite(y)) continue;
+        double x = v->x == PLOT_TIME     ? p->wall_s
+                   : v->x == PLOT_TOKENS ? (double)p->tokens
+                                         : (double)p->step * step_width(&r->run, v->x);
+        gnuplot_number(f, x, "\t");
+        gnuplot_number(f, y, "\n");
+    }
+    fputs("0\tNaN\n\n\n", f); /* an empty block would shift the ones behind it */
+}
+
+/* A block: the mean over the seeds. Returns the number of its lines. */
+static int print_mean(FILE *f, const struct report_row *row, const struct plot_view *v) {
     int64_t *steps, n = evaluation_steps(row, &steps), end = end_of_curve(row);
     int lines = 0;
+    double width = 0;
+    for (int i = 0; i < row->n; i++) width += step_width(&row->chosen[i]->run, v->x) / row->n;
     for (int64_t k = 0; k < n && steps[k] <= end; k++) {
-        double sum = 0, low = INFINITY, high = -INFINITY;
-        for (int i = 0; i < row->n; i++) {
-            double value = metric_at(row->chosen[i], steps[k]);
-            sum += value;
-            low = fmin(low, value);
-            high = fmax(high, value);
-        }
+        double sum = 0;
+        for (int i = 0; i < row->n; i++) sum += y_at(row->chosen[i], steps[k], v);
         if (!isfinite(sum)) continue; /* some seed has not been evaluated yet */
-        fprintf(f, "%lld\t", (long long)steps[k]);
-        print_number(f, sum / row->n, "\t");
-        print_number(f, row->n > 1 ? low : NAN, "\t");
-        print_number(f, row->n > 1 ? high : NAN, "\n");
+        gnuplot_number(f, (double)steps[k] * width, "\t");
+        gnuplot_number(f, sum / row->n, "\n");
         lines++;
     }
     free(steps);
-    if (lines == 0) fputs("0\tNaN\tNaN\tNaN\n", f); /* an empty block would shift the ones behind it */
+    if (lines == 0) fputs("0\tNaN\n", f);
     fputs("\n\n", f);
     return lines;
 }
 
-static void print_accuracy(FILE *script, FILE *data, const struct report_table *t) {
-    int most = 1, seeds = 1;
+/* Thin lines of the seeds where there are several; which row each is of. */
+static void print_seeds(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    int m = 0;
+    for (int k = 0; k < t->n_rows; k++)
+        if (t->rows[k].n > 1) m += t->rows[k].n;
+    fprintf(script, "m = %d\narray of[%d]\nof[%d] = 1\n", m, m + 1, m + 1); /* read even where there are none */
+    int j = 0;
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n && t->rows[k].n > 1; i++) {
+            print_seed(data, t->rows[k].chosen[i], v);
+            fprintf(script, "of[%d] = %d\n", ++j, k + 1);
+        }
+}
+
+/* The paper's numbers, which are of accuracy. */
+static void print_published(FILE *script, const struct report_table *t, bool wanted) {
+    bool some = false;
+    fprintf(script, "array published[%d]\n", t->n_rows);
     for (int k = 0; k < t->n_rows; k++) {
-        int lines = print_curve(data, &t->rows[k]);
+        double value = wanted && !t->rows[k].published.settings ? t->rows[k].published.value : NAN;
+        fprintf(script, "published[%d] = ", k + 1);
+        gnuplot_number(script, value, "\n");
+        some = some || isfinite(value);
+    }
+    fprintf(script, "some_published = %d\n", some);
+}
+
+static void print_accuracy(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    int most = 1, seeds = 1;
+    bool loss = v->y == PLOT_LOSS;
+    for (int k = 0; k < t->n_rows; k++) {
+        int lines = print_mean(data, &t->rows[k], v);
         most = lines > most ? lines : most;
         seeds = t->rows[k].n > seeds ? t->rows[k].n : seeds;
     }
-    char metric[64];
-    snprintf(metric, sizeof metric, "validation %s", metric_name(t));
-    print_settings(script, t, "accuracy over training",
-                   seeds > 1 ? "mean over seeds, band from smallest to largest" : "one seed");
-    print_setting(script, "metric", metric);
-    fprintf(script, "chance = %.9g\nevery = %d\n", run_chance(t->rows[0].run), 1 + most / 16);
+    print_seeds(script, data, t, v);
+    print_published(script, t, !loss);
+    char title[64];
+    snprintf(title, sizeof title, "validation %s", loss ? "loss" : metric_name(t));
+    print_settings(script, t, loss ? "loss over training" : "accuracy over training",
+                   seeds > 1 ? "mean over seeds, each seed a thin line" : "one seed");
+    gnuplot_setting(script, "xtitle", axis_titles[v->x]);
+    gnuplot_setting(script, "ytitle", title);
+    fputs("chance = ", script);
+    gnuplot_number(script, loss ? NAN : run_chance(t->rows[0].run), "\n");
+    fprintf(script, "every = %d\nlogx = %d\nlogy = %d\n", 1 + most / 16, v->log_x, v->log_y);
 }
 
 /* --- the table as bars -------------------------------------------------------------------------------------------- */
 
-static void print_bars(FILE *script, FILE *data, const struct report_table *t) {
-    int most = 1, least = t->rows[0].n;
+/* The seeds' smallest and largest value where a row has no interval. */
+static void ends_of(const struct report_row *row, double *low, double *high) {
+    *low = row->interval.low;
+    *high = row->interval.high;
+    for (int i = 0; row->interval.kind == INTERVAL_NONE && i < row->n; i++) {
+        *low = i ? fmin(*low, row->value[i]) : row->value[i];
+        *high = i ? fmax(*high, row->value[i]) : row->value[i];
+    }
+    if (row->n < 2) *low = *high = NAN;
+}
+
+static void print_bars(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    (void)v;
+    int most = 1, least = t->rows[0].n, seeds = 1;
+    bool published = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
-        double low = row->interval.low, high = row->interval.high;
-        for (int i = 0; row->interval.kind == INTERVAL_NONE && i < row->n; i++) {
-            low = i ? fmin(low, row->value[i]) : row->value[i];
-            high = i ? fmax(high, row->value[i]) : row->value[i];
-        }
+        double low, high, paper = row->published.settings ? NAN : row->published.value;
+        ends_of(row, &low, &high);
         fprintf(data, "%d\t", k + 1);
-        print_number(data, row->mean, "\t");
-        print_number(data, row->n > 1 ? low : NAN, "\t");
-        print_number(data, row->n > 1 ? high : NAN, "\t");
-        print_number(data, row->best, "\t");
-        print_number(data, row->published.settings ? NAN : row->published.value, "\n");
+        gnuplot_number(data, row->mean, "\t");
+        gnuplot_number(data, isfinite(low) ? low : row->mean, "\t");
+        gnuplot_number(data, isfinite(high) ? high : row->mean, "\t");
+        gnuplot_number(data, row->best, "\t");
+        gnuplot_number(data, paper, "\n");
         most = row->n_all > most ? row->n_all : most;
         least = row->n < least ? row->n : least;
+        seeds = row->n > seeds ? row->n : seeds;
+        published = published || isfinite(paper);
     }
     char best[64], metric[64];
     snprintf(best, sizeof best, most == 1 ? "best of %d run" : "best of %d runs", most);
     snprintf(metric, sizeof metric, "test %s", metric_name(t));
     print_settings(script, t, "ours beside the published numbers", "a failed run counts as chance");
-    print_setting(script, "metric", metric);
-    print_setting(script, "best", best);
-    print_setting(script, "interval", least < 5 ? "seeds, min to max" : "95 % interval");
+    gnuplot_setting(script, "metric", metric);
+    gnuplot_setting(script, "best", best);
+    gnuplot_setting(script, "interval", seeds < 2 ? "" : least < 5 ? "seeds, min to max" : "95 % interval");
+    fprintf(script, "bests = %d\nsome_published = %d\n", most > 1, published);
 }
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
@@ -219,7 +283,8 @@ static double accuracy_in_bin(const struct report_row *row, int64_t bin) {
     return n > 0 ? sum / n : NAN;
 }
 
-static void print_lengths(FILE *script, FILE *data, const struct report_table *t) {
+static void print_lengths(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    (void)v;
     for (int k = 0; k < t->n_rows; k++) {
         int lines = 0;
         int64_t bins = t->rows[k].n ? t->rows[k].chosen[0]->run.len_test / LENGTH_BIN + 1 : 0;
@@ -227,16 +292,181 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
             double value = accuracy_in_bin(&t->rows[k], bin);
             if (!isfinite(value)) continue;
             fprintf(data, "%g\t", ((double)bin + 0.5) * LENGTH_BIN);
-            print_number(data, value, "\n");
+            gnuplot_number(data, value, "\n");
             lines++;
         }
         if (lines == 0) fputs("0\tNaN\n", data);
         fputs("\n\n", data);
     }
     print_settings(script, t, "accuracy by length", "mean over seeds, eight neighbouring lengths a point");
-    print_setting(script, "metric", "test token accuracy");
+    gnuplot_setting(script, "metric", "test token accuracy");
     fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
             (long long)t->rows[0].run->len_train);
+}
+
+/* --- against cost ------------------------------------------------------------------------------------------------- */
+
+static double cost_of(const struct run *run, enum plot_axis x) {
+    return x == PLOT_STATE ? (double)run->state_floats : x == PLOT_FLOPS ? run->flop_step : (double)run->params;
+}
+
+static bool is_cost(enum plot_axis x) {
+    return x >= PLOT_PARAMS;
+}
+
+static void print_cost(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    enum plot_axis x = is_cost(v->x) ? v->x : PLOT_PARAMS;
+    for (int k = 0; k < t->n_rows; k++) {
+        double low, high, cost = cost_of(t->rows[k].run, x);
+        ends_of(&t->rows[k], &low, &high);
+        gnuplot_number(data, cost > 0 ? cost : NAN, "\t");
+        gnuplot_number(data, t->rows[k].mean, "\t");
+        gnuplot_number(data, isfinite(low) ? low : t->rows[k].mean, "\t");
+        gnuplot_number(data, isfinite(high) ? high : t->rows[k].mean, "\n\n\n");
+    }
+    char metric[64];
+    snprintf(metric, sizeof metric, "test %s", metric_name(t));
+    print_settings(script, t, "accuracy against cost", "a failed run counts as chance");
+    gnuplot_setting(script, "xtitle", axis_titles[x]);
+    gnuplot_setting(script, "metric", metric);
+    fprintf(script, "chance = %.9g\n", run_chance(t->rows[0].run));
+}
+
+/* --- every run ---------------------------------------------------------------------------------------------------- */
+
+#define HEAT_MOST 200 /* columns, rows */
+
+static bool has_several_runs(const struct report_table *t) {
+    for (int k = 0; k < t->n_rows; k++)
+        if (t->rows[k].n_all > 1) return true;
+    return false;
+}
+
+/* The number's place in the list, to which it is added. */
+static int place_of(double *list, int *n, double value) {
+    int i = 0;
+    while (i < *n && list[i] != value) i++;
+    if (i == *n && *n < HEAT_MOST) list[(*n)++] = value;
+    return i;
+}
+
+static int by_value(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* How many rows the map has: rates of every model. */
+static int heat_rows(const struct report_table *t) {
+    int n = 0;
+    for (int k = 0; k < t->n_rows; k++) n += t->rows[k].n_rates;
+    return n < HEAT_MOST ? n : HEAT_MOST;
+}
+
+static void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    (void)v;
+    double seeds[HEAT_MOST];
+    int columns = 0, rows = 0;
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n_all; i++) place_of(seeds, &columns, (double)t->rows[k].all[i]->run.seed);
+    qsort(seeds, (size_t)columns, sizeof *seeds, by_value);
+    fprintf(script, "array row[%d]\n", HEAT_MOST);
+    for (int k = 0; k < t->n_rows; k++) {
+        double last = NAN;
+        for (int i = 0; i < t->rows[k].n_all; i++) { /* by rate, then seed */
+            const struct run *run = &t->rows[k].all[i]->run;
+            int column = place_of(seeds, &columns, (double)run->seed);
+            if (run->lr != last) {
+                char text[sizeof t->rows->label + 32];
+                snprintf(text, sizeof text, "%s, %g", t->rows[k].label, run->lr);
+                if (++rows > HEAT_MOST) break;
+                fprintf(script, "row[%d] = ", rows);
+                gnuplot_quoted(script, text);
+                fputc('\n', script);
+                last = run->lr;
+            }
+            if (column < HEAT_MOST) {
+                fprintf(data, "%d\t%d\t", column + 1, rows);
+                gnuplot_number(data, run_test_metric(run), "\n");
+            }
+        }
+    }
+    print_settings(script, t, "every learning rate and seed", "a failed run counts as chance");
+    char metric[64];
+    snprintf(metric, sizeof metric, "test %s", metric_name(t));
+    gnuplot_setting(script, "metric", metric);
+    fprintf(script, "rows = %d\ncolumns = %d\narray seed[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns, columns);
+    for (int i = 0; i < columns; i++) fprintf(script, "seed[%d] = '%.0f'\n", i + 1, seeds[i]);
+}
+
+/* --- throughput over length --------------------------------------------------------------------------------------- */
+
+#define SPEED_MOST 64 /* models */
+
+/* "bdlru:m=5 B32 T64 D128": what stands before " B", and the number behind " T". */
+static bool read_shape(const char *shape, char *model, size_t size, double *length) {
+    const char *B = strstr(shape, " B"), *T = strstr(shape, " T");
+    if (!B || !T) return false;
+    snprintf(model, size, "%.*s", (int)(B - shape), shape);
+    *length = atof(T + 2);
+    return *length > 0;
+}
+
+struct speeds {
+    char model[SPEED_MOST][256];
+    FILE *points[SPEED_MOST]; /* a block each */
+    char *text[SPEED_MOST];
+    size_t size[SPEED_MOST];
+    int lengths[SPEED_MOST];
+    int n;
+};
+
+static void add_speed(struct speeds *s, const char *model, double length, double speed) {
+    int i = 0;
+    while (i < s->n && strcmp(s->model[i], model) != 0) i++;
+    if (i == SPEED_MOST) return;
+    if (i == s->n) {
+        s->points[i] = open_memstream(&s->text[i], &s->size[i]);
+        if (!s->points[i]) return;
+        snprintf(s->model[s->n++], sizeof s->model[0], "%s", model);
+    }
+    fprintf(s->points[i], "%.9g\t%.9g\n", length, speed);
+    s->lengths[i]++;
+}
+
+/* Of each model and length the latest row of what `bench` measured. */
+static void collect_speeds(struct speeds *s, const struct csv_table *t) {
+    for (int row = 0; row < t->rows; row++) {
+        char model[256], other[256];
+        double length, same, speed = csv_cell_real(t, row, "tok_per_s");
+        if (!read_shape(csv_cell(t, row, "shape"), model, sizeof model, &length) || !(speed > 0)) continue;
+        bool latest = true;
+        for (int k = row + 1; k < t->rows && latest; k++)
+            latest = !(read_shape(csv_cell(t, k, "shape"), other, sizeof other, &same) && same == length &&
+                       !strcmp(model, other));
+        if (latest) add_speed(s, model, length, speed);
+    }
+}
+
+/* Models that were measured at one length alone are no line. Returns how many are. */
+static int print_speeds(FILE *script, FILE *data, struct speeds *s) {
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (s->points[i]) fclose(s->points[i]);
+        if (s->lengths[i] < 2 || !s->text[i]) continue;
+        n++;
+        fprintf(data, "%s\n\n", s->text[i]);
+    }
+    fprintf(script, "n = %d\narray name[%d]\n", n, n + 1);
+    for (int i = 0, k = 0; i < s->n; i++) {
+        if (s->lengths[i] < 2 || !s->text[i]) continue;
+        fprintf(script, "name[%d] = ", ++k);
+        gnuplot_quoted(script, s->model[i]);
+        fputc('\n', script);
+    }
+    for (int i = 0; i < s->n; i++) free(s->text[i]);
+    gnuplot_setting(script, "heading", "throughput over length");
+    gnuplot_setting(script, "subheading", "perf.csv: each model alone, the latest measurement");
+    return n;
 }
 
 /* --- kinds -------------------------------------------------------------------------------------------------------- */
@@ -246,44 +476,29 @@ static bool always(const struct report_table *t) {
     return true;
 }
 
+/* usual: drawn where no kind is named. */
 static const struct plot_kind {
     const char *name;
-    void (*print)(FILE *script, FILE *data, const struct report_table *t);
+    void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t);
-} kinds[] = {
-    {"accuracy", print_accuracy, always}, {"table", print_bars, always}, {"length", print_lengths, has_lengths}};
+    bool usual;
+    const char *otherwise; /* why there is none */
+} kinds[] = {{"accuracy", print_accuracy, always, true, ""},
+             {"table", print_bars, always, true, ""},
+             {"length", print_lengths, has_lengths, true, "no run here was tested at several lengths"},
+             {"cost", print_cost, always, false, ""},
+             {"heat", print_heat, has_several_runs, false, "no model here has several rates or seeds"}};
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* --- running gnuplot ---------------------------------------------------------------------------------------------- */
-
-/* Runs it in `folder`, what it says going to the file `log`; returns its exit code, or -1. */
-static int run_gnuplot(const char *folder, const char *script, const char *log) {
-    pid_t child = fork();
-    if (child == 0) {
-        int fd = chdir(folder) == 0 ? open(log, O_CREAT | O_WRONLY | O_TRUNC, 0666) : -1;
-        char *const arguments[] = {"gnuplot", "-d", (char *)script, NULL}; /* -d: no settings of the user's */
-        if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(1);
-        execvp("gnuplot", arguments);
-        _exit(errno == ENOENT ? GNUPLOT_MISSING : 126);
-    }
-    int state;
-    while (child > 0 && waitpid(child, &state, 0) < 0)
-        if (errno != EINTR) return -1;
-    return child > 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+/* Bars, and rows of a map, need a height each. */
+static int height_of(const struct plot_kind *kind, const struct report_table *t) {
+    int rows = !strcmp(kind->name, "heat") ? heat_rows(t) : t->n_rows, each = !strcmp(kind->name, "heat") ? 28 : 58;
+    bool fixed = strcmp(kind->name, "heat") != 0 && strcmp(kind->name, "table") != 0;
+    return fixed ? HEIGHT : 220 + rows * each;
 }
 
-/* The last line of what gnuplot said. */
-static void last_words(const char *path, char *text, size_t size) {
-    char *bytes;
-    size_t n;
-    snprintf(text, size, "no reason given");
-    if (file_read(path, 1 << 20, &bytes, &n, NULL) != ST_OK) return;
-    while (n > 0 && isspace((unsigned char)bytes[n - 1])) bytes[--n] = 0;
-    char *line = strrchr(bytes, '\n');
-    if (n > 0) snprintf(text, size, "%s", line ? line + 1 : bytes);
-    free(bytes);
-}
+/* --- names of files ----------------------------------------------------------------------------------------------- */
 
 /* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
 static void name_files(const struct report_table *t, int k, char *stem, size_t size) {
@@ -311,115 +526,120 @@ static void make_stem(const struct report_tables *tables, int i, const char *kin
     snprintf(stem + used, size - used, "-%s", kind);
 }
 
-/* The files of one plot while it is made, all in OUT. gnuplot runs there and sees their last part only. */
-struct drawing {
-    char data[PATH_BYTES], script[PATH_BYTES], log[PATH_BYTES + 8], svg[PATH_BYTES + 8], png[PATH_BYTES + 8];
-};
-
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+/* "accuracy", or what it shows instead and over what. */
+static void name_kind(const struct plot_kind *kind, const struct plot_view *v, char *name, size_t size) {
+    bool over = kind->print == print_accuracy, cost = kind->print == print_cost;
+    snprintf(name, size, "%s%s%s", over && v->y == PLOT_LOSS ? "loss" : kind->name,
+             over && v->x != PLOT_STEPS ? "-"
+             : cost && is_cost(v->x)    ? "-"
+                                        : "",
+             (over && v->x != PLOT_STEPS) || (cost && is_cost(v->x)) ? axis_names[v->x] : "");
 }
 
-static enum status write_script(struct drawing *d, const char *out, const char *kind, const char *settings,
-                                struct error *e) {
-    char shipped[PATH_BYTES], name[64], target[PATH_BYTES], *body, *text = NULL;
-    size_t size;
-    snprintf(name, sizeof name, "plots/%s.gp", kind);
-    TRY(shipped_file_find(name, shipped, sizeof shipped, e));
-    TRY(file_read(shipped, 1 << 20, &body, &size, e));
-    FILE *f = open_memstream(&text, &size);
-    if (f) {
-        print_setting(f, "data", base_name(d->data));
-        print_setting(f, "svg", base_name(d->svg));
-        print_setting(f, "png", base_name(d->png));
-        fprintf(f, "%s%s", settings, body);
-        fclose(f);
-    }
-    free(body);
-    enum status status = path_format(target, sizeof target, e, "%s/script.gp", out);
-    if (status == ST_OK && !f) status = fail(e, ST_MEMORY, "no memory to plot");
-    if (status == ST_OK) status = temporary_write(target, text, size, d->script, e);
-    free(text);
-    return status;
-}
-
-static enum status finish(const struct drawing *d, const char *out, const char *stem, struct error *e) {
-    char path[PATH_BYTES];
-    for (int i = 0; i < 2; i++) {
-        TRY(path_format(path, sizeof path, e, "%s/%s.%s", out, stem, i ? "png" : "svg"));
-        if (rename(i ? d->png : d->svg, path) != 0)
-            return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
-    }
-    return ST_OK;
-}
-
-static enum status draw(struct drawing *d, const char *out, const char *stem, const char *kind, const char *settings,
-                        struct error *e) {
-    TRY(write_script(d, out, kind, settings, e));
-    char reason[512];
-    int code = run_gnuplot(out, base_name(d->script), base_name(d->log));
-    if (code == GNUPLOT_MISSING)
-        return fail(e, ST_FAIL,
-                    "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
-    last_words(d->log, reason, sizeof reason);
-    if (code != 0) return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %s", out, stem, code, reason);
-    return finish(d, out, stem, e);
-}
-
-/* Writes the data file, draws, and leaves nothing but the plots. */
-static enum status plot_streams(const char *out, const char *stem, const char *kind, const char *settings,
-                                const char *numbers, struct error *e) {
-    struct drawing d;
-    char target[PATH_BYTES];
-    d.script[0] = 0;
-    TRY(path_format(target, sizeof target, e, "%s/data.tsv", out));
-    TRY(temporary_write(target, numbers, strlen(numbers), d.data, e));
-    snprintf(d.log, sizeof d.log, "%s.log", d.data);
-    snprintf(d.svg, sizeof d.svg, "%s.svg", d.data);
-    snprintf(d.png, sizeof d.png, "%s.png", d.data);
-    enum status status = draw(&d, out, stem, kind, settings, e);
-    const char *const made[] = {d.data, d.script, d.log, d.svg, d.png};
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-        if (made[i][0]) unlink(made[i]);
-    return status;
-}
-
-static enum status plot_one(const struct report_tables *tables, int i, const struct plot_kind *kind, const char *out,
-                            struct error *e) {
-    char stem[256], *settings = NULL, *numbers = NULL;
-    size_t settings_size, numbers_size;
-    make_stem(tables, i, kind->name, stem, sizeof stem);
-    FILE *script = open_memstream(&settings, &settings_size), *data = open_memstream(&numbers, &numbers_size);
-    if (script && data) kind->print(script, data, &tables->list[i]);
+static enum status draw(const char *stem, const char *kind, int height, const struct plot_view *v, FILE *script,
+                        FILE *data, char *const text[2], const char *to, struct error *e) {
     bool whole = script && data;
     if (script) whole = fclose(script) == 0 && whole;
     if (data) whole = fclose(data) == 0 && whole;
-    enum status status =
-        whole ? plot_streams(out, stem, kind->name, settings, numbers, e) : fail(e, ST_MEMORY, "no memory to plot");
-    free(settings);
-    free(numbers);
+    if (!whole) return fail(e, ST_MEMORY, "no memory to plot");
+    struct figure figure = {.stem = stem,
+                            .kind = kind,
+                            .settings = text[0],
+                            .numbers = text[1],
+                            .height = height,
+                            .formats = v->formats ? v->formats : FIGURE_SVG | FIGURE_PNG};
+    return gnuplot_draw(&figure, to, e);
+}
+
+static enum status plot_one(const struct report_tables *tables, int i, const struct plot_kind *kind,
+                            const struct plot_view *v, const char *to, struct error *e) {
+    char stem[256], name[32], *text[2] = {NULL, NULL};
+    size_t size[2];
+    const struct report_table *t = &tables->list[i];
+    name_kind(kind, v, name, sizeof name);
+    make_stem(tables, i, name, stem, sizeof stem);
+    FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
+    if (script && data) kind->print(script, data, t, v);
+    enum status status = draw(stem, kind->name, height_of(kind, t), v, script, data, text, to, e);
+    free(text[0]);
+    free(text[1]);
+    return status;
+}
+
+static enum status plot_throughput(const struct plot_view *v, const char *out, const char *to, struct error *e) {
+    char path[PATH_BYTES], *text[2] = {NULL, NULL};
+    size_t size[2];
+    struct csv_table t;
+    TRY(path_format(path, sizeof path, e, "%s/perf.csv", out));
+    TRY(csv_read(&t, path, e));
+    struct speeds *s = calloc(1, sizeof *s);
+    FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
+    int lines = 0;
+    if (s && script && data) {
+        collect_speeds(s, &t);
+        lines = print_speeds(script, data, s);
+    }
+    enum status status = s ? ST_OK : fail(e, ST_MEMORY, "no memory to plot");
+    if (status == ST_OK && lines == 0)
+        status = fail(e, ST_USAGE, "no model in %s was measured at two lengths; lrnn perf layers --out %s does that",
+                      path, out);
+    if (status == ST_OK) {
+        status = draw("throughput", "throughput", HEIGHT, v, script, data, text, to, e);
+    } else {
+        if (script) fclose(script);
+        if (data) fclose(data);
+    }
+    free(text[0]);
+    free(text[1]);
+    free(s);
+    csv_free(&t);
+    return status;
+}
+
+static enum status check_view(const struct plot_kind *kind, const struct plot_view *v, struct error *e) {
+    if (!kind) return ST_OK;
+    if (kind->print == print_accuracy && is_cost(v->x))
+        return fail(e, ST_USAGE, "plot %s: over %s there is no curve; `lrnn plot cost --x %s` has a mark a model",
+                    kind->name, axis_names[v->x], axis_names[v->x]);
+    if (kind->print == print_cost && v->x != PLOT_STEPS && !is_cost(v->x))
+        return fail(e, ST_USAGE, "plot cost: %s is no cost of a model; --x is params, state or flops",
+                    axis_names[v->x]);
+    return ST_OK;
+}
+
+static enum status plot_tables(const struct report_tables *tables, const struct plot_kind *only,
+                               const struct plot_view *v, const char *to, struct error *e) {
+    int drawn = 0;
+    for (int i = 0; i < tables->n; i++)
+        for (size_t k = 0; k < N_KINDS; k++) {
+            bool wanted = only ? only == &kinds[k] : kinds[k].usual;
+            if (!wanted || !kinds[k].applies(&tables->list[i])) continue;
+            TRY(plot_one(tables, i, &kinds[k], v, to, e));
+            drawn++;
+        }
+    if (tables->n > 0 && drawn == 0 && only)
+        return fail(e, ST_USAGE, "%s, so there is no plot of the kind %s", only->otherwise, only->name);
+    return ST_OK;
+}
+
+enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
+                             const struct plot_view *view, const char *out, const char *to, struct error *e) {
+    struct report_tables tables;
+    const struct plot_kind *only = NULL;
+    bool throughput = kind && !strcmp(kind, "throughput");
+    for (size_t k = 0; kind && k < N_KINDS; k++)
+        if (strcmp(kind, kinds[k].name) == 0) only = &kinds[k];
+    if (kind && !only && !throughput) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
+    TRY(check_view(only, view, e));
+    TRY(make_folder(to, e));
+    if (throughput) return plot_throughput(view, out, to, e);
+    TRY(report_tables_make(&tables, set, filter, out, e));
+    enum status status = plot_tables(&tables, only, view, to, e);
+    report_tables_free(&tables);
     return status;
 }
 
 enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
                         const char *out, const char *to, struct error *e) {
-    struct report_tables tables;
-    bool known = !kind;
-    for (size_t k = 0; k < N_KINDS; k++) known = known || strcmp(kind, kinds[k].name) == 0;
-    if (!known) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
-    TRY(make_folder(to, e));
-    TRY(report_tables_make(&tables, set, filter, out, e));
-    enum status status = ST_OK;
-    int drawn = 0;
-    for (int i = 0; i < tables.n && status == ST_OK; i++)
-        for (size_t k = 0; k < N_KINDS && status == ST_OK; k++) {
-            if ((kind && strcmp(kind, kinds[k].name) != 0) || !kinds[k].applies(&tables.list[i])) continue;
-            status = plot_one(&tables, i, &kinds[k], to, e);
-            drawn++;
-        }
-    if (status == ST_OK && tables.n > 0 && drawn == 0)
-        status = fail(e, ST_USAGE, "no run here was tested at several lengths, so there is no plot by length");
-    report_tables_free(&tables);
-    return status;
+    return report_plot_view(set, filter, kind, &(struct plot_view){.x = PLOT_STEPS}, out, to, e);
 }

@@ -4,14 +4,31 @@
 
 #include "harness/report/rows.h"
 
-/* Writes plots of the records of the folder `out` with gnuplot, run without a shell: kind "table"
- * TO/<task>-table.{svg,png}, "accuracy" TO/<task>-accuracy.{svg,png}, "length" TO/<task>-length.{svg,png} of tables
- * whose runs were tested at several lengths, NULL all that apply. <task> is the name in front of the ':', followed by
- * the profile, the task's options or both where the filter passes several tables of that name; characters other than
- * letters, digits and . _ = , + become '-'. ST_USAGE: unknown kind; ST_FAIL: without gnuplot, with what to install
- * (tables and CSV do not need it). */
+enum plot_axis { PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
+#define PLOT_X_NAMES "steps tokens time epochs params state flops"
+enum plot_value { PLOT_ACC, PLOT_LOSS };
+#define PLOT_Y_NAMES "acc loss"
+
+struct plot_view {
+    int x; /* enum plot_axis: of curves the first four, of cost the others */
+    int y; /* enum plot_value, of curves */
+    bool log_x, log_y;
+    unsigned formats; /* enum figure_format; 0: SVG and PNG */
+};
+
+/* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell: kind "accuracy"
+ * TO/<task>-accuracy.{svg,png}, seeds and their mean; "table" TO/<task>-table, bars; "length", of tables whose runs
+ * were tested at several lengths; "cost", accuracy against parameters, state or FLOPs; "heat", every rate and seed;
+ * "throughput" TO/throughput of perf.csv. NULL: the first three, where they apply. <task> is the name in front of the
+ * ':', followed by the profile, the task's options or both where the filter passes several tables of that name;
+ * characters other than letters, digits and . _ = , + become '-'. ST_USAGE: unknown kind, an axis that it has not, or
+ * nothing of it to draw; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
+enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
+                             const struct plot_view *view, const char *out, const char *to, struct error *e);
+
+/* The same over steps. */
 enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
                         const char *out, const char *to, struct error *e);
-extern const char *const plot_kinds; /* "accuracy table length" */
+extern const char *const plot_kinds; /* "accuracy table length ..." */
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/batch.h"
+#include "harness/report/gnuplot.h"
 #include "harness/report/plot.h"
 #include "harness/store/files.h"
 #include "tests/harness/report/fixture.h"
@@ -100,12 +101,55 @@ START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
     add_run("lru;swiglu", 1e-3, 1, 0.9, 0.9);
     ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, fixture_folder, &fixture_problem));
     char *data = kept("data.kept"), *script = kept("script.kept");
-    ck_assert_str_eq(data, "100\t0.3\tNaN\tNaN\n200\t0.6\tNaN\tNaN\n300\t0.9\tNaN\tNaN\n\n\n"
-                           "100\t0.15\t0.1\t0.2\n200\t0.3\t0.2\t0.4\n\n\n");
+    ck_assert_str_eq(data, "100\t0.3\n200\t0.6\n300\t0.9\n\n\n"
+                           "100\t0.15\n200\t0.3\n\n\n"
+                           "100\t0.1\n200\t0.2\n300\t0.3\n0\tNaN\n\n\n100\t0.2\n200\t0.4\n300\t0.6\n0\tNaN\n\n\n");
     ck_holds(script, "name[1] = 'lru'\nname[2] = 'lstm *'\n");
     ck_holds(script, "of length 16; * cut off'");
     free(data);
     free(script);
+}
+END_TEST
+
+START_TEST(every_kind_axis_and_format_is_drawn) {
+    add_grid();
+    for (int x = PLOT_STEPS; x <= PLOT_FLOPS; x++) {
+        struct plot_view view = {.x = x, .y = x == PLOT_TIME ? PLOT_LOSS : PLOT_ACC, .log_y = x == PLOT_TIME};
+        const char *kind = x >= PLOT_PARAMS ? "cost" : "accuracy";
+        view.formats = FIGURE_SVG | FIGURE_PDF;
+        ck_ok(report_plot_view(&fixture_set, NULL, kind, &view, fixture_folder, fixture_folder, &fixture_problem));
+    }
+    ck_is_image("s5-accuracy.svg");
+    ck_is_image("s5-accuracy-epochs.svg");
+    ck_is_image("s5-loss-time.svg");
+    ck_is_image("s5-cost-flops.svg");
+    ck_ok(report_plot(&fixture_set, NULL, "heat", fixture_folder, fixture_folder, &fixture_problem));
+    ck_is_image("s5-heat.png");
+    ck_assert_int_eq(scratch_count(fixture_folder, ".pdf"), PLOT_FLOPS + 1);
+    struct plot_view wrong = {.x = PLOT_STATE};
+    ck_assert_int_eq(
+        report_plot_view(&fixture_set, NULL, "accuracy", &wrong, fixture_folder, fixture_folder, &fixture_problem),
+        ST_USAGE);
+    ck_holds(fixture_problem.text, "plot cost --x state");
+    unsigned formats;
+    ck_assert_int_eq(figure_formats_parse("svg,gif", &formats, &fixture_problem), ST_USAGE);
+    ck_assert_int_eq(figure_formats_parse("", &formats, &fixture_problem), ST_USAGE);
+}
+END_TEST
+
+START_TEST(throughput_is_of_models_that_were_measured_at_several_lengths) {
+    static const char perf[] = "shape,tok_per_s\na B32 T64 D128,1000\na B32 T512 D128,900\na B32 T64 D128,2000\n"
+                               "b B32 T64 D128,7\n";
+    char path[PATH_BYTES];
+    stand_in_for_gnuplot();
+    ck_assert_int_eq(report_plot(&fixture_set, NULL, "throughput", fixture_folder, fixture_folder, &fixture_problem),
+                     ST_DATA);
+    snprintf(path, sizeof path, "%s/perf.csv", fixture_folder);
+    spill(path, perf, strlen(perf));
+    ck_ok(report_plot(&fixture_set, NULL, "throughput", fixture_folder, fixture_folder, &fixture_problem));
+    char *data = kept("data.kept");
+    ck_assert_str_eq(data, "512\t900\n64\t2000\n\n\n");
+    free(data);
 }
 END_TEST
 
@@ -145,6 +189,8 @@ Suite *check_plot(void) {
         lengths_are_plotted_where_there_are_several,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
+        every_kind_axis_and_format_is_drawn,
+        throughput_is_of_models_that_were_measured_at_several_lengths,
         tables_of_one_task_have_plots_of_their_own,
         without_gnuplot_the_sentence_says_what_to_install,
     };

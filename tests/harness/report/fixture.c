@@ -97,11 +97,12 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     run->test_loss = isfinite(test) ? 1 - test : NAN;
     run->test_seq_acc = test / 2;
     run->solved = test >= 0.99;
+    r->run.flop_step = 1e6 * (fixture_set.n + 1);
     r->curve = curves[fixture_set.n];
     r->n_curve = 3;
     for (int i = 0; i < 3; i++)
-        curves[fixture_set.n][i] =
-            (struct curve_point){.step = 100 * (i + 1), .split = SPLIT_VAL, .acc = val * (i + 1) / 3};
+        curves[fixture_set.n][i] = (struct curve_point){
+            .step = 100 * (i + 1), .split = SPLIT_VAL, .loss = 1.0 / (i + 1), .acc = val * (i + 1) / 3};
     identify_all(run);
     fixture_set.n++;
     return run;

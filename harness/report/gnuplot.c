@@ -1,0 +1,214 @@
+/* gnuplot.c - see gnuplot.h. */
+#include "harness/report/gnuplot.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/label.h"
+#include "harness/store/files.h"
+
+#define GNUPLOT_MISSING 127 /* exit code of a child that could not start it, as a shell's */
+
+static const struct terminal {
+    const char *name, *settings; /* the height in points stands for %d; 100 points are an inch of a PDF */
+    enum figure_format format;
+} terminals[] = {
+    {"svg", "svg size 1200,%d noenhanced font 'DejaVu Sans,14' background '#ffffff'", FIGURE_SVG},
+    {"png", "pngcairo size 1200,%d noenhanced font 'DejaVu Sans,12' background '#ffffff'", FIGURE_PNG},
+    {"pdf", "pdfcairo size 12in,(%d/100.0)in noenhanced font 'DejaVu Sans,14' background '#ffffff'", FIGURE_PDF}};
+
+#define N_TERMINALS (sizeof terminals / sizeof terminals[0])
+
+enum status figure_formats_parse(const char *text, unsigned *formats, struct error *e) {
+    *formats = 0;
+    for (const char *at = text;; at++) {
+        char name[16];
+        size_t k = 0;
+        if (text_part(&at, ",", name, sizeof name, NULL) != ST_OK) k = N_TERMINALS;
+        while (k < N_TERMINALS && strcmp(terminals[k].name, name) != 0) k++;
+        if (k == N_TERMINALS)
+            return fail(e, ST_USAGE, "'%.60s' is no list of svg, png and pdf; write for example svg,pdf", text);
+        *formats |= (unsigned)terminals[k].format;
+        if (!*at) return ST_OK;
+    }
+}
+
+/* --- text for gnuplot --------------------------------------------------------------------------------------------- */
+
+/* In single quotes nothing is expanded, and a quote is doubled; control characters would end the line. */
+void gnuplot_quoted(FILE *f, const char *text) {
+    fputc('\'', f);
+    for (const char *p = text; *p; p++) {
+        if (*p == '\'') fputc('\'', f);
+        fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
+    }
+    fputc('\'', f);
+}
+
+void gnuplot_setting(FILE *f, const char *name, const char *text) {
+    fprintf(f, "%s = ", name);
+    gnuplot_quoted(f, text);
+    fputc('\n', f);
+}
+
+void gnuplot_number(FILE *f, double value, const char *end) {
+    if (isfinite(value))
+        fprintf(f, "%.9g%s", value, end);
+    else
+        fprintf(f, "NaN%s", end);
+}
+
+/* --- running it --------------------------------------------------------------------------------------------------- */
+
+/* Runs it in `folder`, what it says going to the file `log`; returns its exit code, or -1. */
+static int run_gnuplot(const char *folder, const char *script, const char *log) {
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = chdir(folder) == 0 ? open(log, O_CREAT | O_WRONLY | O_TRUNC, 0666) : -1;
+        char *const arguments[] = {"gnuplot", "-d", (char *)script, NULL}; /* -d: no settings of the user's */
+        if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(1);
+        execvp("gnuplot", arguments);
+        _exit(errno == ENOENT ? GNUPLOT_MISSING : 126);
+    }
+    int state;
+    while (child > 0 && waitpid(child, &state, 0) < 0)
+        if (errno != EINTR) return -1;
+    return child > 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+/* The last line of what gnuplot said. */
+static void last_words(const char *path, char *text, size_t size) {
+    char *bytes;
+    size_t n;
+    snprintf(text, size, "no reason given");
+    if (file_read(path, 1 << 20, &bytes, &n, NULL) != ST_OK) return;
+    while (n > 0 && isspace((unsigned char)bytes[n - 1])) bytes[--n] = 0;
+    char *line = strrchr(bytes, '\n');
+    if (n > 0) snprintf(text, size, "%s", line ? line + 1 : bytes);
+    free(bytes);
+}
+
+/* The files of one plot while it is made, all in TO. gnuplot runs there and sees their last part only. */
+struct drawing {
+    const struct figure *figure;
+    char data[PATH_BYTES], script[PATH_BYTES], log[PATH_BYTES + 8], picture[N_TERMINALS][PATH_BYTES + 8];
+};
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool wanted(const struct figure *figure, size_t k) {
+    return figure->formats & (unsigned)terminals[k].format;
+}
+
+/* The lines that say where the k-th picture goes. */
+static void print_terminal(FILE *f, const struct drawing *d, size_t k) {
+    fputs("set terminal ", f);
+    for (const char *c = terminals[k].settings; *c; c++) {
+        if (*c == '%') {
+            fprintf(f, "%d", d->figure->height);
+            c++;
+        } else {
+            fputc(*c, f);
+        }
+    }
+    fputs("\nset output ", f);
+    gnuplot_quoted(f, base_name(d->picture[k]));
+    fputc('\n', f);
+}
+
+/* Adds a file that ships with the program. */
+static enum status add_shipped(FILE *f, const char *kind, struct error *e) {
+    char shipped[PATH_BYTES], name[64], *body;
+    size_t size;
+    snprintf(name, sizeof name, "plots/%s.gp", kind);
+    TRY(shipped_file_find(name, shipped, sizeof shipped, e));
+    TRY(file_read(shipped, 1 << 20, &body, &size, e));
+    fputs(body, f);
+    free(body);
+    return ST_OK;
+}
+
+/* What draws the first picture once more draws the others. */
+static enum status print_script(FILE *f, const struct drawing *d, struct error *e) {
+    size_t first = 0;
+    while (first < N_TERMINALS - 1 && !wanted(d->figure, first)) first++;
+    gnuplot_setting(f, "data", base_name(d->data));
+    fputs(d->figure->settings, f);
+    print_terminal(f, d, first);
+    TRY(add_shipped(f, "common", e));
+    TRY(add_shipped(f, d->figure->kind, e));
+    for (size_t k = first + 1; k < N_TERMINALS; k++) {
+        if (!wanted(d->figure, k)) continue;
+        print_terminal(f, d, k);
+        fputs("replot\n", f);
+    }
+    fputs("set output\n", f);
+    return ST_OK;
+}
+
+static enum status write_script(struct drawing *d, const char *to, struct error *e) {
+    char target[PATH_BYTES], *text = NULL;
+    size_t size;
+    TRY(path_format(target, sizeof target, e, "%s/script.gp", to));
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return fail(e, ST_MEMORY, "no memory to plot");
+    enum status status = print_script(f, d, e);
+    if (fclose(f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory to plot");
+    if (status == ST_OK) status = temporary_write(target, text, size, d->script, e);
+    free(text);
+    return status;
+}
+
+static enum status finish(const struct drawing *d, const char *to, struct error *e) {
+    char path[PATH_BYTES];
+    for (size_t k = 0; k < N_TERMINALS; k++) {
+        if (!wanted(d->figure, k)) continue;
+        TRY(path_format(path, sizeof path, e, "%s/%s.%s", to, d->figure->stem, terminals[k].name));
+        if (rename(d->picture[k], path) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+    }
+    return ST_OK;
+}
+
+static enum status draw(struct drawing *d, const char *to, struct error *e) {
+    TRY(write_script(d, to, e));
+    char reason[512];
+    int code = run_gnuplot(to, base_name(d->script), base_name(d->log));
+    if (code == GNUPLOT_MISSING)
+        return fail(e, ST_FAIL,
+                    "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
+    last_words(d->log, reason, sizeof reason);
+    if (code != 0)
+        return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %s", to, d->figure->stem, code, reason);
+    return finish(d, to, e);
+}
+
+enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e) {
+    struct drawing *d = calloc(1, sizeof *d);
+    char target[PATH_BYTES];
+    if (!d) return fail(e, ST_MEMORY, "no memory to plot");
+    d->figure = figure;
+    enum status status = path_format(target, sizeof target, e, "%s/data.tsv", to);
+    if (status == ST_OK) status = temporary_write(target, figure->numbers, strlen(figure->numbers), d->data, e);
+    if (status == ST_OK) {
+        snprintf(d->log, sizeof d->log, "%s.log", d->data);
+        for (size_t k = 0; k < N_TERMINALS; k++)
+            snprintf(d->picture[k], sizeof d->picture[k], "%s.%s", d->data, terminals[k].name);
+        status = draw(d, to, e);
+        unlink(d->data);
+        unlink(d->log);
+        if (*d->script) unlink(d->script);
+        for (size_t k = 0; k < N_TERMINALS; k++) unlink(d->picture[k]);
+    }
+    free(d);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* gnuplot.h - one figure by gnuplot, which is started without a shell.
+ *
+ * A complete script is written beside the output: settings, plots/common.gp, plots/KIND.gp, and the same once more into
+ * every other format. Names reach gnuplot only as single-quoted strings drawn without enhanced text, numbers through a
+ * data file. */
+#ifndef LRNN_HARNESS_GNUPLOT_H
+#define LRNN_HARNESS_GNUPLOT_H
+
+#include <stdio.h>
+
+#include "core/status.h"
+
+enum figure_format { FIGURE_SVG = 1, FIGURE_PNG = 2, FIGURE_PDF = 4 }; /* bits of `formats` */
+
+struct figure {
+    const char *stem;     /* file name without its ending */
+    const char *kind;     /* of plots/KIND.gp */
+    const char *settings; /* lines of a script */
+    const char *numbers;  /* the data file */
+    int height;           /* of 1200 points of width */
+    unsigned formats;
+};
+
+/* Writes TO/STEM.svg and so on, and nothing else. ST_FAIL: no gnuplot, with what to install; it could not draw, with
+ * its own words. */
+enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e);
+
+/* "svg,png" as bits. ST_USAGE. */
+enum status figure_formats_parse(const char *text, unsigned *formats, struct error *e);
+
+/* A line of settings: name = 'text', in which nothing is expanded; the text alone; a number, NaN where it is none. */
+void gnuplot_setting(FILE *f, const char *name, const char *text);
+void gnuplot_quoted(FILE *f, const char *text);
+void gnuplot_number(FILE *f, double value, const char *end);
+
+#endif

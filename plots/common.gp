@@ -1,0 +1,23 @@
+# What every plot begins with. In front of it stand the settings:
+#   heading, subheading   the title's two lines
+#   data                  the numbers, tab-separated; blocks that belong to something are numbered from 0
+#   n, name[1..n]         models
+set encoding utf8
+set datafile separator "\t"
+set datafile missing "NaN"
+# Okabe and Ito's colours, told apart by every kind of colour vision; dashes and marks tell them apart in grey.
+array colour[7] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000']
+array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
+array dash[4] = [1, 2, 4, 5]
+paint(i) = colour[(i - 1) % 7 + 1]
+marks(i) = mark[(i - 1) % 8 + 1]
+dashes(i) = dash[(i - 1) % 4 + 1]
+set tmargin 5
+set label 1 heading at graph 0, screen 1 left offset 0,-1.4 noenhanced font ',17'
+set label 2 subheading at graph 0, screen 1 left offset 0,-3 noenhanced textcolor rgb '#555555'
+set grid ytics lt 1 lc rgb '#dddddd' lw 1
+set border 3 lc rgb '#444444'
+set tics nomirror
+set key outside right top Left reverse noenhanced samplen 3 spacing 1.15
+# The label of a tic is a format: a percent sign in a name is doubled.
+plain(s) = strstrt(s, '%') == 0 ? s : s[1:strstrt(s, '%')] . '%' . plain(s[strstrt(s, '%') + 1:*])

@@ -1,0 +1,20 @@
+# The test metric of every run: a row a model and learning rate, a column a seed. Further settings:
+#   data      column, row, value     columns, seed[1..columns]     rows, row[1..rows]: what stands beside them
+#   metric    what the colour shows
+set xlabel 'seed'
+set cblabel metric noenhanced
+set xrange [0.5:columns + 0.5]
+set yrange [rows + 0.5:0.5]
+set cbrange [0:1]
+set xtics scale 0 ()
+do for [i=1:columns] { set xtics add (plain(seed[i]) i) }
+set ytics scale 0 ()
+do for [i=1:rows] { set ytics add (plain(row[i]) i) }
+unset grid
+unset key
+# Dark to light and blue to yellow, so that it reads in grey as well.
+set palette defined (0 '#440154', 0.25 '#3b528b', 0.5 '#21918c', 0.75 '#5ec962', 1 '#fde725')
+set style fill solid 1.0 noborder
+ink(v) = v < 0.6 ? 0xffffff : 0x000000
+plot data using 1:2:($1 - 0.48):($1 + 0.48):($2 - 0.46):($2 + 0.46):3 with boxxyerror lc palette, \
+     data using 1:2:(sprintf('%.3f', $3)):(ink($3)) with labels tc rgb variable font ',10'
