@@ -131,11 +131,11 @@ TWINS := $(BUILD)/fuzz-kernels$(f64)
 FAULTS := $(BUILD)/faults.so
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
-SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh tests/slurm/*.sh)
+SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh tests/slurm/*.sh tests/device/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources test-slurm sanitize bench paper results results-check gate layers format format-check lint fuzz \
-        fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
+        cuda-resources device-micro test-slurm sanitize bench paper results results-check gate layers format \
+        format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -262,6 +262,16 @@ CUDA_SUITES := cuda cuda_order cuda_run cuda_short $(if $(filter host,$(cuda_mod
 test-slurm: all
 	@tests/slurm/slurm.sh $(LRNN)
 
+# What a device can do, apart from the program (tests/device/micro.cu, measure.sh).
+MICRO := $(BUILD)/device-micro
+device-micro: $(MICRO)
+$(MICRO): tests/device/micro.cu
+	@$(if $(filter nvcc,$(cuda_mode)),,echo "make device-micro needs nvcc: $(cuda_says)" >&2; exit 2)
+	@mkdir -p $(@D)
+	@echo "  NVCC $@"
+	@$(NVCC) -std=c++20 -O3 $(NVCC_ARCH) $(NVCC_WARN) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
+	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt -lpthread
+
 # Registers, spills and shared memory of every kernel, for the newest architecture.
 cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
@@ -368,6 +378,7 @@ help:
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
+	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"

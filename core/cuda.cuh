@@ -19,8 +19,10 @@ struct cuda_context {
     cublasHandle_t blas;
     void *blas_workspace;
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
-    bool failed, full; /* full: for want of memory */
-    char failure[512]; /* the first one: call, file, line, CUDA's message */
+    bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
+    bool failed, full;         /* full: for want of memory */
+    char failure[512];         /* the first one: call, file, line, CUDA's message */
+    char capture_failure[512]; /* likewise of the capture that failed; "": none did */
 };
 
 /* Keeps the first failure; later ones are its consequences. Returns whether this call went well. */

@@ -150,6 +150,16 @@ static void add_workspaces(struct graph *g) {
     }
 }
 
+/* A device reads tables in every walk, so they keep their place. */
+static void add_tables(struct graph *g) {
+    for (int i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
+        int64_t n = c->op->table && graph_device(g) != DEVICE_CPU ? c->op->table(c, NULL) : 0;
+        c->table_buffer = n > 0 ? g->n_buffers : -1;
+        if (n > 0) add_buffer(g, (size_t)n * sizeof *c->table, -1, 2 * g->n_calls);
+    }
+}
+
 /* --- placement ---------------------------------------------------------------------------------------------------- */
 
 static int larger_first(const void *a, const void *b) {
@@ -201,12 +211,13 @@ static enum status make_plan(struct graph *g, struct error *e) {
     mark_active(g);
     value_lifetimes(g);
     gradient_lifetimes(g);
-    size_t most = (size_t)(2 * g->n_tensors + 2 * g->n_calls + 1) * sizeof *g->buffers;
+    size_t most = (size_t)(2 * g->n_tensors + 3 * g->n_calls + 1) * sizeof *g->buffers;
     if (!g->buffers) g->buffers = arena_alloc(&g->host, most);
     if (!g->buffers) return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
     g->n_buffers = 0;
     add_tensor_buffers(g);
     add_workspaces(g);
+    add_tables(g);
     return place(g, e);
 }
 
@@ -266,6 +277,23 @@ static void bind_calls(struct graph *g) {
         }
 }
 
+static enum status fill_tables(struct graph *g, struct error *e) {
+    for (int i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
+        int32_t *table = address(g, c->table_buffer);
+        c->table = table;
+        if (!table) continue;
+        size_t bytes = g->buffers[c->table_buffer].used, mark = arena_mark(&g->host);
+        int32_t *here = arena_alloc(&g->host, bytes);
+        if (!here)
+            return fail(e, ST_MEMORY, "the graph is too large: a table of op %s has %zu bytes", c->op->name, bytes);
+        c->op->table(c, here);
+        place_put(g->options.place, table, here, bytes);
+        arena_release(&g->host, mark);
+    }
+    return ST_OK;
+}
+
 enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     size_t machine = machine_memory_bytes();
@@ -277,5 +305,5 @@ enum status graph_plan(struct graph *g, struct error *e) {
     bind_tensors(g);
     bind_calls(g);
     if (g->options.guards) guard_before(g, -1);
-    return ST_OK;
+    return fill_tables(g, e);
 }

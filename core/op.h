@@ -77,6 +77,8 @@ struct call {
     bool active;                /* the plan's: its gradient is part of the backward walk */
     bool zero_dout;             /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
     int workspace_buffer[2];    /* the plan's */
+    const int32_t *table;       /* on a device: op->table's numbers, in the graph's memory there; else NULL */
+    int table_buffer;           /* the plan's */
     struct zone_visitor *zones; /* the plan's, while it asks kernel->workspace for the zones; else NULL */
 };
 
@@ -110,6 +112,10 @@ struct op {
     uint32_t needs_out;  /* bit j: the gradient reads the VALUE of output j */
     uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
     uint32_t mutates;    /* bit i: forward writes input i in place (optimiser, running statistics) */
+
+    /* Whole numbers among the attributes that a device's kernels read (which row goes where): how many; written to `to`
+     * unless that is NULL. Attributes are the host's memory. NULL: none. */
+    int64_t (*table)(const struct call *c, int32_t *to);
 
     /* Checks shapes of the inputs and attributes, and creates the outputs with graph_output(g, c, ...).
      * On a misfit: graph_fail(g, ST_USAGE, ...) naming both numbers; returns nothing else. */

@@ -86,6 +86,10 @@ enum status place_describe(const struct place *p, struct place_info *info, struc
     return elsewhere(p) ? p->ops->describe(p, info, e) : ST_OK;
 }
 
+double place_clock_mhz(const struct place *p) {
+    return elsewhere(p) ? p->ops->clock_mhz(p) : 0;
+}
+
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
     if (elsewhere(p)) return p->ops->reserve(p, a, bytes, e);
     TRY(arena_reserve(a, bytes, e));
@@ -177,6 +181,10 @@ bool place_capture_begin(const struct place *p) {
 
 struct place_capture *place_capture_end(const struct place *p) {
     return elsewhere(p) ? p->ops->capture_end(p) : NULL;
+}
+
+const char *place_capture_failure(const struct place *p) {
+    return elsewhere(p) ? p->ops->capture_failure(p) : "";
 }
 
 void place_replay(const struct place *p, struct place_capture *c) {

@@ -27,11 +27,12 @@ struct place {
 };
 
 struct place_info {
-    char name[256];          /* "NVIDIA H200" */
-    char driver[64];         /* versions: "CUDA driver 12.8 / runtime 12.8" */
-    size_t memory, free;     /* bytes */
-    int major, minor, cores; /* compute capability; multiprocessors */
-    double clock_mhz, memory_clock_mhz;
+    char name[256];                     /* "NVIDIA H200" */
+    char driver[64];                    /* versions: "CUDA driver 12.8 / runtime 12.8" */
+    size_t memory, free;                /* bytes */
+    size_t cache;                       /* bytes of the last one before the memory */
+    int major, minor, cores;            /* compute capability; multiprocessors */
+    double clock_mhz, memory_clock_mhz; /* the highest */
 };
 
 /* Opens "cpu", "cuda" or "cuda:N". Errors: ST_USAGE (no such name), ST_DEVICE (built without CUDA, no driver, no
@@ -50,6 +51,9 @@ int place_cuda_devices(const char **why);
 
 /* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
+
+/* At which the multiprocessors run now, measured behind all that is queued; 0 on the CPU. */
+double place_clock_mhz(const struct place *p);
 
 /* Reserves an arena of zeroed memory there; arena_free gives it back. ST_MEMORY names what was wanted and what is
  * free. */
@@ -94,9 +98,11 @@ double place_mark_seconds(const struct place *p, struct place_mark *from, struct
 struct place_capture;
 
 /* Between begin and end, what is queued is captured instead of done. False: capturing is impossible (the CPU, a device
- * under LRNN_CUDA_SYNC, a failure) and everything is done as ever. NULL from end: it failed, which place_wait says. */
+ * under LRNN_CUDA_SYNC or LRNN_CUDA_GRAPH=0, an earlier failure) and everything is done as ever. NULL from end: it
+ * failed, place_capture_failure says how, nothing of it was done, and the place captures no more. */
 bool place_capture_begin(const struct place *p);
 struct place_capture *place_capture_end(const struct place *p);
+const char *place_capture_failure(const struct place *p); /* "": none */
 void place_replay(const struct place *p, struct place_capture *c);
 void place_capture_free(const struct place *p, struct place_capture *c);
 
@@ -107,6 +113,7 @@ struct place_ops {
     enum status (*open)(struct place *p, struct error *e);
     void (*close)(struct place *p);
     enum status (*describe)(const struct place *p, struct place_info *info, struct error *e);
+    double (*clock_mhz)(const struct place *p);
     enum status (*reserve)(const struct place *p, struct arena *a, size_t bytes, struct error *e);
     void (*put)(const struct place *p, void *to, const void *from, size_t bytes);
     void (*get)(const struct place *p, void *to, const void *from, size_t bytes);
@@ -124,6 +131,7 @@ struct place_ops {
     double (*mark_seconds)(struct place_mark *from, struct place_mark *to);
     bool (*capture_begin)(const struct place *p);
     struct place_capture *(*capture_end)(const struct place *p);
+    const char *(*capture_failure)(const struct place *p);
     void (*replay)(const struct place *p, struct place_capture *c);
     void (*capture_free)(struct place_capture *c);
 };

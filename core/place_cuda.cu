@@ -7,9 +7,20 @@
 
 #include "core/cuda.cuh"
 
-#define BLAS_WORKSPACE ((size_t)32 << 20)
-#define OLDEST_DEVICE  75 /* compute capability x 10 that the program is compiled for */
-#define FILL_THREADS   256
+#define BLAS_WORKSPACE    ((size_t)32 << 20)
+#define OLDEST_DEVICE     75 /* compute capability x 10 that the program is compiled for */
+#define FILL_THREADS      256
+#define CLOCK_NANOSECONDS 2e5 /* the device's clock of nanoseconds may tick once in a microsecond alone */
+
+#ifdef LRNN_CUDA_HOST
+#define device_nanoseconds cuda_host_nanoseconds
+#else
+static __device__ uint64_t device_nanoseconds(void) {
+    uint64_t t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    return t;
+}
+#endif
 
 static void keep_failure(struct cuda_context *cuda, const char *call, const char *file, int line, const char *message) {
     if (cuda->failed) return;
@@ -92,8 +103,9 @@ static enum status open_place(struct place *p, struct error *e) {
                     p->index, properties.name, properties.major, properties.minor, OLDEST_DEVICE / 10,
                     OLDEST_DEVICE % 10);
     }
-    const char *sync = getenv("LRNN_CUDA_SYNC");
+    const char *sync = getenv("LRNN_CUDA_SYNC"), *graph = getenv("LRNN_CUDA_GRAPH");
     cuda->careful = sync && *sync && *sync != '0';
+    cuda->walks = cuda->careful || (graph && *graph == '0');
     good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
            CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) &&
            CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
@@ -109,7 +121,7 @@ static enum status open_place(struct place *p, struct error *e) {
 
 static enum status describe(const struct place *p, struct place_info *info, struct error *e) {
     cudaDeviceProp properties;
-    int driver = 0, runtime = 0, clock = 0, memory_clock = 0;
+    int driver = 0, runtime = 0, clock = 0, memory_clock = 0, cache = 0;
     bool good = CUDA_TRY(p->cuda, cudaGetDeviceProperties(&properties, p->index)) &&
                 CUDA_TRY(p->cuda, cudaMemGetInfo(&info->free, &info->memory));
     if (!good) return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
@@ -117,6 +129,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     cudaRuntimeGetVersion(&runtime);
     cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, p->index);
     cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, p->index);
+    cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, p->index);
     snprintf(info->name, sizeof info->name, "%s", properties.name);
     snprintf(info->driver, sizeof info->driver, "CUDA driver %d.%d / runtime %d.%d", driver / 1000, driver % 1000 / 10,
              runtime / 1000, runtime % 1000 / 10);
@@ -124,6 +137,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
     info->minor = properties.minor;
     info->cores = properties.multiProcessorCount;
     info->clock_mhz = clock / 1e3;
+    info->cache = (size_t)cache;
     info->memory_clock_mhz = memory_clock / 1e3;
     return ST_OK;
 }
@@ -201,6 +215,27 @@ static enum status wait(const struct place *p, struct error *e) {
     return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
+/* Cycles of a multiprocessor over nanoseconds, for about that long. */
+static __global__ void clock_kernel(double nanoseconds, double *mhz) {
+    uint64_t start = device_nanoseconds(), end = start;
+    long long cycles = clock64();
+    while ((double)(end - start) < nanoseconds) end = device_nanoseconds();
+    *mhz = 1e3 * (double)(clock64() - cycles) / (double)(end - start);
+}
+
+static double clock_mhz(const struct place *p) {
+    struct exec x = {};
+    struct arena there = {};
+    struct error e;
+    double mhz = 0;
+    x.place = p;
+    if (reserve(p, &there, sizeof mhz, &e) != ST_OK) return 0;
+    LAUNCH(&x, clock_kernel, dim3(1), dim3(1), 0, CLOCK_NANOSECONDS, (double *)there.base);
+    get(p, &mhz, there.base, sizeof mhz);
+    arena_free(&there);
+    return mhz;
+}
+
 /* --- marks and captures ------------------------------------------------------------------------------------------- */
 
 struct place_mark {
@@ -239,20 +274,39 @@ struct place_capture {
     cudaGraphExec_t exec;
 };
 
+/* What fails between the beginning of a capture and its instance has done nothing yet: the place goes on without
+ * captures. A device that has really failed fails again in the next walk. */
+static void give_up_captures(struct cuda_context *cuda) {
+    cudaGetLastError();
+    cuda->walks = true;
+    snprintf(cuda->capture_failure, sizeof cuda->capture_failure, "%s", cuda->failure);
+    cuda->failed = cuda->full = false;
+    *cuda->failure = '\0';
+}
+
 static bool capture_begin(const struct place *p) {
-    return !p->cuda->careful &&
-           CUDA_TRY(p->cuda, cudaStreamBeginCapture(p->cuda->stream, cudaStreamCaptureModeThreadLocal));
+    struct cuda_context *cuda = p->cuda;
+    if (cuda->walks || cuda->failed) return false;
+    if (CUDA_TRY(cuda, cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal))) return true;
+    give_up_captures(cuda);
+    return false;
 }
 
 static struct place_capture *capture_end(const struct place *p) {
     cudaGraph_t graph = nullptr;
     struct place_capture *c = new (std::nothrow) place_capture();
-    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && c &&
+    bool queued = !p->cuda->failed;
+    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && queued && c &&
                 CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
     if (good) return c;
     delete c;
+    give_up_captures(p->cuda);
     return nullptr;
+}
+
+static const char *capture_failure(const struct place *p) {
+    return p->cuda->capture_failure;
 }
 
 static void replay(const struct place *p, struct place_capture *c) {
@@ -269,6 +323,7 @@ const struct place_ops cuda_place_ops = {
     .open = open_place,
     .close = close_place,
     .describe = describe,
+    .clock_mhz = clock_mhz,
     .reserve = reserve,
     .put = put,
     .get = get,
@@ -286,6 +341,7 @@ const struct place_ops cuda_place_ops = {
     .mark_seconds = mark_seconds,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
+    .capture_failure = capture_failure,
     .replay = replay,
     .capture_free = capture_free,
 };

@@ -205,6 +205,8 @@ static const struct option device_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.2s", 0, 3600, NULL, "time for each number", 0},
     {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a file with the same rows; none = stdout alone", 0},
+    {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "this op's kernels alone, without the step", 0},
+    {"no-error", OPT_BOOL, AT(no_error), "no", 0, 0, NULL, "no comparison with references, which the host computes", 0},
     {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };

@@ -1,6 +1,8 @@
 /* device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the
- * same run, and a training step walked and replayed. Times are the device's own, between events; kernels are
- * replayed. */
+ * same run, and a training step walked and replayed. Times are the device's own, between events, behind a tenth of a
+ * second of the same work, so that its clocks are up; the clock that it then has stands in the row. Kernels are
+ * replayed, over the same buffers (warm: of small shapes that measures the cache) and over as many sets of them as the
+ * cache cannot hold (cold). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -19,6 +21,7 @@
 #define WALKS      20 /* of a sample: what starts and ends it is small beside them */
 #define MIN_COUNT  7
 #define COPY_BYTES ((size_t)512 << 20)
+#define SPIN_S     0.1
 #define STEP_MODEL "bdlru:m=5,blocks=64"
 
 /* Shapes of spec/performance.md section 6, and those of an S5 model of about a million parameters. */
@@ -27,6 +30,7 @@ static const struct {
 } cases[] = {
     {"scan_diag", "batch=128 length=1024 blocks=256"},
     {"scan_diag", "batch=128 length=16 blocks=256"},
+    {"scan_diag", "batch=128 length=128 blocks=256"},
     {"scan_diag", "batch=8 length=2048 blocks=256"},
     {"scan_diag", "batch=1 length=65536 blocks=256"},
     {"scan_diag_complex", "batch=128 length=128 blocks=128"},
@@ -38,6 +42,7 @@ static const struct {
     {"scan_block", "batch=128 length=128 blocks=64 m=8"},
     {"scan_companion", "batch=128 length=128 blocks=256 m=2"},
     {"scan_companion", "batch=128 length=128 blocks=256 m=5"},
+    {"scan_block", "batch=128 length=1024 blocks=64 m=5"},
     {"scan_block", "batch=4 length=4096 blocks=64 m=5"},
     {"scan_companion", "batch=4 length=4096 blocks=256 m=5"},
     {"linear", "batch=128 length=16 dim=256 out=1920"},
@@ -59,10 +64,12 @@ struct device_run {
     struct place_mark *from, *to;
     double copy_rate, product_rate; /* bytes a second, read and written both counted; FLOP/s of a large product */
     FILE *file;                     /* NULL: stdout alone */
+    double clock_mhz;               /* behind the latest samples */
+    bool captured;                  /* whether they were replayed */
 };
 
 struct device_row {
-    const char *name, *kernel, *shape, *pass, *precision;
+    const char *name, *kernel, *shape, *pass, *precision, *cache;
     double error; /* against the reference, relative to its largest magnitude; NAN: none */
     struct cost cost;
 };
@@ -73,10 +80,11 @@ static void print_to(FILE *f, const struct device_run *d, const struct device_ro
     double time = samples_median(t), bytes = r->cost.bytes / time, flops = r->cost.flops / time;
     char error[32] = "";
     if (!isnan(r->error)) snprintf(error, sizeof error, "%.3g", r->error);
-    fprintf(f, "%.12s,%s,%s,%.0f,%.0f,%s,%s,\"%s\",%s,%s,%s,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.4g,%.4g\n",
-            build_info()->commit, d->info.name, d->info.driver, d->info.clock_mhz, d->info.memory_clock_mhz, r->name,
-            r->kernel, r->shape, r->pass, r->precision, error, t->n, time * 1e6, samples_mad(t) * 1e6, r->cost.bytes,
-            r->cost.flops, bytes / 1e9, flops / 1e9, d->copy_rate > 0 ? 100 * bytes / d->copy_rate : NAN,
+    fprintf(f, "%.12s,%s,%s,%.0f,%.0f,%.0f,%s,%s,\"%s\",%s,%s,%s,%s,%s,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.4g,%.4g\n",
+            build_info()->commit, d->info.name, d->info.driver, d->clock_mhz, d->info.clock_mhz,
+            d->info.memory_clock_mhz, r->name, r->kernel, r->shape, r->pass, r->precision, r->cache,
+            d->captured ? "yes" : "no", error, t->n, time * 1e6, samples_mad(t) * 1e6, r->cost.bytes, r->cost.flops,
+            bytes / 1e9, flops / 1e9, d->copy_rate > 0 ? 100 * bytes / d->copy_rate : NAN,
             d->product_rate > 0 ? 100 * flops / d->product_rate : NAN);
     fflush(f);
 }
@@ -87,28 +95,42 @@ static void print_row(const struct device_run *d, const struct device_row *r, co
 }
 
 static void print_head(FILE *f) {
-    fprintf(
-        f,
-        "commit,device,driver,sm_mhz,mem_mhz,op,kernel,shape,pass,precision,error,samples,time_us,mad_us,bytes,flops,"
-        "gb_per_s,gflop_per_s,pct_of_copy,pct_of_gemm\n");
+    fprintf(f, "commit,device,driver,sm_mhz,sm_max_mhz,mem_max_mhz,op,kernel,shape,pass,precision,cache,captured,error,"
+               "samples,time_us,mad_us,bytes,flops,gb_per_s,gflop_per_s,pct_of_copy,pct_of_gemm\n");
 }
 
-/* A piece of work to be timed, as often in a row as a sample takes. */
+/* A piece of work to be timed, as often in a row as a sample takes, in its n contexts by turns. */
 struct timed {
     void (*work)(void *context);
-    void *context;
-    int walks;
+    void *const *contexts;
+    int n, walks;
     struct place_capture *capture; /* of all walks, so that launches from the host are not what is timed; or NULL */
 };
 
 static void walk_all(struct timed *w) {
-    for (int i = 0; i < w->walks; i++) w->work(w->context);
+    for (int i = 0; i < w->walks; i++) w->work(w->contexts[i % w->n]);
 }
 
 static void capture_walks(const struct place *p, struct timed *w) {
     if (!place_capture_begin(p)) return;
     walk_all(w);
     w->capture = place_capture_end(p);
+}
+
+static void walk_or_replay(const struct place *p, struct timed *w) {
+    if (w->capture)
+        place_replay(p, w->capture);
+    else
+        walk_all(w);
+}
+
+static enum status spin(const struct device_run *d, struct timed *w, struct error *e) {
+    double start = time_now_s(), seconds = d->request->small ? 0 : SPIN_S;
+    do {
+        walk_or_replay(&d->place, w);
+        TRY(place_wait(&d->place, e));
+    } while (time_now_s() - start < seconds);
+    return ST_OK;
 }
 
 /* Seconds of one walk, by events; sampled for the request's time. */
@@ -118,26 +140,31 @@ static enum status sample(struct device_run *d, struct timed *w, struct samples 
     double start = time_now_s();
     while (t->n < PERF_SAMPLES && (t->n < least || time_now_s() - start < d->request->seconds)) {
         place_mark_set(&d->place, d->from);
-        if (w->capture)
-            place_replay(&d->place, w->capture);
-        else
-            walk_all(w);
+        walk_or_replay(&d->place, w);
         place_mark_set(&d->place, d->to);
         samples_add(t, place_mark_seconds(&d->place, d->from, d->to) / w->walks);
     }
+    d->clock_mhz = place_clock_mhz(&d->place);
     return place_wait(&d->place, e);
 }
 
 /* The first call loads the kernels. */
-static enum status sample_work(struct device_run *d, bool captured, void (*work)(void *context), void *context,
-                               struct samples *t, struct error *e) {
-    struct timed w = {.work = work, .context = context, .walks = d->request->small ? 1 : WALKS};
-    work(context);
+static enum status sample_in(struct device_run *d, bool captured, void (*work)(void *context), void *const *contexts,
+                             int n, struct samples *t, struct error *e) {
+    struct timed w = {.work = work, .contexts = contexts, .n = n, .walks = d->request->small ? n : WALKS};
+    work(contexts[0]);
     TRY(place_wait(&d->place, e));
     if (captured) capture_walks(&d->place, &w);
-    enum status status = sample(d, &w, t, e);
+    d->captured = w.capture;
+    enum status status = spin(d, &w, e);
+    if (status == ST_OK) status = sample(d, &w, t, e);
     place_capture_free(&d->place, w.capture);
     return status;
+}
+
+static enum status sample_work(struct device_run *d, bool captured, void (*work)(void *context), void *context,
+                               struct samples *t, struct error *e) {
+    return sample_in(d, captured, work, &context, 1, t, e);
 }
 
 /* --- kernels ------------------------------------------------------------------------------------------------------ */
@@ -203,26 +230,54 @@ static enum status error_of(struct kernel_run *r, const struct op_sizes *sizes, 
     return status;
 }
 
+/* Sets of buffers that are together twice as large as the device's cache; 1: one alone is. */
+static int cold_sets(const struct device_run *d, const struct kernel_run *r) {
+    double sets = ceil(2 * (double)d->info.cache / fmax(1, r->cost[PASS_BOTH].bytes));
+    return sets < 2 ? 1 : sets > WALKS ? WALKS : (int)sets;
+}
+
+/* Both passes over sets of buffers by turns; the first set is there. */
+static enum status measure_sets(struct device_run *d, struct kernel_run **runs, int n, const struct op_sizes *sizes,
+                                struct device_row *row, struct error *e) {
+    const char *why = NULL;
+    for (int i = 1; i < n; i++) {
+        runs[i] = calloc(1, sizeof *runs[i]);
+        if (!runs[i]) return fail(e, ST_MEMORY, "no memory for the samples");
+        runs[i]->place = &d->place;
+        TRY(kernel_run_open(runs[i], runs[0]->call->op, runs[0]->call->kernel, sizes, &why, e));
+    }
+    row->cache = n > 1 ? "cold" : "warm";
+    row->pass = "forward";
+    row->cost = runs[0]->cost[PASS_FORWARD];
+    TRY(sample_in(d, true, walk_forward, (void *const *)runs, n, &runs[0]->time[0], e));
+    print_row(d, row, &runs[0]->time[0]);
+    if (!runs[0]->graph.root) return ST_OK;
+    row->pass = "both";
+    row->cost = runs[0]->cost[PASS_BOTH];
+    TRY(sample_in(d, true, walk_both, (void *const *)runs, n, &runs[0]->time[0], e));
+    print_row(d, row, &runs[0]->time[0]);
+    return ST_OK;
+}
+
 static enum status measure_kernel(struct device_run *d, const struct kernel *k, const struct op_sizes *sizes,
                                   struct error *e) {
-    struct kernel_run *r = calloc(1, sizeof *r);
+    struct kernel_run *runs[WALKS] = {calloc(1, sizeof *runs[0])}, *r = runs[0];
     const char *why = NULL;
     double error = NAN;
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
     enum status status = kernel_run_open(r, k->op, k, sizes, &why, e);
-    if (status == ST_OK && !why) status = error_of(r, sizes, &error, e);
-    struct device_row row = {k->op->name, k->name, r->shape, "forward", REAL_NAME, error, r->cost[PASS_FORWARD]};
-    if (status == ST_OK && !why) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
-    if (status == ST_OK && !why) print_row(d, &row, &r->time[0]);
-    if (status == ST_OK && !why && r->graph.root) {
-        status = sample_work(d, true, walk_both, r, &r->time[0], e);
-        row.pass = "both";
-        row.cost = r->cost[PASS_BOTH];
-        if (status == ST_OK) print_row(d, &row, &r->time[0]);
+    bool measured = status == ST_OK && !why;
+    if (measured && !d->request->no_error) status = error_of(r, sizes, &error, e);
+    struct device_row row = {
+        .name = k->op->name, .kernel = k->name, .shape = r->shape, .precision = REAL_NAME, .error = error};
+    if (measured && status == ST_OK) status = measure_sets(d, runs, 1, sizes, &row, e);
+    if (measured && status == ST_OK && cold_sets(d, r) > 1)
+        status = measure_sets(d, runs, cold_sets(d, r), sizes, &row, e);
+    for (int i = 0; i < WALKS && runs[i]; i++) {
+        kernel_run_close(runs[i]);
+        free(runs[i]);
     }
-    kernel_run_close(r);
-    free(r);
     return status;
 }
 
@@ -242,6 +297,7 @@ static enum status read_sizes(const char *text, bool small, struct op_sizes *siz
 static enum status measure_kernels(struct device_run *d, struct error *e) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct op_sizes sizes;
+        if (*d->request->only && strcmp(d->request->only, cases[i].op) != 0) continue;
         TRY(read_sizes(cases[i].shape, d->request->small, &sizes, e));
         for (const struct kernel *const *k = kernel_list(); *k; k++)
             if ((*k)->device == DEVICE_CUDA && !strcmp((*k)->op->name, cases[i].op))
@@ -271,7 +327,7 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
     if (status == ST_OK) status = sample_work(d, true, copy_walk, &c, t, e);
     if (status == ST_OK) {
         d->copy_rate = 2 * (double)c.bytes / samples_median(t);
-        struct device_row row = {"copy", "memcpy", "512 MB", "forward", "", NAN, {0, 2 * (double)c.bytes}};
+        struct device_row row = {"copy", "memcpy", "512 MB", "forward", "", "", NAN, {0, 2 * (double)c.bytes}};
         print_row(d, &row, t);
     }
     arena_free(&c.arena);
@@ -292,8 +348,14 @@ static enum status measure_product(struct device_run *d, enum precision precisio
     if (status == ST_OK) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK) {
         if (precision == PRECISION_FULL) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);
-        struct device_row row = {"product", "linear_cuda",        r->shape, "forward", precision_name(precision),
-                                 NAN,       r->cost[PASS_FORWARD]};
+        struct device_row row = {.name = "product",
+                                 .kernel = "linear_cuda",
+                                 .shape = r->shape,
+                                 .pass = "forward",
+                                 .precision = precision_name(precision),
+                                 .cache = "warm",
+                                 .error = NAN,
+                                 .cost = r->cost[PASS_FORWARD]};
         print_row(d, &row, &r->time[0]);
     }
     kernel_run_close(r);
@@ -343,11 +405,12 @@ static enum status measure_steps(struct device_run *d, const char *precision, st
         char shape[256];
         snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->model_label, c.batch,
                  params_trained(&t->params));
-        struct device_row row = {"step", "walked", shape, "step", precision, NAN, cost};
+        struct device_row row = {"step", "walked", shape, "step", precision, "", NAN, cost};
         status = sample_work(&own, false, step_walked, t, times, e);
         if (status == ST_OK) print_row(&own, &row, times);
         row.kernel = "replayed";
         if (status == ST_OK) status = sample_work(&own, false, step_replayed, t, times, e);
+        own.captured = t->capture;
         if (status == ST_OK) print_row(&own, &row, times);
         place_mark_free(&t->place, own.from);
         place_mark_free(&t->place, own.to);
@@ -371,6 +434,7 @@ static enum status measure_all(struct device_run *d, struct error *e) {
     if (!REAL_IS_DOUBLE) TRY(measure_product(d, PRECISION_TF32, e));
     if (!REAL_IS_DOUBLE) TRY(measure_product(d, PRECISION_BF16, e));
     TRY(measure_kernels(d, e));
+    if (*d->request->only) return ST_OK;
     TRY(measure_steps(d, REAL_NAME, e));
     if (REAL_IS_DOUBLE) return ST_OK;
     TRY(measure_steps(d, "tf32", e));
@@ -386,8 +450,21 @@ static enum status open_file(struct device_run *d, struct error *e) {
     return d->file ? ST_OK : fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
 }
 
+/* An op that is asked for must have a shape here and a kernel on devices. */
+static enum status check_only(const char *only, struct error *e) {
+    char known[1024] = "";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!*only || !strcmp(only, cases[i].op)) return ST_OK;
+        if (i && !strcmp(cases[i].op, cases[i - 1].op)) continue;
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", cases[i].op);
+    }
+    return fail(e, ST_USAGE, "--only %s: perf device measures %s", only, known);
+}
+
 enum status perf_device(const struct perf_device_request *request, struct error *e) {
     struct device_run d = {.request = request};
+    TRY(check_only(request->only, e));
     TRY(place_open(&d.place, request->device, e));
     if (d.place.device == DEVICE_CPU)
         return fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` the CPU");

@@ -133,8 +133,10 @@ enum status perf_data(const char *task, int split, double seconds, uint64_t seed
  * rows: to stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */
 struct perf_device_request {
     char device[OPTION_TEXT], out[OPTION_TEXT];
-    double seconds; /* for each kernel */
-    bool small;     /* sizes that a test can afford */
+    char only[OPTION_TEXT]; /* kernels of this op, with the copy and the products but no step; "": all */
+    double seconds;         /* for each kernel */
+    bool no_error;          /* kernels are not compared with their references, which are the host's work */
+    bool small;             /* sizes that a test can afford */
 };
 enum status perf_device(const struct perf_device_request *request, struct error *e);
 

@@ -1,4 +1,5 @@
 /* trainer.c - graphs, data and optimiser of one run; see trainer.h. */
+#include <stdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -181,12 +182,24 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
+/* A step that cannot be captured is walked each time: the same bits, more launches. */
+static void capture_step(struct trainer *t) {
+    if (place_capture_begin(&t->place)) {
+        walk_step(t);
+        t->capture = place_capture_end(&t->place);
+    }
+    if (!t->capture && *place_capture_failure(&t->place))
+        fprintf(stderr, "%s: the step cannot be captured, every step is walked, which is slower: %s\n",
+                t->setup->config.device, place_capture_failure(&t->place));
+}
+
 /* The first step on a device loads its kernels; the second is captured, and from then on replayed. */
 static void queue_step(struct trainer *t) {
-    bool captures = t->steps_queued == 1 && place_capture_begin(&t->place);
-    if (!t->capture) walk_step(t);
-    if (captures) t->capture = place_capture_end(&t->place);
-    if (t->capture) place_replay(&t->place, t->capture);
+    if (t->steps_queued == 1) capture_step(t);
+    if (t->capture)
+        place_replay(&t->place, t->capture);
+    else
+        walk_step(t);
     t->steps_queued++;
     t->state.step++;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/inverse.h"
 #include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
@@ -37,6 +38,14 @@ static void append_rows_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1] + a->n, x->dims[2]});
 }
 
+/* which[n] and its inverse. */
+static int64_t append_rows_table(const struct call *c, int32_t *to) {
+    const struct append_rows_attr *a = c->attr;
+    if (to) memcpy(to, a->which, (size_t)a->n * sizeof *to);
+    if (to) inverse_fill(a->n, a->which, c->in[1]->dims[0], to + a->n);
+    return a->n + inverse_count(a->n, c->in[1]->dims[0]);
+}
+
 static struct cost append_rows_cost(const struct call *c, enum pass pass) {
     double y = (double)tensor_count(c->out[0]), x = (double)tensor_count(c->in[0]);
     double p = (double)tensor_count(c->in[1]);
@@ -59,6 +68,7 @@ const struct op op_append_rows = {
     .name = "append_rows",
     .maths = "y[b] = (x[b], p[which])",
     .source = "",
+    .table = append_rows_table,
     .infer = append_rows_infer,
     .cost = append_rows_cost,
     .sizes = "batch length dim",

@@ -6,12 +6,14 @@
  *   l1_groups:   y_r = t_r / S, S = 1/2 + sum of |t| over the rows of r's group    (spec/plstm-myosotis.md A3.1)
  *                dt_r = (dy_r - sign(t_r) sum over the group of dy y) / S */
 #include "kernels/lib/infer.h"
+#include "kernels/lib/inverse.h"
 #include "kernels/lib/sizes.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/move/move.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *index, int64_t rows, int64_t columns) {
     struct gather_pairs_attr attr = {.index = index, .rows = rows, .columns = columns};
@@ -58,6 +60,23 @@ static void l1_groups_infer(struct graph *g, struct call *c) {
             return;
         }
     graph_output(g, c, DT_REAL, 3, c->in[0]->dims);
+}
+
+/* index[rows][columns][2] and its inverse. */
+static int64_t gather_pairs_table(const struct call *c, int32_t *to) {
+    const struct gather_pairs_attr *a = c->attr;
+    int64_t n = 2 * a->rows * a->columns, N = c->in[0]->dims[1];
+    if (to) memcpy(to, a->index, (size_t)n * sizeof *to);
+    if (to) inverse_fill(n, a->index, N, to + n);
+    return n + inverse_count(n, N);
+}
+
+/* group[rows] and its inverse. */
+static int64_t l1_groups_table(const struct call *c, int32_t *to) {
+    const struct l1_groups_attr *a = c->attr;
+    if (to) memcpy(to, a->group, (size_t)a->rows * sizeof *to);
+    if (to) inverse_fill(a->rows, a->group, a->rows, to + a->rows);
+    return a->rows + inverse_count(a->rows, a->rows);
 }
 
 static struct cost gather_pairs_cost(const struct call *c, enum pass pass) {
@@ -111,6 +130,7 @@ const struct op op_gather_pairs = {
     .name = "gather_pairs",
     .maths = "y[r] = concatenation of (x[a] + x[b]) / 2 over the pairs (a,b) of row r",
     .source = "spec/plstm-myosotis.md A3.1, A3.3",
+    .table = gather_pairs_table,
     .infer = gather_pairs_infer,
     .cost = gather_pairs_cost,
     .terms = gather_pairs_terms,
@@ -127,6 +147,7 @@ const struct op op_l1_groups = {
     .maths = "y_r = t_r / (1/2 + sum of |t| over the group of r)",
     .source = "pLSTM, Eq. 4, spec/plstm-myosotis.md A3.1",
     .needs_in = 1,
+    .table = l1_groups_table,
     .infer = l1_groups_infer,
     .cost = l1_groups_cost,
     .heads = l1_groups_heads,

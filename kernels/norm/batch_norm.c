@@ -40,6 +40,13 @@ static void batch_norm_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, x->dims);
 }
 
+static int64_t batch_norm_table(const struct call *c, int32_t *to) {
+    const struct batch_norm_attr *a = c->attr;
+    int64_t T = c->in[X]->dims[1];
+    if (a->first && to) memcpy(to, a->first, (size_t)T * sizeof *to);
+    return a->first ? T : 0;
+}
+
 static struct cost batch_norm_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
     if (pass == PASS_FORWARD) return (struct cost){6 * n, sizeof(real) * (2 * n + 4 * D)};
@@ -71,6 +78,7 @@ const struct op op_batch_norm = {
     .source = "Ioffe & Szegedy 2015, arXiv 1502.03167, Alg. 1 and 2",
     .needs_in = 1 << X | 1 << WEIGHT | 1 << LENGTHS,
     .mutates = 1 << MEAN | 1 << VARIANCE,
+    .table = batch_norm_table,
     .infer = batch_norm_infer,
     .cost = batch_norm_cost,
     .sizes = "batch length dim",

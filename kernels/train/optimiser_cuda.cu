@@ -141,7 +141,9 @@ static void adamw_cuda_forward(const struct call *c, const struct exec *x) {
     struct update_block u = {tensor_real(c->in[0]), tensor_real(c->in[2]), tensor_real(c->in[3]),
                              tensor_real(c->in[1])};
     struct update_rates rates = {a->beta1, a->beta2, a->eps};
-    LAUNCH(x, update_scalars_kernel, dim3(1), dim3(1), 0, *a, x->state, scalars);
+    struct adamw_attr numbers = *a;
+    numbers.segments = nullptr; /* the host's */
+    LAUNCH(x, update_scalars_kernel, dim3(1), dim3(1), 0, numbers, x->state, scalars);
     for (int first = 0; first < a->n_segments; first += SEGMENTS) {
         struct segment_list list = segments_from(a, first);
         if (list.n == 0) continue;

@@ -23,13 +23,39 @@ static void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A
                      cudaSuccess);
 }
 
+/* n values of device memory. */
+template <class T> struct device {
+    T *at = nullptr;
+    size_t n;
+    explicit device(size_t n_) : n(n_) {
+        ck_assert_int_eq(cudaMalloc((void **)&at, n * sizeof(T)), cudaSuccess);
+        cudaMemsetAsync(at, 0, n * sizeof(T), stream);
+    }
+    device(const device &) = delete;
+    ~device() {
+        cudaFree(at);
+    }
+    std::vector<T> values() const {
+        std::vector<T> v(n);
+        cudaMemcpyAsync(v.data(), at, n * sizeof(T), cudaMemcpyDeviceToHost, stream);
+        cudaStreamSynchronize(stream);
+        return v;
+    }
+};
+
+/* What it leaves in n values of device memory. */
+template <class Run> static std::vector<float> result_of(size_t n, Run run) {
+    device<float> out(n);
+    run(out.at);
+    return out.values();
+}
+
 /* Runs in each order; whether the results were the same in all. */
 template <class Run> static bool same_in_every_order(size_t n, Run run) {
-    std::vector<float> first(n), other(n);
-    run(first.data());
+    std::vector<float> first = result_of(n, run);
     for (int order = 1; order < 3; order++) {
         cuda_host_set_order(order);
-        run(other.data());
+        std::vector<float> other = result_of(n, run);
         cuda_host_set_order(0);
         if (memcmp(first.data(), other.data(), n * sizeof(float))) return false;
     }
@@ -50,10 +76,9 @@ START_TEST(a_missing_barrier_is_found) {
     auto without = [](float *out) { launch(reverse_kernel, dim3(3), dim3(70), 70 * sizeof(float), out, false); };
     ck_assert(same_in_every_order(210, with));
     ck_assert(!same_in_every_order(210, without));
-    float out[210];
-    with(out);
+    std::vector<float> out = result_of(210, with);
     for (int i = 0; i < 210; i++) ck_assert_float_eq(out[i], (float)(100 * (i / 70) + 69 - i % 70));
-    without(out);
+    out = result_of(210, without);
     ck_assert(std::isnan(out[0])); /* shared memory that nobody has written yet */
 }
 END_TEST
@@ -65,8 +90,8 @@ static __global__ void leave_kernel(float *out) {
 }
 
 START_TEST(a_thread_that_leaves_before_a_barrier_is_found) {
-    float out[8];
-    launch(leave_kernel, dim3(1), dim3(8), 0, out);
+    device<float> out(8);
+    launch(leave_kernel, dim3(1), dim3(8), 0, out.at);
 }
 END_TEST
 
@@ -77,8 +102,8 @@ static __global__ void half_warp_kernel(float *out) {
 }
 
 START_TEST(lanes_that_never_come_are_found) {
-    float out[32];
-    launch(half_warp_kernel, dim3(1), dim3(32), 0, out);
+    device<float> out(32);
+    launch(half_warp_kernel, dim3(1), dim3(32), 0, out.at);
 }
 END_TEST
 
@@ -88,16 +113,22 @@ static __global__ void overrun_kernel(float *out) {
 }
 
 START_TEST(what_a_launch_may_not_ask_for_is_refused) {
-    float out[1];
+    device<float> out(1);
     dim3 one(1);
-    ck_assert_int_eq(cuda_host_launch("test", stream, overrun_kernel, one, dim3(1025), 0, out),
-                     cudaErrorInvalidConfiguration);
-    ck_assert_int_eq(cuda_host_launch("test", stream, overrun_kernel, dim3(0), one, 0, out),
-                     cudaErrorInvalidConfiguration);
-    ck_assert_int_eq(cuda_host_launch("test", stream, overrun_kernel, dim3(1, 70000), one, 0, out),
-                     cudaErrorInvalidConfiguration);
-    ck_assert_int_eq(cuda_host_launch("test", stream, overrun_kernel, one, one, (size_t)1 << 20, out),
-                     cudaErrorInvalidConfiguration);
+    auto attempt = [&](dim3 grid, dim3 block, size_t shared) {
+        return cuda_host_launch("test", stream, overrun_kernel, grid, block, shared, out.at);
+    };
+    ck_assert_int_eq(attempt(one, dim3(1025), 0), cudaErrorInvalidConfiguration);
+    ck_assert_int_eq(attempt(dim3(0), one, 0), cudaErrorInvalidConfiguration);
+    ck_assert_int_eq(attempt(dim3(1, 70000), one, 0), cudaErrorInvalidConfiguration);
+    ck_assert_int_eq(attempt(one, one, 48 * 1024 + 1), cudaErrorInvalidConfiguration);
+    ck_assert_int_eq(attempt(one, one, 48 * 1024), cudaSuccess);
+    ck_assert_int_eq(cudaFuncSetAttribute(overrun_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000),
+                     cudaSuccess);
+    ck_assert_int_eq(attempt(one, one, 100000), cudaSuccess);
+    ck_assert_int_eq(attempt(one, one, 100001), cudaErrorInvalidConfiguration);
+    ck_assert_int_eq(cudaFuncSetAttribute(overrun_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20),
+                     cudaErrorInvalidValue);
 }
 END_TEST
 
@@ -119,8 +150,7 @@ static __global__ void shuffle_kernel(float *out) {
 /* 64 threads: two whole warps. */
 START_TEST(warp_operations_are_those_of_a_device) {
     ck_assert(same_in_every_order(512, [](float *out) { launch(shuffle_kernel, dim3(1), dim3(64), 0, out); }));
-    float out[512];
-    launch(shuffle_kernel, dim3(1), dim3(64), 0, out);
+    std::vector<float> out = result_of(512, [](float *to) { launch(shuffle_kernel, dim3(1), dim3(64), 0, to); });
     for (int i = 0; i < 64; i++) {
         int warp = i / 32 * 32, lane = i % 32, thirds = 0;
         for (int j = warp; j < warp + 32; j++) thirds += j % 3 == 0;
@@ -147,12 +177,11 @@ static __global__ void count_kernel(int *count, int *total) {
 
 START_TEST(every_thread_of_every_block_runs_once) {
     for (int order = 0; order < 3; order++) {
-        std::vector<int> count(30 * 24);
-        int total = 0;
+        device<int> count(30 * 24), total(1);
         cuda_host_set_order(order);
-        launch(count_kernel, dim3(2, 5, 3), dim3(4, 3, 2), 0, count.data(), &total);
-        for (int c : count) ck_assert_int_eq(c, 1);
-        ck_assert_int_eq(total, 30 * 24);
+        launch(count_kernel, dim3(2, 5, 3), dim3(4, 3, 2), 0, count.at, total.at);
+        for (int c : count.values()) ck_assert_int_eq(c, 1);
+        ck_assert_int_eq(total.values()[0], 30 * 24);
     }
 }
 END_TEST
@@ -164,32 +193,37 @@ static __global__ void add_kernel(float *x, float value) {
 }
 
 START_TEST(a_capture_runs_nothing_and_a_replay_everything) {
-    float x[4] = {0, 0, 0, 0}, from[4] = {1, 2, 3, 4}, value = 10;
+    device<float> x(4);
+    float *from, value = 10;
     cudaGraph_t graph;
     cudaGraphExec_t exec;
+    ck_assert_int_eq(cudaHostAlloc((void **)&from, 4 * sizeof *from, cudaHostAllocDefault), cudaSuccess);
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    cudaMemcpyAsync(x, from, sizeof x, cudaMemcpyHostToDevice, stream);
-    launch(add_kernel, dim3(1), dim3(4), 0, x, value);
+    cudaMemcpyAsync(x.at, from, 4 * sizeof *from, cudaMemcpyHostToDevice, stream);
+    launch(add_kernel, dim3(1), dim3(4), 0, x.at, value);
     value = 1000; /* arguments are those of the capture */
     ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
     ck_assert_int_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
     cudaGraphDestroy(graph);
-    ck_assert_float_eq(x[3], 0);
+    ck_assert_float_eq(x.values()[3], 0);
     for (int replay = 0; replay < 2; replay++) {
-        from[3] = (float)(4 + replay);
+        for (int i = 0; i < 4; i++) from[i] = (float)(i + 1 + replay);
         cudaGraphLaunch(exec, stream);
-        ck_assert_float_eq(x[3], 14 + (float)replay);
+        ck_assert_float_eq(x.values()[3], 14 + (float)replay);
     }
     cudaGraphExecDestroy(exec);
+    cudaFreeHost(from);
 }
 END_TEST
 
 START_TEST(device_memory_begins_as_nans_and_ends) {
     void *memory = nullptr, *more = nullptr;
+    float last;
     size_t left, total;
     setenv("LRNN_CUDA_HOST_MEMORY", "1000", 1);
     ck_assert_int_eq(cudaMalloc(&memory, 800), cudaSuccess);
-    ck_assert(std::isnan(((float *)memory)[199]));
+    cudaMemcpyAsync(&last, (float *)memory + 199, sizeof last, cudaMemcpyDeviceToHost, stream);
+    ck_assert(std::isnan(last));
     ck_assert_int_eq(cudaMalloc(&more, 201), cudaErrorMemoryAllocation);
     ck_assert_int_eq(cudaMemGetInfo(&left, &total), cudaSuccess);
     ck_assert_uint_eq(left, 200);
@@ -200,15 +234,97 @@ START_TEST(device_memory_begins_as_nans_and_ends) {
 END_TEST
 
 START_TEST(a_failure_stays) {
-    float x[4] = {0, 0, 0, 0};
+    device<float> x(4);
     setenv("LRNN_CUDA_HOST_FAIL", "2", 1);
-    launch(add_kernel, dim3(1), dim3(4), 0, x, 1.0f);
-    ck_assert_int_eq(cuda_host_launch("test", stream, add_kernel, dim3(1), dim3(4), 0, x, 1.0f),
-                     cudaErrorIllegalAddress);
-    ck_assert_int_eq(cuda_host_launch("test", stream, add_kernel, dim3(1), dim3(4), 0, x, 1.0f),
-                     cudaErrorIllegalAddress);
+    launch(add_kernel, dim3(1), dim3(4), 0, x.at, 1.0f);
+    ck_assert_float_eq(x.values()[0], 1);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(cuda_host_launch("test", stream, add_kernel, dim3(1), dim3(4), 0, x.at, 1.0f),
+                         cudaErrorIllegalAddress);
     ck_assert_int_eq(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
-    ck_assert_float_eq(x[0], 1);
+}
+END_TEST
+
+/* --- what a device does not forgive ------------------------------------------------------------------------------- */
+
+/* The sanitizer would take the signal. */
+static void end_of_the_process(int) {
+    abort();
+}
+
+START_TEST(a_host_that_reads_device_memory_is_found) {
+    device<float> x(4);
+    signal(SIGSEGV, end_of_the_process);
+    volatile float value = x.at[1];
+    (void)value;
+}
+END_TEST
+
+struct holder {
+    char small;
+    const float *at;
+};
+static __global__ void holder_kernel(struct holder) {}
+
+START_TEST(an_address_of_the_host_among_arguments_is_found) {
+    device<float> x(4);
+    std::vector<float> here(4);
+    launch(holder_kernel, dim3(1), dim3(1), 0, holder{1, x.at + 3});
+    launch(holder_kernel, dim3(1), dim3(1), 0, holder{1, here.data() + 3});
+}
+END_TEST
+
+START_TEST(memory_is_not_reserved_while_capturing) {
+    void *memory;
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    cudaMalloc(&memory, 8);
+}
+END_TEST
+
+START_TEST(memory_is_not_given_back_while_capturing) {
+    void *memory;
+    cudaMalloc(&memory, 8);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    cudaFree(memory);
+}
+END_TEST
+
+START_TEST(a_stream_is_not_waited_for_while_capturing) {
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    cudaStreamSynchronize(stream);
+}
+END_TEST
+
+static __global__ void kept_kernel(float *out) {
+    __shared__ float kept;
+    out[blockIdx.x] = kept;
+    kept = 1;
+}
+
+START_TEST(declared_shared_memory_begins_as_nans_in_every_block) {
+    for (float x : result_of(3, [](float *out) { launch(kept_kernel, dim3(3), dim3(1), 0, out); }))
+        ck_assert(std::isnan(x));
+}
+END_TEST
+
+/* Kernels run when somebody waits; what pinned memory holds then is what they see, other memory was read at once. */
+START_TEST(a_lazy_device_runs_when_it_is_waited_for) {
+    device<float> x(2);
+    float *from, here = 1;
+    setenv("LRNN_CUDA_HOST_LAZY", "1", 1);
+    long before = cuda_host_launches();
+    ck_assert_int_eq(cudaHostAlloc((void **)&from, sizeof *from, cudaHostAllocDefault), cudaSuccess);
+    *from = 1;
+    cudaMemcpyAsync(x.at, from, sizeof *from, cudaMemcpyHostToDevice, stream);
+    cudaMemcpyAsync(x.at + 1, &here, sizeof here, cudaMemcpyHostToDevice, stream);
+    launch(add_kernel, dim3(1), dim3(2), 0, x.at, 10.0f);
+    *from = here = 2;
+    ck_assert_int_eq(cuda_host_launches(), before);
+    cudaStreamSynchronize(stream);
+    ck_assert_int_eq(cuda_host_launches(), before + 1);
+    std::vector<float> got = x.values();
+    ck_assert(got[0] == 12 && got[1] == 11);
+    cudaFreeHost(from);
 }
 END_TEST
 
@@ -226,6 +342,15 @@ Suite *check_cuda_host(void) {
     tcase_add_test(tests, a_capture_runs_nothing_and_a_replay_everything);
     tcase_add_test(tests, device_memory_begins_as_nans_and_ends);
     tcase_add_test(tests, a_failure_stays);
+    tcase_add_test_raise_signal(tests, a_host_that_reads_device_memory_is_found, SIGABRT);
+#ifndef __clang__
+    tcase_add_test_raise_signal(tests, an_address_of_the_host_among_arguments_is_found, SIGABRT);
+#endif
+    tcase_add_test_raise_signal(tests, memory_is_not_reserved_while_capturing, SIGABRT);
+    tcase_add_test_raise_signal(tests, memory_is_not_given_back_while_capturing, SIGABRT);
+    tcase_add_test_raise_signal(tests, a_stream_is_not_waited_for_while_capturing, SIGABRT);
+    tcase_add_test(tests, declared_shared_memory_begins_as_nans_in_every_block);
+    tcase_add_test(tests, a_lazy_device_runs_when_it_is_waited_for);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -398,23 +398,80 @@ START_TEST(a_dead_device_leaves_the_checkpoint_alone) {
 }
 END_TEST
 
-/* Waiting for each kernel changes no bit, and nothing is captured. */
-START_TEST(careful_steps_give_the_same_bits) {
+/* Waiting for each kernel, or walking because one wants to or has to, changes no bit; nothing is captured then. */
+START_TEST(walked_steps_give_the_same_bits) {
+    static const char *const reasons[][2] = {
+        {"LRNN_CUDA_SYNC", "1"}, {"LRNN_CUDA_GRAPH", "0"}, {"LRNN_CUDA_HOST_NO_GRAPH", "1"}};
     struct setup *s = device_run(models[0], "swiglu", "dropout", "0.1");
     struct trainer a, b;
     open_trainer(&a, s);
-    setenv("LRNN_CUDA_SYNC", "1", 1);
+    for (int i = 0; i < 4; i++) trainer_step(&a);
+    setenv(reasons[_i][0], reasons[_i][1], 1);
     open_trainer(&b, s);
-    unsetenv("LRNN_CUDA_SYNC");
-    for (int i = 0; i < 4; i++) {
-        trainer_step(&a);
-        trainer_step(&b);
-    }
+    for (int i = 0; i < 4; i++) trainer_step(&b);
     ck_assert(a.capture && !b.capture);
+    ck_assert(!*place_capture_failure(&b.place) == (_i < 2));
     expect_same_trainers(&a, &b);
     trainer_free(&a);
     trainer_free(&b);
     small_run_free(s);
+}
+END_TEST
+
+/* A device that does nothing before somebody waits for it: what the host overwrites or reads too early differs. */
+START_TEST(lazy_steps_give_the_same_bits) {
+    struct setup *s = _i ? device_run(models[0], "swiglu", "steps", "4") : device_run(models[0], "swiglu", NULL, NULL);
+    struct trainer a, b;
+    struct scores sa, sb;
+    open_trainer(&a, s);
+    for (int i = 0; i < 4; i++) trainer_step(&a);
+    trainer_evaluate(&a, SPLIT_VAL, &sa);
+    setenv("LRNN_CUDA_HOST_LAZY", "1", 1);
+    open_trainer(&b, s);
+    for (int i = 0; i < 4; i++) trainer_step(&b);
+    trainer_evaluate(&b, SPLIT_VAL, &sb);
+    ck_assert(sa.loss == sb.loss);
+    expect_same_trainers(&a, &b);
+    trainer_free(&a);
+    trainer_free(&b);
+    small_run_free(s);
+}
+END_TEST
+
+START_TEST(a_capture_that_fails_is_said_and_the_run_goes_on) {
+    const char *line = in_folder("train " SMALL " bdlru:m=2,blocks=4 --epochs 2 --batch 32 --device cuda");
+    setenv("LRNN_CUDA_HOST_NO_GRAPH", "1", 1);
+    expect_status(run(line), 0, line);
+    expect_text(err, "cuda: the step cannot be captured, every step is walked, which is slower: ", line);
+    expect_text(err, "cudaGraphInstantiate", line);
+    ck_assert_ptr_null(strstr(strstr(err, "captured") + 1, "captured"));
+}
+END_TEST
+
+/* What measures a device does all its steps, but for tools that are not there. */
+START_TEST(a_device_can_be_measured) {
+    char check[4096], line[SCRATCH_BYTES + 8], path[SCRATCH_BYTES + 32];
+    size_t size;
+    ssize_t n = readlink("/proc/self/exe", check, sizeof check - 1);
+    ck_assert_int_gt(n, 0);
+    check[n] = 0;
+    setenv("CHECK", check, 1);
+    setenv("LRNN", named_program("LRNN", "lrnn"), 1);
+    setenv("SMALL", "1", 1);
+    snprintf(line, sizeof line, "%d %s", _i, program_folder);
+    int status = run_program(program_folder, "tests/device/measure.sh", line);
+    ck_assert_msg(status == 0, "%s\n%s%s", line, out, err);
+    snprintf(path, sizeof path, "%s/steps-%d.csv", program_folder, _i);
+    char *steps = slurp(path, &size);
+    static const char *const wanted[] = {"1,walked-equals-captured,ok,", "2,perf-device,ok,", "3,side-by-side,ok,"};
+    expect_text(steps, wanted[_i - 1], line);
+    free(steps);
+}
+END_TEST
+
+START_TEST(the_parts_of_a_measurement_are_said) {
+    ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "4 nowhere"), 2);
+    expect_text(err, "there is no part '4'", "measure.sh 4");
 }
 END_TEST
 
@@ -477,7 +534,11 @@ Suite *check_cuda_run(void) {
 #ifdef LRNN_CUDA_HOST
     tcase_add_test(tests, what_a_device_lacks_is_said);
     tcase_add_test(tests, a_dead_device_leaves_the_checkpoint_alone);
-    tcase_add_test(tests, careful_steps_give_the_same_bits);
+    tcase_add_loop_test(tests, walked_steps_give_the_same_bits, 0, 3);
+    tcase_add_loop_test(tests, lazy_steps_give_the_same_bits, 0, 2);
+    tcase_add_test(tests, a_capture_that_fails_is_said_and_the_run_goes_on);
+    tcase_add_loop_test(tests, a_device_can_be_measured, 1, 4);
+    tcase_add_test(tests, the_parts_of_a_measurement_are_said);
     tcase_add_test(tests, running_out_of_memory_is_a_row);
     tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);
 #endif

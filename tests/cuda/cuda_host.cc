@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -19,12 +20,14 @@
 #endif
 #endif
 #ifdef HAVE_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 #define STACK_BYTES    ((size_t)256 << 10)
 #define BLOCK_THREADS  1024u
 #define SHARED_BYTES   ((size_t)227 << 10) /* of a block on the largest devices, compute capability 9.0 */
+#define SHARED_UNASKED ((size_t)48 << 10)  /* unless the kernel's limit is raised */
 #define GRID_X         2147483647u
 #define GRID_YZ        65535u
 #define POISON         0xFF /* a NaN in both float types */
@@ -281,10 +284,27 @@ static void run_block(void) {
     pass_on();
 }
 
-bool cuda_host_configuration_possible(dim3 grid, dim3 block, size_t shared) {
+static std::map<const void *, size_t> &raised = *new std::map<const void *, size_t>; /* by kernel */
+
+cudaError_t cuda_host_raise_shared(const void *kernel, size_t bytes) {
+    if (bytes > SHARED_BYTES) return cudaErrorInvalidValue;
+    raised[kernel] = bytes;
+    return cudaSuccess;
+}
+
+bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block, size_t shared) {
     unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+    auto limit = raised.find(kernel);
+    if (shared > (limit == raised.end() ? SHARED_UNASKED : limit->second)) return false;
     return threads >= 1 && threads <= BLOCK_THREADS && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= GRID_X &&
-           grid.y <= GRID_YZ && grid.z <= GRID_YZ && shared <= SHARED_BYTES;
+           grid.y <= GRID_YZ && grid.z <= GRID_YZ;
+}
+
+/* What kernels declare as shared, all of them together; the linker knows where it is. */
+extern "C" unsigned char __start_cuda_shared[] __attribute__((weak)), __stop_cuda_shared[] __attribute__((weak));
+
+UNINSTRUMENTED static void poison_static_shared(void) {
+    for (volatile unsigned char *at = __start_cuda_shared; at < __stop_cuda_shared; at++) *at = POISON;
 }
 
 /* A kernel's shared memory holds NaNs when a block begins, and ends where the launch says it does. */
@@ -303,6 +323,7 @@ void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<vo
         unsigned b = pick((unsigned)i, (unsigned)blocks);
         cuda_host_now.block = {b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y)};
         memset(shared_memory, POISON, shared);
+        poison_static_shared();
         run_block();
     }
     free(shared_memory);
@@ -318,11 +339,15 @@ struct cuda_host_graph {
 
 struct cuda_host_stream {
     cuda_host_graph *capture; /* being recorded, or null */
+    std::vector<std::function<void()>> queue;
 };
 
 struct cuda_host_event {
     double time;
+    cudaStream_t stream; /* that it was recorded on last */
 };
+
+static int captures; /* under way */
 
 static cudaError_t failure = cudaSuccess; /* sticky, as on a device */
 
@@ -340,16 +365,38 @@ static void run_or_fail(const std::function<void()> &work, bool kernel) {
     if (failure == cudaSuccess) work();
 }
 
+/* Nothing queues work from within work. */
+static void run_queue(cudaStream_t stream) {
+    for (const auto &work : stream->queue) work();
+    stream->queue.clear();
+}
+
+static void queue(cudaStream_t stream, std::function<void()> work) {
+    stream->queue.push_back(work);
+    if (!setting("LRNN_CUDA_HOST_LAZY", 0)) run_queue(stream);
+}
+
 static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool kernel) {
+    std::function<void()> whole = [=] { run_or_fail(work, kernel); };
     if (stream->capture)
-        stream->capture->work.push_back([=] { run_or_fail(work, kernel); });
+        stream->capture->work.push_back(whole);
     else
-        run_or_fail(work, kernel);
+        queue(stream, whole);
     return failure;
 }
 
+static void open_memory(void);
+static void close_memory(void);
+
 cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *, std::function<void()> work) {
-    return enqueue(stream, work, true);
+    return enqueue(
+        stream,
+        [=] {
+            open_memory();
+            work();
+            close_memory();
+        },
+        true);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
@@ -358,27 +405,32 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    run_queue(stream);
     delete stream;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     if (stream->capture) die("a stream is waited for while it is captured");
+    run_queue(stream);
     return failure;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
     stream->capture = new cuda_host_graph();
+    captures++;
     return failure;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     *graph = stream->capture;
     stream->capture = nullptr;
+    captures--;
     return failure;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+    if (setting("LRNN_CUDA_HOST_NO_GRAPH", 0)) return cudaErrorMemoryAllocation;
     *exec = new cuda_host_graph(*graph);
     return failure;
 }
@@ -393,8 +445,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t) {
-    for (const auto &work : exec->work) work();
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+    for (const auto &work : exec->work) queue(stream, work);
     return failure;
 }
 
@@ -402,6 +454,14 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t cuda_host_nanoseconds(void) {
+    return (uint64_t)(1e9 * now());
+}
+
+long long clock64(void) {
+    return (long long)cuda_host_nanoseconds();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
@@ -414,12 +474,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-    event->time = now();
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    event->stream = stream;
+    queue(stream, [=] { event->time = now(); });
     return failure;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
+/* Waits for more than it has to, like every device that is late. */
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (event->stream && event->stream->capture) die("an event is waited for while its stream is captured");
+    if (event->stream) run_queue(event->stream);
     return failure;
 }
 
@@ -479,8 +543,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
-    *value = 0;
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrL2CacheSize ? 1 << 20 : 0;
     return cudaSuccess;
 }
 
@@ -490,47 +554,132 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     return failure;
 }
 
-/* The size stands in front of the memory, in a block of its own. */
+/* Device memory: whole pages each, by their address; to be reached between open_memory and close_memory alone. */
+static std::map<char *, size_t> &allocations = *new std::map<char *, size_t>; /* bytes asked for */
+static std::map<char *, size_t> &pinned = *new std::map<char *, size_t>;
+
+static size_t pages_of(size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page) / page * page; /* one byte more than asked for at least: none ends where its pages do */
+}
+
+static void protect(int rights) {
+    for (const auto &a : allocations)
+        if (mprotect(a.first, pages_of(a.second), rights) != 0) die("device memory cannot be protected");
+}
+
+static void open_memory(void) {
+    protect(PROT_READ | PROT_WRITE);
+}
+
+static void close_memory(void) {
+    protect(PROT_NONE);
+}
+
+/* Whether `at` lies within one of them. */
+static bool within(const std::map<char *, size_t> &all, const void *at) {
+    auto next = all.upper_bound((char *)at);
+    if (next == all.begin()) return false;
+    --next;
+    return (const char *)at <= next->first + next->second;
+}
+
+void cuda_host_check_argument(const char *name, int index, const void *argument, size_t bytes) {
+    unsigned char residency;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        uintptr_t word;
+        memcpy(&word, (const char *)argument + i, sizeof word);
+        if (word >> 47 || word < (uintptr_t)1 << 32) continue; /* no address, or a size */
+        if (within(allocations, (void *)word) || within(pinned, (void *)word)) continue;
+        if (mincore((void *)(word / page * page), 1, &residency) != 0) continue; /* nothing is there */
+        fprintf(stderr, "cuda_host: %s: argument %d holds %p, an address of the host's\n", name, index, (void *)word);
+        abort();
+    }
+}
+
+static void refuse_while_captured(const char *what) {
+    if (!captures) return;
+    fprintf(stderr, "cuda_host: memory is %s while a stream is captured\n", what);
+    abort();
+}
+
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    refuse_while_captured("reserved");
     if (failure != cudaSuccess) return failure;
     if (handed_out + bytes > device_memory()) return cudaErrorMemoryAllocation;
-    unsigned char *block = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
-    if (!block) return cudaErrorMemoryAllocation;
-    memcpy(block, &bytes, sizeof bytes);
-    memset(block + 256, POISON, bytes);
+    size_t size = pages_of(bytes);
+    char *block = (char *)mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return cudaErrorMemoryAllocation;
+    memset(block, POISON, bytes);
+#ifdef HAVE_ASAN
+    __asan_poison_memory_region(block + bytes, size - bytes);
+#endif
+    mprotect(block, size, PROT_NONE);
+    allocations[block] = bytes;
     handed_out += bytes;
-    *memory = block + 256;
+    *memory = block;
     return cudaSuccess;
 }
 
+/* Nothing that is queued may still use it: a device waits, and so do all streams here, which the caller has. */
 cudaError_t cudaFree(void *memory) {
     if (!memory) return cudaSuccess;
-    size_t bytes;
-    unsigned char *block = (unsigned char *)memory - 256;
-    memcpy(&bytes, block, sizeof bytes);
-    handed_out -= bytes;
-    free(block);
+    refuse_while_captured("given back");
+    auto a = allocations.find((char *)memory);
+    if (a == allocations.end()) die("cudaFree of what is no device memory");
+    size_t size = pages_of(a->second);
+#ifdef HAVE_ASAN
+    __asan_unpoison_memory_region(memory, size);
+#endif
+    handed_out -= a->second;
+    allocations.erase(a);
+    munmap(memory, size);
     return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    refuse_while_captured("pinned");
     *memory = malloc(bytes ? bytes : 1);
-    return *memory ? failure : cudaErrorMemoryAllocation;
+    if (!*memory) return cudaErrorMemoryAllocation;
+    pinned[(char *)*memory] = bytes;
+    return failure;
 }
 
 cudaError_t cudaFreeHost(void *memory) {
+    pinned.erase((char *)memory);
     free(memory);
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+/* What is copied out of memory that is not pinned has been read when the call returns. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    bool now_read = kind == cudaMemcpyHostToDevice && !stream->capture && !within(pinned, from);
+    if (kind == cudaMemcpyHostToDevice ? within(allocations, from) : !within(allocations, from))
+        return cudaErrorInvalidValue;
+    if (kind == cudaMemcpyDeviceToHost ? within(allocations, to) : !within(allocations, to))
+        return cudaErrorInvalidValue;
+    std::vector<char> staged;
+    if (now_read) staged.assign((const char *)from, (const char *)from + bytes);
     return enqueue(
-        stream, [=] { memcpy(to, from, bytes); }, false);
+        stream,
+        [=] {
+            open_memory();
+            memcpy(to, now_read ? staged.data() : from, bytes);
+            close_memory();
+        },
+        false);
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {
     return enqueue(
-        stream, [=] { memset(to, byte, bytes); }, false);
+        stream,
+        [=] {
+            open_memory();
+            memset(to, byte, bytes);
+            close_memory();
+        },
+        false);
 }
 
 /* --- cuBLAS ------------------------------------------------------------------------------------------------------- */
@@ -567,7 +716,8 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
 }
 
 static cublasStatus_t product(cublasHandle_t handle, std::function<void()> work) {
-    return enqueue(handle->stream, work, true) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+    cudaError_t result = cuda_host_enqueue(handle->stream, "cublas", work);
+    return result == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 /* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */

@@ -4,9 +4,15 @@
  *
  * A kernel's threads are fibers. A block's fibers run one after the other, each until it ends or waits (barrier, warp
  * operation); blocks run one after the other. In which order is a setting: a kernel that misses a barrier computes
- * something else in another order. "Device" memory is malloc's, poisoned, and shared memory is exactly as large as the
- * launch says. Strict where hardware is lenient: a thread that ends while others of its block wait at a barrier, lanes
- * that name each other in different masks, and fibers that all wait are failures.
+ * something else in another order. "Device" memory is poisoned, and can be reached while a kernel or a copy runs alone:
+ * whatever else touches it ends the process. Shared memory, dynamic or not, holds NaNs when a block begins; the dynamic
+ * one is exactly as large as the launch says. Strict where hardware is lenient: a thread that ends while others of its
+ * block wait at a barrier, lanes that name each other in different masks, and fibers that all wait are failures; so are
+ * a kernel's argument that is an address of the host's, and memory that is reserved or given back while a stream is
+ * captured.
+ *
+ * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
+ * changes too early is found then.
  *
  * Only what the project's kernels use is here; the names are CUDA's. Implementation: tests/cuda/cuda_host.cc. */
 #ifndef LRNN_TESTS_CUDA_HOST_H
@@ -24,7 +30,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __shared__      static
+#define __shared__      static __attribute__((section("cuda_shared")))
 #define __launch_bounds__(...)
 
 /* --- what a thread sees ------------------------------------------------------------------------------------------- */
@@ -121,6 +127,8 @@ template <class T> T atomicMax(T *at, T value) {
     return before;
 }
 static inline void __threadfence(void) {}
+long long clock64(void); /* a device of 1 GHz */
+uint64_t cuda_host_nanoseconds(void);
 template <class T> T __ldg(const T *at) {
     return *at;
 }
@@ -141,7 +149,8 @@ enum cudaError_t {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
-    cudaErrorIllegalAddress = 700
+    cudaErrorIllegalAddress = 700,
+    cudaErrorStreamCaptureUnsupported = 900
 };
 
 typedef struct cuda_host_stream *cudaStream_t;
@@ -152,7 +161,7 @@ typedef struct cuda_host_graph *cudaGraphExec_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDefault = 0 };
-enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMemoryClockRate = 36 };
+enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMemoryClockRate = 36, cudaDevAttrL2CacheSize = 38 };
 
 struct cudaDeviceProp {
     char name[256];
@@ -198,15 +207,36 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+cudaError_t cuda_host_raise_shared(const void *kernel, size_t bytes);
+template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int bytes) {
+    return cuda_host_raise_shared((const void *)kernel, (size_t)bytes);
+}
+
 /* Runs now, or on replay when the stream is being captured. */
 cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *name, std::function<void()> work);
 void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &body);
-bool cuda_host_configuration_possible(dim3 grid, dim3 block, size_t shared);
+bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block, size_t shared);
+
+/* Ends the process if a word of the argument is an address of memory that the process has and no device. */
+void cuda_host_check_argument(const char *name, int index, const void *argument, size_t bytes);
+
+template <class P> void cuda_host_check(const char *name, int index, P argument) {
+#ifndef __clang__
+    __builtin_clear_padding(&argument);
+    cuda_host_check_argument(name, index, &argument, sizeof argument);
+#else
+    (void)name, (void)index, (void)argument; /* what lies between members cannot be told from them */
+#endif
+}
 
 template <class... P>
 cudaError_t cuda_host_launch(const char *name, cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
                              size_t shared, P... arguments) {
-    if (!cuda_host_configuration_possible(grid, block, shared)) return cudaErrorInvalidConfiguration;
+    int index = 0;
+    if (!cuda_host_configuration_possible((const void *)kernel, grid, block, shared))
+        return cudaErrorInvalidConfiguration;
+    (cuda_host_check(name, index++, arguments), ...);
     return cuda_host_enqueue(stream, name, [=] { cuda_host_grid(grid, block, shared, [=] { kernel(arguments...); }); });
 }
 
@@ -243,7 +273,8 @@ long cuda_host_launches(void); /* kernels run so far */
 }
 
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
- * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that
+ * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be
+ * instantiated), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that
  * is past, fails, and everything after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove
  * the file). */
 

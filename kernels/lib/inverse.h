@@ -1,0 +1,33 @@
+/* inverse.h - which places of a list name an entry: what lets a gradient be summed entry by entry, in a fixed order. */
+#ifndef LRNN_KERNELS_INVERSE_H
+#define LRNN_KERNELS_INVERSE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers that inverse_fill writes for n places and m entries. */
+static inline int64_t inverse_count(int64_t n, int64_t m) {
+    return m + 1 + n;
+}
+
+/* start[m + 1], then the places i < n with which[i] = e at [start[e], start[e + 1]) of what follows, ascending; a
+ * negative which[i] is no entry. */
+static inline void inverse_fill(int64_t n, const int32_t *which, int64_t m, int32_t *start) {
+    int32_t *place = start + m + 1;
+    for (int64_t e = 0; e <= m; e++) start[e] = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (which[i] >= 0) start[which[i] + 1]++;
+    for (int64_t e = 0; e < m; e++) start[e + 1] += start[e];
+    for (int64_t i = 0; i < n; i++)
+        if (which[i] >= 0) place[start[which[i]]++] = (int32_t)i;
+    for (int64_t e = m; e > 0; e--) start[e] = start[e - 1];
+    start[0] = 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
