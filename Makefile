@@ -131,11 +131,11 @@ TWINS := $(BUILD)/fuzz-kernels$(f64)
 FAULTS := $(BUILD)/faults.so
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
-SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/cli/*.sh tests/slurm/*.sh tests/device/*.sh)
+SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources device-micro test-slurm sanitize bench paper results results-check gate layers format \
-        format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
+        cuda-resources device-micro test-slurm test-html sanitize bench paper results results-check gate layers \
+        format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -272,6 +272,10 @@ $(MICRO): tests/device/micro.cu
 	@$(NVCC) -std=c++20 -O3 $(NVCC_ARCH) $(NVCC_WARN) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
 	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt -lpthread
 
+# The pages of `lrnn report --html` in headless Chromium; KEEP=folder keeps them and their screenshots.
+test-html: all
+	@tests/html/pages.sh $(LRNN) $(KEEP)
+
 # Registers, spills and shared memory of every kernel, for the newest architecture.
 cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
@@ -377,6 +381,7 @@ help:
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
+	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"

@@ -18,6 +18,6 @@ set label 2 subheading at graph 0, screen 1 left offset 0,-3 noenhanced textcolo
 set grid ytics lt 1 lc rgb '#dddddd' lw 1
 set border 3 lc rgb '#444444'
 set tics nomirror
-set key outside right top Left reverse noenhanced samplen 3 spacing 1.15
+set key outside right top Left reverse noenhanced samplen 3 spacing 1.1 maxrows 200
 # The label of a tic is a format: a percent sign in a name is doubled.
 plain(s) = strstrt(s, '%') == 0 ? s : s[1:strstrt(s, '%')] . '%' . plain(s[strstrt(s, '%') + 1:*])

@@ -13,7 +13,7 @@ do for [i=1:n] { set ytics add (plain(name[i]) i) }
 unset grid
 set grid xtics lt 1 lc rgb '#dddddd' lw 1
 set bmargin 6
-set key outside bottom center horizontal Left reverse noenhanced samplen 1.5 maxrows 1
+set key outside bottom center horizontal Left reverse noenhanced samplen 1.5 maxcols 4 maxrows 1
 set style fill solid 1.0 border rgb '#333333'
 set style line 1 lc rgb '#0072B2'
 bars = 1 + bests + some_published

@@ -7,6 +7,7 @@
 #include "harness/report/load.h"
 #include "harness/report/plot.h"
 #include "harness/report/report.h"
+#include "harness/report/site.h"
 #include "harness/report/summary.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
@@ -15,7 +16,7 @@
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
     char to[OPTION_TEXT], paper[OPTION_TEXT], columns[OPTION_TEXT], sort[OPTION_TEXT];
-    char formats[OPTION_TEXT];
+    char formats[OPTION_TEXT], html[OPTION_TEXT];
     int format, protocol;
     int64_t confirm;
     struct plot_view view;
@@ -50,6 +51,8 @@ static const struct option report_options[] = {
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL, "only these, by their headings: 'model,acc,published'", 0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
+    {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
+     "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well", 0},
     {0}};
@@ -107,9 +110,24 @@ static void print_reports(FILE *f) {
 
 /* A plan says itself which runs it is of. */
 static enum status run_paper(const struct report_flags *f, struct error *e) {
-    if (strcmp(f->what, "tables") != 0 || *f->where || f->confirm || *f->to || *f->columns || *f->sort)
+    if (strcmp(f->what, "tables") != 0 || *f->where || f->confirm || *f->to || *f->columns || *f->sort || *f->html)
         return fail(e, ST_USAGE, "report --paper takes --out, --profile, --task and --format alone");
     return paper_print(f->paper, f->task, f->profile, f->out, sheet_formats()[f->format], stdout, e);
+}
+
+/* A report of many pages. */
+static enum status run_html(const struct report_flags *f, struct error *e) {
+    struct record_set set;
+    struct report_filter filter = filter_of(f);
+    struct error why = {ST_OK, ""};
+    int pages = 0, pictures = 0;
+    TRY(load(&set, f->out, e));
+    enum status status = site_write(&set, &filter, f->out, f->html, &pages, &pictures, &why, e);
+    records_free(&set);
+    if (status != ST_OK) return status;
+    printf("%d pages and %d pictures; begin at %s/index.html\n", pages, pictures, f->html);
+    if (why.status != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+    return ST_OK;
 }
 
 static enum status run_report(int argc, char **argv, struct error *e) {
@@ -127,6 +145,7 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     TRY(parse(&cli, &flags, argc, argv, e));
     if (folder) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
     if (*flags.paper) return run_paper(&flags, e);
+    if (*flags.html) return run_html(&flags, e);
     TRY(find_report(flags.what, &report, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);

@@ -1,43 +1,14 @@
-/* format_html.c - sheets as one HTML page that needs nothing from elsewhere: dark where the reader's system is, and
- * each table in a box of its own that scrolls sideways on a narrow screen. */
+/* format_html.c - sheets as one HTML page (html.h), each table in a box of its own that scrolls sideways on a narrow
+ * screen. */
+#include "harness/report/html.h"
 #include "harness/report/sheet.h"
-
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>lrnn-bench</title>\n<style>\n"
-    ":root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #c8c8c8; --faint: #595959; }\n"
-    "@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #161616; --line: #4a4a4a; "
-    "--faint: #a8a8a8; } }\n"
-    "body { color: var(--ink); background: var(--paper); font: 15px/1.45 system-ui, sans-serif; margin: 1rem auto; "
-    "max-width: 76rem; padding: 0 .75rem; }\n"
-    "h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }\n.box { overflow-x: auto; }\n"
-    "table { border-collapse: collapse; font-variant-numeric: tabular-nums; }\n"
-    "th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }\n"
-    "th { border-bottom-width: 2px; }\n.r { text-align: right; }\nul { color: var(--faint); padding-left: 1.2rem; }\n"
-    "</style>\n</head>\n<body>\n";
-static const char tail[] = "</body>\n</html>\n";
-
-static void print_html(FILE *f, const char *text) {
-    for (const char *p = text; *p; p++) {
-        if (*p == '&')
-            fputs("&amp;", f);
-        else if (*p == '<')
-            fputs("&lt;", f);
-        else if (*p == '>')
-            fputs("&gt;", f);
-        else if (*p == '"')
-            fputs("&quot;", f);
-        else
-            fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
-    }
-}
 
 static void print_cell(FILE *f, const struct sheet *s, int i) {
     const struct sheet_cell *cell = &s->cells[i];
     bool right = s->columns[i % s->n_columns].align == SHEET_RIGHT;
     fputs(right ? "<td class=\"r\">" : "<td>", f);
     if (cell->strong) fputs("<strong>", f);
-    print_html(f, cell->text);
+    html_text(f, cell->text);
     if (cell->strong) fputs("</strong>", f);
     for (int n = 0; n < cell->n_notes; n++) fprintf(f, "<sup>%d</sup>", cell->first_note + n);
     fputs("</td>", f);
@@ -47,7 +18,7 @@ static void print_table(FILE *f, const struct sheet *s) {
     fputs("<div class=\"box\"><table>\n<thead><tr>", f);
     for (int c = 0; c < s->n_columns; c++) {
         fputs(s->columns[c].align == SHEET_RIGHT ? "<th class=\"r\">" : "<th>", f);
-        print_html(f, s->columns[c].heading);
+        html_text(f, s->columns[c].heading);
         fputs("</th>", f);
     }
     fputs("</tr></thead>\n<tbody>\n", f);
@@ -65,7 +36,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
     fputs(">\n", f);
     if (s->caption) {
         fputs("<h2>", f);
-        print_html(f, s->caption);
+        html_text(f, s->caption);
         fputs("</h2>\n", f);
     }
     print_table(f, s);
@@ -73,11 +44,15 @@ static void write_sheet(const struct sheet *s, FILE *f) {
     for (int i = 0; i < s->n_notes; i++) {
         fputs("<li>", f);
         if (s->notes[i].number) fprintf(f, "<sup>%d</sup> ", s->notes[i].number);
-        print_html(f, s->notes[i].text);
+        html_text(f, s->notes[i].text);
         fputs("</li>\n", f);
     }
     if (s->n_notes) fputs("</ul>\n", f);
     fputs("</section>\n", f);
 }
 
-const struct sheet_format format_html = {.name = "html", .write = write_sheet, .head = head, .tail = tail};
+static void begin(FILE *f) {
+    html_begin(f, "lrnn-bench");
+}
+
+const struct sheet_format format_html = {.name = "html", .write = write_sheet, .begin = begin, .end = html_end};

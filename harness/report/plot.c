@@ -495,7 +495,8 @@ static const struct plot_kind {
 static int height_of(const struct plot_kind *kind, const struct report_table *t) {
     int rows = !strcmp(kind->name, "heat") ? heat_rows(t) : t->n_rows, each = !strcmp(kind->name, "heat") ? 28 : 58;
     bool fixed = strcmp(kind->name, "heat") != 0 && strcmp(kind->name, "table") != 0;
-    return fixed ? HEIGHT : 220 + rows * each;
+    if (fixed) return rows < 18 ? HEIGHT : 250 + 28 * rows; /* names stand below each other */
+    return 220 + rows * each;
 }
 
 /* --- names of files ----------------------------------------------------------------------------------------------- */

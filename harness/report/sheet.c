@@ -259,12 +259,12 @@ enum status sheets_write(const struct sheets *sheets, const struct sheet_format 
             fail(&s->problem, ST_FAIL, "the table %.200s has no column", name_of(s));
         if (broken(s)) return fail(e, s->problem.status, "%s", s->problem.text);
     }
-    if (format->head) fputs(format->head, f);
+    if (format->begin) format->begin(f);
     for (int i = 0; i < sheets->n; i++) {
         if (i) fputc('\n', f);
         format->write(sheets->list[i], f);
     }
-    if (format->tail) fputs(format->tail, f);
+    if (format->end) format->end(f);
     return ST_OK;
 }
 

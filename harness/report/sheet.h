@@ -93,7 +93,7 @@ struct sheet_format {
     const char *name;
     bool for_programs; /* values, not text: a report hands it its data (report.h) */
     void (*write)(const struct sheet *s, FILE *f);
-    const char *head, *tail; /* around all sheets; or NULL */
+    void (*begin)(FILE *f), (*end)(FILE *f); /* around all sheets; or NULL */
 };
 
 /* One file a format: harness/report/format_NAME.c defines `const struct sheet_format format_NAME`, listed in

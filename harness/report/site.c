@@ -1,0 +1,360 @@
+/* site.c - see site.h. */
+#include "harness/report/site.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/batch.h"
+#include "harness/report/gnuplot.h"
+#include "harness/report/html.h"
+#include "harness/report/plot.h"
+#include "harness/report/report.h"
+#include "harness/run/rerun.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/schema.h"
+
+#define STEM_BYTES 96
+
+struct site {
+    const struct record_set *set;
+    const struct report_filter *filter;
+    const char *out, *dir;
+    struct report_tables tables;
+    int pages, pictures;
+    struct error no_pictures; /* the first reason */
+};
+
+/* --- a page ------------------------------------------------------------------------------------------------------- */
+
+/* A page in memory, written when it is whole. */
+struct page {
+    char *text;
+    size_t size;
+    FILE *f;
+};
+
+static enum status page_begin(struct page *p, const char *title, struct error *e) {
+    *p = (struct page){.text = NULL};
+    p->f = open_memstream(&p->text, &p->size);
+    if (!p->f) return fail(e, ST_MEMORY, "no memory for a page");
+    html_begin(p->f, title);
+    return ST_OK;
+}
+
+/* Ends it and, where all went well so far, writes DIR/NAME.html. */
+static enum status page_end(struct page *p, struct site *site, const char *name, enum status status, struct error *e) {
+    char path[PATH_BYTES];
+    html_end(p->f);
+    if (fclose(p->f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a page");
+    if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%s.html", site->dir, name);
+    if (status == ST_OK) status = write_file_atomic(path, p->text, p->size, e);
+    free(p->text);
+    site->pages += status == ST_OK;
+    return status;
+}
+
+/* A table's page: its task and profile in plain letters, and a hash, since two may look alike then. */
+static void table_stem(const struct report_table *t, char stem[STEM_BYTES]) {
+    char text[RECORD_TEXT + 64], hash[RUN_ID_HEX];
+    snprintf(text, sizeof text, "%s %s", t->task, t->profile);
+    record_hash(text, hash);
+    snprintf(stem, STEM_BYTES, "%.60s-%.6s", text, hash);
+    for (char *c = stem; *c; c++)
+        if (!isalnum((unsigned char)*c)) *c = '-';
+}
+
+static void print_heading(FILE *f, const char *task, const char *profile) {
+    fputs("<h1>", f);
+    html_text(f, task);
+    fputs(", profile ", f);
+    html_text(f, profile);
+    fputs("</h1>\n", f);
+}
+
+/* --- a run -------------------------------------------------------------------------------------------------------- */
+
+enum { CURVE_WIDTH = 336, CURVE_HEIGHT = 200, CURVE_EDGE = 36 };
+
+/* The validation metric over steps as a line in the page itself. */
+static void print_curve(FILE *f, const struct run_record *r) {
+    double most = 1, width = CURVE_WIDTH - 2 * CURVE_EDGE, height = CURVE_HEIGHT - 2 * CURVE_EDGE;
+    int64_t last = r->run.steps > 0 ? r->run.steps : 1;
+    fprintf(f,
+            "<svg class=\"curve\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"validation %s over steps\">\n"
+            "<g fill=\"none\" stroke=\"currentColor\"><path stroke-opacity=\".4\" d=\"M%d %dV%dH%d\"/>"
+            "<polyline stroke-width=\"2\" points=\"",
+            CURVE_WIDTH, CURVE_HEIGHT, run_metric_name(&r->run), CURVE_EDGE, CURVE_EDGE, CURVE_HEIGHT - CURVE_EDGE,
+            CURVE_WIDTH - CURVE_EDGE);
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        double y = run_point_metric(&r->run, &r->curve[i]);
+        if (r->curve[i].split != SPLIT_VAL || !isfinite(y)) continue;
+        fprintf(f, "%.1f,%.1f ", CURVE_EDGE + width * (double)r->curve[i].step / (double)last,
+                CURVE_EDGE + height * (1 - y / most));
+    }
+    fprintf(f,
+            "\"/></g>\n<g fill=\"currentColor\"><text x=\"%d\" y=\"%d\" text-anchor=\"end\">1.0</text>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">0.0</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">"
+            "%" PRId64 " steps</text><text x=\"%d\" y=\"%d\">validation %s</text></g>\n</svg>\n",
+            CURVE_EDGE - 6, CURVE_EDGE + 5, CURVE_EDGE - 6, CURVE_HEIGHT - CURVE_EDGE, CURVE_WIDTH - CURVE_EDGE,
+            CURVE_HEIGHT - CURVE_EDGE + 20, last, CURVE_EDGE, CURVE_EDGE - 14, run_metric_name(&r->run));
+}
+
+static void print_field(FILE *f, const char *name, const char *value) {
+    fputs("<tr><th>", f);
+    html_text(f, name);
+    fputs("</th><td>", f);
+    html_text(f, value);
+    fputs("</td></tr>\n", f);
+}
+
+/* Every field that has a value. */
+static void print_fields(FILE *f, const struct run *run) {
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        const void *value = (const char *)run + field->offset;
+        char text[64] = "";
+        if (field->type == FIELD_INT && *(const int64_t *)value != -1)
+            snprintf(text, sizeof text, "%" PRId64, *(const int64_t *)value);
+        if (field->type == FIELD_U64) snprintf(text, sizeof text, "%" PRIu64, *(const uint64_t *)value);
+        if (field->type == FIELD_REAL && isfinite(*(const double *)value))
+            format_double(*(const double *)value, text, sizeof text);
+        const char *shown = field->type == FIELD_TEXT   ? (const char *)value
+                            : field->type == FIELD_NAME ? field_name(field, run)
+                                                        : text;
+        if (shown && *shown) print_field(f, field->name, shown);
+    }
+}
+
+/* The machine's row of machines.csv, if it is there. */
+static void print_machine(FILE *f, const struct site *site, const struct run *run) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    if (path_format(path, sizeof path, NULL, "%s/machines.csv", site->out) != ST_OK ||
+        csv_read(&t, path, NULL) != ST_OK)
+        return;
+    for (int row = 0; row < t.rows; row++) {
+        if (strcmp(csv_cell(&t, row, "machine_id"), run->machine_id) != 0) continue;
+        fputs("<h2>Machine</h2>\n<div class=\"box\"><table>\n", f);
+        for (int c = 0; c < t.columns; c++) print_field(f, t.header[c], csv_text_plain(t.cells[row * t.columns + c]));
+        fputs("</table></div>\n", f);
+        break;
+    }
+    csv_free(&t);
+}
+
+static void print_run(FILE *f, const struct site *site, const struct report_table *t, const struct run_record *r) {
+    char stem[STEM_BYTES], command[8192];
+    struct error why;
+    table_stem(t, stem);
+    fprintf(f, "<p><a href=\"%s.html\">", stem);
+    html_text(f, t->task);
+    fprintf(f, "</a> · <a href=\"index.html\">all</a></p>\n<h1>Run %.8s: ", r->run.run_id);
+    html_text(f, r->run.layers);
+    fprintf(f, ", rate %g, seed %" PRIu64 "</h1>\n", r->run.lr, r->run.seed);
+    if (run_failed(&r->run)) {
+        fprintf(f, "<p><strong>%s</strong>: ", run_status_names[r->run.status]);
+        html_text(f, r->run.status_detail);
+        fputs("</p>\n", f);
+    }
+    print_curve(f, r);
+    fputs("<h2>Again</h2>\n<pre>", f);
+    if (rerun_command(r, command, sizeof command, &why) == ST_OK)
+        html_text(f, command);
+    else
+        html_text(f, why.text);
+    fprintf(f, "\nlrnn rerun %.8s</pre>\n<h2>Configuration</h2>\n<pre>", r->run.run_id);
+    html_lines(f, r->config);
+    fputs("</pre>\n<h2>Record</h2>\n<div class=\"box\"><table>\n", f);
+    print_fields(f, &r->run);
+    fputs("</table></div>\n", f);
+    print_machine(f, site, &r->run);
+}
+
+static enum status write_run(struct site *site, const struct report_table *t, const struct run_record *r,
+                             struct error *e) {
+    struct page page;
+    char title[RECORD_TEXT], name[RUN_ID_HEX + 8];
+    snprintf(title, sizeof title, "run %.8s, %.400s", r->run.run_id, r->run.task);
+    snprintf(name, sizeof name, "run-%s", r->run.run_id);
+    TRY(page_begin(&page, title, e));
+    print_run(page.f, site, t, r);
+    return page_end(&page, site, name, ST_OK, e);
+}
+
+/* --- a table ------------------------------------------------------------------------------------------------------ */
+
+static struct report_filter only(const struct site *site, const struct report_table *t) {
+    struct report_filter filter = site->filter ? *site->filter : (struct report_filter){.task = NULL};
+    filter.task = t->task;
+    filter.profile = t->profile;
+    return filter;
+}
+
+/* The sheets of a report of one table. That it has none is fine: nothing to show. */
+static enum status print_report(FILE *f, const struct site *site, const struct report *report,
+                                const struct report_filter *filter, struct error *e) {
+    struct report_tables tables;
+    struct sheets sheets = {0};
+    struct sheet_format bare = format_html;
+    bare.begin = bare.end = NULL;
+    TRY(report_tables_make(&tables, site->set, filter, site->out, e));
+    enum status status = report->build(&sheets, &tables, e);
+    if (status == ST_OK) status = sheets_write(&sheets, &bare, f, e);
+    sheets_free(&sheets);
+    report_tables_free(&tables);
+    return status == ST_DATA ? ST_OK : status;
+}
+
+/* Figures go into DIR/STEM; a page has those that are there. */
+static void draw(struct site *site, const struct report_table *t, const char *stem) {
+    static const char *const kinds[] = {NULL, "cost", "heat"};
+    char folder[PATH_BYTES];
+    struct error why;
+    struct report_filter filter = only(site, t);
+    const struct plot_view view = {.x = PLOT_STEPS, .formats = FIGURE_SVG};
+    if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
+    for (int i = 0; i < 3 && site->no_pictures.status == ST_OK; i++) {
+        enum status status = report_plot_view(site->set, &filter, kinds[i], &view, site->out, folder, &why);
+        if (status == ST_FAIL && strstr(why.text, "not installed")) site->no_pictures = why;
+    }
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void print_pictures(FILE *f, struct site *site, const char *stem) {
+    char folder[PATH_BYTES], *names[32];
+    int n = 0;
+    if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && n < 32 && (entry = readdir(d));) {
+        const char *end = strrchr(entry->d_name, '.');
+        if (entry->d_name[0] != '.' && end && !strcmp(end, ".svg") && (names[n] = strdup(entry->d_name))) n++;
+    }
+    if (d) closedir(d);
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    if (n) fputs("<h2>Pictures</h2>\n", f);
+    for (int i = 0; i < n; i++) {
+        const char *kind = strrchr(names[i], '-');
+        fprintf(f, "<p><img src=\"%s/", stem);
+        html_text(f, names[i]);
+        fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></p>\n", (int)strcspn(kind + 1, "."), kind + 1);
+        site->pictures++;
+        free(names[i]);
+    }
+}
+
+/* A row a run, with the way to its page. */
+static void print_runs(FILE *f, const struct report_table *t) {
+    fputs("<h2>Runs</h2>\n<div class=\"box\"><table>\n<thead><tr><th>run</th><th>model</th><th class=\"r\">rate</th>"
+          "<th class=\"r\">seed</th><th class=\"r\">steps</th><th>end</th><th class=\"r\">test</th></tr></thead>\n",
+          f);
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n_all; i++) {
+            const struct run *run = &t->rows[k].all[i]->run;
+            fprintf(f, "<tr><td><a href=\"run-%s.html\">%.8s</a></td><td>", run->run_id, run->run_id);
+            html_text(f, t->rows[k].label);
+            fprintf(f,
+                    "</td><td class=\"r\">%g</td><td class=\"r\">%" PRIu64 "</td><td class=\"r\">%" PRId64 "/%" PRId64
+                    "</td><td>%s</td><td class=\"r\">%.4f%s</td></tr>\n",
+                    run->lr, run->seed, run->steps, run->max_steps,
+                    run_failed(run) ? run_status_names[run->status] : run->stop_reason, run_test_metric(run),
+                    run_cut_off(run) ? CUT_OFF_MARK : "");
+        }
+    fputs("</table></div>\n", f);
+}
+
+static enum status write_table(struct site *site, const struct report_table *t, struct error *e) {
+    struct page page;
+    char stem[STEM_BYTES];
+    struct report_filter filter = only(site, t);
+    table_stem(t, stem);
+    draw(site, t, stem);
+    TRY(page_begin(&page, t->task, e));
+    fputs("<p><a href=\"index.html\">all</a></p>\n", page.f);
+    print_heading(page.f, t->task, t->profile);
+    enum status status = print_report(page.f, site, &report_tables, &filter, e);
+    if (status == ST_OK) status = print_report(page.f, site, &report_lengths, &filter, e);
+    print_pictures(page.f, site, stem);
+    print_runs(page.f, t);
+    status = page_end(&page, site, stem, status, e);
+    for (int k = 0; k < t->n_rows && status == ST_OK; k++)
+        for (int i = 0; i < t->rows[k].n_all && status == ST_OK; i++) status = write_run(site, t, t->rows[k].all[i], e);
+    return status;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static const struct report_row *best_row(const struct report_table *t) {
+    const struct report_row *best = &t->rows[0];
+    for (int k = 1; k < t->n_rows; k++)
+        if (!(t->rows[k].estimate <= best->estimate)) best = &t->rows[k];
+    return best;
+}
+
+static enum status write_index(struct site *site, struct error *e) {
+    struct page page;
+    TRY(page_begin(&page, "lrnn-bench: all tasks", e));
+    FILE *f = page.f;
+    fprintf(f,
+            "<h1>Structured linear recurrences</h1>\n<p>%d records, by lrnn-bench.</p>\n<h2>Tasks</h2>\n"
+            "<div class=\"box\"><table>\n<thead><tr><th>task</th><th>profile</th><th class=\"r\">models</th>"
+            "<th class=\"r\">runs</th><th>best</th><th class=\"r\">%s</th></tr></thead>\n",
+            site->set->n, protocol_of(site->tables.protocol)->heading);
+    for (int i = 0; i < site->tables.n; i++) {
+        const struct report_table *t = &site->tables.list[i];
+        const struct report_row *best = best_row(t);
+        char stem[STEM_BYTES];
+        table_stem(t, stem);
+        fprintf(f, "<tr><td><a href=\"%s.html\">", stem);
+        html_text(f, t->task);
+        fputs("</a></td><td>", f);
+        html_text(f, t->profile);
+        fprintf(f, "</td><td class=\"r\">%d</td><td class=\"r\">%d</td><td>", t->n_rows, t->n_runs);
+        html_text(f, best->label);
+        fprintf(f, "</td><td class=\"r\">%.4f%s</td></tr>\n", best->estimate, best->estimate_cut ? CUT_OFF_MARK : "");
+    }
+    fputs("</table></div>\n", f);
+    enum status status = print_report(f, site, &report_across, site->filter, e);
+    return page_end(&page, site, "index", status, e);
+}
+
+/* A folder with something in it is ours if its index says so. */
+static enum status check_folder(const char *dir, struct error *e) {
+    char path[PATH_BYTES], *text = NULL;
+    size_t size;
+    int entries = 0;
+    DIR *d = opendir(dir);
+    if (!d) return errno == ENOENT ? ST_OK : fail(e, ST_USAGE, "--html %.500s: %s", dir, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(d));) entries += entry->d_name[0] != '.';
+    closedir(d);
+    if (entries == 0) return ST_OK;
+    TRY(path_format(path, sizeof path, e, "%s/index.html", dir));
+    bool ours = file_read(path, (size_t)64 << 20, &text, &size, NULL) == ST_OK &&
+                strstr(text, "name=\"generator\" content=\"" HTML_GENERATOR "\"");
+    free(text);
+    if (ours) return ST_OK;
+    return fail(e, ST_USAGE, "--html %.500s: that folder holds other files; name a new or an empty one", dir);
+}
+
+enum status site_write(const struct record_set *set, const struct report_filter *filter, const char *out,
+                       const char *dir, int *pages, int *pictures, struct error *why, struct error *e) {
+    struct site site = {.set = set, .filter = filter, .out = out, .dir = dir};
+    TRY(check_folder(dir, e));
+    TRY(report_tables_make(&site.tables, set, filter, out, e));
+    enum status status = make_folder(dir, e);
+    if (status == ST_OK) status = write_index(&site, e); /* first: a call that was stopped can be repeated */
+    for (int i = 0; i < site.tables.n && status == ST_OK; i++) status = write_table(&site, &site.tables.list[i], e);
+    report_tables_free(&site.tables);
+    *pages = site.pages;
+    *pictures = site.pictures;
+    *why = site.no_pictures;
+    return status;
+}

@@ -1,0 +1,97 @@
+/* check_site.c - the static pages of fixture records. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/report/site.h"
+#include "harness/store/files.h"
+#include "tests/harness/report/fixture.h"
+
+static int pages, pictures;
+static struct error why;
+
+static enum status write_site(const char *name) {
+    char dir[PATH_BYTES];
+    snprintf(dir, sizeof dir, "%s/%s", fixture_folder, name);
+    return site_write(&fixture_set, NULL, fixture_folder, dir, &pages, &pictures, &why, &fixture_problem);
+}
+
+static char *page(const char *name) {
+    char path[PATH_BYTES];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
+    return slurp(path, &size);
+}
+
+/* The way from all tasks to a table and from there to a run; `made` twice is made once. */
+START_TEST(pages_lead_from_all_tasks_to_a_run) {
+    setenv("PATH", "/nowhere", 1); /* without pictures, which is said */
+    add_grid();
+    for (int i = 0; i < 2; i++) ck_ok(write_site("site"));
+    ck_assert_int_eq(pictures, 0);
+    ck_holds(why.text, "gnuplot-nox");
+    ck_assert_int_eq(pages, 2 + fixture_set.n);
+    char *index = page("site/index.html");
+    char *link = strstr(index, "<a href=\"s5-");
+    ck_assert_ptr_nonnull(link);
+    char name[256] = "site/";
+    sscanf(link, "<a href=\"%200[^\"]", name + 5);
+    char *table = page(name);
+    link = strstr(table, "<a href=\"run-");
+    ck_assert_ptr_nonnull(link);
+    sscanf(link, "<a href=\"%200[^\"]", name + 5);
+    char *run = page(name);
+    ck_holds(run, "<polyline");
+    ck_holds(run, "lrnn rerun");
+    const char *const texts[] = {index, table, run};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(strstr(texts[i], "<script"));
+        ck_assert_ptr_null(strstr(texts[i], "http"));
+        ck_holds(texts[i], "</html>");
+    }
+    free(index);
+    free(table);
+    free(run);
+}
+END_TEST
+
+START_TEST(names_are_text_in_pages) {
+    setenv("PATH", "/nowhere", 1);
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(run->task, "../x\"><script>alert(1)</script>");
+    strcpy(run->layers, "<img src=x>&;swiglu");
+    fixture_records[0].config[0] = 0;
+    ck_ok(write_site("site"));
+    char *index = page("site/index.html");
+    ck_assert_ptr_null(strstr(index, "<script>"));
+    ck_assert_ptr_null(strstr(index, "<img src=x>"));
+    ck_holds(index, "&lt;script&gt;");
+    free(index);
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 3); /* all of them in the folder */
+}
+END_TEST
+
+START_TEST(a_folder_of_something_else_is_left_alone) {
+    char path[PATH_BYTES];
+    add_grid();
+    snprintf(path, sizeof path, "%s/thesis", fixture_folder);
+    ck_ok(make_folder(path, &fixture_problem));
+    snprintf(path, sizeof path, "%s/thesis/index.html", fixture_folder);
+    spill(path, "mine", 4);
+    ck_assert_int_eq(write_site("thesis"), ST_USAGE);
+    ck_holds(fixture_problem.text, "holds other files");
+    char *mine = page("thesis/index.html");
+    ck_assert_str_eq(mine, "mine");
+    free(mine);
+}
+END_TEST
+
+Suite *check_site(void);
+Suite *check_site(void) {
+    const TTest *const tests[] = {
+        pages_lead_from_all_tasks_to_a_run,
+        names_are_text_in_pages,
+        a_folder_of_something_else_is_left_alone,
+    };
+    return fixture_suite("site", tests, (int)(sizeof tests / sizeof tests[0]));
+}
