@@ -315,7 +315,7 @@ format:
 # clang-format leaves comments as they are, so that lines in them are looked at one by one.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
-	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/peers/*.py tests/peers/*/*.py)
+	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/peers/*.py tests/peers/*/*.py tests/python/*.py tools/*.py)
 	@status=0; for f in $(CODE); do clang-format $$f | cmp -s - $$f || { echo "$$f is not formatted"; status=1; }; done; \
 	  [ $$status = 0 ] || { echo "make format would format them" >&2; exit 1; }
 

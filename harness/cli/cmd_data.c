@@ -10,6 +10,8 @@
 #include "harness/plan/setup.h"
 #include "harness/report/picture.h"
 #include "harness/run/feeder.h"
+#include "harness/store/files.h"
+#include "harness/store/npz.h"
 #include "tasks/task.h"
 
 #define HOST_BYTES     ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
@@ -20,17 +22,20 @@
 
 static enum status show(int argc, char **argv, struct error *e);
 static enum status stats(int argc, char **argv, struct error *e);
+static enum status dump(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {"data show", "data show TASK [flags]",
      "examples, one JSON object a line or as a picture, or the order that training takes them in", show, false},
     {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false},
+    {"data dump", "data dump TASK FILE [flags]", "a split's examples as a file, for other programs", dump, false},
     DATA_SET_COMMANDS{0},
 };
 
 struct data_flags {
     int split;
     int64_t first, count, seed, batch, epochs, steps;
+    int format;
     bool json, stats;
     char order[OPTION_TEXT], png[OPTION_TEXT];
 };
@@ -75,10 +80,22 @@ static const struct option stats_flags[] = {
     NO_FLAG,
 };
 
+enum { DUMP_NPZ, DUMP_JSONL };
+static const struct option dump_flags[] = {
+    SPLIT_FLAG,
+    FIRST_FLAG,
+    {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = all from the first", OPT_AUTO},
+    SEED_FLAG,
+    {"format", OPT_CHOICE, AT(format), "npz", 0, 0, "npz jsonl",
+     "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`", 0},
+    NO_FLAG,
+};
+
 /* A task and room for one example. */
 struct view {
     struct data_flags flags;
     struct task_choice task;
+    const char *file; /* of dump */
     struct arena host;
     struct example example;
     int64_t targets; /* a sequence: its length, or 1 */
@@ -116,13 +133,17 @@ static enum status make_room(struct view *v, struct error *e) {
 /* Reads the command line, opens the task, checks the range. */
 static enum status view_open(struct view *v, const struct command *command, const struct option *table, int argc,
                              char **argv, struct error *e) {
-    const char *task[1];
+    const char *task[2] = {NULL, NULL};
     struct flag_set set = {table, &v->flags};
-    struct cli cli = {.command = command, .sets = &set, .n_sets = 1, .positional = task, .max_positional = 1};
+    int words = table == dump_flags ? 2 : 1;
+    struct cli cli = {.command = command, .sets = &set, .n_sets = 1, .positional = task, .max_positional = words};
     TRY(options_default(table, &v->flags, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0)
         return fail(e, ST_USAGE, "%s: say which task; `lrnn list tasks` names them", command->name);
+    if (cli.n_positional < words)
+        return fail(e, ST_USAGE, "%s: say into which file; usage: lrnn %s", command->name, command->usage);
+    v->file = task[1];
     TRY(task_parse(&v->task, task[0], e));
     TRY(arena_reserve(&v->host, HOST_BYTES, e));
     TRY(task_open(&v->task, (uint64_t)v->flags.seed, &v->host, e));
@@ -130,7 +151,7 @@ static enum status view_open(struct view *v, const struct command *command, cons
         return fail(e, ST_USAGE, "%s: training %s takes no strings of another length besides; a5-slice does",
                     command->name, v->task.name);
     int64_t n = view_examples(v), left = n - v->flags.first;
-    int64_t most = table == stats_flags ? STATS_EXAMPLES : *v->flags.png ? PNG_EXAMPLES : 1;
+    int64_t most = table == stats_flags ? STATS_EXAMPLES : table == dump_flags ? n : *v->flags.png ? PNG_EXAMPLES : 1;
     if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < most ? left : most;
     if (v->flags.count > left)
         return fail(e, ST_USAGE,
@@ -152,39 +173,39 @@ static void view_fill(struct view *v, int64_t index) {
 
 /* --- show --------------------------------------------------------------------------------------------------------- */
 
-static void print_ints(const int32_t *x, int64_t n) {
-    putchar('[');
-    for (int64_t i = 0; i < n; i++) printf("%s%" PRId32, i ? "," : "", x[i]);
-    putchar(']');
+static void print_ints(FILE *f, const int32_t *x, int64_t n) {
+    fputc('[', f);
+    for (int64_t i = 0; i < n; i++) fprintf(f, "%s%" PRId32, i ? "," : "", x[i]);
+    fputc(']', f);
 }
 
 /* n rows of `channels` values; of one channel a flat list. */
-static void print_values(const real *x, int64_t n, int64_t channels) {
+static void print_values(FILE *f, const real *x, int64_t n, int64_t channels) {
     char text[40];
-    putchar('[');
+    fputc('[', f);
     for (int64_t i = 0; i < n * channels; i++) {
-        if (i) putchar(',');
-        if (channels > 1 && i % channels == 0) putchar('[');
+        if (i) fputc(',', f);
+        if (channels > 1 && i % channels == 0) fputc('[', f);
         format_double((double)x[i], text, sizeof text);
-        fputs(text, stdout);
-        if (channels > 1 && i % channels == channels - 1) putchar(']');
+        fputs(text, f);
+        if (channels > 1 && i % channels == channels - 1) fputc(']', f);
     }
-    putchar(']');
+    fputc(']', f);
 }
 
-static void print_example(const struct view *v, int64_t index) {
+static void print_example(FILE *f, const struct view *v, int64_t index) {
     const struct example *x = &v->example;
-    printf("{\"index\":%" PRId64 ",\"input\":", v->flags.first + index);
+    fprintf(f, "{\"index\":%" PRId64 ",\"input\":", v->flags.first + index);
     if (x->tokens)
-        print_ints(x->tokens, x->length);
+        print_ints(f, x->tokens, x->length);
     else
-        print_values(x->values, x->length, v->task.shape.channels);
-    printf(",\"target\":");
+        print_values(f, x->values, x->length, v->task.shape.channels);
+    fprintf(f, ",\"target\":");
     if (v->task.shape.per_sequence)
-        printf("%" PRId32, x->targets[0]);
+        fprintf(f, "%" PRId32, x->targets[0]);
     else
-        print_ints(x->targets, x->length);
-    printf("}\n");
+        print_ints(f, x->targets, x->length);
+    fprintf(f, "}\n");
 }
 
 /* --stats, another way to ask for the other command: taken out, the rest of the words in their order. */
@@ -246,7 +267,7 @@ static enum status show_order(const struct view *v, struct error *e) {
 static void show_examples(struct view *v) {
     for (int64_t i = 0; i < v->flags.count && !ferror(stdout); i++) {
         view_fill(v, i);
-        print_example(v, i);
+        print_example(stdout, v, i);
     }
 }
 
@@ -365,13 +386,87 @@ static enum status stats(int argc, char **argv, struct error *e) {
     return status;
 }
 
+/* --- dump --------------------------------------------------------------------------------------------------------- */
+
+static enum status dump_lines(struct view *v, struct error *e) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", v->flags.count);
+    for (int64_t i = 0; i < v->flags.count && !ferror(f); i++) {
+        view_fill(v, i);
+        print_example(f, v, i);
+    }
+    bool whole = !ferror(f);
+    whole = fclose(f) == 0 && whole;
+    enum status status = whole ? write_file_atomic(v->file, text, size, e)
+                               : fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", v->flags.count);
+    free(text);
+    return status;
+}
+
+/* Rows of the arrays, a row an example; what lies behind an example's length is 0, or IGNORED. */
+static void fill_arrays(struct view *v, char *input, size_t row_bytes, int32_t *targets, int32_t *lengths) {
+    const struct task_shape *s = &v->task.shape;
+    size_t step = s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real);
+    for (int64_t i = 0; i < v->flags.count; i++) {
+        view_fill(v, i);
+        const struct example *x = &v->example;
+        const void *from = x->tokens ? (const void *)x->tokens : x->values;
+        memcpy(input + (size_t)i * row_bytes, from, (size_t)x->length * step);
+        memcpy(targets + i * v->targets, x->targets, (size_t)v->targets * sizeof *targets);
+        lengths[i] = x->length;
+    }
+}
+
+static enum status dump_arrays(struct view *v, struct error *e) {
+    const struct task_shape *s = &v->task.shape;
+    int64_t T = view_length(v), n = v->flags.count;
+    size_t row_bytes = (size_t)T * (s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real));
+    if ((double)n * (double)(row_bytes + (size_t)v->targets * 4) >= (double)NPZ_MOST_BYTES)
+        return fail(e, ST_USAGE, "data dump: %" PRId64 " examples do not fit into a file of 4 GiB; --count takes fewer",
+                    n);
+    char *input = calloc((size_t)n, row_bytes);
+    int32_t *targets = calloc((size_t)n, (size_t)v->targets * sizeof *targets), *lengths = calloc((size_t)n, 4);
+    enum status status =
+        input && targets && lengths ? ST_OK : fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", n);
+    if (status == ST_OK) {
+        fill_arrays(v, input, row_bytes, targets, lengths);
+        const struct npz_array arrays[] = {{"input",
+                                            s->vocab_in      ? "<i4"
+                                            : REAL_IS_DOUBLE ? "<f8"
+                                                             : "<f4",
+                                            s->vocab_in ? 2 : 3,
+                                            {n, T, s->channels},
+                                            input},
+                                           {"target", "<i4", 2, {n, v->targets}, targets},
+                                           {"length", "<i4", 1, {n}, lengths}};
+        status = npz_write(v->file, arrays, 3, e);
+    }
+    free(input);
+    free(targets);
+    free(lengths);
+    return status;
+}
+
+static enum status dump(int argc, char **argv, struct error *e) {
+    struct view v = {0};
+    enum status status = view_open(&v, &subs[2], dump_flags, argc, argv, e);
+    if (status == ST_OK) status = (v.flags.format == DUMP_NPZ ? dump_arrays : dump_lines)(&v, e);
+    if (status == ST_OK)
+        printf("%s: %" PRId64 " %s examples of %s, from %" PRId64 "\n", v.file, v.flags.count,
+               split_name(v.flags.split), v.task.name, v.flags.first);
+    arena_free(&v.host);
+    return status;
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_data, subs, argc, argv, e);
 }
 
 const struct command command_data = {
     .name = "data",
-    .usage = "data show|stats|list|urls|import|verify|path ...",
+    .usage = "data show|stats|dump|list|urls|import|verify|path ...",
     .summary = "examples of a task, statistics of them, and released data",
     .run = run,
 };

@@ -1,10 +1,12 @@
-/* cmd_export.c - lrnn export RUN FILE: the best, the last or the first weights of a run as a safetensors file. */
+/* cmd_export.c - lrnn export RUN FILE: the best, the last or the first weights of a run as a safetensors file; its
+ * curve for TensorBoard, or as lines of MLPerf's log. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/cli/cli.h"
 #include "harness/plan/args.h"
+#include "harness/report/export_log.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/find_run.h"
@@ -12,7 +14,10 @@
 struct export_flags {
     char out[OPTION_TEXT];
     bool initial, last;
+    int as;
 };
+
+enum { AS_WEIGHTS, AS_TENSORBOARD, AS_MLLOG };
 
 #define AT(field) offsetof(struct export_flags, field)
 static const struct option flags[] = {
@@ -21,6 +26,8 @@ static const struct option flags[] = {
     {"last", OPT_BOOL, AT(last), "no", 0, 0, NULL,
      "those after the last step, of a run made with --keep-weights all; without either: those that validation chose",
      0},
+    {"as", OPT_CHOICE, AT(as), "weights", 0, 0, "weights tensorboard mllog",
+     "weights: a safetensors file; tensorboard: its curve as an event file; mllog: as lines of MLPerf's log", 0},
     {0}};
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
@@ -83,6 +90,22 @@ static enum status export_run(const char *out, const char *id, enum weights_of w
     return status;
 }
 
+static enum status export_curve(const char *out, const char *id, int as, const char *target, struct error *e) {
+    struct arena arena = {0};
+    struct run_record *record = calloc(1, sizeof *record);
+    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
+    enum status status = run_read("export", out, id, record, &arena, e);
+    if (status == ST_OK) status = (as == AS_MLLOG ? export_mllog : export_tensorboard)(record, target, e);
+    if (status == ST_OK)
+        printf("exported run %.8s (%s, %s): %" PRId64 " points of its curve to %s\n", id, record->run.task,
+               record->run.layers, record->n_curve, target);
+    if (status == ST_OK && as == AS_TENSORBOARD && !strstr(target, "tfevents"))
+        fprintf(stderr, "lrnn: TensorBoard looks at files alone that have \"tfevents\" in their names\n");
+    arena_free(&arena);
+    free(record);
+    return status;
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     struct export_flags f;
     const char *words[2] = {NULL, NULL};
@@ -96,6 +119,9 @@ static enum status run(int argc, char **argv, struct error *e) {
         return fail(e, ST_USAGE, "export: --initial and --last are two sets of weights; ask for one at a time");
     snprintf(out, sizeof out, "%s", f.out);
     TRY(run_find("export", words[0], out, id, e));
+    if (f.as != AS_WEIGHTS && (f.initial || f.last))
+        return fail(e, ST_USAGE, "export: --initial and --last are of weights; a curve is whole");
+    if (f.as != AS_WEIGHTS) return export_curve(out, id, f.as, words[1], e);
     enum weights_of which = f.initial ? WEIGHTS_INITIAL : f.last ? WEIGHTS_LAST : WEIGHTS_BEST;
     return export_run(out, id, which, words[1], e);
 }
@@ -103,7 +129,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_export = {
     .name = "export",
     .usage = "export RUN FILE [flags]",
-    .summary = "weights of a finished run, the best unless told, as a safetensors file; RUN: an id, its first digits, "
-               "a record's path",
+    .summary = "weights of a finished run as a safetensors file, or its curve; RUN: an id, its first digits, a path",
     .run = run,
 };

@@ -1,0 +1,28 @@
+/* npz.h - arrays as NumPy keeps them: a ZIP file of .npy members, stored without compression.
+ *
+ * NumPy's format 1.0: 6 bytes of magic, the version, the length of a header that is a Python dictionary, the bytes in
+ * row-major order. Members are below 4 GiB, as the file is: ZIP64 is not written. */
+#ifndef LRNN_HARNESS_STORE_NPZ_H
+#define LRNN_HARNESS_STORE_NPZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+#define NPZ_MOST_BYTES  ((int64_t)4 << 30) /* of the file, less what names it */
+#define NPZ_MOST_ARRAYS 8
+#define NPZ_MOST_RANK   4
+
+struct npz_array {
+    const char *name;  /* without ".npy"; at most 32 letters */
+    const char *dtype; /* "<i4", "<i8", "<f4", "<f8" */
+    int rank;
+    int64_t dims[NPZ_MOST_RANK];
+    const void *bytes;
+};
+
+/* Replaces the file at `path` atomically. ST_USAGE: too large; ST_FAIL with path and reason. */
+enum status npz_write(const char *path, const struct npz_array *arrays, int n, struct error *e);
+
+#endif

@@ -1,0 +1,94 @@
+"""Run records of lrnn in Python: one file, the standard library alone; pandas and NumPy are used where they are there.
+
+    import sys; sys.path.insert(0, "tools"); import lrnn
+    runs, curves, evals = lrnn.load("results")      # data frames, or lists of dictionaries without pandas
+    w = lrnn.weights("results", run_id)             # name -> NumPy array, or (shape, array.array) without NumPy
+    lrnn.plot(curves, "curves.png")                 # where Matplotlib is
+
+Records are the truth (docs/design.md); columns are those of `lrnn schema runs`, `curves` and `evals`. A record whose
+checksum does not hold is left to `lrnn store check`, which knows.
+"""
+
+import array
+import json
+import math
+import pathlib
+import struct
+import sys
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+try:
+    import pandas
+except ImportError:
+    pandas = None
+
+
+def _frame(rows):
+    return pandas.DataFrame(rows) if pandas else rows
+
+
+def records(folder):
+    """Every record of the folder, as its file has it. Attempts that were set aside are left out."""
+    paths = sorted(pathlib.Path(folder, "runs").glob("??/*.json"))
+    if not paths:
+        raise FileNotFoundError(f"no run records under {folder}/runs")
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def load(folder):
+    """The runs, the points of their curves, their evaluations by length: three tables joined by run_id."""
+    runs, curves, evals = [], [], []
+    for record in records(folder):
+        run = dict(record["run"])
+        run["config"] = record.get("config", "")
+        runs.append(run)
+        for table, name in ((curves, "curve"), (evals, "evals")):
+            table.extend({"run_id": run["run_id"], **point} for point in record.get(name) or [])
+    return _frame(runs), _frame(curves), _frame(evals)
+
+
+def weights(folder, run_id):
+    """The weights that validation chose. run_id: its first digits are enough."""
+    found = sorted(pathlib.Path(folder, "weights").glob(run_id + "*.safetensors"))
+    found = [path for path in found if path.name.count(".") == 1]
+    if len(found) != 1:
+        raise FileNotFoundError(f"{len(found)} runs in {folder}/weights begin with {run_id}")
+    return safetensors(found[0])
+
+
+def safetensors(path):
+    """8 bytes header length, a JSON header, little-endian data: github.com/huggingface/safetensors."""
+    data = pathlib.Path(path).read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, about in header.items():
+        first, last = about["data_offsets"]
+        numbers = array.array({"F32": "f", "F64": "d"}[about["dtype"]])
+        numbers.frombytes(data[8 + size + first:8 + size + last])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        shape = tuple(about["shape"])
+        if math.prod(shape) != len(numbers):
+            raise ValueError(f"{path}: {name} has {len(numbers)} numbers for the shape {shape}")
+        tensors[name] = numpy.array(numbers).reshape(shape) if numpy else (shape, numbers)
+    return tensors
+
+
+def plot(curves, path, y="acc"):
+    """Validation curves of all runs. Needs pandas and Matplotlib; `lrnn plot` needs neither."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots()
+    for run_id, points in curves[curves["split"] == "val"].groupby("run_id"):
+        axes.plot(points["step"], points[y], linewidth=1, label=run_id[:8])
+    axes.set_xlabel("steps")
+    axes.set_ylabel(f"validation {y}")
+    axes.legend(fontsize="small")
+    figure.savefig(path)
+    pyplot.close(figure)
