@@ -128,6 +128,7 @@ objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) $(if $(filter host,$(cud
 own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
 SHAPES := $(BUILD)/test-shapes$(f64)
 TWINS := $(BUILD)/fuzz-kernels$(f64)
+TORTURE := $(BUILD)/torture$(f64)
 FAULTS := $(BUILD)/faults.so
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
@@ -136,6 +137,7 @@ SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html sanitize bench paper results results-check gate layers \
         format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
+.PHONY: test-offline valgrind torture
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -159,7 +161,8 @@ $(FAULTS): tests/faults/faults.c tests/faults/file_log.h
 
 $(SHAPES): $(call own_objs,shapes)
 $(TWINS): $(call own_objs,twins)
-$(SHAPES) $(TWINS): $(filter-out $(main),$(objs)) $(OBJ)/link.stamp
+$(TORTURE): $(call own_objs,torture) $(OBJ)/tests/faults/exercise.o $(OBJ)/tests/faults/power.o
+$(SHAPES) $(TWINS) $(TORTURE): $(filter-out $(main),$(objs)) $(OBJ)/link.stamp
 	@echo "  LINK $@"
 	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(shell pkg-config --libs check)
 
@@ -205,7 +208,8 @@ $(OBJ)/fuzz.def: FORCE
 $(OBJ)/tests/fuzz/check_fuzz.o: $(OBJ)/fuzz.def
 $(OBJ)/tests/fuzz/check_fuzz.o: ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
 
--include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins))
+-include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins) \
+         $(call own_objs,torture))
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of
@@ -244,6 +248,15 @@ sanitize:
 	@$(sanitized) programs
 	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | \
 	  grep -vx -e 'cuda.*' -e faults $(SKIP:%=-e %) | tr '\n' ' ')"
+
+# The whole suite without a network, not even to oneself.
+test-offline:
+	@unshare --map-root-user --net $(MAKE) --no-print-directory test
+
+# One command of each kind under memcheck, in a build without AVX-512, which valgrind does not know.
+valgrind:
+	@$(MAKE) --no-print-directory PORTABLE=1 CUDA=0 BUILD=$(BUILD)/portable all
+	@tools/valgrind.sh $(BUILD)/portable/lrnn$(f64)
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
 test-cuda-host:
@@ -302,6 +315,15 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
 	@$(BUILD)/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
+# The heavy forms of the suites faults and fuzz, a quarter of the time for fuzzers: within MINUTES=60, the counts into
+# TO=results/torture.csv.
+MINUTES ?= 60
+TO ?= results/torture.csv
+torture: $(LRNN) $(FAULTS) $(TORTURE)
+	@$(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)))) \
+	  >$(BUILD)/fuzz.log 2>&1 || { cat $(BUILD)/fuzz.log; exit 1; }
+	@LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log --to $(TO)
+
 # Includes go one way, and each header is complete: it compiles alone.
 layers:
 	@tools/layers.sh
@@ -321,7 +343,7 @@ format-check:
 
 # Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is
 # wrong, the line says so. clang-tidy and cppcheck see one file at a time.
-linted = $(SRC) $(TESTS) $(wildcard tests/shapes/*.c tests/twins/*.c)
+linted = $(SRC) $(TESTS) $(wildcard tests/shapes/*.c tests/twins/*.c tests/torture/*.c)
 lint:
 	printf '%s\n' $(filter-out core/status.c,$(linted)) | xargs -P $(shell nproc) -n 8 sh -c \
 	  'clang-tidy --quiet "$$@" -- -std=gnu11 -I. -include tools/lint.h -fopenmp $(subst ','\'',$(about))' clang-tidy
@@ -378,6 +400,8 @@ help:
 	@echo "make test-double      the same tests in double precision"
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
+	@echo "make test-offline     make test where there is no network (unshare)"
+	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
@@ -386,6 +410,7 @@ help:
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
+	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=60 TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # bootstrap.sh - installs what building, testing and plotting need, through apt-get.
 #
-#   ./bootstrap.sh          the base: compiler, make, libraries, test framework, gnuplot
+#   ./bootstrap.sh          the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
 #   ./bootstrap.sh --dev    also what contributing needs: clang, sanitizers, formatter, static checkers
 #
 # Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
@@ -11,8 +11,8 @@ set -eu
 # so OpenMP threads may call it at the same time once it is told to use one thread itself. (A serial build may lack
 # those locks.)
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
-base="$base zlib1g-dev libpng-dev check gnuplot-nox"
-dev='git clang clang-format clang-tidy cppcheck shellcheck libomp-dev libclang-rt-dev'
+base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
+dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
 
 say() {
     printf 'bootstrap: %s\n' "$*"

@@ -1,15 +1,28 @@
 /* main.c - entry: dispatch, one sentence on stderr when something is wrong, the status as exit code. */
 #include <errno.h>
+#include <jansson.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/cli/cli.h"
 #include "kernels/lib/gemm.h"
 
+/* jansson 2.14 does not look whether the buffer of a long string could grow, and reads beyond it: where it gets no
+ * memory, the process ends. */
+static void *json_memory(size_t size) {
+    void *memory = malloc(size);
+    if (memory) return memory;
+    fputs("lrnn: no memory to read or write JSON\n", stderr);
+    _exit(status_exit_code(ST_MEMORY));
+}
+
 int main(int argc, char **argv) {
     struct error e = {ST_OK, ""};
     setlocale(LC_NUMERIC, "C");
+    json_set_alloc_funcs(json_memory, free);
     gemm_init();
     enum status status = cli_main(argc, argv, &e);
     errno = 0;

@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "core/status.h"
 
 #define SLOTS     1024 /* of a thread's table; a power of two */
 #define MAX_KEPT  512  /* shapes of a thread; then it begins anew, which only walks through all shapes reach */
@@ -49,11 +52,12 @@ static dnnl_engine_t engine;
 static pthread_key_t at_thread_end;
 static _Thread_local struct products *mine;
 
-/* A kernel has no way to fail; a product fails where memory ends. */
+/* A kernel has no way to fail; a product fails where memory ends, and the process with it, by the exit code of that. */
 static void check(dnnl_status_t status, const char *what) {
     if (status == dnnl_success) return;
     fprintf(stderr, "lrnn: oneDNN could not %s a matrix product (%s); is memory short?\n", what,
             status == dnnl_out_of_memory ? "out of memory" : dnnl_status2str(status));
+    if (status == dnnl_out_of_memory) _exit(status_exit_code(ST_MEMORY));
     abort();
 }
 

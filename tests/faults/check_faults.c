@@ -18,7 +18,7 @@ static void expect_nothing_lost(const struct tally *t) {
 START_TEST(a_call_that_fails_is_said_and_loses_nothing) {
     for (int k = 0; fault_kinds[k]; k++) {
         struct tally t = {0};
-        fault_exercise(0, fault_kinds[k], 0, 1, 0, 5, 0, &t);
+        fault_exercise(0, fault_kinds[k], FAULT_ONCE, 5, 0, &t);
         expect_nothing_lost(&t);
         ck_assert_msg(t.failed > 0, "%s: nothing failed", fault_kinds[k]);
     }
@@ -30,9 +30,21 @@ START_TEST(calls_that_fail_for_ever_are_said_and_lose_nothing) {
     static const char *const kinds[] = {"write", "malloc"};
     for (int k = 0; k < 2; k++) {
         struct tally t = {0};
-        fault_exercise(0, kinds[k], 1, 1, 0, 2, 0, &t);
+        fault_exercise(0, kinds[k], FAULT_FOR_EVER, 2, 0, &t);
         expect_nothing_lost(&t);
         ck_assert_int_gt(t.failed, 0);
+    }
+}
+END_TEST
+
+/* Before a record has its name, and just behind. */
+START_TEST(a_kill_at_a_call_that_changes_files_loses_nothing) {
+    static const char *const kinds[] = {"write", "link", "fsync"};
+    for (int k = 0; k < 3; k++) {
+        struct tally t = {0};
+        fault_exercise(0, kinds[k], FAULT_KILL, 2, 0, &t);
+        expect_nothing_lost(&t);
+        ck_assert_int_eq(t.failed, t.tried);
     }
 }
 END_TEST
@@ -41,7 +53,7 @@ END_TEST
 START_TEST(memory_that_is_refused_is_said) {
     for (int c = 1; c < fault_commands(); c++) {
         struct tally t = {0};
-        fault_exercise(c, "malloc", 0, 1, 0, 5, 0, &t);
+        fault_exercise(c, "malloc", FAULT_ONCE, 5, 0, &t);
         expect_nothing_lost(&t);
         ck_assert_int_gt(t.failed, 0);
     }
@@ -128,10 +140,48 @@ START_TEST(steps_of_the_clock_change_no_duration) {
 }
 END_TEST
 
+/* Trains with a rate that has a point, and reads the record. */
+static struct run trained(const char *variables, const char *store) {
+    struct record_set set;
+    struct error e = {0};
+    char arguments[1024];
+    snprintf(arguments, sizeof arguments,
+             "%s %s train s3:length=4,n_train=64,n_val=16,n_test=16 lstm --dim 8 --layers 1 --batch 8 --steps 4 "
+             "--lr 0.0015 --threads 1 --quiet --out %s",
+             variables, named_program("LRNN", "./lrnn"), store);
+    expect_status(run_program(program_folder, "env", arguments), 0, arguments);
+    ck_assert_msg(records_load(&set, store, &e) == ST_OK && set.n == 1, "%s", e.text);
+    struct run r = set.list[0].run;
+    records_free(&set);
+    return r;
+}
+
+/* German, made here, with its comma; faults.so ends the program if it is not in force. */
+START_TEST(numbers_have_a_point_in_every_locale) {
+    char variables[512], store[512], command[512];
+    program_begin();
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/out 2>&1", program_folder,
+             program_folder);
+    ck_assert_msg(system(command) == 0, "%s: is the package locales there? bootstrap.sh installs it", command);
+    snprintf(variables, sizeof variables, "LOCPATH=%s LC_ALL=de_DE.UTF-8 LRNN_LOCALE=1 LD_PRELOAD=$(realpath %s)",
+             program_folder, named_program("LRNN_FAULTS", "build/faults.so"));
+    snprintf(store, sizeof store, "%s/german", program_folder);
+    struct run german = trained(variables, store);
+    snprintf(store, sizeof store, "%s/plain", program_folder);
+    struct run plain = trained("LC_ALL=C", store);
+    ck_assert_str_eq(german.run_id, plain.run_id);
+    ck_assert_str_eq(german.ckpt_xxh3, plain.ckpt_xxh3);
+    ck_assert_double_eq(german.lr, 0.0015);
+    ck_assert_double_eq(german.test_loss, plain.test_loss);
+    program_end();
+}
+END_TEST
+
 Suite *check_faults(void);
 Suite *check_faults(void) {
     const TTest *const tests[] = {a_call_that_fails_is_said_and_loses_nothing,
                                   calls_that_fail_for_ever_are_said_and_lose_nothing,
+                                  a_kill_at_a_call_that_changes_files_loses_nothing,
                                   memory_that_is_refused_is_said,
                                   power_that_goes_takes_no_finished_run,
                                   kills_take_no_finished_run,
@@ -139,7 +189,8 @@ Suite *check_faults(void) {
                                   writers_of_the_same_runs_and_weights_mix_nothing,
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
-                                  steps_of_the_clock_change_no_duration};
+                                  steps_of_the_clock_change_no_duration,
+                                  numbers_have_a_point_in_every_locale};
     Suite *suite = suite_create("faults");
     TCase *c = tcase_create("faults");
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tcase_add_test(c, tests[i]);

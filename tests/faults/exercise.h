@@ -8,6 +8,7 @@
 /* What an exercise came to. */
 struct tally {
     int64_t tried, failed; /* cases; those in which the program said that it failed */
+    int64_t all;           /* cases that there are, where that can be counted; else 0 */
     int64_t bad;           /* in which something was lost, crashed or silently wrong */
     double worst;          /* seconds that the slowest answer to a signal took */
     char first[1024];      /* the first of those, in words */
@@ -19,12 +20,13 @@ extern const char *const fault_kinds[];
 /* The commands that are exercised: number of them. */
 int fault_commands(void);
 
-/* Makes the Nth call of the kind fail in command number `command`, once (or, for_ever, that and all behind it), for N =
- * first, first + step... until no such call is left, `most` of them or until `seconds` are over (0: no limit). After
- * each the program must not have crashed; where it says that all is well its output must be that without a fault; the
- * results that were there before are whole, nothing half-written is visible, and the same command works again. */
-void fault_exercise(int command, const char *kind, int for_ever, long first, long step, long most, double seconds,
-                    struct tally *t);
+enum fault { FAULT_ONCE, FAULT_FOR_EVER, FAULT_KILL }; /* the call fails; that and all behind it; it is the last */
+
+/* Does that to the Nth call of the kind in command number `command`, one N after the other, in an order that spreads
+ * over all of them: at most `most` of them, or until `seconds` are over (0: no limit). After each the program must not
+ * have crashed; where it says that all is well its output must be that without a fault; the results that were there
+ * before are whole, nothing half-written is visible, and the same command works again. */
+void fault_exercise(int command, const char *kind, enum fault fault, long most, double seconds, struct tally *t);
 
 /* Runs the program three times into a folder and writes down what it does to files; then the power goes behind every
  * single call, with every choice (up to `choices` each) of which names have reached the disk that no fsync has made

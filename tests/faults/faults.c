@@ -3,10 +3,12 @@
  * what libraries do before it is left alone.
  *
  * The environment says what is wanted:
- *   LRNN_FAIL=KIND:N     the Nth call of that kind fails, or with KIND:N+ that one and all behind it; kinds below
+ *   LRNN_FAIL=KIND:N     the Nth call of that kind fails, or with KIND:N+ that one and all behind it, or with KIND:N!
+ *                        the process is killed there; kinds below
  *   LRNN_FAIL_COUNT=F    at its end the program writes "KIND CALLS" lines into F
  *   LRNN_FILE_LOG=F      a log of calls that change files (file_log.h)
  *   LRNN_CLOCK_STEPS=1   each look at the time of day jumps by a day, to and fro
+ *   LRNN_LOCALE=1        the locale of the environment is turned on before main(), as a library might
  *   LRNN_NO_SOCKET=1     socket() ends the process by SIGSYS, whoever calls it */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +17,8 @@
 #include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,7 +44,7 @@ static const int kind_errors[K_COUNT] = {ENOMEM, ENOMEM, ENOSPC, ENOSPC, EIO, ED
 
 static atomic_bool counting;
 static atomic_long calls[K_COUNT];
-static int fail_kind = -1, log_fd = -1, clock_steps;
+static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills;
 static long fail_from, fail_to;
 
 /* Whether this call is one that fails; errno is set then. */
@@ -48,6 +52,7 @@ static bool fails(enum kind kind) {
     if (!counting) return false;
     long n = atomic_fetch_add(&calls[kind], 1) + 1;
     if ((int)kind != fail_kind || n < fail_from || n > fail_to) return false;
+    if (fail_kills) kill(getpid(), SIGKILL);
     errno = kind_errors[kind];
     return true;
 }
@@ -61,6 +66,7 @@ static void read_wish(const char *text) {
     char *end;
     fail_from = strtol(colon + 1, &end, 10);
     fail_to = *end == '+' ? INT32_MAX : fail_from;
+    fail_kills = *end == '!';
 }
 
 static void write_counts(void) {
@@ -96,6 +102,7 @@ static int started(int argc, char **argv, char **environment) {
     if (wish) read_wish(wish);
     if (log) log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     clock_steps = getenv("LRNN_CLOCK_STEPS") != NULL;
+    if (getenv("LRNN_LOCALE") && (!setlocale(LC_ALL, "") || localeconv()->decimal_point[0] != ',')) abort();
     if (getenv("LRNN_NO_SOCKET")) forbid_sockets();
     dl_iterate_phdr(note_object, NULL);
     atexit(write_counts);

@@ -1,0 +1,254 @@
+/* main.c - `make torture`: what tests/faults/ does in its short forms, for an hour. Each exercise has its share of the
+ * time and becomes a row of a CSV file, which is written anew behind each; the counts of `make fuzz` are added from
+ * what it printed. Exit status 1 where anything was lost, crashed or silently wrong. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/option.h"
+#include "harness/cli/cli.h"
+#include "harness/store/clock.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/machine.h"
+#include "harness/store/version.h"
+#include "tests/faults/exercise.h"
+#include "tests/lib/workers.h"
+#include "tests/testing.h"
+
+struct request {
+    double seconds;
+    char to[OPTION_TEXT], fuzz[OPTION_TEXT];
+};
+
+#define AT(field) offsetof(struct request, field)
+static const struct option request_options[] = {
+    {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "for all exercises together, shared out", 0},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
+    {"fuzz", OPT_TEXT_FIELD, AT(fuzz), "", 0, 0, NULL, "what `make fuzz` has printed, for its counts", 0},
+    {0}};
+
+static const struct command command_torture = {
+    .name = "torture",
+    .usage = "torture [flags]",
+    .summary = "calls that fail, power that goes, kills, flips, writers and interrupts: is anything lost?"};
+
+/* --- exercises ---------------------------------------------------------------------------------------------------- */
+
+/* Every kind of call in every command, in equal shares of the time: what one leaves is not given to another. */
+static void every_fault(enum fault fault, const char *const *kinds, int commands, double seconds, struct tally *t) {
+    int n = 0;
+    while (kinds[n]) n++;
+    for (int k = 0; k < n; k++)
+        for (int c = 0; c < commands; c++) fault_exercise(c, kinds[k], fault, 1000000, seconds / (n * commands), t);
+}
+
+static void calls_once(double seconds, struct tally *t) {
+    every_fault(FAULT_ONCE, fault_kinds + 1, fault_commands(), seconds, t);
+}
+
+static void memory_once(double seconds, struct tally *t) {
+    static const char *const kinds[] = {"malloc", NULL};
+    every_fault(FAULT_ONCE, kinds, fault_commands(), seconds, t);
+}
+
+static void for_ever(double seconds, struct tally *t) {
+    every_fault(FAULT_FOR_EVER, fault_kinds, fault_commands(), seconds, t);
+}
+
+static void killed_at_calls(double seconds, struct tally *t) {
+    static const char *const kinds[] = {"open", "write", "fsync", "link", "rename", "mkdir", NULL};
+    every_fault(FAULT_KILL, kinds, 1, seconds, t);
+}
+
+static void kills(double seconds, struct tally *t) {
+    kill_exercise(1000, 2, seconds, t);
+    t->all = 1000;
+}
+
+static void power(double seconds, struct tally *t) {
+    (void)seconds;
+    power_exercise(64, 0, t);
+}
+
+static void flips(double seconds, struct tally *t) {
+    (void)seconds;
+    flip_exercise(10000, 2, t);
+}
+
+/* 16 writers of 200 runs each, or of as many as the time allows. */
+static void writers(double seconds, struct tally *t) {
+    double begin = time_now_s();
+    for (int i = 0; i < 20 && time_now_s() - begin < seconds; i++) writers_exercise(16, 10, t);
+    t->all = 16 * 200;
+}
+
+static void interrupts(double seconds, struct tally *t) {
+    double begin = time_now_s();
+    for (uint64_t i = 0; t->tried < 200 && time_now_s() - begin < seconds; i++) interrupt_exercise(10, 2 + i, t);
+}
+
+static void audit(double seconds, struct tally *t) {
+    (void)seconds;
+    audit_exercise(t);
+}
+
+static const struct exercise {
+    const char *name, *what;
+    void (*run)(double seconds, struct tally *t);
+    double share; /* of the time of one of the processes */
+} exercises[] = {
+    {"memory", "an allocation fails, once", memory_once, 0.70},
+    {"kills", "a bench of 40 runs is killed at random moments", kills, 0.50},
+    {"calls", "mmap, open, write, fsync, link, rename or mkdir fails, once", calls_once, 0.25},
+    {"for-ever", "a call of any kind and all behind it fail", for_ever, 0.20},
+    {"killed-calls", "a training is killed at a call that changes files", killed_at_calls, 0.10},
+    {"writers", "16 processes train the same run into one folder", writers, 0.10},
+    {"interrupts", "Ctrl-C at random moments of validation", interrupts, 0.10},
+    {"flips", "a bit of a record is another", flips, 0.02},
+    {"power", "the disk as it may be found behind each call", power, 0.02},
+    {"audit", "sockets, and files elsewhere", audit, 0.01},
+};
+#define N_EXERCISES (int)(sizeof exercises / sizeof *exercises)
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+#define MOST_FUZZ 64
+
+struct row {
+    bool done;
+    double seconds;
+    struct tally tally;
+};
+
+struct fuzz_row {
+    char target[64];
+    int64_t runs, seconds;
+};
+
+/* What the processes share. */
+struct shared {
+    atomic_int next, lost;
+    struct row rows[N_EXERCISES];
+};
+
+static struct request request;
+static struct shared *shared;
+static struct fuzz_row fuzz_rows[MOST_FUZZ];
+static int n_fuzz;
+
+/* "  FUZZ name (60 s)" and behind it "stat::number_of_executed_units: 1234". */
+static enum status read_fuzz(const char *path, struct error *e) {
+    char *text, *rest = NULL;
+    size_t size;
+    TRY(file_read(path, (size_t)64 << 20, &text, &size, e));
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        struct fuzz_row row = {0};
+        long long runs, seconds;
+        if (sscanf(line, "  FUZZ %63s (%lld s)", row.target, &seconds) == 2 && n_fuzz < MOST_FUZZ) {
+            row.seconds = seconds;
+            fuzz_rows[n_fuzz++] = row;
+        } else if (n_fuzz && sscanf(line, "stat::number_of_executed_units: %lld", &runs) == 1)
+            fuzz_rows[n_fuzz - 1].runs = runs;
+    }
+    free(text);
+    return ST_OK;
+}
+
+static void print_counts(FILE *f, const struct machine *m, const char *when, const char *name, const char *what,
+                         const struct tally *t, double seconds) {
+    csv_text(f, name);
+    fputc(',', f);
+    csv_text(f, what);
+    fprintf(f, ",%lld,%lld,%lld,%lld,", (long long)t->tried, (long long)t->all, (long long)t->failed,
+            (long long)t->bad);
+    csv_real(f, t->worst > 0 ? t->worst : NAN);
+    fprintf(f, ",%.0f,%s,%s,%s\n", seconds, m->id, build_info()->commit, when);
+}
+
+/* `all` 0: the cases cannot be counted. */
+static enum status write_rows(struct error *e) {
+    struct machine m;
+    char when[32], *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return fail(e, ST_MEMORY, "no memory for %s", request.to);
+    machine_read(&m);
+    time_now_text(when, sizeof when);
+    fprintf(f, "exercise,what,cases,all,said,lost,worst_s,wall_s,machine_id,commit,finished\n");
+    for (int i = 0; i < N_EXERCISES; i++) {
+        const struct row *r = &shared->rows[i];
+        if (r->done) print_counts(f, &m, when, exercises[i].name, exercises[i].what, &r->tally, r->seconds);
+    }
+    for (int i = 0; i < n_fuzz; i++) {
+        struct tally t = {.tried = fuzz_rows[i].runs};
+        char name[80];
+        snprintf(name, sizeof name, "fuzz-%.63s", fuzz_rows[i].target);
+        print_counts(f, &m, when, name, "libFuzzer's executions", &t, (double)fuzz_rows[i].seconds);
+    }
+    fclose(f);
+    enum status status = write_file_atomic(request.to, text, size, e);
+    free(text);
+    return status;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static int now; /* the exercise that this process does */
+
+START_TEST(exercised) {
+    (void)_i;
+    const struct exercise *x = &exercises[now];
+    struct row *r = &shared->rows[now];
+    double begin = time_now_s();
+    x->run(x->share * request.seconds, &r->tally);
+    r->seconds = time_now_s() - begin;
+    ck_assert_msg(r->tally.bad == 0, "%s", r->tally.first);
+    ck_assert_int_gt(r->tally.tried, 0);
+}
+END_TEST
+
+/* Takes one exercise after the other. */
+static void work(int process, void *context) {
+    (void)process, (void)context;
+    struct error e = {0};
+    while ((now = atomic_fetch_add(&shared->next, 1)) < N_EXERCISES) {
+        Suite *suite = suite_create("torture");
+        TCase *tests = tcase_create(exercises[now].name);
+        tcase_set_timeout(tests, 0);
+        tcase_add_test(tests, exercised);
+        suite_add_tcase(suite, tests);
+        SRunner *runner = srunner_create(suite);
+        srunner_run_all(runner, CK_SILENT);
+        const struct row *r = &shared->rows[now];
+        printf("  %-13s %8lld cases, the program said so in %lld, lost %lld, %.0f s\n", exercises[now].name,
+               (long long)r->tally.tried, (long long)r->tally.failed, (long long)r->tally.bad, r->seconds);
+        if (srunner_ntests_failed(runner)) srunner_print(runner, CK_NORMAL);
+        fflush(stdout);
+        atomic_fetch_add(&shared->lost, srunner_ntests_failed(runner));
+        shared->rows[now].done = true;
+        srunner_free(runner);
+        if (*request.to && write_rows(&e) != ST_OK) printf("torture: %s\n", e.text);
+    }
+}
+
+int main(int argc, char **argv) {
+    struct error e = {0};
+    const struct flag_set sets[] = {{request_options, &request}};
+    struct cli cli = {.command = &command_torture, .sets = sets, .n_sets = 1, .alone = true};
+    enum status status = options_default(request_options, &request, &e);
+    if (status == ST_OK) status = cli_parse(&cli, argc, argv, &e);
+    if (status == ST_OK && *request.fuzz) status = read_fuzz(request.fuzz, &e);
+    if (status == ST_HELP) return 0;
+    if (status != ST_OK) {
+        fprintf(stderr, "torture: %s\n", e.text);
+        return (int)status;
+    }
+    shared = workers_share(sizeof *shared);
+    atomic_fetch_add(&shared->lost, workers_run(2, work, NULL));
+    for (int i = 0; i < n_fuzz; i++) printf("  fuzz-%-20s %lld\n", fuzz_rows[i].target, (long long)fuzz_rows[i].runs);
+    return shared->lost > 0;
+}
