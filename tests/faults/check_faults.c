@@ -73,14 +73,14 @@ END_TEST
 
 START_TEST(kills_take_no_finished_run) {
     struct tally t = {0};
-    kill_exercise(4, 1, 0, &t);
+    kill_exercise(4, 8, 1, 0, &t);
     expect_nothing_lost(&t);
 }
 END_TEST
 
 START_TEST(flipped_bits_are_found) {
     struct tally t = {0};
-    flip_exercise(200, 1, &t);
+    flip_exercise(100, 1, &t);
     expect_nothing_lost(&t);
     ck_assert_int_eq(t.failed, t.tried);
 }
@@ -88,7 +88,7 @@ END_TEST
 
 START_TEST(writers_of_the_same_runs_and_weights_mix_nothing) {
     struct tally t = {0};
-    writers_exercise(6, 2, &t);
+    writers_exercise(5, 2, &t);
     expect_nothing_lost(&t);
 }
 END_TEST

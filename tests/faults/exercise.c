@@ -257,23 +257,21 @@ void power_exercise(int choices, int forgetful, struct tally *t) {
 /* --- kills -------------------------------------------------------------------------------------------------------- */
 
 #define BENCH                                                                                                          \
-    "bench s3:n_train=200,n_val=20,n_test=20,length=5 --profile smoke --models bdlru:m=2,blocks=4 --seeds 40 --jobs "  \
-    "2 "                                                                                                               \
-    "--epochs 2 --checkpoint-every 0.02s --no-plots --no-speed --threads 1 --out %s/store"
-#define BENCH_RUNS 40
+    "bench s3:n_train=200,n_val=20,n_test=20,length=5 --profile smoke --models bdlru:m=2,blocks=4 --seeds %d --jobs "  \
+    "2 --epochs 2 --checkpoint-every 0.02s --no-plots --no-speed --threads 1 --out %s/store"
 
-void kill_exercise(int kills, uint64_t seed, double seconds, struct tally *t) {
+void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct tally *t) {
     char folder[SCRATCH_BYTES] = "", store[SCRATCH_BYTES + 16], arguments[1024];
     struct rng r = rng_at(seed, STREAM_TEST, 0);
     struct error e = {0};
-    int64_t done = BENCH_RUNS, now;
+    int64_t done = runs, now;
     double begin = time_now_s();
     for (int k = 0; k < kills && (seconds <= 0 || time_now_s() - begin < seconds); k++) {
-        if (done >= BENCH_RUNS) {
+        if (done >= runs) {
             if (*folder) scratch_remove(folder);
             scratch_make(folder);
             snprintf(store, sizeof store, "%s/store", folder);
-            snprintf(arguments, sizeof arguments, BENCH, folder);
+            snprintf(arguments, sizeof arguments, BENCH, runs, folder);
             done = 0;
         }
         pid_t pid = start(folder, "last", NULL, arguments);
@@ -289,7 +287,7 @@ void kill_exercise(int kills, uint64_t seed, double seconds, struct tally *t) {
     if (*folder) {
         if (run_words(folder, NULL, arguments) != 0) bad(t, "the bench does not come to its end after the kills");
         now = whole_records(store, &e);
-        if (now != BENCH_RUNS) bad(t, "%ld of %d runs in the end: %.300s", (long)now, BENCH_RUNS, e.text);
+        if (now != runs) bad(t, "%ld of %d runs in the end: %.300s", (long)now, runs, e.text);
         scratch_remove(folder);
     }
 }
@@ -364,7 +362,7 @@ void writers_exercise(int writers, int runs, struct tally *t) {
 /* --- interrupts --------------------------------------------------------------------------------------------------- */
 
 #define SLOW                                                                                                           \
-    "train s3:length=10,n_train=256,n_val=20000,n_test=20000 bdlru:m=2,blocks=4 --dim 16 --layers 1 --mlp none "       \
+    "train s3:length=10,n_train=256,n_val=20000,n_test=20000 bdlru:m=2,blocks=4 --dim 16 --layers 1 --mlp none "         \
     "--batch 8 --steps 8 --eval-every 2 --threads 1 --keep-weights all --quiet --out %s"
 
 /* What a run comes to: the hash of its best weights, and its curve without times. */

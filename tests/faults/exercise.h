@@ -34,9 +34,10 @@ void fault_exercise(int command, const char *kind, enum fault fault, long most, 
  * `forgetful`: as if fsync did nothing, for which there must be bad cases. */
 void power_exercise(int choices, int forgetful, struct tally *t);
 
-/* Kills a bench with all its processes `kills` times at random moments and starts it again, into a new folder where it
- * has come to its end; until `seconds` are over (0: no limit). No finished run is lost, none is damaged. */
-void kill_exercise(int kills, uint64_t seed, double seconds, struct tally *t);
+/* Kills a bench of so many runs with all its processes `kills` times at random moments and starts it again, into a new
+ * folder where it has come to its end; until `seconds` are over (0: no limit). No finished run is lost, none is
+ * damaged. */
+void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct tally *t);
 
 /* Flips `flips` random bits of a record, one at a time: each is found. */
 void flip_exercise(int flips, uint64_t seed, struct tally *t);

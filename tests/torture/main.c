@@ -65,7 +65,7 @@ static void killed_at_calls(double seconds, struct tally *t) {
 }
 
 static void kills(double seconds, struct tally *t) {
-    kill_exercise(1000, 2, seconds, t);
+    kill_exercise(1000, 40, 2, seconds, t);
     t->all = 1000;
 }
 
