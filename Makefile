@@ -305,7 +305,7 @@ fuzz-kernels-here: $(TWINS)
 FUZZ_SECONDS ?= 60
 fuzz:
 	@$(MAKE) --no-print-directory CC=clang SANITIZE=fuzzer-no-link,address,undefined BUILD=$(BUILD)/fuzz \
-	  $(FUZZ:%=fuzz-%)
+	  CPPFLAGS=-DLRNN_FUZZER $(FUZZ:%=fuzz-%)
 
 # The corpus in the tree is read only; what the fuzzer adds stays in the build folder.
 $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))

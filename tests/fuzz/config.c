@@ -1,11 +1,10 @@
-/* config.c - fuzz target: whatever the bytes, a config file is refused with one sentence, or its task and model are
- * labels that can be read. */
+/* config.c - fuzz target: whatever the bytes, a config file is refused with one sentence, or what it says of task and
+ * model is a text that ends. */
 #include "harness/plan/config.h"
 #include "tests/fuzz/fuzz.h"
 
 FUZZ(config) {
     static struct config config;
-    static struct label label;
     static char names[2][LABEL_TEXT];
     struct error e = {ST_OK, ""};
     char *text = fuzz_text(data, size);
@@ -15,7 +14,7 @@ FUZZ(config) {
         fuzz_sentence(&e);
     else
         for (int i = 0; i < 2; i++)
-            if (names[i][0] && label_parse(&label, "task", names[i], &e) != ST_OK) abort();
+            if (!memchr(names[i], 0, LABEL_TEXT)) abort();
     free(text);
     return 0;
 }

@@ -12,8 +12,8 @@
 
 #include "core/status.h"
 
-/* Whoever compiles for libFuzzer defines that name, clang by itself. */
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+/* `make fuzz` defines LRNN_FUZZER. */
+#ifdef LRNN_FUZZER
 #define FUZZ_NAME(name) LLVMFuzzerTestOneInput
 #else
 #define FUZZ_NAME(name) fuzz_##name
