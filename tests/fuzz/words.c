@@ -46,7 +46,7 @@ static enum status as_filter(const char *text, struct error *e) {
 static enum status as_shard(const char *text, struct error *e) {
     int64_t shard = 0, shards = 0;
     TRY(shard_parse(text, &shard, &shards, e));
-    if (shard < 0 || shard >= shards) abort();
+    if (shard < 1 || shard > shards) abort();
     return ST_OK;
 }
 
