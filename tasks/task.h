@@ -22,6 +22,7 @@ struct task_shape {
     int64_t T_extra;               /* length of the strings of which each training step takes a tenth as many besides,
                                       the losses summed; 0: there are none */
     int64_t extra_examples;        /* of that length */
+    int64_t documents;             /* that an example has, of T positions each; 0 and 1: one */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool auto_encoder;             /* targets are decoded from one vector a sequence (MAD's compression) */
     bool needs_causal;             /* a target must not depend on later inputs */
@@ -40,6 +41,7 @@ struct task {
     const char *name, *summary; /* summary ends with the source's short cite */
     const char *suite;          /* "word-problem", "mad", ... */
     const char *data;           /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
+    bool divided_by_seed;       /* which of its data are for validation and test depends on the seed */
     bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
     int version;                /* part of a run's identity: raised when examples change */
     const struct option *options;
@@ -61,6 +63,11 @@ struct task {
 /* Positions of the model's input in a split. */
 static inline int64_t task_length(const struct task_shape *s, enum split split) {
     return split == SPLIT_TRAIN || s->T_eval == 0 ? s->T : s->T_eval;
+}
+
+/* Documents of an example. */
+static inline int64_t task_documents(const struct task_shape *s) {
+    return s->documents > 1 ? s->documents : 1;
 }
 
 /* Targets of an example: one a position, or one a sequence. */

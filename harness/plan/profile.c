@@ -33,6 +33,19 @@
 /* As in the log-ODE form of SLiCE's time series: a step is an increment of the path (spec/lru-slice-baselines.md 8). */
 #define SERIES_MODELS "slice:interval=16,depth=2 slice:interval=16 "
 
+/* SLiCE's own sizes and rate for each problem (spec/lru-slice-baselines.md 8), whose other layers have them too here. */
+#define UEA_PAPER(TASK, INTERVAL, DEPTH, DIM, RATE, TIME)                                                              \
+    {                                                                                                                  \
+        .suite = TASK, .name = "paper",                                                                                \
+        .models = "slice:interval=" #INTERVAL ",depth=" #DEPTH " slice:interval=" #INTERVAL ",structure=diagonal "     \
+                  "slice:interval=" #INTERVAL ",depth=" #DEPTH ",structure=dense lru mamba2 lstm",                     \
+        .model_options = "dt=1,init-std=0.25", .task_options = "increments=yes,scale=yes,time=" TIME,                  \
+        .flags = "backbone=slice-paper dim=" #DIM " layers=1 batch=32 steps=100k eval-every=1000 patience=11",         \
+        .rates = RATE, .seeds = 5,                                                                                     \
+        .note = "paper (SLiCE's time series): batch 32, a constant rate, at most 100000 steps, validated every 1000, " \
+                "ended after 11\nvalidations without a gain; a new division of the series for every seed",             \
+    }
+
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
 
 static const struct profile profiles[] = {
@@ -410,6 +423,30 @@ static const struct profile profiles[] = {
      .seeds = 5,
      .note = "paper (SLiCE's time series): batch 32, a constant rate, at most 100000 steps, validated every 1000; on "
              "series of our own"},
+    {.suite = "uea",
+     .name = "smoke",
+     .models = "slice:interval=4,depth=2 lru:state=8 lstm:hidden=16",
+     .model_options = "",
+     .task_options = "increments=yes,scale=yes",
+     .flags = "backbone=slice-paper dim=16 steps=20 batch=32",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "smoke: tiny sizes, 20 steps; shows that everything runs, not how good a model is"},
+    {.suite = "uea",
+     .name = "quick",
+     .models = SERIES_MODELS "lru lstm",
+     .model_options = "dt=1,init-std=0.25",
+     .task_options = "increments=yes,scale=yes",
+     .flags = "backbone=slice-paper dim=32 layers=1 batch=32 steps=1000 eval-every=100",
+     .rates = "0.001",
+     .seeds = 1,
+     .note = "quick: width 32, one layer, 1000 steps of 32, one rate, one seed"},
+    UEA_PAPER("eigenworms", 12, 2, 128, "0.001", "yes"),
+    UEA_PAPER("ethanolconcentration", 1, 1, 64, "0.0001", "yes"),
+    UEA_PAPER("heartbeat", 2, 2, 16, "0.001", "yes"),
+    UEA_PAPER("motorimagery", 16, 2, 16, "0.001", "no"),
+    UEA_PAPER("selfregulationscp1", 16, 2, 64, "0.0001", "no"),
+    UEA_PAPER("selfregulationscp2", 4, 2, 128, "0.0001", "no"),
     {.suite = PROFILE_ANY_SUITE,
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 lstm:hidden=16",

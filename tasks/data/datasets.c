@@ -9,6 +9,8 @@
 
 #include "core/option.h"
 #include "tasks/data/pathfinder_files.h"
+#include "tasks/data/text_files.h"
+#include "tasks/data/ts_files.h"
 
 #define MOST_IMAGES 1000000 /* that a file may hold */
 
@@ -175,8 +177,92 @@ static const struct dataset pathfinder64 = PATHFINDER(64, "pathfinder:released=y
 static const struct dataset pathfinder128 = PATHFINDER(128, "pathx:released=yes");
 static const struct dataset pathfinder256 = PATHFINDER(256, "pathfinder:released=yes,size=256");
 
-static const struct dataset *const list[] = {&mnist,         &cifar10,       &pathfinder32, &pathfinder64,
-                                             &pathfinder128, &pathfinder256, NULL};
+/* --- series, texts ------------------------------------------------------------------------------------------------ */
+
+static enum status import_series(const struct dataset *d, const char *folder, struct image_pack *images,
+                                 struct record_pack *pack, struct import_log *log, struct error *e) {
+    char path[CACHE_PATH];
+    enum status status = ST_OK;
+    (void)images;
+    for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
+        struct byte_source s = {0};
+        status = dataset_open_file(&s, f, folder, path, e);
+        if (status == ST_OK) status = ts_read(&s, f->test ? SPLIT_TEST : SPLIT_TRAIN, pack, e);
+        if (status == ST_OK) status = dataset_end_file(&s, f, log, e);
+        source_close(&s);
+    }
+    return status;
+}
+
+#define UEA(NAME, FILE, SUMMARY)                                                                                       \
+    {                                                                                                                  \
+        .name = NAME, .summary = SUMMARY " (UEA archive, 2018)", .tasks = "uea:set=" NAME, .kind = TS_KIND,            \
+        .files = {{FILE "_TRAIN.ts", "https://www.timeseriesclassification.com/aeon-toolkit/" FILE ".zip", 0, NULL,    \
+                   false},                                                                                             \
+                  {FILE "_TEST.ts", "https://www.timeseriesclassification.com/aeon-toolkit/" FILE ".zip", 0, NULL,     \
+                   true}},                                                                                             \
+        .import = import_series,                                                                                       \
+    }
+static const struct dataset eigenworms = UEA("eigenworms", "EigenWorms", "movements of worms, 6 channels");
+static const struct dataset ethanol = UEA("ethanolconcentration", "EthanolConcentration", "spectra, 3 channels");
+static const struct dataset heartbeat = UEA("heartbeat", "Heartbeat", "spectrograms of heart sounds, 61 channels");
+static const struct dataset motor = UEA("motorimagery", "MotorImagery", "electrocorticograms, 64 channels");
+static const struct dataset scp1 = UEA("selfregulationscp1", "SelfRegulationSCP1", "slow potentials, 6 channels");
+static const struct dataset scp2 = UEA("selfregulationscp2", "SelfRegulationSCP2", "slow potentials, 7 channels");
+
+/* The folder aclImdb, or the one that holds it. */
+static enum status import_imdb(const struct dataset *d, const char *folder, struct image_pack *images,
+                               struct record_pack *pack, struct import_log *log, struct error *e) {
+    char inner[CACHE_PATH];
+    struct stat info;
+    (void)images, (void)log; /* nobody has published what its 50 000 files are */
+    pack->set.labels = d->labels;
+    int n = snprintf(inner, sizeof inner, "%s/aclImdb", folder);
+    bool within = n > 0 && n < CACHE_PATH && stat(inner, &info) == 0;
+    TRY(reviews_read(within ? inner : folder, SPLIT_TRAIN, pack, e));
+    return reviews_read(within ? inner : folder, SPLIT_TEST, pack, e);
+}
+
+static enum status import_aan(const struct dataset *d, const char *folder, struct image_pack *images,
+                              struct record_pack *pack, struct import_log *log, struct error *e) {
+    char path[CACHE_PATH];
+    enum status status = ST_OK;
+    (void)images;
+    for (int split = 0; split < SPLIT_COUNT && status == ST_OK; split++) {
+        struct byte_source s = {0};
+        status = dataset_open_file(&s, &d->files[split], folder, path, e);
+        if (status == ST_OK) status = pairs_read(&s, (enum split)split, pack, e);
+        if (status == ST_OK) status = dataset_end_file(&s, &d->files[split], log, e);
+        source_close(&s);
+    }
+    return status;
+}
+
+static const struct dataset imdb = {
+    .name = "imdb",
+    .summary = "50 000 film reviews, kind or not (Maas et al. 2011)",
+    .tasks = "lra-text",
+    .kind = TEXTS_KIND,
+    .labels = 2,
+    .files = {{"aclImdb", "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", 0, NULL, false}},
+    .import = import_imdb,
+};
+
+static const struct dataset aan = {
+    .name = "aan",
+    .summary = "182 613 pairs of papers, citing or not (Long Range Arena, 2021)",
+    .tasks = "lra-retrieval",
+    .kind = PAIRS_KIND,
+    .labels = 2,
+    .files = {{"new_aan_pairs.train.tsv", LRA_SITE, 0, NULL, false},
+              {"new_aan_pairs.eval.tsv", LRA_SITE, 0, NULL, false},
+              {"new_aan_pairs.test.tsv", LRA_SITE, 0, NULL, true}},
+    .import = import_aan,
+};
+
+static const struct dataset *const list[] = {&mnist,         &cifar10,    &pathfinder32, &pathfinder64, &pathfinder128,
+                                             &pathfinder256, &eigenworms, &ethanol,      &heartbeat,    &motor,
+                                             &scp1,          &scp2,       &imdb,         &aan,          NULL};
 
 const struct dataset *const *dataset_list(void) {
     return list;
@@ -266,10 +352,10 @@ enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], s
     if (d->kind) {
         TRY(dataset_open_records(d->name, d->name, "", &records, e));
         snprintf(text, DATASET_TEXT,
-                 "%" PRId64 " training and %" PRId64 " test records of at most %" PRId64 " %s, width %" PRId64
-                 ", %" PRId64 " labels, content %s",
-                 records.n_train, records.n_test, records.longest, d->kind, records.width, records.labels,
-                 records.hash);
+                 "%" PRId64 " training, %" PRId64 " validation and %" PRId64 " test %s of at most %" PRId64
+                 ", width %" PRId64 ", %" PRId64 " labels, content %s",
+                 records.n[SPLIT_TRAIN], records.n[SPLIT_VAL], records.n[SPLIT_TEST], d->kind, records.longest,
+                 records.width, records.labels, records.hash);
         return ST_OK;
     }
     TRY(dataset_open(d->name, d->name, "", &images, e));

@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #define MAGIC   "LRNNREC1"
-#define KIND    8 /* where it begins in the header; then five numbers; then the hash; then the table */
+#define KIND    8 /* where it begins in the header; then six numbers; then the hash; then the table */
 #define NUMBERS 16
 #define HASH    40
 #define HEADER  56
@@ -30,7 +30,7 @@ static int64_t offset_of(const uint8_t *at) {
 
 struct record record_get(const struct record_set *s, int64_t i) {
     const uint8_t *row = s->table + i * ROW;
-    int64_t at = offset_of(row + 8), end = offset_of(row + ROW + (i + 1 == s->n_train + s->n_test ? 0 : 8));
+    int64_t at = offset_of(row + 8), end = offset_of(row + ROW + (i + 1 == record_count(s) ? 0 : 8));
     return (struct record){number(row), number(row + 4), s->payload + at, end - at};
 }
 
@@ -42,8 +42,9 @@ static enum status check_numbers(const struct record_set *s, const char *name, s
         int64_t value, least, most;
     } all[] = {{"as width", s->width, 0, 1 << 24},
                {"labels", s->labels, 1, RECORDS_LABELS},
-               {"training records", s->n_train, 1, RECORDS_MOST},
-               {"test records", s->n_test, 0, RECORDS_MOST},
+               {"training records", s->n[SPLIT_TRAIN], 1, RECORDS_MOST},
+               {"validation records", s->n[SPLIT_VAL], 0, RECORDS_MOST},
+               {"test records", s->n[SPLIT_TEST], 0, RECORDS_MOST},
                {"as length of the longest", s->longest, 1, 1 << 30}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].value < all[i].least || all[i].value > all[i].most)
@@ -59,14 +60,14 @@ static enum status parse_header(struct record_set *s, const uint8_t *bytes, size
         return fail(e, ST_DATA,
                     "%s: expected records as `lrnn data import` stores them, found another file of %zu bytes", name,
                     size);
-    *s = (struct record_set){.width = number(bytes + NUMBERS),
-                             .labels = number(bytes + NUMBERS + 4),
-                             .n_train = number(bytes + NUMBERS + 8),
-                             .n_test = number(bytes + NUMBERS + 12),
-                             .longest = number(bytes + NUMBERS + 16)};
+    *s = (struct record_set){
+        .width = number(bytes + NUMBERS),
+        .labels = number(bytes + NUMBERS + 4),
+        .n = {number(bytes + NUMBERS + 8), number(bytes + NUMBERS + 12), number(bytes + NUMBERS + 16)},
+        .longest = number(bytes + NUMBERS + 20)};
     memcpy(s->kind, bytes + KIND, RECORD_KIND);
     TRY(check_numbers(s, name, e));
-    size_t table = (size_t)(s->n_train + s->n_test) * ROW + 8;
+    size_t table = (size_t)record_count(s) * ROW + 8;
     if (size < HEADER + table)
         return fail(e, ST_DATA, "%s: expected at least %zu bytes, found %zu", name, HEADER + table, size);
     s->table = bytes + HEADER;
@@ -76,7 +77,7 @@ static enum status parse_header(struct record_set *s, const uint8_t *bytes, size
 }
 
 static enum status check_table(const struct record_set *s, size_t payload, const char *name, struct error *e) {
-    int64_t n = s->n_train + s->n_test, before = 0, longest = 0;
+    int64_t n = record_count(s), before = 0, longest = 0;
     for (int64_t i = 0; i <= n; i++) {
         const uint8_t *row = s->table + i * ROW;
         int64_t at = offset_of(i < n ? row + 8 : row);
@@ -152,10 +153,10 @@ static bool grow(void **at, int64_t *have, int64_t want, int64_t bytes) {
     return true;
 }
 
-uint8_t *record_pack_add(struct record_pack *p, bool test, int64_t label, int64_t length, int64_t size,
+uint8_t *record_pack_add(struct record_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
                          struct error *e) {
     struct record_set *s = &p->set;
-    int64_t n = s->n_train + s->n_test, room = (size + 3) / 4 * 4;
+    int64_t n = record_count(s), room = (size + 3) / 4 * 4;
     if (n == RECORDS_MOST || room > RECORDS_BYTES - p->used) {
         fail(e, ST_DATA, "expected at most %d records of %" PRId64 " bytes together, found more", RECORDS_MOST,
              RECORDS_BYTES);
@@ -173,7 +174,7 @@ uint8_t *record_pack_add(struct record_pack *p, bool test, int64_t label, int64_
     p->row[n].label = label;
     p->row[n].length = length;
     p->row[n].offset = p->used;
-    *(test ? &s->n_test : &s->n_train) += 1;
+    s->n[split]++;
     if (length > s->longest) s->longest = length;
     memset(p->payload + p->used, 0, (size_t)room);
     p->used += room;
@@ -183,14 +184,14 @@ uint8_t *record_pack_add(struct record_pack *p, bool test, int64_t label, int64_
 /* The whole file in memory; the caller frees it. */
 static uint8_t *file_of(const struct record_pack *p, size_t *size) {
     const struct record_set *s = &p->set;
-    int64_t n = s->n_train + s->n_test;
-    const int64_t numbers[] = {s->width, s->labels, s->n_train, s->n_test, s->longest};
+    int64_t n = record_count(s);
+    const int64_t numbers[] = {s->width, s->labels, s->n[SPLIT_TRAIN], s->n[SPLIT_VAL], s->n[SPLIT_TEST], s->longest};
     *size = HEADER + (size_t)(n * ROW + 8 + p->used);
     uint8_t *bytes = calloc(1, *size), *row = bytes ? bytes + HEADER : NULL;
     if (!bytes) return NULL;
     memcpy(bytes, MAGIC, 8);
     memcpy(bytes + KIND, s->kind, RECORD_KIND);
-    for (int i = 0; i < 5; i++) put_number(bytes + NUMBERS + 4 * i, numbers[i]);
+    for (int i = 0; i < 6; i++) put_number(bytes + NUMBERS + 4 * i, numbers[i]);
     for (int64_t i = 0; i <= n; i++) {
         int64_t at = i < n ? p->row[i].offset : p->used;
         uint8_t *place = i < n ? row + 8 : row;

@@ -3,9 +3,9 @@
  *
  *   bytes 0..7      "LRNNREC1"
  *   8..15           the kind, letters and then bytes of 0
- *   16..39          width, labels, training records, test records, longest: five numbers of 4 bytes, then 4 of 0
+ *   16..39          width, labels, training, validation and test records, longest: six numbers of 4 bytes
  *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
- *   from 56 on      a label (4 bytes), a length (4 bytes) and an offset (8 bytes) a record, training records first; the
+ *   from 56 on      a label (4 bytes), a length (4 bytes) and an offset (8 bytes) a record, in the order of the splits; the
  *                   offset of the end; then the payloads one behind the other, each from a multiple of 4 bytes on
  *
  * Numbers are little-endian. What a payload is, and what `width` and a record's length count, is its kind's. A file is
@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/batch.h"
 #include "core/status.h"
 #include "tasks/data/cache_file.h"
 
@@ -27,18 +28,23 @@
 
 struct record_set {
     char kind[RECORD_KIND + 1];
-    int64_t width, labels, n_train, n_test, longest; /* longest: length of the longest record */
-    const uint8_t *table, *payload;                  /* borrowed */
+    int64_t width, labels, n[SPLIT_COUNT], longest; /* longest: length of the longest record */
+    const uint8_t *table, *payload;                 /* borrowed */
     char hash[CACHE_HASH];
 };
 
+/* Its bytes, and then zeros up to a multiple of 4. */
 struct record {
     int64_t label, length;
     const uint8_t *bytes;
     int64_t size;
 };
 
-/* Record i, training records first; i < n_train + n_test. */
+static inline int64_t record_count(const struct record_set *s) {
+    return s->n[SPLIT_TRAIN] + s->n[SPLIT_VAL] + s->n[SPLIT_TEST];
+}
+
+/* Record i < record_count, in the order of the splits. */
 struct record record_get(const struct record_set *s, int64_t i);
 
 /* Maps the file and checks all of it but what payloads mean: header, size, hash, table. Kind: that it has to be. The
@@ -62,9 +68,9 @@ struct record_pack {
     int64_t used, room;
 };
 
-/* Adds a record, training records before test ones: room for `size` bytes that the caller fills, NULL after an error.
+/* Adds a record, in the order of the splits: room for `size` bytes that the caller fills, NULL after an error.
  * ST_DATA: more than a set may hold; ST_MEMORY. */
-uint8_t *record_pack_add(struct record_pack *p, bool test, int64_t label, int64_t length, int64_t size,
+uint8_t *record_pack_add(struct record_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
                          struct error *e);
 
 /* Writes the file, its folder made if there is none, and sets set.hash. ST_FAIL: no room on the disk. */

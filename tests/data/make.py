@@ -64,9 +64,77 @@ def pathfinder():
             f.write(lines)
 
 
+def series(folder, name, dims, labels, lengths, crlf=False, packed=False):
+    """Two files of the archive's text format; the test file's second case repeats the training file's third."""
+    os.makedirs(folder, exist_ok=True)
+    case = 0
+    for part, cases in (("TRAIN", 12), ("TEST", 8)):
+        text = f"# Cases made by make.py\n#\n@problemName {name}\n@timeStamps false\n@missing false\n"
+        text += "@univariate false\n" if dims > 1 else "@univariate true\n"
+        if dims > 1 and folder != "heartbeat":
+            text += f"@dimensions {dims}\n"
+        text += f"@equalLength {'true' if len(lengths) == 1 else 'false'}\n"
+        if len(lengths) == 1:
+            text += f"@seriesLength {lengths[0]}\n"
+        text += f"@classLabel true {' '.join(labels)}\n@data\n"
+        for i in range(cases):
+            k = 2 if part == "TEST" and i == 1 else case
+            T = lengths[k % len(lengths)]
+            rows = [",".join(repr(((k * 37 + d * 11 + t * 5) % 64 - 20) / 8) for t in range(T)) for d in range(dims)]
+            text += ":".join(rows) + ":" + labels[k * 7 // 3 % len(labels)] + "\n"
+            case += 1
+        data = (text.replace("\n", "\r\n") if crlf else text).encode()
+        path = f"{folder}/{name}_{part}.ts"
+        if packed:
+            with open(path + ".gz", "wb") as f:
+                f.write(gzip.compress(data, 9, mtime=0))
+        else:
+            with open(path, "wb") as f:
+                f.write(data)
+
+
+def words(k, n):
+    """Text of n words: ASCII, an accent, a sign of three bytes and one of four."""
+    return " ".join(["film", "na\u00efve", "5\u20ac", "\U0001f600", "x"][(k * 3 + i * i) % 5] for i in range(n))
+
+
+def imdb():
+    """Twenty training and eight test reviews."""
+    for part, each in (("train", 10), ("test", 4)):
+        for label, first in (("neg", 0), ("pos", 100)):
+            os.makedirs(f"imdb/aclImdb/{part}/{label}", exist_ok=True)
+            for i in range(each):
+                k = first + i + (50 if part == "test" else 0)
+                with open(f"imdb/aclImdb/{part}/{label}/{i}_7.txt", "wb") as f:
+                    f.write(words(k, 2 + k % 7).encode())
+
+
+def aan():
+    """Pairs of which every third text is quoted, with a tab, a quote and an end of line in it."""
+    os.makedirs("aan", exist_ok=True)
+    k = 0
+    for part, pairs in (("train", 9), ("eval", 3), ("test", 4)):
+        lines = ""
+        for _ in range(pairs):
+            texts = [words(7 * k + j, 3 + (k + j) % 4) for j in range(2)]
+            if k % 3 == 0:
+                texts[k % 2] = '"' + texts[k % 2] + '\t""said""\n"'
+            lines += f"{float(k * 5 // 3 % 2)}\tid{k}\tP{k}\t{texts[0]}\t{texts[1]}\n"
+            k += 1
+        with open(f"aan/new_aan_pairs.{part}.tsv", "w", newline="") as f:
+            f.write(lines)
+
 for folder in ("mnist", "cifar10"):
     os.makedirs(folder, exist_ok=True)
 idx("train", 0, [(7 * i + 3) % 10 for i in range(40)])
 idx("t10k", 40, [(3 * i + 1) % 10 for i in range(12)])
 cifar()
 pathfinder()
+series("eigenworms", "EigenWorms", 6, ["1", "2", "3", "4", "5"], [9])
+series("ethanolconcentration", "EthanolConcentration", 3, ["E45", "E38", "E40", "E35"], [7], packed=True)
+series("heartbeat", "Heartbeat", 5, ["normal", "abnormal"], [6], crlf=True)
+series("motorimagery", "MotorImagery", 4, ["finger", "tongue"], [5, 8, 6])
+series("selfregulationscp1", "SelfRegulationSCP1", 2, ["negativity", "positivity"], [8])
+series("selfregulationscp2", "SelfRegulationSCP2", 1, ["negativity", "positivity"], [8], crlf=True, packed=True)
+imdb()
+aan()

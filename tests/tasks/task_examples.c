@@ -53,7 +53,7 @@ void drop_data(void) {
 }
 
 struct example new_example(const struct task_shape *s) {
-    struct example x = {NULL, NULL, NULL, 0};
+    struct example x = {.length = 0};
     int64_t T = s->T_eval > s->T ? s->T_eval : s->T, targets = s->per_sequence ? 1 : T;
     if (s->vocab_in > 0)
         x.tokens = malloc((size_t)(T + 1) * sizeof *x.tokens);

@@ -1,0 +1,164 @@
+/* text_files.c - see text_files.h. */
+#include "tasks/data/text_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELDS 4 /* of a pair, behind its label: two ids, two texts */
+
+/* A text while it is read. */
+struct bytes {
+    uint8_t *at;
+    size_t n, room;
+};
+
+static bool put_byte(struct bytes *b, int c) {
+    if (b->n == b->room) {
+        size_t room = b->room ? 2 * b->room : 4096;
+        uint8_t *more = realloc(b->at, room);
+        if (!more) return false;
+        b->at = more;
+        b->room = room;
+    }
+    b->at[b->n++] = (uint8_t)c;
+    return true;
+}
+
+/* --- reviews ------------------------------------------------------------------------------------------------------ */
+
+static enum status read_review(const char *path, enum split split, int64_t label, struct record_pack *pack,
+                               uint8_t *room, struct error *e) {
+    struct byte_source s = {0};
+    size_t got = 0;
+    enum status status = source_open(&s, path, e);
+    if (status == ST_OK) status = source_read(&s, room, TEXT_BYTES + 1, &got, e);
+    if (status == ST_OK && (got == 0 || got > TEXT_BYTES))
+        status = fail(e, ST_DATA, "%s: expected a text of 1 to %d bytes, found %s", path, TEXT_BYTES,
+                      got ? "more" : "an empty file");
+    uint8_t *to = status == ST_OK ? record_pack_add(pack, split, label, (int64_t)got, (int64_t)got, e) : NULL;
+    if (to) memcpy(to, room, got);
+    if (status == ST_OK && !to) status = e->status;
+    source_close(&s);
+    return status;
+}
+
+static int is_text(const struct dirent *entry) {
+    size_t n = strlen(entry->d_name);
+    return n > 4 && strcmp(entry->d_name + n - 4, ".txt") == 0;
+}
+
+/* In the order of the names' bytes, whatever the locale. */
+static int by_bytes(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static enum status read_folder(const char *folder, enum split split, int64_t label, struct record_pack *pack,
+                               struct error *e) {
+    struct dirent **entry = NULL;
+    char path[CACHE_PATH];
+    enum status status = ST_OK;
+    int n = scandir(folder, &entry, is_text, by_bytes);
+    if (n < 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    uint8_t *room = malloc(TEXT_BYTES + 1);
+    if (!room) status = fail(e, ST_MEMORY, "%s: no memory to read texts", folder);
+    if (n == 0) status = fail(e, ST_DATA, "%s: expected texts, files NAME.txt, found none", folder);
+    for (int i = 0; i < n && status == ST_OK; i++) {
+        int length = snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
+        if (length < 0 || length >= CACHE_PATH) status = fail(e, ST_DATA, "%.200s: the path is too long", folder);
+        if (status == ST_OK) status = read_review(path, split, label, pack, room, e);
+    }
+    for (int i = 0; i < n; i++) free(entry[i]);
+    free(entry);
+    free(room);
+    return status;
+}
+
+enum status reviews_read(const char *folder, enum split split, struct record_pack *pack, struct error *e) {
+    static const char *const labels[] = {"neg", "pos"};
+    char path[CACHE_PATH];
+    for (int label = 0; label < 2; label++) {
+        int n = snprintf(path, sizeof path, "%s/%s/%s", folder, split == SPLIT_TRAIN ? "train" : "test", labels[label]);
+        if (n < 0 || n >= CACHE_PATH) return fail(e, ST_DATA, "%.200s: the path is too long", folder);
+        TRY(read_folder(path, split, label, pack, e));
+    }
+    return ST_OK;
+}
+
+/* --- pairs -------------------------------------------------------------------------------------------------------- */
+
+static enum status keep(struct text_source *t, struct bytes *b, int c) {
+    if (b->n == TEXT_BYTES) return text_fail(t, "a field of at most 16777216 bytes");
+    return put_byte(b, c) ? ST_OK : fail(t->e, ST_MEMORY, "%s: no memory for a text", t->from->name);
+}
+
+/* Up to the quote that no other one follows. */
+static enum status read_quoted(struct text_source *t, struct bytes *b) {
+    text_take(t);
+    for (int c;;) {
+        if ((c = text_take(t)) == TEXT_END) return text_fail(t, "the quote that ends a field");
+        if (c == '"' && text_peek(t) != '"') return ST_OK;
+        if (c == '"') text_take(t);
+        TRY(keep(t, b, c));
+    }
+}
+
+/* A field and the tab behind it, or the end of the line behind the last one. */
+static enum status read_field(struct text_source *t, bool last, struct bytes *b) {
+    b->n = 0;
+    if (text_peek(t) == '"') TRY(read_quoted(t, b));
+    for (int c = text_peek(t); c != '\t' && c != '\n' && c != TEXT_END; c = text_peek(t)) {
+        TRY(keep(t, b, c));
+        text_take(t);
+    }
+    int end = text_peek(t);
+    if (!last && end != '\t') return text_fail(t, "a tab behind a field, five fields a line,");
+    if (last && end == '\t') return text_fail(t, "the end of the line behind five fields");
+    text_take(t);
+    return t->status;
+}
+
+/* The first field, and the tab behind it. */
+static enum status read_label(struct text_source *t, int64_t *label) {
+    text_fill(t, 4);
+    const uint8_t *at = t->window + t->at;
+    bool label_comes = t->n - t->at >= 4 && (*at == '0' || *at == '1') && memcmp(at + 1, ".0\t", 3) == 0;
+    if (!label_comes) return text_fail(t, "the label 0.0 or 1.0 and a tab,");
+    *label = *at - '0';
+    t->at += 4;
+    return ST_OK;
+}
+
+static enum status read_pair(struct text_source *t, enum split split, struct record_pack *pack,
+                             struct bytes field[FIELDS]) {
+    int64_t line = t->line, label = 0;
+    TRY(read_label(t, &label));
+    for (int i = 0; i < FIELDS; i++) TRY(read_field(t, i == FIELDS - 1, &field[i]));
+    const struct bytes *a = &field[FIELDS - 2], *b = &field[FIELDS - 1];
+    if (a->n == 0 || b->n == 0)
+        return fail(t->e, ST_DATA, "%s, line %" PRId64 ": expected two texts, found an empty one", t->from->name, line);
+    uint8_t *to =
+        record_pack_add(pack, split, label, (int64_t)(a->n > b->n ? a->n : b->n), (int64_t)(8 + a->n + b->n), t->e);
+    if (!to) return t->e->status;
+    for (int i = 0; i < 8; i++) to[i] = (uint8_t)((i < 4 ? a->n : b->n) >> 8 * (i % 4));
+    memcpy(to + 8, a->at, a->n);
+    memcpy(to + 8 + a->n, b->at, b->n);
+    return ST_OK;
+}
+
+enum status pairs_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e) {
+    struct bytes field[FIELDS] = {{0}};
+    struct text_source *t = malloc(sizeof *t);
+    enum status status = ST_OK;
+    if (!t) return fail(e, ST_MEMORY, "%s: no memory to read it", s->name);
+    text_open(t, s, e);
+    if (text_peek(t) == TEXT_END) status = text_fail(t, "a pair of texts");
+    while (status == ST_OK && text_peek(t) != TEXT_END) status = read_pair(t, split, pack, field);
+    if (status == ST_OK) status = t->status;
+    for (int i = 0; i < FIELDS; i++) free(field[i].at);
+    free(t);
+    return status;
+}

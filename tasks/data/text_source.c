@@ -1,0 +1,129 @@
+/* text_source.c - see text_source.h. */
+#include "tasks/data/text_source.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void text_open(struct text_source *t, struct byte_source *from, struct error *e) {
+    t->from = from;
+    t->e = e;
+    t->line = 1;
+    t->status = ST_OK;
+    t->ended = false;
+    t->at = t->n = 0;
+}
+
+void text_fill(struct text_source *t, size_t least) {
+    while (t->n - t->at < least && !t->ended) {
+        size_t got = 0, kept = t->n - t->at, end;
+        memmove(t->window, t->window + t->at, kept);
+        t->status = source_read(t->from, t->window + kept, SOURCE_WINDOW - kept, &got, t->e);
+        if (t->status != ST_OK) got = 0;
+        t->ended = got == 0;
+        end = kept;
+        for (size_t i = kept; i < kept + got; i++)
+            if (t->window[i] != '\r') t->window[end++] = t->window[i];
+        t->at = 0;
+        t->n = end;
+    }
+}
+
+void text_skip_line(struct text_source *t) {
+    int c;
+    do c = text_take(t);
+    while (c != '\n' && c != TEXT_END);
+}
+
+bool text_word(struct text_source *t, const char *stops, char *word, size_t size) {
+    size_t n = 0;
+    for (int c = text_peek(t); c > ' ' && !strchr(stops, c); c = text_peek(t)) {
+        if (n + 1 == size) {
+            word[n] = 0;
+            return false;
+        }
+        word[n++] = (char)text_take(t);
+    }
+    word[n] = 0;
+    return true;
+}
+
+/* Characters from the window on that a number may have. */
+static size_t number_length(const struct text_source *t) {
+    size_t n = t->at;
+    while (n < t->n && n - t->at <= TEXT_NUMBER && t->window[n] && strchr("+-.0123456789eE", t->window[n])) n++;
+    return n - t->at;
+}
+
+/* Of at most 15 digits and a power of ten up to 22 both factors are exact, so that one rounding is the nearest double
+ * (Clinger 1990); false: it is none of those. */
+static bool read_short(const uint8_t *at, size_t n, double *value) {
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const uint8_t *end = at + n;
+    bool minus = at < end && *at == '-', point = false;
+    int64_t digits = 0;
+    int count = 0, fraction = 0;
+    for (at += minus; at < end && ((*at >= '0' && *at <= '9') || (*at == '.' && !point)); at++) {
+        if (*at == '.') {
+            point = true;
+            continue;
+        }
+        digits = 10 * digits + (*at - '0');
+        fraction += point;
+        if (++count > 15) return false;
+    }
+    if (at < end || count == 0) return false;
+    *value = (minus ? -(double)digits : (double)digits) / power[fraction];
+    return true;
+}
+
+/* Characters of the number that comes next; 0: none does. */
+static size_t read_number(struct text_source *t, double *value) {
+    char word[TEXT_NUMBER + 1], *end;
+    text_fill(t, TEXT_NUMBER + 1);
+    size_t n = number_length(t);
+    if (n == 0 || n > TEXT_NUMBER) return 0;
+    if (!read_short(t->window + t->at, n, value)) {
+        memcpy(word, t->window + t->at, n);
+        word[n] = 0;
+        *value = strtod(word, &end);
+        if (end != word + n || !isfinite(*value)) return 0;
+    }
+    return n;
+}
+
+bool text_number(struct text_source *t, double *value) {
+    size_t n = read_number(t, value);
+    t->at += n;
+    return n > 0;
+}
+
+bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *value) {
+    double number;
+    size_t n = read_number(t, &number);
+    if (n == 0 || number != floor(number) || number < (double)least || number > (double)most) return false;
+    *value = (int64_t)number;
+    t->at += n;
+    return true;
+}
+
+enum status text_fail(struct text_source *t, const char *what) {
+    char found[32];
+    size_t n = 0;
+    text_fill(t, sizeof found);
+    if (t->status != ST_OK) return t->status;
+    while (n + 1 < sizeof found && t->at + n < t->n && t->window[t->at + n] >= ' ') n++;
+    for (size_t i = 0; i < n; i++) found[i] = (char)(t->window[t->at + i] < 127 ? t->window[t->at + i] : '?');
+    found[n] = 0;
+    const char *comma = what[strlen(what) - 1] == ',' ? "" : ",";
+    if (n > 0)
+        return fail(t->e, ST_DATA, "%s, line %" PRId64 ": expected %s%s found '%s'", t->from->name, t->line, what,
+                    comma, found);
+    if (t->at < t->n && t->window[t->at] != '\n')
+        return fail(t->e, ST_DATA, "%s, line %" PRId64 ": expected %s%s found a byte %d", t->from->name, t->line, what,
+                    comma, t->window[t->at]);
+    return fail(t->e, ST_DATA, "%s, line %" PRId64 ": expected %s%s found the end of the %s", t->from->name, t->line,
+                what, comma, t->at < t->n ? "line" : "file");
+}

@@ -1,0 +1,222 @@
+/* ts_files.c - see ts_files.h. */
+#include "tasks/data/ts_files.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One file while it is read. */
+struct ts {
+    struct text_source text;
+    char name[TS_LABELS][TS_NAME]; /* of the labels, sorted */
+    int64_t labels, dimensions;    /* 0: the header does not say */
+    int64_t points;                /* of each case; 0: the header does not say, or they differ */
+    float *value;                  /* of a case, dimension after dimension */
+    int64_t used, room;
+};
+
+/* --- header ------------------------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+static enum status end_line(struct ts *f) {
+    text_skip_blanks(&f->text);
+    if (text_peek(&f->text) != '\n' && text_peek(&f->text) != TEXT_END)
+        return text_fail(&f->text, "the end of the line");
+    text_take(&f->text);
+    return f->text.status;
+}
+
+/* "true" or "false". */
+static enum status read_bool(struct ts *f, bool *value) {
+    char word[8];
+    text_skip_blanks(&f->text);
+    int first = tolower(text_peek(&f->text));
+    if (first != 't' && first != 'f') return text_fail(&f->text, "true or false");
+    *value = first == 't';
+    bool whole = text_word(&f->text, "", word, sizeof word);
+    for (char *c = word; *c; c++) *c = (char)tolower(*c);
+    if (!whole || strcmp(word, *value ? "true" : "false") != 0) return text_fail(&f->text, "true or false");
+    return ST_OK;
+}
+
+static enum status read_labels(struct ts *f) {
+    bool any;
+    TRY(read_bool(f, &any));
+    if (!any) return text_fail(&f->text, "cases with labels, @classLabel true,");
+    for (text_skip_blanks(&f->text); text_peek(&f->text) > ' '; text_skip_blanks(&f->text)) {
+        if (f->labels == TS_LABELS) return text_fail(&f->text, "at most 1024 labels");
+        if (!text_word(&f->text, ":,", f->name[f->labels], TS_NAME) || !*f->name[f->labels])
+            return text_fail(&f->text, "the name of a label, at most 63 characters without : and ,");
+        f->labels++;
+    }
+    if (f->labels == 0) return text_fail(&f->text, "names of labels");
+    qsort(f->name, (size_t)f->labels, TS_NAME, by_name);
+    for (int64_t i = 1; i < f->labels; i++)
+        if (!strcmp(f->name[i - 1], f->name[i])) return text_fail(&f->text, "names of labels, each once,");
+    return ST_OK;
+}
+
+static enum status read_count(struct ts *f, const char *what, int64_t most, int64_t *value) {
+    text_skip_blanks(&f->text);
+    return text_integer(&f->text, 1, most, value) ? ST_OK : text_fail(&f->text, what);
+}
+
+/* What stands behind one key. Keys that say nothing of what is read are passed over. */
+static enum status read_key(struct ts *f, const char *key, bool *data) {
+    bool yes = false;
+    if (!strcmp(key, "data")) {
+        *data = true;
+        return end_line(f);
+    }
+    if (!strcmp(key, "dimensions") || !strcmp(key, "dimension"))
+        TRY(read_count(f, "a number of dimensions from 1 to 4096", TS_DIMENSIONS, &f->dimensions));
+    else if (!strcmp(key, "serieslength"))
+        TRY(read_count(f, "a number of points from 1 to 16777216", TS_POINTS, &f->points));
+    else if (!strcmp(key, "classlabel"))
+        TRY(read_labels(f));
+    else if (!strcmp(key, "univariate") || !strcmp(key, "timestamps"))
+        TRY(read_bool(f, &yes));
+    else {
+        text_skip_line(&f->text);
+        return f->text.status;
+    }
+    if (yes && *key == 't') return text_fail(&f->text, "values without time stamps, @timeStamps false,");
+    if (yes) f->dimensions = 1;
+    return end_line(f);
+}
+
+static enum status read_header(struct ts *f) {
+    char key[32];
+    for (bool data = false; !data;) {
+        int c = text_peek(&f->text);
+        if (c == '#' || c == '\n') {
+            text_skip_line(&f->text);
+            continue;
+        }
+        if (c != '@') return text_fail(&f->text, "a line of the header, which begins with @,");
+        text_take(&f->text);
+        if (!text_word(&f->text, "", key, sizeof key)) return text_fail(&f->text, "a key of at most 31 characters");
+        for (char *k = key; *k; k++) *k = (char)tolower(*k);
+        TRY(read_key(f, key, &data));
+    }
+    return f->labels ? ST_OK : text_fail(&f->text, "@classLabel before @data");
+}
+
+/* --- cases -------------------------------------------------------------------------------------------------------- */
+
+static enum status keep_value(struct ts *f, double value) {
+    if (f->used == TS_VALUES) return text_fail(&f->text, "a case of at most 67108864 values");
+    if (f->used == f->room) {
+        int64_t room = f->room ? 2 * f->room : 4096;
+        float *more = realloc(f->value, (size_t)room * sizeof *more);
+        if (!more) return fail(f->text.e, ST_MEMORY, "no memory for a case of %" PRId64 " values", room);
+        f->value = more;
+        f->room = room;
+    }
+    f->value[f->used++] = (float)value;
+    return ST_OK;
+}
+
+/* The values of one dimension and the ':' behind them; *points: as many as the dimensions before had, 0 in the first. */
+static enum status read_dimension(struct ts *f, int64_t *points) {
+    int64_t before = f->used, n;
+    double value;
+    do {
+        text_skip_blanks(&f->text);
+        int c = text_peek(&f->text);
+        if (c == '?' || c == 'N' || c == 'n') return text_fail(&f->text, "a value (missing ones are not read)");
+        if (!text_number(&f->text, &value) || fabs(value) > FLT_MAX) return text_fail(&f->text, "a finite number");
+        TRY(keep_value(f, value));
+        text_skip_blanks(&f->text);
+    } while (text_peek(&f->text) == ',' && text_take(&f->text));
+    n = f->used - before;
+    if ((*points && n != *points) || (f->points && n != f->points)) {
+        char what[80];
+        snprintf(what, sizeof what, "a dimension of %" PRId64 " values, not %" PRId64 ",",
+                 *points ? *points : f->points, n);
+        return text_fail(&f->text, what);
+    }
+    *points = n;
+    if (text_peek(&f->text) != ':') return text_fail(&f->text, "',' or ':' behind a value");
+    text_take(&f->text);
+    return ST_OK;
+}
+
+/* The last word of a case, which has no ':' behind it. */
+static enum status read_label(struct ts *f, int64_t *label) {
+    char word[TS_NAME];
+    text_skip_blanks(&f->text);
+    bool whole = text_word(&f->text, ":,", word, sizeof word);
+    const char *found = whole ? bsearch(word, f->name, (size_t)f->labels, TS_NAME, by_name) : NULL;
+    if (found) {
+        *label = (found - f->name[0]) / TS_NAME;
+        return end_line(f);
+    }
+    if (f->text.status != ST_OK) return f->text.status;
+    return fail(f->text.e, ST_DATA, "%s, line %" PRId64 ": expected a label of the header's list, found '%s'",
+                f->text.from->name, f->text.line, word);
+}
+
+/* Whether what follows is the label: no ':' comes before the end of the line. Where the header says how many dimensions
+ * there are they decide, else the first case does. */
+static bool at_label(struct ts *f, int64_t dimensions) {
+    if (f->dimensions) return dimensions == f->dimensions;
+    text_fill(&f->text, SOURCE_WINDOW / 2);
+    for (size_t i = f->text.at; i < f->text.n && f->text.window[i] != '\n'; i++)
+        if (f->text.window[i] == ':' || f->text.window[i] == ',') return false;
+    return true;
+}
+
+static enum status read_case(struct ts *f, enum split split, struct record_pack *pack) {
+    int64_t points = 0, dimensions = 0, label = 0;
+    f->used = 0;
+    do TRY(read_dimension(f, &points));
+    while (++dimensions < TS_DIMENSIONS && !at_label(f, dimensions));
+    f->dimensions = dimensions;
+    TRY(read_label(f, &label));
+    struct record_set *set = &pack->set;
+    if (!set->width) set->width = dimensions;
+    if (set->width != dimensions)
+        return fail(f->text.e, ST_DATA, "%s: expected %" PRId64 " dimensions as in the file before, found %" PRId64,
+                    f->text.from->name, set->width, dimensions);
+    uint8_t *to = record_pack_add(pack, split, label, points, f->used * (int64_t)sizeof(float), f->text.e);
+    if (!to) return f->text.e->status;
+    for (int64_t i = 0; i < f->used; i++)
+        memcpy(to + (i % points * dimensions + i / points) * (int64_t)sizeof(float), &f->value[i], sizeof(float));
+    return ST_OK;
+}
+
+static enum status read_file(struct ts *f, enum split split, struct record_pack *pack) {
+    TRY(read_header(f));
+    if (!pack->set.labels) pack->set.labels = f->labels;
+    if (pack->set.labels != f->labels)
+        return fail(f->text.e, ST_DATA, "%s: expected %" PRId64 " labels as in the file before, found %" PRId64,
+                    f->text.from->name, pack->set.labels, f->labels);
+    int64_t cases = 0;
+    for (int c; (c = text_peek(&f->text)) != TEXT_END;)
+        if (c == '\n' || c == '#') {
+            text_skip_line(&f->text);
+        } else {
+            TRY(read_case(f, split, pack));
+            cases++;
+        }
+    if (f->text.status != ST_OK) return f->text.status;
+    return cases ? ST_OK : text_fail(&f->text, "a case");
+}
+
+enum status ts_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e) {
+    struct ts *f = calloc(1, sizeof *f);
+    if (!f) return fail(e, ST_MEMORY, "%s: no memory to read it", s->name);
+    text_open(&f->text, s, e);
+    enum status status = read_file(f, split, pack);
+    free(f->value);
+    free(f);
+    return status;
+}

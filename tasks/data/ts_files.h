@@ -1,0 +1,25 @@
+/* ts_files.h - reads time series in the archive's text format (.ts): lines of # are comments, lines of @ a header
+ * (keys in any case: @dimensions, @univariate, @seriesLength, @classLabel true A B ..., @data), then a case a line:
+ * dimensions separated by ':', values by ',', the label behind the last ':' (spec/tasks.md 9).
+ *
+ * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. Labels are the places of
+ * the names in the header's list in the order of their bytes. */
+#ifndef LRNN_TASKS_DATA_TS_FILES_H
+#define LRNN_TASKS_DATA_TS_FILES_H
+
+#include "tasks/data/record_set.h"
+#include "tasks/data/text_source.h"
+
+#define TS_KIND       "series"
+#define TS_DIMENSIONS 4096
+#define TS_POINTS     (1 << 24) /* of a case */
+#define TS_VALUES     (1 << 26) /* of a case */
+#define TS_LABELS     1024
+#define TS_NAME       64
+
+/* Adds the cases of a file. Width and labels of the set are those of its first file, which later ones must have as
+ * well. ST_DATA with file and line: a header or a case that is not of that form, missing values, values that are no
+ * finite floats, dimensions of different lengths, a label that is not in the list, no case at all. */
+enum status ts_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e);
+
+#endif

@@ -1,0 +1,186 @@
+/* uea.c - time series of the UEA archive, as SLiCE's experiments take them (spec/tasks.md 9).
+ *
+ * The archive's two parts are put together, exact duplicates of a series left out (the first one stays), and divided
+ * anew by the seed: 70 % for training, 15 % for validation, the rest for test. scale=yes maps each channel to [-1, 1] by
+ * its least and greatest value in the whole set, test series too, as there; channels that never change become 0. The
+ * files come from `lrnn data import`. */
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/philox.h"
+#include "tasks/data/file_records.h"
+#include "tasks/series.h"
+
+struct uea {
+    int set;
+    bool scale;
+    struct series series;
+    struct file_records from;
+    uint64_t seed;
+    int64_t n;          /* series that are left */
+    const int32_t *use; /* (n) their records */
+    const double
+        *range; /* (channels) least, then factor, in pairs: value -> (value - least) factor - 1; NULL: as it is */
+};
+
+static const char *const sets[] = {"eigenworms",   "ethanolconcentration", "heartbeat",
+                                   "motorimagery", "selfregulationscp1",   "selfregulationscp2"};
+
+static const struct option options[] = {
+    {"set", OPT_CHOICE, offsetof(struct uea, set), "eigenworms", 0, 0,
+     "eigenworms ethanolconcentration heartbeat motorimagery selfregulationscp1 selfregulationscp2", "problem", 0},
+    {"scale", OPT_BOOL, offsetof(struct uea, scale), "no", 0, 0, NULL,
+     "map each channel to [-1, 1] by its range in the whole set", 0},
+    SERIES_OPTIONS(struct uea, series),
+    FILE_RECORDS_OPTIONS(struct uea, from),
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+
+static const struct task_alias aliases[] = {
+    {"eigenworms", "set=eigenworms", "worms' movements, 5 kinds"},
+    {"ethanolconcentration", "set=ethanolconcentration", "spectra of spirits, 4 concentrations"},
+    {"heartbeat", "set=heartbeat", "heart sounds, 2 kinds"},
+    {"motorimagery", "set=motorimagery", "ECoG of two imagined movements"},
+    {"selfregulationscp1", "set=selfregulationscp1", "EEG of two intentions, a healthy subject"},
+    {"selfregulationscp2", "set=selfregulationscp2", "EEG of two intentions, an ALS patient"},
+    {NULL, NULL, NULL},
+};
+
+static float value_at(const struct record *r, int64_t i) {
+    float value;
+    memcpy(&value, r->bytes + i * (int64_t)sizeof value, sizeof value);
+    return value;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static bool same_series(const struct record *a, const struct record *b) {
+    return a->length == b->length && a->size == b->size && memcmp(a->bytes, b->bytes, (size_t)a->size) == 0;
+}
+
+/* Records without those that repeat an earlier one, found in a table of 2^k places by their hash. */
+static enum status leave_duplicates_out(struct uea *w, struct arena *host, struct error *e) {
+    const struct record_set *s = &w->from.set;
+    int64_t all = record_count(s), places = 2;
+    while (places < 2 * all) places *= 2;
+    int32_t *use = arena_alloc(host, (size_t)all * sizeof *use),
+            *seen = arena_alloc(host, (size_t)places * sizeof *seen);
+    if (!use || !seen) return fail(e, ST_FAIL, "uea: no room for the order of %lld series", (long long)all);
+    for (int64_t p = 0; p < places; p++) seen[p] = -1;
+    for (int64_t i = 0; i < all; i++) {
+        struct record r = record_get(s, i), other;
+        int64_t p = (int64_t)(XXH3_64bits(r.bytes, (size_t)r.size) & (uint64_t)(places - 1));
+        for (; seen[p] >= 0; p = (p + 1) & (places - 1)) {
+            other = record_get(s, seen[p]);
+            if (same_series(&r, &other)) break;
+        }
+        if (seen[p] >= 0) continue;
+        seen[p] = (int32_t)i;
+        use[w->n++] = (int32_t)i;
+    }
+    w->use = use;
+    return ST_OK;
+}
+
+static enum status find_ranges(struct uea *w, struct arena *host, struct error *e) {
+    int64_t C = w->from.set.width;
+    double *range = arena_alloc(host, (size_t)(2 * C) * sizeof *range);
+    if (!range) return fail(e, ST_FAIL, "uea: no room for the ranges of %lld channels", (long long)C);
+    for (int64_t c = 0; c < C; c++) range[2 * c] = INFINITY, range[2 * c + 1] = -INFINITY;
+    for (int64_t i = 0; i < w->n; i++) {
+        struct record r = record_get(&w->from.set, w->use[i]);
+        for (int64_t k = 0; k < r.length * C; k++) {
+            double value = (double)value_at(&r, k);
+            range[2 * (k % C)] = fmin(range[2 * (k % C)], value);
+            range[2 * (k % C) + 1] = fmax(range[2 * (k % C) + 1], value);
+        }
+    }
+    for (int64_t c = 0; c < C; c++) {
+        double width = range[2 * c + 1] - range[2 * c];
+        range[2 * c + 1] = width > 0 ? 2 / width : 0;
+    }
+    w->range = range;
+    return ST_OK;
+}
+
+/* A payload has to be the floats that width and length say. */
+static enum status check_records(const struct uea *w, struct error *e) {
+    const struct record_set *s = &w->from.set;
+    for (int64_t i = 0; i < record_count(s); i++) {
+        struct record r = record_get(s, i);
+        if (s->width < 1 || r.length < 1 || r.size != r.length * s->width * (int64_t)sizeof(float))
+            return fail(e, ST_DATA, "uea: series %lld has %lld bytes, expected %lld points of %lld floats",
+                        (long long)i, (long long)r.size, (long long)r.length, (long long)s->width);
+    }
+    return ST_OK;
+}
+
+static int64_t split_size(const struct uea *w, enum split split) {
+    int64_t train = 7 * w->n / 10, val = 15 * w->n / 100;
+    return split == SPLIT_TRAIN ? train : split == SPLIT_VAL ? val : w->n - train - val;
+}
+
+static enum status uea_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    struct uea *w = inst;
+    w->seed = seed;
+    w->n = 0;
+    TRY(file_records_open(&w->from, sets[w->set], sets[w->set], e));
+    TRY(check_records(w, e));
+    TRY(leave_duplicates_out(w, host, e));
+    if (w->n < 7)
+        return fail(e, ST_DATA, "%s: expected at least 7 different series, found %lld", sets[w->set], (long long)w->n);
+    w->range = NULL;
+    return w->scale ? find_ranges(w, host, e) : ST_OK;
+}
+
+static void uea_shape(const void *inst, struct task_shape *out) {
+    const struct uea *w = inst;
+    out->T = w->from.set.longest;
+    out->vocab_in = 0;
+    out->channels = series_channels(&w->series, w->from.set.width);
+    out->vocab_out = w->from.set.labels;
+    out->per_sequence = true;
+    out->needs_causal = false;
+    for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = split_size(w, (enum split)split);
+    out->chance = out->floor = 1 / (double)w->from.set.labels;
+    out->solved = 0.99;
+    out->metric = METRIC_ACC;
+}
+
+/* --- examples ----------------------------------------------------------------------------------------------------- */
+
+static void uea_fill(const void *inst, enum split split, int64_t index, struct example *x) {
+    const struct uea *w = inst;
+    int64_t C = w->from.set.width;
+    for (int before = 0; before < (int)split; before++) index += split_size(w, (enum split)before);
+    uint64_t at = permute_index(w->seed, STREAM_TABLE, 0, (uint64_t)index, (uint64_t)w->n);
+    struct record r = record_get(&w->from.set, w->use[at]);
+    for (int64_t t = 0; t < r.length; t++) {
+        real *point = series_point(&w->series, C, t, x);
+        for (int64_t c = 0; c < C; c++) {
+            double value = (double)value_at(&r, t * C + c);
+            if (w->range) value = w->range[2 * c + 1] > 0 ? (value - w->range[2 * c]) * w->range[2 * c + 1] - 1 : 0;
+            point[c] = (real)value;
+        }
+    }
+    x->targets[0] = (int32_t)r.label;
+    series_end(&w->series, C, r.length, w->from.set.longest, x);
+}
+
+_Static_assert(sizeof(struct uea) <= TASK_INST_BYTES, "the instance must fit its slot");
+
+const struct task task_uea = {
+    .name = "uea",
+    .summary = "classes of multivariate time series (UEA archive, Bagnall et al. 2018)",
+    .suite = "uea",
+    .data = "eigenworms",
+    .divided_by_seed = true,
+    .version = 1,
+    .options = options,
+    .inst_bytes = sizeof(struct uea),
+    .aliases = aliases,
+    .open = uea_open,
+    .shape = uea_shape,
+    .fill = uea_fill,
+};
