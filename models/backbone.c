@@ -17,9 +17,10 @@
  *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
- * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; or MAD's
- * auto-encoder: e = x at the last row in use, then at each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b),
- * logits = W norm(d) + b, with normal weights of sd 0.02. */
+ * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; of two documents'
+ * vectors u and v, W gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval, spec/tasks.md 5b); or MAD's auto-encoder:
+ * e = x at the last row in use, then at each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b), logits =
+ * W norm(d) + b, with normal weights of sd 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,6 +208,16 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, struct t
     return pool(g, x, g->lengths, b->pool == POOL_MEAN ? POOL_MEAN : POOL_LAST);
 }
 
+/* (2B,D) -> (B,D): gelu(W (u, v, u - v, u * v) + b) of the vectors u, v of a pair's documents. */
+static struct tensor *matched(struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    int64_t B = x->dims[0] / 2, D = x->dims[1];
+    struct tensor *both = graph_reshape(g, x, 2, (int64_t[]){B, 2 * D});
+    struct tensor *u = columns(g, both, 0, D), *v = columns(g, both, D, D);
+    struct tensor *all = join_columns(g, both, join_columns(g, sub(g, u, v), mul(g, u, v)));
+    return activate(g, affine(g, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
+}
+
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
 static struct tensor *decoded(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     struct init init = {.kind = INIT_NORMAL, .b = 0.02};
@@ -269,15 +280,21 @@ bool net_causal(const struct backbone *b, const struct model_choice *choice) {
     return choice->model->causal && !b->bidirectional;
 }
 
+/* Sequences of B examples. */
+static int64_t sequences(const struct net_shape *s) {
+    return s->B * (s->documents > 1 ? s->documents : 1);
+}
+
 static void declare_inputs(struct net *net, struct graph *g, const struct net_shape *s) {
     bool per_sequence = s->readout == READOUT_SEQUENCE;
+    int64_t rows = sequences(s);
     if (s->vocab_in)
-        net->input = graph_input_ids(g, "tokens", 2, (int64_t[]){s->B, s->T}, (int32_t)s->vocab_in, false);
+        net->input = graph_input_ids(g, "tokens", 2, (int64_t[]){rows, s->T}, (int32_t)s->vocab_in, false);
     else
-        net->input = graph_input(g, "values", 3, (int64_t[]){s->B, s->T, s->channels}, false);
+        net->input = graph_input(g, "values", 3, (int64_t[]){rows, s->T, s->channels}, false);
     net->targets =
         graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
-    net->lengths = graph_input_ids(g, "lengths", 1, &s->B, (int32_t)s->T + 1, false);
+    net->lengths = graph_input_ids(g, "lengths", 1, &rows, (int32_t)s->T + 1, false);
     g->lengths = net->lengths;
     g->row_first = NULL;
 }
@@ -306,11 +323,11 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     struct backbone resolved = *asked, *b = &resolved;
     const struct dims dims = choice->dims;
     resolved.kind = resolved_kind(asked, choice->model);
-    if (choice->tokens != shape->T || dims.B != shape->B || dims.D != b->dim)
+    if (choice->tokens != shape->T || dims.B != sequences(shape) || dims.D != b->dim)
         return fail(e, ST_FAIL,
                     "a net of %" PRId64 " x %" PRId64 " x %" PRId64 " cannot have a mixer %s fitted to %" PRId64
                     " x %" PRId64 " x %" PRId64,
-                    shape->B, shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
+                    sequences(shape), shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
     TRY(net_check(b, choice->model, e));
     declare_inputs(net, g, shape);
     bool mad = b->kind == BACKBONE_MAD_LM;
@@ -325,6 +342,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     }
     if (mad) x = norm(g, b->norm, "norm", x);
     if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, x, shape->T);
+    if (shape->documents == 2) x = matched(g, x);
     net->logits = affine(g, "head", x, shape->vocab_out, init);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);

@@ -43,6 +43,7 @@ enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
 /* What a task asks of a net. */
 struct net_shape {
     int64_t B, T;
+    int64_t documents;          /* that an example has; 0 and 1: one. Of two, one label a pair */
     int64_t vocab_in, channels; /* ids of the input; 0: it is of values, `channels` a position */
     int64_t vocab_out;
     enum readout readout;
@@ -50,8 +51,9 @@ struct net_shape {
 
 /* A built net: tensors of one graph. */
 struct net {
-    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller */
-    struct tensor *lengths; /* (B) tokens in use of each sequence, filled by the caller */
+    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller; of pairs (2B,T), first and second one
+                               in turn */
+    struct tensor *lengths; /* (B), of pairs (2B): tokens in use of each sequence, filled by the caller */
     struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
     struct tensor *logits;  /* as targets, with an axis V */
     struct tensor *loss;    /* [1], the task's: the mean over scored positions. The root of the graph, but in training

@@ -70,6 +70,11 @@ static inline int64_t task_documents(const struct task_shape *s) {
     return s->documents > 1 ? s->documents : 1;
 }
 
+/* Numbers of an example's input. */
+static inline int64_t task_inputs(const struct task_shape *s, enum split split) {
+    return task_documents(s) * task_length(s, split) * (s->vocab_in ? 1 : s->channels);
+}
+
 /* Targets of an example: one a position, or one a sequence. */
 static inline int64_t task_targets(const struct task_shape *s, enum split split) {
     return s->per_sequence ? 1 : task_length(s, split);

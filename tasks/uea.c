@@ -1,8 +1,8 @@
 /* uea.c - time series of the UEA archive, as SLiCE's experiments take them (spec/tasks.md 9).
  *
  * The archive's two parts are put together, exact duplicates of a series left out (the first one stays), and divided
- * anew by the seed: 70 % for training, 15 % for validation, the rest for test. scale=yes maps each channel to [-1, 1] by
- * its least and greatest value in the whole set, test series too, as there; channels that never change become 0. The
+ * anew by the seed: 70 % for training, 15 % for validation, the rest for test. scale=yes maps each channel to [-1, 1]
+ * by its least and greatest value in the whole set, test series too, as there; channels that never change become 0. The
  * files come from `lrnn data import`. */
 #include <math.h>
 #include <string.h>

@@ -122,7 +122,7 @@ static enum status make_room(struct view *v, struct error *e) {
     v->targets = v->flags.split == SPLIT_EXTRA ? T : task_targets(s, (enum split)v->flags.split);
     v->example = (struct example){.targets = arena_alloc(&v->host, (size_t)v->targets * sizeof(int32_t))};
     if (s->vocab_in)
-        v->example.tokens = arena_alloc(&v->host, (size_t)T * sizeof(int32_t));
+        v->example.tokens = arena_alloc(&v->host, (size_t)(T * task_documents(s)) * sizeof(int32_t));
     else
         v->example.values = arena_alloc(&v->host, (size_t)(T * s->channels) * sizeof(real));
     if (!v->example.targets || (!v->example.tokens && !v->example.values))
@@ -200,6 +200,10 @@ static void print_example(FILE *f, const struct view *v, int64_t index) {
         print_ints(f, x->tokens, x->length);
     else
         print_values(f, x->values, x->length, v->task.shape.channels);
+    if (x->second) {
+        fprintf(f, ",\"second\":");
+        print_ints(f, x->tokens + view_length(v), x->second);
+    }
     fprintf(f, ",\"target\":");
     if (v->task.shape.per_sequence)
         fprintf(f, "%" PRId32, x->targets[0]);
@@ -423,6 +427,9 @@ static enum status dump_arrays(struct view *v, struct error *e) {
     const struct task_shape *s = &v->task.shape;
     int64_t T = view_length(v), n = v->flags.count;
     size_t row_bytes = (size_t)T * (s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real));
+    if (task_documents(s) > 1)
+        return fail(e, ST_USAGE, "data dump: an example of %s is %" PRId64 " documents, which --format jsonl has",
+                    v->task.name, s->documents);
     if ((double)n * (double)(row_bytes + (size_t)v->targets * 4) >= (double)NPZ_MOST_BYTES)
         return fail(e, ST_USAGE, "data dump: %" PRId64 " examples do not fit into a file of 4 GiB; --count takes fewer",
                     n);

@@ -209,6 +209,7 @@ static void print_shape(const struct task_shape *s) {
         printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
     else
         printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
+    if (task_documents(s) > 1) printf("  documents  %" PRId64 " an example, each of that length\n", s->documents);
     if (s->height)
         printf("  image      %" PRId64 " x %" PRId64 " pixels, visited %s\n", s->height, s->width,
                s->visit ? "in another order than row by row" : "row by row");

@@ -221,9 +221,9 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
     struct example *x = &r->example;
     x->targets = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
     if (s->vocab_in)
-        x->tokens = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
+        x->tokens = arena_alloc(&r->host, (size_t)task_inputs(s, SPLIT_TRAIN) * sizeof(int32_t));
     else
-        x->values = arena_alloc(&r->host, (size_t)(s->T * s->channels) * sizeof(real));
+        x->values = arena_alloc(&r->host, (size_t)task_inputs(s, SPLIT_TRAIN) * sizeof(real));
     if (!x->targets || (!x->tokens && !x->values))
         return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
     int64_t index = 0, tokens = 0, blocks = 0;
@@ -232,7 +232,7 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
         for (int i = 0; i < DATA_BLOCK; i++) {
             for (int64_t t = 0; t < s->T; t++) x->targets[t] = IGNORED;
             r->task.task->fill(r->task.inst, (enum split)split, index++ % s->examples[split], x);
-            tokens += x->length;
+            tokens += x->length + x->second;
         }
         samples_add(&r->block, time_now_s() - start);
     }

@@ -94,24 +94,26 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
 
 /* --- the batch of a step ------------------------------------------------------------------------------------------ */
 
-/* Like `t`, an input of a net, with `rows` rows; NULL for NULL. */
-static struct tensor *table(struct graph *g, const struct tensor *t, int64_t rows) {
+/* Like `t`, an input of a net of B examples, with `rows` of them; NULL for NULL. */
+static struct tensor *table(struct graph *g, const struct tensor *t, int64_t B, int64_t rows) {
     if (!t) return NULL;
-    int64_t dims[] = {rows, tensor_count(t) / t->dims[0]};
+    int64_t dims[] = {rows, tensor_count(t) / B};
     if (t->dtype == DT_REAL) return graph_input(g, t->name, 2, dims, false);
     return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
 }
 
 /* The net's own input. */
-static struct tensor *target(struct graph *g, const struct tensor *t) {
-    struct tensor *y = t ? table(g, t, t->dims[0]) : NULL;
+static struct tensor *target(struct graph *g, const struct tensor *t, int64_t B) {
+    struct tensor *y = table(g, t, B, B);
     if (y) y->data = t->data;
     return y;
 }
 
 static struct batch_tensors take(struct graph *g, const struct net *net, int64_t n, uint64_t seed, int64_t period) {
-    struct batch_tensors split = {table(g, net->input, n), table(g, net->targets, n), table(g, net->lengths, n)};
-    struct batch_tensors batch = {target(g, net->input), target(g, net->targets), target(g, net->lengths)};
+    int64_t B = net->targets->dims[0];
+    struct batch_tensors split = {table(g, net->input, B, n), table(g, net->targets, B, n),
+                                  table(g, net->lengths, B, n)};
+    struct batch_tensors batch = {target(g, net->input, B), target(g, net->targets, B), target(g, net->lengths, B)};
     take_batch(g, &split, &batch, &(struct take_batch_attr){.seed = seed, .period = period});
     return split;
 }

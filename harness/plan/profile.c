@@ -33,7 +33,8 @@
 /* As in the log-ODE form of SLiCE's time series: a step is an increment of the path (spec/lru-slice-baselines.md 8). */
 #define SERIES_MODELS "slice:interval=16,depth=2 slice:interval=16 "
 
-/* SLiCE's own sizes and rate for each problem (spec/lru-slice-baselines.md 8), whose other layers have them too here. */
+/* SLiCE's own sizes and rate for each problem (spec/lru-slice-baselines.md 8), whose other layers have them too here.
+ */
 #define UEA_PAPER(TASK, INTERVAL, DEPTH, DIM, RATE, TIME)                                                              \
     {                                                                                                                  \
         .suite = TASK, .name = "paper",                                                                                \
@@ -44,6 +45,36 @@
         .rates = RATE, .seeds = 5,                                                                                     \
         .note = "paper (SLiCE's time series): batch 32, a constant rate, at most 100000 steps, validated every 1000, " \
                 "ended after 11\nvalidations without a gain; a new division of the series for every seed",             \
+    }
+
+/* Of the Long Range Arena's released texts: S4's training of one (spec/tasks.md 5b), and shorter ones. */
+#define LRA_TEXTS(TASK, LENGTH, SMOKE, QUICK, PAPER, NOTE)                                                             \
+    {.suite = TASK,                                                                                                    \
+     .name = "smoke",                                                                                                  \
+     .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",                                                   \
+     .model_options = "",                                                                                              \
+     .task_options = "length=" SMOKE,                                                                                  \
+     .flags = "dim=16 steps=20 batch=16",                                                                              \
+     .rates = "0.002",                                                                                                 \
+     .seeds = 1,                                                                                                       \
+     .note = "smoke: " SMOKE " characters, 20 steps; shows that everything runs, not how good a model is"},            \
+        {.suite = TASK,                                                                                                \
+         .name = "quick",                                                                                              \
+         .models = "bdlru:m=2 lru mamba2 lstm myosotis",                                                               \
+         .model_options = "",                                                                                          \
+         .task_options = "length=" QUICK,                                                                              \
+         .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=1000 eval-every=500 schedule=cosine warmup=100 "         \
+                  "lr-min=0 decay=0.05",                                                                               \
+         .rates = "0.005",                                                                                             \
+         .seeds = 1,                                                                                                   \
+         .note = "quick: " QUICK " characters instead of " LENGTH ", width 64, 2 layers, 1000 steps of 50, one rate, " \
+                 "one seed"},                                                                                          \
+    {                                                                                                                  \
+        .suite = TASK, .name = "paper", .models = "bdlru:m=2 lru mamba2 lstm myosotis", .model_options = "",           \
+        .task_options = "",                                                                                            \
+        .flags = "backbone=s5 dim=256 layers=6 " PAPER " schedule=cosine lr-min=0 decay=0.05 bidirectional=yes "       \
+                 "ssm-lr-factor=0.1",                                                                                  \
+        .rates = "0.01", .seeds = 1, .note = NOTE,                                                                     \
     }
 
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
@@ -447,6 +478,41 @@ static const struct profile profiles[] = {
     UEA_PAPER("motorimagery", 16, 2, 16, "0.001", "no"),
     UEA_PAPER("selfregulationscp1", 16, 2, 64, "0.0001", "no"),
     UEA_PAPER("selfregulationscp2", 4, 2, 128, "0.0001", "no"),
+    {.suite = "pairs",
+     .name = "smoke",
+     .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",
+     .model_options = "",
+     .task_options = "min_length=20,max_length=30,passage=6,n_train=256,n_val=64,n_test=64",
+     .flags = "dim=16 epochs=2 batch=32",
+     .rates = "0.002",
+     .seeds = 1,
+     .note = "smoke: documents of up to 30 words, two epochs; shows that everything runs, not how good a model is"},
+    {.suite = "pairs",
+     .name = "quick",
+     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .model_options = "",
+     .task_options = "min_length=12,max_length=20,passage=4,words=8,n_train=50k,n_val=1000,n_test=2000",
+     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=2000 eval-every=250 schedule=cosine warmup=100 lr-min=0 "
+              "decay=0.05",
+     .rates = "0.005",
+     .seeds = 1,
+     .note = "quick: documents of 12 to 20 words, eight different ones, that share 4, instead of 1000 to 4000 that "
+             "share 40; width 64,\n2 layers, 2000 steps of 50, one rate, one seed"},
+    {.suite = "pairs",
+     .name = "paper",
+     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .model_options = "",
+     .task_options = "",
+     .flags = "backbone=s5 dim=256 layers=6 batch=64 epochs=20 schedule=cosine warmup=2500 lr-min=0 decay=0.05 "
+              "bidirectional=yes ssm-lr-factor=0.1",
+     .rates = "0.01",
+     .seeds = 1,
+     .note = "paper (S4's retrieval of the Long Range Arena): 6 layers, width 256, batch 64, 20 epochs, warm-up 2500 "
+             "steps, cosine to 0;\non documents of our own"},
+    LRA_TEXTS("lra-text", "4096", "64", "256", "batch=16 epochs=32",
+              "paper (S4's text of the Long Range Arena): 6 layers, width 256, batch 16, 32 epochs, cosine to 0"),
+    LRA_TEXTS("lra-retrieval", "4000", "64", "256", "batch=64 epochs=20 warmup=2500",
+              "paper (S4's retrieval of the Long Range Arena): 6 layers, width 256, batch 64, 20 epochs, cosine to 0"),
     {.suite = PROFILE_ANY_SUITE,
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 lstm:hidden=16",

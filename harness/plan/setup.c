@@ -126,7 +126,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     bool vocabulary = shape->vocab_out > c->net.dim;
     int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
     int64_t T = shape->T_eval > shape->T ? shape->T_eval : shape->T;
-    double bytes = (double)c->batch * (double)T * (double)width * sizeof(real);
+    double bytes = (double)(c->batch * task_documents(shape)) * (double)T * (double)width * sizeof(real);
     if (bytes > (double)machine_memory_bytes())
         return fail(e, ST_USAGE,
                     "batch %" PRId64 " x length %" PRId64 " x %s %" PRId64
@@ -139,7 +139,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 static enum status fit(struct model_choice *fitted, const struct model_choice *asked, const struct setup *s, int64_t B,
                        int64_t T, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
-    struct dims d = {.B = B, .T = T, .D = s->config.net.dim};
+    struct dims d = {.B = B * task_documents(shape), .T = T, .D = s->config.net.dim};
     if (!shape->visit) d.height = shape->height, d.width = shape->width;
     *fitted = *asked;
     return model_fit(fitted, &d, e);
@@ -166,6 +166,7 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
                               .T = task_length(t, split),
                               .vocab_in = t->vocab_in,
                               .channels = t->channels,
+                              .documents = t->documents,
                               .vocab_out = t->vocab_out,
                               .readout = readout};
 }

@@ -17,8 +17,7 @@ struct one {
 };
 
 static bool one_make(struct one *o, const struct task_shape *s) {
-    int64_t T = task_length(s, SPLIT_TEST);
-    *o = (struct one){.inputs = s->vocab_in ? T : T * s->channels, .targets = task_targets(s, SPLIT_TEST)};
+    *o = (struct one){.inputs = task_inputs(s, SPLIT_TEST), .targets = task_targets(s, SPLIT_TEST)};
     o->input_bytes = (size_t)o->inputs * (s->vocab_in ? sizeof *o->x.tokens : sizeof *o->x.values);
     size_t aligned = (o->input_bytes + 15) / 16 * 16;
     o->memory = calloc(1, aligned + (size_t)o->targets * sizeof *o->x.targets + 1);
@@ -43,6 +42,7 @@ static int64_t one_fill(struct one *o, const struct task_choice *task, int64_t i
 
 static void add(XXH3_state_t *state, const struct one *o) {
     XXH3_128bits_update(state, &o->x.length, sizeof o->x.length);
+    if (o->x.second) XXH3_128bits_update(state, &o->x.second, sizeof o->x.second);
     XXH3_128bits_update(state, o->memory, o->input_bytes);
     XXH3_128bits_update(state, o->x.targets, (size_t)o->targets * sizeof *o->x.targets);
 }

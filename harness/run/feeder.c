@@ -27,6 +27,13 @@ int64_t extra_example(const struct setup *s, int64_t position) {
     return (int64_t)permute_index(~s->task.seed, STREAM_SHUFFLE, at / n, at % n, n);
 }
 
+/* Positions in use, of each document. */
+static void set_lengths(struct batch *b, int64_t row, const struct example *x) {
+    int64_t n = batch_documents(b);
+    b->lengths[row * n] = x->length;
+    if (n > 1) b->lengths[row * n + 1] = x->second;
+}
+
 static void fill_row(const struct setup *s, enum split split, int64_t index, int64_t epoch, struct batch *b,
                      int64_t row) {
     struct example x = clean_row(b, row);
@@ -37,7 +44,7 @@ static void fill_row(const struct setup *s, enum split split, int64_t index, int
         if (split == SPLIT_TRAIN) index = train_example(s, epoch, index);
         s->task.task->fill(s->task.inst, split, index, &x);
     }
-    b->lengths[row] = x.length;
+    set_lengths(b, row, &x);
 }
 
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
@@ -60,7 +67,7 @@ void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, 
             task->fill_extra(s->task.inst, first + row, &x);
         else
             task->fill(s->task.inst, SPLIT_TRAIN, first + row, &x);
-        b->lengths[row] = x.length;
+        set_lengths(b, row, &x);
     }
 }
 
@@ -68,7 +75,7 @@ static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
     for (int64_t row = 0; row < b->B; row++) {
         struct example x = clean_row(b, row);
         s->task.task->fill_extra(s->task.inst, extra_example(s, step * b->B + row), &x);
-        b->lengths[row] = x.length;
+        set_lengths(b, row, &x);
     }
 }
 
@@ -130,7 +137,7 @@ const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
 
 size_t batch_bytes(const struct batch *b) {
-    size_t bytes = (size_t)b->B * (batch_row_bytes(b) + (size_t)(b->labels + 1) * sizeof(int32_t));
+    size_t bytes = (size_t)b->B * (batch_row_bytes(b) + (size_t)(b->labels + batch_documents(b)) * sizeof(int32_t));
     return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
@@ -164,7 +171,8 @@ struct step_batches step_sizes(const struct setup *s) {
         .main = {.B = s->config.batch,
                  .T = shape->T,
                  .channels = shape->channels,
-                 .labels = task_targets(shape, SPLIT_TRAIN)},
+                 .labels = task_targets(shape, SPLIT_TRAIN),
+                 .documents = shape->documents},
         .extra = {
             .B = setup_extra_batch(s), .T = shape->T_extra, .channels = shape->channels, .labels = shape->T_extra}};
 }

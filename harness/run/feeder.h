@@ -8,20 +8,26 @@
 
 #include "harness/plan/setup.h"
 
-/* Borrowed rows: tokens (B,T) or values (B,T,channels), targets (B, labels of a sequence), lengths (B). */
+/* Borrowed rows: tokens (B,documents,T) or values (B,documents,T,channels), targets (B, labels of a sequence), lengths
+ * (B,documents). */
 struct batch {
-    int64_t B, T, channels, labels; /* channels 0: tokens */
-    int32_t *tokens;                /* NULL with values */
-    real *values;                   /* NULL with tokens */
+    int64_t B, T, channels, labels, documents; /* channels 0: tokens; documents 0: one */
+    int32_t *tokens;                           /* NULL with values */
+    real *values;                              /* NULL with tokens */
     int32_t *targets, *lengths;
 };
 
+static inline int64_t batch_documents(const struct batch *b) {
+    return b->documents > 1 ? b->documents : 1;
+}
+
 /* The input of a row, and its bytes. */
 static inline size_t batch_row_bytes(const struct batch *b) {
-    return (size_t)b->T * (b->channels ? (size_t)b->channels * sizeof *b->values : sizeof *b->tokens);
+    size_t position = b->channels ? (size_t)b->channels * sizeof *b->values : sizeof *b->tokens;
+    return (size_t)(batch_documents(b) * b->T) * position;
 }
 static inline void *batch_row(const struct batch *b, int64_t row) {
-    return b->channels ? (void *)(b->values + row * b->T * b->channels) : (void *)(b->tokens + row * b->T);
+    return (b->channels ? (char *)b->values : (char *)b->tokens) + (size_t)row * batch_row_bytes(b);
 }
 
 /* Index of the example at a position of a training epoch. Each epoch has an order of its own. */

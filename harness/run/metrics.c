@@ -9,7 +9,7 @@ size_t metrics_bytes(int64_t vocab, int64_t longest) {
 }
 
 enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, struct arena *arena, struct error *e) {
-    *m = (struct metrics){.vocab = vocab, .longest = longest};
+    *m = (struct metrics){.vocab = vocab, .longest = longest, .documents = 1};
     m->truths = arena_alloc(arena, 3 * (size_t)vocab * sizeof *m->truths);
     m->by_length = arena_alloc(arena, (size_t)(longest + 1) * sizeof *m->by_length);
     if (!m->truths || !m->by_length)
@@ -76,7 +76,7 @@ void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predi
     for (int64_t b = 0; b < rows; b++) {
         struct counts c = count_row(m, targets + b * labels, predictions + b * labels, labels);
         add_counts(&m->all, &c);
-        add_counts(&m->by_length[lengths[b]], &c);
+        add_counts(&m->by_length[lengths[b * m->documents]], &c);
     }
     m->loss_sum += loss * (double)(m->all.scored - scored_before);
     m->macro_sum += macro_recall(m) * (double)rows;

@@ -9,7 +9,8 @@ static struct batch whole_batches(const struct setup *s, enum split split) {
     return (struct batch){.B = (n + B - 1) / B * B,
                           .T = task_length(shape, split),
                           .channels = shape->channels,
-                          .labels = task_targets(shape, split)};
+                          .labels = task_targets(shape, split),
+                          .documents = shape->documents};
 }
 
 size_t split_store_bytes(const struct setup *s, enum split split) {
@@ -39,7 +40,7 @@ static void point(const struct split_store *store, struct tensor *input, void *r
 
 int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
     const struct batch *all = &store->rows;
-    int64_t B = net->input->dims[0], left = store->examples - first;
+    int64_t B = net->targets->dims[0], left = store->examples - first;
     *b = *all;
     b->B = B;
     if (b->channels)
@@ -47,7 +48,7 @@ int64_t split_store_select(const struct split_store *store, int64_t first, const
     else
         b->tokens = batch_row(all, first);
     b->targets += first * all->labels;
-    b->lengths += first;
+    b->lengths += first * batch_documents(all);
     point(store, net->input, batch_row(b, 0));
     point(store, net->targets, b->targets);
     point(store, net->lengths, b->lengths);

@@ -26,7 +26,9 @@ static enum status create_tables(struct trainer *t, bool training, struct error 
     if (training) t->best = arena_alloc(&t->host, best_bytes);
     t->predictions = arena_alloc(&t->host, ids);
     if ((training && !t->best) || !t->predictions) return fail(e, ST_MEMORY, "no memory for the best parameters");
-    return metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e);
+    TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
+    t->metrics.documents = task_documents(shape);
+    return ST_OK;
 }
 
 static enum status open_place(struct trainer *t, const char *device, struct error *e) {
@@ -160,7 +162,7 @@ void trainer_free(struct trainer *t) {
 static void put_batch(struct trainer *t, const struct net *net, const struct batch *b) {
     staging_send(&t->staging, net->input->data, batch_row(b, 0), (size_t)b->B * batch_row_bytes(b));
     staging_send(&t->staging, net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
-    staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)b->B * sizeof *b->lengths);
+    staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)(b->B * batch_documents(b)) * sizeof *b->lengths);
 }
 
 /* Sends the batch of a step, unless the step takes it itself. */

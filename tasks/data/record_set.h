@@ -5,8 +5,8 @@
  *   8..15           the kind, letters and then bytes of 0
  *   16..39          width, labels, training, validation and test records, longest: six numbers of 4 bytes
  *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
- *   from 56 on      a label (4 bytes), a length (4 bytes) and an offset (8 bytes) a record, in the order of the splits; the
- *                   offset of the end; then the payloads one behind the other, each from a multiple of 4 bytes on
+ *   from 56 on      a label (4 bytes), a length (4 bytes) and an offset (8 bytes) a record, in the order of the splits;
+ *                   the offset of the end; then the payloads one behind the other, each from a multiple of 4 bytes on
  *
  * Numbers are little-endian. What a payload is, and what `width` and a record's length count, is its kind's. A file is
  * written under another name and then renamed, so that there is a whole one or none. */

@@ -1,7 +1,7 @@
 /* text_files.h - reads the released texts of the Long Range Arena.
  *
- * Reviews: folders train/pos, train/neg, test/pos, test/neg of files of one text each (aclImdb), label 1 in pos, taken in
- * the order of their names. Records of kind "texts": the bytes of the text, which its length counts.
+ * Reviews: folders train/pos, train/neg, test/pos, test/neg of files of one text each (aclImdb), label 1 in pos, taken
+ * in the order of their names. Records of kind "texts": the bytes of the text, which its length counts.
  *
  * Pairs: a line "label<TAB>id<TAB>id<TAB>text<TAB>text", the label 0.0 or 1.0, fields quoted as in CSV where they begin
  * with '"'. Records of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the
@@ -17,8 +17,8 @@
 #define PAIRS_KIND "pairs"
 #define TEXT_BYTES (1 << 24) /* of a text at most */
 
-/* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. ST_DATA: there is no such folder, no text in it, an empty text,
- * or one of over TEXT_BYTES. */
+/* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. ST_DATA: there is no such folder, no text in it, an empty
+ * text, or one of over TEXT_BYTES. */
 enum status reviews_read(const char *folder, enum split split, struct record_pack *pack, struct error *e);
 
 /* Adds all pairs of a file. ST_DATA with file and line. */

@@ -1,7 +1,8 @@
 /* text_source.h - the characters and numbers of a text file, plain or gzip, with the line they stand on.
  *
  * Carriage returns are no characters: CR LF ends a line like LF. A failure to read is kept, and the text then ends:
- * whoever meets an end where there should be none answers with text_fail, which gives that failure where there is one. */
+ * whoever meets an end where there should be none answers with text_fail, which gives that failure where there is one.
+ */
 #ifndef LRNN_TASKS_DATA_TEXT_SOURCE_H
 #define LRNN_TASKS_DATA_TEXT_SOURCE_H
 

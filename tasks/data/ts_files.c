@@ -124,7 +124,8 @@ static enum status keep_value(struct ts *f, double value) {
     return ST_OK;
 }
 
-/* The values of one dimension and the ':' behind them; *points: as many as the dimensions before had, 0 in the first. */
+/* The values of one dimension and the ':' behind them; *points: as many as the dimensions before had, 0 in the first.
+ */
 static enum status read_dimension(struct ts *f, int64_t *points) {
     int64_t before = f->used, n;
     double value;

@@ -2,8 +2,8 @@
  * (keys in any case: @dimensions, @univariate, @seriesLength, @classLabel true A B ..., @data), then a case a line:
  * dimensions separated by ':', values by ',', the label behind the last ':' (spec/tasks.md 9).
  *
- * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. Labels are the places of
- * the names in the header's list in the order of their bytes. */
+ * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. Labels are the places
+ * of the names in the header's list in the order of their bytes. */
 #ifndef LRNN_TASKS_DATA_TS_FILES_H
 #define LRNN_TASKS_DATA_TS_FILES_H
 

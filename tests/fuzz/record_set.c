@@ -28,7 +28,7 @@ FUZZ(record_set) {
     for (int64_t i = 0; status == ST_OK && i < record_count(&s); i++) {
         struct record r = record_get(&s, i);
         if (r.label >= s.labels || r.length > s.longest) abort();
-        for (int64_t k = 0; k < r.size; k++) sum += r.bytes[k];
+        for (int64_t k = 0; k < r.size; k++) sum = sum + r.bytes[k];
     }
     free(bytes);
     return 0;

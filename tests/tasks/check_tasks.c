@@ -59,7 +59,7 @@ static int looks(const struct task_shape *s, int usual) {
 /* The example's inputs and targets are in range; one assertion a row, because libcheck notes each one in a file. */
 static void check_example_ranges(const char *name, const struct task_shape *s, enum split split,
                                  const struct example *x) {
-    int64_t scored = 0, scored_padding = 0, T = task_length(s, split);
+    int64_t scored = 0, scored_padding = 0, T = task_documents(s) * task_length(s, split);
     for (int64_t t = 0; x->tokens && t < T; t++)
         if (x->tokens[t] < 0 || x->tokens[t] >= s->vocab_in) ck_abort_msg("%s: input %d", name, x->tokens[t]);
     for (int64_t t = 0; x->values && t < T * s->channels; t++)
@@ -84,6 +84,7 @@ static void check_ranges(const char *name) {
         for (int k = 0, n = looks(s, 200); k < n; k++) {
             fill_example(&c, (enum split)split, spread(s, (enum split)split, k, n), -7, &x);
             ck_assert(1 <= x.length && x.length <= task_length(s, (enum split)split));
+            ck_assert(x.second <= task_length(s, (enum split)split) && (x.second > 0) == (task_documents(s) > 1));
             check_example_ranges(name, s, (enum split)split, &x);
         }
     free_example(&x);

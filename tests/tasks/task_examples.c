@@ -56,9 +56,9 @@ struct example new_example(const struct task_shape *s) {
     struct example x = {.length = 0};
     int64_t T = s->T_eval > s->T ? s->T_eval : s->T, targets = s->per_sequence ? 1 : T;
     if (s->vocab_in > 0)
-        x.tokens = malloc((size_t)(T + 1) * sizeof *x.tokens);
+        x.tokens = malloc((size_t)(T * task_documents(s) + 1) * sizeof *x.tokens);
     else
-        x.values = malloc((size_t)(T * s->channels + 1) * sizeof *x.values);
+        x.values = malloc((size_t)(T * task_documents(s) * s->channels + 1) * sizeof *x.values);
     x.targets = malloc((size_t)(targets + 1) * sizeof *x.targets);
     ck_assert(x.targets && (x.tokens || x.values));
     return x;
@@ -72,7 +72,7 @@ void free_example(struct example *x) {
 
 void fill_example(const struct task_choice *c, enum split split, int64_t index, int32_t dirt, struct example *x) {
     const struct task_shape *s = &c->shape;
-    int64_t T = task_length(s, split), targets = task_targets(s, split), values = T * s->channels;
+    int64_t T = task_documents(s) * task_length(s, split), targets = task_targets(s, split), values = T * s->channels;
     for (int64_t t = 0; x->tokens && t < T; t++) x->tokens[t] = dirt;
     for (int64_t t = 0; x->values && t < values; t++) x->values[t] = (real)dirt;
     for (int64_t t = 0; t < targets; t++) x->targets[t] = IGNORED;
@@ -80,6 +80,7 @@ void fill_example(const struct task_choice *c, enum split split, int64_t index, 
     if (x->values) x->values[values] = GUARD;
     x->targets[targets] = GUARD;
     x->length = -1;
+    x->second = 0;
     c->task->fill(c->inst, split, index, x);
     ck_assert_msg((!x->tokens || x->tokens[T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
                       x->targets[targets] == GUARD,
@@ -87,8 +88,10 @@ void fill_example(const struct task_choice *c, enum split split, int64_t index, 
 }
 
 bool same_example(const struct task_shape *s, enum split split, const struct example *a, const struct example *b) {
-    size_t T = (size_t)task_length(s, split), targets = (size_t)task_targets(s, split);
-    if (a->length != b->length || memcmp(a->targets, b->targets, targets * sizeof *a->targets) != 0) return false;
+    size_t T = (size_t)(task_documents(s) * task_length(s, split)), targets = (size_t)task_targets(s, split);
+    if (a->length != b->length || a->second != b->second ||
+        memcmp(a->targets, b->targets, targets * sizeof *a->targets) != 0)
+        return false;
     if (a->tokens) return memcmp(a->tokens, b->tokens, T * sizeof *a->tokens) == 0;
     return memcmp(a->values, b->values, T * (size_t)s->channels * sizeof *a->values) == 0;
 }

@@ -46,7 +46,7 @@ static void expect_all(const struct plan *plan, const char *name, const char *wh
 
 static const char *const tasks[] = {"s3",     "s5",         "s4-3k",    "compression", "hlru-recall",
                                     "mqar",   "parity",     "listops",  "a5-slice",    "digits",
-                                    "shapes", "pathfinder", "brackets", "spirals"};
+                                    "shapes", "pathfinder", "brackets", "spirals",     "pairs"};
 static const char *const names[] = {"smoke", "quick"};
 
 START_TEST(what_a_profile_makes_is_of_it) {
