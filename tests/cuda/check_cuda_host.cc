@@ -253,6 +253,7 @@ static void end_of_the_process(int) {
 }
 
 START_TEST(a_host_that_reads_device_memory_is_found) {
+    setenv("LRNN_CUDA_HOST_PROTECT", "1", 1);
     device<float> x(4);
     signal(SIGSEGV, end_of_the_process);
     volatile float value = x.at[1];

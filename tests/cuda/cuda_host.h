@@ -4,12 +4,12 @@
  *
  * A kernel's threads are fibers. A block's fibers run one after the other, each until it ends or waits (barrier, warp
  * operation); blocks run one after the other. In which order is a setting: a kernel that misses a barrier computes
- * something else in another order. "Device" memory is poisoned, and can be reached while a kernel or a copy runs alone:
- * whatever else touches it ends the process. Shared memory, dynamic or not, holds NaNs when a block begins; the dynamic
- * one is exactly as large as the launch says. Strict where hardware is lenient: a thread that ends while others of its
- * block wait at a barrier, lanes that name each other in different masks, and fibers that all wait are failures; so are
- * a kernel's argument that is an address of the host's, and memory that is reserved or given back while a stream is
- * captured.
+ * something else in another order. "Device" memory is poisoned; with LRNN_CUDA_HOST_PROTECT=1 it can be reached while a
+ * kernel or a copy runs alone, and whatever else touches it ends the process. Shared memory, dynamic or not, holds NaNs
+ * when a block begins; the dynamic one is exactly as large as the launch says. Strict where hardware is lenient: a
+ * thread that ends while others of its block wait at a barrier, lanes that name each other in different masks, and
+ * fibers that all wait are failures; so are a kernel's argument that is an address of the host's, and memory that is
+ * reserved or given back while a stream is captured.
  *
  * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
  * changes too early is found then.
@@ -273,9 +273,9 @@ long cuda_host_launches(void); /* kernels run so far */
 }
 
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
- * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be
- * instantiated), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that
- * is past, fails, and everything after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove
- * the file). */
+ * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH
+ * (captures cannot be instantiated), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past,
+ * fails, and everything after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the
+ * file). */
 
 #endif
