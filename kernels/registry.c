@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "kernels/twins.h"
 
 static const struct op *const ops[] = {
 #define OP(name) &op_##name,
@@ -28,6 +29,25 @@ static const struct kernel *const kernels[] = {
 #undef KERNEL_CUDA
     NULL,
 };
+
+/* Every op, and behind it its CUDA kernels, which other builds have not. */
+static const struct {
+    const struct op *op; /* NULL: a CUDA kernel of the op before */
+} twins[] = {
+#define OP(name) {&op_##name},
+#define KERNEL(name)
+#define KERNEL_CUDA(name) {NULL},
+#include "kernels/list.def"
+#undef OP
+#undef KERNEL
+#undef KERNEL_CUDA
+};
+
+bool op_has_cuda_twin(const struct op *op) {
+    size_t n = sizeof twins / sizeof *twins, i = 0;
+    while (i < n && twins[i].op != op) i++;
+    return i + 1 < n && !twins[i + 1].op;
+}
 
 const struct op *const *op_list(void) {
     return ops;

@@ -8,7 +8,7 @@
 #include "harness/plan/plan_file.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "kernels/kernel.h"
+#include "kernels/twins.h"
 #include "models/model.h"
 #include "tasks/task.h"
 
@@ -39,8 +39,12 @@ static enum status list_tasks(struct error *e) {
 
 static enum status list_ops(struct error *e) {
     (void)e;
-    for (const struct op *const *o = op_list(); *o; o++)
-        if (!(*o)->hidden) print_line((*o)->name, (*o)->maths);
+    for (const struct op *const *o = op_list(); *o; o++) {
+        char text[512];
+        if ((*o)->hidden) continue;
+        snprintf(text, sizeof text, "%s%s", (*o)->maths, op_has_cuda_twin(*o) ? "" : " (on the CPU alone)");
+        print_line((*o)->name, text);
+    }
     return ST_OK;
 }
 

@@ -2,28 +2,14 @@
  *
  * In tf32 and bf16 the factors are rounded in scratch first, as on the CPU: how tensor cores would round is theirs to
  * say. They then multiply exactly, for a number in bf16 is one in tf32 too. */
-#include "kernels/lib/cuda.cuh"
+#include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/lib/scratch.h"
 
-#if REAL_IS_DOUBLE
-#define cublas_gemm cublasDgemm
-#else
-#define cublas_gemm cublasSgemm
-#endif
-
-/* C (M x N) (+)= op(A) op(B) with K summed over; row-major, each ld a row's length in memory. cuBLAS sees the
- * transposes: C^T = op(B)^T op(A)^T. */
 static void gemm(const struct call *c, const struct exec *x, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
                  int64_t K, const real *A, int64_t lda, const real *B, int64_t ldb, bool accumulate, real *C,
                  int64_t ldc) {
-    struct cuda_context *cuda = x->place->cuda;
-    const real one = 1, before = accumulate ? 1 : 0;
-    bool full = c->precision == PRECISION_FULL;
-    CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
-    CUBLAS_TRY(cuda,
-               cublas_gemm(cuda->blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                           (int)N, (int)M, (int)K, &one, B, (int)ldb, A, (int)lda, &before, C, (int)ldc));
+    cuda_gemm(x, c->precision, transpose_a, transpose_b, M, N, K, A, lda, B, ldb, accumulate, C, ldc);
 }
 
 /* cuBLAS counts in int. */

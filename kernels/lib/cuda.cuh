@@ -79,6 +79,17 @@ template <class F> void each(const struct call *c, const struct exec *x, int64_t
                 cuda_blocks((n + 3) / 4, CUDA_THREADS), dim3(CUDA_THREADS), 0, n, f);
 }
 
+template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_value_kernel(int64_t n, F f) {
+    int64_t i = cuda_index();
+    if (i < n) f(i);
+}
+
+/* f(i) computes what belongs to i, for i < n, one a thread; f as of each(). */
+template <class F> void each_value(const struct call *c, const struct exec *x, int64_t n, F f) {
+    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, each_value_kernel<F>, cuda_blocks(n, CUDA_THREADS),
+                dim3(CUDA_THREADS), 0, n, f);
+}
+
 /* i / n and i % n; a division of 64 bits takes several times as long as one of 32. */
 struct quotient {
     int64_t whole, rest;

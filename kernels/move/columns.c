@@ -291,7 +291,7 @@ const struct kernel kernel_split_ref = {
     .backward = split_ref_backward,
 };
 
-/* The only one: it works on vectors of parameters. */
+/* The only one on the CPU: it works on vectors of parameters. */
 const struct kernel kernel_repeat_each_ref = {
     .name = "repeat_each_ref",
     .op = &op_repeat_each,

@@ -1,6 +1,6 @@
 /* columns_cuda.cu - split and join_columns on CUDA: both are moves between a matrix and up to four parts of its
- * columns, a value a thread, or four where all widths allow it. Equations: columns.c. All are copies, so the bits are
- * the reference's. */
+ * columns, a value a thread, or four where all widths allow it; prepend_one and repeat_each, a value a thread.
+ * Equations: columns.c. The bits are the reference's. */
 #include "kernels/move/move.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -18,6 +18,47 @@ struct parts {
 struct place_in_parts {
     real *at;
     bool accumulate;
+};
+
+struct prepend {
+    const real *x;
+    real *y, factor;
+    int64_t C;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, C + 1);
+        y[i] = at.rest ? factor * x[at.whole * C + at.rest - 1] : factor;
+    }
+};
+
+struct prepend_gradient {
+    const real *dy;
+    real *dx, factor;
+    int64_t C;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        put(dx + i, accumulate, factor * dy[i + divide(i, C).whole + 1]);
+    }
+};
+
+struct repetition {
+    const real *p;
+    real *y;
+    int64_t n;
+    __device__ void operator()(int64_t i) const {
+        y[i] = p[divide(i, n).whole];
+    }
+};
+
+struct repetition_gradient {
+    const real *dy;
+    real *dp;
+    int64_t n;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        double sum = 0;
+        for (int64_t k = 0; k < n; k++) sum += (double)dy[i * n + k];
+        put(dp + i, accumulate, (real)sum);
+    }
 };
 
 } // namespace
@@ -146,6 +187,49 @@ static void join_columns_cuda_backward(const struct call *c, const struct exec *
     }
     take(x, tensor_rows(c->out[0]), &p, call_dout(c, 0));
 }
+
+/* --- prepend_one, repeat_each ------------------------------------------------------------------------------------- */
+
+static void prepend_one_cuda_forward(const struct call *c, const struct exec *x) {
+    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    each_value(c, x, tensor_count(c->out[0]),
+               prepend{tensor_real(c->in[0]), tensor_real(c->out[0]), factor, tensor_cols(c->in[0])});
+}
+
+static void prepend_one_cuda_backward(const struct call *c, const struct exec *x) {
+    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    if (c->din[0])
+        each_value(c, x, tensor_count(c->in[0]),
+                   prepend_gradient{call_dout(c, 0), c->din[0], factor, tensor_cols(c->in[0]), call_accumulates(c, 0)});
+}
+
+static void repeat_each_cuda_forward(const struct call *c, const struct exec *x) {
+    int64_t n = ((const struct repeat_each_attr *)c->attr)->n;
+    each_value(c, x, tensor_count(c->out[0]), repetition{tensor_real(c->in[0]), tensor_real(c->out[0]), n});
+}
+
+static void repeat_each_cuda_backward(const struct call *c, const struct exec *x) {
+    int64_t n = ((const struct repeat_each_attr *)c->attr)->n;
+    if (c->din[0])
+        each_value(c, x, tensor_count(c->in[0]),
+                   repetition_gradient{call_dout(c, 0), c->din[0], n, call_accumulates(c, 0)});
+}
+
+const struct kernel kernel_prepend_one_cuda = {
+    .name = "prepend_one_cuda",
+    .op = &op_prepend_one,
+    .device = DEVICE_CUDA,
+    .forward = prepend_one_cuda_forward,
+    .backward = prepend_one_cuda_backward,
+};
+
+const struct kernel kernel_repeat_each_cuda = {
+    .name = "repeat_each_cuda",
+    .op = &op_repeat_each,
+    .device = DEVICE_CUDA,
+    .forward = repeat_each_cuda_forward,
+    .backward = repeat_each_cuda_backward,
+};
 
 const struct kernel kernel_split_cuda = {
     .name = "split_cuda",

@@ -6,16 +6,13 @@
 #include "kernels/move/take_rows.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "kernels/lib/scratch.h"
 #include "kernels/lib/sizes.h"
 
 int64_t grid_width(const struct grid *grid, int64_t n) {
-    int64_t w = 1;
-    if (grid->width) return grid->width;
-    if (grid->height) return n > grid->height ? (n + grid->height - 1) / grid->height : 1;
-    while (w * w < n) w++;
-    return w;
+    return grid_columns(grid, n);
 }
 
 int64_t grid_nodes(const struct grid *grid, int64_t T) {
@@ -62,6 +59,12 @@ static int64_t rows_wanted(const struct take_rows_attr *a) {
         break;
     }
     return a->rows;
+}
+
+static int64_t take_rows_table(const struct call *c, int32_t *to) {
+    const struct take_rows_attr *a = c->attr;
+    if (a->first && to) memcpy(to, a->first, (size_t)a->rows * sizeof *to);
+    return a->first ? a->rows : 0;
 }
 
 static void take_rows_infer(struct graph *g, struct call *c) {
@@ -118,6 +121,7 @@ const struct op op_take_rows = {
     .maths = "y[b][r] = x[b][source(r, n)], or 0 where there is none, n = lengths[b]",
     .source = "",
     .no_grad_in = 2,
+    .table = take_rows_table,
     .infer = take_rows_infer,
     .cost = take_rows_cost,
     .sizes = "batch length dim interval",

@@ -9,20 +9,33 @@
 extern "C" {
 #endif
 
+/* grid_width, for twins. */
+LRNN_INLINE int64_t grid_columns(const struct grid *grid, int64_t n) {
+    int64_t w = 1;
+    if (grid->width) return grid->width;
+    if (grid->height) return n > grid->height ? (n + grid->height - 1) / grid->height : 1;
+    while (w * w < n) w++;
+    return w;
+}
+
 /* One sequence: n tokens, in a grid of `own` columns within one of `width`. */
 struct row_source {
     const struct take_rows_attr *attr;
     int64_t n, own, width;
 };
 
-LRNN_INLINE struct row_source row_source_of(const struct call *c, int64_t b) {
-    const struct take_rows_attr *a = (const struct take_rows_attr *)c->attr;
-    struct row_source s = {a, c->in[1] ? tensor_i32(c->in[1])[b] : a->tokens, 1, 1};
+LRNN_INLINE struct row_source row_source_in(const struct take_rows_attr *a, int64_t n) {
+    struct row_source s = {a, n, 1, 1};
     if (a->rule == ROWS_TO_GRID || a->rule == ROWS_FROM_GRID) {
-        s.own = grid_width(&a->grid, s.n);
-        s.width = grid_width(&a->grid, a->tokens);
+        s.own = grid_columns(&a->grid, n);
+        s.width = grid_columns(&a->grid, a->tokens);
     }
     return s;
+}
+
+LRNN_INLINE struct row_source row_source_of(const struct call *c, int64_t b) {
+    const struct take_rows_attr *a = (const struct take_rows_attr *)c->attr;
+    return row_source_in(a, c->in[1] ? tensor_i32(c->in[1])[b] : a->tokens);
 }
 
 /* The row of x that row r of y is, or -1 for zeros. */
@@ -41,6 +54,25 @@ LRNN_INLINE int64_t row_source(const struct row_source *s, int64_t r) {
         return r < s->n ? r / s->own * s->width + r % s->own : -1;
     }
     return -1;
+}
+
+/* The rows of y that may be row t of x lie in [*begin, *end), and, where a sequence's last interval is asked for more
+ * than once, from *again on. */
+LRNN_INLINE void row_targets(const struct row_source *s, int64_t t, int64_t rows, int64_t *begin, int64_t *end,
+                             int64_t *again) {
+    const struct take_rows_attr *a = s->attr;
+    int64_t last = s->n > 0 ? s->n - 1 : 0;
+    *begin = t;
+    *again = rows;
+    if (a->rule == ROWS_TO_GRID) *begin = t / s->own * s->width + t % s->own;
+    if (a->rule == ROWS_FROM_GRID) *begin = t / s->width * s->own + t % s->width;
+    *end = *begin + 1;
+    if (a->rule == ROWS_OF_INTERVALS) {
+        *begin = t * a->interval;
+        *end = *begin + a->interval < last ? *begin + a->interval : last;
+        *again = last;
+    }
+    if (*end > rows) *end = rows;
 }
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 #include "kernels/token/token.h"
 
 /* Angle of pair i of dk/2 at position t. */
-static inline double rope_angle(const struct rope_attr *a, int64_t t, int64_t i) {
+LRNN_INLINE double rope_angle(const struct rope_attr *a, int64_t t, int64_t i) {
     return (double)t * pow(a->base, -2 * (double)i / (double)a->dk);
 }
 

@@ -1,0 +1,160 @@
+/* scan_lstm_cuda.cu - scan_lstm on CUDA: a product of cuBLAS and an element-wise kernel a time step, all sequences at
+ * once; the gradient of the weights as one product over all tokens. Equations: scan_lstm.c. */
+#include "core/real_math.h"
+#include "kernels/gated/gated.h"
+#include "kernels/lib/cuda_gemm.cuh"
+#include "kernels/lib/scratch.h"
+
+namespace {
+
+/* p = u + bh, of all tokens; the products of wh are added to it. */
+struct lstm_input {
+    const real *u, *bh;
+    real *p;
+    int64_t width;
+    __device__ void operator()(int64_t i) const {
+        p[i] = u[i] + bh[divide(i, width).rest];
+    }
+};
+
+__device__ inline real sigmoid(real x) {
+    return 1 / (1 + real_exp(-x));
+}
+
+/* Channel i % H of sequence i / H at time t: gates hold p and then the activated ones. */
+struct lstm_step {
+    real *gates, *cell, *h;
+    int64_t T, H, t;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, H);
+        int64_t row = at.whole * T + t, e = row * H + at.rest;
+        real *of = gates + row * 4 * H + at.rest;
+        real input = sigmoid(of[0]), forget = sigmoid(of[H]), g = real_tanh(of[2 * H]), out = sigmoid(of[3 * H]);
+        real c = real_fma(forget, t > 0 ? cell[e - H] : 0, input * g);
+        of[0] = input;
+        of[H] = forget;
+        of[2 * H] = g;
+        of[3 * H] = out;
+        cell[e] = c;
+        h[e] = out * real_tanh(c);
+    }
+};
+
+/* dh: what time t+1 gives back, (B,H); dc likewise, and then what time t gives. dp (B,T,4H). */
+struct lstm_step_gradient {
+    const real *gates, *cell, *dout, *dh;
+    real *dc, *dp;
+    int64_t T, H, t;
+    __device__ void operator()(int64_t at_) const {
+        struct quotient at = divide(at_, H);
+        int64_t row = at.whole * T + t, e = row * H + at.rest;
+        const real *of = gates + row * 4 * H + at.rest;
+        real *to = dp + row * 4 * H + at.rest;
+        bool last = t == T - 1;
+        real i = of[0], f = of[H], g = of[2 * H], o = of[3 * H], tanh_c = real_tanh(cell[e]);
+        real d = dout[e] + (last ? 0 : dh[at_]);
+        real d_cell = (last ? 0 : dc[at_]) + d * o * (1 - tanh_c * tanh_c);
+        to[0] = d_cell * g * i * (1 - i);
+        to[H] = t > 0 ? d_cell * cell[e - H] * f * (1 - f) : 0;
+        to[2 * H] = d_cell * i * (1 - g * g);
+        to[3 * H] = d * tanh_c * o * (1 - o);
+        dc[at_] = d_cell * f;
+    }
+};
+
+/* h of the time step before, zeros in front of the first. */
+struct lstm_before {
+    const real *h;
+    real *to;
+    int64_t T, H;
+    __device__ void operator()(int64_t i) const {
+        to[i] = divide(divide(i, H).whole, T).rest > 0 ? h[i - H] : 0;
+    }
+};
+
+struct lstm_pass_on {
+    const real *from;
+    real *to;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        put(to + i, accumulate, from[i]);
+    }
+};
+
+struct lstm_scratch {
+    real *dp, *dh, *dc, *before, *sums;
+};
+
+struct lstm_scratch lstm_scratch_of(const struct call *c, struct scratch *s) {
+    int64_t B = c->in[0]->dims[0], rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
+    struct lstm_scratch r;
+    r.dp = scratch_reals(s, rows * 4 * H);
+    r.dh = scratch_reals(s, B * H);
+    r.dc = scratch_reals(s, B * H);
+    r.before = scratch_reals(s, rows * H);
+    r.sums = (real *)scratch_bytes(s, cuda_column_sums_bytes(rows, 4 * H));
+    return r;
+}
+
+} // namespace
+
+/* cuBLAS counts in int. */
+static bool scan_lstm_cuda_applicable(const struct call *c, const char **why) {
+    bool fits = tensor_rows(c->in[0]) <= INT32_MAX && c->in[0]->dims[1] * tensor_cols(c->in[0]) <= INT32_MAX;
+    if (!fits) *why = "a sequence's gates go up to 2147483647";
+    return fits;
+}
+
+static void scan_lstm_cuda_forward(const struct call *c, const struct exec *x) {
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
+    real *h = tensor_real(c->out[0]), *gates = tensor_real(c->out[1]), *cell = tensor_real(c->out[2]);
+    each_value(c, x, B * T * 4 * H, lstm_input{tensor_real(c->in[0]), tensor_real(c->in[2]), gates, 4 * H});
+    for (int64_t t = 0; t < T; t++) {
+        if (t > 0)
+            cuda_gemm(x, PRECISION_FULL, false, true, B, 4 * H, H, h + (t - 1) * H, T * H, tensor_real(c->in[1]), H,
+                      true, gates + t * 4 * H, T * 4 * H);
+        each_value(c, x, B * H, lstm_step{gates, cell, h, T, H, t});
+    }
+}
+
+static size_t scan_lstm_cuda_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) lstm_scratch_of(c, &s);
+    return s.used;
+}
+
+static void scan_lstm_cuda_backward(const struct call *c, const struct exec *x) {
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = tensor_cols(c->in[1]), rows = B * T;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct lstm_scratch r = lstm_scratch_of(c, &s);
+    const real *wh = tensor_real(c->in[1]);
+    for (int64_t t = T - 1; t >= 0; t--) {
+        if (t < T - 1)
+            cuda_gemm(x, PRECISION_FULL, false, false, B, H, 4 * H, r.dp + (t + 1) * 4 * H, T * 4 * H, wh, H, false,
+                      r.dh, H);
+        each_value(c, x, B * H,
+                   lstm_step_gradient{tensor_real(c->out[1]), tensor_real(c->out[2]), call_dout(c, 0), r.dh, r.dc, r.dp,
+                                      T, H, t});
+    }
+    if (c->din[0]) each_value(c, x, rows * 4 * H, lstm_pass_on{r.dp, c->din[0], call_accumulates(c, 0)});
+    if (c->din[1]) {
+        each_value(c, x, rows * H, lstm_before{tensor_real(c->out[0]), r.before, T, H});
+        cuda_gemm(x, PRECISION_FULL, true, false, 4 * H, H, rows, r.dp, 4 * H, r.before, H, call_accumulates(c, 1),
+                  c->din[1], H);
+    }
+    if (c->din[2]) cuda_column_sums(c, x, rows, 4 * H, matrix_term{r.dp}, c->din[2], call_accumulates(c, 2), r.sums);
+}
+
+/* Tolerance: as scan_lstm_cpu. */
+const struct kernel kernel_scan_lstm_cuda = {
+    .name = "scan_lstm_cuda",
+    .op = &op_scan_lstm,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 1024,
+    .tiles = "cuBLAS takes other tiles for other numbers of rows",
+    .applicable = scan_lstm_cuda_applicable,
+    .workspace = scan_lstm_cuda_workspace,
+    .forward = scan_lstm_cuda_forward,
+    .backward = scan_lstm_cuda_backward,
+};

@@ -1,0 +1,335 @@
+/* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices a head, coupled by a J x J transition, a warp
+ * a strip of columns (strip.cuh). scan_outer is J = 1, its decay the transition. Equations: scan_outer.c,
+ * scan_plstm.c. */
+#ifndef LRNN_KERNELS_OUTER_STRIP_CUH
+#define LRNN_KERNELS_OUTER_STRIP_CUH
+
+#include "kernels/matrix/strip.cuh"
+
+namespace {
+
+/* Inputs (B,T,...): q, k of G groups; v of H heads; gates of H heads. source NULL: 1. mark and direct NULL: as
+ * transition and source, the state is read behind its update. */
+struct outer_inputs {
+    const real *q, *k, *v, *source, *transition, *mark, *direct;
+    int64_t H, G;
+    int dk, J;
+    real scale;
+};
+
+/* Where a gradient goes; NULL: nowhere. */
+struct outer_gradients {
+    real *q, *k, *v, *source, *transition, *mark, *direct;
+    bool add_q, add_k, add_v, add_source, add_transition, add_mark, add_direct;
+};
+
+/* What a strip leaves of a token for the sums over strips: dq, dk, then the gates'. */
+__host__ __device__ inline int64_t outer_partial(int64_t dk, int64_t J) {
+    return 2 * dk + J * J + 2 * J + 1;
+}
+
+/* A token in shared memory. */
+struct outer_token {
+    real *q, *k, *v, *w, *S, *T, *M, *dq, *dk;
+    real D, qk;
+};
+
+__host__ __device__ inline int64_t outer_vectors(int64_t dk, int64_t J) {
+    return 4 * dk + 2 * WARP + J * J + 2 * J;
+}
+
+__device__ inline struct outer_token outer_room(const struct outer_inputs &in, real *shared) {
+    struct outer_token t;
+    t.q = shared;
+    t.k = t.q + in.dk;
+    t.dq = t.k + in.dk;
+    t.dk = t.dq + in.dk;
+    t.v = t.dk + in.dk;
+    t.w = t.v + WARP;
+    t.S = t.w + WARP;
+    t.M = t.S + in.J;
+    t.T = t.M + in.J;
+    t.D = t.qk = 0;
+    return t;
+}
+
+/* dy NULL: forward. All lanes come; the token may be read behind it. */
+__device__ inline void outer_read(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
+                                  int64_t row, const real *dy, struct outer_token *t) {
+    int64_t group = at.h / (in.H / in.G), head = row * in.H + at.h;
+    __syncwarp();
+    strip_read(in.dk, in.q + (row * in.G + group) * in.dk, t->q, at.lane);
+    strip_read(in.dk, in.k + (row * in.G + group) * in.dk, t->k, at.lane);
+    t->v[at.lane] = at.in ? in.v[head * s.dv + at.first + at.lane] : 0;
+    t->w[at.lane] = at.in && dy ? in.scale * dy[head * s.dv + at.first + at.lane] : 0;
+    for (int l = at.lane; l < in.J; l += WARP) {
+        t->S[l] = in.source ? in.source[head * in.J + l] : 1;
+        t->M[l] = in.mark ? in.mark[head * in.J + l] : in.transition[head * in.J + l];
+    }
+    strip_read(in.J * in.J, in.transition + head * in.J * in.J, t->T, at.lane);
+    t->D = in.direct ? in.direct[head] : in.source ? in.source[head] : 1;
+    __syncwarp();
+    real sum = 0;
+    for (int i = at.lane; i < in.dk; i += WARP) sum = real_fma(t->q[i], t->k[i], sum);
+    t->qk = warp_sum(sum);
+}
+
+/* next[l] = sum_m T[l][m] C[m] + S[l] k v^T; with one matrix next may be C. */
+__device__ inline void outer_update(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
+                                    const struct outer_token &t, const real *C, real *next) {
+    int stride = s.W + 1, matrix = in.dk * stride;
+    for (int l = 0; l < in.J && at.in; l++)
+        for (int i = 0; i < in.dk; i++) {
+            real sum = t.S[l] * t.k[i] * t.v[at.lane];
+            for (int m = 0; m < in.J; m++) sum = real_fma(t.T[l * in.J + m], C[m * matrix + i * stride + at.lane], sum);
+            next[l * matrix + i * stride + at.lane] = sum;
+        }
+}
+
+__device__ inline void outer_swap(real **a, real **b) {
+    real *c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* kept: NULL, or the state before every kept_every-th token, (B,kept_chunks,H,dk,dv). */
+static __global__ void __launch_bounds__(WARP)
+    outer_forward_kernel(struct outer_inputs in, struct strip_shape s, real *y, real *kept, int kept_every,
+                         int64_t kept_chunks) {
+    DYNAMIC_SHARED(real, shared);
+    struct strip at = strip_here(s);
+    int stride = s.W + 1, matrix = in.dk * stride;
+    real *C = shared, *next = in.J > 1 ? C + s.rows * stride : C;
+    struct outer_token t = outer_room(in, next + s.rows * stride);
+    strip_clear(s, at, C);
+    for (int64_t n = 0; n < s.T; n++) {
+        int64_t row = at.b * s.T + n;
+        if (kept && n % kept_every == 0 && at.in) {
+            real *to = kept + ((at.b * kept_chunks + n / kept_every) * s.H + at.h) * in.dk * s.dv + at.first + at.lane;
+            for (int i = 0; i < in.dk; i++) to[(int64_t)i * s.dv] = C[i * stride + at.lane];
+        }
+        outer_read(in, s, at, row, nullptr, &t);
+        real sum = t.D * t.qk * t.v[at.lane];
+        for (int l = 0; l < in.J && at.in; l++) {
+            real of = 0;
+            for (int i = 0; i < in.dk; i++) of = real_fma(t.q[i], C[l * matrix + i * stride + at.lane], of);
+            sum = real_fma(t.M[l], of, sum);
+        }
+        if (at.in) y[(row * in.H + at.h) * s.dv + at.first + at.lane] = in.scale * sum;
+        outer_update(in, s, at, t, C, next);
+        outer_swap(&C, &next);
+    }
+}
+
+/* Sums over the strip's columns of one token, from the state P before it and the gradient E of the one behind. */
+__device__ inline void outer_row_sums(const struct outer_inputs &in, const struct strip_shape &s,
+                                      const struct strip &at, const struct outer_token &t, const real *P, const real *E,
+                                      real *partial) {
+    int stride = s.W + 1, matrix = in.dk * stride;
+    real vw = warp_sum(t.v[at.lane] * t.w[at.lane]), *gates = partial + 2 * in.dk;
+    for (int i = at.lane; i < in.dk; i += WARP) {
+        t.dq[i] = t.D * vw * t.k[i];
+        t.dk[i] = t.D * vw * t.q[i];
+    }
+    for (int l = 0; l < in.J; l++) {
+        real dS = 0, dM = 0;
+        for (int i = at.lane; i < in.dk; i += WARP) {
+            real Ev = 0, Pw = 0;
+            for (int j = 0; j < at.width; j++) {
+                Ev = real_fma(E[l * matrix + i * stride + j], t.v[j], Ev);
+                Pw = real_fma(P[l * matrix + i * stride + j], t.w[j], Pw);
+            }
+            t.dq[i] = real_fma(t.M[l], Pw, t.dq[i]);
+            t.dk[i] = real_fma(t.S[l], Ev, t.dk[i]);
+            dS = real_fma(t.k[i], Ev, dS);
+            dM = real_fma(t.q[i], Pw, dM);
+        }
+        dS = warp_sum(dS);
+        dM = warp_sum(dM);
+        if (at.lane == 0) gates[l] = dS;
+        if (at.lane == 0) gates[in.J + l] = dM;
+        for (int m = 0; m < in.J; m++) {
+            real dT = 0;
+            for (int i = at.lane; i < in.dk; i += WARP)
+                for (int j = 0; j < at.width; j++)
+                    dT = real_fma(E[l * matrix + i * stride + j], P[m * matrix + i * stride + j], dT);
+            dT = warp_sum(dT);
+            if (at.lane == 0) gates[2 * in.J + l * in.J + m] = dT;
+        }
+    }
+    if (at.lane == 0) gates[2 * in.J + in.J * in.J] = t.qk * vw;
+    for (int i = at.lane; i < in.dk; i += WARP) {
+        partial[i] = t.dq[i];
+        partial[in.dk + i] = t.dk[i];
+    }
+}
+
+/* dv of the token's columns, and the gradient of the state before it: next[m] = sum_l T[l][m] E[l] + M[m] q w^T. */
+__device__ inline void outer_column_sums(const struct outer_inputs &in, const struct strip_shape &s,
+                                         const struct strip &at, const struct outer_token &t, const real *E, real *next,
+                                         real *dv, bool accumulate) {
+    int stride = s.W + 1, matrix = in.dk * stride;
+    if (!at.in) return;
+    real sum = t.D * t.qk * t.w[at.lane];
+    for (int l = 0; l < in.J && dv; l++) {
+        real of = 0;
+        for (int i = 0; i < in.dk; i++) of = real_fma(E[l * matrix + i * stride + at.lane], t.k[i], of);
+        sum = real_fma(t.S[l], of, sum);
+    }
+    if (dv) put(dv + at.lane, accumulate, sum);
+    for (int m = 0; m < in.J; m++)
+        for (int i = 0; i < in.dk; i++) {
+            real before = t.M[m] * t.q[i] * t.w[at.lane];
+            for (int l = 0; l < in.J; l++)
+                before = real_fma(t.T[l * in.J + m], E[l * matrix + i * stride + at.lane], before);
+            next[m * matrix + i * stride + at.lane] = before;
+        }
+}
+
+/* starts: each strip's state before each chunk; inner: before each token of one chunk; partial: of each token. */
+static __global__ void __launch_bounds__(WARP)
+    outer_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, real *dv, bool add_v,
+                          real *starts, real *inner, real *partial) {
+    DYNAMIC_SHARED(real, shared);
+    struct strip at = strip_here(s);
+    int stride = s.W + 1;
+    int64_t size = (int64_t)s.rows * s.W, width = outer_partial(in.dk, in.J);
+    real *C = shared, *next = in.J > 1 ? C + s.rows * stride : C, *E = next + s.rows * stride;
+    real *before = in.J > 1 ? E + s.rows * stride : E;
+    struct outer_token t = outer_room(in, before + s.rows * stride);
+    starts += at.index * s.chunks * size;
+    inner += at.index * s.chunk * size;
+    partial += at.index * s.T * width;
+    strip_clear(s, at, C);
+    strip_clear(s, at, E);
+    for (int64_t n = 0; n < s.T; n++) {
+        if (n % s.chunk == 0) strip_store(s, at, C, starts + n / s.chunk * size);
+        outer_read(in, s, at, at.b * s.T + n, nullptr, &t);
+        outer_update(in, s, at, t, C, next);
+        outer_swap(&C, &next);
+    }
+    for (int64_t chunk = s.chunks - 1; chunk >= 0; chunk--) {
+        int64_t first = chunk * s.chunk, end = first + s.chunk < s.T ? first + s.chunk : s.T;
+        strip_load(s, at, starts + chunk * size, C);
+        for (int64_t n = first; n < end; n++) {
+            strip_store(s, at, C, inner + (n - first) * size);
+            outer_read(in, s, at, at.b * s.T + n, nullptr, &t);
+            outer_update(in, s, at, t, C, next);
+            outer_swap(&C, &next);
+        }
+        for (int64_t n = end - 1; n >= first; n--) {
+            int64_t row = at.b * s.T + n;
+            __syncwarp();
+            strip_load(s, at, inner + (n - first) * size, C);
+            outer_read(in, s, at, row, dy, &t);
+            outer_row_sums(in, s, at, t, C, E, partial + n * width);
+            __syncwarp();
+            outer_column_sums(in, s, at, t, E, before, dv ? dv + (row * in.H + at.h) * s.dv + at.first : nullptr,
+                              add_v);
+            outer_swap(&E, &before);
+        }
+    }
+}
+
+/* From what the strips left of a token: dq and dk of a group, summed over its heads too. */
+struct outer_key_sums {
+    struct strip_shape s;
+    const real *partial;
+    real *to;
+    int64_t H, G, from; /* from: 0 for dq, dk for dk */
+    int dk, J;
+    bool accumulate;
+    __device__ void operator()(int64_t e) const {
+        struct quotient vector = divide(e, dk), at = divide(vector.whole, G), token = divide(at.whole, s.T);
+        int64_t width = outer_partial(dk, J), share = H / G;
+        const real *first = partial + ((token.whole * H + at.rest * share) * s.strips * s.T + token.rest) * width;
+        put(to + e, accumulate, strip_sum(first + from + vector.rest, s.T * width, share * s.strips));
+    }
+};
+
+/* n gates a head, behind dq and dk from `from` on, and those at `beside` added where that is not negative. */
+struct outer_gate_sums {
+    struct strip_shape s;
+    const real *partial;
+    real *to;
+    int64_t H, n, from, beside;
+    int dk, J;
+    bool accumulate;
+    __device__ void operator()(int64_t e) const {
+        struct quotient gate = divide(e, n), at = divide(gate.whole, H), token = divide(at.whole, s.T);
+        int64_t width = outer_partial(dk, J);
+        const real *first = partial + ((token.whole * H + at.rest) * s.strips * s.T + token.rest) * width + 2 * dk;
+        real sum = strip_sum(first + from + gate.rest, s.T * width, s.strips);
+        if (beside >= 0) sum += strip_sum(first + beside + gate.rest, s.T * width, s.strips);
+        put(to + e, accumulate, sum);
+    }
+};
+
+/* --- what the twins call ------------------------------------------------------------------------------------------ */
+
+inline int64_t outer_matrices(int J, enum pass pass) {
+    return (J > 1 ? 2 : 1) * (pass == PASS_FORWARD ? 1 : 2);
+}
+
+inline struct strip_shape outer_strips(const struct outer_inputs &in, int64_t B, int64_t T, int64_t dv,
+                                       enum pass pass) {
+    return strip_shape_of(B, T, in.H, (int64_t)in.J * in.dk, dv, outer_matrices(in.J, pass),
+                          outer_vectors(in.dk, in.J));
+}
+
+struct outer_scratch {
+    real *starts, *inner, *partial;
+};
+
+inline struct outer_scratch outer_scratch_of(const struct outer_inputs &in, const struct strip_shape &s,
+                                             struct scratch *scratch) {
+    int64_t strips = s.B * s.H * s.strips, size = (int64_t)s.rows * s.W;
+    struct outer_scratch r;
+    r.starts = scratch_reals(scratch, strips * s.chunks * size);
+    r.inner = scratch_reals(scratch, strips * s.chunk * size);
+    r.partial = scratch_reals(scratch, strips * s.T * outer_partial(in.dk, in.J));
+    return r;
+}
+
+inline void outer_forward(const struct exec *x, const struct outer_inputs &in, int64_t B, int64_t T, int64_t dv,
+                          real *y, real *kept, int kept_every, int64_t kept_chunks) {
+    struct strip_shape s = outer_strips(in, B, T, dv, PASS_FORWARD);
+    size_t bytes = strip_shared_bytes(s, outer_matrices(in.J, PASS_FORWARD), outer_vectors(in.dk, in.J));
+    LAUNCH(x, outer_forward_kernel, dim3((unsigned)(B * in.H * s.strips)), dim3(WARP), bytes, in, s, y, kept,
+           kept_every, kept_chunks);
+}
+
+inline void outer_backward(const struct call *c, const struct exec *x, const struct outer_inputs &in, int64_t B,
+                           int64_t T, int64_t dv, const struct outer_gradients &d) {
+    struct strip_shape s = outer_strips(in, B, T, dv, PASS_BACKWARD);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct outer_scratch r = outer_scratch_of(in, s, &scratch);
+    size_t bytes = strip_shared_bytes(s, outer_matrices(in.J, PASS_BACKWARD), outer_vectors(in.dk, in.J));
+    LAUNCH(x, outer_backward_kernel, dim3((unsigned)(B * in.H * s.strips)), dim3(WARP), bytes, in, s, call_dout(c, 0),
+           d.v, d.add_v, r.starts, r.inner, r.partial);
+    int64_t J = in.J, direct = 2 * J + J * J;
+    bool behind = !in.mark;
+    if (d.q)
+        each_value(c, x, B * T * in.G * in.dk, outer_key_sums{s, r.partial, d.q, in.H, in.G, 0, in.dk, in.J, d.add_q});
+    if (d.k)
+        each_value(c, x, B * T * in.G * in.dk,
+                   outer_key_sums{s, r.partial, d.k, in.H, in.G, in.dk, in.dk, in.J, d.add_k});
+    if (d.source)
+        each_value(
+            c, x, B * T * in.H * J,
+            outer_gate_sums{s, r.partial, d.source, in.H, J, 0, behind ? direct : -1, in.dk, in.J, d.add_source});
+    if (d.transition)
+        each_value(c, x, B * T * in.H * J * J,
+                   outer_gate_sums{s, r.partial, d.transition, in.H, J * J, 2 * J, behind ? J : -1, in.dk, in.J,
+                                   d.add_transition});
+    if (d.mark)
+        each_value(c, x, B * T * in.H * J,
+                   outer_gate_sums{s, r.partial, d.mark, in.H, J, J, -1, in.dk, in.J, d.add_mark});
+    if (d.direct)
+        each_value(c, x, B * T * in.H,
+                   outer_gate_sums{s, r.partial, d.direct, in.H, 1, direct, -1, in.dk, in.J, d.add_direct});
+}
+
+} // namespace
+
+#endif

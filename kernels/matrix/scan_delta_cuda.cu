@@ -1,0 +1,308 @@
+/* scan_delta_cuda.cu - scan_delta on CUDA: a warp a strip of the state's columns (strip.cuh), which the delta rule
+ * leaves apart; a token's steps one after the other. Equations: scan_delta.c. */
+#include "kernels/matrix/state.h"
+#include "kernels/matrix/strip.cuh"
+
+namespace {
+
+struct delta_inputs {
+    const real *q, *k, *v, *beta, *decay; /* decay: or NULL, 1 */
+    int64_t H;
+    int dk, steps;
+    real scale, rate;
+};
+
+/* What a strip leaves of a token: dq, ddecay, then dk and dbeta of each step. */
+__host__ __device__ inline int64_t delta_partial(int64_t dk, int64_t steps) {
+    return (dk + 1) * (1 + steps);
+}
+
+/* One step in shared memory; q: of the token. */
+struct delta_room {
+    real *q, *k, *v, *u, *e;
+};
+
+inline int64_t delta_vectors(int64_t dk) {
+    return 2 * dk + 3 * WARP;
+}
+
+__device__ inline struct delta_room delta_room_at(const struct delta_inputs &in, real *shared) {
+    struct delta_room t;
+    t.q = shared;
+    t.k = t.q + in.dk;
+    t.v = t.k + in.dk;
+    t.u = t.v + WARP;
+    t.e = t.u + WARP;
+    return t;
+}
+
+/* Reads step j; returns b = rate beta. All lanes come. */
+__device__ inline real delta_read(const struct delta_inputs &in, const struct strip_shape &s, const struct strip &at,
+                                  int64_t row, int j, const struct delta_room &t) {
+    int64_t of = (row * in.steps + j) * in.H + at.h;
+    __syncwarp();
+    strip_read(in.dk, in.k + of * in.dk, t.k, at.lane);
+    t.v[at.lane] = at.in ? in.v[of * s.dv + at.first + at.lane] : 0;
+    __syncwarp();
+    return in.rate * in.beta[of];
+}
+
+__device__ inline real delta_decay(const struct delta_inputs &in, int64_t row, int64_t h, int j) {
+    return j == 0 && in.decay ? in.decay[row * in.H + h] : 1;
+}
+
+/* v - f S^T k of the lane's column. */
+__device__ inline real delta_error(const struct delta_inputs &in, int stride, const struct strip &at,
+                                   const struct delta_room &t, real f, const real *S) {
+    real along = 0;
+    for (int i = 0; i < in.dk; i++) along = real_fma(S[i * stride + at.lane], t.k[i], along);
+    return t.v[at.lane] - f * along;
+}
+
+/* S = f S + k (b e)^T */
+__device__ inline void delta_update(const struct delta_inputs &in, int stride, const struct strip &at,
+                                    const struct delta_room &t, real f, real b, real *S) {
+    if (!at.in) return;
+    real e = b * delta_error(in, stride, at, t, f, S);
+    for (int i = 0; i < in.dk; i++) S[i * stride + at.lane] = real_fma(t.k[i], e, f * S[i * stride + at.lane]);
+}
+
+__device__ inline void delta_token(const struct delta_inputs &in, const struct strip_shape &s, const struct strip &at,
+                                   int64_t row, const struct delta_room &t, real *S) {
+    for (int j = 0; j < in.steps; j++) {
+        real b = delta_read(in, s, at, row, j, t);
+        delta_update(in, s.W + 1, at, t, delta_decay(in, row, at.h, j), b, S);
+    }
+}
+
+static __global__ void __launch_bounds__(WARP)
+    delta_forward_kernel(struct delta_inputs in, struct strip_shape s, real *o, real *kept, int64_t kept_chunks) {
+    DYNAMIC_SHARED(real, shared);
+    struct strip at = strip_here(s);
+    int stride = s.W + 1;
+    real *S = shared;
+    struct delta_room t = delta_room_at(in, S + s.rows * stride);
+    strip_clear(s, at, S);
+    for (int64_t n = 0; n < s.T; n++) {
+        int64_t row = at.b * s.T + n;
+        if (n % STATE_CHUNK == 0 && at.in) {
+            real *to = kept + ((at.b * kept_chunks + n / STATE_CHUNK) * s.H + at.h) * in.dk * s.dv + at.first + at.lane;
+            for (int i = 0; i < in.dk; i++) to[(int64_t)i * s.dv] = S[i * stride + at.lane];
+        }
+        delta_token(in, s, at, row, t, S);
+        __syncwarp();
+        strip_read(in.dk, in.q + (row * in.H + at.h) * in.dk, t.q, at.lane);
+        __syncwarp();
+        real sum = 0;
+        for (int i = 0; i < in.dk && at.in; i++) sum = real_fma(t.q[i], S[i * stride + at.lane], sum);
+        if (at.in) o[(row * in.H + at.h) * s.dv + at.first + at.lane] = in.scale * sum;
+    }
+}
+
+/* One step in reverse, P the state before it, f the decay before it: G for the step before, dv, and the strip's
+ * share of dk and dbeta. */
+__device__ inline void delta_step_gradient(const struct delta_inputs &in, const struct strip_shape &s,
+                                           const struct strip &at, const struct delta_room &t, real f, real b,
+                                           const real *P, real *G, real *dv, bool accumulate, real *partial) {
+    int stride = s.W + 1;
+    real u = 0, e = 0;
+    if (at.in) {
+        for (int i = 0; i < in.dk; i++) u = real_fma(G[i * stride + at.lane], t.k[i], u);
+        e = delta_error(in, stride, at, t, f, P);
+        if (dv) put(dv + at.lane, accumulate, b * u);
+    }
+    t.u[at.lane] = u;
+    t.e[at.lane] = e;
+    real ue = warp_sum(u * e);
+    __syncwarp();
+    if (at.lane == 0) partial[in.dk] = in.rate * ue;
+    for (int i = at.lane; i < in.dk; i += WARP) {
+        real sum = 0;
+        for (int j = 0; j < at.width; j++) sum += G[i * stride + j] * t.e[j] - f * P[i * stride + j] * t.u[j];
+        partial[i] = b * sum;
+    }
+    __syncwarp();
+    for (int i = 0; i < in.dk && at.in; i++) G[i * stride + at.lane] -= t.k[i] * b * u;
+}
+
+/* The strip's share of dq = scale S do and, where G is given, G += scale q do^T. */
+__device__ inline void delta_readout_gradient(const struct delta_inputs &in, const struct strip_shape &s,
+                                              const struct strip &at, int64_t row, const real *d_o,
+                                              const struct delta_room &t, const real *S, real *partial, real *G) {
+    int stride = s.W + 1;
+    __syncwarp();
+    strip_read(in.dk, in.q + (row * in.H + at.h) * in.dk, t.q, at.lane);
+    t.u[at.lane] = at.in ? in.scale * d_o[(row * in.H + at.h) * s.dv + at.first + at.lane] : 0;
+    __syncwarp();
+    for (int i = at.lane; i < in.dk && partial; i += WARP) {
+        real sum = 0;
+        for (int j = 0; j < at.width; j++) sum = real_fma(S[i * stride + j], t.u[j], sum);
+        partial[i] = sum;
+    }
+    for (int i = 0; i < in.dk && at.in && G; i++)
+        G[i * stride + at.lane] = real_fma(t.q[i], t.u[at.lane], G[i * stride + at.lane]);
+}
+
+static __global__ void __launch_bounds__(WARP)
+    delta_backward_kernel(struct delta_inputs in, struct strip_shape s, const real *d_o, real *dv, bool add_v,
+                          real *starts, real *inner, real *partial) {
+    DYNAMIC_SHARED(real, shared);
+    struct strip at = strip_here(s);
+    int stride = s.W + 1;
+    int64_t size = (int64_t)s.rows * s.W, width = delta_partial(in.dk, in.steps);
+    real *S = shared, *G = S + s.rows * stride;
+    struct delta_room t = delta_room_at(in, G + s.rows * stride);
+    starts += at.index * s.chunks * size;
+    inner += at.index * s.chunk * in.steps * size;
+    partial += at.index * s.T * width;
+    strip_clear(s, at, S);
+    strip_clear(s, at, G);
+    for (int64_t n = 0; n < s.T; n++) {
+        if (n % s.chunk == 0) strip_store(s, at, S, starts + n / s.chunk * size);
+        delta_token(in, s, at, at.b * s.T + n, t, S);
+    }
+    for (int64_t chunk = s.chunks - 1; chunk >= 0; chunk--) {
+        int64_t first = chunk * s.chunk, end = first + s.chunk < s.T ? first + s.chunk : s.T;
+        strip_load(s, at, starts + chunk * size, S);
+        for (int64_t n = first; n < end; n++) {
+            int64_t row = at.b * s.T + n;
+            for (int j = 0; j < in.steps; j++) {
+                strip_store(s, at, S, inner + ((n - first) * in.steps + j) * size);
+                real b = delta_read(in, s, at, row, j, t);
+                delta_update(in, stride, at, t, delta_decay(in, row, at.h, j), b, S);
+            }
+            delta_readout_gradient(in, s, at, row, d_o, t, S, partial + n * width, nullptr);
+        }
+        for (int64_t n = end - 1; n >= first; n--) {
+            int64_t row = at.b * s.T + n;
+            real *of = partial + n * width;
+            delta_readout_gradient(in, s, at, row, d_o, t, S, nullptr, G);
+            for (int j = in.steps - 1; j >= 0; j--) {
+                real f = delta_decay(in, row, at.h, j);
+                __syncwarp();
+                strip_load(s, at, inner + ((n - first) * in.steps + j) * size, S);
+                real b = delta_read(in, s, at, row, j, t);
+                delta_step_gradient(in, s, at, t, f, b, S, G,
+                                    dv ? dv + ((row * in.steps + j) * in.H + at.h) * s.dv + at.first : nullptr, add_v,
+                                    of + (in.dk + 1) * (1 + j));
+            }
+            real along = 0, f = delta_decay(in, row, at.h, 0);
+            for (int i = 0; i < in.dk && at.in; i++) {
+                along = real_fma(G[i * stride + at.lane], S[i * stride + at.lane], along);
+                G[i * stride + at.lane] *= f;
+            }
+            along = warp_sum(along);
+            if (at.lane == 0) of[in.dk] = along;
+        }
+    }
+}
+
+/* From what the strips left: n values of each head, of one step of a token or of the token itself. */
+struct delta_sums {
+    struct strip_shape s;
+    const real *partial;
+    real *to;
+    int64_t H, n, steps, from, width, step_width; /* element (token, step, head, n); from: in what a step has left */
+    bool accumulate;
+    __device__ void operator()(int64_t e) const {
+        struct quotient value = divide(e, n), head = divide(value.whole, H), step = divide(head.whole, steps);
+        struct quotient token = divide(step.whole, s.T);
+        const real *first = partial + ((token.whole * H + head.rest) * s.strips * s.T + token.rest) * width;
+        put(to + e, accumulate, strip_sum(first + step.rest * step_width + from + value.rest, s.T * width, s.strips));
+    }
+};
+
+struct delta_scratch {
+    real *starts, *inner, *partial;
+};
+
+} // namespace
+
+static struct delta_inputs inputs_of(const struct call *c) {
+    const struct delta_attr *a = (const struct delta_attr *)c->attr;
+    struct delta_inputs in = {tensor_real(c->in[DELTA_Q]),
+                              tensor_real(c->in[DELTA_K]),
+                              tensor_real(c->in[DELTA_V]),
+                              tensor_real(c->in[DELTA_BETA]),
+                              c->in[DELTA_DECAY] ? tensor_real(c->in[DELTA_DECAY]) : nullptr,
+                              a->heads,
+                              (int)delta_shape(c).dk,
+                              (int)a->steps,
+                              (real)a->scale,
+                              (real)a->rate};
+    return in;
+}
+
+static int64_t matrices_of(enum pass pass) {
+    return pass == PASS_FORWARD ? 1 : 2;
+}
+
+static struct strip_shape strips_of(const struct call *c, enum pass pass) {
+    struct state_shape s = delta_shape(c);
+    return strip_shape_of(s.B, s.T, s.heads, s.dk, s.dv, matrices_of(pass), delta_vectors(s.dk));
+}
+
+static struct delta_scratch scratch_arrays(const struct call *c, struct scratch *scratch) {
+    struct state_shape z = delta_shape(c);
+    struct strip_shape s = strips_of(c, PASS_BACKWARD);
+    int64_t strips = s.B * s.H * s.strips, size = (int64_t)s.rows * s.W;
+    struct delta_scratch r;
+    r.starts = scratch_reals(scratch, strips * s.chunks * size);
+    r.inner = scratch_reals(scratch, strips * s.chunk * z.steps * size);
+    r.partial = scratch_reals(scratch, strips * s.T * delta_partial(z.dk, z.steps));
+    return r;
+}
+
+static bool scan_delta_cuda_applicable(const struct call *c, const char **why) {
+    int64_t dk = delta_shape(c).dk;
+    return strip_fits(dk, matrices_of(PASS_BACKWARD), delta_vectors(dk), why);
+}
+
+static void scan_delta_cuda_forward(const struct call *c, const struct exec *x) {
+    struct strip_shape s = strips_of(c, PASS_FORWARD);
+    size_t bytes = strip_shared_bytes(s, matrices_of(PASS_FORWARD), delta_vectors(s.rows));
+    LAUNCH(x, delta_forward_kernel, dim3((unsigned)(s.B * s.H * s.strips)), dim3(WARP), bytes, inputs_of(c), s,
+           tensor_real(c->out[0]), tensor_real(c->out[1]), delta_shape(c).chunks);
+}
+
+static size_t scan_delta_cuda_workspace(const struct call *c, enum pass pass) {
+    struct scratch scratch = scratch_measure(c);
+    if (pass == PASS_BACKWARD) scratch_arrays(c, &scratch);
+    return scratch.used;
+}
+
+static void scan_delta_cuda_backward(const struct call *c, const struct exec *x) {
+    struct strip_shape s = strips_of(c, PASS_BACKWARD);
+    struct delta_inputs in = inputs_of(c);
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct delta_scratch r = scratch_arrays(c, &scratch);
+    size_t bytes = strip_shared_bytes(s, matrices_of(PASS_BACKWARD), delta_vectors(s.rows));
+    LAUNCH(x, delta_backward_kernel, dim3((unsigned)(s.B * s.H * s.strips)), dim3(WARP), bytes, in, s, call_dout(c, 0),
+           c->din[DELTA_V], call_accumulates(c, DELTA_V), r.starts, r.inner, r.partial);
+    int64_t one = in.dk + 1, width = delta_partial(in.dk, in.steps), tokens = s.B * s.T;
+    const struct {
+        int input;
+        int64_t n, steps, from;
+    } sums[] = {{DELTA_Q, in.dk, 1, 0},
+                {DELTA_DECAY, 1, 1, in.dk},
+                {DELTA_K, in.dk, in.steps, one},
+                {DELTA_BETA, 1, in.steps, one + in.dk}};
+    for (const auto &of : sums)
+        if (c->din[of.input])
+            each_value(c, x, tokens * of.steps * s.H * of.n,
+                       delta_sums{s, r.partial, c->din[of.input], s.H, of.n, of.steps, of.from, width, one,
+                                  call_accumulates(c, of.input)});
+}
+
+/* Tolerance: as scan_delta_cpu. */
+const struct kernel kernel_scan_delta_cuda = {
+    .name = "scan_delta_cuda",
+    .op = &op_scan_delta,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 256,
+    .applicable = scan_delta_cuda_applicable,
+    .workspace = scan_delta_cuda_workspace,
+    .forward = scan_delta_cuda_forward,
+    .backward = scan_delta_cuda_backward,
+};

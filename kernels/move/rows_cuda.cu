@@ -1,0 +1,320 @@
+/* rows_cuda.cu - ops that move rows to other places, on CUDA: take_rows, append_rows, gather_pairs, l1_groups and
+ * decode_positions, a value a thread, neighbours on neighbouring columns. What an entry's gradient sums is listed in
+ * the op's table, so that the order is the reference's; sums are in double, as its. Equations: take_rows.c,
+ * append_rows.c, gather.c, sequence.c. */
+#include "kernels/lib/cuda.cuh"
+#include "kernels/move/sequence.h"
+#include "kernels/move/take_rows.h"
+
+namespace {
+
+/* --- take_rows ---------------------------------------------------------------------------------------------------- */
+
+/* Of sequences of T rows x and `rows` rows y. */
+struct taking {
+    struct take_rows_attr attr; /* first: the table's */
+    const int32_t *lengths;     /* or NULL */
+    int64_t T, rows, D;
+
+    __device__ struct row_source source(int64_t b) const {
+        return row_source_in(&attr, lengths ? lengths[b] : attr.tokens);
+    }
+};
+
+struct take {
+    struct taking k;
+    const real *x;
+    real *y;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, k.D), at = divide(row.whole, k.rows);
+        struct row_source s = k.source(at.whole);
+        int64_t from = row_source(&s, at.rest);
+        y[i] = from < 0 ? 0 : x[(at.whole * k.T + from) * k.D + row.rest];
+    }
+};
+
+struct take_gradient {
+    struct taking k;
+    const real *dy;
+    real *dx;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, k.D), at = divide(row.whole, k.T);
+        struct row_source s = k.source(at.whole);
+        int64_t begin, end, again;
+        const real *d = dy + at.whole * k.rows * k.D + row.rest;
+        double sum = 0;
+        row_targets(&s, at.rest, k.rows, &begin, &end, &again);
+        for (int64_t r = begin; r < end; r++)
+            if (row_source(&s, r) == at.rest) sum += (double)d[r * k.D];
+        for (int64_t r = again; r < k.rows && row_source(&s, r) == at.rest; r++) sum += (double)d[r * k.D];
+        put(dx + i, accumulate, (real)sum);
+    }
+};
+
+struct taking taking_of(const struct call *c) {
+    const struct tensor *x = c->in[0];
+    struct taking k = {*(const struct take_rows_attr *)c->attr, c->in[1] ? tensor_i32(c->in[1]) : nullptr, x->dims[1],
+                       c->out[0]->dims[1], x->dims[2]};
+    k.attr.first = c->table;
+    return k;
+}
+
+/* --- append_rows -------------------------------------------------------------------------------------------------- */
+
+/* n rows behind T. */
+struct append {
+    const real *x, *p;
+    const int32_t *which;
+    real *y;
+    int64_t T, n, D;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, D), at = divide(row.whole, T + n);
+        if (at.rest < T) {
+            y[i] = x[(at.whole * T + at.rest) * D + row.rest];
+            return;
+        }
+        int32_t entry = which[at.rest - T];
+        y[i] = entry < 0 ? 0 : p[entry * D + row.rest];
+    }
+};
+
+struct append_dx {
+    const real *dy;
+    real *dx;
+    int64_t T, n, D;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        put(dx + i, accumulate, dy[i + divide(i, T * D).whole * n * D]);
+    }
+};
+
+struct append_dp {
+    const real *dy;
+    const int32_t *start; /* the inverse of which */
+    real *dp;
+    int64_t B, T, n, D, entries;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, D);
+        const int32_t *place = start + entries + 1;
+        double sum = 0;
+        for (int64_t b = 0; b < B; b++)
+            for (int32_t k = start[at.whole]; k < start[at.whole + 1]; k++)
+                sum += (double)dy[(b * (T + n) + T + place[k]) * D + at.rest];
+        put(dp + i, accumulate, (real)sum);
+    }
+};
+
+/* --- gather_pairs, l1_groups -------------------------------------------------------------------------------------- */
+
+struct gather {
+    const real *x;
+    const int32_t *index;
+    real *y;
+    int64_t N, D, pairs; /* pairs: of a sequence */
+    __device__ void operator()(int64_t i) const {
+        struct quotient pair = divide(i, D), at = divide(pair.whole, pairs);
+        const real *rows = x + at.whole * N * D + pair.rest;
+        double sum = (double)rows[index[2 * at.rest] * D] + (double)rows[index[2 * at.rest + 1] * D];
+        y[i] = (real)(sum / 2);
+    }
+};
+
+struct gather_gradient {
+    const real *dy;
+    const int32_t *start; /* the inverse of the index */
+    real *dx;
+    int64_t N, D, pairs;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, D), at = divide(row.whole, N);
+        const int32_t *place = start + N + 1;
+        double sum = 0;
+        for (int32_t k = start[at.rest]; k < start[at.rest + 1]; k++)
+            sum += 0.5 * (double)dy[(at.whole * pairs + place[k] / 2) * D + row.rest];
+        put(dx + i, accumulate, (real)sum);
+    }
+};
+
+/* t (B,rows,H); group [rows], start its inverse. */
+struct groups {
+    const int32_t *group;
+    int64_t rows, H;
+
+    __device__ double size(const real *column, int32_t g) const {
+        const int32_t *start = group + rows, *place = start + rows + 1;
+        double sum = 0.5;
+        for (int32_t k = start[g]; k < start[g + 1]; k++) sum += fabs((double)column[place[k] * H]);
+        return sum;
+    }
+};
+
+struct normalise {
+    struct groups k;
+    const real *t;
+    real *y;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, k.H), at = divide(row.whole, k.rows);
+        y[i] = (real)((double)t[i] / k.size(t + at.whole * k.rows * k.H + row.rest, k.group[at.rest]));
+    }
+};
+
+struct normalise_gradient {
+    struct groups k;
+    const real *t, *dy;
+    real *dt;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, k.H), at = divide(row.whole, k.rows);
+        int64_t first = at.whole * k.rows * k.H + row.rest;
+        int32_t g = k.group[at.rest];
+        const int32_t *start = k.group + k.rows, *place = start + k.rows + 1;
+        double size = k.size(t + first, g), dot = 0, sign = t[i] > 0 ? 1 : t[i] < 0 ? -1 : 0;
+        for (int32_t m = start[g]; m < start[g + 1]; m++)
+            dot += (double)dy[first + place[m] * k.H] * ((double)t[first + place[m] * k.H] / size);
+        put(dt + i, accumulate, (real)(((double)dy[i] - sign * dot) / size));
+    }
+};
+
+/* --- decode_positions --------------------------------------------------------------------------------------------- */
+
+struct decode {
+    const real *e;
+    real *y;
+    int64_t T, D;
+    __device__ void operator()(int64_t i) const {
+        struct quotient row = divide(i, D), at = divide(row.whole, T);
+        int64_t h = D / 2, j = row.rest < h ? row.rest : row.rest - h;
+        double angle = (double)at.rest * position_frequency(j, D);
+        double code = row.rest >= 2 * h ? 0 : row.rest < h ? sin(angle) : cos(angle);
+        y[i] = e[at.whole * D + row.rest] + (real)code;
+    }
+};
+
+struct decode_gradient {
+    const real *dy;
+    real *de;
+    int64_t T, D;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, D);
+        double sum = 0;
+        for (int64_t p = 0; p < T; p++) sum += (double)dy[(at.whole * T + p) * D + at.rest];
+        put(de + i, accumulate, (real)sum);
+    }
+};
+
+} // namespace
+
+static void take_rows_cuda_forward(const struct call *c, const struct exec *x) {
+    each_value(c, x, tensor_count(c->out[0]), take{taking_of(c), tensor_real(c->in[0]), tensor_real(c->out[0])});
+}
+
+static void take_rows_cuda_backward(const struct call *c, const struct exec *x) {
+    if (c->din[0])
+        each_value(c, x, tensor_count(c->in[0]),
+                   take_gradient{taking_of(c), call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
+}
+
+static void append_rows_cuda_forward(const struct call *c, const struct exec *x) {
+    const struct append_rows_attr *a = (const struct append_rows_attr *)c->attr;
+    each_value(c, x, tensor_count(c->out[0]),
+               append{tensor_real(c->in[0]), tensor_real(c->in[1]), c->table, tensor_real(c->out[0]), c->in[0]->dims[1],
+                      a->n, c->in[0]->dims[2]});
+}
+
+static void append_rows_cuda_backward(const struct call *c, const struct exec *x) {
+    const struct append_rows_attr *a = (const struct append_rows_attr *)c->attr;
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
+    if (c->din[0])
+        each_value(c, x, B * T * D, append_dx{call_dout(c, 0), c->din[0], T, a->n, D, call_accumulates(c, 0)});
+    if (c->din[1])
+        each_value(c, x, tensor_count(c->in[1]),
+                   append_dp{call_dout(c, 0), c->table + a->n, c->din[1], B, T, a->n, D, c->in[1]->dims[0],
+                             call_accumulates(c, 1)});
+}
+
+static void gather_pairs_cuda_forward(const struct call *c, const struct exec *x) {
+    const struct gather_pairs_attr *a = (const struct gather_pairs_attr *)c->attr;
+    each_value(c, x, tensor_count(c->out[0]),
+               gather{tensor_real(c->in[0]), c->table, tensor_real(c->out[0]), c->in[0]->dims[1], c->in[0]->dims[2],
+                      a->rows * a->columns});
+}
+
+static void gather_pairs_cuda_backward(const struct call *c, const struct exec *x) {
+    const struct gather_pairs_attr *a = (const struct gather_pairs_attr *)c->attr;
+    int64_t pairs = a->rows * a->columns;
+    if (c->din[0])
+        each_value(c, x, tensor_count(c->in[0]),
+                   gather_gradient{call_dout(c, 0), c->table + 2 * pairs, c->din[0], c->in[0]->dims[1],
+                                   c->in[0]->dims[2], pairs, call_accumulates(c, 0)});
+}
+
+static void l1_groups_cuda_forward(const struct call *c, const struct exec *x) {
+    struct groups k = {c->table, c->in[0]->dims[1], c->in[0]->dims[2]};
+    each_value(c, x, tensor_count(c->out[0]), normalise{k, tensor_real(c->in[0]), tensor_real(c->out[0])});
+}
+
+static void l1_groups_cuda_backward(const struct call *c, const struct exec *x) {
+    struct groups k = {c->table, c->in[0]->dims[1], c->in[0]->dims[2]};
+    if (c->din[0])
+        each_value(c, x, tensor_count(c->in[0]),
+                   normalise_gradient{k, tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
+}
+
+static void decode_positions_cuda_forward(const struct call *c, const struct exec *x) {
+    each_value(c, x, tensor_count(c->out[0]),
+               decode{tensor_real(c->in[0]), tensor_real(c->out[0]), c->out[0]->dims[1], c->in[0]->dims[1]});
+}
+
+static void decode_positions_cuda_backward(const struct call *c, const struct exec *x) {
+    if (c->din[0])
+        each_value(
+            c, x, tensor_count(c->in[0]),
+            decode_gradient{call_dout(c, 0), c->din[0], c->out[0]->dims[1], c->in[0]->dims[1], call_accumulates(c, 0)});
+}
+
+const struct kernel kernel_take_rows_cuda = {
+    .name = "take_rows_cuda",
+    .op = &op_take_rows,
+    .device = DEVICE_CUDA,
+    .forward = take_rows_cuda_forward,
+    .backward = take_rows_cuda_backward,
+};
+
+const struct kernel kernel_append_rows_cuda = {
+    .name = "append_rows_cuda",
+    .op = &op_append_rows,
+    .device = DEVICE_CUDA,
+    .forward = append_rows_cuda_forward,
+    .backward = append_rows_cuda_backward,
+};
+
+const struct kernel kernel_gather_pairs_cuda = {
+    .name = "gather_pairs_cuda",
+    .op = &op_gather_pairs,
+    .device = DEVICE_CUDA,
+    .forward = gather_pairs_cuda_forward,
+    .backward = gather_pairs_cuda_backward,
+};
+
+const struct kernel kernel_l1_groups_cuda = {
+    .name = "l1_groups_cuda",
+    .op = &op_l1_groups,
+    .device = DEVICE_CUDA,
+    .forward = l1_groups_cuda_forward,
+    .backward = l1_groups_cuda_backward,
+};
+
+/* Tolerance: sine and cosine of the device's library differ from the host's in their last digits, at angles up to the
+ * length, and what is rounded to real then may be its neighbour. */
+const struct kernel kernel_decode_positions_cuda = {
+    .name = "decode_positions_cuda",
+    .op = &op_decode_positions,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 32,
+    .forward = decode_positions_cuda_forward,
+    .backward = decode_positions_cuda_backward,
+};

@@ -1,0 +1,128 @@
+/* token_cuda.cu - conv_depthwise and rope on CUDA, a value a thread, neighbours on neighbouring columns; a tap's
+ * gradient as a column sum. Equations: conv_depthwise.c, rope.c. */
+#include "kernels/lib/cuda.cuh"
+#include "kernels/token/rope.h"
+
+namespace {
+
+/* Taps w (m rows of C, the latest last); x, y (B,T,C). */
+struct convolution {
+    const real *x, *w, *b; /* b: or NULL */
+    real *y;
+    int64_t T, C, m;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, C);
+        int64_t t = divide(at.whole, T).rest;
+        real sum = b ? b[at.rest] : 0;
+        for (int64_t back = 0; back < m && back <= t; back++)
+            sum = real_fma(w[(m - 1 - back) * C + at.rest], x[i - back * C], sum);
+        y[i] = sum;
+    }
+};
+
+struct convolution_dx {
+    const real *dy, *w;
+    real *dx;
+    int64_t T, C, m;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, C);
+        int64_t t = divide(at.whole, T).rest;
+        real sum = 0;
+        for (int64_t later = 0; later < m && t + later < T; later++)
+            sum = real_fma(w[(m - 1 - later) * C + at.rest], dy[i + later * C], sum);
+        put(dx + i, accumulate, sum);
+    }
+};
+
+/* Of the tap `back` steps back. */
+struct tap_term {
+    const real *x, *dy;
+    int64_t T, C, back;
+    __device__ real operator()(int64_t r, int64_t i) const {
+        return divide(r, T).rest >= back ? dy[i] * x[i - back * C] : 0;
+    }
+};
+
+/* direction 1 turns forward, -1 back. Sine and cosine in double: angles grow with the position. */
+struct turn {
+    struct rope_attr a;
+    const real *x;
+    real *y;
+    int64_t T, C;
+    double direction;
+    bool accumulate;
+    __device__ void operator()(int64_t at) const {
+        struct quotient row = divide(at, C);
+        if (row.rest >= a.heads * a.dk) {
+            put(y + at, accumulate, x[at]);
+            return;
+        }
+        int64_t half = a.dk / 2, i = row.rest % a.dk;
+        double angle = direction * rope_angle(&a, divide(row.whole, T).rest, i % half), s = sin(angle), k = cos(angle);
+        double turned =
+            i < half ? (double)x[at] * k - (double)x[at + half] * s : (double)x[at - half] * s + (double)x[at] * k;
+        put(y + at, accumulate, (real)turned);
+    }
+};
+
+} // namespace
+
+static void conv_depthwise_cuda_forward(const struct call *c, const struct exec *x) {
+    each_value(c, x, tensor_count(c->out[0]),
+               convolution{tensor_real(c->in[0]), tensor_real(c->in[1]), c->n_in == 3 ? tensor_real(c->in[2]) : nullptr,
+                           tensor_real(c->out[0]), c->in[0]->dims[1], c->in[0]->dims[2], tensor_cols(c->in[1])});
+}
+
+static size_t conv_depthwise_cuda_workspace(const struct call *c, enum pass pass) {
+    return pass == PASS_FORWARD ? 0 : cuda_column_sums_bytes(tensor_rows(c->in[0]), tensor_cols(c->in[0]));
+}
+
+static void conv_depthwise_cuda_backward(const struct call *c, const struct exec *x) {
+    int64_t rows = tensor_rows(c->in[0]), T = c->in[0]->dims[1], C = c->in[0]->dims[2], m = tensor_cols(c->in[1]);
+    real *scratch = (real *)c->scratch[PASS_BACKWARD];
+    if (c->din[0])
+        each_value(c, x, rows * C,
+                   convolution_dx{call_dout(c, 0), tensor_real(c->in[1]), c->din[0], T, C, m, call_accumulates(c, 0)});
+    for (int64_t back = 0; c->din[1] && back < m; back++)
+        cuda_column_sums(c, x, rows, C, tap_term{tensor_real(c->in[0]), call_dout(c, 0), T, C, back},
+                         c->din[1] + (m - 1 - back) * C, call_accumulates(c, 1), scratch);
+    if (c->n_in == 3 && c->din[2])
+        cuda_column_sums(c, x, rows, C, matrix_term{call_dout(c, 0)}, c->din[2], call_accumulates(c, 2), scratch);
+}
+
+static void rope_cuda_forward(const struct call *c, const struct exec *x) {
+    each_value(c, x, tensor_count(c->out[0]),
+               turn{*(const struct rope_attr *)c->attr, tensor_real(c->in[0]), tensor_real(c->out[0]),
+                    c->in[0]->dims[1], c->in[0]->dims[2], 1, false});
+}
+
+static void rope_cuda_backward(const struct call *c, const struct exec *x) {
+    if (c->din[0])
+        each_value(c, x, tensor_count(c->in[0]),
+                   turn{*(const struct rope_attr *)c->attr, call_dout(c, 0), c->din[0], c->in[0]->dims[1],
+                        c->in[0]->dims[2], -1, call_accumulates(c, 0)});
+}
+
+/* Tolerance: sums over taps and rows in working precision. */
+const struct kernel kernel_conv_depthwise_cuda = {
+    .name = "conv_depthwise_cuda",
+    .op = &op_conv_depthwise,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = conv_depthwise_cuda_workspace,
+    .forward = conv_depthwise_cuda_forward,
+    .backward = conv_depthwise_cuda_backward,
+};
+
+/* Tolerance: sine, cosine and power of the device's library differ in their last digits, at angles up to the length. */
+const struct kernel kernel_rope_cuda = {
+    .name = "rope_cuda",
+    .op = &op_rope,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = REAL_IS_DOUBLE ? 1024 : 8,
+    .forward = rope_cuda_forward,
+    .backward = rope_cuda_backward,
+};

@@ -1,0 +1,10 @@
+/* twins.h - which ops can run on a device: known in every build, with CUDA or without. */
+#ifndef LRNN_KERNELS_TWINS_H
+#define LRNN_KERNELS_TWINS_H
+
+#include "kernels/kernel.h"
+
+/* Whether list.def has a CUDA kernel of the op. */
+bool op_has_cuda_twin(const struct op *op);
+
+#endif
