@@ -137,7 +137,7 @@ SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html sanitize bench paper results results-check gate layers \
         format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: test-offline valgrind torture
+.PHONY: test-offline valgrind tsan torture
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -257,6 +257,11 @@ test-offline:
 valgrind:
 	@$(MAKE) --no-print-directory PORTABLE=1 CUDA=0 BUILD=$(BUILD)/portable all
 	@tools/valgrind.sh $(BUILD)/portable/lrnn$(f64)
+
+# Trainings in several threads under ThreadSanitizer.
+tsan:
+	@$(MAKE) --no-print-directory CC=clang SANITIZE=thread CUDA=0 WERROR=0 BUILD=$(BUILD)/tsan all
+	@tools/tsan.sh $(BUILD)/tsan/lrnn$(f64)
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
 test-cuda-host:
@@ -401,6 +406,7 @@ help:
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
 	@echo "make test-offline     make test where there is no network (unshare)"
+	@echo "make tsan             trainings in four threads under ThreadSanitizer"
 	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# tsan.sh - trainings of several mixers in four threads, and the thread that makes their batches, under ThreadSanitizer.
+# `make tsan` calls it.
+#
+#   tools/tsan.sh LRNN     a build by clang with -fsanitize=thread
+#
+# LLVM's OpenMP tells the sanitizer what waits for what through its library archer; libraries that are not built for it
+# (oneDNN) are left out. The last line is "N passed, N failed".
+set -euo pipefail
+
+lrnn=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0 failed=0
+
+omp=$(ldd "$lrnn" | awk '/libomp/ {print $3}')
+archer=$(dirname "$(readlink -f "$omp")")/libarcher.so
+[ -e "$archer" ] || { echo "tsan.sh: no $archer, which belongs to LLVM's OpenMP (bootstrap.sh --dev)" >&2; exit 1; }
+export TSAN_OPTIONS='ignore_noninstrumented_modules=1 exitcode=66' OMP_TOOL_LIBRARIES="$archer"
+
+task=s3:length=4,n_train=256,n_val=64,n_test=64
+for model in bdlru:m=4,blocks=16 lstm mamba2:state=4,headdim=8 attention:heads=2 slice:structure=block,block=4 \
+    deltanet:heads=2; do
+    if "$lrnn" train "$task" "$model" --dim 64 --layers 1 --batch 64 --steps 12 --threads 4 --quiet \
+        --out "$folder/store" >"$folder/out" 2>"$folder/err"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "tsan: lrnn train $task $model ends with an error:"
+        head -60 "$folder/err"
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
