@@ -119,12 +119,21 @@ static struct tensor *mad_layer(struct graph *g, const struct backbone *b, const
     return residual(g, b, x, mixed_channels);
 }
 
-static struct tensor *affine(struct graph *g, const char *name, struct tensor *x, int64_t out, struct init init) {
+/* Biases start at 0 in MAD's nets and in S5's, as the authors' do, and like weights in SLiCE's (the framework's
+ * default). */
+static struct init bias_init(const struct backbone *b, int64_t fan_in) {
+    bool zero = b->kind == BACKBONE_MAD_LM || b->kind == BACKBONE_S5;
+    return zero ? (struct init){.kind = INIT_ZERO} : init_linear(fan_in, 1);
+}
+
+static struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,
+                             struct init init) {
     if (!x) return NULL;
+    int64_t in = x->dims[x->rank - 1];
     graph_scope_push(g, name);
-    struct tensor *w = graph_param(
-        g, &(struct param_spec){.name = "weight", .rank = 2, .dims = {out, x->dims[x->rank - 1]}, .init = init});
-    struct tensor *y = linear(g, x, w, vector(g, "bias", out, (struct init){.kind = INIT_ZERO}, AS_CONTRACT));
+    struct tensor *w =
+        graph_param(g, &(struct param_spec){.name = "weight", .rank = 2, .dims = {out, in}, .init = init});
+    struct tensor *y = linear(g, x, w, vector(g, "bias", out, bias_init(b, in), AS_CONTRACT));
     graph_scope_pop(g);
     return y;
 }
@@ -134,11 +143,11 @@ static struct tensor *slice_layer(struct graph *g, const struct backbone *b, con
     if (!x) return NULL;
     int64_t D = x->dims[2];
     struct tensor *z = add(g, x, mixer(g, b, choice, x));
-    struct tensor *branch = affine(g, "mlp", z, D, init_linear(D, 1));
+    struct tensor *branch = affine(g, b, "mlp", z, D, init_linear(D, 1));
     if (b->kind == BACKBONE_SLICE)
         branch = activate(g, branch, ACT_TANH);
     else
-        branch = mul(g, branch, activate(g, affine(g, "mlp_gate", z, D, init_linear(D, 1)), ACT_SIGMOID));
+        branch = mul(g, branch, activate(g, affine(g, b, "mlp_gate", z, D, init_linear(D, 1)), ACT_SIGMOID));
     return dropout(g, norm(g, NORM_LAYER, "norm", add(g, z, branch)), b->dropout);
 }
 
@@ -161,7 +170,7 @@ static struct tensor *s5_layer(struct graph *g, const struct backbone *b, const 
     if (!x) return NULL;
     int64_t D = x->dims[2];
     struct tensor *y = dropout(g, activate(g, mixer(g, b, choice, batch_normed(g, x)), ACT_SILU), b->dropout);
-    struct tensor *open = activate(g, affine(g, "glu", y, D, init_linear(D, 1)), ACT_SIGMOID);
+    struct tensor *open = activate(g, affine(g, b, "glu", y, D, init_linear(D, 1)), ACT_SIGMOID);
     return residual(g, b, x, mul(g, y, open));
 }
 
@@ -209,13 +218,13 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, struct t
 }
 
 /* (2B,D) -> (B,D): gelu(W (u, v, u - v, u * v) + b) of the vectors u, v of a pair's documents. */
-static struct tensor *matched(struct graph *g, struct tensor *x) {
+static struct tensor *matched(struct graph *g, const struct backbone *b, struct tensor *x) {
     if (!x) return NULL;
     int64_t B = x->dims[0] / 2, D = x->dims[1];
     struct tensor *both = graph_reshape(g, x, 2, (int64_t[]){B, 2 * D});
     struct tensor *u = columns(g, both, 0, D), *v = columns(g, both, D, D);
     struct tensor *all = join_columns(g, both, join_columns(g, sub(g, u, v), mul(g, u, v)));
-    return activate(g, affine(g, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
+    return activate(g, affine(g, b, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
 }
 
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
@@ -226,7 +235,7 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
         char name[16];
         snprintf(name, sizeof name, "decoder.%d", i);
         graph_scope_push(g, name);
-        d = activate(g, affine(g, "linear", norm(g, b->norm, "norm", d), b->dim, init), ACT_GELU_ERF);
+        d = activate(g, affine(g, b, "linear", norm(g, b->norm, "norm", d), b->dim, init), ACT_GELU_ERF);
         graph_scope_pop(g);
     }
     return d;
@@ -303,7 +312,7 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
 static struct tensor *encoded(struct graph *g, const struct backbone *b, const struct net_shape *s,
                               struct tensor *input) {
     bool mad = b->kind == BACKBONE_MAD_LM;
-    if (!s->vocab_in) return affine(g, "encoder", input, b->dim, init_linear(s->channels, 1));
+    if (!s->vocab_in) return affine(g, b, "encoder", input, b->dim, init_linear(s->channels, 1));
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
                                                                .dims = {s->vocab_in, b->dim},
@@ -342,8 +351,8 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     }
     if (mad) x = norm(g, b->norm, "norm", x);
     if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, x, shape->T);
-    if (shape->documents == 2) x = matched(g, x);
-    net->logits = affine(g, "head", x, shape->vocab_out, init);
+    if (shape->documents == 2) x = matched(g, b, x);
+    net->logits = affine(g, b, "head", x, shape->vocab_out, init);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     graph_keep(g, net->predictions);
     graph_keep(g, net->loss);

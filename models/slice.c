@@ -5,8 +5,8 @@
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
- * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6), without its overflow clip. The
- * matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear
+ * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6). A step's move s = A y_{t-1} is c
+ * tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it is. The matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear
  * map of w.
  *
  * Log-ODE form (Walker et al. 2024; section 8): positions 1..T-1 are cut into intervals of `interval` steps, the last
@@ -30,7 +30,7 @@ enum structure { DIAGONAL, BLOCK, DENSE, DPLR, HADAMARD, SPARSE, DIAGONAL_DENSE 
 struct slice {
     int structure;
     int64_t block, rank;
-    double keep, dt, init_std, penalty;
+    double keep, dt, init_std, penalty, clip;
     int64_t interval, depth;
     int flow;
 };
@@ -55,6 +55,8 @@ static const struct option options[] = {
      "depth of the log-signature of an interval: 1 sums, 2 areas as well", OPT_LATER},
     {"flow", OPT_CHOICE, offsetof(struct slice, flow), "euler", 0, 0, "euler exp",
      "how an interval's generator L moves the state: I + L or exp(L)", OPT_LATER},
+    {"clip", OPT_REAL, offsetof(struct slice, clip), "1e11", 0, 1e30, NULL,
+     "c of a step's bound, y + c tanh(s / c) instead of y + s; 0 = none", OPT_LATER},
     {0}};
 
 /* Whether the log-signature is more than w itself. */
@@ -195,7 +197,7 @@ static struct tensor *flow(const struct slice *o, struct graph *g, struct tensor
     if (!A || !w) return NULL;
     if (tensor_cols(w) > tensor_cols(A)) A = brackets(g, A, N, m);
     struct tensor *L = linear(g, w, A, NULL);
-    return scan_flow(g, o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L, y0, N, m);
+    return scan_flow(g, o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L, y0, N, m, o->clip);
 }
 
 static struct tensor *blocks(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t N,
@@ -232,7 +234,7 @@ static struct tensor *low_rank(const struct slice *o, struct graph *g, struct te
     struct tensor *d = linear(g, w, A, NULL);
     struct tensor *u = linear(g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT), NULL);
     struct tensor *v = linear(g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT), NULL);
-    return scan_dplr(g, d, u, v, y0);
+    return scan_dplr(g, d, u, v, y0, o->clip);
 }
 
 /* Token nets take tanh(A), the log-ODE form A itself. */
@@ -240,7 +242,8 @@ static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, str
                                      int64_t D) {
     struct tensor *A = map_of_path(g, "A", transposed(D + 1, D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
     penalise(o, g, norm_of, A, NULL);
-    return scan_hadamard(g, linear(g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH), NULL), y0);
+    struct tensor *d = linear(g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH), NULL);
+    return scan_hadamard(g, d, y0, o->clip);
 }
 
 static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,

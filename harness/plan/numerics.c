@@ -85,6 +85,18 @@ static bool uses_s5(const struct config *config, const struct model_choice *mode
     return config->net.kind == BACKBONE_S5 && config->decay > 0;
 }
 
+/* SLiCE's steps had no bound. */
+static bool uses_flow(const struct config *config, const struct model_choice *model) {
+    (void)config;
+    return model_is(model, "slice");
+}
+
+/* The biases of SLiCE's nets started at 0. */
+static bool uses_biases(const struct config *config, const struct model_choice *model) {
+    (void)model;
+    return config->net.kind != BACKBONE_MAD_LM && config->net.kind != BACKBONE_S5;
+}
+
 /* What mixers exempt from decay was exempt in SLiCE's nets too, whose loop decays it. */
 static bool uses_tags(const struct config *config, const struct model_choice *model) {
     bool slice = config->net.kind != BACKBONE_MAD_LM && config->net.kind != BACKBONE_S5;
@@ -105,9 +117,10 @@ static const struct {
     int version;
     bool (*used)(const struct config *config, const struct model_choice *model);
 } parts[] = {
-    {"delta", 2, uses_delta},       {"track", 2, uses_track}, {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
-    {"interval", 2, uses_interval}, {"grid", 2, uses_grid},   {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
-    {"ref", 3, uses_reference},     {"s5", 2, uses_s5},       {"tags", 2, uses_tags},    {"tf32", 2, uses_tf32},
+    {"delta", 2, uses_delta},       {"track", 2, uses_track},   {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
+    {"interval", 2, uses_interval}, {"grid", 2, uses_grid},     {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
+    {"ref", 3, uses_reference},     {"s5", 2, uses_s5},         {"tags", 2, uses_tags},    {"tf32", 2, uses_tf32},
+    {"flow", 2, uses_flow},         {"biases", 2, uses_biases},
 };
 
 enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,

@@ -1,5 +1,6 @@
 /* flow.h - homogeneous recurrences y_t = (I + A_t) y_{t-1}, y_0 given, no input term (SLiCE), and what their moves
- * are made of: log-signatures, brackets, exponentials. Shapes as in kernels/kernel.h. */
+ * are made of: log-signatures, brackets, exponentials. Shapes as in kernels/kernel.h. The scans take `clip` = c: a step
+ * moves each element by c tanh(s / c) where A_t y_{t-1} is s; 0: by s (kernels/flow/clip.h). */
 #ifndef LRNN_KERNELS_FLOW_H
 #define LRNN_KERNELS_FLOW_H
 
@@ -11,14 +12,15 @@ extern "C" {
 
 /* A_t block diagonal, N blocks of m (m = 1 diagonal, N = 1 dense): a (B,T,m*m*N), element (i*m+j)*N + k is row i,
  * column j of block k; y0 (B, N*m) -> y (B,T, N*m), both with element k*m + i. a at t = 0 is not read. */
-struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m);
+struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m, double clip);
 
 /* A_t = diag(d_t) + U_t V_t^T of rank r: d (B,T,D); u, v (B,T,r*D), element q*D + i; y0 (B,D) -> y (B,T,D). */
-struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0);
+struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0,
+                         double clip);
 
 /* A_t = H diag(d_t), H the symmetric orthogonal Sylvester-Hadamard matrix, H[i][j] = (-1)^popcount(i & j) / sqrt(D),
  * D a power of two: d (B,T,D), y0 (B,D) -> y (B,T,D). */
-struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0);
+struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0, double clip);
 
 /* E = exp(L) - I of every block: l (rows,m*m*N), blocks as above -> e likewise. With e as its generators scan_flow
  * takes the exact flows exp(L). */
@@ -53,7 +55,8 @@ struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, str
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
 struct flow_attr {
-    int64_t N, m; /* scan_flow: blocks and their size */
+    int64_t N, m; /* scan_flow: blocks and their size; 0 in the other scans */
+    double clip;
 };
 
 struct log_signature_attr {

@@ -1,9 +1,11 @@
 /* scan_dplr.c - the homogeneous recurrence with a diagonal-plus-low-rank generator (SLiCE): the op and its reference.
  *
  *   z = V_t^T y_{t-1};   y_t = y_{t-1} + d_t * y_{t-1} + U_t z,   y_0 given
+ * With `clip` the step's move s is c tanh(s / c), and G, where it meets d, U and V, the gradient of s (clip.h).
  * Adjoint, o_t the incoming gradient of y_t, p = U_t^T G_t (spec/lru-slice-baselines.md section 6):
  *   dd_t = G_t * y_{t-1};   dU_t = G_t z^T;   dV_t = y_{t-1} p^T for t > 0, all 0 at t = 0;   dy0 = G_0
  *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow_output.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
@@ -12,8 +14,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0) {
-    return call1(g, &op_scan_dplr, NULL, 0, (struct tensor *[]){d, u, v, y0}, 4);
+struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v, struct tensor *y0,
+                         double clip) {
+    struct flow_attr attr = {.clip = clip};
+    return call1(g, &op_scan_dplr, &attr, sizeof attr, (struct tensor *[]){d, u, v, y0}, 4);
 }
 
 static void scan_dplr_infer(struct graph *g, struct call *c) {
@@ -32,12 +36,14 @@ static struct cost scan_dplr_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * d + 8 * u, sizeof(real) * (4 * d + 4 * u)};
 }
 
-/* Of rank m. */
+/* Of rank m. Variant 1: with a bound that steps pass, of short sequences. */
 static bool scan_dplr_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 0) return false;
+    struct op_sizes bounded = flow_trial_sizes(s);
+    if (s->variant > 1) return false;
+    if (s->variant == 1) s = &bounded;
     struct tensor *d = input_tokens(g, s, "d", s->dim), *u = input_tokens(g, s, "u", s->m * s->dim);
     struct tensor *v = input_tokens(g, s, "v", s->m * s->dim);
-    scan_dplr(g, d, u, v, input_matrix(g, "y0", s->batch, s->dim));
+    scan_dplr(g, d, u, v, input_matrix(g, "y0", s->batch, s->dim), s->variant ? FLOW_TRIAL_CLIP : 0);
     return true;
 }
 
@@ -49,6 +55,7 @@ const struct op op_scan_dplr = {
     .needs_out = 1,
     .infer = scan_dplr_infer,
     .cost = scan_dplr_cost,
+    .terms = flow_terms,
     .sizes = "batch length dim m",
     .build = scan_dplr_build,
 };
@@ -61,11 +68,14 @@ static double dot_product(int64_t n, const real *a, const double *b) {
     return sum;
 }
 
-/* Scratch: two vectors of D. */
+static double clip_of(const struct call *c) {
+    return ((const struct flow_attr *)c->attr)->clip;
+}
+
+/* Scratch: two vectors of D, backward three. */
 static size_t scan_dplr_ref_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
     struct scratch s = scratch_measure(c);
-    for (int i = 0; i < 2; i++) scratch_doubles(&s, tensor_cols(c->in[0]));
+    for (int i = 0; i < (pass == PASS_FORWARD ? 2 : 3); i++) scratch_doubles(&s, tensor_cols(c->in[0]));
     return s.used;
 }
 
@@ -86,7 +96,7 @@ static void scan_dplr_ref_forward(const struct call *c, const struct exec *exec)
             double z = dot_product(D, v + q * D, before);
             for (int64_t i = 0; i < D; i++) after[i] += u[q * D + i] * z;
         }
-        for (int64_t i = 0; i < D; i++) y[i] = (real)after[i];
+        for (int64_t i = 0; i < D; i++) y[i] = (real)(first ? after[i] : clipped(after[i], before[i], clip_of(c)));
     }
 }
 
@@ -94,22 +104,24 @@ static void put_at(const struct call *c, int input, int64_t at, double value) {
     if (c->din[input]) put(c->din[input] + at, call_accumulates(c, input), (real)value);
 }
 
-/* One step t > 0: writes the gradients of d, u, v at `token`; replaces G by what flows to the state before. */
-static void ref_backward_step(const struct call *c, int64_t token, const double *G, double *next) {
+/* One step t > 0: writes the gradients of d, u, v at `token`; leaves what flows to the state before in next. `moved`
+ * is scratch: the gradient of the step's move. */
+static void ref_backward_step(const struct call *c, int64_t token, const double *G, double *moved, double *next) {
     int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     const real *d = tensor_real(c->in[0]) + token * D, *before = tensor_real(c->out[0]) + (token - 1) * D;
     for (int64_t i = 0; i < D; i++) {
-        next[i] = G[i] + d[i] * G[i];
-        put_at(c, 0, token * D + i, G[i] * before[i]);
+        moved[i] = G[i] * clip_slope(before[D + i], before[i], clip_of(c));
+        next[i] = G[i] + d[i] * moved[i];
+        put_at(c, 0, token * D + i, moved[i] * before[i]);
     }
     for (int64_t q = 0; q < r; q++) {
         int64_t row = token * r * D + q * D;
         const real *v = tensor_real(c->in[2]) + row;
-        double p = dot_product(D, tensor_real(c->in[1]) + row, G), z = 0;
+        double p = dot_product(D, tensor_real(c->in[1]) + row, moved), z = 0;
         for (int64_t i = 0; i < D; i++) z += (double)v[i] * before[i];
         for (int64_t i = 0; i < D; i++) {
             next[i] += v[i] * p;
-            put_at(c, 1, row + i, G[i] * z);
+            put_at(c, 1, row + i, moved[i] * z);
             put_at(c, 2, row + i, before[i] * p);
         }
     }
@@ -119,12 +131,12 @@ static void scan_dplr_ref_backward(const struct call *c, const struct exec *exec
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     struct scratch s = scratch_of(c, PASS_BACKWARD);
-    double *G = scratch_doubles(&s, D), *next = scratch_doubles(&s, D);
+    double *G = scratch_doubles(&s, D), *next = scratch_doubles(&s, D), *moved = scratch_doubles(&s, D);
     for (int64_t b = 0; b < B; b++) {
         memset(next, 0, (size_t)D * sizeof *next);
         for (int64_t t = T - 1; t >= 0; t--) {
             for (int64_t i = 0; i < D; i++) G[i] = next[i] + call_dout(c, 0)[(b * T + t) * D + i];
-            if (t > 0) ref_backward_step(c, b * T + t, G, next);
+            if (t > 0) ref_backward_step(c, b * T + t, G, moved, next);
         }
         for (int64_t i = 0; i < D; i++) {
             put_at(c, 0, b * T * D + i, 0);

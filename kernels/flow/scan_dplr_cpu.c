@@ -3,6 +3,7 @@
  * product. Equations: scan_dplr.c. */
 #include <string.h>
 
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -39,6 +40,10 @@ static void put_scaled(int64_t n, real factor, const real *x, real *d, bool add)
     for (int64_t i = 0; i < n; i++) d[i] = factor * x[i];
 }
 
+static double clip_of(const struct call *c) {
+    return ((const struct flow_attr *)c->attr)->clip;
+}
+
 static void sequence_forward(const struct call *c, int64_t b) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     real *y = tensor_real(c->out[0]) + b * T * D;
@@ -51,6 +56,7 @@ static void sequence_forward(const struct call *c, int64_t b) {
 #pragma omp simd
         for (int64_t i = 0; i < D; i++) now[i] = real_fma(d[i], before[i], before[i]);
         for (int64_t q = 0; q < r; q++) add_scaled(D, inner(D, v + q * D, before), u + q * D, now);
+        clip_moves(D, clip_of(c), before, now);
     }
 }
 
@@ -59,15 +65,18 @@ static real *gradient_at(const struct call *c, int i, int64_t token) {
     return c->din[i] ? c->din[i] + token * c->in[i]->dims[2] : NULL;
 }
 
-/* One step t > 0: writes the gradients of d, u, v; leaves what flows to the state before in next. */
-static void step_backward(const struct call *c, int64_t token, const real *G, real *next) {
+/* One step t > 0: writes the gradients of d, u, v; leaves what flows to the state before in next. G is the gradient of
+ * the state after the step and becomes that of the step's move. */
+static void step_backward(const struct call *c, int64_t token, real *G, real *next) {
     int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     const real *d = tensor_real(c->in[0]) + token * D, *u = tensor_real(c->in[1]) + token * r * D;
     const real *v = tensor_real(c->in[2]) + token * r * D, *before = tensor_real(c->out[0]) + (token - 1) * D;
     real *dd = gradient_at(c, 0, token), *du = gradient_at(c, 1, token), *dv = gradient_at(c, 2, token);
     bool add = call_accumulates(c, 0);
+    memcpy(next, G, (size_t)D * sizeof *next);
+    clip_gradient(D, clip_of(c), before, before + D, G);
 #pragma omp simd
-    for (int64_t i = 0; i < D; i++) next[i] = real_fma(d[i], G[i], G[i]);
+    for (int64_t i = 0; i < D; i++) next[i] = real_fma(d[i], G[i], next[i]);
     if (dd) {
 #pragma omp simd
         for (int64_t i = 0; i < D; i++) put(&dd[i], add, G[i] * before[i]);

@@ -1,9 +1,11 @@
 /* scan_flow.c - the homogeneous recurrence with a block-diagonal generator (SLiCE): the op and its reference.
  *
  *   y_t[k] = y_{t-1}[k] + A_t[k] y_{t-1}[k] for each block k of m states,   y_0 given
+ * With `clip` the step's move s is c tanh(s / c), and G below, where it meets A and y, the gradient of s (clip.h).
  * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
  *   G_t = o_t + (I + A_{t+1})^T G_{t+1};   dA_t[i][j] = G_t[i] y_{t-1}[j] for t > 0, dA_0 = 0;   dy0 = G_0
  * The matrix of step t is I + A_t, not A_t: the small increments keep their digits beside the 1. */
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow_output.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
@@ -12,8 +14,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m) {
-    struct flow_attr attr = {N, m};
+struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m, double clip) {
+    struct flow_attr attr = {N, m, clip};
     return call1(g, &op_scan_flow, &attr, sizeof attr, (struct tensor *[]){a, y0}, 2);
 }
 
@@ -56,11 +58,14 @@ static struct cost scan_flow_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * a + 2 * y, sizeof(real) * (2 * a + 2 * y)};
 }
 
+/* Variant 1: with a bound that steps pass, of short sequences. */
 static bool scan_flow_build(struct graph *g, const struct op_sizes *s) {
     int64_t N = s->blocks, m = s->m;
-    if (s->variant > 0) return false;
+    struct op_sizes bounded = flow_trial_sizes(s);
+    if (s->variant > 1) return false;
+    if (s->variant == 1) s = &bounded;
     struct tensor *a = input_tokens(g, s, "a", m * m * N);
-    scan_flow(g, a, input_matrix(g, "y0", s->batch, m * N), N, m);
+    scan_flow(g, a, input_matrix(g, "y0", s->batch, m * N), N, m, s->variant ? FLOW_TRIAL_CLIP : 0);
     return true;
 }
 
@@ -78,6 +83,7 @@ const struct op op_scan_flow = {
     .infer = scan_flow_infer,
     .cost = scan_flow_cost,
     .heads = scan_flow_heads,
+    .terms = flow_terms,
     .sizes = "batch length blocks m",
     .build = scan_flow_build,
 };
@@ -97,7 +103,7 @@ static void scan_flow_ref_forward(const struct call *c, const struct exec *exec)
                 for (int64_t i = 0; i < m; i++) {
                     double sum = before[i];
                     for (int64_t j = 0; j < m && t > 0; j++) sum += (double)a[(i * m + j) * N] * before[j];
-                    y[i] = (real)sum;
+                    y[i] = (real)clipped(sum, before[i], at->clip);
                 }
             }
 }
@@ -116,12 +122,14 @@ static void ref_backward_step(const struct call *c, int64_t token, int64_t k, co
     const real *a = tensor_real(c->in[0]) + token * m * D + k;
     const real *before = tensor_real(c->out[0]) + (token - 1) * D + k * m;
     for (int64_t j = 0; j < m; j++) next[j] = G[j];
-    for (int64_t i = 0; i < m; i++)
+    for (int64_t i = 0; i < m; i++) {
+        double moved = G[i] * clip_slope(before[D + i], before[i], at->clip);
         for (int64_t j = 0; j < m; j++) {
-            next[j] += a[(i * m + j) * N] * G[i];
+            next[j] += a[(i * m + j) * N] * moved;
             if (c->din[0])
-                put(c->din[0] + (token * m * m + i * m + j) * N + k, call_accumulates(c, 0), (real)(G[i] * before[j]));
+                put(c->din[0] + (token * m * m + i * m + j) * N + k, call_accumulates(c, 0), (real)(moved * before[j]));
         }
+    }
 }
 
 static void scan_flow_ref_backward(const struct call *c, const struct exec *exec) {

@@ -9,6 +9,7 @@
  * elements times strips; sizes alone decide the cut, and every lane does the same arithmetic in the same order. */
 #include <string.h>
 
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -36,6 +37,8 @@ struct strip {
     const real *a, *y0, *dy; /* at (b, t = 0), a at the strip's first block, y0 and dy at its first state */
     real *y, *da, *dy0;
     real *state, *next, *G; /* the state before the step; forward: after it; backward: carry */
+    real *after;            /* backward with a bound: the state after the step */
+    double clip;
     bool add_da, add_dy0, narrow;
     int64_t T, N, m, W, stride, lanes; /* stride of the state buffers */
 };
@@ -49,6 +52,7 @@ static void take_buffers(const struct call *c, struct scratch *s, struct strip *
     strip->state = scratch_reals(s, n);
     strip->next = scratch_reals(s, n);
     strip->G = scratch_reals(s, n);
+    strip->after = scratch_reals(s, n);
 }
 
 static size_t scan_flow_cpu_workspace(const struct call *c, enum pass pass) {
@@ -65,6 +69,7 @@ static struct strip strip_of(const struct call *c, enum pass pass, int64_t part)
     int64_t T = c->in[0]->dims[1], m = at->m, D = at->N * m, b = part / cut.strips, k = part % cut.strips * cut.W;
     struct scratch all = scratch_of(c, pass), own = scratch_part(&all, part, part_count(c));
     struct strip s = {.T = T, .N = at->N, .m = m, .stride = cut.W, .lanes = cut.lanes, .narrow = cut.narrow};
+    s.clip = at->clip;
     s.W = at->N - k < cut.W ? at->N - k : cut.W;
     s.a = tensor_real(c->in[0]) + b * T * m * D + k;
     s.y0 = tensor_real(c->in[1]) + b * D + k * m;
@@ -81,6 +86,7 @@ static struct strip strip_of(const struct call *c, enum pass pass, int64_t part)
     memset(s.state, 0, bytes);
     memset(s.next, 0, bytes);
     memset(s.G, 0, bytes);
+    memset(s.after, 0, bytes);
     return s;
 }
 
@@ -139,6 +145,7 @@ static void strip_forward(struct strip *s) {
     spread_strip(s, s->state, s->y);
     for (int64_t t = 1; t < s->T; t++) {
         for (int64_t i = 0; i < s->m; i++) row_forward(s, s->a + (t * s->m + i) * D, i);
+        clip_moves(s->m * s->stride, s->clip, s->state, s->next);
         real *swap = s->state;
         s->state = s->next;
         s->next = swap;
@@ -201,13 +208,18 @@ static void clear_first(const struct strip *s) {
 static void strip_backward(struct strip *s) {
     int64_t D = s->m * s->N;
     memset(s->next, 0, (size_t)(s->m * s->stride) * sizeof *s->next);
+    collect_strip(s, s->y + (s->T - 1) * D, s->state);
     for (int64_t t = s->T - 1; t >= 0; t--) {
         collect_strip(s, s->dy + t * D, s->G);
 #pragma omp simd
         for (int64_t i = 0; i < s->m * s->stride; i++) s->next[i] += s->G[i];
         memcpy(s->G, s->next, (size_t)(s->m * s->stride) * sizeof *s->G);
         if (t == 0) break;
+        real *swap = s->after;
+        s->after = s->state;
+        s->state = swap;
         collect_strip(s, s->y + (t - 1) * D, s->state);
+        clip_gradient(s->m * s->stride, s->clip, s->state, s->after, s->G);
         for (int64_t i = 0; i < s->m; i++)
             row_backward(s, s->a + (t * s->m + i) * D, s->da ? s->da + (t * s->m + i) * D : NULL, i);
     }

@@ -1,8 +1,10 @@
 /* scan_hadamard.c - the homogeneous recurrence with a Walsh-Hadamard generator (SLiCE): the op and its reference.
  *
+ * With `clip` the step's move s is c tanh(s / c), and H G below is taken of the gradient of s (clip.h).
  *   y_t = y_{t-1} + H (d_t * y_{t-1}),   H[i][j] = (-1)^popcount(i & j) / sqrt(D) = H^T = H^-1,   y_0 given
  * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow_output.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
@@ -12,8 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0) {
-    return call1(g, &op_scan_hadamard, NULL, 0, (struct tensor *[]){d, y0}, 2);
+struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0, double clip) {
+    struct flow_attr attr = {.clip = clip};
+    return call1(g, &op_scan_hadamard, &attr, sizeof attr, (struct tensor *[]){d, y0}, 2);
 }
 
 static void scan_hadamard_infer(struct graph *g, struct call *c) {
@@ -31,13 +34,15 @@ static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
     return (struct cost){(5 + levels) * y, sizeof(real) * 4 * y};
 }
 
-/* Of the largest power of two that dim has room for. */
+/* Of the largest power of two that dim has room for. Variant 1: with a bound that steps pass, of short sequences. */
 static bool scan_hadamard_build(struct graph *g, const struct op_sizes *s) {
     int64_t D = 1;
-    if (s->variant > 0) return false;
+    struct op_sizes bounded = flow_trial_sizes(s);
+    if (s->variant > 1) return false;
+    if (s->variant == 1) s = &bounded;
     while (2 * D <= s->dim) D *= 2;
     struct tensor *d = input_tokens(g, s, "d", D);
-    scan_hadamard(g, d, input_matrix(g, "y0", s->batch, D));
+    scan_hadamard(g, d, input_matrix(g, "y0", s->batch, D), s->variant ? FLOW_TRIAL_CLIP : 0);
     return true;
 }
 
@@ -49,6 +54,7 @@ const struct op op_scan_hadamard = {
     .needs_out = 1,
     .infer = scan_hadamard_infer,
     .cost = scan_hadamard_cost,
+    .terms = flow_terms,
     .sizes = "batch length dim",
     .build = scan_hadamard_build,
 };
@@ -62,9 +68,13 @@ static double hadamard_row(int64_t D, int64_t i, const double *x) {
     return sum / sqrt((double)D);
 }
 
+static double clip_of(const struct call *c) {
+    return ((const struct flow_attr *)c->attr)->clip;
+}
+
 static size_t scan_hadamard_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    for (int i = 0; i < (pass == PASS_FORWARD ? 1 : 2); i++) scratch_doubles(&s, tensor_cols(c->in[0]));
+    for (int i = 0; i < (pass == PASS_FORWARD ? 1 : 3); i++) scratch_doubles(&s, tensor_cols(c->in[0]));
     return s.used;
 }
 
@@ -78,7 +88,8 @@ static void scan_hadamard_ref_forward(const struct call *c, const struct exec *e
         bool first = token % T == 0;
         const real *before = first ? tensor_real(c->in[1]) + token / T * D : y - D;
         for (int64_t i = 0; i < D; i++) product[i] = (double)d[i] * before[i];
-        for (int64_t i = 0; i < D; i++) y[i] = first ? before[i] : (real)(before[i] + hadamard_row(D, i, product));
+        for (int64_t i = 0; i < D; i++)
+            y[i] = first ? before[i] : (real)clipped(before[i] + hadamard_row(D, i, product), before[i], clip_of(c));
     }
 }
 
@@ -86,16 +97,18 @@ static void scan_hadamard_ref_backward(const struct call *c, const struct exec *
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     struct scratch s = scratch_of(c, PASS_BACKWARD);
-    double *G = scratch_doubles(&s, D), *next = scratch_doubles(&s, D);
+    double *G = scratch_doubles(&s, D), *next = scratch_doubles(&s, D), *moved = scratch_doubles(&s, D);
     for (int64_t b = 0; b < B; b++) {
         memset(next, 0, (size_t)D * sizeof *next);
         for (int64_t t = T - 1; t >= 0; t--) {
             int64_t at = (b * T + t) * D;
+            const real *y = tensor_real(c->out[0]) + at;
             for (int64_t i = 0; i < D; i++) G[i] = next[i] + call_dout(c, 0)[at + i];
+            for (int64_t i = 0; i < D; i++) moved[i] = t > 0 ? G[i] * clip_slope(y[i], y[i - D], clip_of(c)) : 0;
             for (int64_t i = 0; i < D; i++) {
-                double p = t > 0 ? hadamard_row(D, i, G) : 0;
+                double p = t > 0 ? hadamard_row(D, i, moved) : 0;
                 next[i] = G[i] + tensor_real(c->in[0])[at + i] * p;
-                double dd = t > 0 ? p * tensor_real(c->out[0])[at + i - D] : 0;
+                double dd = t > 0 ? p * y[i - D] : 0;
                 if (c->din[0]) put(c->din[0] + at + i, call_accumulates(c, 0), (real)dd);
             }
         }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -30,6 +31,10 @@ static size_t scan_hadamard_cpu_workspace(const struct call *c, enum pass pass) 
     return s.used;
 }
 
+static double clip_of(const struct call *c) {
+    return ((const struct flow_attr *)c->attr)->clip;
+}
+
 static void sequence_forward(const struct call *c, int64_t b) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     const real *d = tensor_real(c->in[0]) + b * T * D;
@@ -44,6 +49,7 @@ static void sequence_forward(const struct call *c, int64_t b) {
         transform(D, s);
 #pragma omp simd
         for (int64_t i = 0; i < D; i++) y[t * D + i] = real_fma(root, s[i], before[i]);
+        clip_moves(D, clip_of(c), before, y + t * D);
     }
 }
 
@@ -57,6 +63,7 @@ static void sequence_backward(const struct call *c, int64_t b) {
     memcpy(G, dy + (T - 1) * D, (size_t)D * sizeof *G);
     for (int64_t t = T - 1; t > 0; t--) {
         memcpy(p, G, (size_t)D * sizeof *p);
+        clip_gradient(D, clip_of(c), y + (t - 1) * D, y + t * D, p);
         transform(D, p);
 #pragma omp simd
         for (int64_t i = 0; i < D; i++) {

@@ -81,8 +81,8 @@ START_TEST(single_steps_of_depth_1_are_the_plain_recurrence) {
     open_graph(&g, NULL, false, false, "");
     struct tensor *w = input3(&g, "w", 2, T, C, false), *a = input3(&g, "a", M * M * N, C, 0, false);
     struct tensor *y0 = input3(&g, "y0", 2, N * M, 0, false);
-    struct tensor *plain = scan_flow(&g, linear(&g, w, a, NULL), y0, N, M);
-    struct tensor *other = scan_flow(&g, linear(&g, log_signature(&g, w, 1, 1), a, NULL), y0, N, M);
+    struct tensor *plain = scan_flow(&g, linear(&g, w, a, NULL), y0, N, M, 0);
+    struct tensor *other = scan_flow(&g, linear(&g, log_signature(&g, w, 1, 1), a, NULL), y0, N, M, 0);
     graph_keep(&g, plain);
     graph_keep(&g, other);
     plan_graph(&g);

@@ -167,7 +167,7 @@ START_TEST(a_flow_grows_no_faster_than_its_generator_allows) {
     struct graph g;
     open_graph(&g, NULL, false, false, "");
     struct tensor *a = input3(&g, "a", 1, T, M * D, false), *y0 = input3(&g, "y0", 1, D, 0, false);
-    struct tensor *y = scan_flow(&g, a, y0, N, M);
+    struct tensor *y = scan_flow(&g, a, y0, N, M, 0);
     graph_keep(&g, y);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
@@ -189,6 +189,36 @@ START_TEST(a_flow_grows_no_faster_than_its_generator_allows) {
 }
 END_TEST
 
+/* Inputs a million times larger make the state grow at every step: without a bound it overflows, with c = 1e6 no element
+ * moves further than that in a step. Moves that are small beside c are the same to the bit as without a bound. */
+START_TEST(a_bound_keeps_growing_states_finite) {
+    enum { T = 90, D = 16 };
+    static const char *const bounds[] = {"0", "1e6", "1e11"};
+    struct layer l[3][2];
+    for (int i = 0; i < 3; i++)
+        for (int large = 0; large < 2; large++) {
+            char text[128];
+            snprintf(text, sizeof text, "%s,clip=%s", structures[_i], bounds[i]);
+            layer_open(&l[i][large], text, T, D);
+            for (int64_t k = D; k < 2 * T * D && large; k++) /* but y_0, which comes of x_0 */
+                if (k % (T * D) >= D) tensor_real(l[i][large].x)[k] *= 1e6;
+            layer_run(&l[i][large]);
+        }
+    size_t bytes = 2 * T * D * sizeof(real);
+    ck_assert_msg(!memcmp(l[0][0].y->data, l[2][0].y->data, bytes), "%s: small moves", structures[_i]);
+    ck_assert_msg(memcmp(l[0][1].y->data, l[2][1].y->data, bytes), "%s: large moves", structures[_i]);
+    bool overflows = false;
+    for (int64_t k = 0; k < 2 * T * D; k++) {
+        const real *y = tensor_real(l[1][1].y) + k;
+        overflows = overflows || !isfinite(tensor_real(l[0][1].y)[k]);
+        ck_assert_msg(isfinite(tensor_real(l[2][1].y)[k]), "%s: element %d", structures[_i], (int)k);
+        if (k % (T * D) >= D) ck_assert_double_le(fabs((double)y[0] - (double)y[-D]), 1e6 * (1 + 512 * REAL_EPSILON));
+    }
+    ck_assert_msg(overflows, "%s: no overflow without a bound", structures[_i]);
+    for (int i = 0; i < 6; i++) layer_close(&l[i / 2][i % 2]);
+}
+END_TEST
+
 /* H y0 = y_1 - y_0 with d = 1: applied twice it is the identity, and it keeps the norm. */
 START_TEST(the_hadamard_transform_is_its_own_inverse) {
     enum { D = 64 };
@@ -196,7 +226,7 @@ START_TEST(the_hadamard_transform_is_its_own_inverse) {
     real first[D], once[D];
     open_graph(&g, NULL, false, false, "");
     struct tensor *d = input3(&g, "d", 1, 2, D, false), *y0 = input3(&g, "y0", 1, D, 0, false);
-    struct tensor *y = scan_hadamard(&g, d, y0);
+    struct tensor *y = scan_hadamard(&g, d, y0, 0);
     graph_keep(&g, y);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
@@ -265,6 +295,7 @@ Suite *check_slice(void) {
     tcase_add_loop_test(c, outputs_are_homogeneous_in_the_initial_state, 0, N_STRUCTURES);
     tcase_add_loop_test(c, a_zero_generator_keeps_the_initial_state, 0, N_STRUCTURES);
     tcase_add_test(c, a_flow_grows_no_faster_than_its_generator_allows);
+    tcase_add_loop_test(c, a_bound_keeps_growing_states_finite, 0, N_STRUCTURES);
     tcase_add_test(c, the_hadamard_transform_is_its_own_inverse);
     tcase_add_test(c, attention_averages_and_a_window_is_finite);
     tcase_add_test(c, misfits_are_refused_with_both_numbers);

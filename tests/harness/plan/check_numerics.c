@@ -40,23 +40,23 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("lru:state=8", "clip=1", "1+clip.2");
     expect_numerics("lru:state=8", "warmup=3", "1+warmup.2");
     expect_numerics("deltanet:heads=2", "warmup=3\nclip=0.5\n", "1+delta.2+clip.2+warmup.2");
-    expect_numerics("slice", "", "1");
+    expect_numerics("slice", "", "1+flow.2");
     expect_numerics("plstm2d:heads=2", "", "1+grid.2");
     expect_numerics("plstm-graph:heads=2", "", "1");
     expect_numerics("plstm-graph:heads=2,edges=0-1+0-2", "", "1+dag.2");
     expect_numerics("myosotis:heads=2", "", "1");
     expect_numerics("myosotis:heads=2,arity=1", "", "1+chain.2");
     expect_numerics("myosotis:heads=2,leaves=9", "", "1+chain.2");
-    expect_numerics("slice:interval=3", "", "1+interval.2");
+    expect_numerics("slice:interval=3", "", "1+interval.2+flow.2");
     expect_numerics("lru:state=8", "kernel=reference", "1+ref.3");
     expect_numerics("lru:state=8", "kernel=cross_entropy_ref", "1+ref.3");
     expect_numerics("lru:state=8", "kernel=linear_ref", "1");
     expect_numerics("lstm", "backbone=s5\ndecay=0.1", "1+s5.2");
     expect_numerics("lru:state=8", "backbone=s5", "1");
-    expect_numerics("lru:state=8", "backbone=slice-paper\ndecay=0.1", "1+tags.2");
+    expect_numerics("lru:state=8", "backbone=slice-paper\ndecay=0.1", "1+tags.2+biases.2");
     expect_numerics("lru:state=8", "decay=0.1", "1");
-    expect_numerics("lstm", "backbone=slice-paper\ndecay=0.1", "1");
-    expect_numerics("deltaproduct:heads=2,forget=yes", "backbone=slice\ndecay=0.1", "1+delta.2+tags.2");
+    expect_numerics("lstm", "backbone=slice-paper\ndecay=0.1", "1+biases.2");
+    expect_numerics("deltaproduct:heads=2,forget=yes", "backbone=slice\ndecay=0.1", "1+delta.2+tags.2+biases.2");
 }
 END_TEST
 

@@ -1,0 +1,102 @@
+/* flow_terms.c - how large the terms of the bounded scans' gradients are, for the tests (struct op, terms).
+ *
+ * A step near its bound passes on 1 - q^2 of a gradient, q = (y_t - y_{t-1}) / c: what the rounding of y leaves of it
+ * is |y_t| / c units, however small the result. The adjoint is walked in magnitudes, each step passing on its slope and
+ * that rest. Without a bound nothing of the kind cancels: 0, the largest result is the measure. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/flow/clip.h"
+#include "kernels/flow/flow_output.h"
+
+/* One step of one sequence: g, D magnitudes of the gradient of the step's move, and the state before it. */
+struct step {
+    const struct call *c;
+    int64_t token, D;
+    const double *g;
+    const real *before;
+};
+
+static double magnitude(const struct call *c, int input, int64_t at) {
+    return fabs((double)tensor_real(c->in[input])[at]);
+}
+
+/* Of scan_flow: to[j] += sum_i |A_ij| g_i of each block; the largest term of dA. */
+static double flow_step(const struct step *s, double *to, int input) {
+    const struct flow_attr *at = s->c->attr;
+    int64_t N = at->N, m = at->m;
+    double most = 0;
+    for (int64_t k = 0; k < N; k++)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < m; j++) {
+                double g = s->g[k * m + i];
+                to[k * m + j] += magnitude(s->c, 0, ((s->token * m + i) * m + j) * N + k) * g;
+                most = fmax(most, g * fabs((double)s->before[k * m + j]));
+            }
+    return input == 0 ? most : 0;
+}
+
+/* Of scan_dplr, the largest term of dd, dU or dV. */
+static double dplr_step(const struct step *s, double *to, int input) {
+    int64_t D = s->D, r = s->c->in[1]->dims[2] / D;
+    double most = 0, largest = 0, state = 0;
+    for (int64_t i = 0; i < D; i++) {
+        double y = fabs((double)s->before[i]);
+        to[i] += magnitude(s->c, 0, s->token * D + i) * s->g[i];
+        if (input == 0) most = fmax(most, s->g[i] * y);
+        largest = fmax(largest, s->g[i]);
+        state = fmax(state, y);
+    }
+    for (int64_t q = 0; q < r; q++) {
+        int64_t row = (s->token * r + q) * D;
+        double p = 0, z = 0;
+        for (int64_t i = 0; i < D; i++) p += magnitude(s->c, 1, row + i) * s->g[i];
+        for (int64_t i = 0; i < D; i++) z += magnitude(s->c, 2, row + i) * fabs((double)s->before[i]);
+        for (int64_t i = 0; i < D; i++) to[i] += magnitude(s->c, 2, row + i) * p;
+        if (input == 1) most = fmax(most, largest * z);
+        if (input == 2) most = fmax(most, state * p);
+    }
+    return most;
+}
+
+/* Of scan_hadamard, the largest term of dd. */
+static double hadamard_step(const struct step *s, double *to, int input) {
+    double sum = 0, most = 0;
+    for (int64_t i = 0; i < s->D; i++) sum += s->g[i] / sqrt((double)s->D);
+    for (int64_t i = 0; i < s->D; i++) {
+        to[i] += magnitude(s->c, 0, s->token * s->D + i) * sum;
+        most = fmax(most, sum * fabs((double)s->before[i]));
+    }
+    return input == 0 ? most : 0;
+}
+
+/* Step t > 0 at `token`: carry, the magnitudes of the gradient of y_t, becomes that of y_{t-1} but for its own. */
+static double walk_back(const struct call *c, int64_t token, int64_t D, double *carry, double *g, int input) {
+    double clip = ((const struct flow_attr *)c->attr)->clip;
+    const real *y = tensor_real(c->out[0]) + token * D;
+    for (int64_t i = 0; i < D; i++) g[i] = carry[i] * (clip_slope(y[i], y[i - D], clip) + fabs((double)y[i]) / clip);
+    const struct step s = {c, token, D, g, y - D};
+    if (c->op == &op_scan_flow) return flow_step(&s, carry, input);
+    if (c->op == &op_scan_dplr) return dplr_step(&s, carry, input);
+    return hadamard_step(&s, carry, input);
+}
+
+double flow_terms(const struct call *c, enum pass pass, int j) {
+    if (pass == PASS_FORWARD || ((const struct flow_attr *)c->attr)->clip == 0) return 0;
+    const struct tensor *y = c->out[0];
+    int64_t B = y->dims[0], T = y->dims[1], D = y->dims[2];
+    int y0 = c->op == &op_scan_dplr ? 3 : 1;
+    double most = 0, *carry = calloc((size_t)(2 * D), sizeof *carry);
+    for (int64_t b = 0; carry && b < B; b++) {
+        memset(carry, 0, (size_t)D * sizeof *carry);
+        for (int64_t t = T - 1; t >= 0; t--) {
+            int64_t token = b * T + t;
+            for (int64_t i = 0; i < D; i++) carry[i] += fabs((double)call_dout(c, 0)[token * D + i]);
+            if (t > 0) most = fmax(most, walk_back(c, token, D, carry, carry + D, j));
+        }
+        for (int64_t i = 0; j == y0 && i < D; i++) most = fmax(most, carry[i]);
+    }
+    free(carry);
+    return most;
+}
