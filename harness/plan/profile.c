@@ -251,13 +251,15 @@ static const struct profile profiles[] = {
     {.suite = "regular",
      .name = "quick",
      .models = REGULAR_MODELS,
-     .model_options = "penalty=0.001",
+     .model_options = "dt=0.1,penalty=0.001",
      .task_options = "n_val=1024,n_test=4096",
      .flags = "backbone=slice-paper layers=2 dim=64 steps=4000 eval-every=500 batch=64 schedule=cosine warmup=400 "
               "lr-min=1e-5 decay=0.01 dropout=0.01 stop-at=0.9995",
      .rates = "0.002",
      .seeds = 1,
-     .note = "quick: width 64, batch 64, 4000 steps where the paper takes 100001 of 256, one seed"},
+     .note =
+         "quick: width 64, batch 64, 4000 steps where the paper takes 100001 of 256, one seed; slice at dt 0.1 instead "
+         "of 0.025,\nwith which these steps are enough for it to learn parity"},
     {.suite = "regular",
      .name = "paper",
      .models = REGULAR_MODELS,
