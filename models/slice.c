@@ -6,7 +6,8 @@
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
  * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6). A step's move s = A y_{t-1} is c
- * tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it is. The matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear
+ * tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it is. The
+ * matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear
  * map of w.
  *
  * Log-ODE form (Walker et al. 2024; section 8): positions 1..T-1 are cut into intervals of `interval` steps, the last

@@ -1,4 +1,5 @@
-/* flow_output.h - the shapes that scan_flow, scan_dplr and scan_hadamard have in common, of outputs and of trial calls. */
+/* flow_output.h - what scan_flow, scan_dplr and scan_hadamard have in common: shapes, and for the tests trial calls and
+ * terms. */
 #ifndef LRNN_KERNELS_FLOW_OUTPUT_H
 #define LRNN_KERNELS_FLOW_OUTPUT_H
 

@@ -189,8 +189,8 @@ START_TEST(a_flow_grows_no_faster_than_its_generator_allows) {
 }
 END_TEST
 
-/* Inputs a million times larger make the state grow at every step: without a bound it overflows, with c = 1e6 no element
- * moves further than that in a step. Moves that are small beside c are the same to the bit as without a bound. */
+/* Inputs a million times larger make the state grow at every step: without a bound it overflows, with c = 1e6 no
+ * element moves further than that in a step. Moves that are small beside c keep their bits. */
 START_TEST(a_bound_keeps_growing_states_finite) {
     enum { T = 90, D = 16 };
     static const char *const bounds[] = {"0", "1e6", "1e11"};
