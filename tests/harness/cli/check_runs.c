@@ -147,6 +147,24 @@ START_TEST(a_task_without_a_profile_benches_with_one_that_says_so) {
 }
 END_TEST
 
+START_TEST(a_shell_completes_commands_names_and_flags) {
+    char command[512];
+    size_t size;
+    expect_status(run("completion bash"), 0, "completion bash");
+    snprintf(command, sizeof command,
+             "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && PATH=$PWD/bin:$PATH bash -c '. ./out; "
+             "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _lrnn; echo ${COMPREPLY[*]}; }; "
+             "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl' >said",
+             program_folder, named_program("LRNN", "./lrnn"));
+    ck_assert_int_eq(system(command), 0);
+    snprintf(command, sizeof command, "%s/said", program_folder);
+    char *said = slurp(command, &size);
+    ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n");
+    free(said);
+    expect_status(run("completion fish"), 2, "completion fish");
+}
+END_TEST
+
 Suite *check_runs(void) {
     Suite *suite = suite_create("runs");
     TCase *c = tcase_create("runs");
@@ -158,6 +176,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, folders_are_compared_seed_by_seed);
     tcase_add_test(c, help_is_found_by_any_name_and_names_each_flag_once);
     tcase_add_test(c, a_task_without_a_profile_benches_with_one_that_says_so);
+    tcase_add_test(c, a_shell_completes_commands_names_and_flags);
     suite_add_tcase(suite, c);
     return suite;
 }

@@ -1,0 +1,42 @@
+/* cmd_completion.c - lrnn completion bash|zsh: what a shell needs to complete commands, names and flags. The words come
+ * from the program when they are wanted, so that they are those of its tables. */
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/cli/cli.h"
+
+static const char bash[] =
+    "# lrnn completion bash: source <(lrnn completion bash)\n"
+    "_lrnn() {\n"
+    "    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words\n"
+    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+    "        words=$(lrnn --help | sed -n 's/^  \\([a-z]*\\) .*/\\1/p')\n"
+    "    elif [ \"${word#-}\" != \"$word\" ]; then\n"
+    "        words=$(lrnn \"$command\" --help 2>/dev/null | sed -n 's/^  \\(--*[a-z0-9-]*\\) .*/\\1/p')\n"
+    "    else\n"
+    "        words=$(lrnn list models | cut -d' ' -f1; lrnn list tasks | cut -d' ' -f1; lrnn list papers | cut -d' ' "
+    "-f1)\n"
+    "    fi\n"
+    "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+    "}\n"
+    "complete -o default -F _lrnn lrnn ./lrnn\n";
+static const char zsh[] = "# lrnn completion zsh: source <(lrnn completion zsh)\n"
+                          "autoload -U +X bashcompinit && bashcompinit\n";
+
+static enum status run(int argc, char **argv, struct error *e) {
+    const char *shell = NULL;
+    struct cli cli = {.command = &command_completion, .positional = &shell, .max_positional = 1};
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (!shell || (strcmp(shell, "bash") != 0 && strcmp(shell, "zsh") != 0))
+        return fail(e, ST_USAGE, "completion: say for which shell, bash or zsh");
+    if (!strcmp(shell, "zsh")) fputs(zsh, stdout);
+    fputs(bash, stdout);
+    return ST_OK;
+}
+
+const struct command command_completion = {
+    .name = "completion",
+    .usage = "completion bash|zsh",
+    .summary = "what a shell needs to complete commands, names and flags",
+    .run = run,
+};
