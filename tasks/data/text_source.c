@@ -51,30 +51,32 @@ bool text_word(struct text_source *t, const char *stops, char *word, size_t size
 
 /* Characters from the window on that a number may have. */
 static size_t number_length(const struct text_source *t) {
-    size_t n = t->at;
-    while (n < t->n && n - t->at <= TEXT_NUMBER && t->window[n] && strchr("+-.0123456789eE", t->window[n])) n++;
+    static const bool part[256] = {
+        ['+'] = true, ['-'] = true, ['.'] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true,
+        ['5'] = true, ['6'] = true, ['7'] = true, ['8'] = true, ['9'] = true, ['e'] = true, ['E'] = true};
+    size_t n = t->at, end = t->n - t->at > TEXT_NUMBER ? t->at + TEXT_NUMBER + 1 : t->n;
+    while (n < end && part[t->window[n]]) n++;
     return n - t->at;
+}
+
+static bool is_digit(uint8_t c) {
+    return c >= '0' && c <= '9';
 }
 
 /* Of at most 15 digits and a power of ten up to 22 both factors are exact, so that one rounding is the nearest double
  * (Clinger 1990); false: it is none of those. */
 static bool read_short(const uint8_t *at, size_t n, double *value) {
-    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const uint8_t *end = at + n;
-    bool minus = at < end && *at == '-', point = false;
+    static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const uint8_t *end = at + n, *first, *point = NULL;
+    bool minus = *at == '-';
     int64_t digits = 0;
-    int count = 0, fraction = 0;
-    for (at += minus; at < end && ((*at >= '0' && *at <= '9') || (*at == '.' && !point)); at++) {
-        if (*at == '.') {
-            point = true;
-            continue;
-        }
-        digits = 10 * digits + (*at - '0');
-        fraction += point;
-        if (++count > 15) return false;
-    }
-    if (at < end || count == 0) return false;
+    if (n > 17) return false; /* a sign, a point and 15 digits */
+    for (first = at += minus; at < end && is_digit(*at); at++) digits = 10 * digits + (*at - '0');
+    if (at < end && *at == '.')
+        for (point = at++; at < end && is_digit(*at); at++) digits = 10 * digits + (*at - '0');
+    int64_t count = at - first - (point != NULL), fraction = point ? at - point - 1 : 0;
+    if (at < end || count == 0 || count > 15) return false;
     *value = (minus ? -(double)digits : (double)digits) / power[fraction];
     return true;
 }
@@ -82,16 +84,14 @@ static bool read_short(const uint8_t *at, size_t n, double *value) {
 /* Characters of the number that comes next; 0: none does. */
 static size_t read_number(struct text_source *t, double *value) {
     char word[TEXT_NUMBER + 1], *end;
-    text_fill(t, TEXT_NUMBER + 1);
+    if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
     size_t n = number_length(t);
     if (n == 0 || n > TEXT_NUMBER) return 0;
-    if (!read_short(t->window + t->at, n, value)) {
-        memcpy(word, t->window + t->at, n);
-        word[n] = 0;
-        *value = strtod(word, &end);
-        if (end != word + n || !isfinite(*value)) return 0;
-    }
-    return n;
+    if (read_short(t->window + t->at, n, value)) return n;
+    memcpy(word, t->window + t->at, n);
+    word[n] = 0;
+    *value = strtod(word, &end);
+    return end == word + n && isfinite(*value) ? n : 0;
 }
 
 bool text_number(struct text_source *t, double *value) {

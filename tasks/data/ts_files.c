@@ -189,8 +189,9 @@ static enum status read_case(struct ts *f, enum split split, struct record_pack 
                     f->text.from->name, set->width, dimensions);
     uint8_t *to = record_pack_add(pack, split, label, points, f->used * (int64_t)sizeof(float), f->text.e);
     if (!to) return f->text.e->status;
-    for (int64_t i = 0; i < f->used; i++)
-        memcpy(to + (i % points * dimensions + i / points) * (int64_t)sizeof(float), &f->value[i], sizeof(float));
+    for (int64_t t = 0; t < points; t++)
+        for (int64_t d = 0; d < dimensions; d++, to += sizeof(float))
+            memcpy(to, &f->value[d * points + t], sizeof(float));
     return ST_OK;
 }
 
