@@ -25,7 +25,7 @@ static void put_number(uint8_t *at, int64_t value) {
 }
 
 static int64_t offset_of(const uint8_t *at) {
-    return number(at) | number(at + 4) << 32;
+    return (int64_t)((uint64_t)number(at) | (uint64_t)number(at + 4) << 32);
 }
 
 struct record record_get(const struct record_set *s, int64_t i) {
