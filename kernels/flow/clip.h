@@ -15,42 +15,39 @@
 #include "kernels/flow/flow.h"
 
 /* The largest |s / c| at which x - tanh(x), x^3 / 3, is below half a unit in the last place of x. */
-#define CLIP_LINEAR ((real)(REAL_IS_DOUBLE ? 0x1p-27 : 0x1p-12))
+#define CLIP_LINEAR (REAL_IS_DOUBLE ? 0x1p-27 : 0x1p-12)
 
-/* after = before + s becomes before + c tanh(s / c), n elements. What is no number stays none. */
-static inline void clip_moves(int64_t n, double clip, const real *before, real *after) {
-    real c = (real)clip, linear = CLIP_LINEAR * c;
-    bool large = false;
-    if (clip == 0) return;
-    for (int64_t i = 0; i < n; i++) large |= !(fabs(after[i] - before[i]) <= linear);
-    for (int64_t i = 0; i < n && large; i++) {
-        real s = after[i] - before[i];
-        if (!(fabs(s) <= linear)) after[i] = before[i] + c * (real)tanh(s / c);
-    }
-}
-
-/* The gradient G of y_t becomes that of s_t: times 1 - tanh(s / c)^2, where c tanh(s / c) = after - before. */
-static inline void clip_gradient(int64_t n, double clip, const real *before, const real *after, real *G) {
-    real c = (real)clip, linear = CLIP_LINEAR * c;
-    bool large = false;
-    if (clip == 0) return;
-    for (int64_t i = 0; i < n; i++) large |= !(fabs(after[i] - before[i]) <= linear);
-    for (int64_t i = 0; i < n && large; i++) {
-        real moved = after[i] - before[i], q = moved / c, slope = (1 - q) * (1 + q);
-        if (!(fabs(moved) <= linear)) G[i] *= slope < 0 ? 0 : slope; /* |q| may round to just above 1 */
-    }
-}
-
-/* For the references: one element in double, with the same range of untouched steps. */
-static inline double clipped(double after, double before, double clip) {
+/* One element: after = before + s becomes before + c tanh(s / c). What is no number stays none. */
+LRNN_INLINE double clipped(double after, double before, double clip) {
     double s = after - before;
     return clip == 0 || fabs(s) <= CLIP_LINEAR * clip ? after : before + clip * tanh(s / clip);
 }
 
-/* ds_t to dy_t of such an element: 1 where its step was left alone. */
-static inline double clip_slope(double after, double before, double clip) {
+/* ds_t to dy_t of such an element, 1 - tanh(s / c)^2, where c tanh(s / c) = after - before: 1 where the step was left
+ * alone. */
+LRNN_INLINE double clip_slope(double after, double before, double clip) {
     double q = clip == 0 ? 0 : (after - before) / clip, slope = (1 - q) * (1 + q);
-    return fabs(q) <= CLIP_LINEAR ? 1 : slope < 0 ? 0 : slope;
+    return fabs(q) <= CLIP_LINEAR ? 1 : slope < 0 ? 0 : slope; /* |q| may round to just above 1 */
+}
+
+/* Whether one of n steps is beyond what is left alone; a row without such keeps its bits and costs two reads. */
+static inline bool clip_meets(int64_t n, double clip, const real *before, const real *after) {
+    real linear = (real)(CLIP_LINEAR * clip);
+    bool large = false;
+    for (int64_t i = 0; i < n && clip != 0; i++) large |= !(fabs(after[i] - before[i]) <= linear);
+    return large;
+}
+
+/* n elements of a state after a step. */
+static inline void clip_moves(int64_t n, double clip, const real *before, real *after) {
+    if (!clip_meets(n, clip, before, after)) return;
+    for (int64_t i = 0; i < n; i++) after[i] = (real)clipped(after[i], before[i], clip);
+}
+
+/* The gradient G of y_t becomes that of s_t, n elements. */
+static inline void clip_gradient(int64_t n, double clip, const real *before, const real *after, real *G) {
+    if (!clip_meets(n, clip, before, after)) return;
+    for (int64_t i = 0; i < n; i++) G[i] *= (real)clip_slope(after[i], before[i], clip);
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* scan_flow_cuda.cu - scan_flow on CUDA, a block of threads a generator's block: a thread a row of the state, which all
  * of them have in shared memory. Small blocks share a thread block, so that neighbouring threads are neighbouring
  * generators, as their elements lie in memory. Equations: scan_flow.c. */
+#include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -13,11 +14,12 @@ namespace {
 struct flow_shape {
     int64_t B, T, N;
     int m, side;
+    double clip;
 };
 
 struct flow_shape flow_shape_of(const struct call *c) {
     const struct flow_attr *a = (const struct flow_attr *)c->attr;
-    struct flow_shape s = {c->in[0]->dims[0], c->in[0]->dims[1], a->N, (int)a->m, 1};
+    struct flow_shape s = {c->in[0]->dims[0], c->in[0]->dims[1], a->N, (int)a->m, 1, a->clip};
     while (2 * s.side * s.m <= FLOW_ROWS && s.side < s.N) s.side *= 2;
     return s;
 }
@@ -53,7 +55,9 @@ static __global__ void __launch_bounds__(FLOW_LARGEST)
             now[at.i * s.side + at.slot] = own;
             __syncthreads();
             const real *row = a + ((at.b * s.T + t) * s.m + at.i) * D + at.k;
+            real before = own;
             for (int j = 0; j < s.m && at.in; j++) own = real_fma(row[j * s.N], now[j * s.side + at.slot], own);
+            own = (real)clipped(own, before, s.clip);
         }
         if (at.in) y[(at.b * s.T + t) * D + at.k * s.m + at.i] = own;
     }
@@ -76,14 +80,16 @@ static __global__ void __launch_bounds__(FLOW_LARGEST)
             for (int j = 0; da && at.in && !add_a && j < s.m; j++) da[(row * s.m + at.i) * D + j * s.N + at.k] = 0;
             return;
         }
-        G[at.i * s.side + at.slot] = own;
-        before[at.i * s.side + at.slot] = at.in ? y[(row - 1) * D + at.k * s.m + at.i] : 0;
+        const real *here = y + row * D + at.k * s.m + at.i;
+        real moved = at.in ? own * (real)clip_slope(here[0], here[-D], s.clip) : 0;
+        G[at.i * s.side + at.slot] = moved;
+        before[at.i * s.side + at.slot] = at.in ? here[-D] : 0;
         __syncthreads();
         carried = own;
         for (int i = 0; i < s.m && at.in; i++) /* this thread's row is a column of A here */
             carried = real_fma(a[(row * s.m + i) * D + at.i * s.N + at.k], G[i * s.side + at.slot], carried);
         for (int j = 0; da && at.in && j < s.m; j++)
-            put(da + (row * s.m + at.i) * D + j * s.N + at.k, add_a, own * before[j * s.side + at.slot]);
+            put(da + (row * s.m + at.i) * D + j * s.N + at.k, add_a, moved * before[j * s.side + at.slot]);
     }
 }
 
