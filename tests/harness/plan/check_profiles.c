@@ -99,7 +99,7 @@ START_TEST(an_axis_has_the_profiles_values) {
 }
 END_TEST
 
-/* s5: 9000 steps, but of BD-LRU m = 5 14000, and of that mixer 9000 as well. */
+/* s5: 9000 steps, but of BD-LRU m = 5 20000, and of that mixer 9000 as well. */
 START_TEST(a_models_own_flags_are_the_profiles) {
     struct plan plan;
     int longer = 0;
