@@ -25,9 +25,9 @@ int main(int argc, char **argv) {
     json_set_alloc_funcs(json_memory, free);
     gemm_init();
     enum status status = cli_main(argc, argv, &e);
-    errno = 0;
-    if (fflush(stdout) != 0 && status_exit_code(status) == ST_OK)
-        status = fail(&e, ST_FAIL, "cannot write to standard output: %s", strerror(errno));
+    errno = 0; /* a write that failed before leaves nothing to flush, and its error in the stream */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status_exit_code(status) == ST_OK)
+        status = fail(&e, ST_FAIL, "cannot write to standard output: %s", errno ? strerror(errno) : "a write failed");
     if (status != ST_OK && status != ST_HELP && e.text[0]) fprintf(stderr, "lrnn: %s\n", e.text);
     return status_exit_code(status);
 }

@@ -596,7 +596,7 @@ void cuda_host_check_argument(const char *name, int index, const void *argument,
     for (size_t i = 0; i + 8 <= bytes; i += 8) {
         uintptr_t word;
         memcpy(&word, (const char *)argument + i, sizeof word);
-        if (word >> 47 || word < (uintptr_t)1 << 32) continue; /* no address, or a size */
+        if (word >> 47 || word >> 45 == 0) continue; /* no address, two sizes, or the shadow of AddressSanitizer */
         if (within(allocations, (void *)word) || within(pinned, (void *)word)) continue;
         if (mincore((void *)(word / page * page), 1, &residency) != 0) continue; /* nothing is there */
         fprintf(stderr, "cuda_host: %s: argument %d holds %p, an address of the host's\n", name, index, (void *)word);

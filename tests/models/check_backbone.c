@@ -42,6 +42,8 @@ START_TEST(values_are_encoded_by_a_linear_map) {
     const struct param *w = params_find(&values.params, "encoder.weight");
     ck_assert(table && w && w->count == table->count && w->spec.group == PARAM_WEIGHT);
     ck_assert(!params_find(&values.params, "embedding") && values.net.input->dtype == DT_REAL);
+    const struct param *b = params_find(&values.params, "encoder.bias");
+    memset(values.params.value + b->offset, 0, sizeof(real) * (size_t)b->count); /* a table has none */
     for (int i = 0; i < values.params.n; i++) {
         const struct param *p = &values.params.list[i], *like = params_find(&tokens.params, p->name);
         if (like)
