@@ -122,7 +122,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
         free(bytes);
         return status;
     }
-    memcpy(at, p->curve, (size_t)p->n_curve * sizeof *p->curve);
+    if (p->n_curve > 0) memcpy(at, p->curve, (size_t)p->n_curve * sizeof *p->curve);
     at += (size_t)p->n_curve * sizeof *p->curve;
     XXH128_hash_t sum = XXH3_128bits(bytes, (size_t)(at - bytes));
     memcpy(at, &sum, sizeof sum);

@@ -1,4 +1,5 @@
 /* check_runs.c - what can be done with a run on record: shown, repeated, compared; and help on everything. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,14 +149,15 @@ START_TEST(a_task_without_a_profile_benches_with_one_that_says_so) {
 END_TEST
 
 START_TEST(a_shell_completes_commands_names_and_flags) {
-    char command[512];
+    char command[1024 + PATH_MAX], program[PATH_MAX];
     size_t size;
+    ck_assert_ptr_nonnull(realpath(named_program("LRNN", "./lrnn"), program));
     expect_status(run("completion bash"), 0, "completion bash");
     snprintf(command, sizeof command,
              "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && PATH=$PWD/bin:$PATH bash -c '. ./out; "
              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _lrnn; echo ${COMPREPLY[*]}; }; "
              "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl' >said",
-             program_folder, named_program("LRNN", "./lrnn"));
+             program_folder, program);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size);
