@@ -371,7 +371,7 @@ paper: all
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
 # The CSV files of the committed records, and the tables of the pages, which name their commands.
-PAGES := docs/results.md docs/findings.md
+PAGES := docs/results.md docs/findings.md docs/performance.md
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@LRNN=$(LRNN) tools/tables.sh $(PAGES)

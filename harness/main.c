@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
-#include "kernels/lib/gemm.h"
+#include "kernels/lib/libraries.h"
 
 /* jansson 2.14 does not look whether the buffer of a long string could grow, and reads beyond it: where it gets no
  * memory, the process ends. */
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     struct error e = {ST_OK, ""};
     setlocale(LC_NUMERIC, "C");
     json_set_alloc_funcs(json_memory, free);
-    gemm_init();
+    libraries_init();
     enum status status = cli_main(argc, argv, &e);
     errno = 0; /* a write that failed before leaves nothing to flush, and its error in the stream */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status_exit_code(status) == ST_OK)

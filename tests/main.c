@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "core/place.h"
-#include "kernels/lib/gemm.h"
+#include "kernels/lib/libraries.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/lib/workers.h"
 #include "tests/testing.h"
@@ -123,7 +123,7 @@ static void take_suites(int process, void *context) {
 }
 
 int main(int argc, char **argv) {
-    gemm_init(); /* as lrnn does: the tests multiply by the kernels that the program multiplies by */
+    libraries_init(); /* as lrnn does: the tests multiply by the kernels that the program multiplies by */
     qsort(suites, N_SUITES, sizeof suites[0], by_rank);
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t s = 0; s < N_SUITES; s++) puts(suites[s].name);

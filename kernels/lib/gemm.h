@@ -14,11 +14,13 @@
 extern "C" {
 #endif
 
-/* To be called first thing in main (and in test programs), before any thread runs or file is open. In double OpenBLAS
- * becomes single-threaded, and where it did not recognise the CPU and fell back to kernels without AVX, the process
- * starts itself again with OPENBLAS_CORETYPE naming kernels its CPU can run (several times faster; a user's setting is
- * respected). */
+/* To be called before the first product and before any thread runs; a second call does nothing. In double OpenBLAS
+ * becomes single-threaded. libraries_init (libraries.h) calls it. */
 void gemm_init(void);
+
+/* The kernels that OpenBLAS should be told to take (its OPENBLAS_CORETYPE) where it did not recognise the CPU and fell
+ * back to ones without AVX, several times slower; NULL where nothing is to be said, always in float. */
+const char *gemm_core(void);
 
 /* The library and the kernels that it chose for this CPU, "oneDNN AVX512_CORE" or "OpenBLAS SkylakeX"; part of every
  * record because results differ between them in rounding. */

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define MAX_ARGS 4096
 
 const char *gemm_library(void) {
     static char text[64];
@@ -24,7 +21,7 @@ const char *gemm_about(void) {
 
 /* OpenBLAS picks its kernels from a table of CPU model numbers while the library is being loaded; a model younger than
  * the library gets "Prescott", which knows nothing wider than SSE. Feature bits say what such a CPU really runs. */
-static const char *better_core(void) {
+const char *gemm_core(void) {
 #if defined(__x86_64__)
     if (getenv("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Prescott") != 0) return NULL;
     __builtin_cpu_init();
@@ -36,27 +33,7 @@ static const char *better_core(void) {
     return NULL;
 }
 
-/* Replaces the process by the same program with the same arguments; comes back only if that is impossible. */
-static void start_again(void) {
-    static char program[4096], line[1 << 18];
-    static char *args[MAX_ARGS + 1];
-    FILE *file = fopen("/proc/self/cmdline", "rb");
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (!file || length < 0) {
-        if (file) fclose(file);
-        return;
-    }
-    size_t size = fread(line, 1, sizeof line - 1, file);
-    bool whole = size < sizeof line - 1;
-    fclose(file);
-    int n = 0;
-    for (size_t at = 0; at < size && n < MAX_ARGS; at += strlen(line + at) + 1) args[n++] = line + at;
-    if (whole && n > 0 && n < MAX_ARGS) execv(program, args);
-}
-
 void gemm_init(void) {
-    const char *core = better_core();
-    if (core && setenv("OPENBLAS_CORETYPE", core, 0) == 0) start_again();
     if (openblas_get_num_threads() != 1) openblas_set_num_threads(1); /* in a fork setting it starts the pool again */
 }
 

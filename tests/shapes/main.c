@@ -14,7 +14,7 @@
 #include "harness/plan/profile.h"
 #include "harness/store/clock.h"
 #include "kernels/kernel.h"
-#include "kernels/lib/gemm.h"
+#include "kernels/lib/libraries.h"
 #include "tests/lib/op_compare.h"
 #include "tests/lib/workers.h"
 #include "tests/shapes/cases.h"
@@ -219,7 +219,7 @@ static void keep_op(const char *name) {
 int main(int argc, char **argv) {
     struct request r;
     struct error e = {0};
-    gemm_init();
+    libraries_init();
     enum status status = collect(&r, argc, argv, &e);
     if (status == ST_HELP) return 0;
     if (status != ST_OK) {

@@ -13,7 +13,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/store/clock.h"
-#include "kernels/lib/gemm.h"
+#include "kernels/lib/libraries.h"
 #include "tests/lib/support.h"
 #include "tests/lib/workers.h"
 #include "tests/twins/attempt.h"
@@ -197,7 +197,7 @@ static enum status read_arguments(int argc, char **argv, struct error *e) {
 
 int main(int argc, char **argv) {
     struct error e = {0};
-    gemm_init();
+    libraries_init();
     program = argv[0];
     enum status status = read_arguments(argc, argv, &e);
     if (status == ST_HELP) return 0;

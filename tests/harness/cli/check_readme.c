@@ -1,4 +1,6 @@
 /* check_readme.c - what README.md shows is what its commands print of the committed records, byte for byte. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,12 +42,63 @@ START_TEST(commands_of_the_readme_print_what_it_shows) {
 }
 END_TEST
 
+/* The rows of every table of the committed records. A row is told from the others of its table by its label; what was
+ * cut off before its schedule ended, or is of another setting than the published number, has no difference from it. */
+START_TEST(committed_tables_have_no_row_twice_and_no_difference_of_unlike_things) {
+    expect_status(run("report --out results/baseline --format json"), 0, "report");
+    char *text = out;
+    out = NULL;
+    json_t *seen = json_object();
+    int rows = 0, cut_off = 0, compared = 0;
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), rows++) {
+        json_t *row = parse_line(line);
+        char name[1024];
+        const char *label = json_string_value(json_object_get(row, "label"));
+        snprintf(name, sizeof name, "%s, profile %s: %s", json_string_value(json_object_get(row, "task")),
+                 json_string_value(json_object_get(row, "profile")), label);
+        ck_assert_msg(!json_object_get(seen, name), "two rows are called: %s", name);
+        json_object_set_new(seen, name, json_true());
+        bool is_cut = whole(row, "n_cut_off_grid") > 0 || whole(row, "n_cut_off") > 0;
+        bool is_unlike = strcmp(json_string_value(json_object_get(row, "published_setting")), "other") == 0;
+        bool has_difference = json_is_number(json_object_get(row, "delta"));
+        ck_assert_msg(!has_difference || (!is_cut && !is_unlike), "a difference from the published number: %s", name);
+        cut_off += is_cut;
+        compared += has_difference;
+        json_decref(row);
+    }
+    json_decref(seen);
+    free(text);
+    ck_assert_int_ge(rows, 200);
+    ck_assert_int_ge(cut_off, 1);
+    ck_assert_int_ge(compared, 1);
+}
+END_TEST
+
+/* A row whose run was cut off has a sign at its number, and the table says what the sign means. */
+START_TEST(committed_runs_that_were_cut_off_are_marked) {
+    expect_status(run("report --out results/baseline --format json"), 0, "report");
+    int cut_off = 0, marked = 0;
+    for (const char *at = out; (at = strstr(at, "\"n_cut_off\":")) != NULL; at++)
+        cut_off += strtol(at + strlen("\"n_cut_off\":"), NULL, 10) > 0;
+    expect_status(run("report --out results/baseline --columns acc"), 0, "report --columns acc");
+    for (char *rest, *line = strtok_r(out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *end;
+        strtod(line + strspn(line, " "), &end);
+        marked += end != line && *end == '*';
+    }
+    ck_assert_int_ge(cut_off, 1);
+    ck_assert_int_eq(marked, cut_off);
+}
+END_TEST
+
 Suite *check_readme(void);
 Suite *check_readme(void) {
     Suite *suite = suite_create("readme");
     TCase *c = tcase_create("readme");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_add_test(c, commands_of_the_readme_print_what_it_shows);
+    tcase_add_test(c, committed_tables_have_no_row_twice_and_no_difference_of_unlike_things);
+    tcase_add_test(c, committed_runs_that_were_cut_off_are_marked);
     suite_add_tcase(suite, c);
     return suite;
 }
