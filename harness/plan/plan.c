@@ -273,18 +273,28 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return other ? add_setup(plan, -1, other, e) : e->status;
 }
 
-/* "dim=1024,layers=2" behind a model's '@'; where the models are the profile's, the command line stands over it. */
-static enum status own_flags(const struct plan_request *r, const char *word, const char *flags, struct config *config,
+/* "dim=1024,layers=2" behind a model's '@'; over what the profile says there the command line stands. */
+static enum status own_flags(const struct plan_request *r, const char *word, bool profiles, struct config *config,
                              struct error *e) {
     struct label own;
-    TRY(label_parse_pairs(&own, word, flags, ",", e));
+    TRY(label_parse_pairs(&own, word, strchr(word, '@') + 1, ",", e));
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
-        if (!r->own_models && (label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after"))))
-            continue;
+        if (profiles && (label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after")))) continue;
         TRY(config_set(config, flag, label_value(&own, i), e));
     }
     return ST_OK;
+}
+
+/* Whether the profile has a word of this model with flags of its own: "lstm" of the command line trains as the
+ * profile's "lstm@dim=1024". */
+static bool profile_word(const struct profile *profile, const char *model, char word[LABEL_TEXT]) {
+    size_t length = strlen(model);
+    for (const char *at = profile->models + strspn(profile->models, " "); *at; at += strspn(at, " "))
+        if (text_part(&at, " ", word, LABEL_TEXT, NULL) == ST_OK && strncmp(word, model, length) == 0 &&
+            word[length] == '@')
+            return true;
+    return false;
 }
 
 /* The models that a word "bdlru:m=1..5@dim=64" stands for. */
@@ -304,8 +314,11 @@ static enum status add_model(struct plan *plan, const struct plan_request *r, co
                              const char *task, const char *word, struct error *e) {
     struct config config = *base;
     struct texts settings = {0};
-    const char *at = word + strcspn(word, "@");
-    if (*at) TRY(own_flags(r, word, at + 1, &config, e));
+    char profiles[LABEL_TEXT];
+    if (strchr(word, '@'))
+        TRY(own_flags(r, word, !r->own_models, &config, e));
+    else if (profile_word(r->profile, word, profiles))
+        TRY(own_flags(r, profiles, true, &config, e));
     enum status status = list_settings(r, word, &settings, e);
     if (status == ST_OK && (double)settings.n * r->n_rates * r->n_seeds > PLAN_MOST_RUNS - plan->n)
         status = too_many((double)settings.n * r->n_rates * r->n_seeds + plan->n, e);

@@ -28,7 +28,9 @@ struct plan_request {
     int n_rates;
     const int64_t *seeds;
     int n_seeds;
-    bool own_models;   /* the command line names them: what stands behind their '@' stands over its flags */
+    /* The command line names them: what stands behind their '@' stands over its flags. One without any has those that
+     * the profile has behind the same name. */
+    bool own_models;
     bool own_length;   /* the command line says how long a run is: what the profile says of --stop-after is void */
     bool variants;     /* besides the task its one-at-a-time changes */
     struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */

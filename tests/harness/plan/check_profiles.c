@@ -99,7 +99,7 @@ START_TEST(an_axis_has_the_profiles_values) {
 }
 END_TEST
 
-/* s5: 9000 steps, but of BD-LRU m = 5 20000, and of that mixer 9000 as well. */
+/* s5: 9000 steps, but of BD-LRU m = 5 20000, also where the command line names that model. */
 START_TEST(a_models_own_flags_are_the_profiles) {
     struct plan plan;
     int longer = 0;
@@ -110,6 +110,10 @@ START_TEST(a_models_own_flags_are_the_profiles) {
     plan_free(&plan);
     make(&plan, "s5", "quick", NULL, NULL, "bdlru:m=5");
     expect_all(&plan, "quick", "bdlru:m=5");
+    ck_assert_int_eq(plan.setups[0]->config.stop_after, 20000);
+    plan_free(&plan);
+    make(&plan, "s5", "quick", NULL, NULL, "bdlru:m=4");
+    ck_assert_int_eq(plan.setups[0]->config.stop_after, 9000);
     plan_free(&plan);
     make(&plan, "s5", "quick", NULL, NULL, "lstm@stop-after=14000");
     expect_all(&plan, "custom", "lstm@stop-after=14000");
