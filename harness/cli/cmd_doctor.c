@@ -9,8 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/file/png.h"
 #include "core/place.h"
-#include "core/png.h"
 #include "harness/cli/cli.h"
 #include "harness/store/files.h"
 #include "harness/store/machine.h"

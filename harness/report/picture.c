@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/png.h"
+#include "core/file/png.h"
 
 #define EDGE       4  /* pixels between images */
 #define TEXT_ZOOM  2  /* of the labels */

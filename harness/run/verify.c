@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/file/safetensors.h"
 #include "core/graph_walk.h"
 #include "core/label.h"
-#include "core/safetensors.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 

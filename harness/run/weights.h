@@ -9,8 +9,8 @@
 #ifndef LRNN_HARNESS_WEIGHTS_H
 #define LRNN_HARNESS_WEIGHTS_H
 
+#include "core/file/safetensors.h"
 #include "core/params.h"
-#include "core/safetensors.h"
 #include "harness/store/files.h"
 #include "harness/store/record.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <zlib.h>
 
-#include "core/sha256.h"
+#include "core/file/sha256.h"
 #include "core/status.h"
 
 #define SOURCE_WINDOW 65536

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/png.h"
+#include "core/file/png.h"
 
 #define LIST_BYTES  (1 << 24) /* a list may have; released ones have 100 kB */
 #define IMAGE_BYTES (1 << 20) /* a PNG file may have */

@@ -1,6 +1,6 @@
 /* png.c - fuzz target: whatever the bytes, a PNG file of more pixels than are wanted is not decoded, and another
  * is refused with one sentence or fills its pixels. */
-#include "core/png.h"
+#include "core/file/png.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MOST 4096 /* pixels */

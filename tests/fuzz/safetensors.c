@@ -1,6 +1,6 @@
 /* safetensors.c - fuzz target: whatever the bytes, the parser refuses them with one sentence or gives an index
  * that can be read to its end. */
-#include "core/safetensors.h"
+#include "core/file/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 FUZZ(safetensors) {

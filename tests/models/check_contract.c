@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/safetensors.h"
+#include "core/file/safetensors.h"
 #include "tests/lib/support.h"
 
 #define FOLDER     "tests/models/contract"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/file/safetensors.h"
 #include "core/graph_walk.h"
-#include "core/safetensors.h"
 #include "harness/run/verify.h"
 #include "tests/lib/support.h"
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/png.h"
+#include "core/file/png.h"
 #include "tasks/data/datasets.h"
 #include "tasks/data/pathfinder_files.h"
 #include "tests/lib/program.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "core/safetensors.h"
+#include "core/file/safetensors.h"
 #include "models/model.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"

@@ -5,7 +5,7 @@
  *                       "__metadata__": {"key": "value", ...}}
  *   bytes 8+n..         the data section; offsets count from its start, and the tensors cover it without gap or
  *                       overlap */
-#include "core/safetensors.h"
+#include "core/file/safetensors.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file/safetensors.h"
 #include "core/philox.h"
-#include "core/safetensors.h"
 #include "tests/testing.h"
 
 #define ROOM 4096

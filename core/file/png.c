@@ -1,5 +1,5 @@
 /* png.c - see png.h. libpng's simplified interface: it has its own limits, returns errors, and jumps nowhere. */
-#include "core/png.h"
+#include "core/file/png.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* sha256.c - see sha256.h. */
-#include "core/sha256.h"
+#include "core/file/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
