@@ -5,7 +5,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/matrix/stable.h"
+#include "kernels/stable/stable.h"
 
 /* m[t] = max(m[t] + m[t-1], i[t]), logsig(f) standing in m. decay and source: the logarithms of the gates. */
 static void running_maximum(int64_t T, int64_t H, real start, const real *i, real *m, real *decay, real *source) {

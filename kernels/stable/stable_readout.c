@@ -8,8 +8,8 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
-#include "kernels/matrix/stable.h"
 #include "kernels/matrix/state.h"
+#include "kernels/stable/stable.h"
 
 struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps) {
     struct stable_readout_attr attr = {.eps = eps};

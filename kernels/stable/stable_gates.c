@@ -10,7 +10,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
-#include "kernels/matrix/stable.h"
+#include "kernels/stable/stable.h"
 
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
                             struct tensor **m) {

@@ -3,7 +3,7 @@
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
-#include "kernels/matrix/stable.h"
+#include "kernels/stable/stable.h"
 
 /* Heads of all tokens, and values of each. */
 struct readout_shape {

@@ -1,7 +1,7 @@
 /* stable_cuda.cu - stable_gates on CUDA, a thread a head of a sequence, from one time step to the next;
  * stable_readout, a thread a head of a token. Equations: stable_gates.c, stable_readout.c. */
 #include "kernels/lib/cuda.cuh"
-#include "kernels/matrix/stable.h"
+#include "kernels/stable/stable.h"
 
 namespace {
 
