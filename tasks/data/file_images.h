@@ -7,7 +7,7 @@
 #define LRNN_TASKS_DATA_FILE_IMAGES_H
 
 #include "tasks/data/image_set.h"
-#include "tasks/image.h"
+#include "tasks/image/image.h"
 
 struct file_images {
     struct image image;

@@ -1,7 +1,7 @@
 /* listops_tsv.c - fuzz target: whatever the bytes, the reader refuses them with one sentence or gives expressions
  * that have the value it says. */
-#include "tasks/listops_operation.h"
-#include "tasks/listops_tsv.h"
+#include "tasks/language/listops_operation.h"
+#include "tasks/language/listops_tsv.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MAX_LENGTH 2000

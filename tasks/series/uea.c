@@ -10,7 +10,7 @@
 
 #include "core/philox.h"
 #include "tasks/data/file_records.h"
-#include "tasks/series.h"
+#include "tasks/series/series.h"
 
 struct uea {
     int set;

@@ -6,7 +6,7 @@
  *
  * One pass over a window of the file. A line is checked while it is read, in a buffer of the longest expression allowed
  * and a stack of the deepest, and moves to the arena once its length is known. */
-#include "tasks/listops_tsv.h"
+#include "tasks/language/listops_tsv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tasks/listops_operation.h"
+#include "tasks/language/listops_operation.h"
 
 #define WINDOW_BYTES 65536
 #define MAX_NESTED   64 /* operators; released files nest 9 deep */

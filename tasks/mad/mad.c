@@ -1,5 +1,5 @@
 /* mad.c - see mad.h. */
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
 struct rng mad_rng(const struct mad *m, enum split split, int64_t index) {

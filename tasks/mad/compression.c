@@ -4,7 +4,7 @@
  *
  * MAD (Poli et al. 2024). The target is the input itself, marker and noise included: what makes it a task is the
  * auto-encoder backbone. Ids: content from 0, then noise, the marker m = V-1. */
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 struct compression {
     struct mad mad;

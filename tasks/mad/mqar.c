@@ -7,7 +7,7 @@
  * behind it. Ids: 0 filler, keys 1..V/2-1, values from V/2. */
 #include <math.h>
 
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 #define MAX_PAIRS 4096 /* a quarter of MAD_MAX_LENGTH */
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/tasks/mad_view.h"
+#include "tests/tasks/mad/mad_view.h"
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 

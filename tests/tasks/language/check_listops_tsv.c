@@ -7,8 +7,8 @@
 
 #include "core/philox.h"
 #include "harness/plan/args.h"
-#include "tasks/listops_tsv.h"
-#include "tests/tasks/listops_meaning.h"
+#include "tasks/language/listops_tsv.h"
+#include "tests/tasks/language/listops_meaning.h"
 #include "tests/lib/scratch.h"
 #include "tests/tasks/task_examples.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/pathfinder_scene.h"
+#include "tasks/image/pathfinder_scene.h"
 #include "tests/lib/chi_square.h"
 #include "tests/tasks/task_examples.h"
 

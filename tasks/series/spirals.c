@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/philox.h"
-#include "tasks/series.h"
+#include "tasks/series/series.h"
 
 #define MAX_LENGTH 65536
 #define WALK_STEP  0.3

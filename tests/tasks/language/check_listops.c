@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/philox.h"
-#include "tasks/listops_operation.h"
+#include "tasks/language/listops_operation.h"
 #include "tests/lib/chi_square.h"
-#include "tests/tasks/listops_meaning.h"
+#include "tests/tasks/language/listops_meaning.h"
 #include "tests/tasks/task_examples.h"
 
 /* --- operators ---------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tasks/data/file_images.h"
-#include "tasks/pathfinder_scene.h"
+#include "tasks/image/pathfinder_scene.h"
 
 #define PROBE_HITS  5    /* images that open wants to see drawn .. */
 #define PROBE_TRIES 2000 /* .. among as many attempts */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/run/metrics.h"
-#include "tests/tasks/mad_view.h"
+#include "tests/tasks/mad/mad_view.h"
 
 static const char *const names[] = {
     "compression", "selective-copying", "in-context-recall", "noisy-recall", "fuzzy-recall", "memorization", "mqar"};

@@ -4,7 +4,7 @@
  *
  * MAD (Poli et al. 2024). Each blank stands before a content token chosen uniformly, so the last content token touches
  * the marker. Ids: content 0..V-3, blank V-2, marker V-1. */
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 struct copying {
     struct mad mad;

@@ -1,5 +1,5 @@
 /* listops_meaning.c - see listops_meaning.h. */
-#include "tests/tasks/listops_meaning.h"
+#include "tests/tasks/language/listops_meaning.h"
 
 #include <math.h>
 #include <stdlib.h>

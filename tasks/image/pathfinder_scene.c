@@ -1,5 +1,5 @@
 /* pathfinder_scene.c - see pathfinder_scene.h. Sums, products and square roots alone, as in digits.c. */
-#include "tasks/pathfinder_scene.h"
+#include "tasks/image/pathfinder_scene.h"
 
 #include <math.h>
 #include <string.h>

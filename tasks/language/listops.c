@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "core/philox.h"
-#include "tasks/listops_operation.h"
-#include "tasks/listops_tsv.h"
+#include "tasks/language/listops_operation.h"
+#include "tasks/language/listops_tsv.h"
 
 #define MAX_DEPTH    32
 #define MAX_TOKENS   65536

@@ -9,7 +9,7 @@
  * single query, behind it the marker. */
 #include <string.h>
 
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 #define MAX_MOTIF 8
 

@@ -1,5 +1,5 @@
 /* image.c - see image.h. */
-#include "tasks/image.h"
+#include "tasks/image/image.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tasks/image.h"
+#include "tasks/image/image.h"
 
 #define MAX_SIDE    64
 #define MAX_STROKES 3

@@ -1,5 +1,5 @@
 /* listops_operation.c - see listops_operation.h. */
-#include "tasks/listops_operation.h"
+#include "tasks/language/listops_operation.h"
 
 void operation_start(struct operation *o, int32_t name) {
     *o = (struct operation){.name = name};

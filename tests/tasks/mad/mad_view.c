@@ -1,5 +1,5 @@
 /* mad_view.c - see mad_view.h. */
-#include "tests/tasks/mad_view.h"
+#include "tests/tasks/mad/mad_view.h"
 
 #include <math.h>
 

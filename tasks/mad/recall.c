@@ -8,7 +8,7 @@
  * single query has the marker V-1 before it. */
 #include <string.h>
 
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 struct recall {
     struct mad mad;

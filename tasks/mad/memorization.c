@@ -4,7 +4,7 @@
  *
  * MAD (Poli et al. 2024). The map is an injection, the same in every split and for every seed. Ids: keys 0.., values
  * behind them (one or more stays unused), the marker m = V-1. */
-#include "tasks/mad.h"
+#include "tasks/mad/mad.h"
 
 #define MAP_SEED 12345 /* as MAD */
 

@@ -12,7 +12,7 @@
  * in digits.c. */
 #include <math.h>
 
-#include "tasks/image.h"
+#include "tasks/image/image.h"
 
 #define MAX_SIDE   64
 #define LABELS     10

@@ -1,5 +1,5 @@
 /* series.c - see series.h. */
-#include "tasks/series.h"
+#include "tasks/series/series.h"
 
 void series_end(const struct series *s, int64_t C, int64_t length, int64_t T, struct example *x) {
     int64_t width = series_channels(s, C);
