@@ -8,7 +8,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/data_sets.h"
 #include "harness/plan/setup.h"
-#include "harness/report/picture.h"
+#include "harness/plot/picture.h"
 #include "harness/run/feeder.h"
 #include "harness/store/files.h"
 #include "harness/store/npz.h"

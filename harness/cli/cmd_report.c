@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/report/gnuplot.h"
-#include "harness/report/load.h"
-#include "harness/report/plot.h"
+#include "harness/plot/gnuplot.h"
+#include "harness/plot/plot.h"
+#include "harness/plot/site.h"
 #include "harness/report/report.h"
-#include "harness/report/site.h"
 #include "harness/report/summary.h"
+#include "harness/rows/load.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 #include "harness/sweep/paper.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/report/protocol.h"
+#include "harness/rows/protocol.h"
 #include "harness/store/shell.h"
 #include "harness/sweep/slurm.h"
 #include "harness/sweep/sweep.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "core/status.h"
-#include "harness/report/stats.h"
+#include "harness/rows/stats.h"
 
 enum verdict { VERDICT_SAME, VERDICT_IMPROVED, VERDICT_INCONCLUSIVE, VERDICT_REGRESSED, VERDICT_COUNT };
 extern const char *const verdict_names[VERDICT_COUNT]; /* "same" ... */

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "harness/report/stats.h"
+#include "harness/rows/stats.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/round.h"
 

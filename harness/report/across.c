@@ -10,7 +10,7 @@
 
 #include "harness/plan/row_key.h"
 #include "harness/report/report.h"
-#include "harness/report/row_label.h"
+#include "harness/rows/row_label.h"
 #include "tasks/task.h"
 
 /* A row of a table under its label among all rows of the group. */

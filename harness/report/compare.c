@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "harness/plan/row_key.h"
-#include "harness/report/row_label.h"
-#include "harness/report/rows.h"
-#include "harness/report/stats.h"
+#include "harness/rows/row_label.h"
+#include "harness/rows/rows.h"
+#include "harness/rows/stats.h"
 
 /* What pairs two runs: all that identifies them but the seed and the version of the numerics. */
 struct entry {

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "core/batch.h"
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 #include "harness/store/files.h"
 
 /* Seconds since 1970 at which the run began; 0: its record does not say. */

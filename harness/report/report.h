@@ -2,8 +2,8 @@
 #ifndef LRNN_HARNESS_REPORT_H
 #define LRNN_HARNESS_REPORT_H
 
-#include "harness/report/rows.h"
 #include "harness/report/sheet.h"
+#include "harness/rows/rows.h"
 
 /* What a report makes of the rows. Both functions add sheets and return ST_DATA when the rows hold nothing to report
  * on. */

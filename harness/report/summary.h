@@ -2,8 +2,8 @@
 #ifndef LRNN_HARNESS_SUMMARY_H
 #define LRNN_HARNESS_SUMMARY_H
 
-#include "harness/report/rows.h"
 #include "harness/report/sheet.h"
+#include "harness/rows/rows.h"
 
 /* Adds the sheet; `build_data` of a report (report.h). */
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/report/row_label.h"
+#include "harness/rows/row_label.h"
 
 static int same_family(const struct sweep_entry *a, const struct sweep_entry *b) {
     int order = strcmp(a->row->run->profile, b->row->run->profile);

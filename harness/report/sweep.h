@@ -2,8 +2,8 @@
 #ifndef LRNN_HARNESS_SWEEP_H
 #define LRNN_HARNESS_SWEEP_H
 
-#include "harness/report/rows.h"
 #include "harness/report/sheet.h"
+#include "harness/rows/rows.h"
 
 /* A row of a table as part of a sweep. */
 struct sweep_entry {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/plan/row_key.h"
-#include "harness/report/load.h"
+#include "harness/rows/load.h"
 
 const char *const paper_verdict_names[] = {"-", "not run", "cut off", "unfinished", "within", "above", "below"};
 

@@ -7,7 +7,7 @@
 #define LRNN_HARNESS_SWEEP_PAPER_CELLS_H
 
 #include "harness/plan/request.h"
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 
 enum paper_verdict {
     PAPER_NONE,       /* the paper has no number, or ours is of another setting */

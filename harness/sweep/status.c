@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 #include "harness/store/claim.h"
 #include "harness/store/record_files.h"
 #include "harness/sweep/planned.h"

@@ -10,10 +10,10 @@
 
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
-#include "harness/report/load.h"
-#include "harness/report/plot.h"
+#include "harness/plot/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
+#include "harness/rows/load.h"
 #include "harness/run/runner.h"
 #include "harness/run/signals.h"
 #include "harness/store/clock.h"

@@ -4,7 +4,7 @@
 #include "harness/plan/config.h"
 #include "harness/plan/request.h"
 #include "harness/plan/values.h"
-#include "harness/report/filter.h"
+#include "harness/rows/filter.h"
 #include "harness/sweep/sweep.h"
 #include "models/model.h"
 #include "tasks/task.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/plan/args.h"
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 #include "harness/store/csv.h"
 #include "harness/store/schema.h"
 #include "tasks/variants.h"

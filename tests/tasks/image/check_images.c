@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/report/picture.h"
+#include "harness/plot/picture.h"
 #include "tests/lib/chi_square.h"
 #include "tests/lib/scratch.h"
 #include "tests/tasks/task_examples.h"

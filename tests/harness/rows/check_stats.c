@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "core/philox.h"
-#include "harness/report/stats.h"
+#include "harness/rows/stats.h"
 #include "tests/testing.h"
 
 #define ck_near(got, want, bound) ck_assert_double_eq_tol(got, want, bound)

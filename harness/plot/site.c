@@ -1,5 +1,5 @@
 /* site.c - see site.h. */
-#include "harness/report/site.h"
+#include "harness/plot/site.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "core/batch.h"
-#include "harness/report/gnuplot.h"
+#include "harness/plot/gnuplot.h"
+#include "harness/plot/plot.h"
 #include "harness/report/html.h"
-#include "harness/report/plot.h"
 #include "harness/report/report.h"
 #include "harness/run/rerun.h"
 #include "harness/store/csv.h"

@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_PLOT_H
 #define LRNN_HARNESS_PLOT_H
 
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 
 enum plot_axis { PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
 #define PLOT_X_NAMES "steps tokens time epochs params state flops"

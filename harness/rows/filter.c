@@ -1,5 +1,5 @@
 /* filter.c - see filter.h. */
-#include "harness/report/filter.h"
+#include "harness/rows/filter.h"
 
 #include <string.h>
 

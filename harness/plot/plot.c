@@ -1,6 +1,6 @@
 /* plot.c - accuracy over training, the table as bars, accuracy by length and against cost, all runs as a heat map,
  * throughput over length: their numbers and settings; gnuplot.h draws. */
-#include "harness/report/plot.h"
+#include "harness/plot/plot.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/batch.h"
-#include "harness/report/gnuplot.h"
+#include "harness/plot/gnuplot.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "tasks/task.h"

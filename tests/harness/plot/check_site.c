@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/report/site.h"
+#include "harness/plot/site.h"
 #include "harness/store/files.h"
 #include "tests/harness/report/fixture.h"
 

@@ -1,5 +1,5 @@
 /* picture.c - see picture.h. */
-#include "harness/report/picture.h"
+#include "harness/plot/picture.h"
 
 #include <inttypes.h>
 #include <stdio.h>

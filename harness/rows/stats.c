@@ -1,6 +1,6 @@
 /* stats.c - see stats.h. Quantiles are found by bisection on the distribution: slow (microseconds), free of tables and
  * of fitted coefficients, and right to the last digits that the distribution itself is right to. */
-#include "harness/report/stats.h"
+#include "harness/rows/stats.h"
 
 #include <math.h>
 #include <stdbool.h>

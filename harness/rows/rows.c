@@ -1,5 +1,5 @@
 /* rows.c - gathers run records into rows and computes the rows' numbers; see rows.h. */
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "harness/plan/row_key.h"
 #include "harness/plan/test_split.h"
-#include "harness/report/row_label.h"
+#include "harness/rows/row_label.h"
 #include "harness/store/perf_log.h"
 #include "models/model.h"
 #include "tasks/task.h"

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 
 #include "core/arena.h"
-#include "harness/report/filter.h"
-#include "harness/report/protocol.h"
-#include "harness/report/published.h"
-#include "harness/report/stats.h"
+#include "harness/rows/filter.h"
+#include "harness/rows/protocol.h"
+#include "harness/rows/published.h"
+#include "harness/rows/stats.h"
 #include "harness/store/record_files.h"
 
 #define REPORT_LEVEL 0.95 /* coverage of solve rates */

@@ -3,7 +3,7 @@
 #ifndef LRNN_HARNESS_SITE_H
 #define LRNN_HARNESS_SITE_H
 
-#include "harness/report/rows.h"
+#include "harness/rows/rows.h"
 
 /* Writes the pages of the records that pass the filter. `out` is the folder of the records. Pages of an earlier call
  * are replaced; *pictures: figures that are there, 0 where gnuplot is not, which *why then says. ST_USAGE: DIR holds

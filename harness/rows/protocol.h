@@ -3,7 +3,7 @@
 #define LRNN_HARNESS_REPORT_PROTOCOL_H
 
 #include "core/status.h"
-#include "harness/report/stats.h"
+#include "harness/rows/stats.h"
 
 /* In the order of PROTOCOL_NAMES. */
 enum report_protocol {

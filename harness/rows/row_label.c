@@ -1,5 +1,5 @@
 /* row_label.c - see row_label.h. */
-#include "harness/report/row_label.h"
+#include "harness/rows/row_label.h"
 
 #include <stdio.h>
 #include <string.h>

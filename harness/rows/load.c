@@ -1,5 +1,5 @@
 /* load.c - see load.h. */
-#include "harness/report/load.h"
+#include "harness/rows/load.h"
 
 #include <stdio.h>
 

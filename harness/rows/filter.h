@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "core/label.h"
-#include "harness/report/protocol.h"
+#include "harness/rows/protocol.h"
 #include "harness/store/record.h"
 
 /* NULL: all. The texts are borrowed. */

@@ -1,5 +1,5 @@
 /* protocol.c - see protocol.h. */
-#include "harness/report/protocol.h"
+#include "harness/rows/protocol.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* gnuplot.c - see gnuplot.h. */
-#include "harness/report/gnuplot.h"
+#include "harness/plot/gnuplot.h"
 
 #include <ctype.h>
 #include <errno.h>

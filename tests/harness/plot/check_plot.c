@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "core/batch.h"
-#include "harness/report/gnuplot.h"
-#include "harness/report/plot.h"
+#include "harness/plot/gnuplot.h"
+#include "harness/plot/plot.h"
 #include "harness/store/files.h"
 #include "tests/harness/report/fixture.h"
 

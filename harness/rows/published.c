@@ -1,5 +1,5 @@
 /* published.c - finds the published number that a run is to be compared with. */
-#include "harness/report/published.h"
+#include "harness/rows/published.h"
 
 #include <math.h>
 #include <string.h>
