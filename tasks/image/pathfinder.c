@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tasks/data/file_images.h"
+#include "tasks/image/file_images.h"
 #include "tasks/image/pathfinder_scene.h"
 
 #define PROBE_HITS  5    /* images that open wants to see drawn .. */

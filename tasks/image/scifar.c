@@ -4,7 +4,7 @@
  *   grey     g = .299 R + .587 G + .114 B, rounded; (g / 255 - 122.6 / 255) / (61 / 255): the Long Range Arena's image
  *
  * spec/tasks.md 6.2. zcifar is Myosotis' Morton order. The images come from `lrnn data import cifar10`. */
-#include "tasks/data/file_images.h"
+#include "tasks/image/file_images.h"
 
 struct scifar {
     struct file_images from;

@@ -3,7 +3,7 @@
  * Values are p / 255, neither shifted nor scaled (spec/tasks.md 6.2). psmnist visits pixels by the reversed bits of
  * their number, as S4 does; the permutation of other papers is order=numpy. zmnist is Myosotis' Morton order, 784
  * pixels; with pad=yes 1 024. The images come from `lrnn data import mnist`. */
-#include "tasks/data/file_images.h"
+#include "tasks/image/file_images.h"
 
 struct smnist {
     struct file_images from;

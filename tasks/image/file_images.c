@@ -1,5 +1,5 @@
 /* file_images.c - see file_images.h. */
-#include "tasks/data/file_images.h"
+#include "tasks/image/file_images.h"
 
 #include <string.h>
 
