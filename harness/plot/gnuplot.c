@@ -107,7 +107,8 @@ static const char *base_name(const char *path) {
 }
 
 static bool wanted(const struct figure *figure, size_t k) {
-    return figure->formats & (unsigned)terminals[k].format;
+    unsigned formats = figure->formats ? figure->formats : FIGURE_SVG | FIGURE_PNG;
+    return formats & (unsigned)terminals[k].format;
 }
 
 /* The lines that say where the k-th picture goes. */
@@ -211,4 +212,15 @@ enum status gnuplot_draw(const struct figure *figure, const char *to, struct err
     }
     free(d);
     return status;
+}
+
+enum status gnuplot_draw_streams(struct figure *figure, FILE *settings, FILE *numbers, char *const text[2],
+                                 const char *to, struct error *e) {
+    bool whole = settings && numbers;
+    if (settings) whole = fclose(settings) == 0 && whole;
+    if (numbers) whole = fclose(numbers) == 0 && whole;
+    if (!whole) return fail(e, ST_MEMORY, "no memory to plot");
+    figure->settings = text[0];
+    figure->numbers = text[1];
+    return gnuplot_draw(figure, to, e);
 }

@@ -18,12 +18,18 @@ struct figure {
     const char *settings; /* lines of a script */
     const char *numbers;  /* the data file */
     int height;           /* of 1200 points of width */
-    unsigned formats;
+    unsigned formats;     /* 0: SVG and PNG */
 };
+#define FIGURE_HEIGHT 750 /* of most */
 
 /* Writes TO/STEM.svg and so on, and nothing else. ST_FAIL: no gnuplot, with what to install; it could not draw, with
  * its own words. */
 enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e);
+
+/* The same of two streams into memory, text[0] its settings and text[1] its numbers: closes both. ST_MEMORY: one is
+ * NULL or has failed. */
+enum status gnuplot_draw_streams(struct figure *figure, FILE *settings, FILE *numbers, char *const text[2],
+                                 const char *to, struct error *e);
 
 /* "svg,png" as bits. ST_USAGE. */
 enum status figure_formats_parse(const char *text, unsigned *formats, struct error *e);

@@ -1,5 +1,5 @@
 /* plot.c - accuracy over training, the table as bars, accuracy by length and against cost, all runs as a heat map,
- * throughput over length: their numbers and settings; gnuplot.h draws. */
+ * their numbers and settings. plot_speed.h has throughput over length, gnuplot.h draws. */
 #include "harness/plot/plot.h"
 
 #include <ctype.h>
@@ -9,13 +9,11 @@
 
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
-#include "harness/store/csv.h"
+#include "harness/plot/plot_speed.h"
 #include "harness/store/files.h"
 #include "tasks/task.h"
 
 const char *const plot_kinds = "accuracy table length cost heat throughput";
-
-#define HEIGHT 750 /* of most pictures, in points */
 
 static const char *const axis_names[] = {"steps", "tokens", "time", "epochs", "params", "state", "flops"};
 static const char *const axis_titles[] = {
@@ -398,77 +396,6 @@ static void print_heat(FILE *script, FILE *data, const struct report_table *t, c
     for (int i = 0; i < columns; i++) fprintf(script, "seed[%d] = '%.0f'\n", i + 1, seeds[i]);
 }
 
-/* --- throughput over length --------------------------------------------------------------------------------------- */
-
-#define SPEED_MOST 64 /* models */
-
-/* "bdlru:m=5 B32 T64 D128": what stands before " B", and the number behind " T". */
-static bool read_shape(const char *shape, char *model, size_t size, double *length) {
-    const char *B = strstr(shape, " B"), *T = strstr(shape, " T");
-    if (!B || !T) return false;
-    snprintf(model, size, "%.*s", (int)(B - shape), shape);
-    *length = atof(T + 2);
-    return *length > 0;
-}
-
-struct speeds {
-    char model[SPEED_MOST][256];
-    FILE *points[SPEED_MOST]; /* a block each */
-    char *text[SPEED_MOST];
-    size_t size[SPEED_MOST];
-    int lengths[SPEED_MOST];
-    int n;
-};
-
-static void add_speed(struct speeds *s, const char *model, double length, double speed) {
-    int i = 0;
-    while (i < s->n && strcmp(s->model[i], model) != 0) i++;
-    if (i == SPEED_MOST) return;
-    if (i == s->n) {
-        s->points[i] = open_memstream(&s->text[i], &s->size[i]);
-        if (!s->points[i]) return;
-        snprintf(s->model[s->n++], sizeof s->model[0], "%s", model);
-    }
-    fprintf(s->points[i], "%.9g\t%.9g\n", length, speed);
-    s->lengths[i]++;
-}
-
-/* Of each model and length the latest row of what `bench` measured. */
-static void collect_speeds(struct speeds *s, const struct csv_table *t) {
-    for (int row = 0; row < t->rows; row++) {
-        char model[256], other[256];
-        double length, same, speed = csv_cell_real(t, row, "tok_per_s");
-        if (!read_shape(csv_cell(t, row, "shape"), model, sizeof model, &length) || !(speed > 0)) continue;
-        bool latest = true;
-        for (int k = row + 1; k < t->rows && latest; k++)
-            latest = !(read_shape(csv_cell(t, k, "shape"), other, sizeof other, &same) && same == length &&
-                       !strcmp(model, other));
-        if (latest) add_speed(s, model, length, speed);
-    }
-}
-
-/* Models that were measured at one length alone are no line. Returns how many are. */
-static int print_speeds(FILE *script, FILE *data, struct speeds *s) {
-    int n = 0;
-    for (int i = 0; i < s->n; i++) {
-        if (s->points[i]) fclose(s->points[i]);
-        if (s->lengths[i] < 2 || !s->text[i]) continue;
-        n++;
-        fprintf(data, "%s\n\n", s->text[i]);
-    }
-    fprintf(script, "n = %d\narray name[%d]\n", n, n + 1);
-    for (int i = 0, k = 0; i < s->n; i++) {
-        if (s->lengths[i] < 2 || !s->text[i]) continue;
-        fprintf(script, "name[%d] = ", ++k);
-        gnuplot_quoted(script, s->model[i]);
-        fputc('\n', script);
-    }
-    for (int i = 0; i < s->n; i++) free(s->text[i]);
-    gnuplot_setting(script, "heading", "throughput over length");
-    gnuplot_setting(script, "subheading", "perf.csv: each model alone, the latest measurement");
-    return n;
-}
-
 /* --- kinds -------------------------------------------------------------------------------------------------------- */
 
 static bool always(const struct report_table *t) {
@@ -495,7 +422,7 @@ static const struct plot_kind {
 static int height_of(const struct plot_kind *kind, const struct report_table *t) {
     int rows = !strcmp(kind->name, "heat") ? heat_rows(t) : t->n_rows, each = !strcmp(kind->name, "heat") ? 28 : 58;
     bool fixed = strcmp(kind->name, "heat") != 0 && strcmp(kind->name, "table") != 0;
-    if (fixed) return rows < 18 ? HEIGHT : 250 + 28 * rows; /* names stand below each other */
+    if (fixed) return rows < 18 ? FIGURE_HEIGHT : 250 + 28 * rows; /* names stand below each other */
     return 220 + rows * each;
 }
 
@@ -537,21 +464,6 @@ static void name_kind(const struct plot_kind *kind, const struct plot_view *v, c
              (over && v->x != PLOT_STEPS) || (cost && is_cost(v->x)) ? axis_names[v->x] : "");
 }
 
-static enum status draw(const char *stem, const char *kind, int height, const struct plot_view *v, FILE *script,
-                        FILE *data, char *const text[2], const char *to, struct error *e) {
-    bool whole = script && data;
-    if (script) whole = fclose(script) == 0 && whole;
-    if (data) whole = fclose(data) == 0 && whole;
-    if (!whole) return fail(e, ST_MEMORY, "no memory to plot");
-    struct figure figure = {.stem = stem,
-                            .kind = kind,
-                            .settings = text[0],
-                            .numbers = text[1],
-                            .height = height,
-                            .formats = v->formats ? v->formats : FIGURE_SVG | FIGURE_PNG};
-    return gnuplot_draw(&figure, to, e);
-}
-
 static enum status plot_one(const struct report_tables *tables, int i, const struct plot_kind *kind,
                             const struct plot_view *v, const char *to, struct error *e) {
     char stem[256], name[32], *text[2] = {NULL, NULL};
@@ -561,39 +473,10 @@ static enum status plot_one(const struct report_tables *tables, int i, const str
     make_stem(tables, i, name, stem, sizeof stem);
     FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
     if (script && data) kind->print(script, data, t, v);
-    enum status status = draw(stem, kind->name, height_of(kind, t), v, script, data, text, to, e);
+    struct figure figure = {.stem = stem, .kind = kind->name, .height = height_of(kind, t), .formats = v->formats};
+    enum status status = gnuplot_draw_streams(&figure, script, data, text, to, e);
     free(text[0]);
     free(text[1]);
-    return status;
-}
-
-static enum status plot_throughput(const struct plot_view *v, const char *out, const char *to, struct error *e) {
-    char path[PATH_BYTES], *text[2] = {NULL, NULL};
-    size_t size[2];
-    struct csv_table t;
-    TRY(path_format(path, sizeof path, e, "%s/perf.csv", out));
-    TRY(csv_read(&t, path, e));
-    struct speeds *s = calloc(1, sizeof *s);
-    FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
-    int lines = 0;
-    if (s && script && data) {
-        collect_speeds(s, &t);
-        lines = print_speeds(script, data, s);
-    }
-    enum status status = s ? ST_OK : fail(e, ST_MEMORY, "no memory to plot");
-    if (status == ST_OK && lines == 0)
-        status = fail(e, ST_USAGE, "no model in %s was measured at two lengths; lrnn perf layers --out %s does that",
-                      path, out);
-    if (status == ST_OK) {
-        status = draw("throughput", "throughput", HEIGHT, v, script, data, text, to, e);
-    } else {
-        if (script) fclose(script);
-        if (data) fclose(data);
-    }
-    free(text[0]);
-    free(text[1]);
-    free(s);
-    csv_free(&t);
     return status;
 }
 
@@ -633,7 +516,7 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
     if (kind && !only && !throughput) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
     TRY(check_view(only, view, e));
     TRY(make_folder(to, e));
-    if (throughput) return plot_throughput(view, out, to, e);
+    if (throughput) return plot_throughput(view->formats, out, to, e);
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = plot_tables(&tables, only, view, to, e);
     report_tables_free(&tables);

@@ -1,0 +1,12 @@
+/* plot_speed.h - the plot of throughput over length. */
+#ifndef LRNN_HARNESS_PLOT_SPEED_H
+#define LRNN_HARNESS_PLOT_SPEED_H
+
+#include "core/status.h"
+
+/* TO/throughput, in `formats` as struct figure has them, from OUT/perf.csv, where `bench` and `perf layers` leave their
+ * rows: a line a model that was measured at two lengths or more, the latest row of each. ST_USAGE: there is no such, or more than 64;
+ * ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
+enum status plot_throughput(unsigned formats, const char *out, const char *to, struct error *e);
+
+#endif
