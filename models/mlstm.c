@@ -19,6 +19,7 @@
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
+#include "kernels/stable/stable.h"
 #include "models/matrix_state.h"
 #include "models/parts.h"
 

@@ -1,12 +1,15 @@
 #!/bin/sh
 # layers.sh - fails on an include that the layering forbids (docs/design.md, "Layers"): of a folder, or of a room within
-# one; and on modules that include each other in a circle. A module is a header and the source of the same name.
+# one; on modules that include each other in a circle, a module being a header and the source of the same name; and on
+# sources and rooms that have grown too long to be read.
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
 set -eu
 
 folders='core kernels models tasks harness tests'
+source_lines=600 # at most, of a source
+room_lines=4000  # at most, of the sources of a folder, without its subfolders
 
 # Folders whose headers a folder may include.
 allowed() {
@@ -24,9 +27,10 @@ allowed() {
 # itself stands before all rooms, a source behind them.
 rooms() {
     case $1 in
-    kernels) echo lib dense norm move token gated flow matrix plstm tree train ;;
-    tasks) echo data ;;
-    harness) echo store plan run report perf sweep gate cli ;;
+    core) echo file ;;
+    kernels) echo lib dense norm move token gated flow matrix stable plstm tree train ;;
+    tasks) echo data language mad image series ;;
+    harness) echo store plan run rows report plot perf sweep gate cli ;;
     esac
 }
 
@@ -114,6 +118,26 @@ circles() {
             END { flush() }'
 }
 
+# Prints each source and each room of the tree in $1 that is too long, a line each.
+too_long() {
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" -v most="$source_lines" -v room_most="$room_lines" '
+        function flush() {
+            if (lines > most) print path ": has " lines " lines, expected at most " most
+            room = path
+            sub(/\/[^\/]*$/, "", room)
+            total[room] += lines
+        }
+        FNR == 1 { if (path != "") flush(); path = FILENAME }
+        { lines = FNR }
+        END {
+            flush()
+            for (room in total)
+                if (total[room] > room_most)
+                    print room ": has " total[room] " lines, expected at most " room_most "; make two rooms of it"
+        }') | sort
+}
+
 # A file of the made-up tree with one line: try VERDICT FOLDER SUFFIX LINE. Its name says whether the line is to be
 # found.
 tried=0
@@ -182,16 +206,29 @@ EOF
         echo "layers: self-test: a, b and p, q, r are circles; found: $(cat "$tree/found")" >&2
         return 1
     fi
+    rm -r "${tree:?}"/*
+    mkdir -p "$tree/core/full" "$tree/core/over"
+    for room in full over; do
+        for i in $(seq $((room_lines / 500))); do yes x | head -n 500 >"$tree/core/$room/$i.c"; done
+    done
+    echo x >"$tree/core/over/more.h"
+    yes x | head -n "$source_lines" >"$tree/core/long.c"
+    yes x | head -n $((source_lines + 1)) >"$tree/core/longer.c"
+    too_long "$tree" | sed 's/:.*//' >"$tree/found"
+    if [ "$(tr '\n' ' ' <"$tree/found")" != 'core/longer.c core/over ' ]; then
+        echo "layers: self-test: core/longer.c and core/over are too long; found: $(cat "$tree/found")" >&2
+        return 1
+    fi
 }
 
 if [ $# -eq 0 ]; then
     self_test
     cd "$(dirname "$0")/.."
 fi
-found=$(violations "${1:-.}" && circles "${1:-.}")
+found=$(violations "${1:-.}" && circles "${1:-.}" && too_long "${1:-.}")
 if [ -n "$found" ]; then
     printf '%s\n' "$found" >&2
     echo "layers: $(printf '%s\n' "$found" | wc -l) findings" >&2
     exit 1
 fi
-echo "layers: no forbidden include, no circle"
+echo "layers: no forbidden include, no circle, no room over $room_lines lines, no source over $source_lines"

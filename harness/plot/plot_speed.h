@@ -5,8 +5,8 @@
 #include "core/status.h"
 
 /* TO/throughput, in `formats` as struct figure has them, from OUT/perf.csv, where `bench` and `perf layers` leave their
- * rows: a line a model that was measured at two lengths or more, the latest row of each. ST_USAGE: there is no such, or more than 64;
- * ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
+ * rows: a line a model that was measured at two lengths or more, the latest row of each. ST_USAGE: there is no such, or
+ * more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
 enum status plot_throughput(unsigned formats, const char *out, const char *to, struct error *e);
 
 #endif

@@ -1,6 +1,5 @@
-/* matrix.h - recurrences with one dk x dv matrix a head, updated with outer products and read with q, and the gates
- * of mLSTM. Inputs are (B,T,...): all axes behind B and T count as one width. Heads are contiguous: element h*dk + i
- * of q, h*dv + j of v. */
+/* matrix.h - recurrences with one dk x dv matrix a head, updated with outer products and read with q. Inputs are
+ * (B,T,...): all axes behind B and T count as one width. Heads are contiguous: element h*dk + i of q, h*dv + j of v. */
 #ifndef LRNN_KERNELS_MATRIX_H
 #define LRNN_KERNELS_MATRIX_H
 
@@ -24,19 +23,6 @@ struct outer_gates {
 struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale);
 
-/* Exponential input gates and logistic forget gates of raw i, f (B,T,H), kept in range by their running maximum
- * (xLSTM):
- *   m_t = max(logsig(f_t) + m_{t-1}, i_t), m_{-1} = start
- *   decay_t = exp(logsig(f_t) + m_{t-1} - m_t);  source_t = exp(i_t - m_t)
- * A state with these gates is exp(-m_t) times that with decay sig(f_t) and source exp(i_t), and no gate exceeds 1.
- * Returns decay; *source and *m receive the others, all as i. */
-struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
-                            struct tensor **m);
-
-/* What a state with such gates is read as: o (B,T, H*(1+dv)) holds (den, num) of each head, m (B,T,H) ->
- * h = num / (max(|den|, exp(-m)) + eps) (B,T, H*dv). */
-struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps);
-
 /* Delta rule, S_{-1} = 0, S dk x dv: at each token S <- decay_t S once (decay (B,T,heads), or NULL: 1), then for the
  * steps j = 0, 1, ...:  S <- S + k_j (rate beta_j (v_j - S^T k_j))^T;  then o_t = scale S^T q_t. q (B,T, heads*dk),
  * k (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta (B,T, steps*heads), step outermost -> o (B,T, heads*dv).
@@ -53,14 +39,6 @@ struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, s
 struct outer_attr {
     int64_t heads, groups;
     double scale;
-};
-
-struct stable_gates_attr {
-    double start; /* m before the first token */
-};
-
-struct stable_readout_attr {
-    double eps;
 };
 
 #ifdef __cplusplus

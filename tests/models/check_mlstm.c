@@ -8,6 +8,7 @@
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
+#include "kernels/stable/stable.h"
 #include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};

@@ -8,6 +8,7 @@
 #include "core/graph_walk.h"
 #include "kernels/gated/gated.h"
 #include "kernels/matrix/matrix.h"
+#include "kernels/stable/stable.h"
 #include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
