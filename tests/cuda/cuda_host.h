@@ -14,7 +14,8 @@
  * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
  * changes too early is found then.
  *
- * Only what the project's kernels use is here; the names are CUDA's. Implementation: tests/cuda/cuda_host.cc. */
+ * Only what the project's kernels use is here; the names are CUDA's. Implementation: cuda_host.cc (threads and
+ * grids), cuda_runtime.cc (all else). */
 #ifndef LRNN_TESTS_CUDA_HOST_H
 #define LRNN_TESTS_CUDA_HOST_H
 
@@ -25,6 +26,14 @@
 #include <functional>
 
 #include "core/real.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CUDA_HOST_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUDA_HOST_ASAN 1
+#endif
+#endif
 
 #define __global__
 #define __device__
@@ -212,6 +221,11 @@ cudaError_t cuda_host_raise_shared(const void *kernel, size_t bytes);
 template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int bytes) {
     return cuda_host_raise_shared((const void *)kernel, (size_t)bytes);
 }
+
+#define CUDA_HOST_POISON 0xFF /* what fresh memory is filled with: a NaN in both float types */
+
+/* Ends the process, saying which thread of which block runs. */
+[[noreturn]] void cuda_host_die(const char *what);
 
 /* Runs now, or on replay when the stream is being captured. */
 cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *name, std::function<void()> work);

@@ -1,0 +1,425 @@
+/* cuda_runtime.cc - see cuda_host.h: the run-time's functions over the grids of cuda_host.cc, cuBLAS over real_gemm. */
+#include "tests/cuda/cuda_host.h"
+
+#include "kernels/lib/gemm.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#ifdef CUDA_HOST_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+#define DEFAULT_MEMORY ((size_t)4 << 30)
+
+/* --- streams, captures -------------------------------------------------------------------------------------------- */
+
+struct cuda_host_graph {
+    std::vector<std::function<void()>> work;
+};
+
+struct cuda_host_stream {
+    cuda_host_graph *capture; /* being recorded, or null */
+    std::vector<std::function<void()>> queue;
+};
+
+struct cuda_host_event {
+    double time;
+    cudaStream_t stream; /* that it was recorded on last */
+};
+
+static int captures; /* under way */
+
+static cudaError_t failure = cudaSuccess; /* sticky, as on a device */
+
+static long setting(const char *name, long fallback) {
+    const char *text = getenv(name);
+    return text && *text ? atol(text) : fallback;
+}
+
+static void run_or_fail(const std::function<void()> &work, bool kernel) {
+    static long seen;
+    const char *once = getenv("LRNN_CUDA_HOST_FAIL_ONCE");
+    long first = setting("LRNN_CUDA_HOST_FAIL", 0);
+    if (kernel && ++seen >= first && first > 0 && failure == cudaSuccess && (!once || unlink(once) == 0))
+        failure = cudaErrorIllegalAddress;
+    if (failure == cudaSuccess) work();
+}
+
+/* Nothing queues work from within work. */
+static void run_queue(cudaStream_t stream) {
+    for (const auto &work : stream->queue) work();
+    stream->queue.clear();
+}
+
+static void queue(cudaStream_t stream, std::function<void()> work) {
+    stream->queue.push_back(work);
+    if (!setting("LRNN_CUDA_HOST_LAZY", 0)) run_queue(stream);
+}
+
+static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool kernel) {
+    std::function<void()> whole = [=] { run_or_fail(work, kernel); };
+    if (stream->capture)
+        stream->capture->work.push_back(whole);
+    else
+        queue(stream, whole);
+    return failure;
+}
+
+static void open_memory(void);
+static void close_memory(void);
+
+cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *, std::function<void()> work) {
+    return enqueue(
+        stream,
+        [=] {
+            open_memory();
+            work();
+            close_memory();
+        },
+        true);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+    *stream = new cuda_host_stream();
+    return failure;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    run_queue(stream);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    if (stream->capture) cuda_host_die("a stream is waited for while it is captured");
+    run_queue(stream);
+    return failure;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+    stream->capture = new cuda_host_graph();
+    captures++;
+    return failure;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    *graph = stream->capture;
+    stream->capture = nullptr;
+    captures--;
+    return failure;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+    if (setting("LRNN_CUDA_HOST_NO_GRAPH", 0)) return cudaErrorMemoryAllocation;
+    *exec = new cuda_host_graph(*graph);
+    return failure;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    delete exec;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+    for (const auto &work : exec->work) queue(stream, work);
+    return failure;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t cuda_host_nanoseconds(void) {
+    return (uint64_t)(1e9 * now());
+}
+
+long long clock64(void) {
+    return (long long)cuda_host_nanoseconds();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+    *event = new cuda_host_event();
+    return failure;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    event->stream = stream;
+    queue(stream, [=] { event->time = now(); });
+    return failure;
+}
+
+/* Waits for more than it has to, like every device that is late. */
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (event->stream && event->stream->capture) cuda_host_die("an event is waited for while its stream is captured");
+    if (event->stream) run_queue(event->stream);
+    return failure;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    *ms = (float)(1e3 * (to->time - from->time));
+    return failure;
+}
+
+/* --- devices and memory ------------------------------------------------------------------------------------------- */
+
+static size_t handed_out;
+
+static size_t device_memory(void) {
+    return (size_t)setting("LRNN_CUDA_HOST_MEMORY", (long)DEFAULT_MEMORY);
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess                     ? "no error"
+           : error == cudaErrorMemoryAllocation     ? "out of memory"
+           : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+           : error == cudaErrorNoDevice             ? "no CUDA-capable device is detected"
+           : error == cudaErrorInvalidDevice        ? "invalid device ordinal"
+           : error == cudaErrorIllegalAddress       ? "an illegal memory access was encountered"
+                                                    : "invalid argument";
+}
+
+cudaError_t cudaGetLastError(void) {
+    return failure;
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = 12000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = 12000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = (int)setting("LRNN_CUDA_HOST_DEVICES", 1);
+    return *count ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaSetDevice(int index) {
+    return index < setting("LRNN_CUDA_HOST_DEVICES", 1) ? failure : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
+    *p = cudaDeviceProp();
+    snprintf(p->name, sizeof p->name, "CUDA on the host");
+    p->totalGlobalMem = device_memory();
+    p->major = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) / 10;
+    p->minor = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) % 10;
+    p->multiProcessorCount = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrL2CacheSize ? 1 << 20 : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+    *total = device_memory();
+    *free_bytes = *total > handed_out ? *total - handed_out : 0;
+    return failure;
+}
+
+/* Device memory: whole pages each, by their address; to be reached between open_memory and close_memory alone. */
+static std::map<char *, size_t> &allocations = *new std::map<char *, size_t>; /* bytes asked for */
+static std::map<char *, size_t> &pinned = *new std::map<char *, size_t>;
+
+static size_t pages_of(size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page) / page * page; /* one byte more than asked for at least: none ends where its pages do */
+}
+
+/* Of all pages there are, so that it takes long: where it is asked for. */
+static bool protects(void) {
+    return setting("LRNN_CUDA_HOST_PROTECT", 0);
+}
+
+static void protect(int rights) {
+    if (!protects()) return;
+    for (const auto &a : allocations)
+        if (mprotect(a.first, pages_of(a.second), rights) != 0) cuda_host_die("device memory cannot be protected");
+}
+
+static void open_memory(void) {
+    protect(PROT_READ | PROT_WRITE);
+}
+
+static void close_memory(void) {
+    protect(PROT_NONE);
+}
+
+/* Whether `at` lies within one of them. */
+static bool within(const std::map<char *, size_t> &all, const void *at) {
+    auto next = all.upper_bound((char *)at);
+    if (next == all.begin()) return false;
+    --next;
+    return (const char *)at <= next->first + next->second;
+}
+
+void cuda_host_check_argument(const char *name, int index, const void *argument, size_t bytes) {
+    unsigned char residency;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        uintptr_t word;
+        memcpy(&word, (const char *)argument + i, sizeof word);
+        if (word >> 47 || word >> 45 == 0) continue; /* no address, two sizes, or the shadow of AddressSanitizer */
+        if (within(allocations, (void *)word) || within(pinned, (void *)word)) continue;
+        if (mincore((void *)(word / page * page), 1, &residency) != 0) continue; /* nothing is there */
+        fprintf(stderr, "cuda_host: %s: argument %d holds %p, an address of the host's\n", name, index, (void *)word);
+        abort();
+    }
+}
+
+static void refuse_while_captured(const char *what) {
+    if (!captures) return;
+    fprintf(stderr, "cuda_host: memory is %s while a stream is captured\n", what);
+    abort();
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    refuse_while_captured("reserved");
+    if (failure != cudaSuccess) return failure;
+    if (handed_out + bytes > device_memory()) return cudaErrorMemoryAllocation;
+    size_t size = pages_of(bytes);
+    char *block = (char *)mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return cudaErrorMemoryAllocation;
+    memset(block, CUDA_HOST_POISON, bytes);
+#ifdef CUDA_HOST_ASAN
+    __asan_poison_memory_region(block + bytes, size - bytes);
+#endif
+    allocations[block] = bytes;
+    close_memory();
+    handed_out += bytes;
+    *memory = block;
+    return cudaSuccess;
+}
+
+/* Nothing that is queued may still use it: a device waits, and so do all streams here, which the caller has. */
+cudaError_t cudaFree(void *memory) {
+    if (!memory) return cudaSuccess;
+    refuse_while_captured("given back");
+    auto a = allocations.find((char *)memory);
+    if (a == allocations.end()) cuda_host_die("cudaFree of what is no device memory");
+    size_t size = pages_of(a->second);
+#ifdef CUDA_HOST_ASAN
+    __asan_unpoison_memory_region(memory, size);
+#endif
+    handed_out -= a->second;
+    allocations.erase(a);
+    munmap(memory, size);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    refuse_while_captured("pinned");
+    *memory = malloc(bytes ? bytes : 1);
+    if (!*memory) return cudaErrorMemoryAllocation;
+    pinned[(char *)*memory] = bytes;
+    return failure;
+}
+
+cudaError_t cudaFreeHost(void *memory) {
+    pinned.erase((char *)memory);
+    free(memory);
+    return cudaSuccess;
+}
+
+/* What is copied out of memory that is not pinned has been read when the call returns. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    bool now_read = kind == cudaMemcpyHostToDevice && !stream->capture && !within(pinned, from);
+    if (kind == cudaMemcpyHostToDevice ? within(allocations, from) : !within(allocations, from))
+        return cudaErrorInvalidValue;
+    if (kind == cudaMemcpyDeviceToHost ? within(allocations, to) : !within(allocations, to))
+        return cudaErrorInvalidValue;
+    std::vector<char> staged;
+    if (now_read) staged.assign((const char *)from, (const char *)from + bytes);
+    return enqueue(
+        stream,
+        [=] {
+            open_memory();
+            memcpy(to, now_read ? staged.data() : from, bytes);
+            close_memory();
+        },
+        false);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {
+    return enqueue(
+        stream,
+        [=] {
+            open_memory();
+            memset(to, byte, bytes);
+            close_memory();
+        },
+        false);
+}
+
+/* --- cuBLAS ------------------------------------------------------------------------------------------------------- */
+
+struct cuda_host_blas {
+    cudaStream_t stream;
+};
+
+const char *cublasGetStatusString(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS ? "success" : "execution failed";
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+    *handle = new cuda_host_blas();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+    handle->stream = stream;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t product(cublasHandle_t handle, std::function<void()> work) {
+    cudaError_t result = cuda_host_enqueue(handle->stream, "cublas", work);
+    return result == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+/* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */
+cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                              const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
+                              real *c, int ldc) {
+    if (*beta != 0 && *beta != 1) return CUBLAS_STATUS_INVALID_VALUE;
+    bool add = *beta != 0;
+    real alpha_now = *alpha;
+    return product(handle, [=] {
+        real_gemm(tb == CUBLAS_OP_T, ta == CUBLAS_OP_T, n, m, k, alpha_now, b, ldb, a, lda, add, c, ldc);
+    });
+}
