@@ -422,7 +422,7 @@ help:
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
 	@echo "make gate BASE=main   as accurate and as fast as that commit? (GATE='flags of lrnn gate'; docs/ci.md)"
-	@echo "make layers           fails on an include that the layering forbids, or a header that does not compile alone"
+	@echo "make layers           no forbidden include, no long source or room, and every header compiles alone"
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"
 	@echo "make lint             runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="

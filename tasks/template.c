@@ -3,8 +3,8 @@
  *   y_t = x_t = c,  c uniform over the vocabulary
  *
  * To make a new task, keeping `make test` green at every step:
- *   1. Copy this file to tasks/NAME.c; replace `template` by NAME in struct, functions and `task_template`, set .name,
- *      .summary (ends with the source's short cite) and .suite, and take .hidden away.
+ *   1. Copy this file to tasks/ROOM/NAME.c; replace `template` by NAME in struct, functions and `task_template`, set
+ *      .name, .summary (ends with the source's short cite) and .suite, and take .hidden away.
  *   2. Add the line TASK(NAME) to tasks/list.def. Command line, tests and tables walk that list.
  *   3. Write the equation of the target into this banner and delete these steps.
  *   4. Options: one field in the struct and one row in the table each. Flag difficulty axes with OPT_AXIS.

@@ -19,17 +19,19 @@ fi
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$tree"
 cd "$tree"
 
-# add FOLDER NAME LIST LINE: FOLDER/template.c becomes FOLDER/NAME.c, listed by LINE.
+# add TEMPLATE FILE LIST LINE: TEMPLATE becomes FILE, named after it, and is listed by LINE.
 add() {
-    sed -e "s/template/$2/g" -e '/\.hidden = true,/d' "$1/template.c" >"$1/$2.c"
+    local name
+    name=$(basename "$2" .c)
+    sed -e "s/template/${name#cmd_}/g" -e '/\.hidden = true,/d' "$1" >"$2"
     printf '%s\n' "$4" >>"$3"
-    echo "extension: $1/$2.c and '$4' in $3"
+    echo "extension: $2 and '$4' in $3"
 }
-add models newmixer models/list.def 'MODEL(newmixer)'
-add tasks newtask tasks/list.def 'TASK(newtask)'
-add kernels newop kernels/list.def 'OP(newop) KERNEL(newop_ref)'
-add harness/cli newcommand harness/cli/commands.def 'COMMAND(newcommand)'
-add harness/report newreport harness/report/reports.def 'REPORT(newreport)'
+add models/template.c models/newmixer.c models/list.def 'MODEL(newmixer)'
+add tasks/template.c tasks/language/newtask.c tasks/list.def 'TASK(newtask)'
+add kernels/template.c kernels/gated/newop.c kernels/list.def 'OP(newop) KERNEL(newop_ref)'
+add harness/cli/template.c harness/cli/cmd_newcommand.c harness/cli/commands.def 'COMMAND(newcommand)'
+add harness/report/template.c harness/report/newreport.c harness/report/reports.def 'REPORT(newreport)'
 
 # -O1: whether it builds and passes is asked here, not how fast it is.
 make OPT=-O1 CUDA=0 WERROR=1 programs
