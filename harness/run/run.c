@@ -155,10 +155,16 @@ static const char *reason_before(struct running *r) {
     return reason_to_stop(r, validated, t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY);
 }
 
+/* What came of writing into OUT. */
+static enum status written(const struct train_hooks *hooks, enum status status) {
+    if (status == ST_FAIL && hooks && hooks->unwritten) *hooks->unwritten = true;
+    return status;
+}
+
 static enum status save(struct running *r, struct error *e) {
     r->progress.wall_s = wall(r);
     r->last_checkpoint = time_now_s();
-    return checkpoint_write(&r->trainer, &r->progress, e);
+    return written(r->hooks, checkpoint_write(&r->trainer, &r->progress, e));
 }
 
 /* Steps up to the next moment at which something is looked at: at most the next validation. A log looks at each, which
@@ -470,7 +476,7 @@ static enum status write_record(struct running *r, struct run *row, struct error
     }
     enum status status = fill_test_split(s, &record->run, e);
     if (status == ST_OK) status = fill_kernels(r, &record->run, e);
-    if (status == ST_OK) status = write_files(r, record, e);
+    if (status == ST_OK) status = written(r->hooks, write_files(r, record, e));
     if (row) *row = record->run;
     free(record->evals);
     free(record);
@@ -534,7 +540,7 @@ static enum status run_all(struct running *r, struct run *row, struct error *e) 
 enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e) {
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->config.out, setup->run_id);
-    TRY(make_folder(folder, e)); /* an unwritable output is said before training, not after */
+    TRY(written(hooks, make_folder(folder, e))); /* an unwritable output is said before training, not after */
     enum reuse reuse;
     TRY(reuse_find(setup, &reuse, e));
     if (reuse != REUSE_NONE) {
@@ -547,7 +553,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
                     setup->run_id, setup->config.out);
     }
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
-    if (setup->config.keep_weights != KEEP_NONE) TRY(make_folder(folder, e));
+    if (setup->config.keep_weights != KEEP_NONE) TRY(written(hooks, make_folder(folder, e)));
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for a run");

@@ -14,11 +14,12 @@ struct train_hooks {
     void (*progress)(void *context, const struct progress *p); /* about five times a second; or NULL */
     void *context;
     const char *log_steps; /* file for a line a step (step_log.h); or NULL */
+    bool *unwritten;       /* set where the run fails because its output cannot be written; or NULL */
 };
 
 /* Trains, validates, tests the best parameters, writes the record under config.out. A record already there is not done
  * again. Divergence is a record too. *record, if not NULL, receives the finished run's row. Errors: ST_FAIL (cannot
- * write); ST_USAGE: steps were to be logged of a run that is on record; ST_DATA: the weights to start from are not this
+ * write, which `unwritten` tells from other failures); ST_USAGE: steps were to be logged of a run that is on record; ST_DATA: the weights to start from are not this
  * net's; 130 or 143 as a status when a signal asked to stop: a checkpoint has then been written and the same command
  * goes on from it. */
 enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e);

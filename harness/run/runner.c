@@ -34,6 +34,7 @@ struct message {
     bool final;
     struct progress progress;
     struct error error; /* of the final one */
+    bool unwritten;     /* that was of the output, not of the run */
 };
 
 struct job {
@@ -79,7 +80,7 @@ static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
     signals_be_patient();
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
     struct message m = {.final = true};
-    struct train_hooks hooks = {.progress = send_progress, .context = &fd};
+    struct train_hooks hooks = {.progress = send_progress, .context = &fd, .unwritten = &m.unwritten};
     setup->config.threads = threads;
     omp_set_num_threads(threads);
     enum status status = m.error.status = train_run(setup, &hooks, NULL, &m.error);
@@ -260,14 +261,14 @@ static void finish_job(struct runner *r, struct job *j) {
     say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
         run_status_names[status], detail);
     struct error e = {ST_OK, ""};
-    bool could_not_write = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL;
-    if (!could_not_write && record_failure(s, status, detail, j->started, &e) == ST_OK) {
+    bool unwritten = j->last.unwritten; /* no row: it says nothing of the model */
+    if (!unwritten && record_failure(s, status, detail, j->started, &e) == ST_OK) {
         claim_done(&j->claim, s->config.out, s->run_id);
         return;
     }
     claim_release(&j->claim);
     r->write_failed = true;
-    if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", could_not_write ? detail : e.text);
+    if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", unwritten ? detail : e.text);
 }
 
 /* Reads one message; false at the end of the pipe: the child has ended. */

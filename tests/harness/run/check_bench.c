@@ -152,6 +152,35 @@ START_TEST(a_killed_worker_becomes_a_row_and_retry_does_it_again) {
 }
 END_TEST
 
+/* The id of the first run that the bench would do. */
+static void first_run(char id[33]) {
+    last_flag = "--dry-run";
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    last_flag = NULL;
+    for (const char *line = log_text(); line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strspn(line, "0123456789abcdef") != 32) continue;
+        snprintf(id, 33, "%.32s", line);
+        return;
+    }
+    ck_abort_msg("no run is listed: %s", log_text());
+}
+
+/* What fails is the run, not the writing of results. */
+START_TEST(a_run_that_cannot_begin_is_a_row_and_the_others_are_done) {
+    char id[33], path[SCRATCH_BYTES + 64];
+    first_run(id);
+    snprintf(path, sizeof path, "%s/checkpoints", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", folder, id);
+    ck_assert_int_eq(symlink(path, path), 0); /* which nobody can open, root neither */
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_msg(strstr(log_text(), "cannot read checkpoint") != NULL, "%s", log_text());
+}
+END_TEST
+
 START_TEST(a_second_bench_runs_nothing) {
     ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
     ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
@@ -264,6 +293,7 @@ Suite *check_bench(void) {
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, kill_at_any_moment_loses_no_finished_run);
     tcase_add_test(c, a_killed_worker_becomes_a_row_and_retry_does_it_again);
+    tcase_add_test(c, a_run_that_cannot_begin_is_a_row_and_the_others_are_done);
     tcase_add_test(c, a_second_bench_runs_nothing);
     tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);
     tcase_add_test(c, a_full_disk_is_an_error_and_earlier_results_stay);
