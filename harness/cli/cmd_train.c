@@ -17,7 +17,7 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); flags stand over it", 0},
+     "config file of key=value lines, or a run's record (.json); words and flags stand over it", 0},
     {"log-steps", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
      "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for", 0},
     {"print-config", OPT_BOOL, 0, "no", 0, 0, NULL, "print the resolved configuration and do nothing", 0},
@@ -126,6 +126,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
     if (status == ST_OK && words[0]) status = text_copy(words[0], r->args.task, sizeof r->args.task, e);
     if (status == ST_OK && words[1]) status = text_copy(words[1], r->args.model, sizeof r->args.model, e);
+    if (status == ST_OK) status = args_merge(&r->args, e);
     if (status == ST_OK) status = args_apply(&r->args, NULL, NULL, e);
     if (status == ST_OK && (!*r->args.task || !*r->args.model))
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");

@@ -32,6 +32,56 @@ enum status args_apply(struct args *a, const char *profile_flags, const struct l
     return ST_OK;
 }
 
+static bool is_record(const char *path) {
+    size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".json") == 0;
+}
+
+/* "s5:length=8", "s5", or of options alone "length=8", as config_read gives it. */
+static enum status read_label(const char *kind, const char *text, struct label *l, struct error *e) {
+    const char *equals = strchr(text, '='), *colon = strchr(text, ':');
+    if (equals && (!colon || equals < colon)) return label_parse_pairs(l, kind, text, ",", e);
+    *l = (struct label){0};
+    return *text ? label_parse(l, kind, text, e) : label_set_name(l, "", e);
+}
+
+enum status args_file_labels(const struct args *a, struct label *task, struct label *model, struct error *e) {
+    char texts[2][LABEL_TEXT] = {"", ""};
+    if (*a->config_file && !is_record(a->config_file)) {
+        struct config *ignored = calloc(1, sizeof *ignored);
+        enum status status = ignored ? config_default(ignored, e) : fail(e, ST_MEMORY, "no memory");
+        if (status == ST_OK) status = config_read(a->config_file, ignored, texts[0], texts[1], e);
+        free(ignored);
+        TRY(status);
+    }
+    TRY(read_label("task", texts[0], task, e));
+    return read_label("model", texts[1], model, e);
+}
+
+/* Adds the file's options to a label of the words, which may be empty. */
+static enum status merge(const char *kind, const char *path, const struct label *file, char asked[LABEL_TEXT],
+                         struct error *e) {
+    struct label own;
+    if (!*asked || file->n == 0) return ST_OK;
+    TRY(label_parse(&own, kind, asked, e));
+    if (*label_name(file) && strcmp(label_name(file), label_name(&own)) != 0)
+        return fail(e, ST_USAGE,
+                    "%.300s has options of the %s %.60s, and the command names %.60s; take the lines out, or write the "
+                    "options behind the name, as in %.60s:%.60s=%.60s",
+                    path, kind, label_name(file), label_name(&own), label_name(&own), label_key(file, 0),
+                    label_value(file, 0));
+    for (int i = 0; i < file->n; i++)
+        if (!label_get(&own, label_key(file, i))) TRY(label_add(&own, label_key(file, i), label_value(file, i), e));
+    return label_format(&own, asked, LABEL_TEXT, e);
+}
+
+enum status args_merge(struct args *a, struct error *e) {
+    struct label task, model;
+    TRY(args_file_labels(a, &task, &model, e));
+    TRY(merge("task", a->config_file, &task, a->task, e));
+    return merge("model", a->config_file, &model, a->model, e);
+}
+
 struct setup *setup_stored(const char *text, const char *name, int64_t threads, struct error *e) {
     struct config config;
     const char *where = "its configuration";

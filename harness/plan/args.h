@@ -14,8 +14,18 @@ struct args {
 };
 
 /* Applies, in this order: defaults, `profile_flags` ("key=value key=value" or NULL), `more` flags (a plan's, or NULL),
- * the config file, the flags given. Call args_note for every flag first. */
+ * the config file, the flags given. Call args_note for every flag first. Task and model are taken from the file where
+ * the words have none; else its lines of them are not looked at (args_merge). */
 enum status args_apply(struct args *a, const char *profile_flags, const struct label *more, struct error *e);
+
+/* Lines task.KEY and model.KEY of the config file hold for the task and the model of the words as well, which stand
+ * over them. A run's record (.json) holds one whole task and one whole model: words take their places. Call before
+ * args_apply. ST_USAGE: the file has options of another task or model than the words name. */
+enum status args_merge(struct args *a, struct error *e);
+
+/* The config file's own task and model, labels without a name where it has but options of them; without pairs where
+ * there is no file, or it is a run's record. Errors as config_read. */
+enum status args_file_labels(const struct args *a, struct label *task, struct label *model, struct error *e);
 
 /* Remembers a flag of the command line; a run flag (config or backbone) or "c" is taken (*done = true). */
 enum status args_note(struct args *a, const char *name, const char *value, bool *done, struct error *e);
