@@ -136,7 +136,7 @@ CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources device-micro test-slurm test-html sanitize bench paper results results-check gate layers \
+        cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate layers \
         format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .PHONY: test-offline valgrind tsan torture
 .DELETE_ON_ERROR:
@@ -295,6 +295,10 @@ $(MICRO): tests/device/micro.cu
 test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
 
+# What `lrnn report --format latex` writes, compiled by pdflatex; KEEP=folder keeps the document.
+test-latex: all
+	@tests/latex/compile.sh $(LRNN) $(KEEP)
+
 # Registers, spills and shared memory of every kernel, for the newest architecture.
 cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
@@ -395,6 +399,8 @@ install: all
 	install -m 644 results/published.csv $(DESTDIR)$(PREFIX)/share/lrnn/results
 	install -d $(DESTDIR)$(PREFIX)/share/lrnn/papers
 	install -m 644 $(wildcard papers/*.plan) $(DESTDIR)$(PREFIX)/share/lrnn/papers
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(LRNN) man >$(DESTDIR)$(PREFIX)/share/man/man1/lrnn$(f64).1
 
 clean:
 	rm -rf $(BUILD) ./lrnn ./lrnn-f64
@@ -413,6 +419,7 @@ help:
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
+	@echo "make test-latex       the LaTeX of lrnn report, compiled (apt-get install texlive-latex-recommended; KEEP=)"
 	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"

@@ -89,6 +89,133 @@ enum status cli_main(int argc, char **argv, struct error *e) {
     return name_choose("command", argv[1], n, command_name, commands, &index, e);
 }
 
+/* Asked for as a reader does, or for the man page. */
+enum help_kind { HELP_NONE, HELP_TEXT, HELP_MAN };
+
+static enum help_kind help_asked(const char *word) {
+    if (strcmp(word, HELP_MAN_WORD) == 0) return HELP_MAN;
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? HELP_TEXT : HELP_NONE;
+}
+
+/* --- help: text --------------------------------------------------------------------------------------------------- */
+
+/* A flag of one letter that `extra` has is written with one dash. */
+static const char *dashes(const struct cli *cli, const struct option *o) {
+    return cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o ? "-" : "--";
+}
+
+static void print_option(const struct cli *cli, const struct option *o, FILE *f) {
+    struct option line[2] = {*o, {.name = NULL}};
+    options_print_help(line, dashes(cli, o), f);
+}
+
+/* --- help: troff, for the man page -------------------------------------------------------------------------------- */
+
+/* What troff would take for a command is escaped. */
+static void man_text(const char *text) {
+    bool start = true;
+    for (const char *c = text; *c; c++) {
+        if (start && (*c == '.' || *c == '\'')) fputs("\\&", stdout);
+        if (*c == '\\')
+            fputs("\\e", stdout);
+        else if (*c == '-')
+            fputs("\\-", stdout);
+        else
+            putchar(*c);
+        start = *c == '\n';
+    }
+}
+
+/* "  --dim            model width D (1..65536); default 128" as a paragraph under the flag's name. */
+static void man_option(const struct cli *cli, const struct option *o) {
+    char *line = NULL;
+    size_t size;
+    FILE *f = open_memstream(&line, &size);
+    if (!f) return;
+    print_option(cli, o, f);
+    if (fclose(f) == 0) {
+        char *name = line + strspn(line, " "), *end = name + strcspn(name, " ");
+        const char *meaning = end + strspn(end, " ");
+        *end = 0;
+        fputs(".TP\n.B ", stdout);
+        man_text(name);
+        putchar('\n');
+        man_text(meaning);
+    }
+    free(line);
+}
+
+/* Lines that stay as they are. */
+static void man_lines(void (*print)(FILE *f)) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return;
+    print(f);
+    if (fclose(f) == 0) {
+        fputs(".PP\n.nf\n", stdout);
+        man_text(text + strspn(text, "\n"));
+        fputs(".fi\n", stdout);
+    }
+    free(text);
+}
+
+/* --- help: both --------------------------------------------------------------------------------------------------- */
+
+static void print_heading(const char *text, enum help_kind kind) {
+    if (kind == HELP_TEXT) {
+        printf("\n%s\n", text);
+    } else {
+        fputs(".PP\n.I ", stdout);
+        man_text(text);
+        putchar('\n');
+    }
+}
+
+static bool is_shadowed(const struct cli *cli, const char *name) {
+    char word[128];
+    snprintf(word, sizeof word, " %s ", name);
+    return (cli->extra && option_find(cli->extra, name)) || (cli->without && strstr(cli->without, word));
+}
+
+static void print_flag(const struct cli *cli, const struct option *o, enum help_kind kind) {
+    if (kind == HELP_TEXT)
+        print_option(cli, o, stdout);
+    else
+        man_option(cli, o);
+}
+
+/* Each flag once: what the command says of it stands before what the flags of a run say. */
+static void print_flags(const struct cli *cli, enum help_kind kind) {
+    if (cli->n_sets || cli->extra) print_heading("flags", kind);
+    for (const struct option *o = cli->extra; o && o->name; o++) print_flag(cli, o, kind);
+    for (int s = 0; s < cli->n_sets; s++) {
+        if (cli->headings && cli->headings[s]) print_heading(cli->headings[s], kind);
+        for (const struct option *o = cli->sets[s].table; o->name; o++)
+            if (!is_shadowed(cli, o->name)) print_flag(cli, o, kind);
+    }
+}
+
+static void help_print(const struct cli *cli, enum help_kind kind) {
+    const char *before = cli->alone ? "" : "lrnn ";
+    if (kind == HELP_TEXT) {
+        printf("usage: %s%s\n%s\n", before, cli->command->usage, cli->command->summary);
+    } else {
+        printf(".SS ");
+        man_text(before);
+        man_text(cli->command->usage);
+        putchar('\n');
+        man_text(cli->command->summary);
+        putchar('\n');
+    }
+    print_flags(cli, kind);
+    if (!cli->more_help) return;
+    if (kind == HELP_TEXT)
+        cli->more_help(stdout);
+    else
+        man_lines(cli->more_help);
+}
+
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
 static const char *sub_name(const void *list, int i) {
@@ -101,11 +228,24 @@ static void print_group(const struct command *group, const struct command *subs)
     printf("\n`lrnn %s WHAT --help` lists the flags.\n", group->name);
 }
 
+/* A section a sub-command. */
+static enum status man_group(const struct command *subs, char *help, struct error *e) {
+    for (; subs->run; subs++) {
+        char name[128];
+        snprintf(name, sizeof name, "%s", subs->name);
+        enum status status = subs->run(2, (char *[]){name, help, NULL}, e);
+        if (status != ST_HELP && status != ST_OK) return status;
+    }
+    return ST_OK;
+}
+
 enum status command_group(const struct command *group, const struct command *subs, int argc, char **argv,
                           struct error *e) {
     int n = 0;
     while (subs[n].run) n++;
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    enum help_kind kind = argc >= 2 ? help_asked(argv[1]) : HELP_NONE;
+    if (kind == HELP_MAN) return man_group(subs, argv[1], e);
+    if (kind == HELP_TEXT) {
         print_group(group, subs);
         return ST_OK;
     }
@@ -156,34 +296,6 @@ static enum status unknown_flag(const struct cli *cli, const char *text, const c
     if (near) return fail(e, ST_USAGE, "%s: unknown flag '%s'; did you mean '--%s'?", command, text, near);
     return fail(e, ST_USAGE, "%s: unknown flag '%s'; `%s%s --help` lists the flags", command, text, before(cli),
                 command);
-}
-
-/* A flag of one letter that `extra` has is written with one dash. */
-static void print_flag(const struct cli *cli, const struct option *o) {
-    struct option line[2] = {*o, {.name = NULL}};
-    bool short_flag = cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o;
-    options_print_help(line, short_flag ? "-" : "--", stdout);
-}
-
-static bool is_shadowed(const struct cli *cli, const char *name) {
-    char word[128];
-    snprintf(word, sizeof word, " %s ", name);
-    return (cli->extra && option_find(cli->extra, name)) || (cli->without && strstr(cli->without, word));
-}
-
-/* Each flag once: what the command says of it stands before what the flags of a run say. */
-static void print_flags(const struct cli *cli) {
-    if (cli->n_sets || cli->extra) printf("\nflags\n");
-    for (const struct option *o = cli->extra; o && o->name; o++) print_flag(cli, o);
-    for (int s = 0; s < cli->n_sets; s++) {
-        if (cli->headings && cli->headings[s]) printf("\n%s\n", cli->headings[s]);
-        for (const struct option *o = cli->sets[s].table; o->name; o++)
-            if (!is_shadowed(cli, o->name)) print_flag(cli, o);
-    }
-}
-
-static bool is_help(const char *word) {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
 /* A word that begins with a dash is a flag, unless it is a lone dash or a number. */
@@ -252,10 +364,9 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
     bool flags_ended = false;
     cli->n_positional = 0;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (!is_help(argv[i])) continue;
-        printf("usage: %s%s\n%s\n", before(cli), cli->command->usage, cli->command->summary);
-        print_flags(cli);
-        if (cli->more_help) cli->more_help(stdout);
+        enum help_kind kind = help_asked(argv[i]);
+        if (kind == HELP_NONE) continue;
+        help_print(cli, kind);
         return ST_HELP;
     }
     for (r.at = 1; r.at < argc; r.at++) {

@@ -33,6 +33,9 @@ enum status cli_main(int argc, char **argv, struct error *e);
 enum status command_group(const struct command *group, const struct command *subs, int argc, char **argv,
                           struct error *e);
 
+/* What a command is called with for its section of the man page, where a reader says --help: `lrnn man`. */
+#define HELP_MAN_WORD "--help=man"
+
 struct flag_set {
     const struct option *table;
     void *object;
@@ -41,7 +44,8 @@ struct flag_set {
 /* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at
  * most max_positional). A flag may be given once; one of one letter may be written with one dash; "--" ends the flags.
  * Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
- * --help prints usage, summary and every flag of the sets with default and range to stdout: ST_HELP.
+ * --help prints usage, summary and every flag of the sets with default and range to stdout, HELP_MAN_WORD the same for
+ * troff: ST_HELP.
  * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
  * lists). */
 struct cli {

@@ -47,7 +47,9 @@ static const struct option extra[] = {
      "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL, "i/n: do every n-th run alone, from the i-th on, and no table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); flags stand over it", 0},
+     "config file of key=value lines, or a run's record (.json), of whose task and model nothing is taken; flags stand "
+     "over it",
+     0},
     {"j", OPT_TEXT_FIELD, 0, "auto", 0, 0, NULL, "runs in parallel, as --jobs", 0},
     {0}};
 

@@ -157,6 +157,56 @@ START_TEST(every_command_has_help) {
 }
 END_TEST
 
+/* The text as the page has it: each - stands behind a \. */
+static void escape(const char *text, char *to, size_t size) {
+    size_t n = 0;
+    for (; *text && n + 2 < size; text++) {
+        if (*text == '-') to[n++] = '\\';
+        to[n++] = *text;
+    }
+    to[n] = 0;
+}
+
+/* Every flag that the help of a command names stands in its section of the page; a group has a section a sub-command. */
+static void expect_flags(const char *page, const struct command *c) {
+    char arguments[128], usage[320], heading[352];
+    snprintf(arguments, sizeof arguments, "%s --help", c->name);
+    expect_status(run(arguments), 0, arguments);
+    bool group = strstr(out, "WHAT --help` lists the flags") != NULL;
+    escape(c->usage, usage, sizeof usage);
+    snprintf(heading, sizeof heading, "\n.SS lrnn %s\n", usage);
+    const char *section = strstr(page, heading), *next = section ? strstr(section + 1, "\n.SS ") : NULL;
+    ck_assert_msg(group || section, "no section of %s", c->name);
+    for (const char *at = strstr(out, "\n  --"); at && section; at = strstr(at + 1, "\n  --")) {
+        char flag[80], line[192], wanted[208];
+        snprintf(flag, sizeof flag, "%.*s", (int)strcspn(at + 3, " "), at + 3);
+        escape(flag, line, sizeof line);
+        snprintf(wanted, sizeof wanted, "\n.B %s\n", line);
+        const char *found = strstr(section, wanted);
+        ck_assert_msg(found && (!next || found < next), "%s lacks %s", c->name, flag);
+    }
+}
+
+START_TEST(the_man_page_has_every_command_and_flag) {
+    static const char *const macros[] = {".TH ", ".SH ", ".SS ", ".TP", ".PP", ".B ", ".BR ", ".I ", ".nf", ".fi"};
+    expect_status(run("man"), 0, "man");
+    char *page = strdup(out);
+    ck_assert_ptr_nonnull(page);
+    ck_assert_int_eq(strncmp(page, ".TH LRNN 1 ", 11), 0);
+    for (const char *line = page; *line; line += strcspn(line, "\n") + 1) {
+        bool known = *line != '.' && *line != '\'';
+        for (size_t i = 0; i < sizeof macros / sizeof *macros && !known; i++)
+            known = strncmp(line, macros[i], strlen(macros[i])) == 0;
+        ck_assert_msg(known, "a line that troff does not know: %.60s", line);
+    }
+    for (const struct command *const *c = cli_commands(); *c; c++)
+        if (!(*c)->hidden) expect_flags(page, *c);
+    ck_assert_ptr_nonnull(strstr(page, "\n.SS lrnn perf op NAME"));
+    ck_assert_ptr_null(strstr(page, "lrnn template"));
+    free(page);
+}
+END_TEST
+
 START_TEST(a_hidden_command_works_and_is_not_listed) {
     expect_status(run("--help"), 0, "--help");
     ck_assert_ptr_null(strstr(out, "template"));
@@ -334,6 +384,7 @@ Suite *check_cli(void) {
     tcase_add_loop_test(t, exit_codes_and_messages, 0, (int)(sizeof calls / sizeof calls[0]));
     tcase_add_test(t, auto_is_said_by_its_word);
     tcase_add_test(t, every_command_has_help);
+    tcase_add_test(t, the_man_page_has_every_command_and_flag);
     tcase_add_test(t, a_hidden_command_works_and_is_not_listed);
     tcase_add_test(t, report_help_names_every_report_but_the_template);
     tcase_add_loop_test(t, full_output_is_an_error, 0, 5);

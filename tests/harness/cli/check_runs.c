@@ -91,10 +91,45 @@ START_TEST(a_record_is_a_config_file) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "seed=4\n", arguments);
     expect_text(out, "model.gate=sigmoid\n", arguments);
+    snprintf(arguments, sizeof arguments, "train s4 lstm -c %s --print-config", path); /* in place of its own */
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "task.length=16\n", arguments);
+    expect_text(out, "dim=8\n", arguments);
     snprintf(arguments, sizeof arguments, "%s/r/damaged.json", program_folder);
     spill(arguments, "{}\n", 3);
     snprintf(arguments, sizeof arguments, "train -c %s/r/damaged.json", program_folder);
     expect_status(run(arguments), ST_DATA, arguments);
+}
+END_TEST
+
+static void write_config(const char *text) {
+    snprintf(path, sizeof path, "%s/run.conf", program_folder);
+    spill(path, text, strlen(text));
+}
+
+START_TEST(options_of_a_config_file_hold_for_task_and_model_of_the_words) {
+    write_config("task.length=7\nmodel.m=3\ndim=16\n");
+    expect("train s3 bdlru -c %s/run.conf --print-config", 0);
+    expect_text(out, "task.length=7\n", "train");
+    expect_text(out, "model.m=3\n", "train");
+    expect("train s3:length=9 bdlru:m=2 -c %s/run.conf --print-config", 0);
+    expect_text(out, "task.length=9\n", "train");
+    expect_text(out, "model.m=2\n", "train");
+    expect("sweep s3 s4 --models 'bdlru lstm' --profile smoke --dry-run -c %s/run.conf", 0);
+    expect_text(out, " s4:length=7,", "sweep");
+    expect_text(out, " bdlru:blocks=64,m=3", "sweep");
+    write_config("task=s3\ntask.length=7\nmodel=lstm\n");
+    expect("train s3 lru -c %s/run.conf --print-config", 0);
+    expect_text(out, "task.length=7\n", "train");
+    expect_text(out, "model=lru\n", "train");
+    expect("train s4 lru -c %s/run.conf --print-config", ST_USAGE);
+    expect_text(err, "run.conf has options of the task s3, and the command names s4", "train");
+    expect("bench s3 -c %s/run.conf --dry-run", ST_USAGE);
+    expect_text(err, "run.conf has a line task=s3; a sweep takes its tasks from its words", "bench");
+    write_config("task.lenght=5\n");
+    expect("train s3 lru -c %s/run.conf --print-config", ST_USAGE);
+    expect_text(err, "did you mean 'length'", "train");
+    expect("train -c %s/run.conf", ST_USAGE);
 }
 END_TEST
 
@@ -175,6 +210,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_run_is_shown_with_the_command_that_repeats_it);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
     tcase_add_test(c, a_record_is_a_config_file);
+    tcase_add_test(c, options_of_a_config_file_hold_for_task_and_model_of_the_words);
     tcase_add_test(c, folders_are_compared_seed_by_seed);
     tcase_add_test(c, help_is_found_by_any_name_and_names_each_flag_once);
     tcase_add_test(c, a_task_without_a_profile_benches_with_one_that_says_so);
