@@ -2,7 +2,7 @@
 # bootstrap.sh - installs what building, testing and plotting need, through apt-get.
 #
 #   ./bootstrap.sh          the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
-#   ./bootstrap.sh --dev    also what contributing needs: clang, sanitizers, formatter, static checkers
+#   ./bootstrap.sh --dev    also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX
 #
 # Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
 set -eu
@@ -12,7 +12,7 @@ set -eu
 # those locks.)
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
-dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
+dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev texlive-latex-recommended'
 
 say() {
     printf 'bootstrap: %s\n' "$*"

@@ -20,6 +20,11 @@ static void print_latex(FILE *f, const char *text) {
     }
 }
 
+/* Behind a \\ LaTeX would take a [ or a * for an argument of it. */
+static void print_guard(FILE *f, char first) {
+    if (first == '[' || first == '*') fputs("{}", f);
+}
+
 /* A number with a sign is set in maths, where '-' is a minus. */
 static void print_cell(FILE *f, const struct sheet_cell *cell) {
     const char *text = cell->text;
@@ -44,6 +49,7 @@ static void print_tabular(FILE *f, const struct sheet *s) {
     }
     fputs(" \\\\\n\\midrule\n", f);
     for (int i = 0; i < s->n_cells; i++) {
+        if (i % s->n_columns == 0) print_guard(f, *s->cells[i].text);
         fputs(i % s->n_columns ? " & " : "", f);
         print_cell(f, &s->cells[i]);
         if ((i + 1) % s->n_columns == 0) fputs(" \\\\\n", f);
@@ -54,6 +60,7 @@ static void print_tabular(FILE *f, const struct sheet *s) {
 static void print_notes(FILE *f, const struct sheet *s) {
     if (s->n_notes) fputs("\n\\footnotesize\n", f);
     for (int i = 0; i < s->n_notes; i++) {
+        print_guard(f, s->notes[i].number ? '[' : *s->notes[i].text);
         if (s->notes[i].number) fprintf(f, "[%d] ", s->notes[i].number);
         print_latex(f, s->notes[i].text);
         fputs("\\\\\n", f);

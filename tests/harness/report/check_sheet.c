@@ -102,9 +102,9 @@ START_TEST(one_sheet_in_every_format) {
                           "\\end{tabular}\n"
                           "\n"
                           "\\footnotesize\n"
-                          "[1] died, of \\$1\\\\\n"
-                          "[2] too\\\\\n"
-                          "[3] third\\\\\n"
+                          "{}[1] died, of \\$1\\\\\n"
+                          "{}[2] too\\\\\n"
+                          "{}[3] third\\\\\n"
                           "n: $<$sizes$>$\\\\\n"
                           "\\end{table}\n");
     expect(&format_csv, "model,n & m,acc\n"
