@@ -346,6 +346,8 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
     int n_configs = 0;
     enum status status = list_tasks(r, &tasks, e);
     if (status == ST_OK) status = list_configs(r, &configs, &n_configs, e);
+    double runs = (double)tasks.n * n_configs * r->n_rates * r->n_seeds; /* of one model */
+    if (status == ST_OK && runs > PLAN_MOST_RUNS) status = too_many(runs, e);
     for (int t = 0; t < tasks.n && status == ST_OK; t++)
         for (int c = 0; c < n_configs && status == ST_OK; c++)
             status = add_models(plan, r, &configs[c], tasks.list[t], e);

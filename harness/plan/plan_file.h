@@ -7,6 +7,7 @@
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
  *   rows columns overall protocol      of the paper's table: harness/sweep/paper.h
+ *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several
  * A key behind "PROFILE." holds under that profile alone, and before the same key without. */

@@ -127,11 +127,34 @@ struct making {
     struct label flags; /* of those the flags with one value */
     struct label axes, grid;
     const char *profile, *tasks, *models, *rates, *seeds;
+    bool speed;
     bool variants, no_variants; /* no_variants: whatever the profile says */
 };
 
 static const char *given_or(const char *given, const struct label *plan, const char *key) {
     return *given ? given : label_get(plan, key);
+}
+
+/* Lines task.KEY and model.KEY of a config file, below --grid; which tasks and models there are, a sweep is told by
+ * its words and by --models. */
+static enum status take_config_file(struct making *m, struct error *e) {
+    static const char *const kinds[] = {"task", "model"};
+    struct label labels[2];
+    const struct args *args = &m->r->args;
+    TRY(args_file_labels(args, &labels[0], &labels[1], e));
+    for (int k = 0; k < 2; k++) {
+        if (*label_name(&labels[k]))
+            return fail(e, ST_USAGE,
+                        "%.300s has a line %s=%.60s; a sweep takes its tasks from its words and its models from "
+                        "--models, so take the line out (lines %s.KEY hold for each that has KEY)",
+                        args->config_file, kinds[k], label_name(&labels[k]), kinds[k]);
+        for (int i = 0; i < labels[k].n; i++) {
+            char key[128];
+            snprintf(key, sizeof key, "%s.%.100s", kinds[k], label_key(&labels[k], i));
+            if (!label_get(&m->grid, key)) TRY(label_add(&m->grid, key, label_value(&labels[k], i), e));
+        }
+    }
+    return ST_OK;
 }
 
 /* The plan's flags and grid, as far as the command line does not say otherwise. */
@@ -141,6 +164,7 @@ static enum status take_settings(struct making *m, struct error *e) {
     m->grid = r->grid;
     if (!m->axes.used) TRY(label_set_name(&m->axes, "", e));
     if (!m->grid.used) TRY(label_set_name(&m->grid, "", e));
+    TRY(take_config_file(m, e));
     TRY(label_set_name(&m->flags, "", e));
     for (int i = 0; i < m->plan.n; i++) {
         const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i);
@@ -168,6 +192,10 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
         return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, variants);
     m->variants = r->variants || (variants && !strcmp(variants, "yes"));
     m->no_variants = !m->variants && variants;
+    const char *measure = label_get(&m->plan, "measure");
+    if (measure && strcmp(measure, "accuracy") != 0 && strcmp(measure, "speed") != 0)
+        return fail(e, ST_USAGE, "%s: measure=%.60s is neither accuracy nor speed", r->file.name, measure);
+    m->speed = measure && !strcmp(measure, "speed");
     if (!m->tasks) return fail(e, ST_USAGE, "the plan %s names no tasks; add a line tasks=s3 s5", r->file.name);
     return take_settings(m, e);
 }
@@ -267,6 +295,7 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
     enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK) status = check_grid(&m->grid, NULL, e);
     if (status == ST_OK) {
+        resolved->speed = m->speed;
         snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
         snprintf(resolved->tasks, sizeof resolved->tasks, "%s", m->tasks);
     }

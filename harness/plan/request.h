@@ -37,6 +37,7 @@ struct resolved {
     bool defaulted;            /* that profile is the one of tasks that have none */
     int64_t last_seed;         /* the largest */
     bool variants;
+    bool speed;           /* the plan measures how fast training steps are, and trains nothing */
     struct config config; /* of the first task: folder, threads, device and output are those of all */
 };
 

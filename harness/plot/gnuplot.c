@@ -13,6 +13,7 @@
 
 #include "core/label.h"
 #include "harness/store/files.h"
+#include "harness/store/own_file.h"
 
 #define GNUPLOT_MISSING 127 /* exit code of a child that could not start it, as a shell's */
 
@@ -175,6 +176,8 @@ static enum status finish(const struct drawing *d, const char *to, struct error 
     for (size_t k = 0; k < N_TERMINALS; k++) {
         if (!wanted(d->figure, k)) continue;
         TRY(path_format(path, sizeof path, e, "%s/%s.%s", to, d->figure->stem, terminals[k].name));
+        TRY(own_file_check(path, e));
+        TRY(own_file_mark(d->picture[k], e));
         if (rename(d->picture[k], path) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
     }
     return ST_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "harness/store/files.h"
+#include "harness/store/own_file.h"
 #include "harness/store/schema.h"
 
 /* The first; columns of runs.csv, which a row's runs have in common; the others. */
@@ -137,6 +138,7 @@ enum status summary_write(const struct record_set *set, const char *out, const c
     char path[PATH_BYTES], *text = NULL;
     size_t size = 0;
     TRY(path_format(path, sizeof path, e, "%s/summary.csv", to));
+    TRY(own_file_check(path, e));
     TRY(report_tables_make(&tables, set, NULL, out, e));
     enum status status = summary_build(&sheets, &tables, e);
     FILE *f = open_memstream(&text, &size);

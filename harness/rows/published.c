@@ -55,6 +55,14 @@ double published_of_table(const struct published *p, const char *arxiv, const ch
     return NAN;
 }
 
+bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task) {
+    for (int i = 0; i < p->table.rows; i++)
+        if (!strcmp(csv_cell(&p->table, i, "arxiv"), arxiv) && !strcmp(csv_cell(&p->table, i, "table"), table) &&
+            !strcmp(csv_cell(&p->table, i, "task"), task))
+            return true;
+    return false;
+}
+
 struct published_number published_find(const struct published *p, const struct run *run) {
     struct published_number found = {.value = NAN};
     const char *metric = metric_names[run->metric];

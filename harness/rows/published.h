@@ -22,6 +22,9 @@ struct published_number {
     bool settings; /* the mean over the task and its one-at-a-time changes (tasks/variants.h), not the task alone */
 };
 
+/* Whether a table of a paper has numbers of a task, by the task's whole label. */
+bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task);
+
 /* The published number of the run's task, metric and model. A published model "bdlru:m=5" stands for every run
  * of that mixer with those options, written or default, whatever its others are (blocks, layout, gate-init). */
 struct published_number published_find(const struct published *p, const struct run *run);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/store/files.h"
+#include "harness/store/own_file.h"
 #include "harness/store/schema.h"
 
 static void print_runs(FILE *f, const struct record_set *set) {
@@ -56,7 +57,18 @@ static enum status export_one(const struct record_set *set, const char *out, con
     return status;
 }
 
+enum status records_export_check(const char *out, struct error *e) {
+    static const char *const names[] = {"runs.csv", "curves.csv", "evals.csv"};
+    char path[PATH_BYTES];
+    for (int i = 0; i < 3; i++) {
+        TRY(path_format(path, sizeof path, e, "%s/%s", out, names[i]));
+        TRY(own_file_check(path, e));
+    }
+    return ST_OK;
+}
+
 enum status records_export_csv(const struct record_set *set, const char *out, struct error *e) {
+    TRY(records_export_check(out, e));
     TRY(make_folder(out, e));
     TRY(export_one(set, out, "runs.csv", print_runs, e));
     TRY(export_one(set, out, "curves.csv", print_curves, e));

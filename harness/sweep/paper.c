@@ -24,6 +24,12 @@ static bool is_best(const struct paper_cells *p, int row, int column) {
     return isfinite(own);
 }
 
+/* "12.3k!": tokens a second. */
+static void add_speed(struct sheet *s, const struct paper_cell *c) {
+    sheet_count(s, c->ours);
+    if (c->disturbed) sheet_append(s, DISTURBED_MARK);
+}
+
 /* "0.998* / 1.000": ours, then the paper's where it has numbers at all. */
 static void add_pair(struct sheet *s, const struct paper_cells *p, double ours, const char *mark, double published) {
     sheet_real(s, "%.3f", ours);
@@ -49,12 +55,20 @@ static const char *mark_of_row(const struct paper_cells *p, int row) {
     return mark_of(&all);
 }
 
+static void note_speed(struct sheet *s, const struct paper_cells *p) {
+    bool disturbed = false;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) disturbed = disturbed || p->cells[i].disturbed;
+    sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
+                  "perf.csv. Bold: the fastest in its column. The paper's figures are of another machine.");
+    if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
+}
+
 static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
     const char *columns = text_of(p, "columns"), *dot = strrchr(columns, '.');
     if (s) s->name = p->request.file.name;
-    sheet_caption(s, "%s; profile %s, %d of %d runs", text_of(p, "title"), p->resolved.profile, p->n_done,
-                  p->n_planned);
+    sheet_caption(s, "%s; profile %s, %d of %d %s", text_of(p, "title"), p->resolved.profile, p->n_done, p->n_planned,
+                  p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
     for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
     if (p->overall) sheet_column(s, SHEET_RIGHT, "mean");
@@ -63,10 +77,17 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
         sheet_text(s, "%s", p->rows[r]);
         for (int c = 0; c < p->n_columns; c++) {
             const struct paper_cell *cell = cell_at(p, r, c);
-            add_pair(s, p, cell->ours, mark_of(cell), cell->published);
+            if (p->speed)
+                add_speed(s, cell);
+            else
+                add_pair(s, p, cell->ours, mark_of(cell), cell->published);
             if (is_best(p, r, c)) sheet_strong(s);
         }
         if (p->overall) add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), p->overall[2 * r + 1]);
+    }
+    if (p->speed) {
+        note_speed(s, p);
+        return;
     }
     sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
                p->has_published ? " / the paper's" : "");
@@ -192,7 +213,7 @@ enum status paper_print_request(const struct request *request, const char *out, 
             add_data(&sheets, p);
         } else {
             add_matrix(&sheets, p);
-            add_cells(&sheets, p);
+            if (!p->speed) add_cells(&sheets, p);
         }
         status = sheets_write(&sheets, format, f, e);
     }

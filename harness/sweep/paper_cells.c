@@ -7,6 +7,7 @@
 
 #include "harness/plan/row_key.h"
 #include "harness/rows/load.h"
+#include "harness/store/perf_log.h"
 
 const char *const paper_verdict_names[] = {"-", "not run", "cut off", "unfinished", "within", "above", "below"};
 
@@ -146,8 +147,9 @@ static void find_published(struct paper_cells *p, const struct published *publis
     word_of(p, use->word, word, sizeof word);
     if (mixer_of(p->plan.setups[use->run], &mixer, NULL) != ST_OK || label_parse(&task, "task", word, NULL) != ST_OK)
         return;
-    cell->published = published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""),
-                                         label_name(&task), &mixer, &row);
+    const char *paper = setting(p, "paper", ""), *table = setting(p, "source", "");
+    const char *name = published_has_task(published, paper, table, word) ? word : label_name(&task);
+    cell->published = published_of_table(published, paper, table, name, &mixer, &row);
     p->has_published = p->has_published || isfinite(cell->published);
 }
 
@@ -161,6 +163,16 @@ static void count_run(struct paper_cell *cell, const struct run *run) {
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;
     if (run->max_steps > cell->of) cell->of = run->max_steps;
+}
+
+/* The latest speed of a planned cell. */
+static void take_speed(struct paper_cell *cell, const struct setup *s, const char *out) {
+    struct perf_row row;
+    cell->planned++;
+    if (!perf_latest(out, s->cell_id, &row) || !(row.tok_per_s > 0)) return;
+    cell->done++;
+    cell->ours = row.tok_per_s;
+    cell->disturbed = row.quiet != 1;
 }
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
@@ -357,13 +369,17 @@ static enum status fill(struct paper_cells *p, const struct published *published
     TRY(make_cells(p, e));
     for (int i = 0; i < p->plan.n_uses; i++) {
         struct paper_cell *cell = cell_at(p, spots[i].row, spots[i].column);
-        const struct run *run = find_run(set, p->plan.setups[p->plan.uses[i].run]->run_id);
+        const struct setup *s = p->plan.setups[p->plan.uses[i].run];
+        int before = cell->done;
         if (cell->planned == 0) find_published(p, published, cell, &p->plan.uses[i]);
-        count_run(cell, run);
+        if (p->speed)
+            take_speed(cell, s, out);
+        else
+            count_run(cell, find_run(set, s->run_id));
         p->n_planned++;
-        p->n_done += run != NULL;
+        p->n_done += cell->done - before;
     }
-    return p->n_done ? compute(p, spots, set, out, e) : ST_OK;
+    return p->n_done && !p->speed ? compute(p, spots, set, out, e) : ST_OK;
 }
 
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
@@ -371,6 +387,7 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     struct record_set set = {0};
     struct error why;
     TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
+    p->speed = p->resolved.speed;
     TRY(protocol_find(setting(p, "protocol", "val-mean"), &p->protocol, e));
     TRY(report_load(&set, out, e));
     if (published_read(&published, out, &why) != ST_OK)

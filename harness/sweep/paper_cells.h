@@ -26,7 +26,8 @@ struct paper_cell {
     int row, column;
     int planned, done, failed; /* runs */
     int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */
-    double ours;               /* NAN: not all settings have a number */
+    double ours;               /* NAN: not all settings have a number; of speed tokens a second */
+    bool disturbed;            /* of speed: the machine was not quiet meanwhile */
     struct interval interval;  /* of one setting's number */
     double published;          /* NAN: none */
     bool cut_off;              /* a run that gives the number was */
@@ -46,6 +47,7 @@ struct paper_cells {
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;
+    bool speed; /* the plan measures speed: a cell is done when perf.csv has it */
 };
 
 /* Of zeros but for `request`, which has a plan file. Records are read from `out`. Free with paper_cells_free, also

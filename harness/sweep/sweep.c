@@ -19,12 +19,15 @@
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 #include "harness/store/machine_log.h"
+#include "harness/store/own_file.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 #include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
 #include "harness/sweep/slurm.h"
 #include "kernels/lib/gemm.h"
+
+#define SPEED_SECONDS 4.0 /* a measurement takes at least, behind its warm-up */
 
 struct sweep {
     struct request *request;
@@ -90,9 +93,24 @@ static void announce(const struct sweep *w, int jobs) {
             w->plan.n, jobs, time, unit, bytes < 1e7, bytes / 1e6);
 }
 
+/* The same where nothing is trained. */
+static void announce_speeds(const struct sweep *w) {
+    double seconds = SPEED_SECONDS * w->plan.n;
+    const char *unit = time_unit(&seconds);
+    fprintf(stderr, "%s, profile %s: the speed of %d models, one after the other, about %.1f %s\n", w->request->name,
+            w->resolved.profile, w->plan.n, seconds, unit);
+}
+
 /* What would keep the table from being printed afterwards is said before anything runs. */
 static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
+    char path[PATH_BYTES];
+    TRY(records_export_check(out, e));
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"summary", "perf", "limits"};
+        TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, names[i]));
+        TRY(own_file_check(path, e));
+    }
     TRY(records_mend(out, e));
     TRY(report_load(&set, out, e));
     records_free(&set);
@@ -273,6 +291,25 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
     return publish(w, false, e);
 }
 
+/* A plan that trains nothing: each model alone, then the table. */
+static enum status do_speeds(struct sweep *w, struct error *e) {
+    const struct config *c = &w->resolved.config;
+    const struct sheet_format *format = c->json ? &format_json : &format_term;
+    if (w->options->shards > 1)
+        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards",
+                    w->request->name);
+    TRY(place_probe(c->device, e));
+    signals_install();
+    TRY(make_folder(w->out, e));
+    TRY(check_folder(w->out, e));
+    if (!c->quiet) announce_speeds(w);
+    TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : omp_get_num_procs(), c->quiet, e));
+    if (signal_received())
+        return fail(e, (enum status)(128 + signal_received()),
+                    "stopped before every speed was measured; the same command goes on");
+    return paper_print_request(w->request, w->out, format, stdout, e);
+}
+
 static enum status do_runs(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     int cores = omp_get_num_procs();
@@ -303,7 +340,9 @@ static enum status do_runs(struct sweep *w, struct error *e) {
 static enum status show_runs(struct sweep *w, struct error *e) {
     int64_t jobs = w->options->jobs ? w->options->jobs : omp_get_num_procs();
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
-    if (w->plan.n && !w->resolved.config.quiet) announce(w, jobs < w->plan.n ? (int)jobs : w->plan.n);
+    if (w->resolved.speed && !w->resolved.config.quiet) announce_speeds(w);
+    if (w->plan.n && !w->resolved.speed && !w->resolved.config.quiet)
+        announce(w, jobs < w->plan.n ? (int)jobs : w->plan.n);
     list_runs(w);
     return ST_OK;
 }
@@ -312,6 +351,9 @@ static enum status show_runs(struct sweep *w, struct error *e) {
 
 static enum status check_array(const struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
+    if (w->resolved.speed)
+        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: there is nothing to share",
+                    w->request->name);
     if (o->shards > 1) return fail(e, ST_USAGE, "--slurm gives each of its tasks a shard; leave --shard out");
     if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
         return fail(
@@ -354,7 +396,10 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
     w->out = w->resolved.config.out;
-    if (status == ST_OK) status = options->slurm ? submit(w, e) : options->dry_run ? show_runs(w, e) : do_runs(w, e);
+    if (status == ST_OK)
+        status = options->slurm     ? submit(w, e)
+                 : options->dry_run ? show_runs(w, e)
+                                    : (w->resolved.speed ? do_speeds : do_runs)(w, e);
     plan_free(&w->plan);
     free(w);
     return status;

@@ -101,6 +101,30 @@ START_TEST(rows_and_columns_are_options_or_flags) {
 }
 END_TEST
 
+/* Nothing is trained: no record, a row of perf.csv, a table of speeds, which any model can be in that fits. */
+START_TEST(a_plan_of_speeds_trains_nothing) {
+    begin("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
+          "task.length=4\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
+    expect(REPORT, 0);
+    expect_text(out, "Fast; profile smoke, 0 of 1 measured", "report");
+    expect("sweep %s/own.plan --dry-run --out %s/r", 0);
+    expect_text(err, "the speed of 1 models, one after the other", "sweep");
+    expect("sweep %s/own.plan --shard 1/2 --out %s/r", ST_USAGE);
+    expect_text(err, "own measures speed, each model alone on one machine: it has no shards", "sweep");
+    expect("sweep %s/own.plan --slurm 1 --out %s/r", ST_USAGE);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect_text(out, "Fast; profile smoke, 1 of 1 measured", "sweep");
+    expect_text(out, "Tokens a second of training steps", "sweep");
+    ck_assert_int_eq(scratch_count(program_folder, ".json"), 0);
+    ck_assert_int_eq(scratch_count(program_folder, "perf.csv"), 1);
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",1,1,0,", "report");
+    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
+    expect(REPORT, ST_USAGE);
+    expect_text(err, "measure=loss is neither accuracy nor speed", "report");
+}
+END_TEST
+
 START_TEST(the_table_comes_in_every_format) {
     begin(plan);
     for (const struct sheet_format *const *f = sheet_formats(); *f; f++) {
@@ -160,6 +184,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
+    tcase_add_test(c, a_plan_of_speeds_trains_nothing);
     tcase_add_test(c, the_table_comes_in_every_format);
     tcase_add_test(c, misuse_is_refused);
     tcase_add_test(c, columns_and_order_are_the_readers);

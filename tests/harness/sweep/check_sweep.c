@@ -104,6 +104,31 @@ START_TEST(a_sweep_in_which_every_run_failed_fails) {
 }
 END_TEST
 
+/* A table of somebody else's in the folder is said before anything is run. */
+START_TEST(tables_of_others_are_left_alone) {
+    static const char *const names[] = {"runs.csv", "curves.csv", "evals.csv", "summary.csv", "perf.csv"};
+    static const char theirs[] = "date,weight\n2024-02-29,71\n";
+    char folder[256], path[512];
+    size_t size;
+    snprintf(folder, sizeof folder, "%s/r", program_folder);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        spill(path, theirs, sizeof theirs - 1);
+        expect("sweep " SMALL " --out %s/r", ST_USAGE);
+        expect_text(err, "is there and was not written by lrnn; move it away", "sweep");
+        expect_text(err, path, "sweep");
+        ck_assert_int_eq(scratch_count(folder, ""), 1);
+        char *kept = slurp(path, &size);
+        ck_assert_str_eq(kept, theirs);
+        free(kept);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+    expect("sweep " SMALL " --out %s/r", 0);
+    expect("sweep " SMALL " --out %s/r", 0); /* over its own */
+}
+END_TEST
+
 START_TEST(several_tasks_stand_side_by_side) {
     expect("sweep s3:n_train=200,n_val=20,n_test=20 parity:eval_max_length=50,n_val=20,n_test=20 --profile smoke "
            "--models lstm:hidden=4 --steps 3 --epochs 1 --out %s/r",
@@ -218,6 +243,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, two_sweeps_on_one_folder_share_the_work);
     tcase_add_test(c, shards_make_the_whole_and_status_tells_how_far_they_are);
     tcase_add_test(c, a_sweep_in_which_every_run_failed_fails);
+    tcase_add_test(c, tables_of_others_are_left_alone);
     tcase_add_test(c, several_tasks_stand_side_by_side);
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
     tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
