@@ -136,8 +136,8 @@ CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
-        cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate layers \
-        format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
+        cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
+        layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .PHONY: test-offline valgrind tsan torture
 .DELETE_ON_ERROR:
 
