@@ -12,7 +12,8 @@ set -eu
 # those locks.)
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
-dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev texlive-latex-recommended'
+dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
+dev="$dev texlive-latex-recommended"
 
 say() {
     printf 'bootstrap: %s\n' "$*"

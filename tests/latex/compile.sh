@@ -66,5 +66,6 @@ if grep -e 'undefined references' -e 'multiply defined' -e 'Missing character' d
     exit 1
 fi
 tables=$(cat ./*.tex | grep -c '^\\toprule')
-sed -n "s/^Output written on document.pdf (\([0-9]* pages\).*/compile.sh: $tables tables on \1: all held/p" document.log |
-    grep .
+pages=$(sed -n 's/^Output written on document.pdf (\([0-9]*\) pages.*/\1/p' document.log)
+[ -n "$pages" ] || { echo "compile.sh: pdflatex has written nothing" >&2; exit 1; }
+echo "compile.sh: $tables tables on $pages pages: all held"

@@ -167,7 +167,7 @@ static void escape(const char *text, char *to, size_t size) {
     to[n] = 0;
 }
 
-/* Every flag that the help of a command names stands in its section of the page; a group has a section a sub-command. */
+/* Every flag that the help of a command names stands in its section of the page; a group has one a sub-command. */
 static void expect_flags(const char *page, const struct command *c) {
     char arguments[128], usage[320], heading[352];
     snprintf(arguments, sizeof arguments, "%s --help", c->name);
