@@ -12,14 +12,14 @@
  *   6. shape: sizes, whether a target depends on the past alone, and the three marks: chance, floor, solved.
  *   7. fill: one example out of (options, seed, split, index) and nothing else: no state, no allocation, any thread,
  *      any order. Test and validation must not depend on the seed. Targets arrive IGNORED: write the scored ones.
- *   8. tests/tasks/check_tasks.c covers it already; what is special about the task goes to tests/check_NAME.c.
+ *   8. tests/tasks/check_tasks.c covers it already; what is special about the task goes to tests/tasks/ROOM/check_NAME.c.
  *   9. Published configurations become rows of an alias table: see word_problem.c. */
-#include "tasks/task.h"
+#include <string.h>
 
-#include "core/philox.h"
+#include "tasks/examples.h"
 
 struct template {
-    int64_t length, vocab, n_train, n_val, n_test;
+    int64_t length, vocab, examples[SPLIT_COUNT];
     uint64_t seed;
 };
 
@@ -27,9 +27,7 @@ static const struct option options[] = {
     {"length", OPT_INT, offsetof(struct template, length), "8", 1, 4096, NULL, "tokens of a sequence",
      OPT_AXIS | OPT_LENGTH},
     {"vocab", OPT_INT, offsetof(struct template, vocab), "16", 1, 65536, NULL, "token ids", OPT_AXIS},
-    {"n_train", OPT_INT, offsetof(struct template, n_train), "1000", 1, 1e9, NULL, "training sequences", 0},
-    {"n_val", OPT_INT, offsetof(struct template, n_val), "100", 1, 1e9, NULL, "validation sequences", 0},
-    {"n_test", OPT_INT, offsetof(struct template, n_test), "100", 1, 1e9, NULL, "test sequences", 0},
+    EXAMPLES_OPTIONS(struct template, examples, "1000", "100", "100", "sequences"),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -46,9 +44,7 @@ static void template_shape(const void *inst, struct task_shape *out) {
     out->T = task->length;
     out->vocab_in = out->vocab_out = task->vocab;
     out->needs_causal = true;
-    out->examples[SPLIT_TRAIN] = task->n_train;
-    out->examples[SPLIT_VAL] = task->n_val;
-    out->examples[SPLIT_TEST] = task->n_test;
+    memcpy(out->examples, task->examples, sizeof out->examples);
     out->chance = out->floor = 1.0 / (double)task->vocab;
     out->solved = 0.99;
     out->metric = METRIC_ACC;
@@ -56,8 +52,7 @@ static void template_shape(const void *inst, struct task_shape *out) {
 
 static void template_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct template *task = inst;
-    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
-    struct rng r = rng_at(split == SPLIT_TRAIN ? task->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    struct rng r = example_rng(task->seed, split, index);
     int32_t token = (int32_t)rng_below(&r, (uint64_t)task->vocab);
     for (int64_t t = 0; t < task->length; t++) x->tokens[t] = x->targets[t] = token;
     x->length = (int32_t)task->length;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tasks/examples.h"
+
 enum { ORDER_RASTER, ORDER_SNAKE, ORDER_MORTON, ORDER_HILBERT, ORDER_BITREV, ORDER_NUMPY };
 
 #define NUMPY_SEED 92916
@@ -165,26 +167,18 @@ enum status image_open(struct image *im, const char *task, const int64_t most[SP
 }
 
 void image_shape(const struct image *im, int64_t labels, struct task_shape *out) {
-    out->T = im->T;
-    out->vocab_in = 0;
+    shape_of_labels(out, im->T, labels);
     out->channels = im->channels;
     out->height = im->height;
     out->width = im->width;
     out->visit = im->visit;
-    out->vocab_out = labels;
-    out->per_sequence = true;
-    out->needs_causal = false;
     memcpy(out->examples, im->examples, sizeof out->examples);
-    out->chance = out->floor = 1 / (double)labels;
-    out->solved = 0.99;
-    out->metric = METRIC_ACC;
 }
 
 /* --- examples ----------------------------------------------------------------------------------------------------- */
 
-/* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
 struct rng image_rng(const struct image *im, enum split split, int64_t index) {
-    return rng_at(split == SPLIT_TRAIN ? im->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    return example_rng(im->seed, split, index);
 }
 
 void image_put(const struct image *im, const uint8_t *pixels, int32_t label, struct example *x) {

@@ -12,8 +12,7 @@
  * Label 1: balanced, by a fair coin. Ids: 0 padding, 1 end, then ( ) [ ] { } < >, then 26 letters. */
 #include <string.h>
 
-#include "core/philox.h"
-#include "tasks/task.h"
+#include "tasks/examples.h"
 
 #define MAX_LENGTH 65536
 #define MAX_DEPTH  256
@@ -40,10 +39,7 @@ static const struct option options[] = {
      OPT_AXIS},
     {"error", OPT_CHOICE, offsetof(struct brackets, error), "one", 0, 0, "one swap",
      "what makes a text unbalanced: one other bracket, two exchanged", OPT_AXIS},
-    {"n_train", OPT_INT, offsetof(struct brackets, examples[SPLIT_TRAIN]), "25000", 1, 1e9, NULL, "training texts",
-     OPT_AXIS},
-    {"n_val", OPT_INT, offsetof(struct brackets, examples[SPLIT_VAL]), "2500", 1, 1e9, NULL, "validation texts", 0},
-    {"n_test", OPT_INT, offsetof(struct brackets, examples[SPLIT_TEST]), "25000", 1, 1e9, NULL, "test texts", 0},
+    EXAMPLES_OPTIONS(struct brackets, examples, "25000", "2500", "25000", "texts"),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -51,22 +47,14 @@ static enum status brackets_open(void *inst, uint64_t seed, struct arena *host, 
     struct brackets *w = inst;
     (void)host;
     w->seed = seed;
-    if (w->max_length >= w->min_length) return ST_OK;
-    return fail(e, ST_USAGE, "brackets: no length is at least min_length=%lld and at most max_length=%lld",
-                (long long)w->min_length, (long long)w->max_length);
+    return check_length_range("brackets", w->min_length, w->max_length, e);
 }
 
 static void brackets_shape(const void *inst, struct task_shape *out) {
     const struct brackets *w = inst;
-    out->T = w->max_length + 1; /* the end mark */
+    shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
     out->vocab_in = VOCAB;
-    out->vocab_out = 2;
-    out->per_sequence = true;
-    out->needs_causal = false;
     memcpy(out->examples, w->examples, sizeof out->examples);
-    out->chance = out->floor = 0.5;
-    out->solved = 0.99;
-    out->metric = METRIC_ACC;
 }
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
@@ -145,9 +133,8 @@ static bool swap_two(struct rng *r, int64_t length, int32_t *tokens) {
 
 static void brackets_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct brackets *w = inst;
-    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
-    struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
-    int64_t length = w->min_length + (int64_t)rng_below(&r, (uint64_t)(w->max_length - w->min_length + 1));
+    struct rng r = example_rng(w->seed, split, index);
+    int64_t length = draw_length(&r, w->min_length, w->max_length);
     int32_t label = (int32_t)rng_below(&r, 2);
     int64_t brackets = write_balanced(w, &r, length, x->tokens);
     if (!label && w->error == ERROR_ONE) replace_one(&r, brackets, length, x->tokens);

@@ -13,12 +13,10 @@
  * duplicates. An expression of more than 500 tokens takes over 1600 random bits, so 100 000 of them repeat with a
  * probability below 1e-400 and nothing is looked up here; settings with short expressions do repeat, across splits as
  * well. file=DIR takes the released files instead. */
-#include "tasks/task.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "core/philox.h"
+#include "tasks/examples.h"
 #include "tasks/language/listops_operation.h"
 #include "tasks/language/listops_tsv.h"
 
@@ -240,8 +238,7 @@ static void listops_fill(const void *inst, enum split split, int64_t index, stru
         for (int64_t t = 0; t < n; t++) x->tokens[t] = row->tokens[t];
         x->targets[0] = row->label;
     } else {
-        /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
-        struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+        struct rng r = example_rng(w->seed, split, index);
         n = draw_expression(w, &r, x->tokens, &x->targets[0]);
     }
     x->tokens[n++] = LISTOPS_EOS;

@@ -10,8 +10,7 @@
  */
 #include <string.h>
 
-#include "core/philox.h"
-#include "tasks/task.h"
+#include "tasks/examples.h"
 
 #define MAX_LENGTH  65536
 #define MAX_PASSAGE 1024
@@ -33,10 +32,7 @@ static const struct option options[] = {
     {"differ", OPT_INT, offsetof(struct pairs, differ), "auto", 1, MAX_PASSAGE, NULL,
      "words in which passages that are not the same differ; auto = all", OPT_AUTO | OPT_AXIS},
     {"words", OPT_INT, offsetof(struct pairs, words), "64", 2, 1 << 20, NULL, "different words", OPT_AXIS},
-    {"n_train", OPT_INT, offsetof(struct pairs, examples[SPLIT_TRAIN]), "100000", 1, 1e9, NULL, "training pairs",
-     OPT_AXIS},
-    {"n_val", OPT_INT, offsetof(struct pairs, examples[SPLIT_VAL]), "2000", 1, 1e9, NULL, "validation pairs", 0},
-    {"n_test", OPT_INT, offsetof(struct pairs, examples[SPLIT_TEST]), "5000", 1, 1e9, NULL, "test pairs", 0},
+    EXAMPLES_OPTIONS(struct pairs, examples, "100000", "2000", "5000", "pairs"),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -44,9 +40,7 @@ static enum status pairs_open(void *inst, uint64_t seed, struct arena *host, str
     struct pairs *w = inst;
     (void)host;
     w->seed = seed;
-    if (w->max_length < w->min_length)
-        return fail(e, ST_USAGE, "pairs: no length is at least min_length=%lld and at most max_length=%lld",
-                    (long long)w->min_length, (long long)w->max_length);
+    TRY(check_length_range("pairs", w->min_length, w->max_length, e));
     if (w->passage + 2 > w->min_length)
         return fail(e, ST_USAGE, "pairs: passage=%lld and its two marks need min_length=%lld, not %lld",
                     (long long)w->passage, (long long)w->passage + 2, (long long)w->min_length);
@@ -59,16 +53,10 @@ static enum status pairs_open(void *inst, uint64_t seed, struct arena *host, str
 
 static void pairs_shape(const void *inst, struct task_shape *out) {
     const struct pairs *w = inst;
-    out->T = w->max_length + 1; /* the end mark */
+    shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
     out->documents = 2;
     out->vocab_in = FIRST_WORD + w->words;
-    out->vocab_out = 2;
-    out->per_sequence = true;
-    out->needs_causal = false;
     memcpy(out->examples, w->examples, sizeof out->examples);
-    out->chance = out->floor = 0.5;
-    out->solved = 0.99;
-    out->metric = METRIC_ACC;
 }
 
 static int32_t word(const struct pairs *w, struct rng *r) {
@@ -87,7 +75,7 @@ static void change(const struct pairs *w, struct rng *r, int32_t *passage) {
 }
 
 static int32_t write_document(const struct pairs *w, struct rng *r, const int32_t *passage, int32_t *tokens) {
-    int64_t length = w->min_length + (int64_t)rng_below(r, (uint64_t)(w->max_length - w->min_length + 1));
+    int64_t length = draw_length(r, w->min_length, w->max_length);
     int64_t at = (int64_t)rng_below(r, (uint64_t)(length - w->passage - 1));
     for (int64_t t = 0; t < length; t++) tokens[t] = word(w, r);
     tokens[at] = FROM;
@@ -101,8 +89,7 @@ static int32_t write_document(const struct pairs *w, struct rng *r, const int32_
 static void pairs_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct pairs *w = inst;
     int32_t passage[MAX_PASSAGE];
-    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
-    struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    struct rng r = example_rng(w->seed, split, index);
     int32_t label = (int32_t)rng_below(&r, 2);
     for (int64_t i = 0; i < w->passage; i++) passage[i] = word(w, &r);
     x->length = write_document(w, &r, passage, x->tokens);

@@ -20,9 +20,7 @@
  *             source's one-hot channels are numbered: symbols as it codes them, then the query channel, which here also
  *             pads (the source has no padding: its batches have one length each). Labels are 0, 1, .. (Deletang et al.
  *             2023) */
-#include "tasks/task.h"
-
-#include "core/philox.h"
+#include "tasks/examples.h"
 
 #define MAX_LENGTH 65536
 #define STATES     5 /* of cycle and arithmetic */
@@ -270,10 +268,9 @@ static void regular_shape(const void *inst, struct task_shape *out) {
 static void regular_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct regular *w = inst;
     const struct alphabet *alphabet = w->alphabet;
-    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
-    struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    struct rng r = example_rng(w->seed, split, index);
     struct lengths numbers = drawn(w, split == SPLIT_TRAIN ? w->train : w->eval);
-    int64_t number = numbers.min + (int64_t)rng_below(&r, (uint64_t)(numbers.max - numbers.min + 1));
+    int64_t number = draw_length(&r, numbers.min, numbers.max);
     int64_t n = symbols_of(w, length_of(w, number));
     int32_t state = w->language->write(&r, n, alphabet->id, x->tokens);
     int64_t answer = w->encoding == DEEPMIND ? n : n - 1;

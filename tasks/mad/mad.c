@@ -1,9 +1,10 @@
 /* mad.c - see mad.h. */
 #include "tasks/mad/mad.h"
 
-/* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
+#include "tasks/examples.h"
+
 struct rng mad_rng(const struct mad *m, enum split split, int64_t index) {
-    return rng_at(split == SPLIT_TRAIN ? m->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
+    return example_rng(m->seed, split, index);
 }
 
 void mad_shape(const struct mad *m, int64_t T, int64_t answers, struct task_shape *out) {

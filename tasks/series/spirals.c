@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/philox.h"
+#include "tasks/examples.h"
 #include "tasks/series/series.h"
 
 #define MAX_LENGTH 65536
@@ -41,10 +41,7 @@ static const struct option options[] = {
     {"noise", OPT_REAL, offsetof(struct spirals, noise), "0.3", 0, 100, NULL, "standard deviation of a point's noise",
      OPT_AXIS},
     SERIES_OPTIONS(struct spirals, series),
-    {"n_train", OPT_INT, offsetof(struct spirals, examples[SPLIT_TRAIN]), "20000", 1, 1e9, NULL, "training series",
-     OPT_AXIS},
-    {"n_val", OPT_INT, offsetof(struct spirals, examples[SPLIT_VAL]), "1000", 1, 1e9, NULL, "validation series", 0},
-    {"n_test", OPT_INT, offsetof(struct spirals, examples[SPLIT_TEST]), "2000", 1, 1e9, NULL, "test series", 0},
+    EXAMPLES_OPTIONS(struct spirals, examples, "20000", "1000", "2000", "series"),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -52,9 +49,7 @@ static enum status spirals_open(void *inst, uint64_t seed, struct arena *host, s
     struct spirals *w = inst;
     (void)host;
     w->seed = seed;
-    if (w->max_length < w->min_length)
-        return fail(e, ST_USAGE, "spirals: no length is at least min_length=%lld and at most max_length=%lld",
-                    (long long)w->min_length, (long long)w->max_length);
+    TRY(check_length_range("spirals", w->min_length, w->max_length, e));
     if (w->max_turn < w->min_turn)
         return fail(e, ST_USAGE, "spirals: no turn is at least min_turn=%g and at most max_turn=%g", w->min_turn,
                     w->max_turn);
@@ -67,16 +62,9 @@ static int64_t channels_of(const struct spirals *w) {
 
 static void spirals_shape(const void *inst, struct task_shape *out) {
     const struct spirals *w = inst;
-    out->T = w->max_length;
-    out->vocab_in = 0;
+    shape_of_labels(out, w->max_length, INT64_C(1) << w->planes);
     out->channels = series_channels(&w->series, channels_of(w));
-    out->vocab_out = INT64_C(1) << w->planes;
-    out->per_sequence = true;
-    out->needs_causal = false;
     memcpy(out->examples, w->examples, sizeof out->examples);
-    out->chance = out->floor = 1 / (double)out->vocab_out;
-    out->solved = 0.99;
-    out->metric = METRIC_ACC;
 }
 
 static void put_plane(const struct spirals *w, struct rng *r, int64_t plane, bool back, int64_t length,
@@ -102,9 +90,8 @@ static void put_walk(const struct spirals *w, struct rng *r, int64_t channel, in
 
 static void spirals_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct spirals *w = inst;
-    /* The split goes above the index, so that no two splits share a sequence of random numbers under one seed. */
-    struct rng r = rng_at(split == SPLIT_TRAIN ? w->seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
-    int64_t length = w->min_length + (int64_t)rng_below(&r, (uint64_t)(w->max_length - w->min_length + 1));
+    struct rng r = example_rng(w->seed, split, index);
+    int64_t length = draw_length(&r, w->min_length, w->max_length);
     int32_t label = (int32_t)rng_below(&r, UINT64_C(1) << w->planes);
     for (int64_t p = 0; p < w->planes; p++) put_plane(w, &r, p, label >> p & 1, length, x);
     for (int64_t c = 2 * w->planes; c < channels_of(w); c++) put_walk(w, &r, c, length, x);

@@ -10,6 +10,7 @@
 
 #include "core/philox.h"
 #include "tasks/data/file_records.h"
+#include "tasks/examples.h"
 #include "tasks/series/series.h"
 
 struct uea {
@@ -136,16 +137,9 @@ static enum status uea_open(void *inst, uint64_t seed, struct arena *host, struc
 
 static void uea_shape(const void *inst, struct task_shape *out) {
     const struct uea *w = inst;
-    out->T = w->from.set.longest;
-    out->vocab_in = 0;
+    shape_of_labels(out, w->from.set.longest, w->from.set.labels);
     out->channels = series_channels(&w->series, w->from.set.width);
-    out->vocab_out = w->from.set.labels;
-    out->per_sequence = true;
-    out->needs_causal = false;
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = split_size(w, (enum split)split);
-    out->chance = out->floor = 1 / (double)w->from.set.labels;
-    out->solved = 0.99;
-    out->metric = METRIC_ACC;
 }
 
 /* --- examples ----------------------------------------------------------------------------------------------------- */
