@@ -12,7 +12,8 @@
  *   6. shape: sizes, whether a target depends on the past alone, and the three marks: chance, floor, solved.
  *   7. fill: one example out of (options, seed, split, index) and nothing else: no state, no allocation, any thread,
  *      any order. Test and validation must not depend on the seed. Targets arrive IGNORED: write the scored ones.
- *   8. tests/tasks/check_tasks.c covers it already; what is special about the task goes to tests/tasks/ROOM/check_NAME.c.
+ *   8. tests/tasks/check_tasks.c covers it already; what is special about the task goes to
+ *      tests/tasks/ROOM/check_NAME.c.
  *   9. Published configurations become rows of an alias table: see word_problem.c. */
 #include <string.h>
 

@@ -62,3 +62,14 @@ void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work
             head(c, pass, shared, pair / H, pair % H, scratch_part(&all, i, groups));
     }
 }
+
+static void run_pass(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
+                     struct scratch own) {
+    (void)pass;
+    (*(dag_pass *const *)shared)(c, b, h, own);
+}
+
+void dag_each_pass(const struct call *c, enum pass pass, int64_t H, dag_pass *one) {
+    struct dag_sizes z = dag_sizes_of(c, H);
+    dag_each_head(c, pass, H, z.B * H * z.T * z.dk * z.dv, scratch_of(c, pass), run_pass, &one);
+}

@@ -64,6 +64,11 @@ int64_t dag_groups(const struct call *c, int64_t H);
 void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
                    const void *shared);
 
+/* The same for a kernel whose forward or backward pass `one` needs its call alone, with T steps or nodes and a dk x dv
+ * state. */
+typedef void dag_pass(const struct call *c, int64_t b, int64_t h, struct scratch own);
+void dag_each_pass(const struct call *c, enum pass pass, int64_t H, dag_pass *one);
+
 /* States are cut into tiles of LANES rows and LANES columns (kernels/lib/simd.h); what is narrower is padded with
  * zeros. */
 #define TILE (LANES * LANES)

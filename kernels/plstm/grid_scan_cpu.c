@@ -152,26 +152,14 @@ static size_t grid_scan_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-static void run_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
-                     struct scratch own) {
-    (void)shared;
-    (pass == PASS_FORWARD ? forward_head : backward_head)(c, b, h, own);
-}
-
-static void run(const struct call *c, enum pass pass) {
-    struct grid_sizes z = grid_sizes_of(c);
-    int64_t work = c->in[0]->dims[0] * z.H * z.N * z.dk * z.dv;
-    dag_each_head(c, pass, z.H, work, scratch_of(c, pass), run_head, NULL);
-}
-
 static void grid_scan_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    run(c, PASS_FORWARD);
+    dag_each_pass(c, PASS_FORWARD, grid_sizes_of(c).H, forward_head);
 }
 
 static void grid_scan_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    run(c, PASS_BACKWARD);
+    dag_each_pass(c, PASS_BACKWARD, grid_sizes_of(c).H, backward_head);
 }
 
 /* Tolerance: as scan_plstm_cpu; a path of X + Y steps rounds at each, and gradients are sums of dk dv products that
