@@ -241,13 +241,14 @@ test-double:
 	@$(MAKE) --no-print-directory REAL=double test
 
 # Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The suites of
-# CUDA are test-cuda-host's, of the same build.
+# CUDA are test-cuda-host's, of the same build. A + in front of a command that make does not see to be make: it compiles
+# with as many compilers at once as the rest.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host WERROR=0 BUILD=$(BUILD)/sanitize
 # SKIP='a b' leaves those suites out. faults takes the allocator's place in the program, as AddressSanitizer does.
 sanitize:
-	@$(sanitized) programs
-	@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | \
+	+@$(sanitized) programs
+	+@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | \
 	  grep -vx -e 'cuda.*' -e faults $(SKIP:%=-e %) | tr '\n' ' ')"
 
 # The whole suite without a network, not even to oneself.
@@ -266,7 +267,7 @@ tsan:
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
 test-cuda-host:
-	@$(sanitized) cuda-suites
+	+@$(sanitized) cuda-suites
 
 # The same cases on this machine's device.
 test-cuda: cuda-suites
@@ -274,7 +275,8 @@ test-cuda: cuda-suites
 
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
-CUDA_SUITES := cuda cuda_order cuda_run cuda_short $(if $(filter host,$(cuda_mode)),cuda_host)
+# cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
+CUDA_SUITES := cuda cuda_order cuda_run $(if $(filter host,$(cuda_mode)),cuda_host,cuda_short)
 
 # `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
 # most of which a requeued job waits.

@@ -72,12 +72,12 @@ START_TEST(unwanted_gradients_are_left_out) {
 }
 END_TEST
 
-static bool compare_orders(const struct kernel *k, const struct trial_op *what) {
-    (void)k;
+/* The bits of the orders from..to are those of order 0. */
+static void expect_same_in_orders(const struct trial_op *what, int from, int to) {
     struct run first, other;
     ck_assert(run_open(&first, what));
     run_walk(&first);
-    for (int order = 1; order < N_ORDERS; order++) {
+    for (int order = from; order <= to; order++) {
         ck_assert(run_open(&other, what));
         cuda_host_set_order(order);
         run_walk(&other);
@@ -90,11 +90,19 @@ static bool compare_orders(const struct kernel *k, const struct trial_op *what) 
         run_close(&other);
     }
     run_close(&first);
+}
+
+/* The other orders take turns: a kernel is walked at dozens of sizes, and each order sees every second one. */
+static bool compare_an_order(const struct kernel *k, const struct trial_op *what) {
+    static int turn;
+    (void)k;
+    turn = turn % (N_ORDERS - 1) + 1;
+    expect_same_in_orders(what, turn, turn);
     return true;
 }
 
 START_TEST(bits_do_not_depend_on_the_order_of_threads) {
-    each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_orders);
+    each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_an_order);
 }
 END_TEST
 
@@ -177,7 +185,7 @@ START_TEST(second_stages_add_all_partial_sums) {
                             .outputs = 1,
                             .guards = true,
                             .place = &place};
-    compare_orders(k, &what);
+    expect_same_in_orders(&what, 1, N_ORDERS - 1);
     compare_twin(k, &what);
     if (two_stages[_i].another_launch) { /* of these whole numbers are exact in any order */
         what.fill = FILL_WHOLE;
