@@ -8,12 +8,10 @@
 #include "core/philox.h"
 #include "harness/perf/perf.h"
 #include "harness/perf/sitting.h"
-#include "harness/store/clock.h"
 #include "harness/store/machine.h"
 #include "harness/store/machine_log.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/record.h"
-#include "harness/store/version.h"
 #include "models/model.h"
 
 static const int64_t lengths[] = {64, 512, 2048};
@@ -63,16 +61,11 @@ static enum status walk(void *context, struct error *e) {
 static enum status measure_cell(const char *model, struct dims d, double seconds, int64_t *params, struct sitting *s,
                                 struct error *e) {
     struct layer_run *r = calloc(1, sizeof *r);
-    struct sitting second;
     if (!r) return fail(e, ST_MEMORY, "no memory for a layer of %s", model);
     enum status status = open_layer(r, model, d, e);
     if (status == ST_OK) {
         *params = params_trained(&r->params);
-        status = sitting_run(s, walk, r, seconds, e);
-    }
-    if (status == ST_OK && !sitting_is_quiet(s)) {
-        status = sitting_run(&second, walk, r, seconds, e);
-        if (status == ST_OK && sitting_is_better(&second, s)) *s = second;
+        status = sitting_run_quiet(s, walk, r, seconds, e);
     }
     graph_free(&r->graph);
     params_free(&r->params);
@@ -83,19 +76,13 @@ static enum status measure_cell(const char *model, struct dims d, double seconds
 /* The number as a row of OUT/perf.csv, of which tools/layers_table.awk makes docs/performance.md. */
 static enum status keep(const struct perf_layers_request *q, const char *model, int64_t T, int64_t params,
                         const struct sitting *s, struct error *e) {
-    struct perf_row row = {.bench = "layer", .pass = "fwd+bwd", .threads = q->threads};
+    struct perf_row row = {.bench = "layer", .pass = "fwd+bwd"};
     struct machine m;
-    const struct build_info *b = build_info();
     if (!*q->out) return ST_OK;
     machine_read(&m);
-    time_now_text(row.started, sizeof row.started);
-    snprintf(row.sitting, sizeof row.sitting, "%s", row.started);
+    sitting_describe(&row, &m, q->threads);
     snprintf(row.shape, sizeof row.shape, "%.100s B%" PRId64 " T%" PRId64 " D%" PRId64 " params%" PRId64, model,
              q->batch, T, q->dim, params);
-    snprintf(row.dtype, sizeof row.dtype, "%s", REAL_NAME);
-    snprintf(row.commit, sizeof row.commit, "%s", b->commit);
-    snprintf(row.build_id, sizeof row.build_id, "%s", b->flags);
-    snprintf(row.machine_id, sizeof row.machine_id, "%s", m.id);
     sitting_fill(s, (double)(q->batch * T), &row);
     TRY(machines_export(q->out, &m, e));
     return perf_append(q->out, &row, e);

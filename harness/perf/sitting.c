@@ -2,10 +2,12 @@
 #include "harness/perf/sitting.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"
+#include "harness/store/version.h"
 
 #define MIN_SAMPLES 30 /* but at least 5 where as many take more than 5 times the time */
 #define FEW_SAMPLES 5
@@ -92,6 +94,16 @@ bool sitting_is_better(const struct sitting *s, const struct sitting *other) {
     return !(s->foreign > other->foreign); /* unknown: the later one */
 }
 
+enum status sitting_run_quiet(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
+                              double seconds, struct error *e) {
+    struct sitting second;
+    TRY(sitting_run(s, one, context, seconds, e));
+    if (sitting_is_quiet(s)) return ST_OK;
+    TRY(sitting_run(&second, one, context, seconds, e));
+    if (sitting_is_better(&second, s)) *s = second;
+    return ST_OK;
+}
+
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row) {
     row->samples = s->samples;
     row->time_ns_med = s->median * 1e9;
@@ -101,4 +113,15 @@ void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row) 
     row->foreign = s->foreign;
     row->warm_up = s->warm_up;
     row->quiet = sitting_is_quiet(s);
+}
+
+void sitting_describe(struct perf_row *row, const struct machine *m, int threads) {
+    const struct build_info *b = build_info();
+    row->threads = threads;
+    time_now_text(row->started, sizeof row->started);
+    snprintf(row->sitting, sizeof row->sitting, "%s", row->started);
+    snprintf(row->dtype, sizeof row->dtype, "%s", REAL_NAME);
+    snprintf(row->commit, sizeof row->commit, "%s", b->commit);
+    snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
+    snprintf(row->machine_id, sizeof row->machine_id, "%s", m->id);
 }

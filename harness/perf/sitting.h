@@ -3,6 +3,7 @@
 #ifndef LRNN_HARNESS_PERF_SITTING_H
 #define LRNN_HARNESS_PERF_SITTING_H
 
+#include "harness/store/machine.h"
 #include "harness/store/perf_row.h"
 
 #define SITTING_WINDOW  10   /* samples of a warm-up window */
@@ -28,7 +29,15 @@ bool sitting_is_quiet(const struct sitting *s);
 /* Whether it is to be kept rather than another one of the same thing: the quiet one, else the less disturbed. */
 bool sitting_is_better(const struct sitting *s, const struct sitting *other);
 
+/* sitting_run, and once more if that was disturbed: the better one. */
+enum status sitting_run_quiet(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
+                              double seconds, struct error *e);
+
 /* The sitting's columns of a row of perf.csv; `tokens` of a sample. */
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row);
+
+/* The columns that say when, by which build and on which machine a sitting was that begins now, and on how many
+ * threads. */
+void sitting_describe(struct perf_row *row, const struct machine *m, int threads);
 
 #endif

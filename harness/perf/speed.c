@@ -22,22 +22,15 @@
 #define SECONDS     1.0
 
 static void describe_row(const struct setup *s, int threads, struct perf_row *row) {
-    const struct build_info *b = build_info();
     struct machine m;
     machine_read(&m);
-    time_now_text(row->started, sizeof row->started);
-    snprintf(row->sitting, sizeof row->sitting, "%s", row->started);
+    sitting_describe(row, &m, threads);
     snprintf(row->bench, sizeof row->bench, "train-step");
     snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
              s->model_label, s->config.batch, s->task.shape.T, s->config.net.dim, s->config.net.layers,
              s->task.shape.vocab_out);
-    snprintf(row->dtype, sizeof row->dtype, "%s", REAL_NAME);
     snprintf(row->pass, sizeof row->pass, "step");
-    snprintf(row->commit, sizeof row->commit, "%s", b->commit);
-    snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
-    snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
-    row->threads = threads;
 }
 
 struct stepping {
@@ -66,23 +59,19 @@ static enum status measure_roughly(struct stepping *s, struct sitting *sitting, 
 /* One cell, in this process. */
 static enum status measure_step_time(const struct setup *setup, int threads, bool quiet, struct perf_row *row,
                                      struct error *e) {
-    struct sitting first, second;
+    struct sitting sitting;
     struct stepping *s = calloc(1, sizeof *s);
     if (!s) return fail(e, ST_MEMORY, "no memory for a trainer");
     omp_set_num_threads(threads);
     enum status status = trainer_create(&s->trainer, setup, e);
     if (status == ST_OK) {
         s->together = trainer_sync_every(&s->trainer);
-        status = quiet ? sitting_run(&first, take_steps, s, SECONDS, e) : measure_roughly(s, &first, e);
-    }
-    if (status == ST_OK && quiet && !sitting_is_quiet(&first)) {
-        status = sitting_run(&second, take_steps, s, SECONDS, e);
-        if (status == ST_OK && sitting_is_better(&second, &first)) first = second;
+        status = quiet ? sitting_run_quiet(&sitting, take_steps, s, SECONDS, e) : measure_roughly(s, &sitting, e);
     }
     if (status == ST_OK) {
-        *row = (struct perf_row){.threads = threads};
+        *row = (struct perf_row){0};
         describe_row(setup, threads, row);
-        sitting_fill(&first, (double)(s->together * setup->config.batch * setup->task.shape.T), row);
+        sitting_fill(&sitting, (double)(s->together * setup->config.batch * setup->task.shape.T), row);
         row->time_ns_med /= (double)s->together;
         row->time_ns_mad /= (double)s->together;
         row->time_ns_p95 /= (double)s->together;
