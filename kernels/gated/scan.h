@@ -116,6 +116,14 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
         walk(8, gate, layout, s);                                                                                      \
     }
 
+/* For op->infer of z (B,T,`gates`) and v (B,T,`values`), `of_gates` and `of_values` saying how wide they are, with N
+ * states named `count`. Sets the error if they are not. */
+bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_t gates, const char *of_gates,
+                int64_t values, const char *of_values);
+
+/* op->heads: each of the N blocks or channels is one. */
+struct heads scan_heads(const struct call *c);
+
 LRNN_INLINE bool scan_applicable(const struct call *c, const char **why) {
     *why = "m is larger than 8";
     return ((const struct scan_attr *)c->attr)->m <= SCAN_ORDER_MAX;

@@ -6,7 +6,6 @@
  *   G_t = o_t + A_{t+1}^T G_{t+1};  dv_t[i] = a_t[i][m] G_t[i]
  *   da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i]
  * Layouts as in gated.h: gate-major, the block index k fastest. */
-#include <inttypes.h>
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -22,25 +21,8 @@ struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, i
 
 static void scan_block_infer(struct graph *g, struct call *c) {
     const struct scan_attr *a = c->attr;
-    const struct tensor *z = c->in[0], *v = c->in[1];
-    if (!z || !v) return;
-    int64_t gates = a->m * (a->m + 1) * a->N, states = a->m * a->N;
-    if (a->N < 1 || a->m < 1)
-        graph_fail(g, ST_USAGE, "scan_block: blocks=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N, a->m);
-    else if (z->rank != 3 || v->rank != 3)
-        graph_fail(g, ST_USAGE, "scan_block: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank, v->rank);
-    else if (z->dims[0] != v->dims[0] || z->dims[1] != v->dims[1])
-        graph_fail(g, ST_USAGE,
-                   "scan_block: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
-                   ") in batch and length; they must agree",
-                   z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
-    else if (z->dims[2] != gates)
-        graph_fail(g, ST_USAGE, "scan_block: z is %" PRId64 " wide, expected m*(m+1)*blocks = %" PRId64, z->dims[2],
-                   gates);
-    else if (v->dims[2] != states)
-        graph_fail(g, ST_USAGE, "scan_block: v is %" PRId64 " wide, expected m*blocks = %" PRId64, v->dims[2], states);
-    else
-        graph_output(g, c, DT_REAL, 3, v->dims);
+    if (infer_scan(g, c, "blocks", a->m * (a->m + 1) * a->N, "m*(m+1)*blocks", a->m * a->N, "m*blocks"))
+        graph_output(g, c, DT_REAL, 3, c->in[1]->dims);
 }
 
 /* FLOPs per row entry: exp counts 10, normalising 3, the recurrence 2; backward recomputes and adds 6. */
@@ -58,10 +40,6 @@ static bool scan_block_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-static struct heads scan_block_heads(const struct call *c) {
-    return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
-}
-
 static double scan_block_terms(const struct call *c, enum pass pass, int j);
 
 const struct op op_scan_block = {
@@ -72,7 +50,7 @@ const struct op op_scan_block = {
     .needs_out = 1,
     .infer = scan_block_infer,
     .cost = scan_block_cost,
-    .heads = scan_block_heads,
+    .heads = scan_heads,
     .terms = scan_block_terms,
     .sizes = "batch length blocks m gate",
     .build = scan_block_build,

@@ -7,7 +7,6 @@
  *   companion: da_t[i] = G_t[0] s_{t-1}[i];  observer: da_t[i] = G_t[i] s_{t-1}[0];  both: da_t[m] = G_t[0] v_t,
  *   dv_t = a_t[m] G_t[0]
  * Layouts of memory as in gated.h: gate-major, the channel index k fastest. */
-#include <inttypes.h>
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -24,27 +23,9 @@ struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *
 
 static void scan_companion_infer(struct graph *g, struct call *c) {
     const struct scan_attr *a = c->attr;
-    const struct tensor *z = c->in[0], *v = c->in[1];
-    if (!z || !v) return;
-    if (a->N < 1 || a->m < 1)
-        graph_fail(g, ST_USAGE, "scan_companion: channels=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N,
-                   a->m);
-    else if (z->rank != 3 || v->rank != 3)
-        graph_fail(g, ST_USAGE, "scan_companion: z and v have rank %d and %d, expected 3 (B,T,width)", z->rank,
-                   v->rank);
-    else if (z->dims[0] != v->dims[0] || z->dims[1] != v->dims[1])
-        graph_fail(g, ST_USAGE,
-                   "scan_companion: z is (%" PRId64 ",%" PRId64 ") and v (%" PRId64 ",%" PRId64
-                   ") in batch and length; they must agree",
-                   z->dims[0], z->dims[1], v->dims[0], v->dims[1]);
-    else if (z->dims[2] != (a->m + 1) * a->N)
-        graph_fail(g, ST_USAGE, "scan_companion: z is %" PRId64 " wide, expected (m+1)*channels = %" PRId64, z->dims[2],
-                   (a->m + 1) * a->N);
-    else if (v->dims[2] != a->N)
-        graph_fail(g, ST_USAGE, "scan_companion: v is %" PRId64 " wide, expected channels = %" PRId64, v->dims[2],
-                   a->N);
-    else
-        graph_output(g, c, DT_REAL, 3, (int64_t[]){v->dims[0], v->dims[1], a->m * a->N});
+    const int64_t *v = c->in[1] ? c->in[1]->dims : NULL;
+    if (infer_scan(g, c, "channels", (a->m + 1) * a->N, "(m+1)*channels", a->N, "channels"))
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){v[0], v[1], a->m * a->N});
 }
 
 /* FLOPs as scan_block; the output repeats the last m values, which is what it has to write. */
@@ -63,10 +44,6 @@ static bool scan_companion_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-static struct heads scan_companion_heads(const struct call *c) {
-    return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
-}
-
 static double scan_companion_terms(const struct call *c, enum pass pass, int j);
 
 const struct op op_scan_companion = {
@@ -77,7 +54,7 @@ const struct op op_scan_companion = {
     .needs_out = 1,
     .infer = scan_companion_infer,
     .cost = scan_companion_cost,
-    .heads = scan_companion_heads,
+    .heads = scan_heads,
     .terms = scan_companion_terms,
     .sizes = "batch length blocks m gate layout",
     .build = scan_companion_build,
