@@ -39,6 +39,11 @@ void program_begin(void) {
     scratch_make(program_folder);
 }
 
+void program_begin_without_data(void) {
+    program_begin();
+    ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
+}
+
 void program_end(void) {
     free_output();
     scratch_remove(program_folder);

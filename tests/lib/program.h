@@ -24,6 +24,9 @@ extern char program_folder[SCRATCH_BYTES];
 void program_begin(void);
 void program_end(void);
 
+/* program_begin, and released data are looked for in that folder, which has none. */
+void program_begin_without_data(void);
+
 int run(const char *arguments);
 void expect_status(int got, int want, const char *arguments);
 void expect_text(const char *text, const char *wanted, const char *arguments);

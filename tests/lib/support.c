@@ -18,6 +18,17 @@ void start_kernels(void) {
     omp_set_num_threads(1); /* threads that wait for each other on a busy machine cost minutes */
 }
 
+char own_folder[SCRATCH_BYTES];
+
+void own_folder_begin(void) {
+    start_kernels();
+    scratch_make(own_folder);
+}
+
+void own_folder_end(void) {
+    scratch_remove(own_folder);
+}
+
 /* --- dot --------------------------------------------------------------------------------------------------------- */
 
 static void dot_infer(struct graph *g, struct call *c) {

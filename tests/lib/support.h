@@ -7,6 +7,7 @@
 #include "kernels/train/train.h"
 #include "models/net.h"
 #include "models/small.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 /* Machine epsilon of `real`: 2^-23 or 2^-52. */
@@ -14,6 +15,11 @@
 
 /* For tcase_add_checked_fixture: what main() does for the program, and one thread until the test asks for more. */
 void start_kernels(void);
+
+/* The same, and a temporary folder of the test's own, removed at its end. */
+extern char own_folder[SCRATCH_BYTES];
+void own_folder_begin(void);
+void own_folder_end(void);
 
 /* --- graphs ------------------------------------------------------------------------------------------------------ */
 

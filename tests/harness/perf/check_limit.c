@@ -8,19 +8,8 @@
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static struct setup *small(const char *flag, const char *value) {
-    return small_run(folder, "swiglu", "lru:state=4", flag, value);
+    return small_run(own_folder, "swiglu", "lru:state=4", flag, value);
 }
 
 static enum status apply(struct setup *s, double limit_s, struct error *e) {
@@ -32,7 +21,7 @@ static void write_decision(const struct setup *s, double seconds, int64_t steps)
     struct limit_row row = {.seconds = seconds, .steps = steps, .time_ns = 1, .threads = 1};
     struct error e = {0};
     snprintf(row.run_id, sizeof row.run_id, "%s", s->run_id);
-    ck_assert_msg(limit_append(folder, &row, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(limit_append(own_folder, &row, &e) == ST_OK, "%s", e.text);
 }
 
 START_TEST(what_was_decided_first_stays) {
@@ -43,8 +32,8 @@ START_TEST(what_was_decided_first_stays) {
     write_decision(limited, 3600, 9);
     write_decision(limited, 60, 11); /* of another time */
     write_decision(whole, 3600, 13); /* of another run */
-    ck_assert(limit_find(folder, limited->run_id, 3600, &row) && row.steps == 7);
-    ck_assert(!limit_find(folder, limited->run_id, 61, &row));
+    ck_assert(limit_find(own_folder, limited->run_id, 3600, &row) && row.steps == 7);
+    ck_assert(!limit_find(own_folder, limited->run_id, 61, &row));
     ck_assert_msg(apply(limited, 0, &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(limited->steps, 7);
     ck_assert_int_eq(limited->schedule_steps, 30);
@@ -67,7 +56,7 @@ START_TEST(time_enough_is_no_limit) {
     ck_assert_int_eq(limited->steps, 30);
     ck_assert_str_eq(limited->run_id, whole->run_id);
     ck_assert_str_eq(cut->run_id, whole->run_id);
-    ck_assert(limit_find(folder, asked, 3600, &row));
+    ck_assert(limit_find(own_folder, asked, 3600, &row));
     ck_assert_int_eq(row.steps, 30);
     ck_assert_double_gt(row.time_ns, 0);
     small_run_free(limited);
@@ -95,7 +84,7 @@ START_TEST(a_time_without_a_step_is_refused) {
     struct error e = {0};
     ck_assert_int_eq(apply(s, 0, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "are over before the first") != NULL, "%s", e.text);
-    ck_assert(!limit_find(folder, s->run_id, 1e-6, &row));
+    ck_assert(!limit_find(own_folder, s->run_id, 1e-6, &row));
     small_run_free(s);
 }
 END_TEST
@@ -123,7 +112,7 @@ Suite *check_limit(void);
 Suite *check_limit(void) {
     Suite *suite = suite_create("limit");
     TCase *c = tcase_create("limit");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_test(c, what_was_decided_first_stays);
     tcase_add_test(c, time_enough_is_no_limit);
     tcase_add_test(c, the_smaller_of_limit_and_budget_counts);

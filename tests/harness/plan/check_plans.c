@@ -8,20 +8,9 @@
 #include "tests/lib/support.h"
 #include "tests/tasks/task_examples.h"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static void write_plan(const char *name, const char *text) {
     char path[SCRATCH_BYTES + 64];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", own_folder, name);
     FILE *f = fopen(path, "w");
     ck_assert_ptr_nonnull(f);
     fputs(text, f);
@@ -92,15 +81,15 @@ START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
     struct plan_file p;
     struct error e = {0};
     write_plan("base.plan", "title=below\ntasks=s3\nmodels=lstm\n");
-    snprintf(text, sizeof text, "base=%s/base.plan\ntasks=s4\n", folder);
+    snprintf(text, sizeof text, "base=%s/base.plan\ntasks=s4\n", own_folder);
     write_plan("above.plan", text);
-    snprintf(path, sizeof path, "%s/above.plan", folder);
+    snprintf(path, sizeof path, "%s/above.plan", own_folder);
     ck_assert_msg(plan_file_read(&p, path, &e) == ST_OK, "%s", e.text);
     ck_assert_str_eq(p.name, "above");
     ck_assert_str_eq(plan_file_get(&p, "", "tasks"), "s4");
     ck_assert_str_eq(plan_file_get(&p, "", "models"), "lstm");
     ck_assert_ptr_null(plan_file_get(&p, "", "title"));
-    snprintf(text, sizeof text, "base=%s/above.plan\n", folder);
+    snprintf(text, sizeof text, "base=%s/above.plan\n", own_folder);
     write_plan("base.plan", text);
     ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "above.plan is based on itself, through ") != NULL, "%s", e.text);
@@ -163,7 +152,7 @@ START_TEST(the_command_line_stands_over_the_plan_and_the_plan_over_the_profile) 
     struct plan plan;
     struct error e = {0};
     write_plan("own.plan", "tasks=s3\nmodels=lstm@dim=24\nprofile=smoke\nepochs=3\nsmoke.batch=16\nquick.batch=8\n");
-    snprintf(path, sizeof path, "%s/own.plan", folder);
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
     ck_assert_msg(plan_of(&plan, path, NULL, NONE, &e) == ST_OK, "%s", e.text);
     ck_assert_str_eq(resolved.profile, "smoke");
     ck_assert_int_eq(plan.n, 1);
@@ -270,7 +259,7 @@ END_TEST
 Suite *check_plans(void) {
     Suite *suite = suite_create("plans");
     TCase *c = tcase_create("plans");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, bad_lines_are_named, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(c, too_much_text_is_refused);

@@ -10,20 +10,9 @@
 #include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 /* The row of a run that takes a blink. */
 static struct run row_of(const char *task, const char *model, const char *flag, const char *value) {
-    struct setup *s = small_run_of(task, folder, "swiglu", model, flag, value);
+    struct setup *s = small_run_of(task, own_folder, "swiglu", model, flag, value);
     struct run row;
     struct error e;
     ck_assert_msg(train_run(s, NULL, &row, &e) == ST_OK, "%s", e.text);
@@ -34,13 +23,13 @@ static struct run row_of(const char *task, const char *model, const char *flag, 
 /* The row of a run that died. */
 static struct run row_of_failure(const char *task, const char *device) {
     static struct run_record record;
-    struct setup *s = small_run_of(task, folder, "swiglu", "lru:state=4", NULL, NULL);
+    struct setup *s = small_run_of(task, own_folder, "swiglu", "lru:state=4", NULL, NULL);
     struct arena arena = {0};
     struct error e;
     char path[512];
     snprintf(s->config.device, sizeof s->config.device, "%s", device);
     ck_assert_msg(record_failure(s, RUN_KILLED, "signal 9", "2026-01-01T00:00:00Z", &e) == ST_OK, "%s", e.text);
-    record_path(folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, &record, &arena, &e) == ST_OK, "%s", e.text);
     arena_free(&arena);
@@ -132,7 +121,7 @@ Suite *check_columns(void);
 Suite *check_columns(void) {
     Suite *suite = suite_create("columns");
     TCase *c = tcase_create("columns");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_test(c, params_nonemb_leaves_out_embedding_and_head);
     tcase_add_test(c, split_hash_names_the_test_examples);
     tcase_add_test(c, seq_chance_counts_scored_positions);

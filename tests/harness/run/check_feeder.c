@@ -13,17 +13,6 @@
 
 #define WITH_EXTRA "word-problem:group=z5,length=6,n_train=300,n_val=120,n_test=50,extra_length=2"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static struct setup *setup_of(const char *task, const char *ahead) {
     static const char *const flags[][2] = {{"dim", "8"},   {"batch", "50"},  {"epochs", "9"},
                                            {"lr", "0.01"}, {"stop-at", "2"}, {"threads", "1"}};
@@ -33,7 +22,7 @@ static struct setup *setup_of(const char *task, const char *ahead) {
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "ahead", ahead, &e), ST_OK);
-    ck_assert_int_eq(config_set(&c, "out", folder, &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, "out", own_folder, &e), ST_OK);
     struct setup *s = setup_make(&c, task, "bdlru:m=2,blocks=3", &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     return s;
@@ -121,7 +110,7 @@ START_TEST(the_order_shown_is_the_order_trained_in) {
         int64_t step = epoch * s->steps_per_epoch;
         snprintf(arguments, sizeof arguments, "data show %s --batch 50 --steps %lld --order %lld", tasks[_i],
                  (long long)last, (long long)epoch);
-        ck_assert_msg(run_program(folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
+        ck_assert_msg(run_program(own_folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
         for (char *line = strtok_r(out, "\n", &state); line; line = strtok_r(NULL, "\n", &state), step++, seen++) {
             json_t *object = parse_line(line);
             const struct step_batches *b = feeder_take(&f, step);
@@ -293,7 +282,7 @@ END_TEST
 Suite *check_feeder(void) {
     Suite *suite = suite_create("feeder");
     TCase *c = tcase_create("feeder");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_loop_test(c, a_thread_makes_the_batches_that_are_made_without, 0, N_TASKS);
     tcase_add_loop_test(c, the_order_shown_is_the_order_trained_in, 0, N_TASKS);
     tcase_add_loop_test(c, a_thread_changes_no_bit_of_training_or_resuming, 0, N_TASKS);

@@ -11,19 +11,8 @@
 #include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static struct setup *small(const char *flag, const char *value) {
-    return small_run(folder, "swiglu", "lru:state=4", flag, value);
+    return small_run(own_folder, "swiglu", "lru:state=4", flag, value);
 }
 
 static enum reuse found_reuse(const struct setup *s) {
@@ -46,11 +35,11 @@ static void change_record(const struct setup *s, void (*change)(struct run *run)
     struct run_record *record = calloc(1, sizeof *record);
     ck_assert_ptr_nonnull(record);
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
-    record_path(folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->run_id, path, sizeof path);
     ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(record_set_aside(folder, s->run_id, "old", &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(record_set_aside(own_folder, s->run_id, "old", &e) == ST_OK, "%s", e.text);
     change(&record->run);
-    ck_assert_msg(record_write(folder, record, NULL, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(record_write(own_folder, record, NULL, &e) == ST_OK, "%s", e.text);
     arena_free(&arena);
     free(record);
 }
@@ -90,10 +79,10 @@ START_TEST(force_sets_the_record_aside_and_does_the_run_again) {
     train(forced, &second);
     ck_assert_str_eq(second.run_id, first.run_id);
     ck_assert(second.test_loss == first.test_loss);
-    ck_assert_int_eq(scratch_count(folder, ".json.replaced"), 1);
+    ck_assert_int_eq(scratch_count(own_folder, ".json.replaced"), 1);
     ck_assert_int_eq(first.attempt, 1);
     ck_assert_int_eq(second.attempt, 2);
-    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 2); /* each attempt has its own */
+    ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 2); /* each attempt has its own */
     ck_assert_str_ne(first.ckpt, second.ckpt);
     ck_assert_int_eq(found_reuse(s), REUSE_SAME_BUILD);
     small_run_free(s);
@@ -112,7 +101,7 @@ static void write_foreign(const struct setup *s, bool numerics) {
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
     trainer_step(&t);
     ck_assert_msg(checkpoint_write(&t, &p, &e) == ST_OK, "%s", e.text);
-    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", folder, s->run_id);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->run_id);
     FILE *f = fopen(path, "r+b");
     static char bytes[1 << 20];
     size_t size = fread(bytes, 1, sizeof bytes, f),
@@ -142,8 +131,8 @@ START_TEST(a_checkpoint_of_another_build_is_refused_unless_forced) {
                   "%s", e.text);
     e = (struct error){0};
     ck_assert_int_eq(train_run(s, NULL, &row, &e), ST_USAGE);
-    ck_assert_int_eq(scratch_count(folder, ".ckpt"), 1); /* nothing was renamed or removed */
-    ck_assert_int_eq(scratch_count(folder, ".json"), 0);
+    ck_assert_int_eq(scratch_count(own_folder, ".ckpt"), 1); /* nothing was renamed or removed */
+    ck_assert_int_eq(scratch_count(own_folder, ".json"), 0);
     train(forced, &row);
     ck_assert_int_eq(row.mixed_builds, 1);
     ck_assert_int_eq(row.resumed, 1);
@@ -156,7 +145,7 @@ Suite *check_reuse(void);
 Suite *check_reuse(void) {
     Suite *suite = suite_create("reuse");
     TCase *c = tcase_create("reuse");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_loop_test(c, a_record_is_known_by_the_build_that_made_it, 0, 3);
     tcase_add_test(c, force_sets_the_record_aside_and_does_the_run_again);
     tcase_add_loop_test(c, a_checkpoint_of_another_build_is_refused_unless_forced, 0, 2);

@@ -16,20 +16,9 @@
 
 #define PATH (SCRATCH_BYTES + 64)
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static const char *in_folder(const char *name) {
     static char path[PATH];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", own_folder, name);
     return path;
 }
 
@@ -75,7 +64,7 @@ static const struct {
 static struct setup *net_run(int i, const char *from) {
     struct config c;
     struct error e;
-    struct setup *plain = small_run(folder, "gelu", nets[i].model, nets[i].flag, nets[i].value);
+    struct setup *plain = small_run(own_folder, "gelu", nets[i].model, nets[i].flag, nets[i].value);
     c = plain->config;
     c.steps = 0;
     small_run_free(plain);
@@ -91,7 +80,7 @@ static void run_it(struct setup *s, struct run_record *record, struct arena *are
     struct error e;
     char path[512];
     ck_assert_msg(train_run(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
-    record_path(folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, record, arena, &e) == ST_OK, "%s", e.text);
 }
@@ -157,7 +146,7 @@ START_TEST(best_and_last_weights_are_those_of_their_steps) {
     const int64_t steps[] = {record.run.best_step, 12};
     for (int i = 0; i < 2; i++) {
         while (t.state.step < steps[i]) trainer_step(&t);
-        ck_assert_msg(weights_export(&record, which[i], folder, in_folder("w"), NULL, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(weights_export(&record, which[i], own_folder, in_folder("w"), NULL, &e) == ST_OK, "%s", e.text);
         load(&kept.params, in_folder("w"));
         expect_same_bits(kept.params.value, t.params.value, t.params.floats, i ? "last" : "best");
     }
@@ -172,10 +161,10 @@ START_TEST(the_last_weights_are_kept_only_where_asked_for) {
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
-    struct setup *s = small_run(folder, "gelu", "lstm", NULL, NULL);
+    struct setup *s = small_run(own_folder, "gelu", "lstm", NULL, NULL);
     run_it(s, &record, &arena);
-    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 1);
-    ck_assert_int_eq(weights_export(&record, WEIGHTS_LAST, folder, in_folder("w"), NULL, &e), ST_DATA);
+    ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 1);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_LAST, own_folder, in_folder("w"), NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "--keep-weights all") != NULL, "%s", e.text);
     ck_assert_int_eq(access(in_folder("w"), F_OK), -1);
     arena_free(&arena);
@@ -192,14 +181,14 @@ START_TEST(altered_last_weights_are_refused) {
     size_t size;
     struct setup *s = net_run(0, "");
     run_it(s, &record, &arena);
-    snprintf(path, sizeof path, "%s/weights/%s.last.safetensors", folder, s->run_id);
+    snprintf(path, sizeof path, "%s/weights/%s.last.safetensors", own_folder, s->run_id);
     char *bytes = slurp(path, &size);
     bytes[size - 1] ^= 1;
     spill(path, bytes, size);
     free(bytes);
-    ck_assert_int_eq(weights_export(&record, WEIGHTS_LAST, folder, in_folder("w"), NULL, &e), ST_DATA);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_LAST, own_folder, in_folder("w"), NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "is cut off or altered") != NULL, "%s", e.text);
-    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, in_folder("w"), NULL, &e), ST_OK);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, own_folder, in_folder("w"), NULL, &e), ST_OK);
     arena_free(&arena);
     small_run_free(s);
 }
@@ -213,7 +202,7 @@ START_TEST(a_run_is_what_its_first_weights_hold) {
     write_initial(s, REAL_IS_DOUBLE, in_folder("b"));
     struct setup *a = net_run(0, in_folder("a")), *b = net_run(0, in_folder("b"));
     ck_assert_str_eq(a->run_id, b->run_id);
-    ck_assert_ptr_null(strstr(a->config_text, folder));
+    ck_assert_ptr_null(strstr(a->config_text, own_folder));
     char line[64];
     snprintf(line, sizeof line, "\nfrom-xxh3=%.32s\n", a->config.from_xxh3);
     ck_assert_msg(strlen(a->config.from_xxh3) == 32 && strstr(a->config_text, line), "%s", a->config_text);
@@ -287,7 +276,7 @@ START_TEST(info_names_what_a_file_has_to_hold) {
     char arguments[512];
     snprintf(arguments, sizeof arguments, "info %s --task %s --dim 16 --mlp gelu --json %s", nets[_i].model, SMALL_TASK,
              nets[_i].info);
-    ck_assert_msg(run_program(folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
+    ck_assert_msg(run_program(own_folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
     json_t *object = parse_line(out), *params = json_object_get(object, "params");
     open_initial(&t, s);
     ck_assert_int_eq((int)json_array_size(params), t.params.n);
@@ -319,7 +308,7 @@ Suite *check_start(void);
 Suite *check_start(void) {
     Suite *suite = suite_create("start");
     TCase *c = tcase_create("start");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_loop_test(c, a_run_from_its_own_first_weights_has_the_same_bits, 0, N_NETS);
     tcase_add_loop_test(c, best_and_last_weights_are_those_of_their_steps, 0, N_NETS);
     tcase_add_test(c, the_last_weights_are_kept_only_where_asked_for);

@@ -17,17 +17,6 @@
 #include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static void open_trainer(struct trainer *t, const struct setup *s) {
     struct error e;
     ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s", e.text);
@@ -47,7 +36,7 @@ static const char *const resumed_models[] = {"bdlru:m=3,blocks=5", "hlru:m=2,cha
 
 START_TEST(resumed_equals_uninterrupted) {
     static const int cuts[] = {1, 4, 5, 6};
-    struct setup *s = small_run(folder, "swiglu", resumed_models[_i], "dropout", "0.1");
+    struct setup *s = small_run(own_folder, "swiglu", resumed_models[_i], "dropout", "0.1");
     struct trainer whole;
     struct error e;
     open_trainer(&whole, s);
@@ -79,11 +68,11 @@ START_TEST(resumed_equals_uninterrupted) {
 END_TEST
 
 START_TEST(every_damaged_checkpoint_is_set_aside) {
-    struct setup *s = small_run(folder, "swiglu", "bdlru:m=2,blocks=3", NULL, NULL);
+    struct setup *s = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=3", NULL, NULL);
     struct trainer t;
     struct error e;
     char path[512];
-    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", folder, s->run_id);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->run_id);
     ck_assert(freopen("/dev/null", "w", stderr) != NULL); /* each damage is named there */
     open_trainer(&t, s);
     trainer_step(&t);
@@ -108,7 +97,7 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         ck_assert_int_eq(access(path, F_OK), -1);
         free(p.curve);
     }
-    ck_assert_int_ge(scratch_count(folder, ".ckpt.corrupt"), 1);
+    ck_assert_int_ge(scratch_count(own_folder, ".ckpt.corrupt"), 1);
     trainer_free(&t);
     small_run_free(s);
 }
@@ -122,14 +111,14 @@ static struct run run_it(struct setup *s) {
 }
 
 START_TEST(validation_selects_and_test_reports) {
-    struct setup *s = small_run(folder, "swiglu", "bdlru:m=3,blocks=8", NULL, NULL);
+    struct setup *s = small_run(own_folder, "swiglu", "bdlru:m=3,blocks=8", NULL, NULL);
     struct run row = run_it(s);
     struct run_record *record = calloc(1, sizeof *record);
     struct arena arena = {0};
     struct error e;
     char path[512];
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
-    record_path(folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->run_id, path, sizeof path);
     ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(record->n_curve, 12); /* six validations, a training and a validation point each */
     double best = -1;
@@ -161,7 +150,7 @@ START_TEST(a_run_stops_for_the_reason_it_records) {
     static const char *const cases[][3] = {
         {"stop-at", "0", "target"}, {"stop-after", "7", "budget"}, {"patience", "1", "patience"}};
     for (size_t i = 0; i < 3; i++) {
-        struct setup *s = small_run(folder, "swiglu", "lstm", cases[i][0], cases[i][1]);
+        struct setup *s = small_run(own_folder, "swiglu", "lstm", cases[i][0], cases[i][1]);
         if (i == 2) s->config.min_gain = 1; /* no gain counts: the second validation ends it, better or not */
         struct run row = run_it(s);
         ck_assert_str_eq(row.stop_reason, cases[i][2]);
@@ -175,20 +164,20 @@ START_TEST(a_run_stops_for_the_reason_it_records) {
 END_TEST
 
 START_TEST(divergence_is_a_row_that_names_step_and_tensor) {
-    struct setup *s = small_run(folder, "swiglu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
+    struct setup *s = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
     s->config.lr = 1e150; /* beyond what the option takes: doubles stand a million */
     struct run row = run_it(s);
     ck_assert_msg(row.status == RUN_NAN || row.status == RUN_DIVERGED, "status %" PRId64, row.status);
     ck_assert_msg(strstr(row.status_detail, "step ") && strstr(row.status_detail, " in "), "%s", row.status_detail);
     ck_assert(isnan(row.test_acc));
     ck_assert_int_eq(row.solved, 0);
-    ck_assert_int_eq(scratch_count(folder, row.run_id), 1); /* the record; no checkpoint is left */
+    ck_assert_int_eq(scratch_count(own_folder, row.run_id), 1); /* the record; no checkpoint is left */
     small_run_free(s);
 }
 END_TEST
 
 START_TEST(a_planted_nan_is_found_by_name) {
-    struct setup *s = small_run(folder, "swiglu", "lstm", NULL, NULL);
+    struct setup *s = small_run(own_folder, "swiglu", "lstm", NULL, NULL);
     struct trainer t;
     open_trainer(&t, s);
     trainer_step(&t);
@@ -205,24 +194,24 @@ START_TEST(a_planted_nan_is_found_by_name) {
 END_TEST
 
 START_TEST(a_finished_run_is_not_done_again) {
-    struct setup *s = small_run(folder, "swiglu", "lru:state=4", NULL, NULL);
+    struct setup *s = small_run(own_folder, "swiglu", "lru:state=4", NULL, NULL);
     struct run first = run_it(s), untouched;
     memset(&untouched, 0x5a, sizeof untouched);
     struct run second = untouched;
     struct error e;
     ck_assert_int_eq(train_run(s, NULL, &second, &e), ST_OK);
-    ck_assert_mem_eq(&second, &untouched, sizeof second);     /* nothing ran */
-    ck_assert_int_eq(scratch_count(folder, first.run_id), 2); /* record and weights */
+    ck_assert_mem_eq(&second, &untouched, sizeof second);         /* nothing ran */
+    ck_assert_int_eq(scratch_count(own_folder, first.run_id), 2); /* record and weights */
     small_run_free(s);
 }
 END_TEST
 
 START_TEST(identity_ignores_what_cannot_change_a_result) {
-    struct setup *a = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", NULL, NULL);
-    struct setup *threads = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", "threads", "2");
-    struct setup *rate = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", "lr", "0.02");
-    struct setup *seed = small_run(folder, "swiglu", "bdlru:m=2,blocks=4", "seed", "2");
-    struct setup *gate = small_run(folder, "swiglu", "bdlru:m=2,blocks=4,gate=relu", NULL, NULL);
+    struct setup *a = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4", NULL, NULL);
+    struct setup *threads = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4", "threads", "2");
+    struct setup *rate = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4", "lr", "0.02");
+    struct setup *seed = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4", "seed", "2");
+    struct setup *gate = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4,gate=relu", NULL, NULL);
     ck_assert_str_eq(a->run_id, threads->run_id);
     ck_assert_str_ne(a->run_id, rate->run_id);
     ck_assert_str_ne(a->run_id, gate->run_id);
@@ -239,8 +228,8 @@ END_TEST
 
 /* Runs recorded before an option existed keep their identity. */
 START_TEST(a_later_option_is_part_of_the_identity_when_it_is_set) {
-    struct setup *plain = small_run(folder, "swiglu", "slice:penalty=0", NULL, NULL);
-    struct setup *set = small_run(folder, "swiglu", "slice:penalty=0.001", NULL, NULL);
+    struct setup *plain = small_run(own_folder, "swiglu", "slice:penalty=0", NULL, NULL);
+    struct setup *set = small_run(own_folder, "swiglu", "slice:penalty=0.001", NULL, NULL);
     ck_assert_ptr_null(strstr(plain->identity, "penalty"));
     ck_assert_ptr_nonnull(strstr(plain->config_text, "model.penalty=0\n"));
     ck_assert_ptr_nonnull(strstr(set->identity, "model.penalty=0.001\n"));
@@ -252,7 +241,7 @@ END_TEST
 
 /* On one thread: OpenBLAS maps another packing buffer when more threads than ever before multiply at once. */
 START_TEST(a_step_allocates_nothing) {
-    struct setup *s = small_run(folder, "swiglu", resumed_models[_i], NULL, NULL);
+    struct setup *s = small_run(own_folder, "swiglu", resumed_models[_i], NULL, NULL);
     struct trainer t;
     struct scores scores;
     omp_set_num_threads(1);
@@ -272,7 +261,7 @@ END_TEST
 Suite *check_train(void) {
     Suite *suite = suite_create("train");
     TCase *c = tcase_create("train");
-    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_loop_test(c, resumed_equals_uninterrupted, 0, 4);
     tcase_add_test(c, every_damaged_checkpoint_is_set_aside);
     tcase_add_test(c, validation_selects_and_test_reports);

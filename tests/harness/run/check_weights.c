@@ -15,17 +15,6 @@
 
 #define ANY_RUN "0123456789abcdef0123456789abcdef"
 
-static char folder[SCRATCH_BYTES];
-
-static void set_up(void) {
-    start_kernels();
-    scratch_make(folder);
-}
-
-static void tear_down(void) {
-    scratch_remove(folder);
-}
-
 static void read_file(struct safetensors *file, const char *path) {
     struct error e;
     ck_assert_msg(safetensors_read(file, path, &e) == ST_OK, "%s", e.text);
@@ -51,7 +40,7 @@ static struct trial_shape shape_of(const char *model) {
 static void keep(const struct params *params, struct run *row) {
     struct weights_kept kept;
     struct error e;
-    ck_assert_msg(weights_write(params, NULL, folder, row, &kept, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(weights_write(params, NULL, own_folder, row, &kept, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(weights_settle(&kept, true, &e) == ST_OK, "%s", e.text);
 }
 
@@ -66,7 +55,7 @@ static void round_trip(const char *model) {
     trial_open(&b, &s, 2);
     keep(&a.params, &row);
     ck_assert_str_eq(row.ckpt, "weights/" ANY_RUN ".safetensors");
-    snprintf(path, sizeof path, "%s/%s", folder, row.ckpt);
+    snprintf(path, sizeof path, "%s/%s", own_folder, row.ckpt);
     read_file(&file, path);
     ck_assert_int_eq(file.n, a.params.n);
     for (int i = 0; i < a.params.n; i++) expect_contract(&a.params, &a.params.list[i], &file);
@@ -104,8 +93,8 @@ static struct race *race_begin(void) {
         strcpy(run->run_id, ANY_RUN);
         run->status = RUN_OK;
         run->metric = run->attempt = 1;
-        ck_assert_msg(weights_write(p, p->value, folder, run, &r->kept[i], &e) == ST_OK, "%s", e.text);
-        ck_assert_msg(record_write(folder, &r->record[i], &r->won[i], &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(weights_write(p, p->value, own_folder, run, &r->kept[i], &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(record_write(own_folder, &r->record[i], &r->won[i], &e) == ST_OK, "%s", e.text);
     }
     ck_assert(r->won[0] && !r->won[1]);
     ck_assert_str_ne(r->record[0].run.ckpt_xxh3, r->record[1].run.ckpt_xxh3);
@@ -117,10 +106,10 @@ static void race_end(struct race *r) {
     char path[SCRATCH_BYTES + 32];
     struct safetensors file;
     struct error e;
-    snprintf(path, sizeof path, "%s/out.safetensors", folder);
+    snprintf(path, sizeof path, "%s/out.safetensors", own_folder);
     for (int which = WEIGHTS_BEST; which <= WEIGHTS_LAST; which++) {
         const struct params *p = &r->trial[0].params;
-        ck_assert_msg(weights_export(&r->record[0], (enum weights_of)which, folder, path, NULL, &e) == ST_OK, "%s",
+        ck_assert_msg(weights_export(&r->record[0], (enum weights_of)which, own_folder, path, NULL, &e) == ST_OK, "%s",
                       e.text);
         read_file(&file, path);
         for (int i = 0; i < p->n; i++) expect_contract(p, &p->list[i], &file);
@@ -137,8 +126,8 @@ START_TEST(a_second_run_of_an_id_leaves_the_first_ones_weights) {
         int i = _i ? 1 - k : k;
         ck_assert_msg(weights_settle(&r->kept[i], r->won[i], &e) == ST_OK, "%s", e.text);
     }
-    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 2);
-    ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
+    ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 2);
+    ck_assert_int_eq(scratch_count(own_folder, ".tmp"), 0);
     race_end(r);
 }
 END_TEST
@@ -154,7 +143,7 @@ static void run_it(struct setup *s, struct run_record *record, struct arena *are
     struct error e;
     char path[512];
     ck_assert_msg(train_run(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
-    record_path(folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, record, arena, &e) == ST_OK, "%s", e.text);
 }
@@ -165,7 +154,7 @@ static const char *const trained_models[] = {"bdlru:m=3,blocks=5", "slice:struct
 
 /* Everything comes from the file: configuration, task, net. */
 START_TEST(imported_weights_score_what_the_run_scored) {
-    struct setup *s = small_run(folder, "gelu", trained_models[_i], "dropout", "0.1");
+    struct setup *s = small_run(own_folder, "gelu", trained_models[_i], "dropout", "0.1");
     static struct run_record record;
     struct arena arena = {0};
     struct weights_count count;
@@ -173,8 +162,8 @@ START_TEST(imported_weights_score_what_the_run_scored) {
     struct error e;
     char path[SCRATCH_BYTES + 32], task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
     run_it(s, &record, &arena);
-    snprintf(path, sizeof path, "%s/out.safetensors", folder);
-    ck_assert_msg(weights_export(&record, WEIGHTS_BEST, folder, path, &count, &e) == ST_OK, "%s", e.text);
+    snprintf(path, sizeof path, "%s/out.safetensors", own_folder);
+    ck_assert_msg(weights_export(&record, WEIGHTS_BEST, own_folder, path, &count, &e) == ST_OK, "%s", e.text);
     read_file(&file, path);
     ck_assert_int_eq(count.tensors, file.n);
     ck_assert_str_eq(safetensors_metadata(&file, "run_id"), s->run_id);
@@ -208,15 +197,15 @@ START_TEST(imported_weights_score_what_the_run_scored) {
 END_TEST
 
 START_TEST(a_run_that_is_told_to_keeps_no_weights) {
-    struct setup *s = small_run(folder, "gelu", "lstm", "keep-weights", "no");
-    struct setup *keeping = small_run(folder, "gelu", "lstm", NULL, NULL);
+    struct setup *s = small_run(own_folder, "gelu", "lstm", "keep-weights", "no");
+    struct setup *keeping = small_run(own_folder, "gelu", "lstm", NULL, NULL);
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
     ck_assert_str_eq(s->run_id, keeping->run_id);
     run_it(s, &record, &arena);
-    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 0);
-    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 0);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, own_folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, s->run_id) && strstr(e.text, "--keep-weights no"), "%s", e.text);
     arena_free(&arena);
     small_run_free(keeping);
@@ -225,15 +214,15 @@ START_TEST(a_run_that_is_told_to_keeps_no_weights) {
 END_TEST
 
 START_TEST(a_run_that_diverged_has_no_weights_to_export) {
-    struct setup *s = small_run(folder, "gelu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
+    struct setup *s = small_run(own_folder, "gelu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
     s->config.lr = 1e150;
     run_it(s, &record, &arena);
     ck_assert_int_ne(record.run.status, RUN_OK);
-    ck_assert_int_eq(scratch_count(folder, ".safetensors"), 0);
-    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 0);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, own_folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "ended as '") && strstr(e.text, run_status_names[record.run.status]), "%s", e.text);
     arena_free(&arena);
     small_run_free(s);
@@ -246,7 +235,7 @@ START_TEST(a_record_cannot_name_a_file_elsewhere) {
     record_init(&record);
     strcpy(record.run.run_id, ANY_RUN);
     strcpy(record.run.ckpt, "../../etc/passwd");
-    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, folder, "unused", NULL, &e), ST_DATA);
+    ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, own_folder, "unused", NULL, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "names '../../etc/passwd'") != NULL, "%s", e.text);
 }
 END_TEST
@@ -255,7 +244,7 @@ Suite *check_weights(void);
 Suite *check_weights(void) {
     Suite *suite = suite_create("weights");
     TCase *memory = tcase_create("memory");
-    tcase_add_checked_fixture(memory, set_up, tear_down);
+    tcase_add_checked_fixture(memory, own_folder_begin, own_folder_end);
     tcase_add_test(memory, every_mixers_weights_come_back_bit_for_bit);
     tcase_add_loop_test(memory, a_second_run_of_an_id_leaves_the_first_ones_weights, 0, 2);
     tcase_add_test(memory, weights_that_have_no_name_yet_are_found);

@@ -400,11 +400,6 @@ END_TEST
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-static void enter(void) {
-    program_begin();
-    ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
-}
-
 static int files_in_cache(void) {
     return scratch_count(program_folder, ".images");
 }
@@ -489,7 +484,7 @@ Suite *check_data(void) {
     tcase_add_test(tests, tasks_have_the_images_of_the_files);
     tcase_add_test(tests, a_set_is_whole_or_refused);
     suite_add_tcase(suite, tests);
-    tcase_add_checked_fixture(programs, enter, program_end);
+    tcase_add_checked_fixture(programs, program_begin_without_data, program_end);
     tcase_add_test(programs, what_is_imported_is_trained_on_and_names_the_run);
     tcase_add_test(programs, nothing_is_half_imported);
     suite_add_tcase(suite, programs);

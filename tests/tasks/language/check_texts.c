@@ -159,11 +159,6 @@ START_TEST(texts_are_imported_whole_or_not_at_all) {
 }
 END_TEST
 
-static void enter(void) {
-    program_begin();
-    ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
-}
-
 Suite *check_texts(void) {
     Suite *suite = suite_create("texts");
     TCase *files = tcase_create("files");
@@ -177,7 +172,7 @@ Suite *check_texts(void) {
     tcase_add_test(reader, pairs_are_read_and_refused_by_line);
     suite_add_tcase(suite, reader);
     TCase *command = tcase_create("command line");
-    tcase_add_checked_fixture(command, enter, program_end);
+    tcase_add_checked_fixture(command, program_begin_without_data, program_end);
     tcase_set_timeout(command, 60);
     tcase_add_test(command, texts_are_imported_whole_or_not_at_all);
     suite_add_tcase(suite, command);

@@ -212,11 +212,6 @@ START_TEST(series_are_imported_and_trained_on) {
 }
 END_TEST
 
-static void enter(void) {
-    program_begin();
-    ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
-}
-
 Suite *check_uea(void) {
     Suite *suite = suite_create("uea");
     TCase *files = tcase_create("files");
@@ -232,7 +227,7 @@ Suite *check_uea(void) {
     tcase_add_test(reader, a_file_cut_anywhere_is_refused_or_shorter);
     suite_add_tcase(suite, reader);
     TCase *command = tcase_create("command line");
-    tcase_add_checked_fixture(command, enter, program_end);
+    tcase_add_checked_fixture(command, program_begin_without_data, program_end);
     tcase_set_timeout(command, 60);
     tcase_add_test(command, series_are_imported_and_trained_on);
     suite_add_tcase(suite, command);
