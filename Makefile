@@ -138,7 +138,7 @@ SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: test-offline valgrind tsan torture
+.PHONY: test-offline valgrind test-memory tsan torture
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -259,6 +259,10 @@ test-offline:
 valgrind:
 	@$(MAKE) --no-print-directory PORTABLE=1 CUDA=0 BUILD=$(BUILD)/portable all
 	@tools/valgrind.sh $(BUILD)/portable/lrnn$(f64)
+
+# A step of every mixer at 16 384 tokens in a process that gets 4 GB.
+test-memory: $(LRNN)
+	@tools/memory.sh $(LRNN) $(MODELS)
 
 # Trainings in several threads under ThreadSanitizer.
 tsan:
@@ -416,6 +420,7 @@ help:
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
 	@echo "make test-offline     make test where there is no network (unshare)"
 	@echo "make tsan             trainings in four threads under ThreadSanitizer"
+	@echo "make test-memory      a step of every mixer at 16 384 tokens in a process that gets 4 GB (MODELS=)"
 	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"

@@ -24,6 +24,9 @@ struct graph_options {
     const struct place *place; /* where it runs; NULL: the CPU. Outlives the graph */
     const char *kernel;        /* force this kernel for its op, or "reference" for all; NULL or "" = first applicable */
     const struct kernel *const *kernels; /* NULL-terminated list in order of preference: kernel_list() */
+    /* A graph on the CPU, planned before, whose memory this one takes where its own plan fits in: a walk of either
+     * leaves nothing that a later walk of the other needs. It outlives this one. NULL: memory of its own. */
+    const struct graph *beside;
 };
 
 /* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. */
@@ -47,6 +50,7 @@ struct graph {
     struct error error;    /* of the first call that failed */
     struct arena host;     /* owns calls, tensors, attributes, names */
     struct arena memory;   /* one block: activations, gradients, workspace */
+    char *base;            /* where the plan lies: in `memory`, or in that of the graph beside */
     struct call *calls;
     int n_calls, calls_capacity;
     struct tensor **tensors;

@@ -10,7 +10,7 @@
 /* A buffer's guard zone begins right behind the bytes that were asked for. */
 static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
     *bytes = b->bytes - b->used + ARENA_GUARD;
-    return g->memory.base + b->offset + b->used;
+    return g->base + b->offset + b->used;
 }
 
 static bool holds(const struct graph *g, const char *zone, size_t bytes, unsigned char pattern) {
@@ -56,7 +56,7 @@ void guard_before(struct graph *g, int time) {
         size_t bytes;
         char *guard = guard_zone(g, b, &bytes);
         if (b->first == time) {
-            place_set(g->options.place, g->memory.base + b->offset, POISON_BYTE, b->used);
+            place_set(g->options.place, g->base + b->offset, POISON_BYTE, b->used);
             place_set(g->options.place, guard, GUARD_BYTE, bytes);
         }
     }

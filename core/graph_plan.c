@@ -227,10 +227,22 @@ enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {
     return ST_OK;
 }
 
+size_t graph_live_bytes(const struct graph *g) {
+    size_t most = 0;
+    for (int i = 0; i < g->n_buffers; i++) { /* it is reached at a moment at which a buffer begins to live */
+        size_t live = 0;
+        for (int k = 0; k < g->n_buffers; k++)
+            if (g->buffers[k].first <= g->buffers[i].first && g->buffers[i].first <= g->buffers[k].last)
+                live += g->buffers[k].bytes;
+        if (live > most) most = live;
+    }
+    return most;
+}
+
 /* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static void *address(const struct graph *g, int buffer) {
-    return buffer < 0 ? NULL : g->memory.base + g->buffers[buffer].offset;
+    return buffer < 0 ? NULL : g->base + g->buffers[buffer].offset;
 }
 
 static void bind_tensors(struct graph *g) {
@@ -294,14 +306,25 @@ static enum status fill_tables(struct graph *g, struct error *e) {
     return ST_OK;
 }
 
-enum status graph_plan(struct graph *g, struct error *e) {
-    TRY(make_plan(g, e));
+static enum status reserve(struct graph *g, struct error *e) {
+    const struct graph *other = g->options.beside;
     size_t machine = machine_memory_bytes();
     if (graph_device(g) == DEVICE_CPU && machine && g->planned_bytes > machine)
         return fail(e, ST_MEMORY,
                     "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
                     g->planned_bytes >> 20, machine >> 20);
+    if (other && other->base && g->planned_bytes <= other->planned_bytes) {
+        g->base = other->base;
+        return ST_OK;
+    }
     TRY(place_reserve(g->options.place, &g->memory, g->planned_bytes, e));
+    g->base = g->memory.base;
+    return ST_OK;
+}
+
+enum status graph_plan(struct graph *g, struct error *e) {
+    TRY(make_plan(g, e));
+    TRY(reserve(g, e));
     bind_tensors(g);
     bind_calls(g);
     if (g->options.guards) guard_before(g, -1);

@@ -17,6 +17,9 @@ enum status graph_plan(struct graph *g, struct error *e);
 /* Bytes graph_plan would reserve; once all calls are made, before planning. */
 enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
 
+/* Most bytes of it that are live at one moment: what no plan of this order of calls can be below. Once measured. */
+size_t graph_live_bytes(const struct graph *g);
+
 #ifdef __cplusplus
 }
 #endif

@@ -69,7 +69,7 @@ struct measure {
     struct graph graph;
     struct net net;
     struct cost forward, backward;
-    size_t planned;
+    size_t planned, live; /* bytes; live: at the moment of a step when most are */
 };
 
 static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
@@ -80,6 +80,7 @@ static enum status measure_net(struct measure *m, const struct info_flags *f, st
     TRY(graph_create(&m->graph, &options, &m->params, e));
     TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &m->shape, e));
     TRY(graph_measure(&m->graph, &m->planned, e));
+    m->live = graph_live_bytes(&m->graph);
     m->forward = graph_cost(&m->graph, PASS_FORWARD);
     m->backward = graph_cost(&m->graph, PASS_BACKWARD);
     return ST_OK;
@@ -137,9 +138,10 @@ static void print_measure(const struct info_flags *f, const struct model_choice 
     printf("  FLOPs a token     forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
     printf("  a training step   %.2f GFLOP, at least %.1f MB of memory traffic\n",
            (m->forward.flops + m->backward.flops) / 1e9, (m->forward.bytes + m->backward.bytes) / 1e6);
-    printf("  planned memory    %.1f MB for activations and gradients of a training step, %.1f MB for parameters,\n"
-           "                    their gradients and moments\n",
-           (double)m->planned / 1e6, state / 1e6);
+    printf(
+        "  planned memory    %.1f MB for activations and gradients of a training step, of which %.1f MB are live at\n"
+        "                    its fullest moment; %.1f MB for parameters, their gradients and moments\n",
+        (double)m->planned / 1e6, (double)m->live / 1e6, state / 1e6);
 }
 
 static void print_params(const struct params *params, const struct backbone *b) {
