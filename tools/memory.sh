@@ -10,7 +10,8 @@ shift
 passed=0
 failed=0
 for model; do
-    if step=$( (ulimit -d 3906250 && exec "$lrnn" perf step "$model" --dim 128 --batch 8 --length 16384 --steps 1 --json) 2>&1); then
+    set -- "$model" --dim 128 --batch 8 --length 16384 --steps 1 --json
+    if step=$( (ulimit -d 3906250 && exec "$lrnn" perf step "$@") 2>&1); then
         passed=$((passed + 1))
         planned=$(printf '%s\n' "$step" | sed -n 's/.*"planned_bytes":\([0-9]*\).*/\1/p')
         echo "$model: $((planned / 1000000)) MB planned, a step within 4 GB"

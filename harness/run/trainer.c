@@ -69,8 +69,9 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* The plan of the evaluation graph leaves its inputs out: they lie in the stores. On the CPU the rest lies in the memory
- * of the training graph, which fills its inputs anew for every step; on a device a walk may still be under way there. */
+/* The plan of the evaluation graph leaves its inputs out: they lie in the stores. On the CPU the rest lies in the
+ * memory of the training graph, which fills its inputs anew for every step; on a device a walk may still be under way
+ * there. */
 static enum status plan_evaluation(struct trainer *t, struct error *e) {
     struct batch first;
     const int64_t *n = t->setup->task.shape.examples;
