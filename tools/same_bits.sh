@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# same_bits.sh - whether two builds train to the same bits: after a change that moves code and must not move numbers.
+# Runs the smoke profile of a task of each suite by both and compares the weights of every run, those that validation
+# chose and those of the last step, every loss and metric of its curve, and the rows of the table. A run whose identity
+# differs has another name, which is found as well.
+#
+#   tools/same_bits.sh OLD/lrnn NEW/lrnn [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
+#
+# LRNN_CACHE names the released data; tests/data is imported into the folder where it does not.
+set -euo pipefail
+declare -A program=([old]=$(realpath "$1") [new]=$(realpath "$2"))
+cd "$(dirname "$0")/.."
+if [ $# -gt 2 ]; then
+    work=$3
+    mkdir -p "$work"
+else
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+fi
+tasks=${TASKS:-'s3 a5-slice parity listops compression in-context-recall memorization mqar-64 digits shapes pathfinder
+    brackets pairs lra-text lra-retrieval spirals heartbeat'}
+if [ -z "${LRNN_CACHE:-}" ]; then
+    export LRNN_CACHE=$work/cache
+    for set in tests/data/*/; do "${program[new]}" data import "$(basename "$set")" "$set" >/dev/null; done
+fi
+
+# bits FOLDER: what is compared, a line each.
+bits() {
+    (cd "$1/weights" && sha256sum -- *.safetensors)
+    sed 1d "$1/summary.csv" | sort
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) time[i] = $i ~ /_s$|^t_|time|wall/; next }
+        { line = ""; for (i = 1; i <= NF; i++) line = line (time[i] ? "-" : $i) ","; print line }' "$1/curves.csv" | sort
+}
+
+status=0
+for task in $tasks; do
+    for build in old new; do
+        "${program[$build]}" bench "$task" --profile smoke --no-plots yes --no-speed yes --keep-weights all --out \
+            "$work/$build/$task" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+        bits "$work/$build/$task" >"$work/$build.$task"
+    done
+    if cmp -s "$work/old.$task" "$work/new.$task"; then
+        echo "$task: the same bits, $(grep -c safetensors "$work/new.$task") files of weights"
+    else
+        status=1
+        echo "$task: other bits"
+        diff "$work/old.$task" "$work/new.$task" | head -4
+    fi
+done
+exit $status
