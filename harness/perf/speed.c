@@ -18,8 +18,9 @@
 #include "harness/store/machine.h"
 #include "harness/store/version.h"
 
-#define ROUGH_STEPS 10 /* of a measurement that need not be quiet; the first half of them warms up */
-#define SECONDS     1.0
+#define ROUGH_STEPS   10 /* of a measurement that need not be quiet */
+#define ROUGH_SAMPLES 5  /* the last of them; the others warm up */
+#define SECONDS       1.0
 
 static void describe_row(const struct setup *s, int threads, struct perf_row *row) {
     struct machine m;
@@ -48,11 +49,11 @@ static enum status take_steps(void *context, struct error *e) {
 static enum status measure_roughly(struct stepping *s, struct sitting *sitting, struct error *e) {
     double start = 0;
     for (int i = 0; i < ROUGH_STEPS; i++) {
-        if (i == ROUGH_STEPS / 2) start = time_now_s();
+        if (i == ROUGH_STEPS - ROUGH_SAMPLES) start = time_now_s();
         TRY(take_steps(s, e));
     }
-    double mean = (time_now_s() - start) / (ROUGH_STEPS - ROUGH_STEPS / 2);
-    *sitting = (struct sitting){ROUGH_STEPS - ROUGH_STEPS / 2, -1, mean, NAN, NAN, NAN};
+    double mean = (time_now_s() - start) / ROUGH_SAMPLES;
+    *sitting = (struct sitting){ROUGH_SAMPLES, -1, mean, NAN, NAN, NAN};
     return ST_OK;
 }
 

@@ -23,9 +23,8 @@ struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *
 
 static void scan_companion_infer(struct graph *g, struct call *c) {
     const struct scan_attr *a = c->attr;
-    const int64_t *v = c->in[1] ? c->in[1]->dims : NULL;
     if (infer_scan(g, c, "channels", (a->m + 1) * a->N, "(m+1)*channels", a->N, "channels"))
-        graph_output(g, c, DT_REAL, 3, (int64_t[]){v[0], v[1], a->m * a->N});
+        graph_output(g, c, DT_REAL, 3, (int64_t[]){c->in[1]->dims[0], c->in[1]->dims[1], a->m * a->N});
 }
 
 /* FLOPs as scan_block; the output repeats the last m values, which is what it has to write. */

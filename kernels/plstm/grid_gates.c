@@ -135,7 +135,7 @@ static void grid_gates_ref_forward(const struct call *c, const struct exec *x) {
     const struct grid_gates_attr *a = c->attr;
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]);
     for (int64_t i = 0; i < rows * width; i++) {
-        double z[7], gate[GRID_PLANES];
+        double z[7] = {0}, gate[GRID_PLANES];
         for (int j = 0; j < c->n_in; j++) z[j] = tensor_real(c->in[j])[i];
         ref_gates(a->form, z, gate);
         real *out = tensor_real(c->out[0]) + i / width * GRID_PLANES * width + i % width;
@@ -148,7 +148,7 @@ static void grid_gates_ref_backward(const struct call *c, const struct exec *x) 
     const struct grid_gates_attr *a = c->attr;
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]);
     for (int64_t i = 0; i < rows * width; i++) {
-        double z[7], d[GRID_PLANES], dz[7];
+        double z[7] = {0}, d[GRID_PLANES], dz[7];
         const real *dout = call_dout(c, 0) + i / width * GRID_PLANES * width + i % width;
         for (int j = 0; j < c->n_in; j++) z[j] = tensor_real(c->in[j])[i];
         for (int p = 0; p < GRID_PLANES; p++) d[p] = dout[p * width];

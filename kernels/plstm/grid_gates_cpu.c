@@ -17,8 +17,9 @@ struct raw {
 
 static struct raw raw_of(const struct call *c, int64_t at) {
     struct raw r = {{0}, {0}, {0}};
+    for (int j = 0; j < RAW_MAX; j++) /* a form that has fewer reads no more */
+        r.z[j] = tensor_real(c->in[j < c->n_in ? j : 0]) + at;
     for (int j = 0; j < c->n_in; j++) {
-        r.z[j] = tensor_real(c->in[j]) + at;
         r.dz[j] = c->din[j] ? c->din[j] + at : NULL;
         r.add[j] = call_accumulates(c, j);
     }

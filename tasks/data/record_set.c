@@ -189,7 +189,7 @@ static uint8_t *file_of(const struct record_pack *p, size_t *size) {
     *size = HEADER + (size_t)(n * ROW + 8 + p->used);
     uint8_t *bytes = calloc(1, *size), *row = bytes ? bytes + HEADER : NULL;
     if (!bytes) return NULL;
-    memcpy(bytes, MAGIC, 8);
+    memcpy(bytes, MAGIC, 8); /* NOLINT: bytes, no text */
     memcpy(bytes + KIND, s->kind, RECORD_KIND);
     for (int i = 0; i < 6; i++) put_number(bytes + NUMBERS + 4 * i, numbers[i]);
     for (int64_t i = 0; i <= n; i++) {

@@ -67,7 +67,7 @@ static int32_t bracket_id(int kind, bool closing) {
 static int32_t next_bracket(const struct brackets *w, struct rng *r, uint8_t *open, int64_t *n, int64_t left) {
     double up = (double)(*n + 2) * (double)(left - *n) / (2 * (double)left * (double)(*n + 1));
     bool opens = *n < w->depth && rng_uniform(r) < up;
-    if (!opens) return bracket_id(open[--*n], true);
+    if (!opens && *n > 0) return bracket_id(open[--*n], true); /* of none that is open `up` is 1 */
     open[*n] = (uint8_t)rng_below(r, 4);
     return bracket_id(open[(*n)++], false);
 }
