@@ -28,8 +28,9 @@ fi
 bits() {
     (cd "$1/weights" && sha256sum -- *.safetensors)
     sed 1d "$1/summary.csv" | sort
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) time[i] = $i ~ /_s$|^t_|time|wall/; next }
-        { line = ""; for (i = 1; i <= NF; i++) line = line (time[i] ? "-" : $i) ","; print line }' "$1/curves.csv" | sort
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) is_time[i] = $i ~ /_s$/; next }
+        { line = ""; for (i = 1; i <= NF; i++) line = line (is_time[i] ? "" : $i) ","; print line }' "$1/curves.csv" |
+        sort
 }
 
 status=0
