@@ -132,6 +132,7 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
 
 /* Interquartile mean over the runs of a model on all tasks, each task a stratum (Agarwal et al. 2021). */
 static void add_aggregate(struct sheet *s, const struct group *g, const char *label) {
+    if (g->n_tables < 1) return;
     int sizes[g->n_tables], n = 0;
     bool everywhere = true;
     for (int t = 0; t < g->n_tables; t++) {

@@ -148,9 +148,11 @@ double stats_t_quantile(double p, double df) {
 
 /* Integral of z n phi(z) Phi(z)^(n-1); the trapezoid rule is as exact as rounding on such a smooth, vanishing tail. */
 double stats_normal_max_mean(int n) {
-    const double step = 1.0 / 64, end = 12;
+    const double step = 1.0 / 64;
+    const int end = 12 * 64;
     double sum = 0;
-    for (double z = -end; z <= end; z += step) {
+    for (int i = -end; i <= end; i++) {
+        double z = i * step;
         double density = exp(-0.5 * z * z) / sqrt(2 * 3.14159265358979323846);
         sum += z * n * density * pow(stats_normal(z), n - 1);
     }
