@@ -138,7 +138,7 @@ SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: test-offline valgrind test-memory tsan torture
+.PHONY: test-offline valgrind test-memory tsan torture example
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -381,6 +381,13 @@ paper: all
 	@$(LRNN) sweep '$(PAPER)' $(call flag,PROFILE,--profile) $(call flag,MODELS,--models) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
+# docs/example/: the quick form of a paper's table, from its runs on. On two cores it takes up to half an hour; stop it
+# any time, the same command goes on.
+EXAMPLE := $(BUILD)/example
+example: all
+	@$(LRNN) sweep hlru-table2 --profile quick --quiet --out $(EXAMPLE) $(call flag,JOBS,--jobs) >/dev/null
+	@tools/example.sh $(LRNN) hlru-table2 quick $(EXAMPLE)
+
 # The CSV files of the committed records, and the tables of the pages, which name their commands.
 PAGES := docs/results.md docs/findings.md docs/performance.md
 results: all
@@ -434,6 +441,7 @@ help:
 	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=60 TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
+	@echo "make example          docs/example/: the runs of hlru-table2 in the quick profile, and all that is made of them"
 	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
 	@echo "make gate BASE=main   as accurate and as fast as that commit? (GATE='flags of lrnn gate'; docs/ci.md)"
 	@echo "make layers           no forbidden include, no long source or room, and every header compiles alone"

@@ -6,7 +6,8 @@
 #
 #   tools/tables.sh [--check] PAGE...
 #
-# Commands begin with `lrnn report`, which reads results/baseline and writes Markdown, or with `awk -f tools/`. LRNN is
+# Commands begin with `lrnn report`, which reads results/baseline and writes Markdown unless
+# they say --format, or with `awk -f tools/`. LRNN is
 # the program, ./lrnn if it is not set. Nothing is written where a command fails or a mark lacks its fellow. --check
 # writes nothing and fails where a page would change.
 set -eu
@@ -25,6 +26,7 @@ trap 'rm -rf "$folder"' EXIT
 # The command as it is run.
 command_of() {
     case $1 in
+    'lrnn report'*' --format '*) echo "'${LRNN:-./lrnn}' report --out results/baseline${1#lrnn report}" ;;
     'lrnn report'*) echo "'${LRNN:-./lrnn}' report --out results/baseline --format md${1#lrnn report}" ;;
     'awk -f tools/'*) echo "$1" ;;
     *)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "harness/plan/row_key.h"
-#include "harness/report/report.h"
+#include "harness/report/across.h"
 #include "harness/rows/row_label.h"
 #include "tasks/task.h"
 
@@ -20,12 +20,14 @@ struct entry {
     char label[4 * RECORD_TEXT];
 };
 
-/* Tables of one profile. */
+/* Tables of one profile, or of one of a suite. */
 struct group {
     const struct report_table **tables;
     struct entry *entries; /* of all tables, one after the other */
     int n_tables, n;
     enum report_protocol protocol;
+    bool of_suite;
+    bool cut, outdated, settings; /* marks that stand in the sheets so far */
 };
 
 /* --- labels ------------------------------------------------------------------------------------------------------- */
@@ -154,8 +156,7 @@ static void add_aggregate(struct sheet *s, const struct group *g, const char *la
     free(values);
 }
 
-static void fill(struct sheet *s, const struct group *g) {
-    bool cut = false, outdated = false, settings = false;
+static void fill(struct sheet *s, struct group *g) {
     int models = 0;
     sheet_column(s, SHEET_LEFT, "model");
     for (int t = 0; t < g->n_tables; t++)
@@ -164,9 +165,9 @@ static void fill(struct sheet *s, const struct group *g) {
     for (int i = 0; i < g->n; i++) {
         const struct entry *entry = &g->entries[i];
         bool earlier = false;
-        cut = cut || entry->row->estimate_cut;
-        outdated = outdated || entry->row->outdated;
-        settings = settings || entry->row->published.settings;
+        g->cut = g->cut || entry->row->estimate_cut;
+        g->outdated = g->outdated || entry->row->outdated;
+        g->settings = g->settings || entry->row->published.settings;
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
         if (earlier) continue;
         sheet_row(s);
@@ -175,15 +176,23 @@ static void fill(struct sheet *s, const struct group *g) {
         if (g->protocol == PROTOCOL_IQM) add_aggregate(s, g, entry->label);
         models++;
     }
-    sheet_caption(s, "%d tasks, profile %s: %d models", g->n_tables, g->tables[0]->profile, models);
+    const char *suite = g->tables[0]->rows->run->suite;
+    if (g->of_suite)
+        sheet_caption(s, "Suite %s, profile %s: %d model%s", suite, g->tables[0]->profile, models,
+                      models == 1 ? "" : "s");
+    else
+        sheet_caption(s, "%d tasks, profile %s: %d models", g->n_tables, g->tables[0]->profile, models);
     for (int t = 0; t < g->n_tables; t++) note_table(s, g, t);
+}
+
+static void add_legend(struct sheet *s, const struct group *g) {
     sheet_note(s, "%s / the paper's number. Bold: the best of a task.", protocol_of(g->protocol)->phrase);
     if (g->protocol == PROTOCOL_IQM)
         sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
                       "seeds by themselves; of models that have run on all of them.");
-    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
-    if (settings) sheet_note(s, "%s.", SETTINGS_NOTE);
+    if (g->cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (g->outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+    if (g->settings) sheet_note(s, "%s.", SETTINGS_NOTE);
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------------- */
@@ -211,44 +220,55 @@ static void fill_data(struct sheet *s, const struct group *g) {
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-static bool same_profile(const struct report_tables *tables, int a, int b) {
-    return strcmp(tables->list[a].profile, tables->list[b].profile) == 0;
+static bool stand_together(const struct group *g, const struct report_table *a, const struct report_table *b) {
+    return strcmp(a->profile, b->profile) == 0 &&
+           (!g->of_suite || strcmp(a->rows->run->suite, b->rows->run->suite) == 0);
 }
 
-/* The tables of the profile of table `first`, in their order; none where an earlier table is of that profile. */
+/* The tables that stand together with table `first`, in their order; none where an earlier one does. */
 static void gather(struct group *g, const struct report_tables *tables, int first) {
     g->n = g->n_tables = 0;
     for (int i = 0; i < first; i++)
-        if (same_profile(tables, i, first)) return;
+        if (stand_together(g, &tables->list[i], &tables->list[first])) return;
     for (int i = first; i < tables->n; i++) {
-        if (!same_profile(tables, i, first)) continue;
+        if (!stand_together(g, &tables->list[i], &tables->list[first])) continue;
         for (int k = 0; k < tables->list[i].n_rows; k++)
             g->entries[g->n++] = (struct entry){.row = &tables->list[i].rows[k], .table = g->n_tables};
         g->tables[g->n_tables++] = &tables->list[i];
     }
 }
 
-/* One sheet a profile with several tasks; of data one for all. */
+/* One sheet a profile with several tasks, each with its legend; one a profile of a suite, the legend below the last; of
+ * data one for all. */
 static enum status add_groups(struct sheets *sheets, const struct report_tables *tables, struct group *g, bool data,
                               struct error *e) {
     struct sheet *s = NULL;
     int groups = 0;
     for (int i = 0; i < tables->n; i++) {
         gather(g, tables, i);
-        if (g->n_tables < 2) continue;
+        if (g->n_tables < (g->of_suite ? 1 : 2)) continue;
         TRY(name_entries(g, e));
         if (!data || !groups) s = sheets_add(sheets);
         if (data && !groups) add_data_columns(s);
         groups++;
-        (data ? fill_data : fill)(s, g);
+        if (data)
+            fill_data(s, g);
+        else
+            fill(s, g);
+        if (data || g->of_suite) continue;
+        add_legend(s, g);
+        g->cut = g->outdated = g->settings = false;
     }
+    if (!data && g->of_suite && groups) add_legend(s, g);
     return groups ? ST_OK : fail(e, ST_DATA, "no profile has been run on several of these tasks");
 }
 
-static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+enum status across_make(struct sheets *sheets, const struct report_tables *tables, bool of_suite, bool data,
+                        struct error *e) {
     int rows = 0;
     for (int i = 0; i < tables->n; i++) rows += tables->list[i].n_rows;
     struct group g = {.protocol = tables->protocol,
+                      .of_suite = of_suite,
                       .tables = calloc((size_t)tables->n + 1, sizeof *g.tables),
                       .entries = calloc((size_t)rows + 1, sizeof *g.entries)};
     enum status status = g.tables && g.entries ? add_groups(sheets, tables, &g, data, e)
@@ -259,11 +279,11 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 }
 
 static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return make(sheets, tables, false, e);
+    return across_make(sheets, tables, false, false, e);
 }
 
 static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return make(sheets, tables, true, e);
+    return across_make(sheets, tables, false, true, e);
 }
 
 const struct report report_across = {

@@ -28,12 +28,13 @@ input() {
 }
 
 : >"$keep/body.tex"
-for what in tables layers settings across lengths each; do
+for what in tables layers settings across suites lengths each; do
     input "$what" "$lrnn" report results/baseline --what "$what" --format latex
 done
 input table2 "$lrnn" report results/baseline --paper hlru-table2 --format latex
 input figure5 "$lrnn" report results/baseline --paper hlru-fig5 --format latex
 mkdir "$work/odd"
+# shellcheck disable=SC2016 # nothing in it is to expand
 printf '%s\n' 'paper,arxiv,table,row,task,model,metric,value' \
     'P,1234,Table 1,"a_b & 5% #1 $x$ {y} ~ ^ \z <u> |v| ""w"" `q`",s3,lstm,acc,0.5' >"$work/odd/published.csv"
 printf '%s\n' 'title=_ & % # $ { } ~ ^ \ < > | " and all' paper=1234 'source=Table 1' profile=smoke tasks=s3 \

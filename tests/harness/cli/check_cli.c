@@ -218,7 +218,7 @@ END_TEST
 
 START_TEST(report_help_names_every_report_but_the_template) {
     expect_status(run("report --help"), 0, "report --help");
-    expect_text(out, "(term md latex csv json html)", "report --help");
+    expect_text(out, "(term md details latex csv json html)", "report --help");
     for (const struct report *const *r = report_list(); *r; r++) {
         char line[64];
         snprintf(line, sizeof line, "\n  %s ", (*r)->name);
@@ -227,7 +227,7 @@ START_TEST(report_help_names_every_report_but_the_template) {
     expect_status(run("report --what tabels"), ST_USAGE, "report --what tabels");
     expect_text(err, "unknown report 'tabels'; did you mean 'tables'?", "report --what tabels");
     expect_status(run("report --format tex"), ST_USAGE, "report --format tex");
-    expect_text(err, "is not one of: term md latex csv", "report --format tex");
+    expect_text(err, "is not one of: term md details latex csv", "report --format tex");
 }
 END_TEST
 

@@ -165,6 +165,39 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
 }
 END_TEST
 
+/* A suite may have one task; the legend stands once, below the last matrix. */
+START_TEST(suites_have_a_matrix_each_and_one_legend) {
+    strcpy(add_of("s5", "lstm;swiglu", "64", "3", 0.5)->suite, "word-problem");
+    struct run *cut = add_of("s3", "lstm;swiglu", "64", "20", 0.75);
+    strcpy(cut->suite, "word-problem");
+    cut_off(cut, 200);
+    strcpy(add_of("parity", "lru;swiglu", "64", "20", 0.125)->suite, "regular");
+    char *text = render_report(&report_suites, &format_term);
+    const char *first = strstr(text, "Suite word-problem, profile quick: 1 model\n"),
+               *second = strstr(text, "Suite regular, profile quick: 1 model\n"),
+               *legend = strstr(text, "Bold: the best");
+    ck_assert_msg(first && second && legend && legend > first && legend > second, "%s", text);
+    ck_assert_ptr_null(strstr(legend + 1, "Bold: the best"));
+    ck_holds(legend, CUT_OFF_NOTE);
+    free(text);
+    text = render_report(&report_suites, &format_csv);
+    ck_holds(text, "quick,lru,parity,val-mean,0.125,1,0,\n");
+    free(text);
+}
+END_TEST
+
+/* Markdown that a page can fold: the caption is HTML, the table is not. */
+START_TEST(details_are_folded_under_their_captions) {
+    strcpy(add_of("s5", "lstm;swiglu", "64", "3", 0.5)->profile, "a<b&c");
+    char *text = render_report(&report_tables, &format_details);
+    ck_assert_int_eq(strncmp(text, "<details>\n<summary>s5, profile a&lt;b&amp;c: 1 model, ", 53), 0);
+    ck_holds(text, "</summary>\n\n| model | params |");
+    ck_holds(text, "\n</details>\n");
+    ck_assert_ptr_null(strstr(text, "###"));
+    free(text);
+}
+END_TEST
+
 Suite *check_across(void) {
     const TTest *const tests[] = {
         tasks_stand_side_by_side_with_the_published_numbers,
@@ -175,6 +208,8 @@ Suite *check_across(void) {
         each_run_has_its_row_and_its_curve,
         a_long_curve_is_thinned,
         one_number_over_all_tasks_is_an_interquartile_mean,
+        suites_have_a_matrix_each_and_one_legend,
+        details_are_folded_under_their_captions,
     };
     return fixture_suite("across", tests, (int)(sizeof tests / sizeof tests[0]));
 }

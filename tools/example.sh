@@ -1,0 +1,46 @@
+#!/bin/sh
+# example.sh - fills docs/example/ from the folder in which `make example` has done the runs of a paper's table: the
+# report in every format, the cells and the table's rows for programs, the pictures, and which commands made them.
+#
+#   tools/example.sh LRNN PAPER PROFILE RESULTS [TO]
+set -eu
+if [ $# -lt 4 ]; then
+    echo "example.sh: expected tools/example.sh LRNN PAPER PROFILE RESULTS [TO]" >&2
+    exit 2
+fi
+lrnn=$1 paper=$2 profile=$3 results=$4 to=${5:-docs/example}
+
+report() {
+    "$lrnn" report --paper "$paper" --profile "$profile" --out "$results" --format "$1" >"$work/$paper.$2"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+report md md
+report latex tex
+report html html
+report csv csv
+mkdir "$work/plots"
+for kind in accuracy table; do
+    "$lrnn" plot $kind --out "$results" --to "$work/plots" --format svg
+done
+cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | sed -n 1p)
+cat >"$work/README.md" <<END
+# An example
+
+What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
+\`make example\` writes it again.
+
+- [$paper.md]($paper.md), [.tex]($paper.tex), [.html]($paper.html): the table, ours beside the paper's, and each cell
+  with its interval, runs, steps and verdict. [.csv]($paper.csv): the cells for programs, unrounded.
+- [plots/](plots): curves and bars of every task.
+- [slurm.log](slurm.log): what \`make test-slurm\` said last.
+
+    ./lrnn sweep $paper --profile $profile --out $results
+    ./lrnn report --paper $paper --profile $profile --out $results --format md
+    ./lrnn plot accuracy --out $results --to docs/example/plots --format svg
+END
+mkdir -p "$to/plots"
+cp "$work/README.md" "$work/$paper".* "$to/"
+cp "$work"/plots/*.svg "$to/plots/"
+echo "example.sh: $to has $(find "$to" -type f | wc -l) files"
