@@ -388,7 +388,14 @@ static void print_heat(FILE *script, FILE *data, const struct report_table *t, c
             }
         }
     }
-    print_settings(script, t, "every learning rate and seed", "a failed run counts as chance");
+    int all = 0;
+    for (int k = 0; k < t->n_rows; k++) all += t->rows[k].n_rates;
+    char below[96] = "a failed run counts as chance";
+    if (all > HEAT_MOST || columns == HEAT_MOST) {
+        size_t used = strlen(below);
+        snprintf(below + used, sizeof below - used, "; the first %d rates and seeds alone", HEAT_MOST);
+    }
+    print_settings(script, t, "every learning rate and seed", below);
     char metric[64];
     snprintf(metric, sizeof metric, "test %s", metric_name(t));
     gnuplot_setting(script, "metric", metric);

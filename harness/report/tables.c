@@ -6,6 +6,7 @@
 #include "harness/plan/profile.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
+#include "harness/store/version.h"
 #include "tasks/task.h"
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
@@ -54,6 +55,15 @@ static void note_nonfinite(struct sheet *s, const struct report_row *row) {
                        "count as wrong",
                        row->label, run->lr, (unsigned long long)run->seed, share);
     }
+}
+
+/* Runs that were on record before, of sources that are others now. */
+static void note_builds(struct sheet *s, const struct report_row *row) {
+    int others = 0;
+    for (int i = 0; i < row->n_all; i++) others += !build_made(&row->all[i]->run);
+    if (others)
+        sheet_footnote(s, "%s: %d of %d runs are of another build of the program; --force does them again", row->label,
+                       others, row->n_all);
 }
 
 static const char *mark(bool cut_off) {
@@ -106,9 +116,11 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
     }
 }
 
-static void add_row(struct sheet *s, const struct report_row *row, enum report_protocol protocol) {
+static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
+    enum report_protocol protocol = tables->protocol;
     sheet_row(s);
     sheet_text(s, "%s", row->label);
+    if (tables->tell_builds) note_builds(s, row);
     note_failures(s, row);
     note_nonfinite(s, row);
     sheet_count(s, (double)row->run->params);
@@ -198,7 +210,7 @@ static enum status build(struct sheets *sheets, const struct report_tables *tabl
         struct sheet *s = sheets_add(sheets);
         add_caption(s, t);
         add_columns(s, protocol_of(tables->protocol));
-        for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables->protocol);
+        for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables);
         note_protocol(s, t, tables);
         note_profile(s, t);
     }

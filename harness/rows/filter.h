@@ -18,6 +18,7 @@ struct report_filter {
     enum report_protocol protocol;
     /* So many seeds, the largest of a row, are reported on, and the others choose the rate; 0: all do both. */
     int64_t confirm;
+    bool tell_builds; /* a table says which rows have runs of another build than this program */
 };
 
 #define FILTER_PAIRS 32

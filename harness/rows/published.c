@@ -41,7 +41,7 @@ static bool model_matches(const char *text, const struct run *run) {
 }
 
 double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
-                          const struct label *mixer, const char **row) {
+                          enum metric metric, const struct label *mixer, const char **row) {
     double value = NAN;
     *row = "";
     for (int i = 0; i < p->table.rows; i++) {
@@ -49,7 +49,8 @@ double published_of_table(const struct published *p, const char *arxiv, const ch
             continue;
         if (task && strcmp(csv_cell(&p->table, i, "task"), task) != 0) continue;
         if (!label_matches(csv_cell(&p->table, i, "model"), mixer)) continue;
-        *row = csv_text_plain(csv_cell(&p->table, i, "row"));
+        if (!**row) *row = csv_text_plain(csv_cell(&p->table, i, "row"));
+        if (strcmp(csv_cell(&p->table, i, "metric"), metric_names[metric]) != 0) continue; /* at one length */
         if (parse_double(csv_cell(&p->table, i, "value"), &value)) return value;
     }
     return NAN;

@@ -6,6 +6,7 @@
 
 #include "harness/store/csv.h"
 #include "harness/store/record.h"
+#include "tasks/task.h"
 
 struct published {
     struct csv_table table; /* rows == 0 when the file was not found */
@@ -29,9 +30,10 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
  * of that mixer with those options, written or default, whatever its others are (blocks, layout, gate-init). */
 struct published_number published_find(const struct published *p, const struct run *run);
 
-/* The number that a table of a paper has for a task and a model, whose label has every option (label_canonical); of any
- * task where `task` is NULL. *row: what the table calls the model, "" if it does not have it. NAN: none. */
+/* The number of a metric that a table of a paper has for a task and a model, whose label has every option
+ * (label_canonical); of any task where `task` is NULL. *row: what the table calls the model, "" if it does not have it.
+ * NAN: none. */
 double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
-                          const struct label *mixer, const char **row);
+                          enum metric metric, const struct label *mixer, const char **row);
 
 #endif

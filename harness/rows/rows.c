@@ -379,6 +379,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     struct error why;
     tables->protocol = filter->asked->protocol;
     tables->confirm = filter->asked->confirm;
+    tables->tell_builds = filter->asked->tell_builds;
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
     if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
     enum status status = ST_OK;

@@ -57,7 +57,8 @@ struct report_table {
 
 struct report_tables {
     enum report_protocol protocol;
-    int64_t confirm; /* of report_filter */
+    int64_t confirm;  /* of report_filter */
+    bool tell_builds; /* of it, too */
     struct report_table *list;
     int n;
     struct published published;

@@ -2,18 +2,11 @@
 #include "harness/run/reuse.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
 
 #define RECORD_ARENA ((size_t)64 << 20) /* address space for one record's curve; committed as used */
-
-static bool same_build(const struct run *run) {
-    const struct build_info *b = build_info();
-    return !strcmp(run->source_id, b->sources) && !strcmp(run->build_id, b->flags) &&
-           !strcmp(run->compiler, b->compiler);
-}
 
 enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e) {
     *found = REUSE_NONE;
@@ -24,7 +17,7 @@ enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e
     struct run_record *record = calloc(1, sizeof *record);
     record_path(s->config.out, s->run_id, path, sizeof path);
     bool known = record && arena_reserve(&arena, RECORD_ARENA, NULL) == ST_OK &&
-                 record_read(path, record, &arena, NULL) == ST_OK && same_build(&record->run);
+                 record_read(path, record, &arena, NULL) == ST_OK && build_made(&record->run);
     *found = known ? REUSE_SAME_BUILD : REUSE_OTHER_BUILD;
     arena_free(&arena);
     free(record);

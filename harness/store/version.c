@@ -2,7 +2,10 @@
  * this. */
 #include "harness/store/version.h"
 
+#include <string.h>
+
 #include "core/real.h"
+#include "harness/store/record.h"
 
 const struct build_info *build_info(void) {
     static const struct build_info info = {
@@ -15,4 +18,10 @@ const struct build_info *build_info(void) {
         .real_name = REAL_NAME,
     };
     return &info;
+}
+
+bool build_made(const struct run *run) {
+    const struct build_info *b = build_info();
+    return !strcmp(run->source_id, b->sources) && !strcmp(run->build_id, b->flags) &&
+           !strcmp(run->compiler, b->compiler);
 }

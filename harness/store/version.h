@@ -17,4 +17,8 @@ struct build_info {
 /* Static; never NULL, nor are its strings. */
 const struct build_info *build_info(void);
 
+/* Whether a run was made by a build of the same sources, flags and compiler. */
+struct run;
+bool build_made(const struct run *run);
+
 #endif

@@ -73,7 +73,9 @@ static enum status name_row(const struct paper_cells *p, const struct published 
     char first[LABEL_TEXT];
     TRY(mixer_of(s, &mixer, e));
     bool whole = !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
-    if (whole) published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), NULL, &mixer, &row);
+    if (whole)
+        published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), NULL, s->task.shape.metric,
+                           &mixer, &row);
     TRY(whole ? short_mixer(s, setting(p, "columns", "task"), first, sizeof first, e)
               : text_copy(s->asked.model->name, first, sizeof first, e));
     TRY(text_copy(*row ? row : first, text, size, e));
@@ -145,11 +147,11 @@ static void find_published(struct paper_cells *p, const struct published *publis
     char word[RECORD_TEXT];
     const char *row;
     word_of(p, use->word, word, sizeof word);
-    if (mixer_of(p->plan.setups[use->run], &mixer, NULL) != ST_OK || label_parse(&task, "task", word, NULL) != ST_OK)
-        return;
+    const struct setup *s = p->plan.setups[use->run];
+    if (mixer_of(s, &mixer, NULL) != ST_OK || label_parse(&task, "task", word, NULL) != ST_OK) return;
     const char *paper = setting(p, "paper", ""), *table = setting(p, "source", "");
     const char *name = published_has_task(published, paper, table, word) ? word : label_name(&task);
-    cell->published = published_of_table(published, paper, table, name, &mixer, &row);
+    cell->published = published_of_table(published, paper, table, name, s->task.shape.metric, &mixer, &row);
     p->has_published = p->has_published || isfinite(cell->published);
 }
 
@@ -348,9 +350,10 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
         for (int c = 0; c < p->n_columns; c++) sum += cell_at(p, r, c)->ours;
         while (use < p->plan.n_uses && spots[use].row != r) use++;
         p->overall[2 * r] = sum / p->n_columns;
-        TRY(mixer_of(p->plan.setups[p->plan.uses[use].run], &mixer, e));
-        p->overall[2 * r + 1] =
-            published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), task, &mixer, &row);
+        const struct setup *s = p->plan.setups[p->plan.uses[use].run];
+        TRY(mixer_of(s, &mixer, e));
+        p->overall[2 * r + 1] = published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), task,
+                                                   s->task.shape.metric, &mixer, &row);
     }
     return ST_OK;
 }

@@ -138,7 +138,8 @@ static enum status plan_filter(const struct sweep *w, struct report_filter *filt
     *filter = (struct report_filter){.runs = *runs,
                                      .n_runs = w->plan.n,
                                      .task = has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->task.name,
-                                     .protocol = (enum report_protocol)w->options->protocol};
+                                     .protocol = (enum report_protocol)w->options->protocol,
+                                     .tell_builds = true};
     return ST_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/perf_log.h"
+#include "harness/store/version.h"
 #include "tests/harness/report/fixture.h"
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
@@ -106,6 +107,24 @@ START_TEST(every_status_but_ok_is_a_failure_with_a_footnote) {
     ck_holds(text, "[7] lstm, lr 0.001, seed 6: no test result; counted");
     ck_holds(text, "lstm [1-7]");
     ck_holds(text, "0.0083 (7)"); /* best of grid: chance too */
+    free(text);
+}
+END_TEST
+
+/* The sweep that has just ended asks for it: some of its runs may have been on record before. */
+START_TEST(runs_of_another_build_have_a_footnote_where_it_is_asked_for) {
+    struct report_filter filter = {.tell_builds = true};
+    const struct build_info *b = build_info();
+    struct run *own = add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.5);
+    snprintf(own->source_id, sizeof own->source_id, "%s", b->sources);
+    snprintf(own->build_id, sizeof own->build_id, "%s", b->flags);
+    snprintf(own->compiler, sizeof own->compiler, "%s", b->compiler);
+    strcpy(add_run("lstm;swiglu", 1e-3, 1, 0.9, 0.5)->source_id, "0123456789abcdef");
+    char *text = render(&format_term, &filter);
+    ck_holds(text, "[1] lstm: 1 of 2 runs are of another build of the program; --force does them again");
+    free(text);
+    text = render(&format_term, NULL);
+    ck_assert_ptr_null(strstr(text, "another build"));
     free(text);
 }
 END_TEST
@@ -495,6 +514,7 @@ Suite *check_report(void) {
         a_failed_run_counts_as_chance,
         a_rate_at_which_runs_fail_is_not_chosen_for_the_seed_that_survived,
         every_status_but_ok_is_a_failure_with_a_footnote,
+        runs_of_another_build_have_a_footnote_where_it_is_asked_for,
         logits_that_are_not_finite_have_a_footnote,
         solved_runs_are_counted_at_the_chosen_rate_with_the_exact_interval,
         macro_accuracy_is_used_where_it_is_the_primary_metric,

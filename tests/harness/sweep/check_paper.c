@@ -14,6 +14,7 @@ static const char plan[] =
     "overall=all\n";
 
 static const char published[] = "paper,arxiv,table,row,task,model,metric,value\n"
+                                "P,1234.5678,Table 9,LRU!,s3,lru,acc_32,0.7\n" /* at another length */
                                 "P,1234.5678,Table 9,LRU!,s3,lru,acc,0.001\n"
                                 "P,1234.5678,Table 9,LRU!,s4,lru,acc,0.999\n"
                                 "P,1234.5678,Table 9,LRU!,all,lru,acc,0.5\n"
