@@ -44,7 +44,7 @@ enum status range_check(const char *what, int64_t from, int64_t to, struct error
 enum status values_expand(const char *name, const char *list, struct texts *values, struct error *e) {
     for (const char *at = list;; at++) {
         char item[OPTION_TEXT], number[32];
-        int64_t from, to;
+        int64_t from = 0, to = 0;
         TRY(text_part(&at, ",", item, sizeof item, e));
         bool range = range_parse(item, &from, &to);
         if (range) TRY(range_check(name, from, to, e));
