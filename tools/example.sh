@@ -31,14 +31,14 @@ cat >"$work/README.md" <<END
 What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
 \`make example\` writes it again.
 
-- [$paper.md]($paper.md), [.tex]($paper.tex), [.html]($paper.html): the table, ours beside the paper's, and each cell
-  with its interval, runs, steps and verdict. [.csv]($paper.csv): the cells for programs, unrounded.
+- [$paper.md]($paper.md), [$paper.tex]($paper.tex), [$paper.html]($paper.html): the table, ours beside the paper's,
+  and each cell with its interval, runs, steps and verdict; [$paper.csv]($paper.csv): the cells for programs, unrounded.
 - [plots/](plots): curves and bars of every task.
 - [slurm.log](slurm.log): what \`make test-slurm\` said last.
 
-    ./lrnn sweep $paper --profile $profile --out $results
-    ./lrnn report --paper $paper --profile $profile --out $results --format md
-    ./lrnn plot accuracy --out $results --to docs/example/plots --format svg
+    ./lrnn sweep $paper --profile $profile --out results
+    ./lrnn report --paper $paper --profile $profile --out results --format md
+    ./lrnn plot accuracy --out results --to docs/example/plots --format svg
 END
 mkdir -p "$to/plots"
 cp "$work/README.md" "$work/$paper".* "$to/"
