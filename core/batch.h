@@ -14,6 +14,7 @@ struct example {
     int32_t *tokens;  /* (T) ids, or NULL for real-valued inputs; of two documents (2,T) */
     real *values;     /* (T,C), or NULL for token inputs */
     int32_t *targets; /* (T) or (1) for one label a sequence; IGNORED where not scored. Arrives filled with IGNORED */
+    int32_t *links;   /* of the graph that the example is (core/links.h), or NULL */
     int32_t length;   /* set by the task: positions in use, <= T; the rest is padding the task has filled */
     int32_t second;   /* of two documents: the same of the second one */
 };

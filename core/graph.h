@@ -10,6 +10,7 @@
 #define LRNN_CORE_GRAPH_H
 
 #include "core/arena.h"
+#include "core/links.h"
 #include "core/op.h"
 #include "core/params.h"
 
@@ -58,6 +59,8 @@ struct graph {
     struct tensor *root;      /* where the backward walk starts */
     struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for the calls to come; NULL: all are */
     const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */
+    struct links links;       /* between the positions of each sequence, for the calls to come; no words: none yet */
+    int layer;                /* of the net that is being built, from 0 */
     struct graph_term *terms; /* kept while a net is built; training graphs only */
     char scope[128];          /* prefix of parameter names being declared */
     size_t scope_ends[16];    /* its length before each push */

@@ -15,6 +15,8 @@
  * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
  * bias 0 (S5's and S4's encoder of images and series).
  *
+ * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs, spec/plstm-myosotis.md A3.3).
+ *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
  * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; of two documents'
@@ -26,6 +28,7 @@
 #include <string.h>
 
 #include "kernels/dense/dense.h"
+#include "kernels/links/links.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
 #include "kernels/train/train.h"
@@ -50,6 +53,8 @@ const struct option backbone_options[] = {
      "add a mixer on the reversed sequence to a causal one", 0},
     {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
      "rate of state parameters and norms over --lr (s5); 0.2 to 0.33 in its paper", OPT_LATER},
+    {"degree-code", OPT_BOOL, offsetof(struct backbone, degree_code), "no", 0, 0, NULL,
+     "add sinusoids of a node's number of neighbours to its embedding (graphs)", OPT_LATER},
     {0}};
 
 static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,
@@ -178,6 +183,7 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
                             struct tensor *x) {
     char name[40];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
+    g->layer = (int)index;
     graph_scope_push(g, name);
     if (b->kind == BACKBONE_MAD_LM)
         x = mad_layer(g, b, choice, x);
@@ -304,8 +310,13 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
     net->targets =
         graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
     net->lengths = graph_input_ids(g, "lengths", 1, &rows, (int32_t)s->T + 1, false);
+    net->links = NULL;
+    if (s->links.edges > 0)
+        net->links = graph_input_ids(g, "links", 2, (int64_t[]){rows, links_words(s->links)},
+                                     (int32_t)(s->T > s->links.edges ? s->T : s->links.edges), true);
     g->lengths = net->lengths;
     g->row_first = NULL;
+    g->links = (struct links){.words = net->links, .size = s->links};
 }
 
 /* Tokens by a table of vectors, values by a linear map. */
@@ -338,9 +349,14 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
                     " x %" PRId64 " x %" PRId64,
                     sequences(shape), shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
     TRY(net_check(b, choice->model, e));
+    if (b->degree_code && shape->links.edges == 0)
+        return fail(e, ST_USAGE,
+                    "--degree-code counts the neighbours of a node, and the task's examples are no graphs; "
+                    "leave it out, or take molecules");
     declare_inputs(net, g, shape);
     bool mad = b->kind == BACKBONE_MAD_LM;
     struct tensor *x = encoded(g, b, shape, net->input);
+    if (b->degree_code) x = degree_code(g, x, &g->links);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
     if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = first_rows(g, x, shape->T);

@@ -8,7 +8,8 @@
 
 struct dims {
     int64_t B, T, D;
-    int64_t height, width; /* of the image whose pixels the tokens are, row by row; 0: they are none */
+    int64_t height, width;   /* of the image whose pixels the tokens are, row by row; 0: they are none */
+    struct links_size links; /* of the graph that an example is; 0: it is none */
 };
 
 /* The block around a mixer in the SLiCE paper's comparisons: its baselines', its own, none. */

@@ -21,6 +21,7 @@ struct backbone {
     int mlp, norm, kind, pool; /* the enums above, and enum pooling */
     double dropout;            /* on each residual branch; training only */
     bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
+    bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
     double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM, as a part of the others' */
 };
 
@@ -46,6 +47,7 @@ struct net_shape {
     int64_t documents;          /* that an example has; 0 and 1: one. Of two, one label a pair */
     int64_t vocab_in, channels; /* ids of the input; 0: it is of values, `channels` a position */
     int64_t vocab_out;
+    struct links_size links; /* room for those of an example; 0: there are none */
     enum readout readout;
 };
 
@@ -54,6 +56,7 @@ struct net {
     struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller; of pairs (2B,T), first and second one
                                in turn */
     struct tensor *lengths; /* (B), of pairs (2B): tokens in use of each sequence, filled by the caller */
+    struct tensor *links;   /* (B, links_words), filled by the caller; NULL: examples are no graphs */
     struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
     struct tensor *logits;  /* as targets, with an axis V */
     struct tensor *loss;    /* [1], the task's: the mean over scored positions. The root of the graph, but in training

@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/batch.h"
+#include "core/links.h"
 #include "core/option.h"
 
 /* What a run is measured by: accuracy of scored tokens (micro), or the mean recall of classes as MAD has it (macro). */
@@ -22,6 +23,8 @@ struct task_shape {
     int64_t T_extra;               /* length of the strings of which each training step takes a tenth as many besides,
                                       the losses summed; 0: there are none */
     int64_t extra_examples;        /* of that length */
+    struct links_size links;       /* room for those of an example, which is a graph of its T positions (core/links.h);
+                                      0: it is none */
     int64_t documents;             /* that an example has, of T positions each; 0 and 1: one */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool auto_encoder;             /* targets are decoded from one vector a sequence (MAD's compression) */

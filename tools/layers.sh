@@ -28,8 +28,8 @@ allowed() {
 rooms() {
     case $1 in
     core) echo file ;;
-    kernels) echo lib dense norm move token gated flow matrix stable plstm tree train ;;
-    tasks) echo data language mad image series ;;
+    kernels) echo lib dense norm move token gated flow matrix stable links plstm tree train ;;
+    tasks) echo data language mad image series graph ;;
     harness) echo store plan run rows report plot perf sweep gate cli ;;
     esac
 }

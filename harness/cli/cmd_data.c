@@ -125,7 +125,8 @@ static enum status make_room(struct view *v, struct error *e) {
         v->example.tokens = arena_alloc(&v->host, (size_t)(T * task_documents(s)) * sizeof(int32_t));
     else
         v->example.values = arena_alloc(&v->host, (size_t)(T * s->channels) * sizeof(real));
-    if (!v->example.targets || (!v->example.tokens && !v->example.values))
+    if (s->links.edges) v->example.links = arena_alloc(&v->host, (size_t)links_words(s->links) * sizeof(int32_t));
+    if (!v->example.targets || (!v->example.tokens && !v->example.values) || (s->links.edges && !v->example.links))
         return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, v->task.name, T);
     return ST_OK;
 }
@@ -179,6 +180,20 @@ static void print_ints(FILE *f, const int32_t *x, int64_t n) {
     fputc(']', f);
 }
 
+/* The edges of a graph, each once. */
+static void print_edges(FILE *f, const struct view *v) {
+    struct links_view l = {v->example.links, v->task.shape.links, view_length(v), false};
+    const char *separator = "";
+    int32_t tail, head;
+    fprintf(f, ",\"edges\":[");
+    for (int64_t e = 0; e < l.size.edges; e++) {
+        if (!links_edge(&l, e, &tail, &head)) continue;
+        fprintf(f, "%s[%" PRId32 ",%" PRId32 "]", separator, tail, head);
+        separator = ",";
+    }
+    fputc(']', f);
+}
+
 /* n rows of `channels` values; of one channel a flat list. */
 static void print_values(FILE *f, const real *x, int64_t n, int64_t channels) {
     char text[40];
@@ -204,6 +219,7 @@ static void print_example(FILE *f, const struct view *v, int64_t index) {
         fprintf(f, ",\"second\":");
         print_ints(f, x->tokens + view_length(v), x->second);
     }
+    if (x->links) print_edges(f, v);
     fprintf(f, ",\"target\":");
     if (v->task.shape.per_sequence)
         fprintf(f, "%" PRId32, x->targets[0]);
@@ -430,6 +446,8 @@ static enum status dump_arrays(struct view *v, struct error *e) {
     if (task_documents(s) > 1)
         return fail(e, ST_USAGE, "data dump: an example of %s is %" PRId64 " documents, which --format jsonl has",
                     v->task.name, s->documents);
+    if (s->links.edges)
+        return fail(e, ST_USAGE, "data dump: an example of %s is a graph, which --format jsonl has", v->task.name);
     if ((double)n * (double)(row_bytes + (size_t)v->targets * 4) >= (double)NPZ_MOST_BYTES)
         return fail(e, ST_USAGE, "data dump: %" PRId64 " examples do not fit into a file of 4 GiB; --count takes fewer",
                     n);

@@ -224,7 +224,8 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
         x->tokens = arena_alloc(&r->host, (size_t)task_inputs(s, SPLIT_TRAIN) * sizeof(int32_t));
     else
         x->values = arena_alloc(&r->host, (size_t)task_inputs(s, SPLIT_TRAIN) * sizeof(real));
-    if (!x->targets || (!x->tokens && !x->values))
+    if (s->links.edges) x->links = arena_alloc(&r->host, (size_t)links_words(s->links) * sizeof(int32_t));
+    if (!x->targets || (!x->tokens && !x->values) || (s->links.edges && !x->links))
         return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
     int64_t index = 0, tokens = 0, blocks = 0;
     for (double begin = time_now_s(); time_now_s() - begin < seconds; blocks++) {

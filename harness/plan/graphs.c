@@ -112,8 +112,9 @@ static struct tensor *target(struct graph *g, const struct tensor *t, int64_t B)
 static struct batch_tensors take(struct graph *g, const struct net *net, int64_t n, uint64_t seed, int64_t period) {
     int64_t B = net->targets->dims[0];
     struct batch_tensors split = {table(g, net->input, B, n), table(g, net->targets, B, n),
-                                  table(g, net->lengths, B, n)};
-    struct batch_tensors batch = {target(g, net->input, B), target(g, net->targets, B), target(g, net->lengths, B)};
+                                  table(g, net->lengths, B, n), table(g, net->links, B, n)};
+    struct batch_tensors batch = {target(g, net->input, B), target(g, net->targets, B), target(g, net->lengths, B),
+                                  target(g, net->links, B)};
     take_batch(g, &split, &batch, &(struct take_batch_attr){.seed = seed, .period = period});
     return split;
 }

@@ -77,6 +77,13 @@
         .rates = "0.01", .seeds = 1, .note = NOTE,                                                                     \
     }
 
+/* pLSTM's blocks of a P and a D layer, on the graph and on the reversed one (spec/tasks.md 8). */
+#define GRAPH_MODELS "plstm-graph:mode=PD,direction=both@degree-code=yes gcn gin"
+#define GRAPH_SMOKE  "plstm-graph:heads=2,mode=PD,direction=both@degree-code=yes gcn gin gat:heads=2 mpnn"
+#define GRAPH_FLAGS  "layers=4 mlp=gelu batch=64 schedule=cosine warmup=65 lr-min=0 decay=0.01 clip=1 eval-every=13 "
+#define GRAPHS(NAME, MODELS, OPTIONS, FLAGS, VARIANTS, RATE, NOTE)                                                     \
+    { "graphs", NAME, MODELS, "", OPTIONS, FLAGS, NULL, VARIANTS, RATE, 1, NOTE }
+
 #define MAD_SMOKE "lstm:hidden=16 bdlru:m=2,blocks=8 mamba2:state=8,headdim=8 deltanet:heads=2 slice attention:heads=2"
 
 static const struct profile profiles[] = {
@@ -337,6 +344,13 @@ static const struct profile profiles[] = {
      .rates = "0.01",
      .seeds = 1,
      .note = "quick: images of 16 x 16 instead of 32 x 32, width 64, 2 layers, 600 steps of 50, one rate, one seed"},
+    GRAPHS("smoke", GRAPH_SMOKE, "graphs=100", "dim=16 layers=2 mlp=gelu epochs=3 batch=16", false, "0.002",
+           "smoke: 100 graphs, one fold, three epochs; shows that everything runs, not how good a model is"),
+    GRAPHS("quick", GRAPH_MODELS, "", GRAPH_FLAGS "dim=64 epochs=40", true, "0.002",
+           "quick: ten folds, width 64, 4 layers, 40 epochs, one rate, one seed"),
+    GRAPHS("paper", GRAPH_MODELS " gat:heads=4 mpnn", "", GRAPH_FLAGS "dim=96 epochs=100", true, "0.001",
+           "paper (pLSTM's graphs): ten folds, 100 epochs, warm-up over 5 of them, cosine to 0, clip 1; all models at "
+           "width 96 with 4 layers\nand mean pooling, where the paper's baselines have width 128, 4 or 8 layers, sums"),
     {.suite = "images",
      .name = "paper",
      .models = IMAGE_MODELS,

@@ -139,7 +139,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 static enum status fit(struct model_choice *fitted, const struct model_choice *asked, const struct setup *s, int64_t B,
                        int64_t T, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
-    struct dims d = {.B = B * task_documents(shape), .T = T, .D = s->config.net.dim};
+    struct dims d = {.B = B * task_documents(shape), .T = T, .D = s->config.net.dim, .links = shape->links};
     if (!shape->visit) d.height = shape->height, d.width = shape->width;
     *fitted = *asked;
     return model_fit(fitted, &d, e);
@@ -167,6 +167,7 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
                               .vocab_in = t->vocab_in,
                               .channels = t->channels,
                               .documents = t->documents,
+                              .links = t->links,
                               .vocab_out = t->vocab_out,
                               .readout = readout};
 }

@@ -6,7 +6,7 @@
 #include "tasks/task.h"
 
 struct test_split {
-    char hash[RUN_ID_HEX]; /* XXH3-128 of inputs, scored targets and lengths of all examples, in their order */
+    char hash[RUN_ID_HEX]; /* XXH3-128 of inputs, scored targets, links and lengths of all examples, in their order */
     double seq_chance;     /* sequences without an error when each scored position is right by the task's chance */
 };
 

@@ -13,7 +13,9 @@ static struct example clean_row(const struct batch *b, int64_t row) {
         x.values = batch_row(b, row);
     else
         x.tokens = batch_row(b, row);
+    if (b->words) x.links = b->links + row * b->words;
     for (int64_t i = 0; i < b->labels; i++) x.targets[i] = IGNORED;
+    for (int64_t i = 0; i < b->words; i++) x.links[i] = IGNORED;
     return x;
 }
 
@@ -137,7 +139,8 @@ const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
 
 size_t batch_bytes(const struct batch *b) {
-    size_t bytes = (size_t)b->B * (batch_row_bytes(b) + (size_t)(b->labels + batch_documents(b)) * sizeof(int32_t));
+    size_t bytes =
+        (size_t)b->B * (batch_row_bytes(b) + (size_t)(b->labels + batch_documents(b) + b->words) * sizeof(int32_t));
     return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
@@ -147,6 +150,7 @@ char *batch_lay(struct batch *b, char *at) {
     b->values = b->channels ? (real *)(void *)at : NULL;
     b->targets = (int32_t *)(void *)(at + (size_t)b->B * batch_row_bytes(b));
     b->lengths = b->targets + b->B * b->labels;
+    b->links = b->lengths + b->B * batch_documents(b);
     return at + batch_bytes(b);
 }
 
@@ -172,6 +176,7 @@ struct step_batches step_sizes(const struct setup *s) {
                  .T = shape->T,
                  .channels = shape->channels,
                  .labels = task_targets(shape, SPLIT_TRAIN),
+                 .words = links_words(shape->links),
                  .documents = shape->documents},
         .extra = {
             .B = setup_extra_batch(s), .T = shape->T_extra, .channels = shape->channels, .labels = shape->T_extra}};

@@ -12,9 +12,11 @@
  * (B,documents). */
 struct batch {
     int64_t B, T, channels, labels, documents; /* channels 0: tokens; documents 0: one */
+    int64_t words;                             /* of an example's links; 0: there are none */
     int32_t *tokens;                           /* NULL with values */
     real *values;                              /* NULL with tokens */
     int32_t *targets, *lengths;
+    int32_t *links; /* (B, words) */
 };
 
 static inline int64_t batch_documents(const struct batch *b) {

@@ -42,6 +42,7 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
         send_rows(p, split->input, first, count, batch_row(&rows, 0));
         send_rows(p, split->targets, first, count, rows.targets);
         send_rows(p, split->lengths, first, count, rows.lengths);
+        send_rows(p, split->links, first, count, rows.links);
     }
     free(memory);
     return place_wait(p, e);

@@ -10,6 +10,7 @@ static struct batch whole_batches(const struct setup *s, enum split split) {
                           .T = task_length(shape, split),
                           .channels = shape->channels,
                           .labels = task_targets(shape, split),
+                          .words = links_words(shape->links),
                           .documents = shape->documents};
 }
 
@@ -49,9 +50,11 @@ int64_t split_store_select(const struct split_store *store, int64_t first, const
         b->tokens = batch_row(all, first);
     b->targets += first * all->labels;
     b->lengths += first * batch_documents(all);
+    b->links += first * all->words;
     point(store, net->input, batch_row(b, 0));
     point(store, net->targets, b->targets);
     point(store, net->lengths, b->lengths);
+    point(store, net->links, b->links);
     return left < B ? left : B;
 }
 

@@ -166,6 +166,7 @@ static void put_batch(struct trainer *t, const struct net *net, const struct bat
     staging_send(&t->staging, net->input->data, batch_row(b, 0), (size_t)b->B * batch_row_bytes(b));
     staging_send(&t->staging, net->targets->data, b->targets, (size_t)(b->B * b->labels) * sizeof *b->targets);
     staging_send(&t->staging, net->lengths->data, b->lengths, (size_t)(b->B * batch_documents(b)) * sizeof *b->lengths);
+    if (net->links) staging_send(&t->staging, net->links->data, b->links, (size_t)(b->B * b->words) * sizeof *b->links);
 }
 
 /* Sends the batch of a step, unless the step takes it itself. */

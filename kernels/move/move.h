@@ -1,4 +1,4 @@
-/* move.h - ops that move columns and rows, and sums over rows that are chosen by number. Shapes as in
+/* move.h - ops that move columns and rows. Shapes as in
  * kernels/kernel.h. */
 #ifndef LRNN_KERNELS_MOVE_H
 #define LRNN_KERNELS_MOVE_H
@@ -33,14 +33,6 @@ struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
 /* y[b] = (x[b], p[which]): n rows of the table p [R][D] behind the rows of x (B,T,D), which[i] = -1 for a row of zeros
  * -> (B,T+n,D). `which` lives as long as the graph. */
 struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n);
-
-/* y (B,rows,columns*D) from x (B,N,D): y[r] = (x[a] + x[b]) / 2 for each pair (a,b) of index [rows][columns][2],
- * side by side. The index lives as long as the graph (its host arena is a good place). */
-struct tensor *gather_pairs(struct graph *g, struct tensor *x, const int32_t *index, int64_t rows, int64_t columns);
-
-/* y_r = t_r / (1/2 + sum of |t| over the rows of the same group): t (B,rows,H), group [rows] in [0,rows), which
- * lives as long as the graph -> y as t. */
-struct tensor *l1_groups(struct graph *g, struct tensor *t, const int32_t *group, int64_t rows);
 
 /* --- whole rows of sequences; lengths: ids (B), rows in use of each sequence, or NULL: all
  * ------------------------------ */
@@ -107,16 +99,6 @@ struct repeat_each_attr {
 struct append_rows_attr {
     const int32_t *which;
     int64_t n;
-};
-
-struct gather_pairs_attr {
-    const int32_t *index; /* [rows][columns][2] */
-    int64_t rows, columns;
-};
-
-struct l1_groups_attr {
-    const int32_t *group; /* [rows] */
-    int64_t rows;
 };
 
 struct pool_attr {

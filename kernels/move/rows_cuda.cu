@@ -1,7 +1,7 @@
-/* rows_cuda.cu - ops that move rows to other places, on CUDA: take_rows, append_rows, gather_pairs, l1_groups and
- * decode_positions, a value a thread, neighbours on neighbouring columns. What an entry's gradient sums is listed in
+/* rows_cuda.cu - ops that move rows to other places, on CUDA: take_rows, append_rows and decode_positions, a
+ * value a thread, neighbours on neighbouring columns. What an entry's gradient sums is listed in
  * the op's table, so that the order is the reference's; sums are in double, as its. Equations: take_rows.c,
- * append_rows.c, gather.c, sequence.c. */
+ * append_rows.c, sequence.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/move/sequence.h"
 #include "kernels/move/take_rows.h"
@@ -106,77 +106,6 @@ struct append_dp {
     }
 };
 
-/* --- gather_pairs, l1_groups -------------------------------------------------------------------------------------- */
-
-struct gather {
-    const real *x;
-    const int32_t *index;
-    real *y;
-    int64_t N, D, pairs; /* pairs: of a sequence */
-    __device__ void operator()(int64_t i) const {
-        struct quotient pair = divide(i, D), at = divide(pair.whole, pairs);
-        const real *rows = x + at.whole * N * D + pair.rest;
-        double sum = (double)rows[index[2 * at.rest] * D] + (double)rows[index[2 * at.rest + 1] * D];
-        y[i] = (real)(sum / 2);
-    }
-};
-
-struct gather_gradient {
-    const real *dy;
-    const int32_t *start; /* the inverse of the index */
-    real *dx;
-    int64_t N, D, pairs;
-    bool accumulate;
-    __device__ void operator()(int64_t i) const {
-        struct quotient row = divide(i, D), at = divide(row.whole, N);
-        const int32_t *place = start + N + 1;
-        double sum = 0;
-        for (int32_t k = start[at.rest]; k < start[at.rest + 1]; k++)
-            sum += 0.5 * (double)dy[(at.whole * pairs + place[k] / 2) * D + row.rest];
-        put(dx + i, accumulate, (real)sum);
-    }
-};
-
-/* t (B,rows,H); group [rows], start its inverse. */
-struct groups {
-    const int32_t *group;
-    int64_t rows, H;
-
-    __device__ double size(const real *column, int32_t g) const {
-        const int32_t *start = group + rows, *place = start + rows + 1;
-        double sum = 0.5;
-        for (int32_t k = start[g]; k < start[g + 1]; k++) sum += fabs((double)column[place[k] * H]);
-        return sum;
-    }
-};
-
-struct normalise {
-    struct groups k;
-    const real *t;
-    real *y;
-    __device__ void operator()(int64_t i) const {
-        struct quotient row = divide(i, k.H), at = divide(row.whole, k.rows);
-        y[i] = (real)((double)t[i] / k.size(t + at.whole * k.rows * k.H + row.rest, k.group[at.rest]));
-    }
-};
-
-struct normalise_gradient {
-    struct groups k;
-    const real *t, *dy;
-    real *dt;
-    bool accumulate;
-    __device__ void operator()(int64_t i) const {
-        struct quotient row = divide(i, k.H), at = divide(row.whole, k.rows);
-        int64_t first = at.whole * k.rows * k.H + row.rest;
-        int32_t g = k.group[at.rest];
-        const int32_t *start = k.group + k.rows, *place = start + k.rows + 1;
-        double size = k.size(t + first, g), dot = 0, sign = t[i] > 0 ? 1 : t[i] < 0 ? -1 : 0;
-        for (int32_t m = start[g]; m < start[g + 1]; m++)
-            dot += (double)dy[first + place[m] * k.H] * ((double)t[first + place[m] * k.H] / size);
-        put(dt + i, accumulate, (real)(((double)dy[i] - sign * dot) / size));
-    }
-};
-
 /* --- decode_positions --------------------------------------------------------------------------------------------- */
 
 struct decode {
@@ -235,34 +164,6 @@ static void append_rows_cuda_backward(const struct call *c, const struct exec *x
                              call_accumulates(c, 1)});
 }
 
-static void gather_pairs_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct gather_pairs_attr *a = (const struct gather_pairs_attr *)c->attr;
-    each_value(c, x, tensor_count(c->out[0]),
-               gather{tensor_real(c->in[0]), c->table, tensor_real(c->out[0]), c->in[0]->dims[1], c->in[0]->dims[2],
-                      a->rows * a->columns});
-}
-
-static void gather_pairs_cuda_backward(const struct call *c, const struct exec *x) {
-    const struct gather_pairs_attr *a = (const struct gather_pairs_attr *)c->attr;
-    int64_t pairs = a->rows * a->columns;
-    if (c->din[0])
-        each_value(c, x, tensor_count(c->in[0]),
-                   gather_gradient{call_dout(c, 0), c->table + 2 * pairs, c->din[0], c->in[0]->dims[1],
-                                   c->in[0]->dims[2], pairs, call_accumulates(c, 0)});
-}
-
-static void l1_groups_cuda_forward(const struct call *c, const struct exec *x) {
-    struct groups k = {c->table, c->in[0]->dims[1], c->in[0]->dims[2]};
-    each_value(c, x, tensor_count(c->out[0]), normalise{k, tensor_real(c->in[0]), tensor_real(c->out[0])});
-}
-
-static void l1_groups_cuda_backward(const struct call *c, const struct exec *x) {
-    struct groups k = {c->table, c->in[0]->dims[1], c->in[0]->dims[2]};
-    if (c->din[0])
-        each_value(c, x, tensor_count(c->in[0]),
-                   normalise_gradient{k, tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
-}
-
 static void decode_positions_cuda_forward(const struct call *c, const struct exec *x) {
     each_value(c, x, tensor_count(c->out[0]),
                decode{tensor_real(c->in[0]), tensor_real(c->out[0]), c->out[0]->dims[1], c->in[0]->dims[1]});
@@ -289,22 +190,6 @@ const struct kernel kernel_append_rows_cuda = {
     .device = DEVICE_CUDA,
     .forward = append_rows_cuda_forward,
     .backward = append_rows_cuda_backward,
-};
-
-const struct kernel kernel_gather_pairs_cuda = {
-    .name = "gather_pairs_cuda",
-    .op = &op_gather_pairs,
-    .device = DEVICE_CUDA,
-    .forward = gather_pairs_cuda_forward,
-    .backward = gather_pairs_cuda_backward,
-};
-
-const struct kernel kernel_l1_groups_cuda = {
-    .name = "l1_groups_cuda",
-    .op = &op_l1_groups,
-    .device = DEVICE_CUDA,
-    .forward = l1_groups_cuda_forward,
-    .backward = l1_groups_cuda_backward,
 };
 
 /* Tolerance: sine and cosine of the device's library differ from the host's in their last digits, at angles up to the

@@ -3,9 +3,8 @@
  * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
  * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
  * behind it, give. */
-#include "kernels/lib/scratch.h"
 #include "kernels/lib/simd.h"
-#include "kernels/plstm/dag_state.h"
+#include "kernels/plstm/dag_links.h"
 
 struct sizes {
     int64_t N, H, dk, dv, pk, pv; /* pk, pv: padded to whole tiles */
@@ -18,10 +17,6 @@ static struct sizes sizes_of(const struct call *c) {
     return (struct sizes){z.T, z.H, z.dk, z.dv, whole_lanes(z.dk), whole_lanes(z.dv), (real)a->scale};
 }
 
-static const struct dag *dag_of(const struct call *c) {
-    return ((const struct dag_scan_attr *)c->attr)->dag;
-}
-
 static real gate_of(const struct call *c, int input, int64_t b, int64_t row, int64_t h) {
     return *head_in(c, input, b * c->in[input]->dims[1] + row, h, 1);
 }
@@ -29,7 +24,7 @@ static real gate_of(const struct call *c, int input, int64_t b, int64_t row, int
 /* One head, rows padded with zeros, and the tile at hand. */
 struct head {
     struct sizes z;
-    const struct dag *d;
+    struct dag d;
     int64_t i, e;           /* first of the tile's rows of dk, of dv */
     real *q, *k, *v, *w;    /* [N][pk] or [N][pv]; w = scale dy */
     real *y, *dq, *dk, *dv; /* sums over edges and tiles */
@@ -42,37 +37,38 @@ struct head {
 
 /* The arrays of one head. */
 static struct head head_of(const struct call *c, enum pass pass, struct scratch *s) {
-    const struct dag *d = dag_of(c);
+    struct links_size room = ((const struct dag_scan_attr *)c->attr)->size;
     struct sizes z = sizes_of(c);
-    struct head g = {.z = z, .d = d};
+    struct head g = {.z = z, .d = dag_of(c, s)};
     g.q = scratch_reals(s, z.N * z.pk);
     g.k = scratch_reals(s, z.N * z.pk);
     g.v = scratch_reals(s, z.N * z.pv);
-    g.S = scratch_reals(s, d->edges);
-    g.M = scratch_reals(s, d->edges);
-    g.T = scratch_reals(s, d->pairs);
-    g.C = scratch_reals(s, d->edges * TILE);
+    g.S = scratch_reals(s, room.edges);
+    g.M = scratch_reals(s, room.edges);
+    g.T = scratch_reals(s, room.pairs);
+    g.C = scratch_reals(s, room.edges * TILE);
     if (pass == PASS_FORWARD) {
         g.y = scratch_reals(s, z.N * z.pv);
         return g;
     }
     g.w = scratch_reals(s, z.N * z.pv);
-    g.E = scratch_reals(s, d->edges * TILE);
-    g.dS = scratch_reals(s, d->edges * LANES);
-    g.dM = scratch_reals(s, d->edges * LANES);
-    g.dT = scratch_reals(s, d->pairs * LANES);
+    g.E = scratch_reals(s, room.edges * TILE);
+    g.dS = scratch_reals(s, room.edges * LANES);
+    g.dM = scratch_reals(s, room.edges * LANES);
+    g.dT = scratch_reals(s, room.pairs * LANES);
     g.dq = scratch_reals(s, z.N * z.pk);
     g.dk = scratch_reals(s, z.N * z.pk);
     g.dv = scratch_reals(s, z.N * z.pv);
-    g.first = scratch_i32(s, d->edges);
-    g.next = scratch_i32(s, d->pairs);
+    g.first = scratch_i32(s, room.edges);
+    g.next = scratch_i32(s, room.pairs);
     return g;
 }
 
 static struct head load_head(const struct call *c, enum pass pass, int64_t b, int64_t h, struct scratch *s) {
     struct head g = head_of(c, pass, s);
     struct sizes z = g.z;
-    const struct dag *d = g.d;
+    const struct dag *d = &g.d;
+    dag_read(c, b, &g.d);
     for (int64_t n = 0; n < z.N; n++) {
         int64_t row = b * z.N + n;
         padded_row(z.dk, z.pk, 1, head_in(c, 0, row, h, z.dk), g.q + n * z.pk);
@@ -82,10 +78,10 @@ static struct head load_head(const struct call *c, enum pass pass, int64_t b, in
             padded_row(z.dv, z.pv, z.scale, call_dout(c, 0) + (row * z.H + h) * z.dv, g.w + n * z.pv);
     }
     for (int64_t e = 0; e < d->edges; e++) {
-        g.S[e] = gate_of(c, 4, b, e, h);
-        g.M[e] = gate_of(c, 5, b, e, h);
+        g.S[e] = gate_of(c, 4, b, d->edge_row[e], h);
+        g.M[e] = gate_of(c, 5, b, d->edge_row[e], h);
     }
-    for (int64_t p = 0; p < d->pairs; p++) g.T[p] = gate_of(c, 6, b, p, h);
+    for (int64_t p = 0; p < d->pairs; p++) g.T[p] = gate_of(c, 6, b, d->pair_row[p], h);
     return g;
 }
 
@@ -100,7 +96,7 @@ FORCE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, c
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) state[j] = x[j] * c;
     for (int64_t p = first; p < end; p++) {
-        const real *from = g->C + g->d->from[p] * TILE;
+        const real *from = g->C + g->d.from[p] * TILE;
         lanes T = all_lanes(g->T[p]);
 #pragma GCC unroll 16
         for (int j = 0; j < LANES; j++) state[j] = lanes_fma(T, lanes_at(from + j * LANES), state[j]);
@@ -111,7 +107,7 @@ FORCE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, c
  * -------------------------------------------------------------------------------------------------------------- */
 
 static void forward_tile(const struct head *g) {
-    const struct dag *d = g->d;
+    const struct dag *d = &g->d;
     for (int64_t e = 0, p = 0; e < d->edges; e++) {
         int64_t end = pairs_end(d, e, p);
         const real *q = g->q + d->head[e] * g->z.pk + g->i, *k = g->k + d->tail[e] * g->z.pk + g->i;
@@ -146,7 +142,7 @@ static void forward_head(const struct call *c, int64_t b, int64_t h, struct scra
  * ------------------------------------------------------------------------- */
 
 static void states_tile(const struct head *g) {
-    const struct dag *d = g->d;
+    const struct dag *d = &g->d;
     for (int64_t e = 0, p = 0; e < d->edges; e++) {
         int64_t end = pairs_end(d, e, p);
         const real *v = g->v + d->tail[e] * g->z.pv + g->e;
@@ -164,7 +160,7 @@ FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, 
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) E[j] = w[j] * mark;
     for (int64_t p = g->first[e]; p >= 0; p = g->next[p]) {
-        const real *behind = g->E + g->d->to[p] * TILE;
+        const real *behind = g->E + g->d.to[p] * TILE;
         lanes T = all_lanes(g->T[p]), even = {0}, odd = {0};
 #pragma GCC unroll 8
         for (int j = 0; j < LANES; j += 2) {
@@ -180,7 +176,7 @@ FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, 
 
 /* E of edge e, then its gates' gradients and its share of dq, dk, dv. */
 static void backward_edge(const struct head *g, int64_t e) {
-    int64_t tail = g->d->tail[e], head = g->d->head[e];
+    int64_t tail = g->d.tail[e], head = g->d.head[e];
     const real *v = g->v + tail * g->z.pv + g->e, *w = g->w + head * g->z.pv + g->e, *C = g->C + e * TILE;
     lanes k = lanes_at(g->k + tail * g->z.pk + g->i), q = lanes_at(g->q + head * g->z.pk + g->i);
     lanes source = g->S[e] * k, Ev = {0}, Cw = {0}, E[LANES];
@@ -201,14 +197,14 @@ static void backward_edge(const struct head *g, int64_t e) {
 
 static void backward_tile(const struct head *g) {
     states_tile(g);
-    for (int64_t e = g->d->edges - 1; e >= 0; e--) backward_edge(g, e);
+    for (int64_t e = g->d.edges - 1; e >= 0; e--) backward_edge(g, e);
 }
 
 /* Lists of the pairs that leave each edge, in order. */
 static void list_pairs(const struct head *g) {
-    for (int64_t e = 0; e < g->d->edges; e++) g->first[e] = -1;
-    for (int64_t p = g->d->pairs - 1; p >= 0; p--) {
-        int32_t *first = g->first + g->d->from[p];
+    for (int64_t e = 0; e < g->d.edges; e++) g->first[e] = -1;
+    for (int64_t p = g->d.pairs - 1; p >= 0; p--) {
+        int32_t *first = g->first + g->d.from[p];
         g->next[p] = *first;
         *first = (int32_t)p;
     }
@@ -235,7 +231,8 @@ static void clear(int64_t n, real *x) {
 
 static void backward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
     struct head g = load_head(c, PASS_BACKWARD, b, h, &own);
-    const struct dag *d = g.d;
+    struct links_size room = ((const struct dag_scan_attr *)c->attr)->size;
+    const struct dag *d = &g.d;
     struct sizes z = g.z;
     clear(d->edges * LANES, g.dS);
     clear(d->edges * LANES, g.dM);
@@ -246,12 +243,13 @@ static void backward_head(const struct call *c, int64_t b, int64_t h, struct scr
     list_pairs(&g);
     for (g.e = 0; g.e < z.pv; g.e += LANES)
         for (g.i = 0; g.i < z.pk; g.i += LANES) backward_tile(&g);
+    dag_clear_gates(c, b, h);
     for (int64_t e = 0; e < d->edges; e++) {
-        put_wanted(c, 4, head_din(c, 4, b * d->edges + e, h, 1), 0, sum_of(lanes_at(g.dS + e * LANES)));
-        put_wanted(c, 5, head_din(c, 5, b * d->edges + e, h, 1), 0, sum_of(lanes_at(g.dM + e * LANES)));
+        put_wanted(c, 4, head_din(c, 4, b * room.edges + d->edge_row[e], h, 1), 0, sum_of(lanes_at(g.dS + e * LANES)));
+        put_wanted(c, 5, head_din(c, 5, b * room.edges + d->edge_row[e], h, 1), 0, sum_of(lanes_at(g.dM + e * LANES)));
     }
     for (int64_t p = 0; p < d->pairs; p++)
-        put_wanted(c, 6, head_din(c, 6, b * d->pairs + p, h, 1), 0, sum_of(lanes_at(g.dT + p * LANES)));
+        put_wanted(c, 6, head_din(c, 6, b * room.pairs + d->pair_row[p], h, 1), 0, sum_of(lanes_at(g.dT + p * LANES)));
     for (int64_t node = 0; node < z.N; node++) backward_node(c, &g, b, h, node);
 }
 

@@ -5,6 +5,7 @@
 #define LRNN_KERNELS_PLSTM_H
 
 #include "kernels/flow/flow.h"
+#include "kernels/links/links.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,19 +34,13 @@ struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
                          struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk);
 
-/* A directed acyclic graph and the pairs of edges along which states flow. */
-struct dag {
-    int64_t nodes, edges, pairs;
-    const int32_t *tail, *head; /* [edges]; an edge stands behind all edges that end in its tail */
-    const int32_t *from, *to;   /* [pairs]: head of edge `from` is tail of edge `to`; ascending in `to` */
-};
-
-/* pLSTM on a graph: C_e = sum over pairs T_{e'e} C_{e'} + S_e k v^T of the tail; y_n = c (sum over in-edges M_e
- * C_e^T q_n + D_n (q_n.k_n) v_n). q, k, v as above with T = nodes; source, mark (B,edges,H), NULL without edges;
- * transition (B,pairs,H), NULL without pairs; direct (B,nodes,H). The dag lives as long as the graph. */
+/* pLSTM on the graph of each example: C_e = sum over pairs T_{e'e} C_{e'} + S_e k v^T of the tail; y_n = c (sum over
+ * in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n). q, k, v as above, the T positions being the nodes; source, mark
+ * (B,edges,H); transition (B,pairs,H); direct (B,T,H). With tree the pairs that a multitree keeps (core/links.h), else
+ * all. */
 struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *source,
-                        struct tensor *mark, struct tensor *transition, struct tensor *direct, const struct dag *dag,
-                        int64_t H, double scale_of_qk);
+                        struct tensor *mark, struct tensor *transition, struct tensor *direct,
+                        const struct links *links, bool tree, int64_t H, double scale_of_qk);
 
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
@@ -60,7 +55,8 @@ struct grid_scan_attr {
 };
 
 struct dag_scan_attr {
-    const struct dag *dag;
+    struct links_size size;
+    bool reversed, tree;
     int64_t H;
     double scale;
 };

@@ -12,7 +12,8 @@
 
 void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
                 const struct take_batch_attr *attr) {
-    struct tensor *in[] = {split->input, split->targets, split->lengths, batch->input, batch->targets, batch->lengths};
+    struct tensor *in[] = {split->input, split->targets, split->lengths, split->links,
+                           batch->input, batch->targets, batch->lengths, batch->links};
     graph_call(g, &op_take_batch, attr, sizeof *attr, in, 2 * TAKE_ARRAYS);
 }
 
@@ -65,16 +66,18 @@ static struct tensor *example_input(struct graph *g, const char *name, bool valu
 }
 
 /* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch
- * that ends within a batch and goes on; values. There may be more rows than examples. */
+ * that ends within a batch and goes on; values; links. There may be more rows than examples. */
 static bool take_batch_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 4) return false;
+    if (s->variant > 5) return false;
     int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;
-    bool lengths = s->variant > 0, values = s->variant == 4;
+    bool lengths = s->variant > 0, values = s->variant == 4, links = s->variant == 5;
     struct batch_tensors split = {example_input(g, "input", values, n, T), example_ids(g, "targets", n, labels),
-                                  lengths ? example_ids(g, "lengths", n, 1) : NULL};
+                                  lengths ? example_ids(g, "lengths", n, 1) : NULL,
+                                  links ? example_ids(g, "links", n, 2 * T + 3) : NULL};
     struct batch_tensors batch = {example_input(g, "batch_input", values, B, T),
                                   example_ids(g, "batch_targets", B, labels),
-                                  lengths ? example_ids(g, "batch_lengths", B, 1) : NULL};
+                                  lengths ? example_ids(g, "batch_lengths", B, 1) : NULL,
+                                  links ? example_ids(g, "batch_links", B, 2 * T + 3) : NULL};
     struct take_batch_attr attr = {.seed = 77, .period = s->variant == 3 ? n : (n + B - 1) / B * B};
     take_batch(g, &split, &batch, &attr);
     return true;
@@ -84,8 +87,8 @@ const struct op op_take_batch = {
     .name = "take_batch",
     .maths = "y[b] = x[order of the epoch of row step B + b]",
     .source = "",
-    .no_grad_in = 63,
-    .mutates = 7u << TAKE_ARRAYS,
+    .no_grad_in = 255,
+    .mutates = 15u << TAKE_ARRAYS,
     .infer = take_batch_infer,
     .cost = take_batch_cost,
     .sizes = "batch length examples",

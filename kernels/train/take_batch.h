@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* Inputs of the call, copied as words of 4 bytes. The lengths are optional, in both places. */
-enum { TAKE_INPUT, TAKE_TARGETS, TAKE_LENGTHS, TAKE_ARRAYS };
+/* Inputs of the call, copied as words of 4 bytes. Lengths and links are optional, in both places. */
+enum { TAKE_INPUT, TAKE_TARGETS, TAKE_LENGTHS, TAKE_LINKS, TAKE_ARRAYS };
 
 /* What the words of a row without an example hold; those of 0 are all 0. */
 LRNN_INLINE int32_t take_batch_empty(int array) {
-    return array == TAKE_TARGETS ? IGNORED : 0;
+    return array == TAKE_TARGETS || array == TAKE_LINKS ? IGNORED : 0;
 }
 
 /* Words of a row. */

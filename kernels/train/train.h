@@ -20,12 +20,12 @@ struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tens
 
 /* Arrays with as many rows as there are examples: the input, ids or values, and ids; lengths may be NULL. */
 struct batch_tensors {
-    struct tensor *input, *targets, *lengths;
+    struct tensor *input, *targets, *lengths, *links;
 };
 
 /* Writes the batch of step state->step: its row b is example permute_index(seed, STREAM_SHUFFLE, at / period, at %
- * period) of the split, at = step B + b; where at % period is no example, input 0, targets ignored, length 0. A
- * period of whole batches leaves the end of an epoch's last batch empty, one of as many as there are examples goes
+ * period) of the split, at = step B + b; where at % period is no example, input 0, targets ignored, length 0, no links.
+ * A period of whole batches leaves the end of an epoch's last batch empty, one of as many as there are examples goes
  * on. */
 struct take_batch_attr {
     uint64_t seed;

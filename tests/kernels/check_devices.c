@@ -6,8 +6,9 @@
 
 /* To be taken out when its twin is there. */
 static const char *const without_twin[] = {
-    "scan_dplr", "scan_hadamard", "expm_skew", "expm_flow", "log_signature", "dense_generators", "brackets",
-    "sandwich",  "grid_gates",    "grid_scan", "dag_scan",  "tree_solve",    "tree_add",
+    "scan_dplr", "scan_hadamard", "expm_skew",  "expm_flow",   "log_signature", "dense_generators",
+    "brackets",  "sandwich",      "grid_gates", "grid_scan",   "dag_scan",      "tree_solve",
+    "tree_add",  "fixed_links",   "neighbours", "degree_code", "edge_messages", "edge_attention",
 };
 #define N_WITHOUT (int)(sizeof without_twin / sizeof *without_twin)
 #define WITH_TWIN 49 /* at least */

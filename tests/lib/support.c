@@ -288,17 +288,19 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
                          .kind = s->kind,
                          .pool = s->pool,
                          .bidirectional = s->bidirectional,
+                         .degree_code = s->degree_code,
                          .ssm_lr_factor = 1};
     struct net_shape shape = {.B = s->B,
                               .T = s->T,
                               .vocab_in = s->channels ? 0 : s->V,
                               .channels = s->channels,
                               .vocab_out = s->V,
+                              .links = s->links,
                               .readout = s->readout};
     *t = (struct trial){.state = {.seed = seed}};
     ck_assert_msg(params_create(&t->params, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(model_parse(&choice, s->model, &e) == ST_OK, "%s: %s", s->model, e.text);
-    struct dims dims = {.B = s->B, .T = s->T, .D = s->D};
+    struct dims dims = {.B = s->B, .T = s->T, .D = s->D, .links = s->links};
     ck_assert_msg(model_fit(&choice, &dims, &e) == ST_OK, "%s: %s", s->model, e.text);
     open_graph(&t->graph, &t->params, !s->evaluation, s->guards, s->kernel ? s->kernel : "");
     ck_assert_msg(net_build(&t->net, &t->graph, &b, &choice, &shape, &e) == ST_OK, "%s: %s", s->model, e.text);
@@ -314,6 +316,7 @@ void trial_fill(struct trial *t, uint64_t seed, int64_t step) {
     struct rng r = rng_at(seed, STREAM_DATA, (uint64_t)step);
     const struct tensor *in = t->net.input;
     int64_t targets = tensor_count(t->net.targets), B = in->dims[0], T = in->dims[1];
+    for (int64_t i = 0; t->net.links && i < tensor_count(t->net.links); i++) tensor_i32(t->net.links)[i] = IGNORED;
     for (int64_t i = 0; i < tensor_count(in); i++) {
         if (in->dtype == DT_I32)
             tensor_i32(in)[i] = (int32_t)rng_below(&r, (uint64_t)in->limit);

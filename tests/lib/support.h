@@ -114,7 +114,9 @@ struct trial_shape {
     int kind, pool; /* of the backbone */
     bool bidirectional;
     enum readout readout;
-    int64_t channels; /* of an input of values; 0: tokens out of V */
+    int64_t channels;        /* of an input of values; 0: tokens out of V */
+    struct links_size links; /* of examples that are graphs, which arrive without edges; 0: they are none */
+    bool degree_code;
 };
 
 /* Builds, plans and initialises (parameters and tokens from `seed`). */

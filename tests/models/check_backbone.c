@@ -266,7 +266,8 @@ END_TEST
 /* A net is built of what it is given: a mixer of other sizes, or one that was never fitted, is a mistake of the
  * caller. */
 START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
-    static const struct dims fits[] = {{2, 6, 8, 0, 0}, {2, 5, 8, 0, 0}, {3, 6, 8, 0, 0}, {2, 6, 16, 0, 0}};
+    static const struct dims fits[] = {
+        {.B = 2, .T = 6, .D = 8}, {.B = 2, .T = 5, .D = 8}, {.B = 3, .T = 6, .D = 8}, {.B = 2, .T = 6, .D = 16}};
     const struct backbone b = {.dim = 8, .layers = 1, .ssm_lr_factor = 1};
     const struct net_shape shape = {.B = 2, .T = 6, .vocab_in = 5, .vocab_out = 5, .readout = READOUT_POSITIONS};
     for (int i = -1; i < 4; i++) {

@@ -451,13 +451,29 @@ END_TEST
 
 static const char *const dag_inputs[] = {"q", "k", "v", "direct", "source", "mark", "transition"};
 
-static struct tensor *build_dag(struct graph *g, const struct dag *d, int64_t dk, int64_t dv) {
+/* A graph: edges by (tail, head), and the size of its links. */
+struct drawn {
+    int64_t nodes, edges;
+    int32_t (*ends)[2];
+    struct links_size size;
+};
+
+static struct tensor *build_dag(struct graph *g, const struct drawn *d, int64_t dk, int64_t dv) {
     struct tensor *q = input3(g, "q", 1, d->nodes, dk, false), *k = input3(g, "k", 1, d->nodes, dk, false);
-    struct tensor *v = input3(g, "v", 1, d->nodes, dv, false), *S = input3(g, "source", 1, d->edges, 1, false);
-    struct tensor *M = input3(g, "mark", 1, d->edges, 1, false), *T = input3(g, "transition", 1, d->pairs, 1, false);
-    struct tensor *y = dag_scan(g, q, k, v, S, M, T, input3(g, "direct", 1, d->nodes, 1, false), d, 1, 1);
+    struct tensor *v = input3(g, "v", 1, d->nodes, dv, false), *S = input3(g, "source", 1, d->size.edges, 1, false);
+    struct tensor *M = input3(g, "mark", 1, d->size.edges, 1, false);
+    struct tensor *T = input3(g, "transition", 1, d->size.pairs, 1, false);
+    int64_t dims[] = {1, links_words(d->size)};
+    struct links links = {graph_input_ids(g, "links", 2, dims, (int32_t)d->nodes, true), d->size, false};
+    struct tensor *y = dag_scan(g, q, k, v, S, M, T, input3(g, "direct", 1, d->nodes, 1, false), &links, false, 1, 1);
     graph_keep(g, y);
     return y;
+}
+
+static void fill_links(struct graph *g, const struct drawn *d) {
+    uint64_t scratch[64];
+    ck_assert_int_le(links_scratch(d->edges), 64);
+    links_fill(tensor_i32(named(g, "links")), d->size, d->edges, (const int32_t(*)[2])d->ends, scratch);
 }
 
 static void copy_input(struct graph *to, struct graph *from, const char *name) {
@@ -470,10 +486,9 @@ static void copy_input(struct graph *to, struct graph *from, const char *name) {
 START_TEST(graph_that_is_a_path_equals_the_sequence) {
     for (int kernel = 0; kernel < N_KERNELS; kernel++) {
         struct graph g, sequence;
-        int32_t ids[32];
-        for (int32_t i = 0; i < 32; i++) ids[i] = i;
-        struct dag d = {
-            .nodes = 31, .edges = 30, .pairs = 29, .tail = ids, .head = ids + 1, .from = ids, .to = ids + 1};
+        int32_t ends[30][2];
+        for (int32_t i = 0; i < 30; i++) ends[i][0] = i, ends[i][1] = i + 1;
+        struct drawn d = {31, 30, ends, links_size_of(30, (const int32_t(*)[2])ends)};
         open_graph(&g, NULL, false, false, kernels[kernel]);
         open_graph(&sequence, NULL, false, false, kernels[kernel]);
         struct tensor *y = build_dag(&g, &d, 3, 4), *want = build_sequence(&sequence, 31, 1, 3, 4, 1);
@@ -481,6 +496,7 @@ START_TEST(graph_that_is_a_path_equals_the_sequence) {
         plan_graph(&g);
         plan_graph(&sequence);
         fill_sequence(&sequence, 13);
+        fill_links(&g, &d);
         for (int i = 0; i < 4; i++) copy_input(&g, &sequence, dag_inputs[i]);
         for (int64_t e = 0; e < 30; e++) {
             tensor_real(named(&g, "source"))[e] = tensor_real(named(&sequence, "source"))[e];
@@ -500,29 +516,28 @@ END_TEST
 #define GX 4
 #define GY 3
 struct grid_dag {
-    struct dag d;
-    int32_t tail[2 * GX * GY], head[2 * GX * GY], from[8 * GX * GY], to[8 * GX * GY];
+    struct drawn d;
+    int32_t ends[2 * GX * GY][2];
     enum grid_plane source[2 * GX * GY], mark[2 * GX * GY], transition[8 * GX * GY];
 };
 
 static void make_grid_dag(struct grid_dag *s) {
     int32_t n = 0, p = 0;
     for (int32_t node = 0; node < GX * GY; node++)
-        for (int down = 0; down < 2; down++) {
+        for (int down = 1; down >= 0; down--) { /* the edge down first: its head is the lower one */
             if (down ? node % GY == GY - 1 : node / GY == GX - 1) continue;
             for (int32_t e = 0; e < n; e++) {
-                if (s->head[e] != node) continue;
+                if (s->ends[e][1] != node) continue;
                 bool from_top = s->mark[e] == GRID_MU;
-                s->from[p] = e;
-                s->to[p] = n;
                 s->transition[p++] = down ? (from_top ? GRID_DU : GRID_DL) : (from_top ? GRID_RU : GRID_RL);
             }
-            s->tail[n] = node;
-            s->head[n] = node + (down ? 1 : GY);
+            s->ends[n][0] = node;
+            s->ends[n][1] = node + (down ? 1 : GY);
             s->source[n] = down ? GRID_SD : GRID_SR;
             s->mark[n++] = down ? GRID_MU : GRID_ML;
         }
-    s->d = (struct dag){GX * GY, n, p, s->tail, s->head, s->from, s->to};
+    s->d = (struct drawn){GX * GY, n, s->ends, links_size_of(n, (const int32_t(*)[2])s->ends)};
+    ck_assert_int_eq(s->d.size.pairs, p);
 }
 
 START_TEST(graph_that_is_a_grid_equals_the_grid) {
@@ -535,6 +550,7 @@ START_TEST(graph_that_is_a_grid_equals_the_grid) {
         struct tensor *y = build_dag(&g, &s.d, 3, 2), *want = build_grid(&grid, GX, GY, 3, 2);
         plan_graph(&g);
         plan_graph(&grid);
+        fill_links(&g, &s.d);
         for (int i = 0; i < 4; i++) fill_random(&grid, dag_inputs[i], 17);
         fill_random(&grid, "gates", 17);
         for (int p = 0; p < GRID_PLANES; p++)
@@ -542,33 +558,20 @@ START_TEST(graph_that_is_a_grid_equals_the_grid) {
         for (int i = 0; i < 4; i++) copy_input(&g, &grid, dag_inputs[i]);
         const real *gates = tensor_real(named(&grid, "gates"));
         for (int64_t e = 0; e < s.d.edges; e++) {
-            tensor_real(named(&g, "source"))[e] = gates[s.tail[e] * GRID_PLANES * 4 + s.source[e] * 4];
-            tensor_real(named(&g, "mark"))[e] = gates[s.head[e] * GRID_PLANES * 4 + s.mark[e] * 4];
+            tensor_real(named(&g, "source"))[e] = gates[s.ends[e][0] * GRID_PLANES * 4 + s.source[e] * 4];
+            tensor_real(named(&g, "mark"))[e] = gates[s.ends[e][1] * GRID_PLANES * 4 + s.mark[e] * 4];
         }
-        for (int64_t p = 0; p < s.d.pairs; p++)
-            tensor_real(named(&g, "transition"))[p] = gates[s.tail[s.to[p]] * GRID_PLANES * 4 + s.transition[p] * 4];
+        struct links_view l = {tensor_i32(named(&g, "links")), s.d.size, s.d.nodes, false};
+        for (int64_t p = 0; p < s.d.size.pairs; p++) {
+            int32_t from, to;
+            ck_assert(links_pair(&l, p, &from, &to));
+            tensor_real(named(&g, "transition"))[p] = gates[s.ends[to][0] * GRID_PLANES * 4 + s.transition[p] * 4];
+        }
         walk(&g);
         walk(&grid);
         expect_close(tensor_real(y), tensor_real(want), GX * GY * 2, BOUND, "y");
         graph_free(&g);
         graph_free(&grid);
-    }
-}
-END_TEST
-
-/* The grid of an image that is visited row by row is the image, unless a side is given. */
-START_TEST(a_grid_is_fitted_to_the_image) {
-    const struct dims image = {.B = 2, .T = 12, .D = 8, .height = 2, .width = 6}, none = {.B = 2, .T = 12, .D = 8};
-    const char *const texts[] = {"plstm2d:heads=2", "plstm2d:heads=2", "plstm2d:heads=2,height=4"};
-    const char *const options[] = {"height=2,width=6", "height=auto,width=auto", "height=4,width=auto"};
-    for (int i = 0; i < 3; i++) {
-        struct model_choice choice;
-        struct error e = {0};
-        char text[200];
-        ck_assert_msg(model_parse(&choice, texts[i], &e) == ST_OK, "%s", e.text);
-        ck_assert_msg(model_fit(&choice, i == 1 ? &none : &image, &e) == ST_OK, "%s", e.text);
-        options_format(choice.model->options, choice.inst, ",", 0, text, sizeof text);
-        ck_assert_msg(strstr(text, options[i]), "%s of %s", text, texts[i]);
     }
 }
 END_TEST
@@ -590,7 +593,6 @@ Suite *check_plstm(void) {
     tcase_add_test(tests, impulse_of_d_mode_is_one_everywhere);
     tcase_add_test(tests, four_directions_are_equivariant_to_flips);
     tcase_add_test(tests, p_mode_splits_what_comes_in);
-    tcase_add_test(tests, a_grid_is_fitted_to_the_image);
     tcase_add_test(tests, graph_that_is_a_path_equals_the_sequence);
     tcase_add_test(tests, graph_that_is_a_grid_equals_the_grid);
     suite_add_tcase(suite, tests);

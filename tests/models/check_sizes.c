@@ -185,6 +185,23 @@ START_TEST(long_sequences_train_within_4_gigabytes) {
 }
 END_TEST
 
+/* The grid of an image that is visited row by row is the image, unless a side is given. */
+START_TEST(a_grid_is_fitted_to_the_image) {
+    const struct dims image = {.B = 2, .T = 12, .D = 8, .height = 2, .width = 6}, none = {.B = 2, .T = 12, .D = 8};
+    const char *const texts[] = {"plstm2d:heads=2", "plstm2d:heads=2", "plstm2d:heads=2,height=4"};
+    const char *const options[] = {"height=2,width=6", "height=auto,width=auto", "height=4,width=auto"};
+    for (int i = 0; i < 3; i++) {
+        struct model_choice choice;
+        struct error e = {0};
+        char text[200];
+        ck_assert_msg(model_parse(&choice, texts[i], &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(model_fit(&choice, i == 1 ? &none : &image, &e) == ST_OK, "%s", e.text);
+        options_format(choice.model->options, choice.inst, ",", 0, text, sizeof text);
+        ck_assert_msg(strstr(text, options[i]), "%s of %s", text, texts[i]);
+    }
+}
+END_TEST
+
 Suite *check_sizes(void);
 Suite *check_sizes(void) {
     Suite *suite = suite_create("sizes");
@@ -195,6 +212,7 @@ Suite *check_sizes(void) {
     int models = 0;
     while (model_list()[models]) models++;
     tcase_add_loop_test(tests, long_sequences_train_within_4_gigabytes, 0, models);
+    tcase_add_test(tests, a_grid_is_fitted_to_the_image);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -60,7 +60,8 @@ struct example new_example(const struct task_shape *s) {
     else
         x.values = malloc((size_t)(T * task_documents(s) * s->channels + 1) * sizeof *x.values);
     x.targets = malloc((size_t)(targets + 1) * sizeof *x.targets);
-    ck_assert(x.targets && (x.tokens || x.values));
+    if (s->links.edges) x.links = malloc((size_t)(links_words(s->links) + 1) * sizeof *x.links);
+    ck_assert(x.targets && (x.tokens || x.values) && (x.links || s->links.edges == 0));
     return x;
 }
 
@@ -68,6 +69,7 @@ void free_example(struct example *x) {
     free(x->tokens);
     free(x->values);
     free(x->targets);
+    free(x->links);
 }
 
 void fill_example(const struct task_choice *c, enum split split, int64_t index, int32_t dirt, struct example *x) {
@@ -78,12 +80,15 @@ void fill_example(const struct task_choice *c, enum split split, int64_t index, 
     for (int64_t t = 0; t < targets; t++) x->targets[t] = IGNORED;
     if (x->tokens) x->tokens[T] = GUARD;
     if (x->values) x->values[values] = GUARD;
+    int64_t words = links_words(s->links);
+    for (int64_t i = 0; i < words; i++) x->links[i] = IGNORED;
+    if (x->links) x->links[words] = GUARD;
     x->targets[targets] = GUARD;
     x->length = -1;
     x->second = 0;
     c->task->fill(c->inst, split, index, x);
     ck_assert_msg((!x->tokens || x->tokens[T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
-                      x->targets[targets] == GUARD,
+                      x->targets[targets] == GUARD && (!x->links || x->links[words] == GUARD),
                   "%s writes behind its rows", c->name);
 }
 
@@ -92,6 +97,7 @@ bool same_example(const struct task_shape *s, enum split split, const struct exa
     if (a->length != b->length || a->second != b->second ||
         memcmp(a->targets, b->targets, targets * sizeof *a->targets) != 0)
         return false;
+    if (a->links && memcmp(a->links, b->links, (size_t)links_words(s->links) * sizeof *a->links) != 0) return false;
     if (a->tokens) return memcmp(a->tokens, b->tokens, T * sizeof *a->tokens) == 0;
     return memcmp(a->values, b->values, T * (size_t)s->channels * sizeof *a->values) == 0;
 }

@@ -1,0 +1,87 @@
+/* links.h - the graph whose nodes the positions of an example are: its edges, and the pairs of consecutive ones.
+ *
+ * An example's links are whole numbers, laid out alike in all examples of a batch, so that the graph may be another one
+ * in every example and every step:
+ *   edges x (tail, head)          an edge between two positions; absent if either is no position
+ *   pairs x (from, to, tree)      the state of edge `from` flows on into edge `to`; in effect if from < to and both
+ *                                 edges are there; tree < 0: the multitree reduction leaves the pair out
+ * An undirected edge leads from its lower position to its higher one, and edges stand by (tail, head): that is a
+ * topological order of the edges, so a walk through them in their order meets every state before it is used. Reversed,
+ * tails and heads change places, from and to as well, and the walk is from the last edge to the first.
+ *
+ * Multitree: at most one path between any two edges (pLSTM's D-mode, spec/plstm-myosotis.md A3.2). */
+#ifndef LRNN_CORE_LINKS_H
+#define LRNN_CORE_LINKS_H
+
+#include "core/batch.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LINK_EDGE_WORDS 2
+#define LINK_PAIR_WORDS 3
+
+/* Room for the links of an example; both at least 1, or both 0 where there are none. */
+struct links_size {
+    int64_t edges, pairs;
+};
+
+LRNN_INLINE int64_t links_words(struct links_size size) {
+    return LINK_EDGE_WORDS * size.edges + LINK_PAIR_WORDS * size.pairs;
+}
+
+/* The links of a batch, as the ops take them; words (B, links_words), NULL: there are none. */
+struct links {
+    struct tensor *words;
+    struct links_size size;
+    bool reversed;
+};
+
+/* Those of one example, to read; T positions. */
+struct links_view {
+    const int32_t *words;
+    struct links_size size;
+    int64_t T;
+    bool reversed;
+};
+
+/* Where edge e leads from and to; false if it is absent. */
+LRNN_INLINE bool links_edge(const struct links_view *l, int64_t e, int32_t *tail, int32_t *head) {
+    int32_t a = l->words[LINK_EDGE_WORDS * e], b = l->words[LINK_EDGE_WORDS * e + 1];
+    *tail = l->reversed ? b : a;
+    *head = l->reversed ? a : b;
+    return a >= 0 && b >= 0 && a < l->T && b < l->T;
+}
+
+/* The edges that pair p joins; false if it is not in effect. */
+LRNN_INLINE bool links_pair(const struct links_view *l, int64_t p, int32_t *from, int32_t *to) {
+    const int32_t *pair = l->words + LINK_EDGE_WORDS * l->size.edges + LINK_PAIR_WORDS * p;
+    int32_t a = pair[0], b = pair[1], tail, head;
+    *from = l->reversed ? b : a;
+    *to = l->reversed ? a : b;
+    return a >= 0 && a < b && b < l->size.edges && links_edge(l, a, &tail, &head) && links_edge(l, b, &tail, &head);
+}
+
+LRNN_INLINE bool links_pair_in_tree(const struct links_view *l, int64_t p) {
+    return l->words[LINK_EDGE_WORDS * l->size.edges + LINK_PAIR_WORDS * p + 2] >= 0;
+}
+
+/* --- making them -------------------------------------------------------------------------------------------------- */
+
+/* Room that n edges of that order (below) take. */
+struct links_size links_size_of(int64_t n, const int32_t (*edges)[2]);
+
+/* Words of 64 bits that links_fill wants for itself. */
+int64_t links_scratch(int64_t n);
+
+/* Writes n edges, each with tail < head, ascending by (tail, head), their pairs and which of them a multitree keeps;
+ * what is left of the room is absent. n 0: scratch may be NULL. */
+void links_fill(int32_t *words, struct links_size room, int64_t n, const int32_t (*edges)[2], uint64_t *scratch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* links_call.h - what the ops on links share: the words of a call, checks, inputs for their tests. Private to
+ * kernels. */
+#ifndef LRNN_KERNELS_LINKS_CALL_H
+#define LRNN_KERNELS_LINKS_CALL_H
+
+#include "kernels/lib/infer.h"
+#include "kernels/lib/sizes.h"
+#include "kernels/links/links.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Calls op on x and the words; NULL after an error. */
+struct tensor *call_on_links(struct graph *g, const struct op *op, struct tensor *x, const struct links *links,
+                             int rule);
+
+/* For op->infer: input i has the words, (B, links_words), of sequences like x. Sets the error if not. */
+bool infer_links(struct graph *g, const struct call *c, int i, struct links_size size, const struct tensor *x);
+
+/* The links of sequence b of T positions, input i of the call. */
+LRNN_INLINE struct links_view links_of(const struct call *c, int i, struct links_size size, bool reversed, int64_t b,
+                                       int64_t T) {
+    struct links_view l = {(const int32_t *)c->in[i]->data + b * links_words(size), size, T, reversed};
+    return l;
+}
+
+/* The same of an op that keeps a links_attr and has the words behind x. */
+LRNN_INLINE struct links_view links_at(const struct call *c, int64_t b, int64_t T) {
+    const struct links_attr *a = (const struct links_attr *)c->attr;
+    return links_of(c, 1, a->size, a->reversed, b, T);
+}
+
+/* For op->build: links of sequences like x, by s->variant / `shared` < LINK_INPUTS: 0 edges from each node to the next
+ * two, 1 to the next one, 2 to the next three, 3 words at random, 4 the first ones reversed, 5 no edge. */
+#define LINK_INPUTS 6
+struct links input_links(struct graph *g, struct tensor *x, const struct op_sizes *s, int64_t shared);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
