@@ -31,8 +31,8 @@ cat >"$work/README.md" <<END
 What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
 \`make example\` writes it again.
 
-- [$paper.md]($paper.md), [$paper.tex]($paper.tex), [$paper.html]($paper.html): the table, ours beside the paper's,
-  and each cell with its interval, runs, steps and verdict; [$paper.csv]($paper.csv): the cells for programs, unrounded.
+- The table, ours beside the paper's, and each cell with its interval, runs, steps and verdict: [Markdown]($paper.md),
+  [LaTeX]($paper.tex), [HTML]($paper.html), and for programs, unrounded, [CSV]($paper.csv).
 - [plots/](plots): curves and bars of every task.
 - [slurm.log](slurm.log): what \`make test-slurm\` said last.
 
