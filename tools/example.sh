@@ -31,7 +31,7 @@ cat >"$work/README.md" <<END
 What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
 \`make example\` writes it again.
 
-- The table, ours beside the paper's, and each cell with its interval, runs, steps and verdict: [Markdown]($paper.md),
+- The table, and each cell with its interval, runs, steps and verdict: [Markdown]($paper.md),
   [LaTeX]($paper.tex), [HTML]($paper.html), and for programs, unrounded, [CSV]($paper.csv).
 - [plots/](plots): curves and bars of every task.
 - [slurm.log](slurm.log): what \`make test-slurm\` said last.
