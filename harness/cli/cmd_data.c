@@ -293,7 +293,7 @@ static void show_examples(struct view *v) {
 
 static enum status show_picture(struct view *v, struct error *e) {
     struct picture p;
-    TRY(picture_make(&p, &v->task.shape, v->flags.count, e));
+    TRY(picture_make(&p, &v->task.shape, (enum split)v->flags.split, v->flags.count, e));
     for (int64_t i = 0; i < v->flags.count; i++) {
         view_fill(v, i);
         picture_add(&p, i, &v->example);

@@ -136,11 +136,12 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
+/* Images of another size than those of training leave the sides of a grid to each image. */
 static enum status fit(struct model_choice *fitted, const struct model_choice *asked, const struct setup *s, int64_t B,
                        int64_t T, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
     struct dims d = {.B = B * task_documents(shape), .T = T, .D = s->config.net.dim, .links = shape->links};
-    if (!shape->visit) d.height = shape->height, d.width = shape->width;
+    if (!shape->visit && T == shape->T) d.height = shape->height, d.width = shape->width;
     *fitted = *asked;
     return model_fit(fitted, &d, e);
 }

@@ -2,6 +2,7 @@
 #include "harness/plot/picture.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,18 @@
 /* Digits of 3 x 5 pixels, a row an octal digit, from the top. */
 static const uint16_t digit_rows[] = {075557, 026227, 071747, 071717, 055711, 074717, 074757, 071244, 075757, 075717};
 
-enum status picture_make(struct picture *p, const struct task_shape *shape, int64_t count, struct error *e) {
-    int64_t H = shape->height, W = shape->width, C = shape->channels;
-    *p = (struct picture){.shape = shape, .count = count};
+/* Sides of an image of `length` positions: those of training, or as many times larger. */
+static int64_t times_larger(const struct task_shape *s, int64_t length) {
+    int64_t k = 1;
+    while (!s->visit && k * k * s->height * s->width < length) k++;
+    return k;
+}
+
+enum status picture_make(struct picture *p, const struct task_shape *shape, enum split split, int64_t count,
+                         struct error *e) {
+    int64_t k = shape->height ? times_larger(shape, task_length(shape, split)) : 1;
+    int64_t H = shape->height * k, W = shape->width * k, C = shape->channels;
+    *p = (struct picture){.shape = shape, .count = count, .rows = H, .across = W};
     if (!H || shape->vocab_in || (C != 1 && C != 3))
         return fail(e, ST_USAGE, "--png draws images, and the examples of this task are none; show them without it");
     p->zoom = WHOLE_SIDE / (H > W ? H : W);
@@ -29,6 +39,7 @@ enum status picture_make(struct picture *p, const struct task_shape *shape, int6
     p->values = calloc((size_t)(count * H * W * C), sizeof *p->values);
     p->labels = calloc((size_t)count, sizeof *p->labels);
     p->pixels = calloc((size_t)(p->height * p->width), 3);
+    for (int64_t i = 0; p->values && i < count * H * W * C; i++) p->values[i] = NAN;
     if (p->values && p->labels && p->pixels) return ST_OK;
     picture_free(p);
     return fail(e, ST_MEMORY, "no memory for a picture of %" PRId64 " images", count);
@@ -36,10 +47,11 @@ enum status picture_make(struct picture *p, const struct task_shape *shape, int6
 
 void picture_add(struct picture *p, int64_t index, const struct example *x) {
     const struct task_shape *s = p->shape;
-    float *image = p->values + index * s->height * s->width * s->channels;
+    float *image = p->values + index * p->rows * p->across * s->channels;
+    int64_t width = s->width * times_larger(s, x->length);
     for (int64_t t = 0; t < x->length; t++) {
-        int64_t at = s->visit ? s->visit[t] : t;
-        for (int64_t c = 0; c < s->channels && at >= 0; c++)
+        int64_t pixel = s->visit ? s->visit[t] : t, at = pixel / width * p->across + pixel % width;
+        for (int64_t c = 0; c < s->channels && pixel >= 0; c++)
             image[at * s->channels + c] = (float)x->values[t * s->channels + c];
     }
     p->labels[index] = x->targets[0];
@@ -52,7 +64,7 @@ struct range {
 
 static struct range range_of(const struct picture *p, int64_t channel) {
     const struct task_shape *s = p->shape;
-    int64_t n = p->count * s->height * s->width;
+    int64_t n = p->count * p->rows * p->across;
     struct range r = {p->values[channel], p->values[channel]};
     for (int64_t i = 0; i < n; i++) {
         float v = p->values[i * s->channels + channel];
@@ -64,13 +76,14 @@ static struct range range_of(const struct picture *p, int64_t channel) {
 
 static void draw_image(struct picture *p, int64_t index, int64_t top, int64_t left, const struct range *range) {
     const struct task_shape *s = p->shape;
-    const float *image = p->values + index * s->height * s->width * s->channels;
-    for (int64_t y = 0; y < s->height * p->zoom; y++)
-        for (int64_t x = 0; x < s->width * p->zoom; x++)
+    const float *image = p->values + index * p->rows * p->across * s->channels;
+    for (int64_t y = 0; y < p->rows * p->zoom; y++)
+        for (int64_t x = 0; x < p->across * p->zoom; x++)
             for (int64_t c = 0; c < 3; c++) {
-                int64_t from = s->channels == 3 ? c : 0, at = y / p->zoom * s->width + x / p->zoom;
-                float span = range[from].high - range[from].low;
-                float v = span > 0 ? (image[at * s->channels + from] - range[from].low) / span : 0;
+                int64_t from = s->channels == 3 ? c : 0, at = y / p->zoom * p->across + x / p->zoom;
+                float span = range[from].high - range[from].low, value = image[at * s->channels + from];
+                float v = span > 0 ? (value - range[from].low) / span : 0;
+                if (isnan(value)) continue; /* beside a smaller image */
                 p->pixels[((top + y) * p->width + left + x) * 3 + c] = (uint8_t)(255 * v + 0.5f);
             }
 }
@@ -91,14 +104,14 @@ static void draw_label(struct picture *p, int32_t label, int64_t top, int64_t le
 
 enum status picture_write(struct picture *p, const char *path, struct error *e) {
     const struct task_shape *s = p->shape;
-    struct range range[3] = {0};
+    struct range range[3];
     for (int64_t c = 0; c < s->channels; c++) range[c] = range_of(p, c);
     memset(p->pixels, 64, (size_t)(p->height * p->width * 3));
     for (int64_t i = 0; i < p->count; i++) {
-        int64_t top = EDGE + i / p->columns * (s->height * p->zoom + TEXT_ROWS + EDGE);
-        int64_t left = EDGE + i % p->columns * (s->width * p->zoom + EDGE);
+        int64_t top = EDGE + i / p->columns * (p->rows * p->zoom + TEXT_ROWS + EDGE);
+        int64_t left = EDGE + i % p->columns * (p->across * p->zoom + EDGE);
         draw_image(p, i, top, left, range);
-        draw_label(p, p->labels[i], top + s->height * p->zoom + 1, left);
+        draw_label(p, p->labels[i], top + p->rows * p->zoom + 1, left);
     }
     return png_write_pixels(path, p->pixels, p->height, p->width, 3, e);
 }

@@ -8,13 +8,15 @@ struct picture {
     const struct task_shape *shape; /* of images; outlives it */
     int64_t count, columns, zoom;   /* images; a row; pixels of the picture a pixel's side */
     int64_t height, width;
-    float *values;   /* (count, height, width, channels) of the images as they were, as they come */
-    int32_t *labels; /* (count) */
-    uint8_t *pixels; /* (height, width, 3) of the picture */
+    int64_t rows, across; /* pixels of the largest image */
+    float *values;        /* (count, rows, across, channels) of the images as they were, NAN beside smaller ones */
+    int32_t *labels;      /* (count) */
+    uint8_t *pixels;      /* (height, width, 3) of the picture */
 };
 
-/* Room for `count` images. ST_USAGE: the task has none, or too many channels to be drawn. ST_MEMORY. */
-enum status picture_make(struct picture *p, const struct task_shape *shape, int64_t count, struct error *e);
+/* Room for `count` images of a split. ST_USAGE: the task has none, or too many channels to be drawn. ST_MEMORY. */
+enum status picture_make(struct picture *p, const struct task_shape *shape, enum split split, int64_t count,
+                         struct error *e);
 
 /* Image number `index`, its pixels put back where they were visited. */
 void picture_add(struct picture *p, int64_t index, const struct example *x);

@@ -181,14 +181,29 @@ struct rng image_rng(const struct image *im, enum split split, int64_t index) {
     return example_rng(im->seed, split, index);
 }
 
-void image_put(const struct image *im, const uint8_t *pixels, int32_t label, struct example *x) {
+/* Channel c of a pixel is pixels[pixel * stride + c * step]. */
+static void put_pixels(const struct image *im, const uint8_t *pixels, int64_t stride, int64_t step, struct example *x) {
+    real value[IMAGE_CHANNELS][256];
+    int64_t C = im->channels;
+    for (int64_t c = 0; c < C; c++)
+        for (int p = 0; p < 256; p++) value[c][p] = (real)(((double)p / 255 - im->level[c].mean) / im->level[c].sd);
     for (int64_t t = 0; t < im->T; t++) {
         int64_t at = im->visit ? im->visit[t] : t;
-        for (int64_t c = 0; c < im->channels; c++) {
-            double p = at < 0 ? 0 : pixels[at * im->channels + c];
-            x->values[t * im->channels + c] = at < 0 ? 0 : (real)((p / 255 - im->level[c].mean) / im->level[c].sd);
-        }
+        for (int64_t c = 0; c < C; c++) x->values[t * C + c] = at < 0 ? 0 : value[c][pixels[at * stride + c * step]];
     }
+}
+
+static void put_label(const struct image *im, int32_t label, struct example *x) {
     x->targets[0] = label;
     x->length = (int32_t)im->T;
+}
+
+void image_put(const struct image *im, const uint8_t *pixels, int32_t label, struct example *x) {
+    put_pixels(im, pixels, im->channels, 1, x);
+    put_label(im, label, x);
+}
+
+void image_put_grey(const struct image *im, const uint8_t *grey, int32_t label, struct example *x) {
+    put_pixels(im, grey, 1, 0, x);
+    put_label(im, label, x);
 }

@@ -227,15 +227,19 @@ static int64_t bound(double x, int64_t side) {
     return x < 0 ? 0 : x > (double)(side - 1) ? side - 1 : (int64_t)x;
 }
 
-/* Everything within `radius` of the dash, over what is there. A disc is a dash without length. */
-static void draw_dash(int64_t side, const struct pathfinder_dash *d, double radius, uint8_t *pixels) {
+/* How much of a pixel is covered whose centre is that far from the dash. */
+static double covered(double radius, double edge, double distance) {
+    return edge > 0 ? cut((radius + 0.5 * edge - distance) / edge) : distance <= radius;
+}
+
+void pathfinder_draw_dash(int64_t side, const struct pathfinder_dash *d, double radius, double edge, uint8_t *pixels) {
     double reach = radius + 1;
     int64_t top = bound(fmin(d->from.y, d->to.y) - reach, side), bottom = bound(fmax(d->from.y, d->to.y) + reach, side);
     int64_t left = bound(fmin(d->from.x, d->to.x) - reach, side), right = bound(fmax(d->from.x, d->to.x) + reach, side);
     for (int64_t y = top; y <= bottom; y++)
         for (int64_t x = left; x <= right; x++) {
             struct pathfinder_point p = {(double)x + 0.5, (double)y + 0.5};
-            double cover = cut(radius + 0.5 - sqrt(point_to_dash2(p, d)));
+            double cover = covered(radius, edge, sqrt(point_to_dash2(p, d)));
             uint8_t bright = (uint8_t)(255 * cover + 0.5), *pixel = &pixels[y * side + x];
             if (bright > *pixel) *pixel = bright;
         }
@@ -243,7 +247,7 @@ static void draw_dash(int64_t side, const struct pathfinder_dash *d, double radi
 
 void pathfinder_draw(const struct pathfinder_sizes *w, const struct pathfinder_scene *s, uint8_t *pixels) {
     memset(pixels, 0, (size_t)(w->side * w->side));
-    for (int i = 0; i < s->n; i++) draw_dash(w->side, &s->dash[i], w->thickness / 2, pixels);
+    for (int i = 0; i < s->n; i++) pathfinder_draw_dash(w->side, &s->dash[i], w->thickness / 2, 1, pixels);
     for (int i = 0; i < 2; i++)
-        draw_dash(w->side, &(struct pathfinder_dash){s->disc[i], s->disc[i]}, w->marker, pixels);
+        pathfinder_draw_dash(w->side, &(struct pathfinder_dash){s->disc[i], s->disc[i]}, w->marker, 1, pixels);
 }

@@ -59,6 +59,10 @@ double pathfinder_clearance(const struct pathfinder_sizes *w);
 /* The distance of two dashes. */
 double pathfinder_distance(const struct pathfinder_dash *a, const struct pathfinder_dash *b);
 
+/* Everything within `radius` of the dash, white over what is there on a picture (side, side), its edge `edge` pixels
+ * soft, up to 1; 0: a pixel is white if its centre is within. A disc is a dash without length. */
+void pathfinder_draw_dash(int64_t side, const struct pathfinder_dash *d, double radius, double edge, uint8_t *pixels);
+
 /* Pixels (side, side) of the scene: white on black, edges one pixel soft. */
 void pathfinder_draw(const struct pathfinder_sizes *w, const struct pathfinder_scene *s, uint8_t *pixels);
 

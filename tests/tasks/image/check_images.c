@@ -227,7 +227,7 @@ START_TEST(pictures_show_images_as_they_were) {
     struct error e = {ST_OK, ""};
     open_task(&c, "digits:size=8,noise=0,order=hilbert", 3);
     struct example x = new_example(&c.shape);
-    ck_assert_msg(picture_make(&p, &c.shape, 3, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(picture_make(&p, &c.shape, SPLIT_TRAIN, 3, &e) == ST_OK, "%s", e.text);
     float most = 0;
     for (int i = 0; i < 3; i++) {
         fill_example(&c, SPLIT_TRAIN, i, 0, &x);
@@ -250,7 +250,7 @@ START_TEST(pictures_show_images_as_they_were) {
     picture_free(&p);
     free_example(&x);
     open_task(&c, "parity", 3);
-    ck_assert_int_eq(picture_make(&p, &c.shape, 3, &e), ST_USAGE);
+    ck_assert_int_eq(picture_make(&p, &c.shape, SPLIT_TRAIN, 3, &e), ST_USAGE);
     scratch_remove(folder);
 }
 END_TEST
