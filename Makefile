@@ -138,7 +138,7 @@ SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: test-offline valgrind test-memory tsan torture example
+.PHONY: test-offline valgrind test-memory test-solved tsan torture example
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -263,6 +263,11 @@ valgrind:
 # A step of every mixer at 16 384 tokens in a process that gets 4 GB.
 test-memory: $(LRNN)
 	@tools/memory.sh $(LRNN) $(MODELS)
+
+# S3 by three models of its quick profile, each until solved, as in the committed table.
+test-solved: $(LRNN)
+	@rm -rf $(BUILD)/solved
+	@tools/solved.sh $(LRNN) $(BUILD)/solved s3 bdlru:m=3 bdlru:m=5 lstm
 
 # Trainings in several threads under ThreadSanitizer.
 tsan:
@@ -428,6 +433,7 @@ help:
 	@echo "make test-offline     make test where there is no network (unshare)"
 	@echo "make tsan             trainings in four threads under ThreadSanitizer"
 	@echo "make test-memory      a step of every mixer at 16 384 tokens in a process that gets 4 GB (MODELS=)"
+	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two)"
 	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"
