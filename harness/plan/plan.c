@@ -154,6 +154,7 @@ static enum status list_axes(const struct plan_request *r, struct label *axes, s
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
         if (label_get(&r->axes, flag) || label_get(&r->args->given, flag)) continue;
+        if (r->flags && label_get(r->flags, flag)) continue;
         TRY(label_add(axes, flag, label_value(&own, i), e));
     }
     return ST_OK;

@@ -31,9 +31,10 @@ struct plan_request {
     /* The command line names them: what stands behind their '@' stands over its flags. One without any has those that
      * the profile has behind the same name. */
     bool own_models;
-    bool own_length;   /* the command line says how long a run is: what the profile says of --stop-after is void */
-    bool variants;     /* besides the task its one-at-a-time changes */
-    struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
+    bool own_length; /* the command line says how long a run is: what the profile says of --stop-after is void */
+    bool variants;   /* besides the task its one-at-a-time changes */
+    const struct label *flags; /* with one value each, by a plan file; over the profile's axes as well; NULL: none */
+    struct label axes;         /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
     /* Options with several values each: "task.length" = "8,16", "model.gate" = "softmax,none"; of every model and task
      * that has the option and does not set it. */
     struct label grid;

@@ -234,8 +234,13 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     double rates[REQUEST_MOST_RATES];
     char counted[32];
     int64_t *seeds;
-    struct plan_request p = {
-        .args = &r->args, .word = word, .task = task, .rates = rates, .axes = m->axes, .grid = m->grid};
+    struct plan_request p = {.args = &r->args,
+                             .word = word,
+                             .task = task,
+                             .rates = rates,
+                             .flags = &m->flags,
+                             .axes = m->axes,
+                             .grid = m->grid};
     TRY(find_profile(m, task, &p.profile, e));
     TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
     TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));

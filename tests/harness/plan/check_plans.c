@@ -169,6 +169,20 @@ START_TEST(the_command_line_stands_over_the_plan_and_the_plan_over_the_profile) 
 }
 END_TEST
 
+/* a5-slice's quick profile trains one and two layers; a plan that says one trains one. */
+START_TEST(one_value_of_a_plan_stands_over_the_profiles_axis) {
+    char path[SCRATCH_BYTES + 64];
+    struct plan plan;
+    struct error e = {0};
+    write_plan("own.plan", "tasks=a5-slice\nmodels=lstm\nprofile=quick\nlayers=1\n");
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
+    ck_assert_msg(plan_of(&plan, path, NULL, NONE, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(plan.n, 2); /* lengths 3 and 4 */
+    for (int i = 0; i < plan.n; i++) ck_assert_int_eq(plan.setups[i]->config.net.layers, 1);
+    plan_free(&plan);
+}
+END_TEST
+
 static const struct {
     const char *first, *flags[5], *message;
     enum status status;
@@ -267,6 +281,7 @@ Suite *check_plans(void) {
     tcase_add_test(c, a_plan_may_be_based_on_another_but_not_on_itself);
     tcase_add_test(c, tasks_seeds_and_grids_multiply);
     tcase_add_test(c, the_command_line_stands_over_the_plan_and_the_plan_over_the_profile);
+    tcase_add_test(c, one_value_of_a_plan_stands_over_the_profiles_axis);
     tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);
