@@ -46,6 +46,8 @@ static bool edge_attention_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
+static double edge_attention_terms(const struct call *c, enum pass pass, int j);
+
 static struct heads edge_attention_heads(const struct call *c) {
     int64_t H = c->in[2]->dims[2], dv = c->in[0]->dims[2] / H;
     return (struct heads){H, {dv, 0, 1, 1}, {dv}};
@@ -60,6 +62,7 @@ const struct op op_edge_attention = {
     .infer = edge_attention_infer,
     .cost = edge_attention_cost,
     .heads = edge_attention_heads,
+    .terms = edge_attention_terms,
     .sizes = "batch length heads dv",
     .build = edge_attention_build,
 };
@@ -107,6 +110,31 @@ static void ref_weights(const struct call *c, int64_t b, int64_t h, int64_t n, s
     }
     for (int32_t i = begin; i < end; i++) sum += r.p[i] = exp(r.p[i] - most);
     for (int32_t i = begin; i < end; i++) r.p[i] /= sum;
+}
+
+/* Of the gradients of the scores, p (dp - mean): where one weight is nearly 1 the two cancel. */
+static double edge_attention_terms(const struct call *c, enum pass pass, int j) {
+    int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], H = c->in[2]->dims[2], dv = D / H;
+    if (pass == PASS_FORWARD || j < 2) return 0;
+    double most = 0;
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct ref r = ref_of(c, PASS_BACKWARD, &s);
+    for (int64_t b = 0; b < B; b++) {
+        struct links_view l = links_at(c, b, T);
+        neighbourhoods_read(&l, r.near);
+        for (int64_t i = 0; i < T * H; i++) {
+            int64_t n = i / H, h = i % H;
+            const real *dy = call_dout(c, 0) + (b * T + n) * D + h * dv;
+            ref_weights(c, b, h, n, r);
+            for (int32_t k = r.near.start[n]; k < r.near.start[n + 1]; k++) {
+                const real *v = tensor_real(c->in[0]) + (b * T + r.near.node[k]) * D + h * dv;
+                double sum = 0;
+                for (int64_t d = 0; d < dv; d++) sum += fabs((double)dy[d] * v[d]);
+                most = fmax(most, r.p[k] * sum);
+            }
+        }
+    }
+    return most;
 }
 
 static void edge_attention_ref_forward(const struct call *c, const struct exec *x) {
