@@ -260,7 +260,7 @@ valgrind:
 	@$(MAKE) --no-print-directory PORTABLE=1 CUDA=0 BUILD=$(BUILD)/portable all
 	@tools/valgrind.sh $(BUILD)/portable/lrnn$(f64)
 
-# A step of every mixer at 16 384 tokens in a process that gets 4 GB.
+# A step of every mixer at 16 384 tokens, in at most 4 GB of memory in use.
 test-memory: $(LRNN)
 	@tools/memory.sh $(LRNN) $(MODELS)
 
@@ -432,7 +432,7 @@ help:
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
 	@echo "make test-offline     make test where there is no network (unshare)"
 	@echo "make tsan             trainings in four threads under ThreadSanitizer"
-	@echo "make test-memory      a step of every mixer at 16 384 tokens in a process that gets 4 GB (MODELS=)"
+	@echo "make test-memory      a step of every mixer at 16 384 tokens, in at most 4 GB (MODELS=)"
 	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two)"
 	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"

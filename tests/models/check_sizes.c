@@ -154,7 +154,7 @@ END_TEST
 #define GIGABYTES(n) ((size_t)(n)*1000 * 1000 * 1000)
 
 /* One layer of each mixer by its default options at 16 384 tokens: what its plan takes, and parameters, gradients and
- * moments, stays under 4 GB (`make test-memory` trains a step in no more), and the plan is at most a tenth above what
+ * moments, stays under 4 GB (`make test-memory` measures a step), and the plan is at most a tenth above what
  * is live at its fullest moment. */
 START_TEST(long_sequences_train_within_4_gigabytes) {
     struct error e = {0};
