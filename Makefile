@@ -448,7 +448,7 @@ help:
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make example          docs/example/: the runs of hlru-table2 in the quick profile, and all that is made of them"
-	@echo "make results          tables of docs/results.md and docs/findings.md from the committed run records"
+	@echo "make results          the tables of docs/ from the committed run records and speeds"
 	@echo "make gate BASE=main   as accurate and as fast as that commit? (GATE='flags of lrnn gate'; docs/ci.md)"
 	@echo "make layers           no forbidden include, no long source or room, and every header compiles alone"
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-/* Edges that end in the tail of edge `to`: they stand before it, ascending. Calls visit on each. */
 struct links_size links_size_of(int64_t n, const int32_t (*edges)[2]) {
     struct links_size size = {n > 0 ? n : 1, 0};
     for (int64_t to = 0; to < n; to++)

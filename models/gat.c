@@ -41,12 +41,6 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return bias(g, edge_attention(g, v, s, r, &links), b);
 }
 
-/* Nothing is carried from node to node within a layer. */
-static int64_t state_floats(const void *inst, const struct dims *d) {
-    (void)inst, (void)d;
-    return 0;
-}
-
 const struct model model_gat = {
     .name = "gat",
     .summary = "graph attention: neighbours weighted by learnt scores (Velickovic et al. 2018)",
@@ -57,5 +51,5 @@ const struct model model_gat = {
     .causal = false,
     .check = check,
     .build = build,
-    .state_floats = state_floats,
+    .state_floats = graph_no_state,
 };

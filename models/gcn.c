@@ -26,12 +26,6 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return activate(g, linear(g, neighbours(g, x, &links, NEIGHBOURS_GCN), w, b), ACT_RELU);
 }
 
-/* Nothing is carried from node to node within a layer. */
-static int64_t state_floats(const void *inst, const struct dims *d) {
-    (void)inst, (void)d;
-    return 0;
-}
-
 const struct model model_gcn = {
     .name = "gcn",
     .summary = "graph convolution over neighbours, weighted by degrees (Kipf & Welling 2017)",
@@ -42,5 +36,5 @@ const struct model model_gcn = {
     .causal = false,
     .check = check,
     .build = build,
-    .state_floats = state_floats,
+    .state_floats = graph_no_state,
 };

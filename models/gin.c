@@ -33,12 +33,6 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return linear(g, activate(g, linear(g, sum, w1, b1), ACT_RELU), w2, b2);
 }
 
-/* Nothing is carried from node to node within a layer. */
-static int64_t state_floats(const void *inst, const struct dims *d) {
-    (void)inst, (void)d;
-    return 0;
-}
-
 const struct model model_gin = {
     .name = "gin",
     .summary = "graph isomorphism network: neighbours summed, then an MLP (Xu et al. 2019)",
@@ -49,5 +43,5 @@ const struct model model_gin = {
     .causal = false,
     .check = check,
     .build = build,
-    .state_floats = state_floats,
+    .state_floats = graph_no_state,
 };

@@ -26,4 +26,7 @@ struct links graph_links(const char *edges, struct graph *g, struct tensor *x);
 /* How many edges those sequences have at most. */
 int64_t graph_links_edges(const char *edges, const struct dims *d);
 
+/* model->state_floats of a mixer that carries nothing from node to node within a layer: 0. */
+int64_t graph_no_state(const void *inst, const struct dims *d);
+
 #endif

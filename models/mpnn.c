@@ -37,12 +37,6 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return affine(g, activate(g, inner, ACT_RELU), "w2.weight", "w2.bias", D);
 }
 
-/* Nothing is carried from node to node within a layer. */
-static int64_t state_floats(const void *inst, const struct dims *d) {
-    (void)inst, (void)d;
-    return 0;
-}
-
 const struct model model_mpnn = {
     .name = "mpnn",
     .summary = "message passing over edges, messages of both ends (Gilmer et al. 2017)",
@@ -53,5 +47,5 @@ const struct model model_mpnn = {
     .causal = false,
     .check = check,
     .build = build,
-    .state_floats = state_floats,
+    .state_floats = graph_no_state,
 };

@@ -99,6 +99,10 @@ static enum help_kind help_asked(const char *word) {
 
 /* --- help: text --------------------------------------------------------------------------------------------------- */
 
+static const char *before(const struct cli *cli) {
+    return cli->alone ? "" : "lrnn ";
+}
+
 /* A flag of one letter that `extra` has is written with one dash. */
 static const char *dashes(const struct cli *cli, const struct option *o) {
     return cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o ? "-" : "--";
@@ -197,12 +201,11 @@ static void print_flags(const struct cli *cli, enum help_kind kind) {
 }
 
 static void help_print(const struct cli *cli, enum help_kind kind) {
-    const char *before = cli->alone ? "" : "lrnn ";
     if (kind == HELP_TEXT) {
-        printf("usage: %s%s\n%s\n", before, cli->command->usage, cli->command->summary);
+        printf("usage: %s%s\n%s\n", before(cli), cli->command->usage, cli->command->summary);
     } else {
         printf(".SS ");
-        man_text(before);
+        man_text(before(cli));
         man_text(cli->command->usage);
         putchar('\n');
         man_text(cli->command->summary);
@@ -282,10 +285,6 @@ static const struct option *flag_at(const struct cli *cli, int i) {
 
 static const char *flag_name(const void *list, int i) {
     return flag_at(list, i)->name;
-}
-
-static const char *before(const struct cli *cli) {
-    return cli->alone ? "" : "lrnn ";
 }
 
 static enum status unknown_flag(const struct cli *cli, const char *text, const char *name, struct error *e) {

@@ -62,7 +62,8 @@ fi
 LRNN=${LRNN:-$root/lrnn}
 CHECK=${CHECK:-$root/build/check}
 MICRO=${MICRO:-$root/build/device-micro}
-export LRNN CHECK_JOBS=1
+# With GOMP_SPINCOUNT set the program does not start itself again (kernels/lib/libraries.h) behind a profiler's back.
+export LRNN CHECK_JOBS=1 GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}"
 LD_LIBRARY_PATH=$(libraries)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 [ -x "$LRNN" ] || usage "$LRNN is not there; run make, or name one by LRNN= or PREBUILT="
