@@ -88,13 +88,13 @@ static struct tensor *transition(const struct plstm *o, struct graph *g, struct 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct plstm *o = inst;
-    int64_t H = o->heads, D = x->dims[2];
+    int64_t H = o->heads, width = x->dims[2] / H;
     struct plstm_qkv in = plstm_project(g, x);
     struct tensor *S = gate(o, g, x, "source.weight", "source.bias"), *M = gate(o, g, x, "mark.weight", "mark.bias");
     struct tensor *T = transition(o, g, x);
     struct tensor *direct = vector(g, "direct.bias", H, (struct init){.kind = INIT_CONST, .a = -5}, AS_CONTRACT);
     struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), x->dims[0], x->dims[1]);
-    double per_head = 1 / sqrt((double)(D / H));
+    double per_head = 1 / sqrt((double)width);
     if (o->track > 1)
         return plstm_finish(g, scan_plstm(g, in.q, in.k, in.v, S, T, M, D_gate, H, o->track, per_head), H);
     struct outer_gates gates = {.decay = T, .source = S, .mark = M, .direct = D_gate};

@@ -103,7 +103,7 @@ static struct grid grid_of(const struct plstm2d *o) {
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct plstm2d *o = inst;
-    int64_t H = o->heads, B = x->dims[0], T = x->dims[1], D = x->dims[2];
+    int64_t H = o->heads, B = x->dims[0], T = x->dims[1], head = x->dims[2] / H;
     struct grid grid = grid_of(o);
     int64_t width = grid_width(&grid, T), nodes = grid_nodes(&grid, T);
     bool fixed = o->height && o->width, full = !g->lengths && nodes == T;
@@ -118,7 +118,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     }
     struct tensor *direct = vector(g, "direct.bias", H, (struct init){.kind = INIT_CONST, .a = -6}, AS_CONTRACT);
     struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), B, nodes);
-    struct tensor *y = grid_scan(g, in.q, in.k, in.v, gate, D_gate, nodes / width, width, H, 1 / sqrt((double)(D / H)));
+    struct tensor *y = grid_scan(g, in.q, in.k, in.v, gate, D_gate, nodes / width, width, H, 1 / sqrt((double)head));
     if (!fixed && !full) y = rows_from_grid(g, y, g->lengths, &grid, T);
     return plstm_finish(g, y, H);
 }

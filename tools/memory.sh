@@ -7,10 +7,10 @@ set -u
 most=4000000000
 lrnn=$1
 shift
-[ $# -gt 0 ] || set -- $("$lrnn" list models | awk '{ print $1 }')
+models=${*:-$("$lrnn" list models | awk '{ print $1 }')}
 passed=0
 failed=0
-for model; do
+for model in $models; do
     step=$("$lrnn" perf step "$model" --dim 128 --batch 8 --length 16384 --steps 1 --json 2>&1)
     bytes=$(printf '%s\n' "$step" | sed -n 's/.*"resident_bytes":\([0-9]*\).*/\1/p')
     if [ "${bytes:-$most}" -lt $most ]; then

@@ -211,11 +211,9 @@ static void print_values(FILE *f, const real *x, int64_t n, int64_t channels) {
 static void print_example(FILE *f, const struct view *v, int64_t index) {
     const struct example *x = &v->example;
     fprintf(f, "{\"index\":%" PRId64 ",\"input\":", v->flags.first + index);
-    if (x->tokens)
-        print_ints(f, x->tokens, x->length);
-    else
-        print_values(f, x->values, x->length, v->task.shape.channels);
-    if (x->second) {
+    if (x->values) print_values(f, x->values, x->length, v->task.shape.channels);
+    if (x->tokens) print_ints(f, x->tokens, x->length);
+    if (x->tokens && x->second) {
         fprintf(f, ",\"second\":");
         print_ints(f, x->tokens + view_length(v), x->second);
     }

@@ -74,7 +74,7 @@ static enum status export_run(const char *out, const char *id, enum weights_of w
                               struct error *e) {
     static const char *const names[] = {"best", "last", "initial"};
     struct arena arena = {0};
-    struct weights_count count;
+    struct weights_count count = {0};
     struct run_record *record = calloc(1, sizeof *record);
     if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
     enum status status = run_read("export", out, id, record, &arena, e);

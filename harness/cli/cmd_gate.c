@@ -35,7 +35,7 @@ static const struct option options[] = {
     {"self-test", OPT_BOOL, AT(self_test), "no", 0, 0, NULL,
      "this program beside itself: false alarms, and power against a delay; its floor goes into --baseline", 0},
     {"benches", OPT_TEXT_FIELD, AT(benches), "", 0, 0, NULL, "only these: 'scan_block linear'", 0},
-    {"pairs", OPT_INT, AT(pairs), "20", 1, GATE_MAX / 2, NULL, "of times for each bench", 0},
+    {"pairs", OPT_INT, AT(pairs), "20", 1, GATE_MAX / 2.0, NULL, "of times for each bench", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.01s", 0, 60, NULL, "of a sitting, at least 30 calls", 0},
     {"load", OPT_REAL, AT(load), "0.75", 0, 1, NULL,
      "share of the cores that other processes may use; beyond it a bench is inconclusive", 0},

@@ -21,9 +21,8 @@ static enum status read_words(int which, int argc, char **argv, const char *word
 }
 
 enum status data_sets_list(int argc, char **argv, struct error *e) {
-    const struct dataset *d;
-    int n;
-    TRY(read_words(LIST, argc, argv, NULL, 0, &n, &d, e));
+    struct cli cli = {.command = &commands[LIST]};
+    TRY(cli_parse(&cli, argc, argv, e));
     for (const struct dataset *const *at = dataset_list(); *at; at++) {
         char path[CACHE_PATH], text[DATASET_TEXT];
         struct stat info;

@@ -40,7 +40,7 @@ static void judge_trace(const struct baseline_trace *then, const struct trace_ro
     bool same = trace_same_bits(now, &then->row);
     bool near = then->kernels == TRACE_TAKEN && trace_is_near(now, &then->row, trace_tuned_bounds);
     row->compared = true;
-    if (strcmp(now->numerics, then->row.numerics)) {
+    if (strcmp(now->numerics, then->row.numerics) != 0) {
         row->verdict = VERDICT_INCONCLUSIVE;
         snprintf(row->detail, sizeof row->detail, "numerics %s, in the baseline %s: bits that are meant to differ",
                  now->numerics, then->row.numerics);

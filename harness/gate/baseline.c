@@ -123,13 +123,13 @@ static bool read_line(struct baseline *b, const char *line) {
 
 static enum status check_sum(const char *text, size_t size, const char *path, struct error *e) {
     char hex[HASH_HEX];
-    if (size < HEAD_BYTES || memcmp(text, HEAD, sizeof HEAD - 1) || text[HEAD_BYTES - 1] != '\n')
+    if (size < HEAD_BYTES || memcmp(text, HEAD, sizeof HEAD - 1) != 0 || text[HEAD_BYTES - 1] != '\n')
         return fail(e, ST_DATA,
                     "%s is no baseline of a gate, or is cut off in its first line, \"" HEAD
                     "HASH\"; `lrnn gate --write %s` makes one",
                     path, path);
     record_hash_bytes(text + HEAD_BYTES, size - HEAD_BYTES, hex);
-    if (memcmp(text + sizeof HEAD - 1, hex, HASH_HEX - 1))
+    if (memcmp(text + sizeof HEAD - 1, hex, HASH_HEX - 1) != 0)
         return fail(e, ST_DATA,
                     "the baseline %s was cut off or edited: what it holds has the hash %s, its first line says %.32s; "
                     "`lrnn gate --write %s` makes a new one",
@@ -177,7 +177,7 @@ static enum status check_numerics(const struct baseline *b, const char *path, st
         const char *name = trace ? b->traces[i].row.name : b->banks[i - b->n_traces].name;
         const char *then = trace ? b->traces[i].row.numerics : b->banks[i - b->n_traces].numerics;
         TRY(numerics_now(b, i, now, e));
-        if (*now && strcmp(now, then))
+        if (*now && strcmp(now, then) != 0)
             return fail(e, ST_USAGE,
                         "the baseline %s is of other numerics: %s has version %s there and %s here; --force compares "
                         "the others",
@@ -189,14 +189,14 @@ static enum status check_numerics(const struct baseline *b, const char *path, st
 enum status baseline_check(const struct baseline *b, const char *path, bool force, struct error *e) {
     struct machine m;
     machine_read(&m);
-    if (strcmp(b->real, REAL_NAME) || strcmp(b->arithmetic, trace_arithmetic()))
+    if (strcmp(b->real, REAL_NAME) != 0 || strcmp(b->arithmetic, trace_arithmetic()) != 0)
         return fail(e, ST_USAGE, "the baseline %s is of %s with %s arithmetic, this program computes in %s with %s",
                     path, b->real, b->arithmetic, REAL_NAME, trace_arithmetic());
     if (force) return ST_OK;
-    if (strcmp(b->machine_id, m.id))
+    if (strcmp(b->machine_id, m.id) != 0)
         return fail(e, ST_USAGE, "the baseline %s is of machine %s, this is %s; --force compares them all the same",
                     path, b->machine_id, m.id);
-    if (strcmp(b->env_epoch, m.env_epoch))
+    if (strcmp(b->env_epoch, m.env_epoch) != 0)
         return fail(e, ST_USAGE,
                     "the baseline %s is of this machine with another system or library (epoch %s, now %s); --force "
                     "compares them all the same",
@@ -212,7 +212,7 @@ double baseline_aa_p99(const struct baseline *b, const char *bench) {
 
 enum status baseline_set_floor(struct baseline *b, const char *bench, double aa_p99, struct error *e) {
     int i = 0;
-    while (i < b->n_floors && strcmp(b->floors[i].bench, bench)) i++;
+    while (i < b->n_floors && strcmp(b->floors[i].bench, bench) != 0) i++;
     if (i == BASELINE_FLOORS) return fail(e, ST_FAIL, "a baseline has at most %d benches", BASELINE_FLOORS);
     if (i == b->n_floors) b->n_floors++;
     snprintf(b->floors[i].bench, sizeof b->floors[i].bench, "%s", bench);

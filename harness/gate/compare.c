@@ -28,13 +28,13 @@ struct times {
 
 static enum status same_build(const struct compare_request *q, const struct peer *a, const struct peer *b,
                               struct error *e) {
-    if (strcmp(a->real, b->real))
+    if (strcmp(a->real, b->real) != 0)
         return fail(e, ST_USAGE, "%s computes in %s, %s in %s; the gate compares builds of one precision", a->program,
                     a->real, b->program, b->real);
-    if (!q->force && strcmp(a->compiler, b->compiler))
+    if (!q->force && strcmp(a->compiler, b->compiler) != 0)
         return fail(e, ST_USAGE, "%s is compiled by %s, %s by %s; --force compares them all the same", a->program,
                     a->compiler, b->program, b->compiler);
-    if (!q->force && strcmp(a->flags, b->flags))
+    if (!q->force && strcmp(a->flags, b->flags) != 0)
         return fail(e, ST_USAGE, "%s is compiled with %s, %s with %s; --force compares them all the same", a->program,
                     a->flags, b->program, b->flags);
     return ST_OK;

@@ -111,15 +111,14 @@ enum status flags_set(struct config *c, const char *flags, struct error *e) {
 
 /* In contract order, so that another inner layout is no other trace. */
 static enum status hash_weights(const struct params *p, char hex[RUN_ID_HEX], struct error *e) {
-    int64_t n = 0, used = 0;
-    for (int i = 0; i < p->n; i++) n += p->list[i].count;
-    double *all = malloc((size_t)n * sizeof *all);
+    int64_t used = 0;
+    double *all = malloc((size_t)p->floats * sizeof *all);
     if (!all) return fail(e, ST_MEMORY, "no memory for the weights of a trace");
     for (int i = 0; i < p->n; i++) {
         param_to_contract(&p->list[i], p->value + p->list[i].offset, all + used);
         used += p->list[i].count;
     }
-    record_hash_bytes(all, (size_t)n * sizeof *all, hex);
+    record_hash_bytes(all, (size_t)used * sizeof *all, hex);
     free(all);
     return ST_OK;
 }

@@ -104,7 +104,7 @@ static void draw_label(struct picture *p, int32_t label, int64_t top, int64_t le
 
 enum status picture_write(struct picture *p, const char *path, struct error *e) {
     const struct task_shape *s = p->shape;
-    struct range range[3];
+    struct range range[3] = {0};
     for (int64_t c = 0; c < s->channels; c++) range[c] = range_of(p, c);
     memset(p->pixels, 64, (size_t)(p->height * p->width * 3));
     for (int64_t i = 0; i < p->count; i++) {

@@ -55,7 +55,7 @@ static size_t png_chunk(unsigned char chunk[MARK_WITHIN]) {
     const size_t n = sizeof data - 1;
     put_u32(chunk, (uint32_t)n);
     memcpy(chunk + 4, "tEXt", 4);
-    memcpy(chunk + 8, data, n);
+    memcpy(chunk + 8, data, n); /* NOLINT(bugprone-not-null-terminated-result): a chunk's text ends without a 0 */
     put_u32(chunk + 8 + n, (uint32_t)crc32(0, chunk + 4, (unsigned)(4 + n)));
     return 12 + n;
 }

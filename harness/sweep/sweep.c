@@ -39,7 +39,7 @@ struct sweep {
 
 static bool has_several_tasks(const struct plan *plan) {
     for (int i = 1; i < plan->n; i++)
-        if (strcmp(plan->setups[i]->task.name, plan->setups[0]->task.name)) return true;
+        if (strcmp(plan->setups[i]->task.name, plan->setups[0]->task.name) != 0) return true;
     return false;
 }
 
@@ -64,7 +64,8 @@ static double gemm_rate(void) {
 /* What the runs leave on disk: a record each, of about so many bytes a point of its curve, and the weights. */
 static double bytes_of(const struct setup *s) {
     enum { RECORD_BYTES = 8000, POINT_BYTES = 170 };
-    double points = 2.0 * (double)(s->steps / s->eval_every + 1);
+    int64_t evaluations = s->steps / s->eval_every + 1;
+    double points = 2 * (double)evaluations;
     double weights = (double)s->params * (double)sizeof(real);
     int kept = s->config.keep_weights == KEEP_NONE ? 0 : s->config.keep_weights == KEEP_ALL ? 2 : 1;
     return RECORD_BYTES + POINT_BYTES * points + kept * weights;
@@ -373,7 +374,7 @@ static enum status submit(struct sweep *w, struct error *e) {
                                 .words = o->words,
                                 .sbatch = o->sbatch,
                                 .tasks = o->slurm,
-                                .jobs = o->jobs || strcmp(w->resolved.config.device, "cpu") ? 1 : 0};
+                                .jobs = o->jobs || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
     int64_t id;
     TRY(check_array(w, e));
     if (o->dry_run) return slurm_script(&array, stdout, e);

@@ -339,7 +339,7 @@ static void put_complex(const struct call *c, int plane, int64_t i, double compl
 /* Adds the couplings' gradients of one sequence to the rows of db and dc. */
 static void couple_gradient(const struct call *c, const struct tree *t, struct nodes n) {
     const struct tree_solve_attr *a = c->attr;
-    enum tree_sharing sharing = c->in[TREE_UP_RE] ? tree_sharing(&a->tree, c->in[TREE_UP_RE]) : SHARED_BY_ALL;
+    enum tree_sharing sharing = tree_sharing(&a->tree, c->in[TREE_UP_RE]);
     struct tree_level above, v = tree_bottom(t, t->leaves);
     for (int64_t l = 0; l + 1 < t->levels; l++, v = above) {
         above = tree_above(t, t->leaves, v);

@@ -56,7 +56,7 @@ static const struct tree_solve_attr *attr_of(const struct call *c) {
 }
 
 static enum tree_sharing sharing_of(const struct call *c) {
-    return c->in[TREE_UP_RE] ? tree_sharing(&attr_of(c)->tree, c->in[TREE_UP_RE]) : SHARED_BY_ALL;
+    return tree_sharing(&attr_of(c)->tree, c->in[TREE_UP_RE]);
 }
 
 static bool by_level(enum tree_sharing sharing) {
@@ -535,14 +535,14 @@ static void backward_part(const struct call *c, struct cut cut, int64_t index) {
 static void reduce_row(const struct call *c, struct cut cut, int64_t strip, int64_t row) {
     real sum[4 * TREE_WIDTH];
     struct part t = tree_part(c, cut, PASS_BACKWARD, strip);
+    for (int plane = 0; plane < 4; plane++) memset(sum + plane * TREE_WIDTH, 0, (size_t)t.width * sizeof *sum);
     for (int64_t group = 0; group < cut.groups; group++) {
         const real *table = tree_part(c, cut, PASS_BACKWARD, group * cut.strips + strip).table;
         for (int plane = 0; plane < 4; plane++) {
             const real *d = table + (4 * row + plane) * t.pitch;
             real *to = sum + plane * TREE_WIDTH;
-            if (group == 0) memcpy(to, d, (size_t)t.width * sizeof *to);
 #pragma omp simd
-            for (int64_t k = 0; k < (group ? t.width : 0); k++) to[k] += d[k];
+            for (int64_t k = 0; k < t.width; k++) to[k] += d[k];
         }
     }
     unbound_row(c, row * t.P + t.k, t.width, TREE_WIDTH, sum);

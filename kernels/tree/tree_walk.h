@@ -58,8 +58,9 @@ LRNN_INLINE int64_t tree_children(const struct tree *t, struct tree_level below,
     return left < t->arity ? left : t->arity;
 }
 
-/* How the table p [rows][P] or (B,nodes,P) is shared. */
+/* How the table p [rows][P] or (B,nodes,P) is shared; NULL: there is none, in a tree of one node. */
 LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct tensor *p) {
+    if (!p) return SHARED_BY_ALL;
     if (p->rank == 3) return OWN_OF_SAMPLE;
     if (p->dims[0] == 1) return SHARED_BY_ALL;
     return p->dims[0] == t->levels - 1 ? SHARED_BY_LEVEL : OWN_OF_NODE;

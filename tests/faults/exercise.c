@@ -100,7 +100,7 @@ const char *const fault_kinds[] = {"malloc", "mmap", "open", "write", "fsync", "
 
 /* %s is the folder of the store, %ld the number of the case. */
 static const char *const commands[] = {
-    TRAIN,
+    TRAIN, /* NOLINT(bugprone-suspicious-missing-comma): one string, in several lines */
     "report --out %s/before --format csv",
     "verify tests/cases/00-bdlru-blocks3-m4.safetensors",
     "bench s3 --profile smoke --dry-run",
@@ -169,7 +169,7 @@ static void judge_fault(struct ground *g, int command, long number, const char *
     char *out_text = said(g->folder, "out"), *err_text = said(g->folder, "err");
     if (status >= 128 && !(killed && status == 128 + SIGKILL))
         bad(t, "%s: ended by signal %d: %.300s", what, status - 128, err_text);
-    else if (status == 0 && command != 0 && strcmp(out_text, g->wanted))
+    else if (status == 0 && command != 0 && strcmp(out_text, g->wanted) != 0)
         bad(t, "%s: says that all is well, but wrote\n%.300s", what, out_text);
     else if (status != 0 && status < 128 && !strstr(err_text, "lrnn: "))
         bad(t, "%s: exit %d without a sentence", what, status);

@@ -59,7 +59,8 @@ static bool fails(enum kind kind) {
 
 static void read_wish(const char *text) {
     const char *colon = strchr(text, ':');
-    for (int k = 0; colon && k < K_COUNT; k++)
+    if (!colon) abort();
+    for (int k = 0; k < K_COUNT; k++)
         if (strlen(kind_names[k]) == (size_t)(colon - text) && !strncmp(text, kind_names[k], (size_t)(colon - text)))
             fail_kind = k;
     if (fail_kind < 0) abort();
@@ -211,7 +212,7 @@ static const char *path_of(int fd, char path[4096]) {
 }
 
 static bool is_regular(const char *path) {
-    return path[0] == '/' && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6);
+    return path[0] == '/' && strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0;
 }
 
 /* The log entry with all that the file holds now; a folder, or nothing there, holds nothing. */

@@ -177,7 +177,7 @@ static const char *build(const struct disk *d, const bool *chosen, enum extent e
         if (!last || d->changes[i].file < 0) continue;
         const struct content *c = &d->files[d->changes[i].file];
         if (is_for_good(d->changes[i].name) &&
-            (!c->durable || c->durable_size != c->latest_size || memcmp(c->durable, c->latest, c->latest_size)))
+            (!c->durable || c->durable_size != c->latest_size || memcmp(c->durable, c->latest, c->latest_size) != 0))
             return d->changes[i].name;
         put(folder, store, d->changes[i].name, c, extent);
     }
@@ -223,7 +223,7 @@ static void choose(const struct disk *d, uint64_t choice, bool *chosen) {
 void power_replay(const struct power_log *p, const char *store, int choices, int64_t *states, int64_t *bad, char *first,
                   size_t first_size) {
     struct disk *d = calloc(1, sizeof *d);
-    bool chosen[2 * MOST_FILES];
+    bool chosen[2 * MOST_FILES] = {false};
     char why[512];
     ck_assert_ptr_nonnull(d);
     for (int i = 0; i < p->n_events; i++) {

@@ -243,7 +243,8 @@ enum sum_kind { SUM, GCN, MESSAGES, ATTENTION, DEGREE, SUM_KINDS };
 static double expected(enum sum_kind kind, const struct dense *m, int nodes, struct tensor *const *x, int n, int d) {
     double sum = 0, weights = 0;
     if (kind == DEGREE) {
-        double angle = m->degree[n] * pow(10000, -2.0 * (d / 2) / WIDTH);
+        int pair = d / 2;
+        double angle = m->degree[n] * pow(10000, -2.0 * pair / WIDTH);
         return at(x[0], n, d) + (d % 2 ? cos(angle) : sin(angle));
     }
     for (int u = 0; u < nodes; u++) {

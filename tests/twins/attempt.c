@@ -37,6 +37,7 @@ bool attempt(void (*body)(void *context), void *context, int timeout_s, char mes
         free(failures);
     }
     srunner_free(runner);
+    attempt_context = NULL;
     return !failed;
 }
 

@@ -61,7 +61,8 @@ START_TEST(the_bootstrap_of_the_interquartile_mean_is_stratified) {
 END_TEST
 
 START_TEST(beta_meets_its_closed_forms) {
-    for (double x = 0.01; x < 1; x += 0.07) {
+    for (int i = 0; i < 15; i++) {
+        double x = 0.01 + 0.07 * i;
         ck_near(stats_beta(1, 7.5, x), 1 - pow(1 - x, 7.5), 1e-14);
         ck_near(stats_beta(3.25, 1, x), pow(x, 3.25), 1e-14);
         ck_near(stats_beta(0.5, 0.5, x), 2 / 3.14159265358979323846 * asin(sqrt(x)), 1e-14);
@@ -82,7 +83,10 @@ START_TEST(normal_quantiles_are_known) {
     ck_near(stats_normal_quantile(0.975), 1.959963984540054, 1e-13);
     ck_near(stats_normal_quantile(0.995), 2.5758293035489004, 1e-13);
     ck_near(stats_normal_quantile(0.5), 0, 1e-15);
-    for (double z = -8; z < 5; z += 0.37) ck_near(stats_normal_quantile(stats_normal(z)), z, 1e-9);
+    for (int i = 0; i < 36; i++) {
+        double z = -8 + 0.37 * i;
+        ck_near(stats_normal_quantile(stats_normal(z)), z, 1e-9);
+    }
 }
 END_TEST
 
@@ -92,7 +96,8 @@ START_TEST(t_quantiles_are_known) {
     ck_near(stats_t_quantile(0.95, 9), 1.83311293265623717, 1e-12);
     ck_near(stats_t_quantile(0.975, 30), 2.04227245630123831, 1e-12);
     ck_near(stats_t_quantile(0.995, 10), 3.16927267261695123, 1e-12);
-    for (double p = 0.02; p < 1; p += 0.06) {
+    for (int i = 0; i < 17; i++) {
+        double p = 0.02 + 0.06 * i;
         double t1 = tan(3.14159265358979323846 * (p - 0.5)), t2 = (2 * p - 1) * sqrt(1 / (2 * p * (1 - p)));
         ck_near(stats_t_quantile(p, 1), t1, 1e-11 * (1 + fabs(t1)));
         ck_near(stats_t_quantile(p, 2), t2, 1e-11 * (1 + fabs(t2)));
@@ -136,7 +141,8 @@ END_TEST
 
 /* Summed over all outcomes of 12 trials, whatever the true rate: never below the level. */
 START_TEST(rate_intervals_cover) {
-    for (double p = 0.02; p < 1; p += 0.04) {
+    for (int step = 0; step < 25; step++) {
+        double p = 0.02 + 0.04 * step;
         double covered = 0, choose = 1;
         for (int k = 0; k <= 12; k++) {
             struct interval i = stats_rate_interval(k, 12, 0.95);

@@ -245,7 +245,7 @@ static void take_apart(struct doctored *d) {
     for (int i = 0; i < d->n_pairs; i++) d->pairs[i] = d->file.metadata[i];
     for (int i = 0; i < d->n; i++) {
         const struct st_tensor *t = &d->file.tensors[i];
-        d->values[i] = malloc((size_t)t->count * sizeof(double));
+        d->values[i] = calloc((size_t)t->count, sizeof(double));
         for (int64_t j = 0; j < t->count; j++) d->values[i][j] = st_value(t, j);
         d->sources[i] = (struct st_source){.name = t->name, .rank = t->rank, .f64 = t->f64, .values = d->values[i]};
         memcpy(d->sources[i].dims, t->dims, sizeof t->dims);

@@ -426,7 +426,7 @@ static void chunk_form(const struct element *e, int64_t T, int64_t chunk, double
 static struct element element_of(struct scan *s, enum gate gate, int64_t t, int64_t k, double (*shares)[M_MOST + 1]) {
     struct element e = {0};
     for (int64_t i = 0; i < gate_rows(s); i++) {
-        double z[M_MOST + 1];
+        double z[M_MOST + 1] = {0};
         for (int64_t j = 0; j <= s->m; j++) z[j] = *gate_at(s, t, i, j, k);
         if (gate == GATE_NONE)
             memcpy(shares[i], z, sizeof z);

@@ -53,12 +53,13 @@ static void delta_open(struct delta *d, const char *kernel, int64_t B, int64_t T
     }
 }
 
-/* Writes the same key, query and value into token t. */
+/* Writes the same key, query and value into token t; NULL: a value of 0. */
 static void set_token(struct delta *d, int64_t t, const real *key, const real *value, real beta) {
     int64_t dk = tensor_cols(d->k), dv = tensor_cols(d->v);
     memcpy(tensor_real(d->k) + t * dk, key, sizeof(real) * (size_t)dk);
     memcpy(tensor_real(d->q) + t * dk, key, sizeof(real) * (size_t)dk);
-    for (int64_t j = 0; j < dv; j++) tensor_real(d->v)[t * dv + j] = value ? value[j] : 0;
+    memset(tensor_real(d->v) + t * dv, 0, sizeof(real) * (size_t)dv);
+    if (value) memcpy(tensor_real(d->v) + t * dv, value, sizeof(real) * (size_t)dv);
     tensor_real(d->beta)[t] = beta;
 }
 

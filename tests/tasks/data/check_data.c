@@ -154,8 +154,7 @@ static const uint8_t idx_labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 3, 1};
 START_TEST(idx_is_read_and_each_wrong_byte_of_its_headers_named) {
     static const struct {
         bool label;
-        int at;
-        uint8_t value;
+        uint8_t at, value;
         const char *says;
     } wrong[] = {
         {false, 3, 1, "IMAGES, byte 0: expected the magic number of IDX images, 2051 (0x00000803), found 2049"},

@@ -102,13 +102,15 @@ START_TEST(a_picture_shows_its_scene) {
         arrow_draw(&small, &s, SIDE, pixels);
         double reach = floor(s.length / 2) + s.width / 2 + 1;
         for (int at = 0; at < SIDE * SIDE; at++) {
-            double x = at % SIDE + 0.5, y = at / SIDE + 0.5;
+            int row = at / SIDE, column = at % SIDE;
+            double x = column + 0.5, y = row + 0.5;
             double disc = hypot(x - s.disc.x, y - s.disc.y), arrow = hypot(x - s.arrow.x, y - s.arrow.y);
             if (disc < s.radius - 0.6) require(pixels[at] == 0, "a white pixel in the disc", SIDE, i);
             if (disc > s.radius + 0.6 && arrow > reach) require(pixels[at] == 255, "a black pixel outside", SIDE, i);
             if (!small.smooth) require(pixels[at] == 0 || pixels[at] == 255, "a grey pixel", SIDE, i);
         }
-        for (double t = -floor(s.length / 2) + 1; t < floor(s.length / 2); t++) {
+        int half = (int)floor(s.length / 2);
+        for (int t = 1 - half; t < half; t++) {
             int column = (int)(s.arrow.x + t * s.way.x), row = (int)(s.arrow.y + t * s.way.y);
             require(pixels[row * SIDE + column] < 255, "a white pixel on the shaft", SIDE, i);
         }

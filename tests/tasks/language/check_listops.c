@@ -14,7 +14,7 @@
 START_TEST(operators_have_the_values_of_the_specification) {
     static const struct {
         int32_t name;
-        const char *arguments;
+        char arguments[12];
         int32_t value;
     } rows[] = {
         {MED, "12", 1},   {MED, "21", 1},   {MED, "19", 5},         {MED, "193", 3},        {MED, "1234", 2},

@@ -20,7 +20,8 @@ int apply(int operator, const int * values, int n) {
     if (operator== MAX) return sorted[n - 1];
     if (operator== MIN) return sorted[0];
     if (operator== SM) return sum % 10;
-    return n % 2 ? sorted[n / 2] : (int)floor((sorted[n / 2 - 1] + sorted[n / 2]) / 2.0);
+    int below = sorted[(n - 1) / 2], above = sorted[n / 2]; /* the same one where n is odd */
+    return (int)floor((below + above) / 2.0);
 }
 
 int value_of(const int32_t **at, int level, struct seen *seen) {
