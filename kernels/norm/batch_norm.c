@@ -72,6 +72,65 @@ static bool batch_norm_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
+/* Mean and variance of the rows in use into mean[D], variance[D]; their number. Sums are carried in more digits than
+ * the numbers have: over thousands of rows the reference must not be the one that rounds. */
+static int64_t batch_statistics(const struct call *c, double *mean, double *variance) {
+    int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]), n = 0;
+    const real *x = tensor_real(c->in[X]);
+    for (int64_t r = 0; r < rows; r++) n += batch_norm_in_use(c, r);
+    for (int64_t d = 0; d < D; d++) {
+        long double sum = 0, squares = 0;
+        for (int64_t r = 0; r < rows; r++)
+            if (batch_norm_in_use(c, r)) sum += x[r * D + d];
+        long double mu = n ? sum / n : 0;
+        for (int64_t r = 0; r < rows; r++)
+            if (batch_norm_in_use(c, r)) squares += (x[r * D + d] - mu) * (x[r * D + d] - mu);
+        mean[d] = (double)mu;
+        variance[d] = n ? (double)(squares / n) : 1;
+    }
+    return n;
+}
+
+/* Magnitudes of one column: of n = (|x| + |mean|) q as its difference rounds, of the sums of dy and dy n. */
+struct column_terms {
+    double mean, q, dy, dyn;
+};
+
+static double normal_terms(struct column_terms k, real x) {
+    return (fabs((double)x) + fabs(k.mean)) * k.q;
+}
+
+static struct column_terms column_terms(const struct call *c, int64_t d, double mean, double variance) {
+    double eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]);
+    struct column_terms k = {.mean = mean, .q = 1 / sqrt(variance + eps)};
+    for (int64_t r = 0; r < rows; r++) {
+        double dy = fabs((double)call_dout(c, 0)[r * D + d]);
+        k.dy += dy;
+        k.dyn += dy * normal_terms(k, tensor_real(c->in[X])[r * D + d]);
+    }
+    return k;
+}
+
+/* Of the gradients of x, weight and bias. */
+static double batch_norm_terms(const struct call *c, enum pass pass, int j) {
+    if (pass == PASS_FORWARD || j > BIAS) return 0;
+    int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    double *mean = scratch_doubles(&s, D), *variance = scratch_doubles(&s, D), most = 0;
+    double used = fmax(1, (double)batch_statistics(c, mean, variance));
+    for (int64_t d = 0; d < D; d++) {
+        struct column_terms k = column_terms(c, d, mean[d], variance[d]);
+        if (j != X) most = fmax(most, j == WEIGHT ? k.dyn : k.dy);
+        for (int64_t r = 0; j == X && r < rows; r++) {
+            double dy = fabs((double)call_dout(c, 0)[r * D + d]);
+            double through = (k.dy + normal_terms(k, tensor_real(c->in[X])[r * D + d]) * k.dyn) / used;
+            most = fmax(most, k.q * fabs((double)tensor_real(c->in[WEIGHT])[d]) * (dy + through));
+        }
+    }
+    return most;
+}
+
 const struct op op_batch_norm = {
     .name = "batch_norm",
     .maths = "y = (x - mean) * rsqrt(var + eps) * w + b over the rows in use of the batch",
@@ -81,27 +140,10 @@ const struct op op_batch_norm = {
     .table = batch_norm_table,
     .infer = batch_norm_infer,
     .cost = batch_norm_cost,
+    .terms = batch_norm_terms,
     .sizes = "batch length dim",
     .build = batch_norm_build,
 };
-
-/* Mean and variance of the rows in use into mean[D], variance[D]; their number. */
-static int64_t batch_statistics(const struct call *c, double *mean, double *variance) {
-    int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]), n = 0;
-    const real *x = tensor_real(c->in[X]);
-    for (int64_t d = 0; d < D; d++) mean[d] = variance[d] = 0;
-    for (int64_t r = 0; r < rows; r++) {
-        if (!batch_norm_in_use(c, r)) continue;
-        n++;
-        for (int64_t d = 0; d < D; d++) mean[d] += x[r * D + d];
-    }
-    for (int64_t d = 0; n && d < D; d++) mean[d] /= (double)n;
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t d = 0; d < D && batch_norm_in_use(c, r); d++)
-            variance[d] += (x[r * D + d] - mean[d]) * (x[r * D + d] - mean[d]);
-    for (int64_t d = 0; d < D; d++) variance[d] = n ? variance[d] / (double)n : 1;
-    return n;
-}
 
 static void update_running(const struct call *c, const double *mean, const double *variance) {
     double m = ((const struct batch_norm_attr *)c->attr)->momentum;
@@ -163,12 +205,14 @@ static void batch_norm_ref_backward(const struct call *c, const struct exec *exe
     double *mean = k.mean, *variance = k.variance, *dy_sum = k.dy_sum, *dyn_sum = k.dyn_sum;
     const real *x = tensor_real(c->in[X]), *w = tensor_real(c->in[WEIGHT]), *dy = call_dout(c, 0);
     int64_t N = batch_statistics(c, mean, variance);
-    memset(dy_sum, 0, (size_t)D * sizeof *dy_sum);
-    memset(dyn_sum, 0, (size_t)D * sizeof *dyn_sum);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t d = i % D;
-        dy_sum[d] += dy[i];
-        dyn_sum[d] += dy[i] * (x[i] - mean[d]) / sqrt(variance[d] + eps);
+    for (int64_t d = 0; d < D; d++) {
+        long double sum = 0, sum_n = 0;
+        for (int64_t i = d; i < n; i += D) {
+            sum += dy[i];
+            sum_n += (long double)dy[i] * (x[i] - mean[d]) / sqrt(variance[d] + eps);
+        }
+        dy_sum[d] = (double)sum;
+        dyn_sum[d] = (double)sum_n;
     }
     for (int64_t d = 0; d < D; d++) {
         if (c->din[WEIGHT]) put(c->din[WEIGHT] + d, call_accumulates(c, WEIGHT), (real)dyn_sum[d]);
