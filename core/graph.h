@@ -45,6 +45,9 @@ struct graph_term {
     struct graph_term *next;
 };
 
+/* Told before each call of a walk, and with NULL at the walk's end: who measures takes the time between two. */
+typedef void graph_watch(void *watcher, const struct call *c, enum pass pass);
+
 struct graph {
     struct graph_options options;
     struct params *params; /* shared, not owned */
@@ -70,6 +73,8 @@ struct graph {
     size_t planned_bytes;    /* size of the block */
     size_t sum_bytes;        /* what it would be without reuse */
     int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
+    graph_watch *watch;      /* NULL: nobody looks on */
+    void *watcher;           /* for it */
 };
 
 /* params may be NULL for graphs without parameters; it is shared, and outlives the graph. */

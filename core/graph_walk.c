@@ -19,13 +19,19 @@ static struct exec exec_of(const struct graph *g, struct step_state *state) {
     return (struct exec){.place = g->options.place, .training = g->options.training, .state = state};
 }
 
+static void tell(const struct graph *g, const struct call *c, enum pass pass) {
+    if (g->watch) g->watch(g->watcher, c, pass);
+}
+
 void graph_forward(struct graph *g, struct step_state *state) {
     struct exec x = exec_of(g, state);
     for (int i = 0; i < g->n_calls; i++) {
+        tell(g, &g->calls[i], PASS_FORWARD);
         if (g->options.guards) guard_before(g, i);
         g->calls[i].kernel->forward(&g->calls[i], &x);
         if (g->options.guards) guard_after(g, i, i);
     }
+    tell(g, NULL, PASS_FORWARD);
 }
 
 /* 1 into the gradient of a scalar root, 0 into gradients that nothing writes. */
@@ -45,10 +51,12 @@ void graph_backward(struct graph *g, struct step_state *state) {
     for (int i = g->n_calls - 1; i >= 0; i--) {
         struct call *c = &g->calls[i];
         if (!c->active) continue;
+        tell(g, c, PASS_BACKWARD);
         int time = graph_backward_time(g, i);
         if (g->options.guards) guard_before(g, time);
         if (c->zero_dout) place_set(x.place, c->out[0]->grad, 0, tensor_bytes(c->out[0]));
         c->kernel->backward(c, &x);
         if (g->options.guards) guard_after(g, time, i);
     }
+    tell(g, NULL, PASS_BACKWARD);
 }

@@ -90,6 +90,7 @@ static const struct option step_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(config.device), "cpu", 0, 0, NULL, "cpu", 0},
     {"precision", OPT_CHOICE, AT(config.precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
     {"kernel", OPT_TEXT_FIELD, AT(config.kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
+    {"profile", OPT_BOOL, AT(profile), "no", 0, 0, NULL, "time by op, most above its floor first", 0},
     {"json", OPT_BOOL, AT(config.json), "no", 0, 0, NULL, "one JSON object", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };

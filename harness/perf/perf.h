@@ -10,6 +10,10 @@
 #include "harness/plan/setup.h"
 #include "kernels/kernel.h"
 
+/* Seconds for what the CPU does: with one thread those that it has run, so that other processes have no part in them
+ * but for the caches and the memory that they share; with more threads those of the clock. */
+double perf_time_s(void);
+
 /* --- samples: seconds of repeated measurements of one thing ------------------------------------------------------- */
 
 #define PERF_SAMPLES 2048 /* kept; later ones are dropped */
@@ -112,6 +116,7 @@ struct perf_step_request {
     struct config config;
     int64_t length, vocab, count; /* count: steps measured */
     int threads;
+    bool profile; /* where the time goes, by op */
 };
 enum status perf_step(const char *model, const struct perf_step_request *request, struct error *e);
 

@@ -11,12 +11,14 @@
 
 #include "core/philox.h"
 #include "harness/perf/perf.h"
+#include "harness/perf/profile.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
 
 #define WARM_UP    3 /* steps not counted */
 #define BLOCK      5 /* steps between two products */
 #define GEMM_SIZE  2048
+#define COPY_BYTES ((size_t)64 << 20)
 #define MANY       ((int64_t)1 << 30) /* training examples; never reached */
 #define HOST_BYTES ((size_t)256 << 20)
 
@@ -77,6 +79,9 @@ struct step_run {
     struct trainer trainer;
     struct gemm_bench gemm;
     struct samples step, product;
+    struct profile profile; /* if it was asked for */
+    struct copy_bench copy;
+    struct profile_rates rates;
     double noise;
     size_t resident; /* before the product's matrices exist */
 };
@@ -101,21 +106,36 @@ static enum status prepare(struct step_run *r, const char *model, const struct p
     return trainer_create(&r->trainer, s, e);
 }
 
+static void raise_to(double *best, double rate) {
+    if (rate > *best) *best = rate;
+}
+
+/* What calls are held against, beside the product. */
+static void sample_rates(struct step_run *r) {
+    raise_to(&r->rates.bytes, 2 * (double)r->copy.bytes / copy_run(&r->copy));
+    raise_to(&r->rates.flops, fma_run());
+}
+
 static enum status measure(struct step_run *r, const struct perf_step_request *q, struct error *e) {
     struct noise noise;
     for (int i = 0; i < WARM_UP; i++) trainer_step(&r->trainer);
     r->resident = peak_resident_bytes();
     TRY(gemm_create(&r->gemm, GEMM_SIZE, (enum precision)q->config.precision, e));
     gemm_run(&r->gemm);
+    if (q->profile) {
+        TRY(copy_create(&r->copy, COPY_BYTES, e));
+        TRY(profile_begin(&r->profile, &r->trainer.train, &r->trainer.update, e));
+    }
     noise_begin(&noise);
     for (int64_t i = 0; i < q->count; i++) {
         if (i % BLOCK == 0) {
             samples_add(&r->product, gemm_run(&r->gemm));
+            if (q->profile) sample_rates(r);
             trainer_step(&r->trainer); /* brings the caches back */
         }
-        double start = time_now_s();
+        double start = perf_time_s();
         trainer_step(&r->trainer);
-        samples_add(&r->step, time_now_s() - start);
+        samples_add(&r->step, perf_time_s() - start);
     }
     r->noise = noise_end(&noise);
     return ST_OK;
@@ -170,7 +190,10 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     printf("  floor       %.3f ms best, median %.3f (6 x %" PRId64 " x %" PRId64 " tokens at that rate)\n",
            s->floor_best * 1e3, s->floor_median * 1e3, s->matmul, s->tokens);
     printf("  ratio       %.2f best, median %.2f\n", s->best / s->floor_best, s->median / s->floor_median);
-    if (isfinite(r->noise)) printf("  noise       other processes used %.0f %% of the cores\n", r->noise * 100);
+    if (isfinite(r->noise))
+        printf("  noise       other processes used %.0f %% of the cores%s\n", r->noise * 100,
+               q->threads == 1 ? "; times are those that the thread ran" : "");
+    if (q->profile) profile_print(&r->profile, &r->rates, s->best, false);
 }
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
@@ -183,9 +206,11 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
            "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,",
            s->median * 1e3, s->mad * 1e3, s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9,
            s->planned, s->blocks, s->resident);
-    printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g}\n",
+    printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g",
            s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
            isfinite(r->noise) ? r->noise : -1);
+    if (q->profile) profile_print(&r->profile, &r->rates, s->best, true);
+    puts("}");
 }
 
 enum status perf_step(const char *model, const struct perf_step_request *q, struct error *e) {
@@ -195,8 +220,11 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
     if (status == ST_OK) status = measure(r, q, e);
     if (status == ST_OK) {
         struct step_result s = evaluate(r);
+        r->rates.products = s.rate_best;
         (q->config.json ? print_json : print_text)(r, &s, q);
     }
+    profile_free(&r->profile);
+    copy_free(&r->copy);
     gemm_free(&r->gemm);
     trainer_free(&r->trainer);
     setup_free(&r->setup);

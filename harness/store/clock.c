@@ -15,3 +15,9 @@ double time_now_s(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+double time_run_s(void) {
+    struct timespec run;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &run);
+    return (double)run.tv_sec + 1e-9 * (double)run.tv_nsec;
+}

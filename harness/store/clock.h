@@ -10,4 +10,7 @@ void time_now_text(char *buffer, size_t size);
 /* Monotonic seconds. */
 double time_now_s(void);
 
+/* Seconds that this thread has run. */
+double time_run_s(void);
+
 #endif

@@ -115,6 +115,37 @@ START_TEST(perf_step_counts_matmul_parameters) {
 }
 END_TEST
 
+/* Its ops are the step's, in the order of what is lost, and together they take no longer than the step. */
+START_TEST(perf_step_says_where_the_time_goes) {
+    const char *arguments = "perf step bdlru:m=2,blocks=4 --dim 8 --layers 2 --batch 4 --length 5 --vocab 6 "
+                            "--threads 1 --steps 3 --profile --json";
+    expect_status(run(arguments), 0, arguments);
+    json_t *object = parse_line(out), *op;
+    double all = 0, last = INFINITY;
+    size_t i;
+    int known = 0;
+    json_array_foreach(json_object_get(object, "profile"), i, op) {
+        const char *name = json_string_value(json_object_get(op, "op"));
+        double both = number(op, "forward_ms") + number(op, "backward_ms"), lost = number(op, "lost_ms");
+        ck_assert(both > 0 && number(op, "floor_ms") > 0 && lost <= last);
+        ck_assert_double_eq_tol(lost, both - number(op, "floor_ms"), 1e-4 * (both + number(op, "floor_ms")));
+        if (!strcmp(name, "scan_block") || !strcmp(name, "rmsnorm")) known++;
+        if (!strcmp(name, "scan_block")) ck_assert_int_eq(whole(op, "calls"), 2);
+        if (!strcmp(name, "adamw")) ck_assert(whole(op, "calls") == 1 && number(op, "backward_ms") == 0);
+        if (!strcmp(name, "linear")) ck_assert_int_eq(whole(op, "calls"), 2 * (3 + 3) + 1);
+        all += both;
+        last = lost;
+    }
+    ck_assert_int_eq(known, 2);
+    ck_assert_double_le(all, number(object, "step_ms_best"));
+    json_decref(object);
+    arguments = "perf step lru:state=4 --dim 8 --batch 4 --length 5 --vocab 6 --threads 1 --steps 2 --profile";
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "scan_diag_complex", arguments);
+    expect_text(out, "between the calls", arguments);
+}
+END_TEST
+
 START_TEST(perf_data_prints_a_rate) {
     const char *arguments = "perf data s3 --seconds 0.05 --json";
     expect_status(run(arguments), 0, arguments);
@@ -229,6 +260,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_crossover_says_which_kernel_is_faster);
     tcase_add_test(t, perf_crossover_prints_a_table);
     tcase_add_test(t, perf_crossover_says_what_was_skipped);
+    tcase_add_test(t, perf_step_says_where_the_time_goes);
     tcase_add_test(t, perf_data_prints_a_rate);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);

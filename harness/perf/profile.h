@@ -1,0 +1,37 @@
+/* profile.h - where the time of a training step goes: by op, beside the op's floor. */
+#ifndef LRNN_HARNESS_PROFILE_H
+#define LRNN_HARNESS_PROFILE_H
+
+#include <stdbool.h>
+
+#include "core/graph.h"
+
+/* What the machine can do, measured between the steps: products of matrices, multiply-adds on registers, and bytes of
+ * copies that the caches do not hold. */
+struct profile_rates {
+    double products, flops, bytes; /* a second */
+};
+
+/* A call's best time over the steps, forward and backward. */
+struct call_time {
+    const struct call *call; /* NULL: never met */
+    double best[2];          /* seconds, by enum pass */
+};
+
+/* Calls are met in the order of the walk. */
+struct profile {
+    struct call_time *calls;
+    int n, room;
+    const struct call *current;
+    enum pass pass;
+    double since;
+};
+
+/* Looks on at the walks of both graphs from now on. p starts zeroed and outlives the walks. ST_MEMORY. */
+enum status profile_begin(struct profile *p, struct graph *train, struct graph *update, struct error *e);
+void profile_free(struct profile *p);
+
+/* The ops, most time above their floor first; what a step took beyond all calls last. step: best seconds of one. */
+void profile_print(const struct profile *p, const struct profile_rates *rates, double step, bool json);
+
+#endif
