@@ -12,7 +12,8 @@
 #define MAX_PARAMS  4096
 #define BLOCK_ALIGN 16 /* floats: one cache line */
 
-const char *const param_group_names[PARAM_GROUP_COUNT] = {"weight", "embedding", "norm", "state", "free", "const"};
+const char *const param_group_names[PARAM_GROUP_COUNT] = {"weight", "vector", "embedding", "norm",
+                                                          "state",  "free",   "const"};
 
 enum status params_create(struct params *p, struct error *e) {
     *p = (struct params){.capacity = MAX_PARAMS};

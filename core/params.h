@@ -43,7 +43,8 @@ struct init {
 
 /* What a parameter is. Which groups decay, and at which rate they are trained, is the net's to say (net_param_rule). */
 enum param_group {
-    PARAM_WEIGHT,    /* what is none of the following: maps, biases, gains */
+    PARAM_WEIGHT,    /* what is none of the following: maps */
+    PARAM_VECTOR,    /* biases and gains */
     PARAM_EMBEDDING, /* the vectors of the tokens */
     PARAM_NORM,      /* weight and bias of the norms around the mixers */
     PARAM_STATE,     /* of a state's own dynamics: its eigenvalues, step sizes, couplings */
@@ -51,7 +52,7 @@ enum param_group {
     PARAM_CONST,     /* exported and imported, never trained: no gradient, no moments, not counted */
     PARAM_GROUP_COUNT
 };
-extern const char *const param_group_names[PARAM_GROUP_COUNT]; /* "weight", "embedding", "norm", ... */
+extern const char *const param_group_names[PARAM_GROUP_COUNT]; /* "weight", "vector", "embedding", ... */
 
 struct param_spec {
     const char *name; /* the contract's name, relative to the scope */

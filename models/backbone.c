@@ -12,17 +12,23 @@
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running
  *              statistics with momentum .95
+ *   vision     the blocks of mad-lm, as pLSTM has them on images (spec/plstm-myosotis.md A5): an MLP of tanh-GELU has
+ *              biases and its inner width is 4D rounded up to a multiple of 64; maps N(0, 0.4 / inputs), biases 0;
+ *              only maps decay
  * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
  * bias 0 (S5's and S4's encoder of images and series).
+ *
+ * --positions learnt adds a vector to every position of an image's grid, resized where an image is larger than those of
+ * training.
  *
  * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs, spec/plstm-myosotis.md A3.3).
  *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
- * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled; of two documents'
- * vectors u and v, W gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval, spec/tasks.md 5b); or MAD's auto-encoder:
- * e = x at the last row in use, then at each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b), logits =
- * W norm(d) + b, with normal weights of sd 0.02. */
+ * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled, or the four
+ * corners of its grid side by side; of two documents' vectors u and v, W gelu(W' (u, v, u - v, u * v) + b') + b (S4's
+ * retrieval, spec/tasks.md 5b); or MAD's auto-encoder: e = x at the last row in use, then at each position p, d = e +
+ * PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,20 +47,22 @@ const struct option backbone_options[] = {
     {"dim", OPT_INT, offsetof(struct backbone, dim), "128", 1, 1 << 16, NULL, "model width D", 0},
     {"layers", OPT_INT, offsetof(struct backbone, layers), "1", 1, 256, NULL, "blocks of [mixer, MLP]", 0},
     {"mlp", OPT_CHOICE, offsetof(struct backbone, mlp), "swiglu", 0, 0, "none swiglu gelu",
-     "channel mixer after each mixer (mad-lm)", 0},
+     "channel mixer after each mixer (mad-lm, vision)", 0},
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
-     "pre-norm of each branch (mad-lm)", 0},
+     "pre-norm of each branch (mad-lm, vision)", 0},
     {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0,
-     "mad-lm slice slice-glu stacked s5 slice-paper", "net around the mixer", 0},
+     "mad-lm slice slice-glu stacked s5 slice-paper vision", "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
-    {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top",
-     "one label a sequence: from the last row, the mean of rows, a tree's root", 0},
+    {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top corners",
+     "one label a sequence: from the last row, the mean of rows, a tree's root, a grid's corners", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "add a mixer on the reversed sequence to a causal one", 0},
     {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
      "rate of state parameters and norms over --lr (s5); 0.2 to 0.33 in its paper", OPT_LATER},
     {"degree-code", OPT_BOOL, offsetof(struct backbone, degree_code), "no", 0, 0, NULL,
      "add sinusoids of a node's number of neighbours to its embedding (graphs)", OPT_LATER},
+    {"positions", OPT_CHOICE, offsetof(struct backbone, positions), "none", 0, 0, "none learnt",
+     "add a vector to each position of an image, resized for larger images", OPT_LATER},
     {0}};
 
 static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,
@@ -74,13 +82,50 @@ static struct tensor *norm(struct graph *g, int kind, const char *name, struct t
     return y;
 }
 
+/* The blocks x + mixer(norm(x)), x + mlp(norm(x)). */
+static bool is_pre_norm(const struct backbone *b) {
+    return b->kind == BACKBONE_MAD_LM || b->kind == BACKBONE_VISION;
+}
+
+/* Maps from outside and to the logits. */
+static struct init map_init(const struct backbone *b, int64_t fan_in) {
+    return b->kind == BACKBONE_VISION ? init_small(fan_in) : init_linear(fan_in, 1);
+}
+
+/* Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
+ * framework's default). */
+static struct init bias_init(const struct backbone *b, int64_t fan_in) {
+    bool zero = is_pre_norm(b) || b->kind == BACKBONE_S5;
+    return zero ? (struct init){.kind = INIT_ZERO} : init_linear(fan_in, 1);
+}
+
+static struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,
+                             struct init init) {
+    if (!x) return NULL;
+    int64_t in = x->dims[x->rank - 1];
+    graph_scope_push(g, name);
+    struct tensor *w =
+        graph_param(g, &(struct param_spec){.name = "weight", .rank = 2, .dims = {out, in}, .init = init});
+    struct tensor *y = linear(g, x, w, vector(g, "bias", out, bias_init(b, in), AS_CONTRACT));
+    graph_scope_pop(g);
+    return y;
+}
+
 /* floor(8 D / 3) rounded up to a multiple of 16, as MAD's SwiGLU. */
 static int64_t swiglu_width(int64_t D) {
     return (8 * D / 3 + 15) / 16 * 16;
 }
 
+/* pLSTM's on images: W2 gelu(W1 x + b1) + b2. */
+static struct tensor *vision_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
+    int64_t D = x->dims[x->rank - 1], inner = (4 * D + 63) / 64 * 64;
+    struct tensor *y = activate(g, affine(g, b, "w1", x, inner, init_small(D)), ACT_GELU_TANH);
+    return affine(g, b, "w2", y, D, init_small(inner));
+}
+
 static struct tensor *mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
     if (!x) return NULL;
+    if (b->mlp == MLP_GELU && b->kind == BACKBONE_VISION) return vision_mlp(g, b, x);
     int64_t D = x->dims[x->rank - 1];
     if (b->mlp == MLP_GELU) { /* W2 gelu(W1 x), inner width 4D */
         struct tensor *inner = linear(g, x, weight(g, "w1.weight", 4 * D, D, 1, AS_CONTRACT), NULL);
@@ -122,25 +167,6 @@ static struct tensor *mad_layer(struct graph *g, const struct backbone *b, const
     struct tensor *mixed_channels = mlp(g, b, normed);
     graph_scope_pop(g);
     return residual(g, b, x, mixed_channels);
-}
-
-/* Biases start at 0 in MAD's nets and in S5's, as the authors' do, and like weights in SLiCE's (the framework's
- * default). */
-static struct init bias_init(const struct backbone *b, int64_t fan_in) {
-    bool zero = b->kind == BACKBONE_MAD_LM || b->kind == BACKBONE_S5;
-    return zero ? (struct init){.kind = INIT_ZERO} : init_linear(fan_in, 1);
-}
-
-static struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,
-                             struct init init) {
-    if (!x) return NULL;
-    int64_t in = x->dims[x->rank - 1];
-    graph_scope_push(g, name);
-    struct tensor *w =
-        graph_param(g, &(struct param_spec){.name = "weight", .rank = 2, .dims = {out, in}, .init = init});
-    struct tensor *y = linear(g, x, w, vector(g, "bias", out, bias_init(b, in), AS_CONTRACT));
-    graph_scope_pop(g);
-    return y;
 }
 
 static struct tensor *slice_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
@@ -185,7 +211,7 @@ static struct tensor *layer(struct graph *g, const struct backbone *b, const str
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     g->layer = (int)index;
     graph_scope_push(g, name);
-    if (b->kind == BACKBONE_MAD_LM)
+    if (is_pre_norm(b))
         x = mad_layer(g, b, choice, x);
     else if (b->kind == BACKBONE_S5)
         x = s5_layer(g, b, choice, x);
@@ -212,14 +238,22 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
 }
 
-/* (B,D): what one label a sequence is read from. The root of a tree is its last node, which every token lies below;
- * that of a chain is its last token. */
-static struct tensor *pooled(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
+/* (B,T,D) -> (B,4D): the rows at the corners of the grid side by side. */
+static struct tensor *corners(struct graph *g, const struct grid *grid, struct tensor *x) {
+    struct tensor *y = rows_of_corners(g, x, g->lengths, grid);
+    return y ? graph_reshape(g, y, 2, (int64_t[]){y->dims[0], 4 * y->dims[2]}) : NULL;
+}
+
+/* (B,D), of corners (B,4D): what one label a sequence is read from. The root of a tree is its last node, which every
+ * token lies below; that of a chain is its last token. */
+static struct tensor *pooled(struct graph *g, const struct backbone *b, const struct grid *grid, struct tensor *x,
+                             int64_t T) {
     if (!x) return NULL;
     int64_t nodes = x->dims[1];
     bool root = g->row_first && g->row_first[nodes - 1] == 0;
     if (b->pool == POOL_TOP && root) return pool(g, x, g->lengths, POOL_TOP);
     if (nodes > T) x = first_rows(g, x, T);
+    if (b->pool == POOL_CORNERS) return corners(g, grid, x);
     return pool(g, x, g->lengths, b->pool == POOL_MEAN ? POOL_MEAN : POOL_LAST);
 }
 
@@ -253,23 +287,27 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
  *   MAD     decays every parameter (spec/tasks.md 1.1) but those of a state's dynamics, which the mixers' own code
  *           exempts
  *   SLiCE   every parameter but the embedding: its loop minds no tags (spec/lru-slice-baselines.md 9)
+ *   pLSTM   its maps alone, on images (spec/plstm-myosotis.md A5)
  *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
  *           others have lr_factor times that, 3 to 5 (spec/plstm-myosotis.md B6) */
 struct param_rule net_param_rule(const struct backbone *b, enum param_group group) {
-    bool mad = b->kind == BACKBONE_MAD_LM, s5 = b->kind == BACKBONE_S5, decays = false;
-    bool of_ssm = s5 && (group == PARAM_STATE || group == PARAM_NORM);
+    bool mad = b->kind == BACKBONE_MAD_LM, s5 = b->kind == BACKBONE_S5, vision = b->kind == BACKBONE_VISION;
+    bool of_ssm = s5 && (group == PARAM_STATE || group == PARAM_NORM), decays = false;
     switch (group) {
     case PARAM_WEIGHT:
         decays = true;
+        break;
+    case PARAM_VECTOR:
+        decays = !vision;
         break;
     case PARAM_EMBEDDING:
         decays = mad || s5;
         break;
     case PARAM_NORM:
-        decays = !s5;
+        decays = !s5 && !vision;
         break;
     case PARAM_STATE:
-        decays = !mad && !s5;
+        decays = !mad && !s5 && !vision;
         break;
     case PARAM_FREE:
     case PARAM_CONST:
@@ -323,13 +361,28 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
 static struct tensor *encoded(struct graph *g, const struct backbone *b, const struct net_shape *s,
                               struct tensor *input) {
     bool mad = b->kind == BACKBONE_MAD_LM;
-    if (!s->vocab_in) return affine(g, b, "encoder", input, b->dim, init_linear(s->channels, 1));
+    if (!s->vocab_in) return affine(g, b, "encoder", input, b->dim, map_init(b, s->channels));
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
                                                                .dims = {s->vocab_in, b->dim},
                                                                .group = PARAM_EMBEDDING,
                                                                .init = {.kind = INIT_NORMAL, .b = mad ? 0.02 : 1}});
     return embedding(g, input, table);
+}
+
+/* x + the table of the positions of the images that training has. */
+static struct tensor *with_positions(struct graph *g, const struct net_shape *s, const struct grid *own,
+                                     struct tensor *x) {
+    if (!x) return NULL;
+    int64_t rows = s->height * s->width, D = x->dims[2];
+    const struct grid trained = {s->height, s->width};
+    struct tensor *table = graph_param(g, &(struct param_spec){.name = "positions",
+                                                               .rank = 3,
+                                                               .dims = {s->height, s->width, D},
+                                                               .group = PARAM_EMBEDDING,
+                                                               .init = init_small(rows)});
+    if (table) table = graph_reshape(g, table, 2, (int64_t[]){rows, D});
+    return grid_positions(g, x, table, g->lengths, &trained, own);
 }
 
 /* --backbone slice-paper is another name for one of the three, by mixer. */
@@ -353,20 +406,25 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
         return fail(e, ST_USAGE,
                     "--degree-code counts the neighbours of a node, and the task's examples are no graphs; "
                     "leave it out, or take molecules");
+    if (b->positions == POSITIONS_LEARNT && shape->height == 0)
+        return fail(e, ST_USAGE,
+                    "--positions learnt has a vector for each position of an image that is read row by row, and the "
+                    "task's examples are none; leave it out, or take an image task without order, transpose and pad");
     declare_inputs(net, g, shape);
-    bool mad = b->kind == BACKBONE_MAD_LM;
+    const struct grid grid = {dims.height, dims.width};
     struct tensor *x = encoded(g, b, shape, net->input);
+    if (b->positions == POSITIONS_LEARNT) x = with_positions(g, shape, &grid, x);
     if (b->degree_code) x = degree_code(g, x, &g->links);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
     if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = first_rows(g, x, shape->T);
-    struct init init = init_linear(b->dim, 1);
+    struct init init = map_init(b, b->pool == POOL_CORNERS && shape->readout == READOUT_SEQUENCE ? 4 * b->dim : b->dim);
     if (shape->readout == READOUT_DECODED) {
         x = decoded(g, b, x, shape->T);
         init = (struct init){.kind = INIT_NORMAL, .b = 0.02};
     }
-    if (mad) x = norm(g, b->norm, "norm", x);
-    if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, x, shape->T);
+    if (is_pre_norm(b)) x = norm(g, b->norm, "norm", x);
+    if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, &grid, x, shape->T);
     if (shape->documents == 2) x = matched(g, b, x);
     net->logits = affine(g, b, "head", x, shape->vocab_out, init);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);

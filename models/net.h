@@ -3,6 +3,7 @@
 #ifndef LRNN_MODELS_NET_H
 #define LRNN_MODELS_NET_H
 
+#include "kernels/move/move.h"
 #include "models/model.h"
 
 enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
@@ -13,12 +14,16 @@ enum backbone_kind {
     BACKBONE_SLICE_GLU,
     BACKBONE_STACKED,
     BACKBONE_S5,
-    BACKBONE_SLICE_PAPER
+    BACKBONE_SLICE_PAPER,
+    BACKBONE_VISION
 };
+enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
+enum { POOL_CORNERS = POOL_TOP + 1 }; /* behind the ways of the op pool */
 
 struct backbone {
     int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */
     int mlp, norm, kind, pool; /* the enums above, and enum pooling */
+    int positions;             /* the enum above: of an image's grid */
     double dropout;            /* on each residual branch; training only */
     bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
     bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
@@ -47,6 +52,7 @@ struct net_shape {
     int64_t documents;          /* that an example has; 0 and 1: one. Of two, one label a pair */
     int64_t vocab_in, channels; /* ids of the input; 0: it is of values, `channels` a position */
     int64_t vocab_out;
+    int64_t height, width;   /* of the image that an example is in training, in positions row by row; 0: it is none */
     struct links_size links; /* room for those of an example; 0: there are none */
     enum readout readout;
 };
@@ -65,7 +71,8 @@ struct net {
 };
 
 /* Builds embedding or encoder, layers, read-out and loss on the graph; backbone.c has the equations of each backbone
- * and read-out. Parameter names: embedding (of values: encoder.weight, encoder.bias), layers.I.norm.weight,
+ * and read-out. Parameter names: embedding (of values: encoder.weight, encoder.bias), positions,
+ * layers.I.norm.weight,
  * layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence), layers.I.mlp_norm.weight, layers.I.mlp.*,
  * norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's sequences (model_fit);
  * ST_FAIL: it is not. ST_USAGE: as net_check. */

@@ -12,7 +12,12 @@ static inline struct init init_linear(int64_t fan_in, double gain) {
     return (struct init){.kind = INIT_UNIFORM, .a = -bound, .b = bound};
 }
 
-/* Weight [out][in] of that initialisation, decayed, stored by `layout`. */
+/* pLSTM's "small" initialisation: N(0, 0.4 / fan). */
+static inline struct init init_small(int64_t fan) {
+    return (struct init){.kind = INIT_NORMAL, .b = sqrt(0.4 / (double)fan)};
+}
+
+/* Weight [out][in] of the framework default, decayed, stored by `layout`. */
 static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
                                     struct layout layout) {
     return graph_param(
@@ -23,7 +28,9 @@ static inline struct tensor *weight(struct graph *g, const char *name, int64_t o
 /* Vector [n], decayed like the weights (MAD decays every parameter). */
 static inline struct tensor *vector(struct graph *g, const char *name, int64_t n, struct init init,
                                     struct layout layout) {
-    return graph_param(g, &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .layout = layout, .init = init});
+    return graph_param(
+        g, &(struct param_spec){
+               .name = name, .rank = 1, .dims = {n}, .layout = layout, .init = init, .group = PARAM_VECTOR});
 }
 
 #define AS_CONTRACT ((struct layout){0})

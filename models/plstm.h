@@ -27,28 +27,25 @@ static inline struct tensor *plstm_affine(struct graph *g, struct tensor *x, con
     return linear(g, x, w, vector(g, bias_name, out, bias_init, AS_CONTRACT));
 }
 
-/* "small" initialisation: N(0, 0.4 / fan). */
-static inline struct init plstm_small(int64_t fan) {
-    return (struct init){.kind = INIT_NORMAL, .b = sqrt(0.4 / (double)fan)};
-}
-
 static inline struct plstm_qkv plstm_project(struct graph *g, struct tensor *x) {
     int64_t D = x->dims[2];
     struct init zero = {.kind = INIT_ZERO};
-    return (struct plstm_qkv){plstm_affine(g, x, "q.weight", "q.bias", D, D, plstm_small(D), zero),
-                              plstm_affine(g, x, "k.weight", "k.bias", D, D, plstm_small(D), zero),
-                              plstm_affine(g, x, "v.weight", "v.bias", D, D, plstm_small(D), zero)};
+    return (struct plstm_qkv){plstm_affine(g, x, "q.weight", "q.bias", D, D, init_small(D), zero),
+                              plstm_affine(g, x, "k.weight", "k.bias", D, D, init_small(D), zero),
+                              plstm_affine(g, x, "v.weight", "v.bias", D, D, init_small(D), zero)};
 }
 
 /* RMSNorm of each head, then the output projection, which has no bias. */
 static inline struct tensor *plstm_finish(struct graph *g, struct tensor *y, int64_t H) {
     if (!y) return NULL;
     int64_t D = y->dims[2];
-    struct tensor *w =
-        graph_param(g, &(struct param_spec){
-                           .name = "norm.weight", .rank = 2, .dims = {H, D / H}, .init = {.kind = INIT_CONST, .a = 1}});
+    struct tensor *w = graph_param(g, &(struct param_spec){.name = "norm.weight",
+                                                           .rank = 2,
+                                                           .dims = {H, D / H},
+                                                           .init = {.kind = INIT_CONST, .a = 1},
+                                                           .group = PARAM_VECTOR});
     struct tensor *out =
-        graph_param(g, &(struct param_spec){.name = "out.weight", .rank = 2, .dims = {D, D}, .init = plstm_small(D)});
+        graph_param(g, &(struct param_spec){.name = "out.weight", .rank = 2, .dims = {D, D}, .init = init_small(D)});
     return linear(g, rmsnorm_heads(g, y, w, 1e-5), out, NULL);
 }
 

@@ -8,7 +8,11 @@
  *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
  *   D-mode: sources, marks = sig, right, down and turn = tanh(5 .)
+ *   gates are maps of all of x, or as in the released code of a slice each of D/4H channels, or constant; the angle
+ *   always is of all of x
  *   y = dk^-1/2 (sum over directions and in-edges M C^T q + D (q.k) v);   out = W_o RMSNorm_head(y)
+ *
+ * A net of the paper (pLSTM-Vis) has layers of P-mode and D-mode in turn: mode=PD, gates=sliced, form=ref.
  *
  * pLSTM paper, Eq. 3 to 6, fused layer; initialisation of its table 2 (spec/plstm-myosotis.md A2, A6). */
 #include <inttypes.h>
@@ -20,12 +24,13 @@
 
 struct plstm2d {
     int64_t height, width, heads;
-    int mode, form, chirality;
+    int mode, form, chirality, gates;
 };
 
-enum { MODE_P, MODE_D };
+enum { MODE_P, MODE_D, MODE_PD };
 enum { FORM_PAPER, FORM_REF };
 enum { CHIRALITY_L, CHIRALITY_R };
+enum { GATES_DENSE, GATES_SLICED, GATES_BIAS };
 
 static const struct option options[] = {
     {"height", OPT_INT, offsetof(struct plstm2d, height), "auto", 1, 1 << 20, NULL,
@@ -34,10 +39,13 @@ static const struct option options[] = {
      "columns of the grid; auto: the image's, as square as each sequence's length allows, or what height leaves",
      OPT_AUTO},
     {"heads", OPT_INT, offsetof(struct plstm2d, heads), "4", 1, 1 << 16, NULL, "heads H; D must be divisible", 0},
-    {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D", "transitions: propagation or diffusion", 0},
+    {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D PD",
+     "transitions: propagation, diffusion, or layer by layer in turn", 0},
     {"form", OPT_CHOICE, offsetof(struct plstm2d, form), "paper", 0, 0, "paper ref",
      "P-mode as the formulas or as the released code", 0},
     {"chirality", OPT_CHOICE, offsetof(struct plstm2d, chirality), "L", 0, 0, "L R", "which turn D-mode keeps", 0},
+    {"gates", OPT_CHOICE, offsetof(struct plstm2d, gates), "dense", 0, 0, "dense sliced bias",
+     "source, mark and transition read all channels, a slice of D/4H each, or nothing", OPT_LATER},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -47,7 +55,17 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
         return fail(e, ST_USAGE,
                     "plstm2d: height=%" PRId64 " times width=%" PRId64 " is %" PRId64 ", not the length %" PRId64,
                     o->height, o->width, o->height * o->width, d->T);
+    if (o->gates == GATES_SLICED && d->D % (4 * o->heads))
+        return fail(e, ST_USAGE,
+                    "plstm2d: gates=sliced cuts dim=%" PRId64 " into 4 * heads = %" PRId64
+                    " slices, which do not divide it; choose heads that do, or gates=dense",
+                    d->D, 4 * o->heads);
     return plstm_check_heads("plstm2d", o->heads, d, e);
+}
+
+/* What the layer at hand is. */
+static bool is_p(const struct plstm2d *o, const struct graph *g) {
+    return o->mode == MODE_P || (o->mode == MODE_PD && g->layer % 2 == 0);
 }
 
 /* Bias [4][H] of the orientation: -2 to 2 over the heads, alike in all directions; a = H. */
@@ -59,21 +77,32 @@ static double draw_orientation(struct rng *r, int64_t element, double a, double 
 
 struct raw_gate {
     const char *weight, *bias;
-    double start, factor; /* initial bias; factor on W x */
+    double start, factor; /* initial bias; factor on W x: of the angle it is not 1 */
 };
 
-/* factor W x + b of all directions and heads: (B,T,4H) */
-static struct tensor *raw(const struct plstm2d *o, struct graph *g, struct tensor *x, const struct raw_gate *gate) {
-    int64_t H = o->heads, D = x->dims[2];
+/* Biases of all directions and heads: [4H] */
+static struct tensor *raw_bias(const struct plstm2d *o, struct graph *g, const struct raw_gate *gate) {
+    int64_t H = o->heads;
     struct init start = {.kind = INIT_CONST, .a = gate->start};
     if (gate->factor != 1) start = (struct init){.kind = INIT_CUSTOM, .a = (double)H, .draw = draw_orientation};
+    struct tensor *b = graph_param(
+        g, &(struct param_spec){.name = gate->bias, .rank = 2, .dims = {4, H}, .init = start, .group = PARAM_VECTOR});
+    return graph_reshape(g, b, 1, (int64_t[]){4 * H});
+}
+
+/* factor W x + b of all directions and heads: (B,T,4H). A slice is a head's of a direction, in the order of the
+ * biases. */
+static struct tensor *raw(const struct plstm2d *o, struct graph *g, struct tensor *x, const struct raw_gate *gate) {
+    int64_t H = o->heads, D = x->dims[2];
+    bool angle = gate->factor != 1, sliced = o->gates == GATES_SLICED && !angle;
+    if (o->gates == GATES_BIAS && !angle) return repeat_rows(g, raw_bias(o, g, gate), x->dims[0], x->dims[1]);
+    int64_t in = sliced ? D / (4 * H) : D;
     struct tensor *w = graph_param(
-        g, &(struct param_spec){.name = gate->weight, .rank = 3, .dims = {4, H, D}, .init = {.kind = INIT_ZERO}});
-    struct tensor *b =
-        graph_param(g, &(struct param_spec){.name = gate->bias, .rank = 2, .dims = {4, H}, .init = start});
-    w = graph_reshape(g, w, 2, (int64_t[]){4 * H, D});
-    b = graph_reshape(g, b, 1, (int64_t[]){4 * H});
-    if (gate->factor == 1) return linear(g, x, w, b);
+        g, &(struct param_spec){.name = gate->weight, .rank = 3, .dims = {4, H, in}, .init = {.kind = INIT_ZERO}});
+    struct tensor *b = raw_bias(o, g, gate);
+    w = graph_reshape(g, w, 2, (int64_t[]){4 * H, in});
+    if (sliced) return bias(g, linear_slices(g, x, w), b);
+    if (!angle) return linear(g, x, w, b);
     return bias(g, scale_by(g, linear(g, x, w, NULL), gate->factor), b);
 }
 
@@ -89,10 +118,11 @@ static struct tensor *gates(const struct plstm2d *o, struct graph *g, struct ten
                                       {"transition.turn.weight", "transition.turn.bias", 1, 1},
                                       {"mark.left.weight", "mark.left.bias", -4, 1},
                                       {"mark.top.weight", "mark.top.bias", -4, 1}};
-    enum grid_form form = o->mode == MODE_P ? (o->form == FORM_PAPER ? GRID_P : GRID_P_REF)
-                                            : (o->chirality == CHIRALITY_L ? GRID_D_LEFT : GRID_D_RIGHT);
+    bool p = is_p(o, g);
+    enum grid_form form =
+        p ? (o->form == FORM_PAPER ? GRID_P : GRID_P_REF) : (o->chirality == CHIRALITY_L ? GRID_D_LEFT : GRID_D_RIGHT);
     struct tensor *z[7];
-    for (int i = 0; i < grid_raw_count(form); i++) z[i] = raw(o, g, x, o->mode == MODE_P ? &p_mode[i] : &d_mode[i]);
+    for (int i = 0; i < grid_raw_count(form); i++) z[i] = raw(o, g, x, p ? &p_mode[i] : &d_mode[i]);
     return grid_gates(g, z, form);
 }
 

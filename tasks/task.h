@@ -17,10 +17,11 @@ struct task_shape {
     int64_t T_eval;              /* in validation and test; 0: as in training */
     int64_t vocab_in, vocab_out; /* ids; vocab_in 0 = real-valued input of `channels` channels */
     int64_t channels;
-    int64_t height, width;         /* of an image, whose pixels the positions are; 0: they are none */
-    const int32_t *visit;          /* (T) pixel row * width + column at each position, -1 where there is none: the order
+    int64_t height, width; /* of an image in positions, which are its pixels or patches; 0: they are none */
+    int64_t patch;         /* pixels a side of a patch, whose pixels are its channels; 0 and 1: of a pixel */
+    const int32_t *visit; /* (T) pixel or patch row * width + column at each position, -1 where there is none: the order
                                       in which an image is visited, in the arena of open; NULL: row by row */
-    int64_t T_extra;               /* length of the strings of which each training step takes a tenth as many besides,
+    int64_t T_extra;      /* length of the strings of which each training step takes a tenth as many besides,
                                       the losses summed; 0: there are none */
     int64_t extra_examples;        /* of that length */
     struct links_size links;       /* room for those of an example, which is a graph of its T positions (core/links.h);

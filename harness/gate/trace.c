@@ -42,6 +42,8 @@ static const struct trace others[] = {
     {"a5-slice:length=5,n_train=30,n_val=8,n_test=8", "slice:penalty=0.01", "backbone=slice-paper"},
     {"mqar:length=32,pairs=4,n_train=30,n_val=8,n_test=8", MIXER, ""},
     {"shapes:size=12,n_train=30,n_val=8,n_test=8", "plstm2d:heads=2", "backbone=s5"},
+    {"arrow:size=24,patch=4,n_train=30,n_val=8,n_test=8", "full-attention:heads=2",
+     "backbone=vision mlp=gelu norm=layernorm positions=learnt"},
     {"digits:size=8,order=morton,n_train=30,n_val=8,n_test=8", MIXER, ""},
 };
 

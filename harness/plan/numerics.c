@@ -91,15 +91,21 @@ static bool uses_flow(const struct config *config, const struct model_choice *mo
     return model_is(model, "slice");
 }
 
+/* Nets of the SLiCE paper. */
+static bool is_slice_net(const struct config *config) {
+    int kind = config->net.kind;
+    return kind != BACKBONE_MAD_LM && kind != BACKBONE_S5 && kind != BACKBONE_VISION;
+}
+
 /* The biases of SLiCE's nets started at 0. */
 static bool uses_biases(const struct config *config, const struct model_choice *model) {
     (void)model;
-    return config->net.kind != BACKBONE_MAD_LM && config->net.kind != BACKBONE_S5;
+    return is_slice_net(config);
 }
 
 /* What mixers exempt from decay was exempt in SLiCE's nets too, whose loop decays it. */
 static bool uses_tags(const struct config *config, const struct model_choice *model) {
-    bool slice = config->net.kind != BACKBONE_MAD_LM && config->net.kind != BACKBONE_S5;
+    bool slice = is_slice_net(config);
     bool state = model_is(model, "lru") || model_is(model, "mamba2") || model_is(model, "myosotis") ||
                  (model_is(model, "deltaproduct") && option_is(model, "forget", "yes"));
     return slice && state && config->decay > 0;

@@ -163,6 +163,7 @@ static enum status fit_lengths(struct setup *s, struct error *e) {
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     const struct task_shape *t = &s->task.shape;
     enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
+    bool image = t->height > 0 && !t->visit; /* row by row */
     return (struct net_shape){.B = s->config.batch,
                               .T = task_length(t, split),
                               .vocab_in = t->vocab_in,
@@ -170,6 +171,8 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
                               .documents = t->documents,
                               .links = t->links,
                               .vocab_out = t->vocab_out,
+                              .height = image ? t->height : 0,
+                              .width = image ? t->width : 0,
                               .readout = readout};
 }
 

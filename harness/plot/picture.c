@@ -27,8 +27,9 @@ static int64_t times_larger(const struct task_shape *s, int64_t length) {
 enum status picture_make(struct picture *p, const struct task_shape *shape, enum split split, int64_t count,
                          struct error *e) {
     int64_t k = shape->height ? times_larger(shape, task_length(shape, split)) : 1;
-    int64_t H = shape->height * k, W = shape->width * k, C = shape->channels;
-    *p = (struct picture){.shape = shape, .count = count, .rows = H, .across = W};
+    int64_t patch = shape->patch > 1 ? shape->patch : 1, C = shape->channels / (patch * patch);
+    int64_t H = shape->height * k * patch, W = shape->width * k * patch;
+    *p = (struct picture){.shape = shape, .count = count, .rows = H, .across = W, .patch = patch, .channels = C};
     if (!H || shape->vocab_in || (C != 1 && C != 3))
         return fail(e, ST_USAGE, "--png draws images, and the examples of this task are none; show them without it");
     p->zoom = WHOLE_SIDE / (H > W ? H : W);
@@ -47,12 +48,13 @@ enum status picture_make(struct picture *p, const struct task_shape *shape, enum
 
 void picture_add(struct picture *p, int64_t index, const struct example *x) {
     const struct task_shape *s = p->shape;
-    float *image = p->values + index * p->rows * p->across * s->channels;
-    int64_t width = s->width * times_larger(s, x->length);
-    for (int64_t t = 0; t < x->length; t++) {
-        int64_t pixel = s->visit ? s->visit[t] : t, at = pixel / width * p->across + pixel % width;
-        for (int64_t c = 0; c < s->channels && pixel >= 0; c++)
-            image[at * s->channels + c] = (float)x->values[t * s->channels + c];
+    float *image = p->values + index * p->rows * p->across * p->channels;
+    int64_t width = s->width * times_larger(s, x->length), P = p->patch, C = p->channels;
+    for (int64_t i = 0; i < x->length * P * P; i++) {
+        int64_t t = i / (P * P), place = s->visit ? s->visit[t] : t;
+        int64_t row = place / width * P + i % (P * P) / P, column = place % width * P + i % P;
+        for (int64_t c = 0; c < C && place >= 0; c++)
+            image[(row * p->across + column) * C + c] = (float)x->values[i * C + c];
     }
     p->labels[index] = x->targets[0];
 }
@@ -63,11 +65,10 @@ struct range {
 };
 
 static struct range range_of(const struct picture *p, int64_t channel) {
-    const struct task_shape *s = p->shape;
     int64_t n = p->count * p->rows * p->across;
     struct range r = {p->values[channel], p->values[channel]};
     for (int64_t i = 0; i < n; i++) {
-        float v = p->values[i * s->channels + channel];
+        float v = p->values[i * p->channels + channel];
         if (v < r.low) r.low = v;
         if (v > r.high) r.high = v;
     }
@@ -75,13 +76,12 @@ static struct range range_of(const struct picture *p, int64_t channel) {
 }
 
 static void draw_image(struct picture *p, int64_t index, int64_t top, int64_t left, const struct range *range) {
-    const struct task_shape *s = p->shape;
-    const float *image = p->values + index * p->rows * p->across * s->channels;
+    const float *image = p->values + index * p->rows * p->across * p->channels;
     for (int64_t y = 0; y < p->rows * p->zoom; y++)
         for (int64_t x = 0; x < p->across * p->zoom; x++)
             for (int64_t c = 0; c < 3; c++) {
-                int64_t from = s->channels == 3 ? c : 0, at = y / p->zoom * p->across + x / p->zoom;
-                float span = range[from].high - range[from].low, value = image[at * s->channels + from];
+                int64_t from = p->channels == 3 ? c : 0, at = y / p->zoom * p->across + x / p->zoom;
+                float span = range[from].high - range[from].low, value = image[at * p->channels + from];
                 float v = span > 0 ? (value - range[from].low) / span : 0;
                 if (isnan(value)) continue; /* beside a smaller image */
                 p->pixels[((top + y) * p->width + left + x) * 3 + c] = (uint8_t)(255 * v + 0.5f);
@@ -103,9 +103,8 @@ static void draw_label(struct picture *p, int32_t label, int64_t top, int64_t le
 }
 
 enum status picture_write(struct picture *p, const char *path, struct error *e) {
-    const struct task_shape *s = p->shape;
     struct range range[3] = {0};
-    for (int64_t c = 0; c < s->channels; c++) range[c] = range_of(p, c);
+    for (int64_t c = 0; c < p->channels; c++) range[c] = range_of(p, c);
     memset(p->pixels, 64, (size_t)(p->height * p->width * 3));
     for (int64_t i = 0; i < p->count; i++) {
         int64_t top = EDGE + i / p->columns * (p->rows * p->zoom + TEXT_ROWS + EDGE);

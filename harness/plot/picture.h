@@ -8,10 +8,11 @@ struct picture {
     const struct task_shape *shape; /* of images; outlives it */
     int64_t count, columns, zoom;   /* images; a row; pixels of the picture a pixel's side */
     int64_t height, width;
-    int64_t rows, across; /* pixels of the largest image */
-    float *values;        /* (count, rows, across, channels) of the images as they were, NAN beside smaller ones */
-    int32_t *labels;      /* (count) */
-    uint8_t *pixels;      /* (height, width, 3) of the picture */
+    int64_t rows, across;    /* pixels of the largest image */
+    int64_t patch, channels; /* pixels a side of what the task calls a position; of a pixel */
+    float *values;           /* (count, rows, across, channels) of the images as they were, NAN beside smaller ones */
+    int32_t *labels;         /* (count) */
+    uint8_t *pixels;         /* (height, width, 3) of the picture */
 };
 
 /* Room for `count` images of a split. ST_USAGE: the task has none, or too many channels to be drawn. ST_MEMORY. */

@@ -15,6 +15,10 @@ struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struc
  * with the input j before the output i (element (k*m+j)*m + i: struct layout {3, {N, m, m}, {0, 2, 1}}) -> y as x. */
 struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w);
 
+/* Each output of a slice of its own: y[r][j] = sum_c w[j][c] x[r][j*m+c]. x (rows,J*m), w [J][m] -> y (rows,J), leading
+ * axes as x. */
+struct tensor *linear_slices(struct graph *g, struct tensor *x, struct tensor *w);
+
 /* y[r][c] = x[r][c] + b[c]: x (rows,C), b [C]. */
 struct tensor *bias(struct graph *g, struct tensor *x, struct tensor *b);
 

@@ -80,6 +80,19 @@ struct tensor *rows_to_grid(struct graph *g, struct tensor *x, struct tensor *le
 struct tensor *rows_from_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid,
                               int64_t T);
 
+/* The four corners of the grid of each sequence's tokens x (B,T,C): the upper left one, the lower left, the upper
+ * right, the lower right -> (B,4,C). A last row that is not full has no lower right one. */
+struct tensor *rows_of_corners(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid);
+
+/* --- positions of a grid ------------------------------------------------------------------------------------------ */
+
+/* y[b][t] = x[b][t] + the table's vector at the position of token t in the grid of sequence b, whose sides follow as
+ * above from `own` and its tokens n: x (B,T,D), table (height * width, D) of the grid `trained`, both sides given; what
+ * stands behind a sequence's end stays as it is. Where the grid has other sides, the table is resized to them: bicubic,
+ * pixels as areas (grid_positions.h). */
+struct tensor *grid_positions(struct graph *g, struct tensor *x, struct tensor *table, struct tensor *lengths,
+                              const struct grid *trained, const struct grid *own);
+
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
 struct split_attr {
@@ -109,14 +122,18 @@ struct decode_attr {
     int64_t T;
 };
 
-enum row_rule { ROWS_IN_USE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_FROM_GRID };
+struct grid_positions_attr {
+    struct grid trained, own;
+};
+
+enum row_rule { ROWS_IN_USE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS };
 
 struct take_rows_attr {
     enum row_rule rule;
     int64_t rows;     /* of y */
     int64_t tokens;   /* most that a sequence can have */
     int64_t interval; /* ROWS_OF_INTERVALS */
-    struct grid grid; /* ROWS_TO_GRID, ROWS_FROM_GRID */
+    struct grid grid; /* ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS */
     const int32_t *first;
 };
 

@@ -46,6 +46,12 @@ struct tensor *rows_from_grid(struct graph *g, struct tensor *x, struct tensor *
     return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_FROM_GRID, T, T, .grid = *grid});
 }
 
+struct tensor *rows_of_corners(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid) {
+    if (!x) return NULL;
+    int64_t T = x->rank == 3 ? x->dims[1] : 0;
+    return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_OF_CORNERS, 4, T, .grid = *grid});
+}
+
 /* Rows that x must have. */
 static int64_t rows_wanted(const struct take_rows_attr *a) {
     switch (a->rule) {
@@ -54,6 +60,7 @@ static int64_t rows_wanted(const struct take_rows_attr *a) {
     case ROWS_FROM_GRID:
         return grid_nodes(&a->grid, a->tokens);
     case ROWS_TO_GRID:
+    case ROWS_OF_CORNERS:
         return a->tokens;
     case ROWS_IN_USE:
         break;
@@ -89,14 +96,15 @@ static void take_rows_infer(struct graph *g, struct call *c) {
 
 static struct cost take_rows_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), y = (double)tensor_count(c->out[0]);
-    bool sums = pass == PASS_BACKWARD && ((const struct take_rows_attr *)c->attr)->rule == ROWS_OF_INTERVALS;
+    enum row_rule rule = ((const struct take_rows_attr *)c->attr)->rule;
+    bool sums = pass == PASS_BACKWARD && (rule == ROWS_OF_INTERVALS || rule == ROWS_OF_CORNERS);
     return (struct cost){sums ? y : 0, sizeof(real) * (x + y)};
 }
 
 /* Variants: the rules; each without lengths or with another table or side as well. */
 static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
     static const struct grid grids[] = {{0, 0}, {0, 3}, {2, 0}};
-    if (s->variant > 9) return false;
+    if (s->variant > 12) return false;
     struct tensor *lengths = s->variant == 3 ? NULL : input_lengths(g, s);
     struct op_sizes of_x = *s;
     if (s->variant < 2) {
@@ -110,8 +118,10 @@ static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
         const struct grid *grid = &grids[s->variant - 4];
         of_x.length = grid_nodes(grid, s->length);
         rows_from_grid(g, input_tokens(g, &of_x, "x", s->dim), lengths, grid, s->length);
-    } else {
+    } else if (s->variant < 10) {
         rows_to_grid(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 7]);
+    } else {
+        rows_of_corners(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 10]);
     }
     return true;
 }

@@ -26,7 +26,7 @@ struct row_source {
 
 LRNN_INLINE struct row_source row_source_in(const struct take_rows_attr *a, int64_t n) {
     struct row_source s = {a, n, 1, 1};
-    if (a->rule == ROWS_TO_GRID || a->rule == ROWS_FROM_GRID) {
+    if (a->rule == ROWS_TO_GRID || a->rule == ROWS_FROM_GRID || a->rule == ROWS_OF_CORNERS) {
         s.own = grid_columns(&a->grid, n);
         s.width = grid_columns(&a->grid, a->tokens);
     }
@@ -52,6 +52,9 @@ LRNN_INLINE int64_t row_source(const struct row_source *s, int64_t r) {
         return r % s->width < s->own && token < s->n ? token : -1;
     case ROWS_FROM_GRID:
         return r < s->n ? r / s->own * s->width + r % s->own : -1;
+    case ROWS_OF_CORNERS:
+        token = (r & 1 ? last / s->own * s->own : 0) + (r & 2 ? s->own - 1 : 0);
+        return token < s->n ? token : -1;
     }
     return -1;
 }
@@ -67,6 +70,7 @@ LRNN_INLINE void row_targets(const struct row_source *s, int64_t t, int64_t rows
     if (a->rule == ROWS_TO_GRID) *begin = t / s->own * s->width + t % s->own;
     if (a->rule == ROWS_FROM_GRID) *begin = t / s->width * s->own + t % s->width;
     *end = *begin + 1;
+    if (a->rule == ROWS_OF_CORNERS) *begin = 0, *end = rows; /* a grid of one row or column has some twice */
     if (a->rule == ROWS_OF_INTERVALS) {
         *begin = t * a->interval;
         *end = *begin + a->interval < last ? *begin + a->interval : last;

@@ -1,6 +1,6 @@
-/* softmax_attention.c - causal softmax attention: the op and its reference.
+/* softmax_attention.c - softmax attention, causal or over a whole sequence: the op and its reference.
  *
- *   p_ts = softmax_{s<=t}(q_t . k_s / sqrt(dk));   y_t = sum_s p_ts v_s    per head
+ *   p_ts = softmax_s(q_t . k_s / sqrt(dk)), over s <= t, or over all s < n;   y_t = sum_s p_ts v_s    per head
  * Adjoint: dv_s = sum_t p_ts dy_t;  ds_ts = p_ts (dy_t . v_s - sum_r p_tr dy_t . v_r);
  *   dq_t = sum_s ds_ts k_s / sqrt(dk);  dk_s = sum_t ds_ts q_t / sqrt(dk)
  * Probabilities are recomputed for the gradient: nothing is kept. */
@@ -13,36 +13,51 @@
 #include "kernels/token/token.h"
 
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads) {
-    struct attention_attr attr = {heads};
-    return call1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv}, 1);
+    struct attention_attr attr = {heads, true};
+    return call1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv, NULL}, 2);
+}
+
+struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads) {
+    struct attention_attr attr = {heads, false};
+    return call1(g, &op_softmax_attention, &attr, sizeof attr, (struct tensor *[]){qkv, lengths}, 2);
 }
 
 static void softmax_attention_infer(struct graph *g, struct call *c) {
     int64_t heads = ((const struct attention_attr *)c->attr)->heads;
     if (!infer_present(g, c, 1)) return;
-    const struct tensor *x = c->in[0];
+    const struct tensor *x = c->in[0], *n = c->in[1];
     if (x->rank != 3)
         graph_fail(g, ST_USAGE, "softmax_attention: qkv has rank %d, expected 3 (B,T,3D)", x->rank);
     else if (heads < 1 || x->dims[2] % (3 * heads))
         graph_fail(g, ST_USAGE,
                    "softmax_attention: qkv has %" PRId64 " columns, expected a multiple of 3 * heads = %" PRId64,
                    x->dims[2], 3 * heads);
+    else if (n && (n->rank != 1 || n->dims[0] != x->dims[0] || n->limit > x->dims[1] + 1))
+        graph_fail(g, ST_USAGE,
+                   "softmax_attention: %" PRId64 " lengths of at most %" PRId32 " do not fit %" PRId64
+                   " sequences of %" PRId64 " tokens",
+                   tensor_count(n), n->limit - 1, x->dims[0], x->dims[1]);
     else
         graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1], x->dims[2] / 3});
 }
 
-/* Pairs s <= t: T (T+1) / 2 a head, two products of dk forward and five backward, exp counted 10. */
+/* Pairs s <= t, T (T+1) / 2 a head, or all of them; two products of dk forward and five backward, exp counted 10. */
 static struct cost softmax_attention_cost(const struct call *c, enum pass pass) {
-    double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]);
-    double pairs = y / (double)tensor_cols(c->out[0]) * (T + 1) / 2, D = (double)tensor_cols(c->out[0]);
-    double heads = (double)((const struct attention_attr *)c->attr)->heads;
+    const struct attention_attr *a = c->attr;
+    double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
+    double pairs = y / D * (a->causal ? (T + 1) / 2 : T), heads = (double)a->heads;
     if (pass == PASS_FORWARD) return (struct cost){pairs * (4 * D + 13 * heads), sizeof(real) * 4 * y};
     return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
 }
 
+/* Variants: causal; over all keys; over those in use. */
 static bool softmax_attention_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 0) return false;
-    softmax_attention(g, input_tokens(g, s, "qkv", 3 * s->heads * s->dk), s->heads);
+    if (s->variant > 2) return false;
+    struct tensor *qkv = input_tokens(g, s, "qkv", 3 * s->heads * s->dk);
+    if (s->variant == 0)
+        softmax_attention(g, qkv, s->heads);
+    else
+        softmax_attention_all(g, qkv, s->variant == 2 ? input_lengths(g, s) : NULL, s->heads);
     return true;
 }
 
@@ -53,9 +68,10 @@ static struct heads softmax_attention_heads(const struct call *c) {
 
 const struct op op_softmax_attention = {
     .name = "softmax_attention",
-    .maths = "y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head",
+    .maths = "y_t = sum_s softmax_s(q_t . k_s / sqrt(dk)) v_s per head, over s <= t or over all",
     .source = "Vaswani et al. 2017",
     .needs_in = 1,
+    .no_grad_in = 2,
     .infer = softmax_attention_infer,
     .cost = softmax_attention_cost,
     .heads = softmax_attention_heads,
@@ -96,16 +112,17 @@ static struct head head_at(const struct call *c, enum pass pass, int64_t b, int6
     return head;
 }
 
-static void probabilities(const struct head *a, int64_t t) {
+/* Of query t over the first `keys` keys. */
+static void probabilities(const struct head *a, int64_t t, int64_t keys) {
     double top = -INFINITY, sum = 0;
-    for (int64_t s = 0; s <= t; s++) {
+    for (int64_t s = 0; s < keys; s++) {
         double score = 0;
         for (int64_t i = 0; i < a->dk; i++) score += (double)a->q[t * a->stride + i] * a->k[s * a->stride + i];
         a->p[s] = score / sqrt((double)a->dk);
         top = fmax(top, a->p[s]);
     }
-    for (int64_t s = 0; s <= t; s++) sum += a->p[s] = exp(a->p[s] - top);
-    for (int64_t s = 0; s <= t; s++) a->p[s] /= sum;
+    for (int64_t s = 0; s < keys; s++) sum += a->p[s] = exp(a->p[s] - top);
+    for (int64_t s = 0; s < keys; s++) a->p[s] /= sum;
 }
 
 static void softmax_attention_ref_forward(const struct call *c, const struct exec *exec) {
@@ -115,24 +132,26 @@ static void softmax_attention_ref_forward(const struct call *c, const struct exe
     for (int64_t pair = 0; pair < B * heads; pair++) {
         struct head a = head_at(c, PASS_FORWARD, pair / heads, pair % heads);
         for (int64_t t = 0; t < T; t++) {
-            probabilities(&a, t);
+            int64_t keys = attention_keys(c, pair / heads, t);
+            probabilities(&a, t, keys);
             real *y = tensor_real(c->out[0]) + (pair / heads * T + t) * D + pair % heads * a.dk;
             for (int64_t i = 0; i < a.dk; i++) {
                 double sum = 0;
-                for (int64_t s = 0; s <= t; s++) sum += a.p[s] * a.v[s * a.stride + i];
+                for (int64_t s = 0; s < keys; s++) sum += a.p[s] * a.v[s * a.stride + i];
                 y[i] = (real)sum;
             }
         }
     }
 }
 
-/* One query: adds to dk_sum and dv_sum, writes dq. dqkv stands at the head's q column of token 0. */
-static void ref_backward_query(const struct head *a, int64_t t, const real *dy, real *dqkv, bool accumulate) {
+/* One query of `keys` keys: adds to dk_sum and dv_sum, writes dq. dqkv stands at the head's q column of token 0. */
+static void ref_backward_query(const struct head *a, int64_t t, int64_t keys, const real *dy, real *dqkv,
+                               bool accumulate) {
     double mean = 0, root = sqrt((double)a->dk);
-    probabilities(a, t);
-    for (int64_t s = 0; s <= t; s++)
+    probabilities(a, t, keys);
+    for (int64_t s = 0; s < keys; s++)
         for (int64_t i = 0; i < a->dk; i++) mean += a->p[s] * dy[i] * a->v[s * a->stride + i];
-    for (int64_t s = 0; s <= t; s++) {
+    for (int64_t s = 0; s < keys; s++) {
         double dp = 0;
         for (int64_t i = 0; i < a->dk; i++) {
             dp += (double)dy[i] * a->v[s * a->stride + i];
@@ -143,7 +162,7 @@ static void ref_backward_query(const struct head *a, int64_t t, const real *dy, 
     }
     for (int64_t i = 0; i < a->dk; i++) {
         double dq = 0;
-        for (int64_t s = 0; s <= t; s++) dq += a->p[s] * a->k[s * a->stride + i];
+        for (int64_t s = 0; s < keys; s++) dq += a->p[s] * a->k[s * a->stride + i];
         put(&dqkv[t * a->stride + i], accumulate, (real)(dq / root));
     }
 }
@@ -158,7 +177,8 @@ static void softmax_attention_ref_backward(const struct call *c, const struct ex
         real *dqkv = c->din[0] + 3 * at + pair % heads * a.dk;
         for (int64_t i = 0; i < T * a.dk; i++) a.dk_sum[i] = a.dv_sum[i] = 0;
         for (int64_t t = 0; t < T; t++)
-            ref_backward_query(&a, t, call_dout(c, 0) + at + t * D + pair % heads * a.dk, dqkv, call_accumulates(c, 0));
+            ref_backward_query(&a, t, attention_keys(c, pair / heads, t),
+                               call_dout(c, 0) + at + t * D + pair % heads * a.dk, dqkv, call_accumulates(c, 0));
         for (int64_t i = 0; i < T * a.dk; i++) {
             real *dk = dqkv + i / a.dk * a.stride + D + i % a.dk;
             put(dk, call_accumulates(c, 0), (real)a.dk_sum[i]);

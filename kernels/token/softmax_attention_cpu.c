@@ -1,5 +1,5 @@
-/* softmax_attention_cpu.c - causal softmax attention by products of matrices: a block of queries at a time against all
- * keys up to its last one, so that scores live in a strip of QUERIES x T and never all at once.
+/* softmax_attention_cpu.c - softmax attention by products of matrices: a block of queries at a time against all keys
+ * that its last one sees, so that scores live in a strip of QUERIES x T and never all at once.
  *
  * Pairs of a sequence and a head are dealt to a fixed number of slots, each with scratch of its own and walked
  * in order. Inside a head the gradients of keys and values are summed over the blocks of queries in order. Equations:
@@ -19,7 +19,8 @@
 struct head {
     const real *q, *k, *v, *dy;
     real *dq, *out;
-    int64_t T, D, dk;
+    int64_t T, D, dk, n; /* n: keys in use, where it is not causal */
+    bool causal;
     real root;    /* 1 / sqrt(dk) */
     real *p, *dp; /* QUERIES x T */
     real *dkv;    /* T x 2 dk: sums of dk and dv */
@@ -54,6 +55,8 @@ static struct head head_of(const struct call *c, enum pass pass, int64_t pair, i
     int64_t dk = head_width(c), at = pair / heads * T * D, column = pair % heads * dk;
     struct scratch all = scratch_of(c, pass), own = scratch_part(&all, slot, slot_count(c));
     struct head h = {.T = T, .D = D, .dk = dk, .root = (real)(1 / sqrt((double)dk))};
+    h.causal = ((const struct attention_attr *)c->attr)->causal;
+    h.n = attention_keys(c, pair / heads, T - 1);
     take_arrays(c, pass, &own, &h);
     h.q = tensor_real(c->in[0]) + 3 * at + column;
     h.k = h.q + D;
@@ -82,16 +85,28 @@ static void softmax_row(real *p, int64_t n, int64_t end) {
     memset(p + n, 0, (size_t)(end - n) * sizeof *p);
 }
 
-/* p = probabilities of queries [t, t + rows) over keys [0, t + rows). */
+/* Keys that a block of queries [t, t + rows) reads. */
+static int64_t keys_of(const struct head *h, int64_t t, int64_t rows) {
+    return h->causal ? t + rows : h->n;
+}
+
+/* p = probabilities of queries [t, t + rows) over keys_of them. */
 static void probabilities(const struct head *h, int64_t t, int64_t rows) {
-    int64_t keys = t + rows, stride = 3 * h->D;
+    int64_t keys = keys_of(h, t, rows), stride = 3 * h->D;
     real_gemm(false, true, rows, keys, h->dk, h->root, h->q + t * stride, stride, h->k, stride, false, h->p, keys);
-    for (int64_t r = 0; r < rows; r++) softmax_row(h->p + r * keys, t + r + 1, keys);
+    for (int64_t r = 0; r < rows; r++) softmax_row(h->p + r * keys, h->causal ? t + r + 1 : keys, keys);
+}
+
+/* The first dk of D columns of all tokens become 0, or stay where they are added to. */
+static void clear(const struct head *h, real *to, int64_t stride, bool add) {
+    for (int64_t t = 0; t < h->T && !add; t++) memset(to + t * stride, 0, (size_t)h->dk * sizeof *to);
 }
 
 static void head_forward(const struct head *h) {
+    if (h->n == 0) clear(h, h->out, h->D, false);
+    if (h->n == 0) return;
     for (int64_t t = 0; t < h->T; t += QUERIES) {
-        int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = t + rows;
+        int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = keys_of(h, t, rows);
         probabilities(h, t, rows);
         real_gemm(false, false, rows, h->dk, keys, 1, h->p, keys, h->v, 3 * h->D, false, h->out + t * h->D, h->D);
     }
@@ -100,7 +115,7 @@ static void head_forward(const struct head *h) {
 /* dp -> gradient of the scores, in place: p (dp - sum p dp). That sum is dy . y, but formed from dp itself it cancels
  * to the last bit where one key has all the weight. */
 static void score_gradient(const struct head *h, int64_t t, int64_t rows) {
-    int64_t keys = t + rows;
+    int64_t keys = keys_of(h, t, rows);
     for (int64_t r = 0; r < rows; r++) {
         const real *p = h->p + r * keys;
         real *dp = h->dp + r * keys, mean = 0;
@@ -113,9 +128,11 @@ static void score_gradient(const struct head *h, int64_t t, int64_t rows) {
 
 static void head_backward(const struct head *h) {
     int64_t dk = h->dk, stride = 3 * h->D;
+    for (int part = 0; part < 3 && h->n == 0; part++) clear(h, h->dq + part * h->D, stride, h->add);
+    if (h->n == 0) return;
     memset(h->dkv, 0, (size_t)(2 * h->T * dk) * sizeof *h->dkv);
     for (int64_t t = 0; t < h->T; t += QUERIES) {
-        int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = t + rows;
+        int64_t rows = h->T - t < QUERIES ? h->T - t : QUERIES, keys = keys_of(h, t, rows);
         const real *dy = h->dy + t * h->D;
         probabilities(h, t, rows);
         real_gemm(true, false, keys, dk, rows, 1, h->p, keys, dy, h->D, true, h->dkv + dk, 2 * dk);

@@ -1,4 +1,4 @@
-/* softmax_attention_cuda.cu - causal attention on CUDA, a warp a query or a key of a head: a lane has a key (or
+/* softmax_attention_cuda.cu - softmax attention on CUDA, a warp a query or a key of a head: a lane has a key (or
  * query) of 32 for the scores, and every 32nd column for the sums over them. Forward and dq walk a query's keys; dk
  * and dv walk a key's queries, with the normaliser and the mean of dp that each query has left. Equations:
  * softmax_attention.c. */
@@ -18,12 +18,28 @@ struct attention {
     int64_t B, T, D;
     int heads, dk;
     real scale;
+    bool causal;
+    const int32_t *lengths; /* or NULL */
+
+    /* Keys that query t of sequence b sees. */
+    __device__ int64_t keys(int64_t b, int64_t t) const {
+        return causal ? t + 1 : lengths ? lengths[b] : T;
+    }
 };
 
 struct attention attention_of(const struct call *c) {
     int64_t D = c->out[0]->dims[2];
-    int heads = (int)((const struct attention_attr *)c->attr)->heads, dk = (int)(D / heads);
-    return {tensor_real(c->in[0]), c->in[0]->dims[0], c->in[0]->dims[1], D, heads, dk, 1 / real_sqrt((real)dk)};
+    const struct attention_attr *attr = (const struct attention_attr *)c->attr;
+    int heads = (int)attr->heads, dk = (int)(D / heads);
+    return {tensor_real(c->in[0]),
+            c->in[0]->dims[0],
+            c->in[0]->dims[1],
+            D,
+            heads,
+            dk,
+            1 / real_sqrt((real)dk),
+            attr->causal,
+            c->in[1] ? tensor_i32(c->in[1]) : nullptr};
 }
 
 /* p = exp(score - top) share, of a query's keys. */
@@ -56,16 +72,16 @@ static __device__ __forceinline__ real warp_max(real x) {
     return x;
 }
 
-/* Of the keys 0..t, in every lane. */
-static __device__ struct normaliser normaliser_of(const struct attention &a, const real *q, const real *k, int64_t t,
+/* Of the first `keys` keys, in every lane. */
+static __device__ struct normaliser normaliser_of(const struct attention &a, const real *q, const real *k, int64_t keys,
                                                   int lane) {
     real top = -INFINITY, sum = 0;
-    for (int64_t s = lane; s <= t; s += WARP) {
+    for (int64_t s = lane; s < keys; s += WARP) {
         real score = a.scale * dot(a.dk, q, k + s * 3 * a.D);
         top = score > top ? score : top;
     }
     top = warp_max(top);
-    for (int64_t s = lane; s <= t; s += WARP) sum += real_exp(a.scale * dot(a.dk, q, k + s * 3 * a.D) - top);
+    for (int64_t s = lane; s < keys; s += WARP) sum += real_exp(a.scale * dot(a.dk, q, k + s * 3 * a.D) - top);
     return {top, 1 / warp_sum(sum)};
 }
 
@@ -89,13 +105,13 @@ static __global__ void __launch_bounds__(CUDA_THREADS) attention_forward_kernel(
     int lane = (int)threadIdx.x % WARP;
     if (query >= a.B * a.heads * a.T) return;
     struct quotient at = divide(query, a.T), head = divide(at.whole, a.heads);
-    int64_t t = at.rest;
+    int64_t t = at.rest, keys = a.keys(head.whole, t);
     const real *q0 = a.qkv + head.whole * a.T * 3 * a.D + head.rest * a.dk, *q = q0 + t * 3 * a.D, *k = q0 + a.D;
-    struct normaliser p = normaliser_of(a, q, k, t, lane);
+    struct normaliser p = normaliser_of(a, q, k, keys, lane);
     real sums[COLUMNS_MAX] = {};
-    for (int64_t s = 0; s <= t; s += WARP) {
-        real weight = s + lane <= t ? p.of(a.scale * dot(a.dk, q, k + (s + lane) * 3 * a.D)) : 0;
-        add_weighted(a.dk, weight, k + a.D + s * 3 * a.D, 3 * a.D, up_to_warp(t + 1 - s), lane, sums);
+    for (int64_t s = 0; s < keys; s += WARP) {
+        real weight = s + lane < keys ? p.of(a.scale * dot(a.dk, q, k + (s + lane) * 3 * a.D)) : 0;
+        add_weighted(a.dk, weight, k + a.D + s * 3 * a.D, 3 * a.D, up_to_warp(keys - s), lane, sums);
     }
     real *to = y + (head.whole * a.T + t) * a.D + head.rest * a.dk;
 #pragma unroll
@@ -111,20 +127,20 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     int lane = (int)threadIdx.x % WARP;
     if (query >= a.B * a.heads * a.T) return;
     struct quotient at = divide(query, a.T), head = divide(at.whole, a.heads);
-    int64_t t = at.rest, first = head.whole * a.T * 3 * a.D + head.rest * a.dk;
+    int64_t t = at.rest, keys = a.keys(head.whole, t), first = head.whole * a.T * 3 * a.D + head.rest * a.dk;
     const real *q0 = a.qkv + first, *q = q0 + t * 3 * a.D, *k = q0 + a.D, *v = k + a.D;
     const real *d = dy + (head.whole * a.T + t) * a.D + head.rest * a.dk;
-    struct normaliser p = normaliser_of(a, q, k, t, lane);
+    struct normaliser p = normaliser_of(a, q, k, keys, lane);
     real mean = 0, sums[COLUMNS_MAX] = {};
-    for (int64_t s = lane; s <= t; s += WARP)
+    for (int64_t s = lane; s < keys; s += WARP)
         mean += p.of(a.scale * dot(a.dk, q, k + s * 3 * a.D)) * dot(a.dk, d, v + s * 3 * a.D);
     mean = warp_sum(mean);
-    for (int64_t s = 0; s <= t; s += WARP) {
+    for (int64_t s = 0; s < keys; s += WARP) {
         real ds = 0;
-        if (s + lane <= t)
+        if (s + lane < keys)
             ds = p.of(a.scale * dot(a.dk, q, k + (s + lane) * 3 * a.D)) *
                  (dot(a.dk, d, v + (s + lane) * 3 * a.D) - mean);
-        add_weighted(a.dk, ds, k + s * 3 * a.D, 3 * a.D, up_to_warp(t + 1 - s), lane, sums);
+        add_weighted(a.dk, ds, k + s * 3 * a.D, 3 * a.D, up_to_warp(keys - s), lane, sums);
     }
     if (lane == 0) left[query] = {p, mean};
     real *to = dqkv + first + t * 3 * a.D;
@@ -144,7 +160,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     const real *q = a.qkv + first, *k = q + a.D + s * 3 * a.D, *v = k + a.D;
     const real *d = dy + head.whole * a.T * a.D + head.rest * a.dk;
     real dk[COLUMNS_MAX] = {}, dv[COLUMNS_MAX] = {};
-    for (int64_t t = s; t < a.T; t += WARP) {
+    bool seen = a.causal || s < a.keys(head.whole, 0);
+    for (int64_t t = a.causal ? s : 0; t < a.T && seen; t += WARP) {
         real p = 0, ds = 0;
         if (t + lane < a.T) {
             struct attention_query of = left[at.whole * a.T + t + lane];

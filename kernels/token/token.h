@@ -22,6 +22,10 @@ struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk
  * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads);
 
+/* The same over all keys of a sequence, s < n: every query sees what lies before and behind it. `lengths`: ids (B), the
+ * tokens n in use of each sequence, or NULL: all; y = 0 where there is none. */
+struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads);
+
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
 struct rope_attr {
@@ -31,7 +35,14 @@ struct rope_attr {
 
 struct attention_attr {
     int64_t heads;
+    bool causal;
 };
+
+/* Keys that query t of sequence b sees: the first so many. */
+LRNN_INLINE int64_t attention_keys(const struct call *c, int64_t b, int64_t t) {
+    if (((const struct attention_attr *)c->attr)->causal) return t + 1;
+    return c->in[1] ? tensor_i32(c->in[1])[b] : c->in[0]->dims[1];
+}
 
 #ifdef __cplusplus
 }

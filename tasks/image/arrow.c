@@ -101,13 +101,13 @@ static void arrow_fill(const void *inst, enum split split, int64_t index, struct
     bool large = split == SPLIT_TEST && index % 2 == 1;
     if (large) {
         image.height = image.width = w->size * w->scale;
-        image.T = image.height * image.width;
+        image.T = w->image.T * w->scale * w->scale;
     }
     arrow_draw_scene(&w->least, image.height, &r, &s);
     arrow_draw(&w->least, &s, image.height, grey);
     image_put_grey(&image, grey, s.label, x);
     int64_t room = split == SPLIT_TRAIN ? w->image.T : w->image.T * w->scale * w->scale;
-    for (int64_t i = image.T * IMAGE_CHANNELS; i < room * IMAGE_CHANNELS; i++) x->values[i] = 0;
+    for (int64_t i = image.T * image_values(&image); i < room * image_values(&image); i++) x->values[i] = 0;
 }
 
 _Static_assert(sizeof(struct arrow) <= TASK_INST_BYTES, "the instance must fit its slot");

@@ -95,13 +95,13 @@ static void numpy_permutation(int32_t *order, int64_t n) {
     }
 }
 
-/* The sides that are walked: those of the image, of its transpose, of the square of pad=yes. */
+/* The sides that are walked, in positions: those of the image, of its transpose, of the square of pad=yes. */
 struct area {
     int64_t rows, columns;
 };
 
 static struct area area_of(const struct image *im) {
-    struct area a = {im->height, im->width};
+    struct area a = {im->height / im->patch, im->width / im->patch};
     if (im->pad) a.rows = a.columns = power_of_two(a.rows > a.columns ? a.rows : a.columns);
     if (im->transpose) a = (struct area){a.columns, a.rows};
     return a;
@@ -126,8 +126,9 @@ static int64_t walk_length(int order, struct area a) {
 }
 
 static int32_t pixel_number(const struct image *im, struct pixel p) {
+    int64_t rows = im->height / im->patch, columns = im->width / im->patch;
     if (im->transpose) p = (struct pixel){p.column, p.row};
-    return p.row < im->height && p.column < im->width ? (int32_t)(p.row * im->width + p.column) : -1;
+    return p.row < rows && p.column < columns ? (int32_t)(p.row * columns + p.column) : -1;
 }
 
 static void make_order(const struct image *im, int32_t *visit) {
@@ -149,6 +150,11 @@ static const char *const split_names[SPLIT_COUNT] = {"train", "val", "test"};
 
 enum status image_open(struct image *im, const char *task, const int64_t most[SPLIT_COUNT], bool bounded,
                        struct arena *host, struct error *e) {
+    if (im->height % im->patch || im->width % im->patch)
+        return fail(e, ST_USAGE,
+                    "%s: patch=%lld does not divide the sides of an image of %lld x %lld pixels; take one that divides "
+                    "both",
+                    task, (long long)im->patch, (long long)im->height, (long long)im->width);
     struct area a = area_of(im);
     for (int split = 0; split < SPLIT_COUNT; split++) {
         im->examples[split] = im->wanted[split] ? im->wanted[split] : most[split];
@@ -168,9 +174,10 @@ enum status image_open(struct image *im, const char *task, const int64_t most[SP
 
 void image_shape(const struct image *im, int64_t labels, struct task_shape *out) {
     shape_of_labels(out, im->T, labels);
-    out->channels = im->channels;
-    out->height = im->height;
-    out->width = im->width;
+    out->channels = image_values(im);
+    out->height = im->height / im->patch;
+    out->width = im->width / im->patch;
+    out->patch = im->patch;
     out->visit = im->visit;
     memcpy(out->examples, im->examples, sizeof out->examples);
 }
@@ -184,12 +191,16 @@ struct rng image_rng(const struct image *im, enum split split, int64_t index) {
 /* Channel c of a pixel is pixels[pixel * stride + c * step]. */
 static void put_pixels(const struct image *im, const uint8_t *pixels, int64_t stride, int64_t step, struct example *x) {
     real value[IMAGE_CHANNELS][256];
-    int64_t C = im->channels;
+    int64_t C = im->channels, P = im->patch, across = im->width / P;
     for (int64_t c = 0; c < C; c++)
         for (int p = 0; p < 256; p++) value[c][p] = (real)(((double)p / 255 - im->level[c].mean) / im->level[c].sd);
     for (int64_t t = 0; t < im->T; t++) {
-        int64_t at = im->visit ? im->visit[t] : t;
-        for (int64_t c = 0; c < C; c++) x->values[t * C + c] = at < 0 ? 0 : value[c][pixels[at * stride + c * step]];
+        int64_t at = im->visit ? im->visit[t] : t, corner = at / across * P * im->width + at % across * P;
+        real *to = x->values + t * P * P * C;
+        for (int64_t i = 0; i < P * P; i++) {
+            int64_t pixel = corner + i / P * im->width + i % P;
+            for (int64_t c = 0; c < C; c++) to[i * C + c] = at < 0 ? 0 : value[c][pixels[pixel * stride + c * step]];
+        }
     }
 }
 

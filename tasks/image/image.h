@@ -1,6 +1,8 @@
 /* image.h - what image tasks share: the order in which pixels are visited, the splits, values made of bytes.
  *
- * An image is a sequence of its pixels, C values each. Orders are those of spec/tasks.md 6.3:
+ * An image is a sequence of its pixels, C values each, or with `patch` P of its squares of P x P pixels, whose P*P*C
+ * values stand row by row: a linear encoder of them is the patch embedding of vision nets. Orders are those of
+ * spec/tasks.md 6.3:
  *   raster   row by row                           snake      the same, every second row from right to left
  *   morton   by the code of interleaved bits, column first: (0,0) (0,1) (1,0) (1,1)
  *   hilbert  along Hilbert's curve                bitrev     pixel number with its bits reversed (S4's psMNIST)
@@ -24,13 +26,14 @@ struct image_level {
 struct image {
     int order; /* options */
     bool transpose, pad;
+    int64_t patch;
     int64_t wanted[SPLIT_COUNT]; /* 0 = auto */
 
     int64_t height, width, channels; /* set by the task before image_open */
     struct image_level level[IMAGE_CHANNELS];
     uint64_t seed;
 
-    int64_t T; /* made by image_open */
+    int64_t T; /* made by image_open: positions */
     const int32_t *visit;
     int64_t examples[SPLIT_COUNT];
 };
@@ -46,6 +49,8 @@ struct image {
                   "visit columns as rows, and rows as columns", 0),                                                    \
         IMAGE_ROW("pad", OPT_BOOL, offsetof(TYPE, MEMBER.pad), "no", 0, 0, NULL,                                       \
                   "visit a square with sides of a power of two, of zeros beyond the image", 0),                        \
+        IMAGE_ROW("patch", OPT_INT, offsetof(TYPE, MEMBER.patch), "1", 1, 64, NULL,                                    \
+                  "pixels a side of the squares that are visited", OPT_AXIS | OPT_LATER),                              \
         IMAGE_ROW("n_train", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TRAIN]), "auto", 1, 1e9, NULL,                \
                   "training images; auto = the standard number, or all of a file", OPT_AUTO | OPT_AXIS),               \
         IMAGE_ROW("n_val", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_VAL]), "auto", 1, 1e9, NULL,                    \
@@ -53,8 +58,13 @@ struct image {
         IMAGE_ROW("n_test", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TEST]), "auto", 1, 1e9, NULL, "test images",   \
                   OPT_AUTO)
 
+/* Values of a position: of its pixels one after the other. */
+LRNN_INLINE int64_t image_values(const struct image *im) {
+    return im->patch * im->patch * im->channels;
+}
+
 /* Makes the order, on `host`; `most` is what there is of each split, taken where nothing else is wanted. ST_USAGE: more
- * is wanted than there is (`bounded`); ST_FAIL: no room. */
+ * is wanted than there is (`bounded`), patches do not fill the image; ST_FAIL: no room. */
 enum status image_open(struct image *im, const char *task, const int64_t most[SPLIT_COUNT], bool bounded,
                        struct arena *host, struct error *e);
 

@@ -289,18 +289,21 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
                          .pool = s->pool,
                          .bidirectional = s->bidirectional,
                          .degree_code = s->degree_code,
+                         .positions = s->positions,
                          .ssm_lr_factor = 1};
     struct net_shape shape = {.B = s->B,
                               .T = s->T,
                               .vocab_in = s->channels ? 0 : s->V,
                               .channels = s->channels,
                               .vocab_out = s->V,
+                              .height = s->height,
+                              .width = s->width,
                               .links = s->links,
                               .readout = s->readout};
     *t = (struct trial){.state = {.seed = seed}};
     ck_assert_msg(params_create(&t->params, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(model_parse(&choice, s->model, &e) == ST_OK, "%s: %s", s->model, e.text);
-    struct dims dims = {.B = s->B, .T = s->T, .D = s->D, .links = s->links};
+    struct dims dims = {.B = s->B, .T = s->T, .D = s->D, .height = s->height, .width = s->width, .links = s->links};
     ck_assert_msg(model_fit(&choice, &dims, &e) == ST_OK, "%s: %s", s->model, e.text);
     open_graph(&t->graph, &t->params, !s->evaluation, s->guards, s->kernel ? s->kernel : "");
     ck_assert_msg(net_build(&t->net, &t->graph, &b, &choice, &shape, &e) == ST_OK, "%s: %s", s->model, e.text);

@@ -117,6 +117,8 @@ struct trial_shape {
     int64_t channels;        /* of an input of values; 0: tokens out of V */
     struct links_size links; /* of examples that are graphs, which arrive without edges; 0: they are none */
     bool degree_code;
+    int64_t height, width; /* of the image that an example is; 0: it is none */
+    int positions;         /* of the backbone */
 };
 
 /* Builds, plans and initialises (parameters and tokens from `seed`). */

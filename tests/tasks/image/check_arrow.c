@@ -166,12 +166,57 @@ START_TEST(pictures_have_room_for_both_sizes) {
 }
 END_TEST
 
+/* The value of channel c of a pixel of an image of `side` pixels that was cut into patches. */
+static real in_patch(const struct example *x, int side, int patch, int row, int column, int c) {
+    int t = row / patch * (side / patch) + column / patch, at = row % patch * patch + column % patch;
+    return x->values[(t * patch * patch + at) * 3 + c];
+}
+
+/* An image in patches is the image, at both sizes, and so is its picture. */
+START_TEST(patches_hold_the_pixels) {
+    enum { SIDE = 24, PATCH = 6 };
+    struct task_choice plain, cut;
+    struct picture p, q;
+    struct error e = {ST_OK, ""};
+    open_task(&plain, "arrow:size=24", 3);
+    open_task(&cut, "arrow:size=24,patch=6", 3);
+    ck_assert(cut.shape.T == 16 && cut.shape.T_eval == 64 && cut.shape.channels == 108 && cut.shape.height == 4);
+    struct example x = new_example(&plain.shape), y = new_example(&cut.shape);
+    ck_assert_msg(picture_make(&p, &plain.shape, SPLIT_TEST, 4, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(picture_make(&q, &cut.shape, SPLIT_TEST, 4, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < 4; i++) {
+        int side = i % 2 ? 2 * SIDE : SIDE;
+        fill_example(&plain, SPLIT_TEST, i, 0, &x);
+        fill_example(&cut, SPLIT_TEST, i, 0, &y);
+        ck_assert_int_eq(y.length * PATCH * PATCH, x.length);
+        for (int k = 0; k < side * side * 3; k++) {
+            real want = x.values[k], got = in_patch(&y, side, PATCH, k / 3 / side, k / 3 % side, k % 3);
+            if (!(got == want)) ck_abort_msg("image %d, value %d: %g, not %g", i, k, (double)got, (double)want);
+        }
+        for (int64_t k = y.length * 108; k < 64 * 108; k++) ck_assert(y.values[k] == 0);
+        picture_add(&p, i, &x);
+        picture_add(&q, i, &y);
+    }
+    ck_assert(p.rows == q.rows && p.across == q.across);
+    for (int64_t k = 0; k < 4 * p.rows * p.across * 3; k++)
+        if (!(p.values[k] == q.values[k]) && !(isnan(p.values[k]) && isnan(q.values[k])))
+            ck_abort_msg("value %lld of the pictures: %g and %g", (long long)k, (double)p.values[k],
+                         (double)q.values[k]);
+    picture_free(&p);
+    picture_free(&q);
+    free_example(&x);
+    free_example(&y);
+}
+END_TEST
+
 START_TEST(what_cannot_be_drawn_is_refused) {
     check_task_refused("arrow:object=16", "object=16|32 pixels|size=192|a twelfth");
     check_task_refused("arrow:length=40", "length=40|object=15|2 to 26.3");
     check_task_refused("arrow:length=1", "length=1|2 to 26.3");
     check_task_refused("arrow:size=192,scale=3", "scale=3 is 576|room for 512");
     check_task_refused("arrow:order=snake", "scale=2|take scale=1");
+    check_task_refused("arrow:size=24,patch=5", "patch=5|24 x 24 pixels|divides both");
+    check_task_refused("arrow:patch=65", "patch|64");
     struct task_choice c;
     open_task(&c, "arrow:size=24,scale=1,order=hilbert", 1);
     ck_assert(c.shape.visit && c.shape.T_eval == 0);
@@ -187,6 +232,7 @@ Suite *check_arrow(void) {
     tcase_add_loop_test(tests, a_picture_shows_its_scene, 0, 2);
     tcase_add_test(tests, tests_have_images_of_both_sizes);
     tcase_add_test(tests, pictures_have_room_for_both_sizes);
+    tcase_add_test(tests, patches_hold_the_pixels);
     tcase_add_test(tests, what_cannot_be_drawn_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

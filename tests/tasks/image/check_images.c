@@ -217,6 +217,27 @@ START_TEST(digits_are_legible_and_not_trivial) {
 }
 END_TEST
 
+/* In whichever order patches are visited, each holds the pixels of its square. */
+START_TEST(patches_are_visited_in_every_order) {
+    char text[80];
+    struct task_choice plain, cut;
+    snprintf(text, sizeof text, "shapes:size=12,patch=3,order=%s", orders[_i]);
+    open_task(&plain, "shapes:size=12", 3);
+    open_task(&cut, text, 3);
+    ck_assert(cut.shape.T == 16 && cut.shape.channels == 27 && cut.shape.height == 4 && cut.shape.width == 4);
+    ck_assert((cut.shape.visit == NULL) == (_i == 0));
+    struct example x = new_example(&plain.shape), y = new_example(&cut.shape);
+    fill_example(&plain, SPLIT_TRAIN, 0, 0, &x);
+    fill_example(&cut, SPLIT_TRAIN, 0, 0, &y);
+    for (int k = 0; k < 16 * 27; k++) {
+        int patch = visited(&cut.shape, k / 27), row = patch / 4 * 3 + k % 27 / 9, column = patch % 4 * 3 + k % 9 / 3;
+        if (!(y.values[k] == x.values[(row * 12 + column) * 3 + k % 3])) ck_abort_msg("%s: value %d", text, k);
+    }
+    free_example(&x);
+    free_example(&y);
+}
+END_TEST
+
 /* --- pictures ----------------------------------------------------------------------------------------------------- */
 
 /* In another order than row by row, a pixel of the picture is the pixel of the image. */
@@ -267,6 +288,7 @@ Suite *check_images(void) {
     tcase_add_test(tests, colours_of_shapes_are_uniform);
     tcase_add_test(tests, the_noise_of_digits_is_what_it_says);
     tcase_add_test(tests, digits_are_legible_and_not_trivial);
+    tcase_add_loop_test(tests, patches_are_visited_in_every_order, 0, 6);
     tcase_add_test(tests, pictures_show_images_as_they_were);
     suite_add_tcase(suite, tests);
     return suite;

@@ -11,13 +11,16 @@
 static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
 static const char *const mixers[] = {"bdlru:m=2,blocks=4", "myosotis:heads=3"};
 
-enum { KINDS = 5, READOUTS = 3 };
+enum { KINDS = 6, READOUTS = 3 };
+static const int kinds[KINDS] = {BACKBONE_MAD_LM,  BACKBONE_SLICE, BACKBONE_SLICE_GLU,
+                                 BACKBONE_STACKED, BACKBONE_S5,    BACKBONE_VISION};
 
 START_TEST(gradients_match_central_differences) {
     struct trial t;
     struct trial_shape s = small;
     s.model = mixers[_i % 2];
-    s.kind = _i / 2 % KINDS;
+    s.kind = kinds[_i / 2 % KINDS];
+    s.mlp = s.kind == BACKBONE_VISION ? MLP_GELU : MLP_SWIGLU;
     s.readout = (enum readout)(_i / 2 / KINDS % READOUTS);
     s.bidirectional = _i / 2 / KINDS / READOUTS;
     s.pool = _i % 2 ? _i / 2 % 3 : _i / 2 % 2; /* top: of trees */
@@ -33,7 +36,7 @@ START_TEST(values_are_encoded_by_a_linear_map) {
     struct trial tokens, values;
     struct trial_shape s = small;
     s.model = mixers[_i % 2];
-    s.kind = _i / 2;
+    s.kind = kinds[_i / 2];
     s.readout = READOUT_SEQUENCE;
     trial_open(&tokens, &s, 5);
     s.channels = s.V;
@@ -78,7 +81,7 @@ START_TEST(padding_does_not_matter) {
     s.readout = READOUT_SEQUENCE;
     s.bidirectional = _i / 2 % 2;
     s.pool = _i % 2 && _i / 4 % 2 ? POOL_TOP : _i / 4 % 2;
-    s.kind = _i / 8;
+    s.kind = kinds[_i / 8];
     trial_open(&t, &s, 6);
     int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.input);
     int64_t n = tensor_count(t.net.logits);
@@ -248,13 +251,15 @@ START_TEST(each_backbone_declares_its_parameters) {
         {BACKBONE_SLICE_GLU, {"layers.1.mlp_gate.weight", "layers.0.mlp.bias"}, {"norm.weight"}},
         {BACKBONE_STACKED, {"layers.1.mixer.v.weight"}, {"layers.0.norm.weight", "norm.weight", "layers.0.mlp.weight"}},
         {BACKBONE_S5, {"layers.1.glu.weight", "layers.0.norm.variance"}, {"norm.weight", "layers.0.mlp.w1.weight"}},
+        {BACKBONE_VISION, {"norm.weight", "layers.1.mlp_norm.weight", "layers.0.mlp.w1.bias"}, {"positions"}},
     };
     struct trial t;
     struct trial_shape s = small;
     s.model = mixers[0];
     s.kind = cases[_i].kind;
+    if (s.kind == BACKBONE_VISION) s.mlp = MLP_GELU;
     trial_open(&t, &s, 9);
-    ck_assert_int_eq(cases[_i].kind, _i);
+    ck_assert_int_eq(cases[_i].kind, kinds[_i]);
     for (int i = 0; i < 4; i++) {
         if (cases[_i].has[i]) ck_assert_msg(params_find(&t.params, cases[_i].has[i]), "no %s", cases[_i].has[i]);
         if (cases[_i].lacks[i]) ck_assert_msg(!params_find(&t.params, cases[_i].lacks[i]), "a %s", cases[_i].lacks[i]);
