@@ -48,8 +48,8 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("myosotis:heads=2,arity=1", "", "1+chain.2");
     expect_numerics("myosotis:heads=2,leaves=9", "", "1+chain.2");
     expect_numerics("slice:interval=3", "", "1+interval.2+flow.2");
-    expect_numerics("lru:state=8", "kernel=reference", "1+ref.3");
-    expect_numerics("lru:state=8", "kernel=cross_entropy_ref", "1+ref.3");
+    expect_numerics("lru:state=8", "kernel=reference", "1+ref.4");
+    expect_numerics("lru:state=8", "kernel=cross_entropy_ref", "1+ref.4");
     expect_numerics("lru:state=8", "kernel=linear_ref", "1");
     expect_numerics("lstm", "backbone=s5\ndecay=0.1", "1+s5.2");
     expect_numerics("lru:state=8", "backbone=s5", "1");
