@@ -1,33 +1,46 @@
-# peers_table.awk - tests/peers/recurrences.py's CSV file as a Markdown table: a row a shape, a column a peer, its median
-# time over ours; what a peer could not do is a sentence below.
+# peers_table.awk - the CSV file of tests/peers/recurrences.py and tests/peers/steps.py as a Markdown table: a row a
+# shape, a column a peer, its median time over ours; what a peer could not do is a sentence below.
 #
-#     awk -f tools/peers_table.awk results/baseline/peers.csv
+#     awk -f tools/peers_table.awk results/baseline/peers.csv                   the recurrences
+#     awk -f tools/peers_table.awk -v steps=1 results/baseline/peers.csv        training steps and layers
 #
 # The file has no quoted cells.
 BEGIN { FS = "," }
 NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
 {
-    row = $column["op"] ", " $column["shape"]
+    op = $column["op"]
+    if ((op == "step" || op == "layer") != (steps != "")) next
+    row = op ", " $column["shape"]
     peer = $column["peer"]
     if (!(row in ours)) { rows[++n_rows] = row; ours[row] = $column["ours_us"] / 1000 }
     if (!(peer in known)) { peers[++n_peers] = peer; known[peer] = 1 }
-    cell[row, peer] = $column["status"] == "ok" ? $column["times_ours"] : "-"
-    if ($column["status"] != "ok") notes = notes "- " row ", " peer ": " $column["status"] "\n"
-    if ($column["error"] > worst) worst = $column["error"]
+    ok = $column["status"] == "ok"
+    mark = "foreign" in column && $column["foreign"] > 0.03 ? "!" : ""
+    if (mark != "") marked = 1
+    cell[row, peer] = ok ? $column["times_ours"] mark : "-"
+    if (!ok) notes = notes "- " row ", " peer ": " $column["status"] "\n"
+    if ($column["error"] + 0 > worst) worst = $column["error"] + 0
     where = "PyTorch " $column["torch"] ", " $column["device"] ", " $column["threads"] " thread" \
         ($column["threads"] == 1 ? "" : "s") ", commit " $column["commit"]
 }
 END {
-    printf "| recurrence | ours, ms |"
+    printf "| %s | ours, ms |", steps != "" ? "training step" : "recurrence"
     for (p = 1; p <= n_peers; p++) printf " %s |", peers[p]
     printf "\n|:--|--:|"
     for (p = 1; p <= n_peers; p++) printf "--:|"
     printf "\n"
     for (r = 1; r <= n_rows; r++) {
         printf "| %s | %.2f |", rows[r], ours[rows[r]]
-        for (p = 1; p <= n_peers; p++) printf " %s |", cell[rows[r], peers[p]]
+        for (p = 1; p <= n_peers; p++) printf " %s |", (rows[r], peers[p]) in cell ? cell[rows[r], peers[p]] : ""
         printf "\n"
     }
-    printf "\n- Forward and gradients in fp32, median time of a peer over ours; %s.\n", where
-    printf "- Largest error of a peer beside the loop in float64: %.1e.\n%s", worst, notes
+    if (steps != "") {
+        printf "\n- Median time of a whole step over ours in fp32, below 1 where a peer is faster.\n- %s.\n", where
+        printf "- Largest error of a peer's losses in three steps beside ours: %.1e.\n", worst
+    } else {
+        printf "\n- Forward and gradients in fp32, median time of a peer over ours; %s.\n", where
+        printf "- Largest error of a peer beside the loop in float64: %.1e.\n", worst
+    }
+    printf "%s", notes
+    if (marked) printf "- ! the machine was not quiet: other processes had more than 3 %% of the cores.\n"
 }

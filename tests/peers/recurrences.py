@@ -29,8 +29,7 @@ import time
 import torch
 from torch._higher_order_ops.associative_scan import associative_scan
 
-COLUMNS = ["commit", "device", "torch", "threads", "op", "shape", "peer", "status", "error", "samples", "median_us",
-           "best_us", "ours_us", "times_ours"]
+from rows import write_rows
 
 SHAPES = {
     "cpu": [("block", 128, 16, 64, 5), ("block", 128, 128, 64, 5), ("diag", 128, 16, 256, 1),
@@ -220,7 +219,7 @@ def main():
     p.add_argument("--compile-seconds", type=int, default=240,
                    help="time for a peer's first run: a loop of 1024 steps is unrolled, which takes hours")
     p.add_argument("--lrnn", default="./lrnn")
-    p.add_argument("--out", required=True, help="the CSV file to write")
+    p.add_argument("--out", required=True, help="the CSV file; rows of other ops and shapes stay in it")
     args = p.parse_args()
     if args.device == "cuda" and not torch.cuda.is_available():
         sys.exit("recurrences.py: PyTorch sees no CUDA device")
@@ -230,12 +229,8 @@ def main():
     device = torch.cuda.get_device_name() if args.device == "cuda" else "cpu"
     measured = [(shape, *shape_rows(args, *shape)) for shape in SHAPES[args.device]]
     rows = [r for shape, found, before in measured for r in with_ours(args, shape, found, before)]
-    with open(args.out, "w", newline="", encoding="utf-8") as f:
-        writer = csv.DictWriter(f, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        for r in rows:
-            writer.writerow({"commit": commit, "device": device, "torch": torch.__version__, "threads": args.threads,
-                             **r})
+    common = {"commit": commit, "device": device, "torch": torch.__version__, "threads": args.threads}
+    write_rows(args.out, [common | r for r in rows])
 
 
 if __name__ == "__main__":

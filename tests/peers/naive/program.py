@@ -68,6 +68,8 @@ class Run:
 
     def __init__(self, program, setting):
         self.program, self.setting = program, setting
+        self.steps = int(setting.flags.get("steps", STEPS))
+        self.eval_every = int(setting.flags.get("eval-every", EVAL_EVERY))
         with tempfile.TemporaryDirectory() as folder:
             drawn, start, last, log = (f"{folder}/{name}" for name in ("drawn", "start", "last", "log.csv"))
             first = train(program, setting, f"{folder}/first", steps=1)
@@ -96,14 +98,15 @@ class Run:
 
     def read_data(self):
         row = self.record["run"]
-        self.metric, self.steps, self.eval_every = row["metric"], STEPS, EVAL_EVERY
+        self.metric = row["metric"]
         self.batch = int(self.config["batch"])
         self.T = {"train": row["len_train"], "val": row["len_test"], "test": row["len_test"]}
         sizes = {"train": row["n_train"], "val": row["n_val"], "test": row["n_test"]}
         self.steps_per_epoch = -(-sizes["train"] // self.batch)
         self.examples = {split: json_lines(self.show("--split", split, "--count", n)) for split, n in sizes.items()}
         self.per_sequence = not isinstance(self.examples["train"][0]["target"], list)
-        self.step_indices = [row for epoch in range(-(-STEPS // self.steps_per_epoch)) for row in self.order_of(epoch)]
+        epochs = -(-self.steps // self.steps_per_epoch)
+        self.step_indices = [row for epoch in range(epochs) for row in self.order_of(epoch)]
         extra = [index for row in self.step_indices for index in row.get("extra", [])]
         if extra:
             self.examples["extra"] = json_lines(self.show("--split", "extra", "--count", max(extra) + 1))
@@ -113,7 +116,7 @@ class Run:
 
     def order_of(self, epoch):
         """What each step of an epoch trains on; a whole epoch has every example once."""
-        steps = json_lines(self.show("--order", epoch, "--batch", self.batch, "--steps", STEPS))
+        steps = json_lines(self.show("--order", epoch, "--batch", self.batch, "--steps", self.steps))
         seen = sorted(index for row in steps for index in row["indices"])
         if len(steps) == self.steps_per_epoch and seen != list(range(len(self.examples["train"]))):
             raise Refused(f"data show --order {epoch}: not every example once")
