@@ -394,7 +394,7 @@ example: all
 	@tools/example.sh $(LRNN) hlru-table2 quick $(EXAMPLE)
 
 # The CSV files of the committed records, and the tables of the pages, which name their commands.
-PAGES := docs/results.md docs/findings.md docs/performance.md
+PAGES := README.md docs/results.md docs/findings.md docs/performance.md
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@LRNN=$(LRNN) tools/tables.sh $(PAGES)

@@ -1,15 +1,19 @@
 #!/bin/sh
-# tables.sh - writes the tables of pages again. A table stands between two marks, the first of which has its command:
+# tables.sh - writes the tables and figures of pages again. A table stands between two marks, the first of which has
+# its command; a figure below one:
 #
 #     <!-- table: lrnn report --what lengths -->
 #     <!-- end of table -->
 #
+#     <!-- figure: lrnn plot length --task parity -->
+#     ![what one sees](../results/baseline/parity-length.svg)
+#
 #   tools/tables.sh [--check] PAGE...
 #
 # Commands begin with `lrnn report`, which reads results/baseline and writes Markdown unless
-# they say --format, or with `awk -f tools/`. LRNN is
-# the program, ./lrnn if it is not set. Nothing is written where a command fails or a mark lacks its fellow. --check
-# writes nothing and fails where a page would change.
+# they say --format, or with `awk -f tools/`; those of figures with `lrnn plot`, and draw one SVG. LRNN is the program,
+# ./lrnn if it is not set. No page is written where a command fails, a mark lacks its fellow or a picture of the records
+# has no command. --check writes nothing and fails where a page or picture would change.
 set -eu
 check=no
 if [ "${1-}" = --check ]; then
@@ -36,9 +40,55 @@ command_of() {
     esac
 }
 
+# A picture as it is compared: which release of gnuplot drew it is not in question.
+without_version() {
+    sed '/Produced by GNUPLOT/d' "$1"
+}
+
+# draw COMMAND PICTURE WHERE: the picture that the command draws, now.
+draw() {
+    case $1 in
+    'lrnn plot '*) ;;
+    *)
+        echo "tables.sh: $3: the command '$1' does not begin with 'lrnn plot'" >&2
+        return 1
+        ;;
+    esac
+    rm -rf "$folder/figure"
+    if ! sh -c "'${LRNN:-./lrnn}' plot ${1#lrnn plot } --out results/baseline --format svg --to '$folder/figure'" \
+        </dev/null >/dev/null || [ "$(find "$folder/figure" -type f | wc -l)" != 1 ]; then
+        echo "tables.sh: $3: expected one picture from: $1" >&2
+        return 1
+    fi
+    without_version "$folder"/figure/*.svg >"$folder/drawn"
+    if [ -e "$2" ] && without_version "$2" | cmp -s - "$folder/drawn"; then return 0; fi
+    if [ $check = yes ]; then
+        echo "tables.sh: $2 is not what its command draws ($3); \`make results\` draws it again" >&2
+        return 1
+    fi
+    cp "$folder"/figure/*.svg "$2"
+}
+
+# figure LINE WHERE: draws the picture that the line shows, by the command before it. Only pictures of the records have
+# one.
+figure() {
+    picture=${1#*"]("}
+    picture=$(dirname "$page")/${picture%")"*}
+    case $picture in
+    *results/baseline/*) ;;
+    *) return 0 ;;
+    esac
+    if [ -z "$drawn_by" ]; then
+        echo "tables.sh: $2: no <!-- figure: lrnn plot ... --> before the picture" >&2
+        return 1
+    fi
+    draw "$drawn_by" "$picture" "$2"
+}
+
 # The page with its tables, on stdout.
 fill() {
     inside=
+    drawn_by=
     number=0
     while IFS= read -r line || [ -n "$line" ]; do
         number=$((number + 1))
@@ -58,6 +108,7 @@ fill() {
             fi
             cat "$folder/table"
             ;;
+        '<!-- figure: '*' -->') printf '%s\n' "$line" ;;
         '<!-- end of table -->')
             if [ -z "$inside" ]; then
                 echo "tables.sh: $1:$number: a table ends that did not begin" >&2
@@ -66,7 +117,18 @@ fill() {
             inside=
             printf '%s\n' "$line"
             ;;
+        '!['*)
+            figure "$line" "$1:$number" || return 1
+            printf '%s\n' "$line"
+            ;;
         *) [ -n "$inside" ] || printf '%s\n' "$line" ;;
+        esac
+        case $line in
+        '<!-- figure: '*' -->')
+            drawn_by=${line#<!-- figure: }
+            drawn_by=${drawn_by% -->}
+            ;;
+        *) drawn_by= ;;
         esac
     done <"$1"
     if [ -n "$inside" ]; then
