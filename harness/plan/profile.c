@@ -30,6 +30,14 @@
     "backbone=s5 dim=512 layers=6 batch=50 epochs=200 schedule=cosine warmup=900 lr-min=0 decay=0.05 dropout=0.1 "     \
     "bidirectional=yes ssm-lr-factor=0.1"
 
+/* pLSTM-Vis as it is, in one mode alone and without positions, and a vision transformer (spec/tasks.md 7). */
+#define ARROW_MODELS(HEADS, VIT_HEADS)                                                                                 \
+    "plstm2d:" HEADS ",mode=PD@pool=corners,positions=learnt plstm2d:" HEADS ",mode=P@pool=corners,positions=learnt "  \
+    "plstm2d:" HEADS ",mode=D@pool=corners,positions=learnt plstm2d:" HEADS ",mode=PD@pool=corners "                   \
+    "full-attention:heads=" VIT_HEADS "@norm=layernorm,positions=learnt"
+#define ARROW_GATES "form=ref,gates=sliced"
+#define ARROW_NET   "backbone=vision mlp=gelu "
+
 /* As in the log-ODE form of SLiCE's time series: a step is an increment of the path (spec/lru-slice-baselines.md 8). */
 #define SERIES_MODELS "slice:interval=16,depth=2 slice:interval=16 "
 
@@ -306,105 +314,7 @@ static const struct profile profiles[] = {
      .rates = "0.01",
      .seeds = 1,
      .note = "paper (S4's ListOps): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine to 0"},
-    {.suite = "digits",
-     .name = "smoke",
-     .models = IMAGE_SMOKE,
-     .model_options = "",
-     .task_options = "size=8,n_train=256,n_val=64,n_test=64",
-     .flags = "backbone=s5 dim=16 epochs=2 batch=32",
-     .rates = "0.005",
-     .seeds = 1,
-     .note = "smoke: images of 8 x 8, two epochs; shows that everything runs, not how good a model is"},
-    {.suite = "digits",
-     .name = "quick",
-     .models = IMAGE_MODELS,
-     .model_options = "",
-     .task_options = "size=14,n_train=20k,n_val=1000,n_test=2000",
-     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=600 eval-every=150 schedule=cosine warmup=50 lr-min=0 "
-              "decay=0.05",
-     .rates = "0.01",
-     .seeds = 1,
-     .note = "quick: images of 14 x 14 instead of 28 x 28, width 64, 2 layers, 600 steps of 50, one rate, one seed"},
-    {.suite = "shapes",
-     .name = "smoke",
-     .models = IMAGE_SMOKE,
-     .model_options = "",
-     .task_options = "size=12,n_train=256,n_val=64,n_test=64",
-     .flags = "backbone=s5 dim=16 epochs=2 batch=32",
-     .rates = "0.005",
-     .seeds = 1,
-     .note = "smoke: images of 12 x 12, two epochs; shows that everything runs, not how good a model is"},
-    {.suite = "shapes",
-     .name = "quick",
-     .models = IMAGE_MODELS,
-     .model_options = "",
-     .task_options = "size=16,n_train=20k,n_val=1000,n_test=2000",
-     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=600 eval-every=150 schedule=cosine warmup=50 lr-min=0 "
-              "decay=0.05",
-     .rates = "0.01",
-     .seeds = 1,
-     .note = "quick: images of 16 x 16 instead of 32 x 32, width 64, 2 layers, 600 steps of 50, one rate, one seed"},
-    GRAPHS("smoke", GRAPH_SMOKE, "graphs=100", "dim=16 layers=2 mlp=gelu epochs=3 batch=16", false, "0.002",
-           "smoke: 100 graphs, one fold, three epochs; shows that everything runs, not how good a model is"),
-    GRAPHS("quick", GRAPH_MODELS, "", GRAPH_FLAGS "dim=64 epochs=40", true, "0.002",
-           "quick: ten folds, width 64, 4 layers, 40 epochs, one rate, one seed"),
-    GRAPHS("paper", GRAPH_MODELS " gat:heads=4 mpnn", "", GRAPH_FLAGS "dim=96 epochs=100", true, "0.001",
-           "paper (pLSTM's graphs): ten folds, 100 epochs, warm-up over 5 of them, cosine to 0, clip 1; all models at "
-           "width 96 with 4 layers\nand mean pooling, where the paper's baselines have width 128, 4 or 8 layers, sums"),
-    {.suite = "images",
-     .name = "paper",
-     .models = IMAGE_MODELS,
-     .model_options = "",
-     .task_options = "",
-     .flags = IMAGE_PAPER,
-     .rates = "0.01",
-     .seeds = 1,
-     .note =
-         "paper (S4's sequential CIFAR; Myosotis states S5's block and no more): 6 layers, width 512, batch 50, 200 "
-         "epochs, warm-up 900\nsteps, cosine to 0, both directions, a tenth of the rate for dynamics and norms"},
-    {.suite = "pathfinder",
-     .name = "smoke",
-     .models = IMAGE_SMOKE,
-     .model_options = "",
-     .task_options = "size=12,n_train=256,n_val=64,n_test=64",
-     .flags = "backbone=s5 dim=16 epochs=2 batch=32",
-     .rates = "0.005",
-     .seeds = 1,
-     .note = "smoke: images of 12 x 12, two epochs; shows that everything runs, not how good a model is"},
-    {.suite = "pathfinder",
-     .name = "quick",
-     .models = IMAGE_MODELS,
-     .model_options = "",
-     .task_options = "size=16,n_train=50k,n_val=1000,n_test=2000",
-     .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=1000 eval-every=250 schedule=cosine warmup=100 lr-min=0 "
-              "decay=0.05 bidirectional=yes",
-     .rates = "0.005",
-     .seeds = 1,
-     .note =
-         "quick: images of 16 x 16 instead of 32 x 32 or 128 x 128, width 64, 2 layers, 1000 steps of 50, one rate, "
-         "one seed"},
-    {.suite = "pathfinder",
-     .name = "paper",
-     .models = IMAGE_MODELS,
-     .model_options = "",
-     .task_options = "",
-     .flags = "backbone=s5 dim=256 layers=6 batch=64 epochs=200 schedule=cosine warmup=50k lr-min=0 decay=0.05 "
-              "bidirectional=yes ssm-lr-factor=0.25",
-     .rates = "0.004",
-     .seeds = 1,
-     .note = "paper (S4's Pathfinder): 6 layers, width 256, batch 64, 200 epochs, warm-up 50000 steps, cosine to 0; on "
-             "drawn images unless\nreleased=yes"},
-    {.suite = "pathx",
-     .name = "paper",
-     .models = IMAGE_MODELS,
-     .model_options = "",
-     .task_options = "",
-     .flags = "backbone=s5 dim=256 layers=6 batch=16 epochs=50 schedule=cosine warmup=50k lr-min=0 decay=0.05 "
-              "bidirectional=yes",
-     .rates = "0.001",
-     .seeds = 1,
-     .note = "paper (S4's Path-X): 6 layers, width 256, batch 16, 50 epochs, cosine to 0; on drawn images unless "
-             "released=yes"},
+#include "harness/plan/profile_images.def"
     {.suite = "text",
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",

@@ -81,8 +81,8 @@ START_TEST(published_means_are_those_of_their_rows) {
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
     ck_assert_int_eq(p.table.columns, 15);
     ck_assert_int_eq(p.table.rows, 14 * (6 + 4) + 10 + 10 + 8 * 4 + 11 + 24 +
-                                       18 +            /* SLiCE: two figures, a table; Myosotis: three */
-                                       8 * 6 + 6 * 2); /* SLiCE: time series; S5: texts */
+                                       18 +                    /* SLiCE: two figures, a table; Myosotis: three */
+                                       8 * 6 + 6 * 2 + 6 * 2); /* SLiCE: time series; S5: texts; pLSTM: arrows */
     int means = 0;
     for (int i = 0; i < p.table.rows; i++) {
         const char *task = csv_cell(&p.table, i, "task"), *row = csv_cell(&p.table, i, "row"),
