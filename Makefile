@@ -183,7 +183,7 @@ $(OBJ)/%.o: %.cc $(OBJ)/flags.stamp
 	@$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -c -o $@ $<
 
 $(OBJ)/harness/store/version.o: $(OBJ)/about.stamp
-$(OBJ)/harness/store/version.o: ABOUT = $(about)
+$(OBJ)/harness/store/version.o $(OBJ)/harness/store/version.tidy: ABOUT = $(about)
 
 # Stamps change only when their text does: other flags rebuild everything, another commit one file, another list of
 # files the programs.
@@ -202,12 +202,12 @@ suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CH
             $(if $(filter host,$(cuda_mode)),tests/cuda/check_cuda_host.cc)),CHECK_CUDA($(s)))
 $(OBJ)/suites.def: FORCE
 	$(call stamp,'$(suites)')
-$(OBJ)/tests/main.o: $(OBJ)/suites.def
-$(OBJ)/tests/main.o: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
+$(OBJ)/tests/main.o $(OBJ)/tests/main.tidy: $(OBJ)/suites.def
+$(OBJ)/tests/main.o $(OBJ)/tests/main.tidy: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
 $(OBJ)/fuzz.def: FORCE
 	$(call stamp,'$(foreach f,$(FUZZ),FUZZ_TARGET($(f)))')
-$(OBJ)/tests/fuzz/check_fuzz.o: $(OBJ)/fuzz.def
-$(OBJ)/tests/fuzz/check_fuzz.o: ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
+$(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: $(OBJ)/fuzz.def
+$(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
 
 -include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins) \
          $(call own_objs,torture))
@@ -363,14 +363,29 @@ format-check:
 	  [ $$status = 0 ] || { echo "make format would format them" >&2; exit 1; }
 
 # Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is
-# wrong, the line says so. clang-tidy and cppcheck see one file at a time.
-linted = $(SRC) $(TESTS) $(wildcard tests/shapes/*.c tests/twins/*.c tests/torture/*.c)
-lint:
-	printf '%s\n' $(filter-out core/status.c,$(linted)) | xargs -P $(shell nproc) -n 8 sh -c \
-	  'clang-tidy --quiet "$$@" -- -std=gnu11 -I. -include tools/lint.h -fopenmp $(subst ','\'',$(about))' clang-tidy
-	cppcheck --quiet -j $(shell nproc) --std=c11 --enable=warning,portability --error-exitcode=1 --inline-suppr -I. \
-	  --suppress=missingIncludeSystem $(linted)
-	shellcheck $(SH)
+# wrong, the line says so. clang-tidy and cppcheck see one file at a time, on all cores, and look again only at files
+# that have changed. What was found comes at the end, a line each.
+LINTED := $(sort $(SRC) $(call rooms,tests,c))
+TIDY := $(LINTED:%.c=$(OBJ)/%.tidy)
+LINT := $(OBJ)/lint
+lint: $(TIDY)
+	@mkdir -p $(LINT)
+	@echo "  CPPCHECK, SHELLCHECK"
+	@cppcheck --quiet -j $$(nproc) --cppcheck-build-dir=$(LINT) --std=c11 --enable=warning,portability --inline-suppr \
+	  -I. --suppress=missingIncludeSystem --template='{file}:{line}:{column}: {severity}: {message} [{id}]' $(LINTED) \
+	  2>$(LINT).cppcheck
+	@shellcheck --format=gcc $(SH) >$(LINT).shellcheck || [ -s $(LINT).shellcheck ]
+	@tools/lint.sh $(LINT).cppcheck $(LINT).shellcheck $(TIDY)
+
+$(OBJ)/%.tidy: %.c .clang-tidy tools/lint.h
+	@mkdir -p $(@D)
+	@echo "  TIDY $<"
+	@$(CC) -I. $(FLAGS) $(ABOUT) -MM -MP -MT $@ -MF $@.d $<
+	@clang-tidy --quiet $< -- -std=gnu11 -I. $(LINT_FIRST) -fopenmp $(ABOUT) >$@ 2>$@.log || [ -s $@ ] || cat $@.log
+
+LINT_FIRST = -include tools/lint.h
+$(OBJ)/core/status.tidy: LINT_FIRST =
+-include $(TIDY:=.d)
 
 # --- use --------------------------------------------------------------------------------------------------------------
 # Only what is set is passed on; the defaults are the program's.

@@ -362,7 +362,7 @@ static int heat_rows(const struct report_table *t) {
 
 static void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     (void)v;
-    double seeds[HEAT_MOST];
+    double seeds[HEAT_MOST] = {0};
     int columns = 0, rows = 0;
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < t->rows[k].n_all; i++) place_of(seeds, &columns, (double)t->rows[k].all[i]->run.seed);
