@@ -1,4 +1,4 @@
-/* arena.h - bump allocation out of one reserved block.
+/* arena.h - bump allocation out of one reserved range of memory.
  *
  * An arena owns its memory; whatever is allocated from it only borrows. It never grows after arena_reserve, so pointers
  * stay valid until arena_free; nothing is freed one by one, so an early return is always safe. An arena that was never
@@ -25,14 +25,14 @@ struct arena {
     size_t peak;                              /* largest `used` ever */
     bool guards;                              /* put a poisoned zone behind each allocation; set before the first one */
     int fail_after;                           /* tests: the n-th allocation from now fails; 0 = never */
-    void (*release)(char *base, size_t size); /* how the block is given back; NULL: munmap */
+    void (*release)(char *base, size_t size); /* how the range is given back; NULL: munmap */
 };
 
 /* Reserves `bytes` of zeroed memory. Pages are committed when first touched, so a generous reservation costs nothing.
  * ST_MEMORY names the size when the system refuses. */
 enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
 
-/* Asks for huge pages: for a block of which most will be used, since a first touch then clears 2 MB. */
+/* Asks for huge pages: for memory of which most will be used, since a first touch then clears 2 MB. */
 void arena_huge_pages(struct arena *a);
 
 /* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL when measuring, when the arena is

@@ -53,7 +53,7 @@ struct graph {
     struct params *params; /* shared, not owned */
     struct error error;    /* of the first call that failed */
     struct arena host;     /* owns calls, tensors, attributes, names */
-    struct arena memory;   /* one block: activations, gradients, workspace */
+    struct arena memory;   /* in one piece: activations, gradients, workspace */
     char *base;            /* where the plan lies: in `memory`, or in that of the graph beside */
     struct call *calls;
     int n_calls, calls_capacity;
@@ -70,7 +70,7 @@ struct graph {
     int scope_depth;
     struct plan_buffer *buffers;
     int n_buffers;
-    size_t planned_bytes;    /* size of the block */
+    size_t planned_bytes;    /* of that memory */
     size_t sum_bytes;        /* what it would be without reuse */
     int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
     graph_watch *watch;      /* NULL: nobody looks on */

@@ -184,7 +184,7 @@ static size_t lowest_fit(struct plan_buffer *const *placed, int n, const struct 
     return at;
 }
 
-static enum status place(struct graph *g, struct error *e) {
+static enum status lay_out(struct graph *g, struct error *e) {
     size_t guard = g->options.guards ? ARENA_GUARD : 0;
     size_t mark = arena_mark(&g->host), table = (size_t)(g->n_buffers + 1) * sizeof(struct plan_buffer *);
     struct plan_buffer **order = arena_alloc(&g->host, table), **placed = arena_alloc(&g->host, table);
@@ -218,7 +218,7 @@ static enum status make_plan(struct graph *g, struct error *e) {
     add_tensor_buffers(g);
     add_workspaces(g);
     add_tables(g);
-    return place(g, e);
+    return lay_out(g, e);
 }
 
 enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {

@@ -29,7 +29,7 @@ enum option_flag {
     OPT_AXIS = 1,    /* a difficulty axis of a task: profiles and sweeps may vary it */
     OPT_AUTO = 2,    /* the word auto stands for "derived from the sizes", held as 0, which is below `min` */
     OPT_RUNTIME = 4, /* does not change results (threads, output folder): left out of the run's identity */
-    OPT_PLACE = 8,   /* names a place on this machine: left out of stored configurations as well */
+    OPT_PATH = 8,    /* names a file or folder here: left out of stored configurations as well */
     OPT_LATER =
         16,        /* came after runs were recorded: left out of a run's identity while at its default, which is written
                         in canonical form, so that those runs keep their identity */

@@ -1,4 +1,4 @@
-/* params.c - the flat block of parameters; see params.h. */
+/* params.c - the flat array of parameters; see params.h. */
 #include "core/params.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #define NAMES_BYTES ((size_t)4 << 20) /* address space for names and the list; committed as used */
 #define MAX_PARAMS  4096
-#define BLOCK_ALIGN 16 /* floats: one cache line */
+#define PARAM_ALIGN 16 /* floats: one cache line */
 
 const char *const param_group_names[PARAM_GROUP_COUNT] = {"weight", "vector", "embedding", "norm",
                                                           "state",  "free",   "const"};
@@ -24,7 +24,7 @@ enum status params_create(struct params *p, struct error *e) {
 
 void params_free(struct params *p) {
     arena_free(&p->names);
-    arena_free(&p->block);
+    arena_free(&p->arrays);
     arena_free(&p->mirror);
     *p = (struct params){0};
 }
@@ -68,34 +68,34 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
         return NULL;
     }
     p->n++;
-    p->floats += (count + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+    p->floats += (count + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
     return param;
 }
 
 enum status params_reserve(struct params *p, bool training, struct error *e) {
     size_t bytes = (size_t)p->floats * sizeof(real);
-    size_t blocks = training ? 4 : 1;
-    TRY(place_reserve(p->place, &p->block, blocks * (bytes + ARENA_ALIGN), e));
+    size_t arrays = training ? 4 : 1;
+    TRY(place_reserve(p->place, &p->arrays, arrays * (bytes + ARENA_ALIGN), e));
     if (p->place && p->place->device != DEVICE_CPU) {
         TRY(arena_reserve(&p->mirror, bytes + ARENA_ALIGN, e));
         p->host = arena_alloc(&p->mirror, bytes);
     }
-    p->value = arena_alloc(&p->block, bytes);
+    p->value = arena_alloc(&p->arrays, bytes);
     if (!training) return ST_OK;
-    p->grad = arena_alloc(&p->block, bytes);
-    p->moment1 = arena_alloc(&p->block, bytes);
-    p->moment2 = arena_alloc(&p->block, bytes);
+    p->grad = arena_alloc(&p->arrays, bytes);
+    p->moment1 = arena_alloc(&p->arrays, bytes);
+    p->moment2 = arena_alloc(&p->arrays, bytes);
     return ST_OK;
 }
 
-real *params_fetch(const struct params *p, real *block) {
-    if (!p->host) return block;
-    place_get(p->place, p->host, block, (size_t)p->floats * sizeof(real));
+real *params_fetch(const struct params *p, real *array) {
+    if (!p->host) return array;
+    place_get(p->place, p->host, array, (size_t)p->floats * sizeof(real));
     return p->host;
 }
 
-void params_store(const struct params *p, real *block) {
-    if (p->host) place_put(p->place, block, p->host, (size_t)p->floats * sizeof(real));
+void params_store(const struct params *p, real *array) {
+    if (p->host) place_put(p->place, array, p->host, (size_t)p->floats * sizeof(real));
 }
 
 int64_t params_trained(const struct params *p) {

@@ -1,4 +1,4 @@
-/* params.h - the parameters of a model: one flat block of values, with gradients and moments beside it.
+/* params.h - the parameters of a model: one flat array of values, with gradients and moments beside it.
  *
  * Graphs (training, evaluation, one per length) share one struct params. A parameter has a contract: its name and its
  * element order at the border (case files, export, import). Inside it may be stored transposed, so that scans are
@@ -67,20 +67,20 @@ struct param {
     const char *name; /* full name, scope included */
     struct param_spec spec;
     int64_t count;  /* elements */
-    int64_t offset; /* of its first element in the flat block; a multiple of 16 */
+    int64_t offset; /* of its first element in the flat array; a multiple of 16 */
 };
 
 struct params {
     struct param *list;
     int n, capacity;
-    int64_t floats;     /* length of the flat block, padding included */
+    int64_t floats;     /* length of the flat array, padding included */
     real *value, *grad; /* NULL until params_reserve; memory of the place, as the moments */
     real *moment1, *moment2;
-    const struct place *place; /* where the blocks lie: set before params_reserve; NULL: the CPU */
-    real *host;                /* one block as the host sees it: see params_fetch */
+    const struct place *place; /* where the arrays lie: set before params_reserve; NULL: the CPU */
+    real *host;                /* one array as the host sees it: see params_fetch */
     struct arena names;        /* owns list and strings */
-    struct arena block;        /* owns value, grad, moments */
-    struct arena mirror;       /* owns host where the blocks lie elsewhere */
+    struct arena arrays;       /* owns value, grad, moments */
+    struct arena mirror;       /* owns host where the arrays lie elsewhere */
 };
 
 enum status params_create(struct params *p, struct error *e);
@@ -92,22 +92,22 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
 
 struct param *params_find(const struct params *p, const char *name);
 
-/* Allocates the blocks; `training` adds gradients and moments. ST_MEMORY names the bytes. */
+/* Allocates the arrays; `training` adds gradients and moments. ST_MEMORY names the bytes. */
 enum status params_reserve(struct params *p, bool training, struct error *e);
 
 /* Draws every parameter. An element's value depends on (seed, name, element in contract order) alone, not on the inner
  * layout, the order of declaration, or other parameters. */
 void params_init(struct params *p, uint64_t seed);
 
-/* A block (value, grad or a moment) as host memory, valid until the next call: on the CPU the block itself, else a copy
- * of it. What is written there counts after params_store. */
-real *params_fetch(const struct params *p, real *block);
-void params_store(const struct params *p, real *block);
+/* An array (value, grad or a moment) in host memory, valid until the next call: on the CPU itself, elsewhere a copy.
+ * What is written there counts after params_store. */
+real *params_fetch(const struct params *p, real *array);
+void params_store(const struct params *p, real *array);
 
 /* Number of trained parameters (PARAM_CONST and padding excluded). */
 int64_t params_trained(const struct params *p);
 
-/* Copies between a stored tensor (value or grad block of this parameter) and contract order. */
+/* Copies between a stored tensor (value or grad of this parameter) and contract order. */
 void param_to_contract(const struct param *param, const real *stored, double *contract);
 void param_from_contract(const struct param *param, const double *contract, real *stored);
 

@@ -45,7 +45,7 @@
 
 const struct option backbone_options[] = {
     {"dim", OPT_INT, offsetof(struct backbone, dim), "128", 1, 1 << 16, NULL, "model width D", 0},
-    {"layers", OPT_INT, offsetof(struct backbone, layers), "1", 1, 256, NULL, "blocks of [mixer, MLP]", 0},
+    {"layers", OPT_INT, offsetof(struct backbone, layers), "1", 1, 256, NULL, "layers, each a mixer and an MLP", 0},
     {"mlp", OPT_CHOICE, offsetof(struct backbone, mlp), "swiglu", 0, 0, "none swiglu gelu",
      "channel mixer after each mixer (mad-lm, vision)", 0},
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",

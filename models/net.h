@@ -21,7 +21,7 @@ enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
 enum { POOL_CORNERS = POOL_TOP + 1 }; /* behind the ways of the op pool */
 
 struct backbone {
-    int64_t dim, layers;       /* D; number of [mixer, MLP] blocks */
+    int64_t dim, layers;       /* D; number of layers, each a mixer and an MLP */
     int mlp, norm, kind, pool; /* the enums above, and enum pooling */
     int positions;             /* the enum above: of an image's grid */
     double dropout;            /* on each residual branch; training only */

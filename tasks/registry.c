@@ -85,8 +85,8 @@ static enum status changes_of(const struct task_choice *choice, const struct tas
     const struct task *task = choice->task;
     struct label own, base;
     TRY(base_options(task, alias, inst, e));
-    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, OPT_PLACE, e));
-    TRY(label_of(&own, task->name, task->options, choice->inst, OPT_PLACE, e));
+    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, OPT_PATH, e));
+    TRY(label_of(&own, task->name, task->options, choice->inst, OPT_PATH, e));
     return label_difference(&own, &base, changes, e);
 }
 

@@ -153,7 +153,7 @@ static enum status parse_shape(struct st_tensor *t, const json_t *shape, const s
     return ST_OK;
 }
 
-/* Places t->bytes. Expects dtype and shape to be known. */
+/* Sets t->bytes. Expects dtype and shape to be known. */
 static enum status parse_offsets(struct st_tensor *t, const json_t *offsets, const struct image *im) {
     char name[ST_SHOWN_NAME];
     const json_t *first = json_array_get(offsets, 0), *last = json_array_get(offsets, 1);
@@ -205,7 +205,7 @@ static enum status parse_metadata(struct safetensors *st, json_t *object, const 
     return ST_OK;
 }
 
-/* By place in the file; an empty tensor before the one that starts where it stands. */
+/* By offset in the file; an empty tensor before the one that starts where it stands. */
 static int by_place(const void *left, const void *right) {
     const struct st_tensor *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;

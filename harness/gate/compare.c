@@ -47,8 +47,8 @@ static enum status take_pair(struct peer *a, struct peer *b, bool b_first, doubl
     return b_first ? ST_OK : peer_time(b, time_b, e);
 }
 
-/* A block of pairs, in fresh processes. */
-static enum status take_block(const struct compare_request *q, const struct gate_bench *bench, int pairs,
+/* A round of pairs, in fresh processes. */
+static enum status take_round(const struct compare_request *q, const struct gate_bench *bench, int pairs,
                               struct rng *order, struct times *t, struct error *e) {
     struct peer a = {0}, b = {0};
     enum status status = peer_start(&a, q->a, bench->name, q->seconds, 0, e);
@@ -80,8 +80,8 @@ static enum status measure(const struct compare_request *q, struct compare_row *
     enum status status = t ? ST_OK : fail(e, ST_MEMORY, "no memory for the times of %s", row->bench->name);
     noise_begin(&noise);
     while (status == ST_OK && t->n < pairs) {
-        int block = pairs - t->n < GATE_BLOCK ? pairs - t->n : GATE_BLOCK;
-        status = take_block(q, row->bench, block, &order, t, e);
+        int round = pairs - t->n < GATE_ROUND ? pairs - t->n : GATE_ROUND;
+        status = take_round(q, row->bench, round, &order, t, e);
     }
     row->foreign = noise_end(&noise);
     row->seconds += time_now_s() - start;

@@ -9,7 +9,7 @@
 #include "harness/gate/verdict.h"
 
 #define GATE_PAIRS   20
-#define GATE_BLOCK   5 /* pairs of one process */
+#define GATE_ROUND   5 /* pairs of one process */
 #define GATE_MAX     (2 * GATE_PAIRS * 5)
 #define GATE_BENCHES 16
 

@@ -180,7 +180,7 @@ static void walk_both(void *context) {
     if (r->graph.root) graph_backward(&r->graph, r->live);
 }
 
-/* max |got - want| / max |want| of a block of reals. */
+/* max |got - want| / max |want| of n reals. */
 static double relative_error(const real *got, const real *want, int64_t n) {
     double off = 0, size = 0;
     for (int64_t i = 0; i < n; i++) {

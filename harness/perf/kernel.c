@@ -43,7 +43,7 @@ static enum status fill(struct graph *g, struct error *e) {
     return ST_OK;
 }
 
-static enum status record(struct kernel_run *r, const struct op *op, const struct op_sizes *sizes, struct error *e) {
+static enum status build(struct kernel_run *r, const struct op *op, const struct op_sizes *sizes, struct error *e) {
     const struct error *misfit = &r->graph.error;
     op_sizes_format(op, sizes, r->shape, sizeof r->shape);
     if (!op->build(&r->graph, sizes))
@@ -66,7 +66,7 @@ enum status kernel_run_open(struct kernel_run *r, const struct op *op, const str
         r->live = (struct step_state *)(void *)r->there.base;
     }
     TRY(graph_create(&r->graph, &options, NULL, e));
-    TRY(record(r, op, sizes, e));
+    TRY(build(r, op, sizes, e));
     for (int i = 0; i < r->graph.n_calls; i++)
         if (r->graph.calls[i].op == op) r->call = &r->graph.calls[i];
     if (!r->call) return fail(e, ST_USAGE, "%s has no call at these sizes", op->name);

@@ -83,7 +83,7 @@ struct kernel_run {
     char shape[256];
 };
 
-/* Records, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why
+/* Builds, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why
  * the kernel does not apply, nothing is planned then; else NULL. r starts zeroed; kernel_run_close also after an
  * error. */
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,

@@ -2,7 +2,7 @@
  *
  * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP
  * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product
- * that is measured between blocks of steps at the same number of threads. */
+ * that is measured between rounds of steps at the same number of threads. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -16,7 +16,7 @@
 #include "harness/store/clock.h"
 
 #define WARM_UP    3 /* steps not counted */
-#define BLOCK      5 /* steps between two products */
+#define ROUND      5 /* steps between two products */
 #define GEMM_SIZE  2048
 #define COPY_BYTES ((size_t)64 << 20)
 #define MANY       ((int64_t)1 << 30) /* training examples; never reached */
@@ -128,7 +128,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
     }
     noise_begin(&noise);
     for (int64_t i = 0; i < q->count; i++) {
-        if (i % BLOCK == 0) {
+        if (i % ROUND == 0) {
             samples_add(&r->product, gemm_run(&r->gemm));
             if (q->profile) sample_rates(r);
             trainer_step(&r->trainer); /* brings the caches back */
@@ -147,7 +147,7 @@ struct step_result {
     double flops;                     /* of a step, as the ops declare them */
     double rate_best, rate_median;    /* FLOP/s of the product */
     double floor_best, floor_median;  /* seconds */
-    double planned, blocks, resident; /* bytes */
+    double planned, arrays, resident; /* bytes */
 };
 
 static struct step_result evaluate(const struct step_run *r) {
@@ -166,7 +166,7 @@ static struct step_result evaluate(const struct step_run *r) {
     s.floor_best = needed / s.rate_best;
     s.floor_median = needed / s.rate_median;
     s.planned = (double)t->train.planned_bytes;
-    s.blocks = 4 * (double)t->params.floats * sizeof(real);
+    s.arrays = 4 * (double)t->params.floats * sizeof(real);
     s.resident = (double)r->resident;
     return s;
 }
@@ -184,7 +184,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
            s->flops / s->best / 1e9, s->flops / 1e9);
     printf("  memory      %.1f MB: planned %.1f MB, parameters with gradients and moments %.1f MB; largest resident\n"
            "              size of the process %.1f MB\n",
-           (s->planned + s->blocks) / 1e6, s->planned / 1e6, s->blocks / 1e6, s->resident / 1e6);
+           (s->planned + s->arrays) / 1e6, s->planned / 1e6, s->arrays / 1e6, s->resident / 1e6);
     printf("  product     %d^3 at %.1f GFLOP/s best, median %.1f, between the steps\n", GEMM_SIZE, s->rate_best / 1e9,
            s->rate_median / 1e9);
     printf("  floor       %.3f ms best, median %.3f (6 x %" PRId64 " x %" PRId64 " tokens at that rate)\n",
@@ -205,7 +205,7 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
            "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,",
            s->median * 1e3, s->mad * 1e3, s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9,
-           s->planned, s->blocks, s->resident);
+           s->planned, s->arrays, s->resident);
     printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g",
            s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
            isfinite(r->noise) ? r->noise : -1);
@@ -234,14 +234,14 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
 
 /* --- data --------------------------------------------------------------------------------------------------------- */
 
-#define DATA_BLOCK 64 /* examples between two looks at the clock */
+#define DATA_ROUND 64 /* examples between two looks at the clock */
 
 struct data_run {
     struct task_choice task;
     struct arena host;
     struct example example;
-    struct samples block;
-    int64_t tokens; /* of a block, mean */
+    struct samples round;
+    int64_t tokens; /* of a round, mean */
 };
 
 static enum status data_measure(struct data_run *r, int split, double seconds, struct error *e) {
@@ -255,28 +255,28 @@ static enum status data_measure(struct data_run *r, int split, double seconds, s
     if (s->links.edges) x->links = arena_alloc(&r->host, (size_t)links_words(s->links) * sizeof(int32_t));
     if (!x->targets || (!x->tokens && !x->values) || (s->links.edges && !x->links))
         return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
-    int64_t index = 0, tokens = 0, blocks = 0;
-    for (double begin = time_now_s(); time_now_s() - begin < seconds; blocks++) {
+    int64_t index = 0, tokens = 0, rounds = 0;
+    for (double begin = time_now_s(); time_now_s() - begin < seconds; rounds++) {
         double start = time_now_s();
-        for (int i = 0; i < DATA_BLOCK; i++) {
+        for (int i = 0; i < DATA_ROUND; i++) {
             for (int64_t t = 0; t < s->T; t++) x->targets[t] = IGNORED;
             r->task.task->fill(r->task.inst, (enum split)split, index++ % s->examples[split], x);
             tokens += x->length + x->second;
         }
-        samples_add(&r->block, time_now_s() - start);
+        samples_add(&r->round, time_now_s() - start);
     }
-    r->tokens = blocks ? tokens / blocks : 0;
+    r->tokens = rounds ? tokens / rounds : 0;
     return ST_OK;
 }
 
 static void data_print(const struct data_run *r, bool json) {
-    double best = (double)r->tokens / samples_best(&r->block), median = (double)r->tokens / samples_median(&r->block);
-    double examples = DATA_BLOCK / samples_median(&r->block);
+    double best = (double)r->tokens / samples_best(&r->round), median = (double)r->tokens / samples_median(&r->round);
+    double examples = DATA_ROUND / samples_median(&r->round);
     if (json)
         printf(
             "{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g,\"examples_per_s_med\":%.6g,"
             "\"examples_per_s_best\":%.6g}\n",
-            r->task.name, median, best, examples, DATA_BLOCK / samples_best(&r->block));
+            r->task.name, median, best, examples, DATA_ROUND / samples_best(&r->round));
     else
         printf("%s, one core: %.0f tokens/s median, best %.0f; %.0f examples/s median\n", r->task.name, median, best,
                examples);

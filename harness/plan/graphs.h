@@ -19,7 +19,7 @@ enum status graphs_build_training(struct graph *g, const struct setup *s, const 
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
-/* The optimiser's update of all declared parameters. Its inputs are the parameters' blocks and `loss`, [1] of the same
+/* The optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of the same
  * place; before params_reserve there are none, and the graph can be measured alone. */
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *params, real *loss, struct error *e);

@@ -27,7 +27,7 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* An identity (OPT_LATER is skipped) has the line of a place, but not what stands there: another folder is no other
+/* An identity (OPT_LATER is skipped) has the line of a path, but not what stands there: another folder is no other
  * run. */
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
                                   const void *object, unsigned skip, struct error *e) {
@@ -35,7 +35,7 @@ static enum status append_options(char text[CONFIG_TEXT], const char *prefix, co
         char value[OPTION_TEXT + 1];
         option_format_value(o, object, value, sizeof value);
         if (option_left_out(o, value, skip)) continue;
-        bool hidden = skip & OPT_LATER && o->flags & OPT_PLACE;
+        bool hidden = skip & OPT_LATER && o->flags & OPT_PATH;
         TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));
     }
     return ST_OK;
@@ -82,7 +82,7 @@ static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
     TRY(describe_identity(s, 0, s->identity, e));
     TRY(check_profile(s, e));
-    TRY(describe(s, &s->config, &s->asked, OPT_PLACE, s->config_text, e));
+    TRY(describe(s, &s->config, &s->asked, OPT_PATH, s->config_text, e));
     TRY(describe_identity(s, OPT_SEED, cell, e));
     record_hash(s->identity, s->run_id);
     record_hash(cell, s->cell_id);
@@ -181,7 +181,7 @@ int64_t setup_extra_batch(const struct setup *s) {
     return s->config.batch > 10 ? s->config.batch / 10 : 1;
 }
 
-/* What a run starts from is part of what it is: the file's content, not its place. */
+/* What a run starts from is part of what it is: the file's content, not where it lies. */
 static enum status resolve_start(struct config *c, struct error *e) {
     char hash[HASH_HEX], *bytes;
     size_t size;

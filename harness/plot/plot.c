@@ -126,7 +126,7 @@ static double step_width(const struct run *run, enum plot_axis x) {
     }
 }
 
-/* A block of the data file: a run at its own evaluations. */
+/* A block of the data file, as gnuplot calls it: a run at its own evaluations. */
 static void print_seed(FILE *f, const struct run_record *r, const struct plot_view *v) {
     for (int64_t i = 0; i < r->n_curve; i++) {
         const struct curve_point *p = &r->curve[i];
@@ -340,8 +340,8 @@ static bool has_several_runs(const struct report_table *t) {
     return false;
 }
 
-/* The number's place in the list, to which it is added. */
-static int place_of(double *list, int *n, double value) {
+/* The number's index in the list, to which it is added. */
+static int index_of(double *list, int *n, double value) {
     int i = 0;
     while (i < *n && list[i] != value) i++;
     if (i == *n && *n < HEAT_MOST) list[(*n)++] = value;
@@ -365,14 +365,14 @@ static void print_heat(FILE *script, FILE *data, const struct report_table *t, c
     double seeds[HEAT_MOST] = {0};
     int columns = 0, rows = 0;
     for (int k = 0; k < t->n_rows; k++)
-        for (int i = 0; i < t->rows[k].n_all; i++) place_of(seeds, &columns, (double)t->rows[k].all[i]->run.seed);
+        for (int i = 0; i < t->rows[k].n_all; i++) index_of(seeds, &columns, (double)t->rows[k].all[i]->run.seed);
     qsort(seeds, (size_t)columns, sizeof *seeds, by_value);
     fprintf(script, "array row[%d]\n", HEAT_MOST);
     for (int k = 0; k < t->n_rows; k++) {
         double last = NAN;
         for (int i = 0; i < t->rows[k].n_all; i++) { /* by rate, then seed */
             const struct run *run = &t->rows[k].all[i]->run;
-            int column = place_of(seeds, &columns, (double)run->seed);
+            int column = index_of(seeds, &columns, (double)run->seed);
             if (run->lr != last) {
                 char text[sizeof t->rows->label + 32];
                 snprintf(text, sizeof text, "%s, %g", t->rows[k].label, run->lr);

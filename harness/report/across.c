@@ -54,7 +54,7 @@ static enum status name_entries(struct group *g, struct error *e) {
         struct entry *entry = &g->entries[i];
         snprintf(entry->label, sizeof entry->label, "%s", entry->row->mixer);
         names[i] = (struct row_name){.key = &entry->row->key,
-                                     .place = g->tables[entry->table]->task,
+                                     .table = g->tables[entry->table]->task,
                                      .text = entry->label,
                                      .size = sizeof entry->label};
     }

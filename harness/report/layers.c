@@ -97,7 +97,7 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
 
 static const struct sweep_report lengths = {
     .name_family = name_family,
-    .place = length_of,
+    .rank = length_of,
     .axis = "layers",
     .fill = fill,
     .columns = (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", "n_cut_off", NULL},

@@ -157,7 +157,7 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
 
 static const struct sweep_report changes = {
     .name_family = name_family,
-    .place = length_of_name,
+    .rank = length_of_name,
     .axis = "decay",
     .fill = fill,
     .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", NULL},

@@ -87,7 +87,7 @@ void sheet_row(struct sheet *s) {
     if (!broken(s) && rows_are_full(s)) s->n_rows++;
 }
 
-/* The next cell, zeroed but for its text; NULL where there is no place for one. */
+/* The next cell, zeroed but for its text; NULL where there is no room for one. */
 __attribute__((format(printf, 2, 3))) static struct sheet_cell *next_cell(struct sheet *s, const char *format, ...) {
     if (broken(s)) return NULL;
     if (s->n_cells == s->n_rows * s->n_columns) {

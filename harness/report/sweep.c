@@ -14,7 +14,7 @@ static int same_family(const struct sweep_entry *a, const struct sweep_entry *b)
 static int by_family_and_place(const void *left, const void *right) {
     const struct sweep_entry *a = left, *b = right;
     int order = same_family(a, b);
-    if (!order) order = (a->place > b->place) - (a->place < b->place);
+    if (!order) order = (a->rank > b->rank) - (a->rank < b->rank);
     if (!order) order = strcmp(a->task, b->task);
     if (!order) order = (a->row > b->row) - (a->row < b->row); /* the rows are one array, in the order of the tables */
     return order;
@@ -27,7 +27,7 @@ static int gather_entries(struct sweep_entry *entries, const struct report_table
         for (int k = 0; k < tables->list[i].n_rows; k++) {
             struct sweep_entry *e = &entries[n++];
             const struct report_row *row = &tables->list[i].rows[k];
-            *e = (struct sweep_entry){.row = row, .task = row->run->task, .place = report->place(row->run)};
+            *e = (struct sweep_entry){.row = row, .task = row->run->task, .rank = report->rank(row->run)};
             report->name_family(e->task, e->family, sizeof e->family);
             const char *axis = label_get(&row->key, report->axis);
             snprintf(e->model, sizeof e->model, "%s", row->mixer);

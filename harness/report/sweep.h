@@ -12,12 +12,12 @@ struct sweep_entry {
     char family[RECORD_TEXT];    /* of the task */
     char model[4 * RECORD_TEXT]; /* the row's mixer, and what tells it from the family's others but task and axis */
     char apart[2 * RECORD_TEXT]; /* task and value of the axis: entries of one model differ in it */
-    int64_t place;               /* of the task in its family */
+    int64_t rank;                /* of the task in its family */
 };
 
 /* One family in one profile. */
 struct sweep {
-    const struct sweep_entry *entries; /* by place of the task, then in the order of the tables */
+    const struct sweep_entry *entries; /* by rank of the task, then in the order of the tables */
     int n;
     const struct sweep_entry **models, **tasks; /* the first entry of each */
     int n_models, n_tasks;                      /* tasks: at least 2 */
@@ -26,8 +26,8 @@ struct sweep {
 /* A report on sweeps: what makes a family of tasks, and what is shown of one. */
 struct sweep_report {
     void (*name_family)(const char *task, char *family, size_t size); /* what the tasks have in common */
-    int64_t (*place)(const struct run *run); /* tasks come in this order; of equal ones by name */
-    const char *axis;                        /* the flag over which a model's rows of one task are taken together */
+    int64_t (*rank)(const struct run *run); /* tasks come in this order; of equal ones by name */
+    const char *axis;                       /* the flag over which a model's rows of one task are taken together */
     /* Fills a sheet for people. */
     void (*fill)(struct sheet *sheet, const struct sweep *s, const struct published *published);
     /* The data (report.h): headings behind those of sweep_begin_row, NULL-terminated, and the rows of a sweep. */

@@ -37,7 +37,7 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
 bool filter_passes(const struct filter *f, const struct run *run);
 bool filter_matches(struct filter *f, const struct label *key);
 
-/* Place of the task and of the run in the caller's lists; 0 of a task where the caller has none, -1: not in the
+/* Rank of the task and of the run in the caller's lists; 0 of a task where the caller has none, -1: not in the
  * list. */
 int filter_task_rank(const struct filter *f, const char *task);
 int filter_run_rank(const struct filter *f, const char *run_id);

@@ -48,7 +48,7 @@ static bool differ(const struct row_name *a, const struct row_name *b, const cha
 }
 
 static bool read_alike(const struct row_name *a, const struct row_name *b) {
-    return strcmp(a->place, b->place) == 0 && strcmp(a->text, b->text) == 0;
+    return strcmp(a->table, b->table) == 0 && strcmp(a->text, b->text) == 0;
 }
 
 static void append(struct row_name *row, const char *key) {

@@ -18,14 +18,14 @@ void row_mixer(const struct run_record *r, char *text, size_t size);
 /* A row to be named. */
 struct row_name {
     const struct label *key; /* row_key of its runs */
-    const char *place;       /* rows of different places, such as tasks side by side, may read alike */
+    const char *table;       /* rows of different tables, such as those of tasks side by side, may read alike */
     char *text;              /* its mixer; what tells it apart is appended */
     size_t size;
     bool needed; /* while they are told apart */
 };
 
 /* Appends " key=value" to the names: first of every flag in which any two of the n rows differ, then, where rows of one
- * place still read alike, of what follows from the sizes or the program (steps, numerics). Keys for which `skip` says
+ * table still read alike, of what follows from the sizes or the program (steps, numerics). Keys for which `skip` says
  * so are left out; NULL: none. */
 void row_names_tell_apart(struct row_name *rows, int n, bool (*skip)(const void *context, const char *key),
                           const void *context);

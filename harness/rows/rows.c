@@ -109,10 +109,10 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
-/* Task in the order asked for, profile, place of the mixer in the list of models, parameters, label. */
+/* Task in the order asked for, profile, rank of the mixer in the list of models, parameters, label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
-    int order = a->place - b->place;
+    int order = a->rank - b->rank;
     if (!order) order = strcmp(a->run->task, b->run->task);
     if (!order) order = strcmp(a->run->profile, b->run->profile);
     if (!order) order = model_rank(a->run->model) - model_rank(b->run->model);
@@ -120,7 +120,7 @@ static int by_model(const void *left, const void *right) {
     return order ? order : strcmp(a->label, b->label);
 }
 
-/* Earliest place of the row's runs in the filter's list. */
+/* Lowest rank of the row's runs in the filter's list. */
 static int row_rank(const struct report_row *row, const struct filter *filter) {
     int first = filter->asked->n_runs;
     for (int i = 0; i < row->n_all; i++) {
@@ -308,7 +308,7 @@ static enum status find_row(struct report_row *rows, int n, const struct run_rec
             !strcmp(rows[*k].run->profile, run->profile))
             return ST_OK;
     next->run = run;
-    next->place = filter_task_rank(filter, run->task);
+    next->rank = filter_task_rank(filter, run->task);
     next->outdated = row_outdated(r);
     row_mixer(r, next->mixer, sizeof next->mixer);
     snprintf(next->label, sizeof next->label, "%s", next->mixer);
@@ -358,7 +358,7 @@ static enum status name_rows(struct report_table *t, struct arena *arena, struct
     if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", t->n_rows);
     for (int i = 0; i < t->n_rows; i++)
         names[i] = (struct row_name){
-            .key = &t->rows[i].key, .place = "", .text = t->rows[i].label, .size = sizeof t->rows[i].label};
+            .key = &t->rows[i].key, .table = "", .text = t->rows[i].label, .size = sizeof t->rows[i].label};
     row_names_tell_apart(names, t->n_rows, NULL, NULL);
     return ST_OK;
 }

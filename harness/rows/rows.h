@@ -25,7 +25,7 @@ struct report_row {
     bool outdated;                 /* made under other numerics than the program has now */
     char mixer[RECORD_TEXT];       /* its label, short form; of outdated runs with their numerics */
     char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the table's rows apart */
-    int place;                     /* of its task in the list that was asked for */
+    int rank;                      /* of its task in the list that was asked for */
     const struct run *run;         /* one of its runs, for what they share; one that ended well if any did */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;

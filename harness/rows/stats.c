@@ -50,11 +50,11 @@ static double order_statistic(const double *x, int n, int k) {
 }
 
 double stats_quantile(const double *x, int n, double p) {
-    double place = p * (n - 1);
-    int below = (int)floor(place);
+    double rank = p * (n - 1);
+    int below = (int)floor(rank);
     double low = order_statistic(x, n, below);
     if (below + 1 >= n) return low;
-    return low + (place - below) * (order_statistic(x, n, below + 1) - low);
+    return low + (rank - below) * (order_statistic(x, n, below + 1) - low);
 }
 
 double stats_median(const double *x, int n) {
@@ -217,10 +217,10 @@ static double bca_end(const double means[RESAMPLES], double z0, double a, double
         p = stats_normal(z0 + shifted / (1 - a * shifted));
     else
         p = shifted > 0;
-    double place = p * (RESAMPLES - 1);
-    int below = (int)place;
+    double rank = p * (RESAMPLES - 1);
+    int below = (int)rank;
     if (below + 1 >= RESAMPLES) return means[RESAMPLES - 1];
-    return means[below] + (place - below) * (means[below + 1] - means[below]);
+    return means[below] + (rank - below) * (means[below + 1] - means[below]);
 }
 
 struct interval stats_bca_interval(const double *x, int n, double level) {
@@ -244,10 +244,10 @@ struct interval stats_bca_interval(const double *x, int n, double level) {
 
 /* The q-quantile of sorted values. */
 static double sorted_quantile(const double *sorted, int n, double q) {
-    double place = q * (n - 1);
-    int below = (int)place;
+    double rank = q * (n - 1);
+    int below = (int)rank;
     if (below + 1 >= n) return sorted[n - 1];
-    return sorted[below] + (place - below) * (sorted[below + 1] - sorted[below]);
+    return sorted[below] + (rank - below) * (sorted[below + 1] - sorted[below]);
 }
 
 /* Interquartile mean of values that may be sorted in place. */

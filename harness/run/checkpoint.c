@@ -73,12 +73,12 @@ static enum status admit(const struct setup *s, const struct header *h, const ch
         path, numerics ? "numerics version" : "build");
 }
 
-/* The four blocks of reals in file order; the last is the host's own. */
-static void blocks_of(const struct trainer *t, real *blocks[4]) {
-    blocks[0] = t->params.value;
-    blocks[1] = t->params.moment1;
-    blocks[2] = t->params.moment2;
-    blocks[3] = t->best;
+/* The four arrays of reals in file order; the last is the host's own. */
+static void arrays_of(const struct trainer *t, real *arrays[4]) {
+    arrays[0] = t->params.value;
+    arrays[1] = t->params.moment1;
+    arrays[2] = t->params.moment2;
+    arrays[3] = t->best;
 }
 
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e) {
@@ -86,7 +86,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     snprintf(folder, sizeof folder, "%s/checkpoints", t->setup->config.out);
     TRY(make_folder(folder, e));
     checkpoint_path(t->setup, path, sizeof path);
-    size_t size = file_bytes(t, p->n_curve), block = (size_t)t->params.floats * sizeof(real);
+    size_t size = file_bytes(t, p->n_curve), array = (size_t)t->params.floats * sizeof(real);
     char *bytes = calloc(1, size), *at = bytes;
     if (!bytes) return fail(e, ST_MEMORY, "no memory for a checkpoint of %zu MB", size >> 20);
     struct header h = {.real_bytes = sizeof(real),
@@ -114,9 +114,9 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     memcpy(h.started, p->started, sizeof h.started);
     memcpy(at, &h, sizeof h);
     at += sizeof h;
-    real *blocks[4];
-    blocks_of(t, blocks);
-    for (int i = 0; i < 4; i++, at += block) memcpy(at, i < 3 ? params_fetch(&t->params, blocks[i]) : blocks[i], block);
+    real *arrays[4];
+    arrays_of(t, arrays);
+    for (int i = 0; i < 4; i++, at += array) memcpy(at, i < 3 ? params_fetch(&t->params, arrays[i]) : arrays[i], array);
     enum status status = place_wait(&t->place, e); /* what a dead device gave must not replace an earlier checkpoint */
     if (status != ST_OK) {
         free(bytes);
@@ -149,15 +149,15 @@ static const char *defect(const struct trainer *t, const struct run_progress *p,
 
 static void restore(struct trainer *t, struct run_progress *p, const struct header *h, const char *bytes) {
     const char *at = bytes + sizeof *h;
-    size_t block = (size_t)t->params.floats * sizeof(real);
-    real *blocks[4];
-    blocks_of(t, blocks);
-    for (int i = 0; i < 3; i++, at += block) {
-        memcpy(params_fetch(&t->params, blocks[i]), at, block);
-        params_store(&t->params, blocks[i]);
+    size_t array = (size_t)t->params.floats * sizeof(real);
+    real *arrays[4];
+    arrays_of(t, arrays);
+    for (int i = 0; i < 3; i++, at += array) {
+        memcpy(params_fetch(&t->params, arrays[i]), at, array);
+        params_store(&t->params, arrays[i]);
     }
-    memcpy(blocks[3], at, block);
-    at += block;
+    memcpy(arrays[3], at, array);
+    at += array;
     memcpy(p->curve, at, (size_t)h->n_curve * sizeof *p->curve);
     t->state = h->state;
     trainer_set_state(t);

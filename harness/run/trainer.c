@@ -279,12 +279,12 @@ static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
     return true;
 }
 
-/* The first trained parameter whose part of a block is not finite. Running statistics are written before a step
+/* The first trained parameter whose part of an array is not finite. Running statistics are written before a step
  * freezes: an op is to blame. */
-static const char *bad_param(const struct trainer *t, const real *block) {
+static const char *bad_param(const struct trainer *t, const real *array) {
     for (int i = 0; i < t->params.n; i++) {
         const struct param *p = &t->params.list[i];
-        if (p->spec.group != PARAM_CONST && !all_finite(t, block + p->offset, p->count)) return p->name;
+        if (p->spec.group != PARAM_CONST && !all_finite(t, array + p->offset, p->count)) return p->name;
     }
     return NULL;
 }

@@ -22,7 +22,7 @@ static enum status read_and_hash(const char *path, char **bytes, size_t *size, c
 
 /* --- keeping ------------------------------------------------------------------------------------------------------ */
 
-/* `stored` is a block of parameters in the host's memory. */
+/* `stored` is an array of parameters in the host's memory. */
 static enum status write_block(const struct params *p, const real *stored, const char *path,
                                const struct st_pair *pairs, int n_pairs, struct error *e) {
     struct st_source *sources = calloc((size_t)p->n + 1, sizeof *sources);
@@ -48,7 +48,7 @@ static void name_weights(const struct run *run, const char *kind, char name[RECO
     snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s%s%s.safetensors", run->run_id, attempt, kind);
 }
 
-/* Writes a block beside OUT/NAME, under a name that no other process has, and tells its hash. */
+/* Writes an array of parameters beside OUT/NAME, under a name that no other process has, and tells its hash. */
 static enum status write_beside(const struct params *p, const real *stored, const char *out, const char *name,
                                 const struct st_pair *pairs, int n_pairs, char place[PATH_BYTES],
                                 char target[PATH_BYTES], char hash[HASH_HEX], struct error *e) {

@@ -32,8 +32,8 @@ static const char *below(const char *path, const char *from) {
 }
 
 /* Puts the bytes at OUT/NAME unless a file is there. *new: none was. */
-static enum status place(const char *out, const char *name, const char *bytes, size_t size, bool *new,
-                         struct error *e) {
+static enum status put_file(const char *out, const char *name, const char *bytes, size_t size, bool *new,
+                            struct error *e) {
     char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES];
     TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
     path_folder(path, folder, sizeof folder);
@@ -89,7 +89,7 @@ static enum status copy_weights(struct merging *m, const struct run *run, struct
     bool new;
     TRY(read_weights(m, run, &bytes, &size, e));
     if (!bytes) return ST_OK;
-    enum status status = place(m->out, run->ckpt, bytes, size, &new, e);
+    enum status status = put_file(m->out, run->ckpt, bytes, size, &new, e);
     if (status == ST_OK) m->count.weights += new;
     free(bytes);
     return status;
@@ -112,7 +112,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     if (access(path, F_OK) != 0) {
         TRY(copy_weights(m, &m->record->run, e));
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
-        enum status status = place(m->out, name, bytes, size, &new, e);
+        enum status status = put_file(m->out, name, bytes, size, &new, e);
         free(bytes);
         TRY(status);
     }

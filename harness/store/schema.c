@@ -42,7 +42,7 @@ static const struct field run_fields[] = {
     INT(len_train, "tokens", "length of a training example"),
     INT(len_test, "tokens", "length of a test example"),
     INT(d_model, "channels", "width"),
-    INT(n_layers, "1", "residual blocks"),
+    INT(n_layers, "1", "layers of the net"),
     INT(block, "1", "blocks or channels of the mixer"),
     INT(order, "1", "m: block size, or order of the recurrence"),
     INT(params, "count", "trained parameters"),

@@ -1,8 +1,8 @@
-/* softmax_attention_cpu.c - softmax attention by products of matrices: a block of queries at a time against all keys
+/* softmax_attention_cpu.c - softmax attention by products of matrices: a chunk of queries at a time against all keys
  * that its last one sees, so that scores live in a strip of QUERIES x T and never all at once.
  *
  * Pairs of a sequence and a head are dealt to a fixed number of slots, each with scratch of its own and walked
- * in order. Inside a head the gradients of keys and values are summed over the blocks of queries in order. Equations:
+ * in order. Inside a head the gradients of keys and values are summed over the chunks of queries in order. Equations:
  * softmax_attention.c. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* cross_entropy_cpu.c - mean cross-entropy over the scored rows: fixed blocks of rows on threads, the columns of a row
- * in vectors, block sums in double added in order. The equations are in cross_entropy.c. */
+/* cross_entropy_cpu.c - mean cross-entropy over the scored rows: fixed parts of rows on threads, the columns of a row
+ * in vectors, part sums in double added in order. The equations are in cross_entropy.c. */
 #include <math.h>
 
 #include "core/batch.h"
@@ -8,21 +8,21 @@
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-#define BLOCK_ROWS   64
+#define PART_ROWS    64
 #define LANES        16
 #define PARALLEL_EXP 4096 /* exponentials; below, threads cost more than they gain */
 
-struct block_sum {
+struct part_sum {
     double loss;
     int64_t scored;
 };
 
-static int64_t block_count(int64_t rows) {
-    return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+static int64_t part_count(int64_t rows) {
+    return (rows + PART_ROWS - 1) / PART_ROWS;
 }
 
-static struct range block_at(int64_t rows, int64_t block) {
-    struct range r = {block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS < rows ? (block + 1) * BLOCK_ROWS : rows};
+static struct range rows_of_part(int64_t rows, int64_t part) {
+    struct range r = {part * PART_ROWS, (part + 1) * PART_ROWS < rows ? (part + 1) * PART_ROWS : rows};
     return r;
 }
 
@@ -55,11 +55,11 @@ static real sum_exp(const real *l, int64_t V, real top) {
     return sum;
 }
 
-static struct block_sum forward_block(const struct call *c, struct range rows) {
+static struct part_sum forward_part(const struct call *c, struct range rows) {
     int64_t V = tensor_cols(c->in[0]);
     const int32_t *targets = tensor_i32(c->in[1]);
     int32_t *predictions = tensor_i32(c->out[1]);
-    struct block_sum sum = {0, 0};
+    struct part_sum sum = {0, 0};
     for (int64_t r = rows.begin; r < rows.end; r++) {
         const real *l = tensor_real(c->in[0]) + r * V;
         real top = maximum(l, V);
@@ -74,17 +74,17 @@ static struct block_sum forward_block(const struct call *c, struct range rows) {
 }
 
 static size_t cross_entropy_cpu_workspace(const struct call *c, enum pass pass) {
-    int64_t blocks = pass == PASS_FORWARD ? block_count(tensor_rows(c->in[0])) : 0;
-    return scratch_single(c, (size_t)blocks * sizeof(struct block_sum));
+    int64_t parts = pass == PASS_FORWARD ? part_count(tensor_rows(c->in[0])) : 0;
+    return scratch_single(c, (size_t)parts * sizeof(struct part_sum));
 }
 
 static void cross_entropy_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), blocks = block_count(rows);
-    struct block_sum *sums = c->scratch[PASS_FORWARD], total = {0, 0};
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), parts = part_count(rows);
+    struct part_sum *sums = c->scratch[PASS_FORWARD], total = {0, 0};
 #pragma omp parallel for schedule(static) if (rows * V > PARALLEL_EXP)
-    for (int64_t b = 0; b < blocks; b++) sums[b] = forward_block(c, block_at(rows, b));
-    for (int64_t b = 0; b < blocks; b++) {
+    for (int64_t b = 0; b < parts; b++) sums[b] = forward_part(c, rows_of_part(rows, b));
+    for (int64_t b = 0; b < parts; b++) {
         total.loss += sums[b].loss;
         total.scored += sums[b].scored;
     }
@@ -113,15 +113,15 @@ static void backward_row(const real *l, int64_t V, int32_t target, real factor, 
 
 static void cross_entropy_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0, blocks = block_count(rows);
+    int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0, parts = part_count(rows);
     const real *logits = tensor_real(c->in[0]);
     const int32_t *targets = tensor_i32(c->in[1]);
     if (!c->din[0]) return;
     for (int64_t r = 0; r < rows; r++) scored += targets[r] != IGNORED;
     real factor = call_dout(c, 0)[0] / (real)(scored ? scored : 1);
 #pragma omp parallel for schedule(static) if (rows * V > PARALLEL_EXP)
-    for (int64_t b = 0; b < blocks; b++) {
-        struct range part = block_at(rows, b);
+    for (int64_t b = 0; b < parts; b++) {
+        struct range part = rows_of_part(rows, b);
         for (int64_t r = part.begin; r < part.end; r++)
             backward_row(logits + r * V, V, targets[r], factor, c->din[0] + r * V, call_accumulates(c, 0));
     }

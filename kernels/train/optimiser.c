@@ -1,4 +1,4 @@
-/* optimiser.c - step_begin and adamw, the update of all parameters at once over one flat block: the ops and their
+/* optimiser.c - step_begin and adamw, the update of all parameters at once over one flat array: the ops and their
  * references, in double. AdamW: Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2.
  *
  *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss or norm that is not finite
@@ -40,7 +40,7 @@ static void adamw_infer(struct graph *g, struct call *c) {
         if (segment->offset < end || segment->count < 0 || segment->offset + segment->count > tensor_count(c->in[0])) {
             graph_fail(g, ST_FAIL,
                        "adamw: segment %d (offset %" PRId64 ", count %" PRId64
-                       ") is out of order or beyond the block of %" PRId64,
+                       ") is out of order or beyond the array of %" PRId64,
                        s, segment->offset, segment->count, tensor_count(c->in[0]));
             return;
         }

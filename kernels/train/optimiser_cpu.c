@@ -1,4 +1,4 @@
-/* optimiser_cpu.c - step_begin and adamw: fixed chunks of the flat block on threads, one pass over memory each. The
+/* optimiser_cpu.c - step_begin and adamw: fixed chunks of the flat array on threads, one pass over memory each. The
  * equations are in optimiser.c. */
 #include "kernels/lib/scratch.h"
 #include "kernels/train/optimiser.h"

@@ -65,7 +65,7 @@ struct update_rates {
 
 struct segment_list {
     int n;
-    int64_t begin, end; /* of the flat block: from the first to the last */
+    int64_t begin, end; /* of the flat array: from the first to the last */
     struct adamw_segment of[SEGMENTS];
 };
 
@@ -103,7 +103,7 @@ static __device__ __forceinline__ void update(const struct update_block &u, int6
     store_lanes<W>(u.w + i, w);
 }
 
-/* A thread has four elements of the flat block, of which a segment has all, some or none. */
+/* A thread has four elements of the flat array, of which a segment has all, some or none. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     update_kernel(struct segment_list list, struct update_block u, struct update_rates a,
                   const struct update_scalars *scalars) {

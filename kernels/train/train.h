@@ -49,7 +49,7 @@ void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const
  * m1 = b1 m1 + (1-b1) g; m2 = b2 m2 + (1-b2) g^2;
  * w -= r * decay * w; w -= r * (m1 / (1-b1^t)) / (sqrt(m2 / (1-b2^t)) + eps), r = lr * rate of the segment. */
 struct adamw_segment {
-    int64_t offset, count; /* in the flat block */
+    int64_t offset, count; /* in the flat array */
     double decay;          /* weight decay of this segment */
     double rate;           /* its learning rate, as a part of the schedule's */
 };

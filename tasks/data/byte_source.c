@@ -24,7 +24,7 @@ static enum status refill(struct byte_source *s, struct error *e) {
     return ST_OK;
 }
 
-static int64_t place(const struct byte_source *s) {
+static int64_t byte_number(const struct byte_source *s) {
     return s->file_bytes - (s->end - s->next);
 }
 
@@ -79,7 +79,7 @@ static enum status next_member(struct byte_source *s, struct error *e) {
     if (!s->ended || s->next == s->end) return ST_OK;
     if (*s->next != 0x1f)
         return fail(e, ST_DATA, "%s, byte %" PRId64 ": expected the end of the file behind its gzip data, found more",
-                    s->name, place(s));
+                    s->name, byte_number(s));
     inflateReset(&s->z);
     s->ended = false;
     return ST_OK;
@@ -92,7 +92,7 @@ static enum status read_gzip(struct byte_source *s, uint8_t *to, size_t n, size_
         if (s->next == s->end && s->ended) return ST_OK;
         if (s->next == s->end)
             return fail(e, ST_DATA, "%s, byte %" PRId64 ": expected more gzip data, found the end of the file", s->name,
-                        place(s));
+                        byte_number(s));
         size_t room = n - *got < SOURCE_WINDOW ? n - *got : SOURCE_WINDOW;
         s->z.next_in = (uint8_t *)(uintptr_t)s->next; /* zlib does not write there */
         s->z.avail_in = (unsigned)(s->end - s->next);
@@ -104,7 +104,7 @@ static enum status read_gzip(struct byte_source *s, uint8_t *to, size_t n, size_
         s->ended = result == Z_STREAM_END;
         if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
             return fail(e, ST_DATA, "%s, byte %" PRId64 ": expected gzip data, found what zlib calls: %s", s->name,
-                        place(s), s->z.msg ? s->z.msg : "an error");
+                        byte_number(s), s->z.msg ? s->z.msg : "an error");
     }
     return ST_OK;
 }

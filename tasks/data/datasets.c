@@ -66,8 +66,8 @@ static enum status read_pair(struct byte_source s[2], const struct dataset_file 
 }
 
 static enum status import_idx(const struct dataset *d, const char *folder, struct image_pack *pack,
-                              struct record_pack *records, struct import_log *log, struct error *e) {
-    (void)records;
+                              struct entry_pack *entries, struct import_log *log, struct error *e) {
+    (void)entries;
     char path[2][CACHE_PATH];
     enum status status = ST_OK;
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f += 2) {
@@ -82,8 +82,8 @@ static enum status import_idx(const struct dataset *d, const char *folder, struc
 /* --- CIFAR -------------------------------------------------------------------------------------------------------- */
 
 static enum status import_cifar(const struct dataset *d, const char *folder, struct image_pack *pack,
-                                struct record_pack *records, struct import_log *log, struct error *e) {
-    (void)records;
+                                struct entry_pack *entries, struct import_log *log, struct error *e) {
+    (void)entries;
     char path[CACHE_PATH];
     enum status status = ST_OK;
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
@@ -102,8 +102,8 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
 
 /* The folder of the hard images, or the one that holds it. */
 static enum status import_pathfinder(const struct dataset *d, const char *folder, struct image_pack *pack,
-                                     struct record_pack *records, struct import_log *log, struct error *e) {
-    (void)records;
+                                     struct entry_pack *entries, struct import_log *log, struct error *e) {
+    (void)entries;
     struct packing p = packing_of(d, pack, false);
     char hard[CACHE_PATH];
     struct stat info;
@@ -180,7 +180,7 @@ static const struct dataset pathfinder256 = PATHFINDER(256, "pathfinder:released
 /* --- series, texts ------------------------------------------------------------------------------------------------ */
 
 static enum status import_series(const struct dataset *d, const char *folder, struct image_pack *images,
-                                 struct record_pack *pack, struct import_log *log, struct error *e) {
+                                 struct entry_pack *pack, struct import_log *log, struct error *e) {
     char path[CACHE_PATH];
     enum status status = ST_OK;
     (void)images;
@@ -212,7 +212,7 @@ static const struct dataset scp2 = UEA("selfregulationscp2", "SelfRegulationSCP2
 
 /* The folder aclImdb, or the one that holds it. */
 static enum status import_imdb(const struct dataset *d, const char *folder, struct image_pack *images,
-                               struct record_pack *pack, struct import_log *log, struct error *e) {
+                               struct entry_pack *pack, struct import_log *log, struct error *e) {
     char inner[CACHE_PATH];
     struct stat info;
     (void)images, (void)log; /* nobody has published what its 50 000 files are */
@@ -224,7 +224,7 @@ static enum status import_imdb(const struct dataset *d, const char *folder, stru
 }
 
 static enum status import_aan(const struct dataset *d, const char *folder, struct image_pack *images,
-                              struct record_pack *pack, struct import_log *log, struct error *e) {
+                              struct entry_pack *pack, struct import_log *log, struct error *e) {
     char path[CACHE_PATH];
     enum status status = ST_OK;
     (void)images;
@@ -294,20 +294,20 @@ static enum status import_images(const struct dataset *d, const char *folder, co
     return status;
 }
 
-static enum status import_records(const struct dataset *d, const char *folder, const char *path, struct import_log *log,
+static enum status import_entries(const struct dataset *d, const char *folder, const char *path, struct import_log *log,
                                   struct error *e) {
-    struct record_pack pack = {.set = {.labels = d->labels}};
+    struct entry_pack pack = {.set = {.labels = d->labels}};
     snprintf(pack.set.kind, sizeof pack.set.kind, "%s", d->kind);
     enum status status = d->import(d, folder, NULL, &pack, log, e);
-    if (status == ST_OK) status = record_pack_write(&pack, path, e);
-    record_pack_free(&pack);
+    if (status == ST_OK) status = entry_pack_write(&pack, path, e);
+    entry_pack_free(&pack);
     return status;
 }
 
 enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct error *e) {
     char path[CACHE_PATH];
     TRY(dataset_path(d, path, e));
-    return (d->kind ? import_records : import_images)(d, folder, path, log, e);
+    return (d->kind ? import_entries : import_images)(d, folder, path, log, e);
 }
 
 /* The file of a task: its own, or the one in the cache folder. */
@@ -335,27 +335,27 @@ enum status dataset_open(const char *name, const char *task, const char *file, s
     return ST_OK;
 }
 
-enum status dataset_open_records(const char *name, const char *task, const char *file, struct record_set *set,
+enum status dataset_open_entries(const char *name, const char *task, const char *file, struct entry_set *set,
                                  struct error *e) {
     char path[CACHE_PATH];
     struct error why;
     const struct dataset *d;
     TRY(dataset_find(name, &d, e));
     TRY(find_file(d, task, file, path, e));
-    if (record_set_open(set, path, d->kind, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
+    if (entry_set_open(set, path, d->kind, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
     return ST_OK;
 }
 
 enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e) {
     struct image_set images;
-    struct record_set records;
+    struct entry_set entries;
     if (d->kind) {
-        TRY(dataset_open_records(d->name, d->name, "", &records, e));
+        TRY(dataset_open_entries(d->name, d->name, "", &entries, e));
         snprintf(text, DATASET_TEXT,
                  "%" PRId64 " training, %" PRId64 " validation and %" PRId64 " test %s of at most %" PRId64
                  ", width %" PRId64 ", %" PRId64 " labels, content %s",
-                 records.n[SPLIT_TRAIN], records.n[SPLIT_VAL], records.n[SPLIT_TEST], d->kind, records.longest,
-                 records.width, records.labels, records.hash);
+                 entries.n[SPLIT_TRAIN], entries.n[SPLIT_VAL], entries.n[SPLIT_TEST], d->kind, entries.longest,
+                 entries.width, entries.labels, entries.hash);
         return ST_OK;
     }
     TRY(dataset_open(d->name, d->name, "", &images, e));

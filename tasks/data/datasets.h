@@ -5,7 +5,7 @@
 
 #include "tasks/data/image_files.h"
 #include "tasks/data/image_set.h"
-#include "tasks/data/record_set.h"
+#include "tasks/data/entry_set.h"
 
 #define DATASET_FILES 8
 
@@ -23,13 +23,13 @@ struct dataset_file {
 struct import_log;
 struct dataset {
     const char *name, *summary, *tasks;       /* tasks: those that read it */
-    int64_t height, width, channels, labels;  /* of images; of records what their kind needs */
+    int64_t height, width, channels, labels;  /* of images; of entries what their kind needs */
     struct dataset_file files[DATASET_FILES]; /* ends with name == NULL */
-    const char *kind;                         /* of records (tasks/data/record_set.h); NULL: images */
-    /* Adds all that lies in the folder: images to the one pack, or records to the other, NULL being the one that is not
+    const char *kind;                         /* of entries (tasks/data/entry_set.h); NULL: images */
+    /* Adds all that lies in the folder: images to the one pack, or entries to the other, NULL being the one that is not
      * there. Each file it reads goes to `log`. */
     enum status (*import)(const struct dataset *d, const char *folder, struct image_pack *images,
-                          struct record_pack *records, struct import_log *log, struct error *e);
+                          struct entry_pack *entries, struct import_log *log, struct error *e);
 };
 
 /* What an import has read. */
@@ -56,7 +56,7 @@ enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], s
 /* Opens what was imported for a task, in `file` or, if that is empty, in the cache folder. ST_DATA: nothing was, and
  * how to import it. */
 enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e);
-enum status dataset_open_records(const char *name, const char *task, const char *file, struct record_set *set,
+enum status dataset_open_entries(const char *name, const char *task, const char *file, struct entry_set *set,
                                  struct error *e);
 
 /* The file as it is released, or with a ".gz" more or less; opened. `path` has its name. ST_DATA: it is not there. */

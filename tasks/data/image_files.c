@@ -67,27 +67,27 @@ enum status idx_read(struct byte_source *images, struct byte_source *labels, str
 
 enum status cifar_read(struct byte_source *s, struct image_sink *sink, struct error *e) {
     size_t plane = (size_t)(sink->height * sink->width), size = CIFAR_RGB * plane, got = 0;
-    uint8_t *record = malloc(1 + 2 * size), *pixels = record ? record + 1 + size : NULL;
-    if (!record) return fail(e, ST_MEMORY, "%s: no memory for an image", s->name);
+    uint8_t *entry = malloc(1 + 2 * size), *pixels = entry ? entry + 1 + size : NULL;
+    if (!entry) return fail(e, ST_MEMORY, "%s: no memory for an image", s->name);
     enum status status = ST_OK;
     for (int64_t n = 0; status == ST_OK; n++) {
         int64_t at = s->bytes;
-        status = source_read(s, record, 1, &got, e);
+        status = source_read(s, entry, 1, &got, e);
         if (status != ST_OK || got == 0) {
             if (status == ST_OK && n == 0)
-                status = fail(e, ST_DATA, "%s, byte 0: expected records of %zu bytes, found an empty file", s->name,
+                status = fail(e, ST_DATA, "%s, byte 0: expected entries of %zu bytes, found an empty file", s->name,
                               1 + size);
             break;
         }
         if (n == sink->most)
             status = fail(e, ST_DATA, "%s, byte %" PRId64 ": expected at most %" PRId64 " images, found more", s->name,
                           at, sink->most);
-        if (status == ST_OK) status = check_label(s, at, record[0], sink, e);
-        if (status == ST_OK) status = source_take(s, record + 1, size, "the pixels of a record", e);
+        if (status == ST_OK) status = check_label(s, at, entry[0], sink, e);
+        if (status == ST_OK) status = source_take(s, entry + 1, size, "the pixels of an entry", e);
         for (size_t i = 0; i < size && status == ST_OK; i++)
-            pixels[i] = record[1 + i % CIFAR_RGB * plane + i / CIFAR_RGB];
-        if (status == ST_OK) status = sink->add(sink, record[0], pixels, e);
+            pixels[i] = entry[1 + i % CIFAR_RGB * plane + i / CIFAR_RGB];
+        if (status == ST_OK) status = sink->add(sink, entry[0], pixels, e);
     }
-    free(record);
+    free(entry);
     return status;
 }

@@ -17,7 +17,7 @@ struct image_sink {
  * 00000801, count, bytes). ST_DATA names file and byte, what is expected there and what was found. */
 enum status idx_read(struct byte_source *images, struct byte_source *labels, struct image_sink *sink, struct error *e);
 
-/* A file of CIFAR: records of a label and, plane by plane, red, green and blue. ST_DATA as above. */
+/* A file of CIFAR: entries of a label and, plane by plane, red, green and blue. ST_DATA as above. */
 enum status cifar_read(struct byte_source *s, struct image_sink *sink, struct error *e);
 
 #endif

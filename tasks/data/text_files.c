@@ -30,7 +30,7 @@ static bool put_byte(struct bytes *b, int c) {
 
 /* --- reviews ------------------------------------------------------------------------------------------------------ */
 
-static enum status read_review(const char *path, enum split split, int64_t label, struct record_pack *pack,
+static enum status read_review(const char *path, enum split split, int64_t label, struct entry_pack *pack,
                                uint8_t *room, struct error *e) {
     struct byte_source s = {0};
     size_t got = 0;
@@ -39,7 +39,7 @@ static enum status read_review(const char *path, enum split split, int64_t label
     if (status == ST_OK && (got == 0 || got > TEXT_BYTES))
         status = fail(e, ST_DATA, "%s: expected a text of 1 to %d bytes, found %s", path, TEXT_BYTES,
                       got ? "more" : "an empty file");
-    uint8_t *to = status == ST_OK ? record_pack_add(pack, split, label, (int64_t)got, (int64_t)got, e) : NULL;
+    uint8_t *to = status == ST_OK ? entry_pack_add(pack, split, label, (int64_t)got, (int64_t)got, e) : NULL;
     if (to) memcpy(to, room, got);
     if (status == ST_OK && !to) status = e->status;
     source_close(&s);
@@ -56,7 +56,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static enum status read_folder(const char *folder, enum split split, int64_t label, struct record_pack *pack,
+static enum status read_folder(const char *folder, enum split split, int64_t label, struct entry_pack *pack,
                                struct error *e) {
     struct dirent **entry = NULL;
     char path[CACHE_PATH];
@@ -77,7 +77,7 @@ static enum status read_folder(const char *folder, enum split split, int64_t lab
     return status;
 }
 
-enum status reviews_read(const char *folder, enum split split, struct record_pack *pack, struct error *e) {
+enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct error *e) {
     static const char *const labels[] = {"neg", "pos"};
     char path[CACHE_PATH];
     for (int label = 0; label < 2; label++) {
@@ -132,7 +132,7 @@ static enum status read_label(struct text_source *t, int64_t *label) {
     return ST_OK;
 }
 
-static enum status read_pair(struct text_source *t, enum split split, struct record_pack *pack,
+static enum status read_pair(struct text_source *t, enum split split, struct entry_pack *pack,
                              struct bytes field[FIELDS]) {
     int64_t line = t->line, label = 0;
     TRY(read_label(t, &label));
@@ -141,7 +141,7 @@ static enum status read_pair(struct text_source *t, enum split split, struct rec
     if (a->n == 0 || b->n == 0)
         return fail(t->e, ST_DATA, "%s, line %" PRId64 ": expected two texts, found an empty one", t->from->name, line);
     uint8_t *to =
-        record_pack_add(pack, split, label, (int64_t)(a->n > b->n ? a->n : b->n), (int64_t)(8 + a->n + b->n), t->e);
+        entry_pack_add(pack, split, label, (int64_t)(a->n > b->n ? a->n : b->n), (int64_t)(8 + a->n + b->n), t->e);
     if (!to) return t->e->status;
     for (int i = 0; i < 8; i++) to[i] = (uint8_t)((i < 4 ? a->n : b->n) >> 8 * (i % 4));
     memcpy(to + 8, a->at, a->n);
@@ -149,7 +149,7 @@ static enum status read_pair(struct text_source *t, enum split split, struct rec
     return ST_OK;
 }
 
-enum status pairs_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e) {
+enum status pairs_read(struct byte_source *s, enum split split, struct entry_pack *pack, struct error *e) {
     struct bytes field[FIELDS] = {{0}};
     struct text_source *t = malloc(sizeof *t);
     enum status status = ST_OK;

@@ -1,16 +1,16 @@
 /* text_files.h - reads the released texts of the Long Range Arena.
  *
  * Reviews: folders train/pos, train/neg, test/pos, test/neg of files of one text each (aclImdb), label 1 in pos, taken
- * in the order of their names. Records of kind "texts": the bytes of the text, which its length counts.
+ * in the order of their names. Entries of kind "texts": the bytes of the text, which its length counts.
  *
  * Pairs: a line "label<TAB>id<TAB>id<TAB>text<TAB>text", the label 0.0 or 1.0, fields quoted as in CSV where they begin
- * with '"'. Records of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the
+ * with '"'. Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the
  * longer one. */
 #ifndef LRNN_TASKS_DATA_TEXT_FILES_H
 #define LRNN_TASKS_DATA_TEXT_FILES_H
 
 #include "core/batch.h"
-#include "tasks/data/record_set.h"
+#include "tasks/data/entry_set.h"
 #include "tasks/data/text_source.h"
 
 #define TEXTS_KIND "texts"
@@ -19,9 +19,9 @@
 
 /* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. ST_DATA: there is no such folder, no text in it, an empty
  * text, or one of over TEXT_BYTES. */
-enum status reviews_read(const char *folder, enum split split, struct record_pack *pack, struct error *e);
+enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct error *e);
 
 /* Adds all pairs of a file. ST_DATA with file and line. */
-enum status pairs_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e);
+enum status pairs_read(struct byte_source *s, enum split split, struct entry_pack *pack, struct error *e);
 
 #endif

@@ -175,19 +175,19 @@ static bool at_label(struct ts *f, int64_t dimensions) {
     return true;
 }
 
-static enum status read_case(struct ts *f, enum split split, struct record_pack *pack) {
+static enum status read_case(struct ts *f, enum split split, struct entry_pack *pack) {
     int64_t points = 0, dimensions = 0, label = 0;
     f->used = 0;
     do TRY(read_dimension(f, &points));
     while (++dimensions < TS_DIMENSIONS && !at_label(f, dimensions));
     f->dimensions = dimensions;
     TRY(read_label(f, &label));
-    struct record_set *set = &pack->set;
+    struct entry_set *set = &pack->set;
     if (!set->width) set->width = dimensions;
     if (set->width != dimensions)
         return fail(f->text.e, ST_DATA, "%s: expected %" PRId64 " dimensions as in the file before, found %" PRId64,
                     f->text.from->name, set->width, dimensions);
-    uint8_t *to = record_pack_add(pack, split, label, points, f->used * (int64_t)sizeof(float), f->text.e);
+    uint8_t *to = entry_pack_add(pack, split, label, points, f->used * (int64_t)sizeof(float), f->text.e);
     if (!to) return f->text.e->status;
     for (int64_t t = 0; t < points; t++)
         for (int64_t d = 0; d < dimensions; d++, to += sizeof(float))
@@ -195,7 +195,7 @@ static enum status read_case(struct ts *f, enum split split, struct record_pack 
     return ST_OK;
 }
 
-static enum status read_file(struct ts *f, enum split split, struct record_pack *pack) {
+static enum status read_file(struct ts *f, enum split split, struct entry_pack *pack) {
     TRY(read_header(f));
     if (!pack->set.labels) pack->set.labels = f->labels;
     if (pack->set.labels != f->labels)
@@ -213,7 +213,7 @@ static enum status read_file(struct ts *f, enum split split, struct record_pack 
     return cases ? ST_OK : text_fail(&f->text, "a case");
 }
 
-enum status ts_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e) {
+enum status ts_read(struct byte_source *s, enum split split, struct entry_pack *pack, struct error *e) {
     struct ts *f = calloc(1, sizeof *f);
     if (!f) return fail(e, ST_MEMORY, "%s: no memory to read it", s->name);
     text_open(&f->text, s, e);

@@ -7,7 +7,7 @@
 #ifndef LRNN_TASKS_DATA_TS_FILES_H
 #define LRNN_TASKS_DATA_TS_FILES_H
 
-#include "tasks/data/record_set.h"
+#include "tasks/data/entry_set.h"
 #include "tasks/data/text_source.h"
 
 #define TS_KIND       "series"
@@ -20,6 +20,6 @@
 /* Adds the cases of a file. Width and labels of the set are those of its first file, which later ones must have as
  * well. ST_DATA with file and line: a header or a case that is not of that form, missing values, values that are no
  * finite floats, dimensions of different lengths, a label that is not in the list, no case at all. */
-enum status ts_read(struct byte_source *s, enum split split, struct record_pack *pack, struct error *e);
+enum status ts_read(struct byte_source *s, enum split split, struct entry_pack *pack, struct error *e);
 
 #endif

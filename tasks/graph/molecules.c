@@ -128,7 +128,7 @@ static void close_ring(struct rng *r, struct molecule *m) {
 }
 
 /* Puts the element on a carbon that has no more bonds than it may; false if there is none. */
-static bool place(struct rng *r, struct molecule *m, enum element element) {
+static bool put_element(struct rng *r, struct molecule *m, enum element element) {
     int32_t free[ATOMS_MAX], n = 0;
     for (int32_t i = 0; i < m->atoms; i++)
         if (m->element[i] == CARBON && m->degree[i] <= valence[element]) free[n++] = i;
@@ -137,10 +137,10 @@ static bool place(struct rng *r, struct molecule *m, enum element element) {
     return true;
 }
 
-static bool place_all(struct rng *r, struct molecule *m, const enum element *elements, int n) {
+static bool put_elements(struct rng *r, struct molecule *m, const enum element *elements, int n) {
     for (int32_t i = 0; i < m->atoms; i++) m->element[i] = CARBON;
     for (int i = 0; i < n; i++)
-        if (!place(r, m, elements[i])) return false;
+        if (!put_element(r, m, elements[i])) return false;
     return true;
 }
 
@@ -168,7 +168,7 @@ static void draw(const struct molecules *w, int64_t index, bool label, struct mo
         grow(&r, m);
         for (int i = 0; i < rings; i++) close_ring(&r, m);
         for (int attempt = 0; attempt < PLACEMENTS; attempt++)
-            if (place_all(&r, m, elements, 4 + halogens) && has_pair(m, w->distance) == label) return;
+            if (put_elements(&r, m, elements, 4 + halogens) && has_pair(m, w->distance) == label) return;
     }
 }
 

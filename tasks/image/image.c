@@ -107,8 +107,8 @@ static struct area area_of(const struct image *im) {
     return a;
 }
 
-/* Place i of the walk: false where it lies outside the area. */
-static bool place(int order, struct area a, int64_t i, struct pixel *p) {
+/* The pixel of step i of the walk: false where it lies outside the area. */
+static bool pixel_of_step(int order, struct area a, int64_t i, struct pixel *p) {
     int64_t side = power_of_two(a.rows > a.columns ? a.rows : a.columns), n = a.rows * a.columns;
     if (order == ORDER_BITREV) i = reversed_bits(i, power_of_two(n));
     *p = (struct pixel){i / a.columns, i % a.columns};
@@ -118,7 +118,7 @@ static bool place(int order, struct area a, int64_t i, struct pixel *p) {
     return p->row < a.rows && p->column < a.columns;
 }
 
-/* Places of the walk, those outside the area too. */
+/* Steps of the walk, those outside the area too. */
 static int64_t walk_length(int order, struct area a) {
     int64_t side = power_of_two(a.rows > a.columns ? a.rows : a.columns), n = a.rows * a.columns;
     if (order == ORDER_MORTON || order == ORDER_HILBERT) return side * side;
@@ -141,7 +141,7 @@ static void make_order(const struct image *im, int32_t *visit) {
         return;
     }
     for (int64_t i = 0; i < walk_length(im->order, a); i++)
-        if (place(im->order, a, i, &p)) visit[n++] = pixel_number(im, p);
+        if (pixel_of_step(im->order, a, i, &p)) visit[n++] = pixel_number(im, p);
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */

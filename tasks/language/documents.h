@@ -4,30 +4,30 @@
 #define LRNN_TASKS_DOCUMENTS_H
 
 #include "tasks/data/characters.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/file_entries.h"
 #include "tasks/task.h"
 
-/* A document as it stands in a record. */
+/* A document as it stands in an entry. */
 struct document {
     const uint8_t *text;
     int64_t bytes;
 };
 
-/* What records hold. */
+/* What entries hold. */
 struct document_kind {
     const char *task, *dataset, *what; /* what: "pair of texts" */
-    int count;                         /* documents of a record: 1 or 2 */
+    int count;                         /* documents of an entry: 1 or 2 */
 
-    /* Finds the documents of a record. Returns how many bytes they want it to have: more than it has, and it is no such
-     * record, and text stays as it was. */
-    int64_t (*find)(const struct record *r, struct document text[2]);
+    /* Finds the documents of an entry. Returns how many bytes they want it to have: more than it has, and it is no such
+     * entry, and text stays as it was. */
+    int64_t (*find)(const struct entry *r, struct document text[2]);
 };
 
 /* An instance of such a task. */
 struct documents {
     int64_t length, least; /* options */
     int level;
-    struct file_records from;
+    struct file_entries from;
     struct characters characters;
 };
 _Static_assert(sizeof(struct documents) <= TASK_INST_BYTES, "the instance must fit its slot");
@@ -42,11 +42,11 @@ _Static_assert(sizeof(struct documents) <= TASK_INST_BYTES, "the instance must f
                       "what an id is: a character, or a byte as in the Long Range Arena's own code", 0),               \
         DOCUMENTS_ROW("least", OPT_INT, least, LEAST, 1, 1e9, NULL,                                                    \
                       "how often a character has to be in the training texts", 0),                                     \
-        FILE_RECORDS_OPTIONS(struct documents, from), {                                                                \
+        FILE_ENTRIES_OPTIONS(struct documents, from), {                                                                \
         NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0                                                                    \
     }
 
-/* Opens the data set and makes the vocabulary of the training texts. ST_DATA: as file_records_open, or what a record
+/* Opens the data set and makes the vocabulary of the training texts. ST_DATA: as file_entries_open, or what an entry
  * is not. */
 enum status documents_open(struct documents *d, const struct document_kind *kind, struct arena *host, struct error *e);
 

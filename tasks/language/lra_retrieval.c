@@ -6,12 +6,12 @@
 static const struct option options[] = {
     DOCUMENTS_OPTIONS("4000", "characters of a paper at most, the end mark among them", "1")};
 
-/* A record is the bytes of both texts, as two numbers of 32 bits, and the texts. */
+/* An entry is the bytes of both texts, as two numbers of 32 bits, and the texts. */
 static int64_t number_at(const uint8_t *at) {
     return (int64_t)at[0] | (int64_t)at[1] << 8 | (int64_t)at[2] << 16 | (int64_t)at[3] << 24;
 }
 
-static int64_t lra_retrieval_find(const struct record *r, struct document text[2]) {
+static int64_t lra_retrieval_find(const struct entry *r, struct document text[2]) {
     if (r->size < 8) return 8;
     int64_t first = number_at(r->bytes), second = number_at(r->bytes + 4), wanted = 8 + first + second;
     if (wanted > r->size) return wanted;

@@ -6,7 +6,7 @@
 
 static const struct option options[] = {DOCUMENTS_OPTIONS("4096", "characters at most, the end mark among them", "15")};
 
-static int64_t lra_text_find(const struct record *r, struct document text[2]) {
+static int64_t lra_text_find(const struct entry *r, struct document text[2]) {
     if (r->length <= r->size) text[0] = (struct document){r->bytes, r->length};
     return r->length;
 }

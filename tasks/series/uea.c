@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "core/philox.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/file_entries.h"
 #include "tasks/examples.h"
 #include "tasks/series/series.h"
 
@@ -17,10 +17,10 @@ struct uea {
     int set;
     bool scale;
     struct series series;
-    struct file_records from;
+    struct file_entries from;
     uint64_t seed;
     int64_t n;          /* series that are left */
-    const int32_t *use; /* (n) their records */
+    const int32_t *use; /* (n) their entries */
     const double
         *range; /* (channels) least, then factor, in pairs: value -> (value - least) factor - 1; NULL: as it is */
 };
@@ -34,7 +34,7 @@ static const struct option options[] = {
     {"scale", OPT_BOOL, offsetof(struct uea, scale), "no", 0, 0, NULL,
      "map each channel to [-1, 1] by its range in the whole set", 0},
     SERIES_OPTIONS(struct uea, series),
-    FILE_RECORDS_OPTIONS(struct uea, from),
+    FILE_ENTRIES_OPTIONS(struct uea, from),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
@@ -48,7 +48,7 @@ static const struct task_alias aliases[] = {
     {NULL, NULL, NULL},
 };
 
-static float value_at(const struct record *r, int64_t i) {
+static float value_at(const struct entry *r, int64_t i) {
     float value;
     memcpy(&value, r->bytes + i * (int64_t)sizeof value, sizeof value);
     return value;
@@ -56,24 +56,24 @@ static float value_at(const struct record *r, int64_t i) {
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-static bool same_series(const struct record *a, const struct record *b) {
+static bool same_series(const struct entry *a, const struct entry *b) {
     return a->length == b->length && a->size == b->size && memcmp(a->bytes, b->bytes, (size_t)a->size) == 0;
 }
 
-/* Records without those that repeat an earlier one, found in a table of 2^k places by their hash. */
+/* Entries without those that repeat an earlier one, found in a table of 2^k slots by their hash. */
 static enum status leave_duplicates_out(struct uea *w, struct arena *host, struct error *e) {
-    const struct record_set *s = &w->from.set;
-    int64_t all = record_count(s), places = 2;
-    while (places < 2 * all) places *= 2;
+    const struct entry_set *s = &w->from.set;
+    int64_t all = entry_count(s), slots = 2;
+    while (slots < 2 * all) slots *= 2;
     int32_t *use = arena_alloc(host, (size_t)all * sizeof *use),
-            *seen = arena_alloc(host, (size_t)places * sizeof *seen);
+            *seen = arena_alloc(host, (size_t)slots * sizeof *seen);
     if (!use || !seen) return fail(e, ST_FAIL, "uea: no room for the order of %lld series", (long long)all);
-    for (int64_t p = 0; p < places; p++) seen[p] = -1;
+    for (int64_t p = 0; p < slots; p++) seen[p] = -1;
     for (int64_t i = 0; i < all; i++) {
-        struct record r = record_get(s, i), other;
-        int64_t p = (int64_t)(XXH3_64bits(r.bytes, (size_t)r.size) & (uint64_t)(places - 1));
-        for (; seen[p] >= 0; p = (p + 1) & (places - 1)) {
-            other = record_get(s, seen[p]);
+        struct entry r = entry_get(s, i), other;
+        int64_t p = (int64_t)(XXH3_64bits(r.bytes, (size_t)r.size) & (uint64_t)(slots - 1));
+        for (; seen[p] >= 0; p = (p + 1) & (slots - 1)) {
+            other = entry_get(s, seen[p]);
             if (same_series(&r, &other)) break;
         }
         if (seen[p] >= 0) continue;
@@ -90,7 +90,7 @@ static enum status find_ranges(struct uea *w, struct arena *host, struct error *
     if (!range) return fail(e, ST_FAIL, "uea: no room for the ranges of %lld channels", (long long)C);
     for (int64_t c = 0; c < C; c++) range[2 * c] = INFINITY, range[2 * c + 1] = -INFINITY;
     for (int64_t i = 0; i < w->n; i++) {
-        struct record r = record_get(&w->from.set, w->use[i]);
+        struct entry r = entry_get(&w->from.set, w->use[i]);
         for (int64_t k = 0; k < r.length * C; k++) {
             double value = (double)value_at(&r, k);
             range[2 * (k % C)] = fmin(range[2 * (k % C)], value);
@@ -106,10 +106,10 @@ static enum status find_ranges(struct uea *w, struct arena *host, struct error *
 }
 
 /* A payload has to be the floats that width and length say. */
-static enum status check_records(const struct uea *w, struct error *e) {
-    const struct record_set *s = &w->from.set;
-    for (int64_t i = 0; i < record_count(s); i++) {
-        struct record r = record_get(s, i);
+static enum status check_entries(const struct uea *w, struct error *e) {
+    const struct entry_set *s = &w->from.set;
+    for (int64_t i = 0; i < entry_count(s); i++) {
+        struct entry r = entry_get(s, i);
         if (s->width < 1 || r.length < 1 || r.size != r.length * s->width * (int64_t)sizeof(float))
             return fail(e, ST_DATA, "uea: series %lld has %lld bytes, expected %lld points of %lld floats",
                         (long long)i, (long long)r.size, (long long)r.length, (long long)s->width);
@@ -126,8 +126,8 @@ static enum status uea_open(void *inst, uint64_t seed, struct arena *host, struc
     struct uea *w = inst;
     w->seed = seed;
     w->n = 0;
-    TRY(file_records_open(&w->from, sets[w->set], sets[w->set], e));
-    TRY(check_records(w, e));
+    TRY(file_entries_open(&w->from, sets[w->set], sets[w->set], e));
+    TRY(check_entries(w, e));
     TRY(leave_duplicates_out(w, host, e));
     if (w->n < 7)
         return fail(e, ST_DATA, "%s: expected at least 7 different series, found %lld", sets[w->set], (long long)w->n);
@@ -149,7 +149,7 @@ static void uea_fill(const void *inst, enum split split, int64_t index, struct e
     int64_t C = w->from.set.width;
     for (int before = 0; before < (int)split; before++) index += split_size(w, (enum split)before);
     uint64_t at = permute_index(w->seed, STREAM_TABLE, 0, (uint64_t)index, (uint64_t)w->n);
-    struct record r = record_get(&w->from.set, w->use[at]);
+    struct entry r = entry_get(&w->from.set, w->use[at]);
     for (int64_t t = 0; t < r.length; t++) {
         real *point = series_point(&w->series, C, t, x);
         for (int64_t c = 0; c < C; c++) {

@@ -184,7 +184,7 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* One record of the log, in one write, so that threads and processes do not mix theirs. */
+/* One entry of the log, in one write, so that threads and processes do not mix theirs. */
 static void note(char op, const char *path, const char *other, const void *bytes, size_t size) {
     struct file_log_entry head = {.op = op, .bytes = (uint32_t)size};
     if (log_fd < 0) return;

@@ -277,25 +277,25 @@ static enum status read_cifar(const void *bytes, size_t size, struct counting *c
 }
 
 START_TEST(cifar_is_read_and_cut_anywhere_refused) {
-    static const uint8_t records[] = {3, 1, 2, 10, 20, 100, 200, 0, 0, 0, 0, 0, 0, 1,
+    static const uint8_t entries[] = {3, 1, 2, 10, 20, 100, 200, 0, 0, 0, 0, 0, 0, 1,
                                       2, 9, 9, 9,  9,  9,   9,   0, 1, 2, 3, 4, 5, 6};
     struct counting c;
     struct error e = {ST_OK, ""};
-    ck_assert_msg(read_cifar(records, 14, &c, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(read_cifar(entries, 14, &c, &e) == ST_OK, "%s", e.text);
     /* channels last: 1 10 100 2 20 200 and 0 0 0 0 0 1 */
     ck_assert(c.n == 2 && c.sum == 3 + 1 + 20 + 300 + 8 + 100 + 1200 + 6);
     for (size_t n = 0; n <= 21; n++) {
         uint8_t *bytes = malloc(n + 1);
-        memcpy(bytes, records, n);
+        memcpy(bytes, entries, n);
         ck_assert_int_eq(read_cifar(bytes, n, &c, &e), n % 7 || n == 0 ? ST_DATA : ST_OK);
         free(bytes);
     }
-    ck_assert_int_eq(read_cifar(records, 0, &c, &e), ST_DATA);
-    ck_assert_msg(strstr(e.text, "BATCH, byte 0: expected records of 7 bytes, found an empty file"), "%s", e.text);
-    ck_assert_int_eq(read_cifar(records, 12, &c, &e), ST_DATA);
-    ck_assert_msg(strstr(e.text, "BATCH, byte 8: expected the pixels of a record of 6 bytes, found the end after 4"),
+    ck_assert_int_eq(read_cifar(entries, 0, &c, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "BATCH, byte 0: expected entries of 7 bytes, found an empty file"), "%s", e.text);
+    ck_assert_int_eq(read_cifar(entries, 12, &c, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "BATCH, byte 8: expected the pixels of an entry of 6 bytes, found the end after 4"),
                   "%s", e.text);
-    ck_assert_int_eq(read_cifar(records, sizeof records, &c, &e), ST_DATA);
+    ck_assert_int_eq(read_cifar(entries, sizeof entries, &c, &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "BATCH, byte 21: expected at most 3 images, found more"), "%s", e.text);
     uint8_t bad[7] = {4};
     ck_assert_int_eq(read_cifar(bad, 7, &c, &e), ST_DATA);
@@ -446,7 +446,7 @@ START_TEST(nothing_is_half_imported) {
     snprintf(text, sizeof text, "data import cifar10 %s", program_folder);
     expect_status(run(text), 5, text);
     expect_text(err,
-                "test_batch.bin, byte 9220: expected the pixels of a record of 3072 bytes, found the end after 3071",
+                "test_batch.bin, byte 9220: expected the pixels of an entry of 3072 bytes, found the end after 3071",
                 text);
     ck_assert_int_eq(files_in_cache(), 0);
     expect_status(run("data import cifar10 tests/data/cifar10"), 0, "a good one");

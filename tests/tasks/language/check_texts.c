@@ -105,9 +105,9 @@ END_TEST
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-static enum status read_text(const void *text, size_t n, struct record_pack *pack, struct error *e) {
+static enum status read_text(const void *text, size_t n, struct entry_pack *pack, struct error *e) {
     struct byte_source s = {0};
-    *pack = (struct record_pack){.set = {.kind = PAIRS_KIND, .labels = 2}};
+    *pack = (struct entry_pack){.set = {.kind = PAIRS_KIND, .labels = 2}};
     enum status status = source_open_memory(&s, text, n, "PAIRS", e);
     if (status == ST_OK) status = pairs_read(&s, SPLIT_TRAIN, pack, e);
     source_close(&s);
@@ -126,18 +126,18 @@ START_TEST(pairs_are_read_and_refused_by_line) {
         {"1.0\ta\tb\tc\td\n1\ta\tb\tc\td\n", "PAIRS, line 2: expected the label 0.0 or 1.0 and a tab, found '1'"},
         {"1.0\ta\tb\t\td\n", "PAIRS, line 1: expected two texts, found an empty one"},
         {"1.0\ta\tb\tc\t\"d\n", "expected the quote that ends a field, found the end of the file"}};
-    struct record_pack pack;
+    struct entry_pack pack;
     struct error e = {ST_OK, ""};
     ck_assert_msg(read_text(good, sizeof good - 1, &pack, &e) == ST_OK, "%s", e.text);
     ck_assert(pack.set.n[SPLIT_TRAIN] == 2 && pack.set.longest == 16);
     ck_assert(pack.row[0].label == 1 && pack.row[0].length == 16 && pack.row[1].label == 0);
     ck_assert(memcmp(pack.payload, first, sizeof first - 1) == 0);
     ck_assert(memcmp(pack.payload + pack.row[1].offset, second, sizeof second - 1) == 0);
-    record_pack_free(&pack);
+    entry_pack_free(&pack);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_eq(read_text(bad[i].text, strlen(bad[i].text), &pack, &e), ST_DATA);
         ck_assert_msg(strstr(e.text, bad[i].says), "'%s' is not '%s'", e.text, bad[i].says);
-        record_pack_free(&pack);
+        entry_pack_free(&pack);
     }
 }
 END_TEST

@@ -83,10 +83,10 @@ END_TEST
 
 /* --- the reader on text ------------------------------------------------------------------------------------------- */
 
-static enum status read_text(const void *text, size_t n, struct record_pack *pack, struct error *e) {
+static enum status read_text(const void *text, size_t n, struct entry_pack *pack, struct error *e) {
     struct byte_source s = {0};
     char sha[SHA256_HEX];
-    *pack = (struct record_pack){.set = {.kind = TS_KIND}};
+    *pack = (struct entry_pack){.set = {.kind = TS_KIND}};
     enum status status = source_open_memory(&s, text, n, "CASES", e);
     if (status == ST_OK) status = ts_read(&s, SPLIT_TRAIN, pack, e);
     if (status == ST_OK) status = source_end(&s, sha, e);
@@ -124,12 +124,12 @@ START_TEST(what_is_no_case_is_named_by_line) {
         {HEAD "1:2:a\n1:a\n", "CASES, line 4: expected a finite number, found 'a'"},
         {"@seriesLength 3\n" HEAD "1,2:a\n", "CASES, line 4: expected a dimension of 3 values, not 2, found ':a'"},
     };
-    struct record_pack pack;
+    struct entry_pack pack;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error e = {ST_OK, ""};
         ck_assert_int_eq(read_text(bad[i].text, strlen(bad[i].text), &pack, &e), ST_DATA);
         ck_assert_msg(strstr(e.text, bad[i].says), "'%s' is not '%s'", e.text, bad[i].says);
-        record_pack_free(&pack);
+        entry_pack_free(&pack);
     }
 }
 END_TEST
@@ -140,14 +140,14 @@ START_TEST(a_file_is_read_however_it_is_written) {
                                "@ClassLabel TRUE b a\r\n@Data\r\n\r\n"
                                "1, 2.5,-3e-1:0.10000000149011612,1E2,+4 : b\r\n# between\r\n7:8:a";
     static const float first[] = {1, 0.1f, 2.5f, 100, -0.3f, 4}, second[] = {7, 8};
-    struct record_pack pack;
+    struct entry_pack pack;
     struct error e = {ST_OK, ""};
     ck_assert_msg(read_text(text, sizeof text - 1, &pack, &e) == ST_OK, "%s", e.text);
     ck_assert(pack.set.n[SPLIT_TRAIN] == 2 && pack.set.width == 2 && pack.set.labels == 2 && pack.set.longest == 3);
     ck_assert(pack.row[0].label == 1 && pack.row[0].length == 3 && pack.row[1].label == 0 && pack.row[1].length == 1);
     ck_assert(memcmp(pack.payload, first, sizeof first) == 0);
     ck_assert(memcmp(pack.payload + pack.row[1].offset, second, sizeof second) == 0);
-    record_pack_free(&pack);
+    entry_pack_free(&pack);
 }
 END_TEST
 
@@ -155,7 +155,7 @@ END_TEST
 START_TEST(a_file_cut_anywhere_is_refused_or_shorter) {
     static const char text[] = "@dimensions 2\n" HEAD "1,2:3,4:a\n5,6:7,8:b\n";
     for (size_t n = 0; n < sizeof text - 1; n++) {
-        struct record_pack pack;
+        struct entry_pack pack;
         struct error e = {ST_OK, ""};
         char *bytes = malloc(n + 1);
         memcpy(bytes, text, n);
@@ -164,34 +164,34 @@ START_TEST(a_file_cut_anywhere_is_refused_or_shorter) {
         bool whole = n == one || n == one + 1 || n == two;
         if (status != (whole ? ST_OK : ST_DATA) || (!whole && !strstr(e.text, "CASES, line ")))
             ck_abort_msg("%zu bytes: %d, '%s'", n, status, e.text);
-        record_pack_free(&pack);
+        entry_pack_free(&pack);
         free(bytes);
     }
 }
 END_TEST
 
-/* --- files of records --------------------------------------------------------------------------------------------- */
+/* --- files of entries --------------------------------------------------------------------------------------------- */
 
 START_TEST(records_are_whole_or_refused) {
     size_t size;
     char path[CACHE_PATH];
-    struct record_set set;
+    struct entry_set set;
     struct error e = {ST_OK, ""};
     ck_assert_int_eq(cache_path("motorimagery", "records", path, &e), ST_OK);
     uint8_t *bytes = (uint8_t *)slurp(path, &size);
-    ck_assert_msg(record_set_parse(&set, bytes, size, "SET", TS_KIND, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(entry_set_parse(&set, bytes, size, "SET", TS_KIND, &e) == ST_OK, "%s", e.text);
     ck_assert(set.n[SPLIT_TRAIN] == 12 && set.n[SPLIT_TEST] == 8 && set.width == 4 && set.longest == 8);
     for (size_t n = 0; n < size; n += n < 400 ? 1 : 77) {
-        ck_assert_int_eq(record_set_parse(&set, bytes, n, "SET", TS_KIND, &e), ST_DATA);
+        ck_assert_int_eq(entry_set_parse(&set, bytes, n, "SET", TS_KIND, &e), ST_DATA);
         ck_assert(strncmp(e.text, "SET", 3) == 0);
     }
     for (size_t at = 0; at < 80; at++) { /* every byte of the header and of the table counts */
         bytes[at] ^= 0x11;
-        ck_assert_int_eq(record_set_parse(&set, bytes, size, "SET", TS_KIND, &e), ST_DATA);
+        ck_assert_int_eq(entry_set_parse(&set, bytes, size, "SET", TS_KIND, &e), ST_DATA);
         bytes[at] ^= 0x11;
     }
-    ck_assert_int_eq(record_set_parse(&set, bytes, size, "SET", "texts", &e), ST_DATA);
-    ck_assert_msg(strstr(e.text, "SET: expected records of kind 'texts', found 'series'"), "%s", e.text);
+    ck_assert_int_eq(entry_set_parse(&set, bytes, size, "SET", "texts", &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "SET: expected entries of kind 'texts', found 'series'"), "%s", e.text);
     free(bytes);
 }
 END_TEST

@@ -1,5 +1,5 @@
-/* record_set.c - see record_set.h. */
-#include "tasks/data/record_set.h"
+/* entry_set.c - see entry_set.h. */
+#include "tasks/data/entry_set.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #define NUMBERS 16
 #define HASH    40
 #define HEADER  56
-#define ROW     16 /* bytes of a record in the table: label, length, offset */
+#define ROW     16 /* bytes of an entry in the table: label, length, offset */
 
 static int64_t number(const uint8_t *at) {
     return (int64_t)at[0] | (int64_t)at[1] << 8 | (int64_t)at[2] << 16 | (int64_t)at[3] << 24;
@@ -28,23 +28,23 @@ static int64_t offset_of(const uint8_t *at) {
     return (int64_t)((uint64_t)number(at) | (uint64_t)number(at + 4) << 32);
 }
 
-struct record record_get(const struct record_set *s, int64_t i) {
+struct entry entry_get(const struct entry_set *s, int64_t i) {
     const uint8_t *row = s->table + i * ROW;
-    int64_t at = offset_of(row + 8), end = offset_of(row + ROW + (i + 1 == record_count(s) ? 0 : 8));
-    return (struct record){number(row), number(row + 4), s->payload + at, end - at};
+    int64_t at = offset_of(row + 8), end = offset_of(row + ROW + (i + 1 == entry_count(s) ? 0 : 8));
+    return (struct entry){number(row), number(row + 4), s->payload + at, end - at};
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static enum status check_numbers(const struct record_set *s, const char *name, struct error *e) {
+static enum status check_numbers(const struct entry_set *s, const char *name, struct error *e) {
     const struct {
         const char *what;
         int64_t value, least, most;
     } all[] = {{"as width", s->width, 0, 1 << 24},
-               {"labels", s->labels, 1, RECORDS_LABELS},
-               {"training records", s->n[SPLIT_TRAIN], 1, RECORDS_MOST},
-               {"validation records", s->n[SPLIT_VAL], 0, RECORDS_MOST},
-               {"test records", s->n[SPLIT_TEST], 0, RECORDS_MOST},
+               {"labels", s->labels, 1, ENTRIES_LABELS},
+               {"training entries", s->n[SPLIT_TRAIN], 1, ENTRIES_MOST},
+               {"validation entries", s->n[SPLIT_VAL], 0, ENTRIES_MOST},
+               {"test entries", s->n[SPLIT_TEST], 0, ENTRIES_MOST},
                {"as length of the longest", s->longest, 1, 1 << 30}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].value < all[i].least || all[i].value > all[i].most)
@@ -54,20 +54,20 @@ static enum status check_numbers(const struct record_set *s, const char *name, s
 }
 
 /* Header, size and table; not the hash. */
-static enum status parse_header(struct record_set *s, const uint8_t *bytes, size_t size, const char *name,
+static enum status parse_header(struct entry_set *s, const uint8_t *bytes, size_t size, const char *name,
                                 struct error *e) {
     if (size < HEADER || memcmp(bytes, MAGIC, 8) != 0)
         return fail(e, ST_DATA,
-                    "%s: expected records as `lrnn data import` stores them, found another file of %zu bytes", name,
+                    "%s: expected entries as `lrnn data import` stores them, found another file of %zu bytes", name,
                     size);
-    *s = (struct record_set){
+    *s = (struct entry_set){
         .width = number(bytes + NUMBERS),
         .labels = number(bytes + NUMBERS + 4),
         .n = {number(bytes + NUMBERS + 8), number(bytes + NUMBERS + 12), number(bytes + NUMBERS + 16)},
         .longest = number(bytes + NUMBERS + 20)};
-    memcpy(s->kind, bytes + KIND, RECORD_KIND);
+    memcpy(s->kind, bytes + KIND, ENTRY_KIND);
     TRY(check_numbers(s, name, e));
-    size_t table = (size_t)record_count(s) * ROW + 8;
+    size_t table = (size_t)entry_count(s) * ROW + 8;
     if (size < HEADER + table)
         return fail(e, ST_DATA, "%s: expected at least %zu bytes, found %zu", name, HEADER + table, size);
     s->table = bytes + HEADER;
@@ -76,23 +76,23 @@ static enum status parse_header(struct record_set *s, const uint8_t *bytes, size
     return ST_OK;
 }
 
-static enum status check_table(const struct record_set *s, size_t payload, const char *name, struct error *e) {
-    int64_t n = record_count(s), before = 0, longest = 0;
+static enum status check_table(const struct entry_set *s, size_t payload, const char *name, struct error *e) {
+    int64_t n = entry_count(s), before = 0, longest = 0;
     for (int64_t i = 0; i <= n; i++) {
         const uint8_t *row = s->table + i * ROW;
         int64_t at = offset_of(i < n ? row + 8 : row);
         if (at < before || at > (int64_t)payload || (i == 0 && at != 0) || (i == n && at != (int64_t)payload) || at % 4)
-            return fail(e, ST_DATA, "%s: record %" PRId64 " cannot begin at byte %" PRId64 " of %zu", name, i, at,
+            return fail(e, ST_DATA, "%s: entry %" PRId64 " cannot begin at byte %" PRId64 " of %zu", name, i, at,
                         payload);
         before = at;
         if (i == n) break;
         if (number(row) >= s->labels)
-            return fail(e, ST_DATA, "%s: expected labels below %" PRId64 ", found %" PRId64 " of record %" PRId64, name,
+            return fail(e, ST_DATA, "%s: expected labels below %" PRId64 ", found %" PRId64 " of entry %" PRId64, name,
                         s->labels, number(row), i);
         if (number(row + 4) > longest) longest = number(row + 4);
     }
     if (longest == s->longest) return ST_OK;
-    return fail(e, ST_DATA, "%s: expected a longest record of %" PRId64 ", found %" PRId64, name, s->longest, longest);
+    return fail(e, ST_DATA, "%s: expected a longest entry of %" PRId64 ", found %" PRId64, name, s->longest, longest);
 }
 
 /* Over all behind the header, and then the kind and numbers in it. */
@@ -110,7 +110,7 @@ static enum status digest_of(const uint8_t *bytes, size_t size, uint8_t digest[1
 }
 
 static enum status parse_any(void *set, const void *bytes, size_t size, const char *name, struct error *e) {
-    struct record_set *s = set;
+    struct entry_set *s = set;
     uint8_t digest[16];
     char hex[CACHE_HASH];
     TRY(parse_header(s, bytes, size, name, e));
@@ -118,23 +118,23 @@ static enum status parse_any(void *set, const void *bytes, size_t size, const ch
     cache_hex(digest, hex);
     if (strcmp(hex, s->hash) != 0)
         return fail(e, ST_DATA,
-                    "%s: expected records whose XXH3-128 is %s, found %s: the file is damaged, import it again", name,
+                    "%s: expected entries whose XXH3-128 is %s, found %s: the file is damaged, import it again", name,
                     s->hash, hex);
     return check_table(s, size - (size_t)(s->payload - (const uint8_t *)bytes), name, e);
 }
 
-static enum status check_kind(const struct record_set *s, const char *kind, const char *name, struct error *e) {
+static enum status check_kind(const struct entry_set *s, const char *kind, const char *name, struct error *e) {
     if (!strcmp(s->kind, kind)) return ST_OK;
-    return fail(e, ST_DATA, "%s: expected records of kind '%s', found '%.8s'", name, kind, s->kind);
+    return fail(e, ST_DATA, "%s: expected entries of kind '%s', found '%.8s'", name, kind, s->kind);
 }
 
-enum status record_set_parse(struct record_set *set, const void *bytes, size_t size, const char *name, const char *kind,
-                             struct error *e) {
+enum status entry_set_parse(struct entry_set *set, const void *bytes, size_t size, const char *name, const char *kind,
+                            struct error *e) {
     TRY(parse_any(set, bytes, size, name, e));
     return check_kind(set, kind, name, e);
 }
 
-enum status record_set_open(struct record_set *set, const char *path, const char *kind, struct error *e) {
+enum status entry_set_open(struct entry_set *set, const char *path, const char *kind, struct error *e) {
     _Static_assert(sizeof *set <= CACHE_SET, "a set must fit the place that a mapping has for it");
     TRY(cache_open(path, parse_any, set, sizeof *set, e));
     return check_kind(set, kind, path, e);
@@ -153,13 +153,13 @@ static bool grow(void **at, int64_t *have, int64_t want, int64_t bytes) {
     return true;
 }
 
-uint8_t *record_pack_add(struct record_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
-                         struct error *e) {
-    struct record_set *s = &p->set;
-    int64_t n = record_count(s), room = (size + 3) / 4 * 4;
-    if (n == RECORDS_MOST || room > RECORDS_BYTES - p->used) {
-        fail(e, ST_DATA, "expected at most %d records of %" PRId64 " bytes together, found more", RECORDS_MOST,
-             RECORDS_BYTES);
+uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
+                        struct error *e) {
+    struct entry_set *s = &p->set;
+    int64_t n = entry_count(s), room = (size + 3) / 4 * 4;
+    if (n == ENTRIES_MOST || room > ENTRIES_BYTES - p->used) {
+        fail(e, ST_DATA, "expected at most %d entries of %" PRId64 " bytes together, found more", ENTRIES_MOST,
+             ENTRIES_BYTES);
         return NULL;
     }
     void *rows = p->row, *payload = p->payload;
@@ -168,7 +168,7 @@ uint8_t *record_pack_add(struct record_pack *p, enum split split, int64_t label,
     grown = grown && grow(&payload, &p->room, p->used + room, 1);
     p->payload = payload;
     if (!grown) {
-        fail(e, ST_MEMORY, "no memory for %" PRId64 " records", n + 1);
+        fail(e, ST_MEMORY, "no memory for %" PRId64 " entries", n + 1);
         return NULL;
     }
     p->row[n].label = label;
@@ -182,15 +182,15 @@ uint8_t *record_pack_add(struct record_pack *p, enum split split, int64_t label,
 }
 
 /* The whole file in memory; the caller frees it. */
-static uint8_t *file_of(const struct record_pack *p, size_t *size) {
-    const struct record_set *s = &p->set;
-    int64_t n = record_count(s);
+static uint8_t *file_of(const struct entry_pack *p, size_t *size) {
+    const struct entry_set *s = &p->set;
+    int64_t n = entry_count(s);
     const int64_t numbers[] = {s->width, s->labels, s->n[SPLIT_TRAIN], s->n[SPLIT_VAL], s->n[SPLIT_TEST], s->longest};
     *size = HEADER + (size_t)(n * ROW + 8 + p->used);
     uint8_t *bytes = calloc(1, *size), *row = bytes ? bytes + HEADER : NULL;
     if (!bytes) return NULL;
     memcpy(bytes, MAGIC, 8); /* NOLINT: bytes, no text */
-    memcpy(bytes + KIND, s->kind, RECORD_KIND);
+    memcpy(bytes + KIND, s->kind, ENTRY_KIND);
     for (int i = 0; i < 6; i++) put_number(bytes + NUMBERS + 4 * i, numbers[i]);
     for (int64_t i = 0; i <= n; i++) {
         int64_t at = i < n ? p->row[i].offset : p->used;
@@ -220,7 +220,7 @@ static enum status write_whole(const uint8_t *bytes, size_t size, const char *pa
     return status;
 }
 
-enum status record_pack_write(struct record_pack *p, const char *path, struct error *e) {
+enum status entry_pack_write(struct entry_pack *p, const char *path, struct error *e) {
     size_t size;
     TRY(check_numbers(&p->set, path, e));
     TRY(cache_make_folders(path, e));
@@ -233,8 +233,8 @@ enum status record_pack_write(struct record_pack *p, const char *path, struct er
     return status;
 }
 
-void record_pack_free(struct record_pack *p) {
+void entry_pack_free(struct entry_pack *p) {
     free(p->row);
     free(p->payload);
-    *p = (struct record_pack){0};
+    *p = (struct entry_pack){0};
 }

@@ -1,8 +1,8 @@
-/* record_set.c - fuzz target: whatever the bytes, a set of records is refused with one sentence, or every byte and
+/* entry_set.c - fuzz target: whatever the bytes, a set of entries is refused with one sentence, or every byte and
  * label that it says it has can be read. The hash, which would keep the fuzzer out, is made to fit. */
 #include <xxhash.h>
 
-#include "tasks/data/record_set.h"
+#include "tasks/data/entry_set.h"
 #include "tests/fuzz/fuzz.h"
 
 static void make_hash_fit(uint8_t *bytes, size_t size) {
@@ -16,17 +16,17 @@ static void make_hash_fit(uint8_t *bytes, size_t size) {
     XXH3_freeState(state);
 }
 
-FUZZ(record_set) {
-    struct record_set s;
+FUZZ(entry_set) {
+    struct entry_set s;
     struct error e = {ST_OK, ""};
     volatile unsigned sum = 0;
     uint8_t *bytes = malloc(size + 1);
     memcpy(bytes, data, size);
     if (size >= 56) make_hash_fit(bytes, size);
-    enum status status = record_set_parse(&s, bytes, size, "SET", "series", &e);
+    enum status status = entry_set_parse(&s, bytes, size, "SET", "series", &e);
     if (status != ST_OK && (status != ST_DATA || strncmp(e.text, "SET", 3) != 0 || strchr(e.text, '\n'))) abort();
-    for (int64_t i = 0; status == ST_OK && i < record_count(&s); i++) {
-        struct record r = record_get(&s, i);
+    for (int64_t i = 0; status == ST_OK && i < entry_count(&s); i++) {
+        struct entry r = entry_get(&s, i);
         if (r.label >= s.labels || r.length > s.longest) abort();
         for (int64_t k = 0; k < r.size; k++) sum = sum + r.bytes[k];
     }

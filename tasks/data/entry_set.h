@@ -1,0 +1,83 @@
+/* entry_set.h - a set of labelled entries of any length as `lrnn data import` stores it, and as tasks read it: series,
+ * texts, graphs. Images, all of one size, have a file of their own (image_set.h).
+ *
+ *   bytes 0..7      "LRNNREC1"
+ *   8..15           the kind, letters and then bytes of 0
+ *   16..39          width, labels, training, validation and test entries, longest: six numbers of 4 bytes
+ *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
+ *   from 56 on      a label (4 bytes), a length (4 bytes) and an offset (8 bytes) an entry, in the order of the splits;
+ *                   the offset of the end; then the payloads one behind the other, each from a multiple of 4 bytes on
+ *
+ * A file's name ends in .records and its first bytes say the same, from when entries were called that. Numbers are
+ * little-endian. What a payload is, and what `width` and an entry's length count, is its kind's. A file is written
+ * under another name and then renamed, so that there is a whole one or none. */
+#ifndef LRNN_TASKS_DATA_ENTRY_SET_H
+#define LRNN_TASKS_DATA_ENTRY_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/batch.h"
+#include "core/status.h"
+#include "tasks/data/cache_file.h"
+
+#define ENTRY_KIND     8
+#define ENTRIES_MOST   2000000
+#define ENTRIES_LABELS 65536
+#define ENTRIES_BYTES  (INT64_C(1) << 34) /* payload of a set at most */
+
+struct entry_set {
+    char kind[ENTRY_KIND + 1];
+    int64_t width, labels, n[SPLIT_COUNT], longest; /* longest: length of the longest entry */
+    const uint8_t *table, *payload;                 /* borrowed */
+    char hash[CACHE_HASH];
+};
+
+/* Its bytes, and then zeros up to a multiple of 4. */
+struct entry {
+    int64_t label, length;
+    const uint8_t *bytes;
+    int64_t size;
+};
+
+static inline int64_t entry_count(const struct entry_set *s) {
+    return s->n[SPLIT_TRAIN] + s->n[SPLIT_VAL] + s->n[SPLIT_TEST];
+}
+
+/* Entry i < entry_count, in the order of the splits. */
+struct entry entry_get(const struct entry_set *s, int64_t i);
+
+/* Maps the file and checks all of it but what payloads mean: header, size, hash, table. Kind: that it has to be. The
+ * mapping lives as long as the process. ST_DATA: it is missing, or what is wrong with it. */
+enum status entry_set_open(struct entry_set *set, const char *path, const char *kind, struct error *e);
+
+/* The same of bytes in memory, which outlive it. */
+enum status entry_set_parse(struct entry_set *set, const void *bytes, size_t size, const char *name, const char *kind,
+                            struct error *e);
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+/* Entries as they are collected: in memory, since their number and their sizes are known at the end. */
+struct entry_pack {
+    struct entry_set set; /* kind, width and labels set by the caller; the rest is counted */
+    struct {
+        int64_t label, length, offset;
+    } * row;
+    int64_t capacity;
+    uint8_t *payload;
+    int64_t used, room;
+};
+
+/* Adds an entry, in the order of the splits: room for `size` bytes that the caller fills, NULL after an error.
+ * ST_DATA: more than a set may hold; ST_MEMORY. */
+uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
+                        struct error *e);
+
+/* Writes the file, its folder made if there is none, and sets set.hash. ST_FAIL: no room on the disk. */
+enum status entry_pack_write(struct entry_pack *p, const char *path, struct error *e);
+
+/* One of zeros is no error. */
+void entry_pack_free(struct entry_pack *p);
+
+#endif

@@ -1,0 +1,31 @@
+/* file_entries.h - what tasks on imported entries share: the file and its content. */
+#ifndef LRNN_TASKS_DATA_FILE_ENTRIES_H
+#define LRNN_TASKS_DATA_FILE_ENTRIES_H
+
+#include "core/option.h"
+#include "tasks/data/entry_set.h"
+
+struct file_entries {
+    char file[OPTION_TEXT], content[OPTION_TEXT]; /* options */
+    struct entry_set set;
+};
+
+#define ENTRIES_ROW(NAME, OFFSET, HELP, FLAGS)                                                                         \
+    { NAME, OPT_TEXT_FIELD, OFFSET, "", 0, 0, NULL, HELP, FLAGS }
+
+/* Option rows of the struct file_entries that is MEMBER of TYPE. */
+#define FILE_ENTRIES_OPTIONS(TYPE, MEMBER)                                                                             \
+    ENTRIES_ROW("file", offsetof(TYPE, MEMBER.file),                                                                   \
+                "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_PATH),            \
+        ENTRIES_ROW("content", offsetof(TYPE, MEMBER.content),                                                         \
+                    "XXH3-128 that the entries have to have; found by itself, and part of what a run is", OPT_LATER)
+
+/* Opens the data set and notes its content. ST_DATA: nothing was imported, or it has another content than asked for. */
+enum status file_entries_open(struct file_entries *from, const char *task, const char *dataset, struct error *e);
+
+/* How many examples a split has, and the entry that one of them is. Of a set without validation entries a tenth of the
+ * training entries is for validation, those that a permutation with seed 42 puts last: the same ones for every seed. */
+int64_t file_entries_count(const struct file_entries *from, enum split split);
+int64_t file_entries_index(const struct file_entries *from, enum split split, int64_t index);
+
+#endif
