@@ -95,8 +95,8 @@ static struct init map_init(const struct backbone *b, int64_t fan_in) {
 /* Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
  * framework's default). */
 static struct init bias_init(const struct backbone *b, int64_t fan_in) {
-    bool zero = is_pre_norm(b) || b->kind == BACKBONE_S5;
-    return zero ? (struct init){.kind = INIT_ZERO} : init_linear(fan_in, 1);
+    if (is_pre_norm(b) || b->kind == BACKBONE_S5) return (struct init){.kind = INIT_ZERO};
+    return init_linear(fan_in, 1);
 }
 
 static struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# layers.sh - fails on an include that the layering forbids (docs/design.md, "Folders"): of a folder, or of a room within
+# layers.sh - fails on an include that the layering forbids (docs/design.md, "Folders"): of a folder, or of a room in
 # one; on modules that include each other in a circle, a module being a header and the source of the same name; and on
 # sources and rooms that have grown too long to be read.
 #

@@ -54,8 +54,8 @@ static size_t png_chunk(unsigned char chunk[MARK_WITHIN]) {
     static const char data[] = "Software\0" MARK;
     const size_t n = sizeof data - 1;
     put_u32(chunk, (uint32_t)n);
-    memcpy(chunk + 4, "tEXt", 4);
-    memcpy(chunk + 8, data, n); /* NOLINT(bugprone-not-null-terminated-result): a chunk's text ends without a 0 */
+    memcpy(chunk + 4, "tEXt", 4); /* NOLINT(bugprone-not-null-terminated-result): a chunk's type has no 0 behind it */
+    memcpy(chunk + 8, data, n);
     put_u32(chunk + 8 + n, (uint32_t)crc32(0, chunk + 4, (unsigned)(4 + n)));
     return 12 + n;
 }

@@ -50,7 +50,8 @@ const struct op op_degree_code = {
 };
 
 static double code_of(int64_t degree, int64_t d, int64_t D) {
-    double angle = (double)degree * pow(10000, -2.0 * (double)(d / 2) / (double)D);
+    int64_t pair = d / 2;
+    double angle = (double)degree * pow(10000, -2.0 * (double)pair / (double)D);
     return d % 2 ? cos(angle) : sin(angle);
 }
 

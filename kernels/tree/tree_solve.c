@@ -253,7 +253,7 @@ static void factor(const struct call *c, const struct tree *t, struct nodes n, i
                 pivot -= n.c[child] * n.b[child] * n.inverse[child];
             }
             n.inverse[v.offset + i] = reciprocal(pivot);
-            if (l == t->levels - 1) continue;
+            if (l == t->levels - 1 || !c->in[TREE_UP_RE]) continue; /* the root couples to nothing */
             enum tree_sharing sharing = tree_sharing(&a->tree, c->in[TREE_UP_RE]);
             int64_t e = ((sharing == OWN_OF_SAMPLE ? b * T : 0) + tree_row(sharing, v, i)) * P + p;
             double complex up = bounded(a->beta, input_at(c, TREE_UP_RE, e));

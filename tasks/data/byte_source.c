@@ -110,7 +110,7 @@ static enum status read_gzip(struct byte_source *s, uint8_t *to, size_t n, size_
 }
 
 enum status source_read(struct byte_source *s, void *to, size_t n, size_t *got, struct error *e) {
-    TRY((s->gzip ? read_gzip : read_plain)(s, to, n, got, e));
+    TRY(s->gzip ? read_gzip(s, to, n, got, e) : read_plain(s, to, n, got, e));
     s->bytes += (int64_t)*got;
     return ST_OK;
 }
