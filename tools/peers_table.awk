@@ -20,8 +20,9 @@ NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
     cell[row, peer] = ok ? $column["times_ours"] mark : "-"
     if (!ok) notes = notes "- " row ", " peer ": " $column["status"] "\n"
     if ($column["error"] + 0 > worst) worst = $column["error"] + 0
+    if (!index(commits, $column["commit"])) commits = commits (commits == "" ? "" : ", ") $column["commit"]
     where = "PyTorch " $column["torch"] ", " $column["device"] ", " $column["threads"] " thread" \
-        ($column["threads"] == 1 ? "" : "s") ", commit " $column["commit"]
+        ($column["threads"] == 1 ? "" : "s") ", commit " commits
 }
 END {
     printf "| %s | ours, ms |", steps != "" ? "training step" : "recurrence"
