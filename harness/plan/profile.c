@@ -112,8 +112,8 @@ static const struct profile profiles[] = {
      .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5 stop-after=9000",
      .rates = "0.001",
      .seeds = 1,
-     .note = "quick: the paper's training with one of its rates and one seed, until solved; ended after 9000 steps, "
-             "about what BD-LRU m=5\nneeds on S5 (for it after 20000): a model below 1 may need more"},
+     .note = "quick: the paper's training with one of its rates and one seed, until solved; BD-LRU m=5 ends "
+             "after 20000 steps\nat the latest, the others after 9000: a model below 1 may need more"},
     {.suite = "s3",
      .name = "quick",
      .models = "bdlru:m=1 bdlru:m=2 bdlru:m=3 bdlru:m=5 hlru:m=1 hlru:m=3 hlru:m=5 lstm",
