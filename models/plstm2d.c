@@ -167,7 +167,9 @@ const struct model model_plstm2d = {
                 "y = dk^-1/2 (sum over 4 directions (M_l l + M_u u)^T q + D (q.k) v);  out = W_o RMSNorm_head(y)",
     .options = options,
     .small = "plstm2d:heads=2 plstm2d:heads=2,form=ref plstm2d:heads=2,mode=D "
-             "plstm2d:heads=2,mode=D,chirality=R plstm2d:heads=2,width=3 plstm2d:heads=2,height=2,mode=D",
+             "plstm2d:heads=2,mode=D,chirality=R plstm2d:heads=2,width=3 plstm2d:heads=2,height=2,mode=D "
+             "plstm2d:heads=1,mode=PD,gates=sliced,form=ref plstm2d:heads=1,mode=D,gates=sliced "
+             "plstm2d:heads=2,gates=bias",
     .inst_bytes = sizeof(struct plstm2d),
     .causal = false,
     .check = check,
