@@ -251,10 +251,10 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, const st
     if (!x) return NULL;
     int64_t nodes = x->dims[1];
     bool root = g->row_first && g->row_first[nodes - 1] == 0;
-    if (b->pool == POOL_TOP && root) return pool(g, x, g->lengths, POOL_TOP);
+    if (b->pool == FROM_ROOT && root) return pool(g, x, g->lengths, POOL_TOP);
     if (nodes > T) x = first_rows(g, x, T);
-    if (b->pool == POOL_CORNERS) return corners(g, grid, x);
-    return pool(g, x, g->lengths, b->pool == POOL_MEAN ? POOL_MEAN : POOL_LAST);
+    if (b->pool == FROM_CORNERS) return corners(g, grid, x);
+    return pool(g, x, g->lengths, b->pool == FROM_MEAN ? POOL_MEAN : POOL_LAST);
 }
 
 /* (2B,D) -> (B,D): gelu(W (u, v, u - v, u * v) + b) of the vectors u, v of a pair's documents. */
@@ -318,7 +318,7 @@ struct param_rule net_param_rule(const struct backbone *b, enum param_group grou
 }
 
 enum status net_check(const struct backbone *b, const struct model *m, struct error *e) {
-    if (b->pool == POOL_TOP && !m->nodes)
+    if (b->pool == FROM_ROOT && !m->nodes)
         return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean", m->name);
     if (b->ssm_lr_factor != 1 && b->kind != BACKBONE_S5)
         return fail(
@@ -418,7 +418,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
     for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
     if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = first_rows(g, x, shape->T);
-    struct init init = map_init(b, b->pool == POOL_CORNERS && shape->readout == READOUT_SEQUENCE ? 4 * b->dim : b->dim);
+    struct init init = map_init(b, b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE ? 4 * b->dim : b->dim);
     if (shape->readout == READOUT_DECODED) {
         x = decoded(g, b, x, shape->T);
         init = (struct init){.kind = INIT_NORMAL, .b = 0.02};

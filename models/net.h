@@ -3,7 +3,6 @@
 #ifndef LRNN_MODELS_NET_H
 #define LRNN_MODELS_NET_H
 
-#include "kernels/move/move.h"
 #include "models/model.h"
 
 enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
@@ -18,11 +17,11 @@ enum backbone_kind {
     BACKBONE_VISION
 };
 enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
-enum { POOL_CORNERS = POOL_TOP + 1 }; /* behind the ways of the op pool */
+enum pooled_rows { FROM_LAST, FROM_MEAN, FROM_ROOT, FROM_CORNERS }; /* what one label a sequence is read from */
 
 struct backbone {
     int64_t dim, layers;       /* D; number of layers, each a mixer and an MLP */
-    int mlp, norm, kind, pool; /* the enums above, and enum pooling */
+    int mlp, norm, kind, pool; /* the enums above */
     int positions;             /* the enum above: of an image's grid */
     double dropout;            /* on each residual branch; training only */
     bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
@@ -72,10 +71,9 @@ struct net {
 
 /* Builds embedding or encoder, layers, read-out and loss on the graph; backbone.c has the equations of each backbone
  * and read-out. Parameter names: embedding (of values: encoder.weight, encoder.bias), positions,
- * layers.I.norm.weight,
- * layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence), layers.I.mlp_norm.weight, layers.I.mlp.*,
- * norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's sequences (model_fit);
- * ST_FAIL: it is not. ST_USAGE: as net_check. */
+ * layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence), layers.I.mlp_norm.weight,
+ * layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's
+ * sequences (model_fit); ST_FAIL: it is not. ST_USAGE: as net_check. */
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, const struct model_choice *fitted,
                       const struct net_shape *shape, struct error *e);
 

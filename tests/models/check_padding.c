@@ -128,7 +128,7 @@ START_TEST(labels_depend_neither_on_pads_nor_on_the_length_of_the_graph) {
         s.bidirectional = variant / 2 % 2;
         s.pool = variant / 4 % 4; /* last, mean, top, corners */
         s.readout = readouts[variant / 4];
-        if (s.pool == POOL_TOP && !choice.model->nodes) s.pool = POOL_MEAN;
+        if (s.pool == FROM_ROOT && !choice.model->nodes) s.pool = FROM_MEAN;
         s.kernel = "reference";
         expect_pads_do_not_matter(&s, 0);
         s.kernel = "";
@@ -140,7 +140,7 @@ END_TEST
 static void open_grid(struct trial *t, const char *model, int64_t T) {
     struct trial_shape s = {.B = B, .T = T, .V = V, .D = 12, .layers = 2, .model = model, .kernel = "reference"};
     s.readout = READOUT_SEQUENCE;
-    s.pool = POOL_MEAN;
+    s.pool = FROM_MEAN;
     open_and_walk(t, &s, T, 7);
 }
 

@@ -80,7 +80,7 @@ START_TEST(padding_does_not_matter) {
     s.model = mixers[_i % 2];
     s.readout = READOUT_SEQUENCE;
     s.bidirectional = _i / 2 % 2;
-    s.pool = _i % 2 && _i / 4 % 2 ? POOL_TOP : _i / 4 % 2;
+    s.pool = _i / 4 % 2 == 0 ? FROM_LAST : _i % 2 ? FROM_ROOT : FROM_MEAN;
     s.kind = kinds[_i / 8];
     trial_open(&t, &s, 6);
     int32_t *lengths = tensor_i32(t.net.lengths), *tokens = tensor_i32(t.net.input);

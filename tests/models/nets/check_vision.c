@@ -22,7 +22,7 @@ static int64_t imagenet_parameters(const char *model, int64_t D) {
                                .layers = 12,
                                .mlp = MLP_GELU,
                                .kind = BACKBONE_VISION,
-                               .pool = POOL_CORNERS,
+                               .pool = FROM_CORNERS,
                                .positions = POSITIONS_LEARNT,
                                .ssm_lr_factor = 1};
     const struct net_shape shape = {
@@ -71,7 +71,7 @@ START_TEST(layers_alternate_and_only_maps_decay) {
                             .layers = 3,
                             .mlp = MLP_GELU,
                             .kind = BACKBONE_VISION,
-                            .pool = POOL_CORNERS,
+                            .pool = FROM_CORNERS,
                             .readout = READOUT_SEQUENCE,
                             .channels = 5,
                             .height = 2,
@@ -103,7 +103,7 @@ START_TEST(gradients_match_central_differences) {
                             .layers = 2,
                             .mlp = MLP_GELU,
                             .kind = BACKBONE_VISION,
-                            .pool = _i % 2 ? POOL_CORNERS : POOL_MEAN,
+                            .pool = _i % 2 ? FROM_CORNERS : FROM_MEAN,
                             .readout = READOUT_SEQUENCE,
                             .channels = 4,
                             .height = 2,
