@@ -11,7 +11,7 @@ struct links_size links_size_of(int64_t n, const int32_t (*edges)[2]) {
     return size;
 }
 
-/* --- multitree: spec/plstm-myosotis.md A3.2, with Kahn's order, the smallest (tail, head) first ------------------- */
+/* --- multitree: pLSTM, section 3.2, D-mode, with Kahn's order, the smallest (tail, head) first -------------------- */
 
 static int64_t row_words(int64_t n) {
     return (n + 63) / 64;

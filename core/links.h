@@ -9,7 +9,7 @@
  * topological order of the edges, so a walk through them in their order meets every state before it is used. Reversed,
  * tails and heads change places, from and to as well, and the walk is from the last edge to the first.
  *
- * Multitree: at most one path between any two edges (pLSTM's D-mode, spec/plstm-myosotis.md A3.2). */
+ * Multitree: at most one path between any two edges (pLSTM's D-mode, section 3.2). */
 #ifndef LRNN_CORE_LINKS_H
 #define LRNN_CORE_LINKS_H
 

@@ -26,8 +26,8 @@ struct schedule {
 
 /* Rate of step `step` (0-based). Step s of the warm-up runs at lr * s / warmup: the first step moves nothing but the
  * moments, and the peak is reached once, where the cosine begins. So does the code that the baselines come from:
- * SLiCE (spec/lru-slice-baselines.md section 9, "the very first step has lr 0"), pLSTM's images (spec/tasks.md, "from
- * 0"), and get_cosine_schedule_with_warmup of transformers. S5's code has (s + 1) / warmup (s5/train_helpers.py). */
+ * SLiCE (Benjamin-Walker/structured-linear-cdes, train.py), pLSTM's images (ml-jku/plstm_experiments), and
+ * get_cosine_schedule_with_warmup of transformers. S5's code has (s + 1) / warmup (s5/train_helpers.py). */
 LRNN_INLINE double schedule_rate(const struct schedule *s, int64_t step) {
     if (s->kind == SCHEDULE_COSINE_EPOCH && s->steps_per_epoch > 0) step -= step % s->steps_per_epoch;
     if (step < s->warmup) return s->lr * (double)step / (double)s->warmup;

@@ -3,7 +3,7 @@
  *   (q, k, v)_t = W_qkv x_t     q, k turned by rope (base 10000)
  *   o_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head     y_t = W_o o_t
  *
- * Vaswani et al. 2017, Su et al. 2021; no biases (spec/mixers.md). */
+ * Vaswani et al. 2017, Su et al. 2021; no biases. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

@@ -2,17 +2,17 @@
  *
  * Blocks, by --backbone:
  *   mad-lm     x <- x + mixer(norm(x)), x <- x + mlp(norm(x)); a norm before the head. The language model of MAD
- *              (athms/mad-lab, spec/tasks.md 1.1): embedding N(0, 0.02^2), linear weights at the framework default,
+ *              (athms/mad-lab, language_model.py): embedding N(0, 0.02^2), linear weights at the framework default,
  *              linear biases 0, no positional code
  *   slice      z = x + mixer(x), z <- z + tanh(W z + b), x <- dropout(LayerNorm(z)); embedding N(0, 1), no decay on it
- *              (structured-linear-cdes, spec/lru-slice-baselines.md 6)
- *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (section 9)
+ *              (Benjamin-Walker/structured-linear-cdes, models/slcde.py)
+ *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (models/mamba.py, models/fla.py)
  *   stacked    x <- mixer(x), nothing around: its LSTM
  *   slice-paper  of these the one that the mixer has in the SLiCE paper's comparisons
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
- *              Myosotis' block in S5's architecture (s5/layers.py half_glu1, spec/plstm-myosotis.md B6), running
- *              statistics with momentum .95
- *   vision     the blocks of mad-lm, as pLSTM has them on images (spec/plstm-myosotis.md A5): an MLP of tanh-GELU has
+ *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
+ *              with momentum .95
+ *   vision     the blocks of mad-lm, as pLSTM has them on images (ml-jku/plstm, blocks.py): an MLP of tanh-GELU has
  *              biases and its inner width is 4D rounded up to a multiple of 64; maps N(0, 0.4 / inputs), biases 0;
  *              only maps decay
  * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
@@ -21,14 +21,14 @@
  * --positions learnt adds a vector to every position of an image's grid, resized where an image is larger than those of
  * training.
  *
- * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs, spec/plstm-myosotis.md A3.3).
+ * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs).
  *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way).
  *
  * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled, or the four
  * corners of its grid side by side; of two documents' vectors u and v, W gelu(W' (u, v, u - v, u * v) + b') + b (S4's
- * retrieval, spec/tasks.md 5b); or MAD's auto-encoder: e = x at the last row in use, then at each position p, d = e +
- * PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd 0.02. */
+ * retrieval); or MAD's auto-encoder: e = x at the last row in use, then at each position p, d = e + PE[p], twice d <-
+ * gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -284,12 +284,12 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
 /* --- what is asked of it ------------------------------------------------------------------------------------------ */
 
 /* Weight decay and rates, as the code of each paper has them:
- *   MAD     decays every parameter (spec/tasks.md 1.1) but those of a state's dynamics, which the mixers' own code
- *           exempts
- *   SLiCE   every parameter but the embedding: its loop minds no tags (spec/lru-slice-baselines.md 9)
- *   pLSTM   its maps alone, on images (spec/plstm-myosotis.md A5)
+ *   MAD     decays every parameter (athms/mad-lab, train.py) but those of a state's dynamics, which the mixers' own
+ *           code exempts
+ *   SLiCE   every parameter but the embedding: its loop minds no tags (structured-linear-cdes, train.py)
+ *   pLSTM   its maps alone, on images (ml-jku/plstm_experiments)
  *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
- *           others have lr_factor times that, 3 to 5 (spec/plstm-myosotis.md B6) */
+ *           others have lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments) */
 struct param_rule net_param_rule(const struct backbone *b, enum param_group group) {
     bool mad = b->kind == BACKBONE_MAD_LM, s5 = b->kind == BACKBONE_S5, vision = b->kind == BACKBONE_VISION;
     bool of_ssm = s5 && (group == PARAM_STATE || group == PARAM_NORM), decays = false;

@@ -3,8 +3,10 @@
  *   v_t = W_v x_t                       z_t = W_g x_t + b_g, one row of m+1 raw gates per state
  *   a_t[i][.] = f(z_t[i][.]) / sum f    h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]     y_t = W_o h_t
  *
- * H-LRU/BD-LRU paper, section 2 and appendix G, read as intended (spec/lru-slice-baselines.md 3). Inside, gates are
- * stored gate-major with the block index fastest, so that neighbouring lanes hold neighbouring blocks. */
+ * H-LRU/BD-LRU paper (arXiv 2602.12021), section 2 and appendix G. Its listing cannot run as printed, since it takes
+ * the input gate from the axis of rows: read as intended, the gates of a row are normalised and the last is the
+ * input's. Inside, gates are stored gate-major with the block index fastest, so that neighbouring lanes hold
+ * neighbouring blocks. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

@@ -2,7 +2,7 @@
  *
  *   v_t = W_v x_t     z_t[c] = sum_j kernel[c][j] v_{t-m+1+j}[c], zeros before the start     y_t = W_o z_t
  *
- * H-LRU/BD-LRU paper, figure 3 (spec/mixers.md). */
+ * H-LRU/BD-LRU paper (arXiv 2602.12021), appendix E and figure 5. */
 #include "kernels/dense/dense.h"
 #include "kernels/token/token.h"
 #include "models/parts.h"

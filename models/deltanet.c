@@ -3,8 +3,8 @@
  *   q, k = l2norm(silu(conv(W x)))   v = silu(conv(W_v x))   b_t = beta sigmoid(W_b x)      a head: dk = D / heads
  *   S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T     o_t = S_t^T q_t / sqrt(dk)     y = W_o RMSNorm(o)
  *
- * Yang et al. 2024; flash-linear-attention's layer (spec/lru-slice-baselines.md 10.3). beta = 2 lets I - b k k^T have
- * the eigenvalue -1 (Grazzi et al. 2024); beta = 1 is the original. */
+ * Yang et al. 2024; flash-linear-attention's layer (layers/delta_net.py). beta = 2 lets I - b k k^T have the eigenvalue
+ * -1 (Grazzi et al. 2024); beta = 1 is the original. */
 #include <inttypes.h>
 
 #include "models/matrix_state.h"

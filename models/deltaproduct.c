@@ -7,9 +7,8 @@
  *   j = 0..steps-1: S <- S + k_j (b_j (v_j - S^T k_j))^T
  *   o_t = S^T q_t / sqrt(dk)     y = W_o (RMSNorm(o) * silu(W_g x))  (outgate; else y = W_o RMSNorm(o))
  *
- * Siems et al. 2025; flash-linear-attention's layer (spec/lru-slice-baselines.md 10.4, 10.5). In the widened
- * projections the step is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias
- * as Mamba2. */
+ * Siems et al. 2025; flash-linear-attention's layer (layers/gated_deltaproduct.py). In the widened projections the step
+ * is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
 #include <inttypes.h>
 
 #include "models/matrix_state.h"

@@ -3,8 +3,8 @@
  *   v_t = W_v x_t     a_t = f(z_t) / sum f, z_t = W_g x_t + b_g, m lags and the input gate last
  *   h_t = sum_{i=1..m} a_{i,t} h_{t-i} + a_{0,t} v_t          y_t = W_o (h_t, h_{t-1}, .., h_{t-m+1})
  *
- * layout=companion is Eq. 3 of the H-LRU/BD-LRU paper; layout=observer is its printed listing, the transposed matrix, a
- * different model when gates change over time (spec/lru-slice-baselines.md 2). */
+ * layout=companion is Eq. 3 of the H-LRU/BD-LRU paper (arXiv 2602.12021); layout=observer is its printed listing
+ * (appendix G), the transposed matrix, a different model when gates change over time. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

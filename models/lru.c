@@ -2,7 +2,7 @@
  *
  *   lambda = exp(-exp(nu) + i exp(theta))   h_t = lambda h_{t-1} + exp(gamma) (B x_t)   y_t = Re(C h_t) + skip * x_t
  *
- * Orvieto et al. 2023; parameters and initialisation as minimal-LRU (spec/lru-slice-baselines.md 11). */
+ * Orvieto et al. 2023; parameters and initialisation as minimal-LRU (NicolasZucchet/minimal-LRU). */
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
 #include "models/parts.h"

@@ -3,7 +3,7 @@
  *   p_t = W_x x_t + b_x + W_h h_{t-1} + b_h, gates i, f, g, o     c_t = sig(f) c_{t-1} + sig(i) tanh(g)
  *   h_t = sig(o) tanh(c_t)                                        y_t = W_o h_t if hidden != D, else h_t
  *
- * Hochreiter & Schmidhuber 1997; spec/lru-slice-baselines.md 10.1. */
+ * Hochreiter & Schmidhuber 1997; gates, biases and initial values as PyTorch's LSTM. */
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
 #include "models/parts.h"

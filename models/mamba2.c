@@ -4,8 +4,8 @@
  *   h_t = exp(-Delta exp(A.log)) h_{t-1} + Delta x_t B_t^T  (P x S a head)     y_t = h_t C_t + skip x_t
  *   out = W_out RMSNorm(y * silu(z))
  *
- * Dao & Gu 2024; state-spaces/mamba's module with one group (spec/lru-slice-baselines.md 10.2), whose initial values
- * these are: default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
+ * Dao & Gu 2024; state-spaces/mamba's module with one group (modules/mamba2.py), whose initial values these are:
+ * default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

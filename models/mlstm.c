@@ -9,7 +9,7 @@
  * vectors.
  *
  * Beck et al. 2024 (xLSTM), Eq. 19 to 27; the release's block without residual and outer norms
- * (spec/lru-slice-baselines.md 11), whose initial gates these are: weights 0, i bias N(0, 0.1^2), f bias from 3 to 6
+ * (NX-AI/xlstm, blocks/mlstm), whose initial gates these are: weights 0, i bias N(0, 0.1^2), f bias from 3 to 6
  * over the heads; skip 1. Linear maps and convolution start as the framework's. In the contract norm.weight [H][dk] is
  * the weight less 1; gates.weight [2H][3E] and gates.bias have the rows of i, then those of f, and the columns of q, k,
  * v. */

@@ -19,7 +19,7 @@ struct model {
     const char *name;             /* "bdlru" */
     const char *summary;          /* one line, ends with the paper's short cite */
     const char *equation;         /* ASCII, may have several lines */
-    const struct option *options; /* the config keys of spec/mixers.md; ends with name == NULL */
+    const struct option *options; /* the keys behind the mixer's name; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
     enum slice_wrapper wrapper;   /* what is around it in the SLiCE paper */

@@ -5,14 +5,15 @@
  *   dd: c = conj(b), beta = rho/(k+1)   pd: c = conj(b), beta = rho/(2 sqrt k)   skew: c = -conj(b), b = theta
  *   free: c of its own, from `down`, beta as dd
  *
- * Myosotis paper, Eq. 9-12 (spec/plstm-myosotis.md part B). T = all nodes, breadth first, leaves first. A sequence has
- * the tree over its own tokens: a node with none of them below is cut off (B2). Tokens are the leaves; of a chain
- * (arity 1) they are all nodes, and it ends with the sequence.
+ * Myosotis paper (Egorov et al.), Eq. 9 to 12 and section 3.5, which wants the system symmetric and diagonally dominant
+ * and gives no formula: the bounds, and the forms pd, skew and free, are ours. T = all nodes, breadth first, leaves
+ * first. A sequence has the tree over its own tokens: a node with none of them below is cut off. Tokens are the leaves;
+ * of a chain (arity 1) they are all nodes, and it ends with the sequence.
  *
- * Initial couplings: those of S5, from HiPPO-N (B5). lambda_h = exp(Delta_h (-1/2 + i w_h)), w the lower half of the
- * spectrum of -i (N + I/2), `blocks` copies side by side; b/beta = -min(|lambda|, 0.99) lambda/|lambda| for every node.
- * Initial W_in = V^H G and W_out = G' V with V unitary: for normal G that is independent normal planes, drawn as
- * such. */
+ * Initial couplings: those of S5 (s5/ssm_init.py), from HiPPO-N, as section 3.5 says; the rule is ours. lambda_h =
+ * exp(Delta_h (-1/2 + i w_h)), w the lower half of the spectrum of -i (N + I/2), `blocks` copies side by side; b/beta =
+ * -min(|lambda|, 0.99) lambda/|lambda| for every node. Initial W_in = V^H G and W_out = G' V with V unitary: for normal
+ * G that is independent normal planes, drawn as such. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -147,7 +148,7 @@ static struct tensor *longer_chain(struct graph *g, struct tensor *x, int64_t no
 }
 
 /* Leaves without a token are rows of zeros, which the system cuts off; the others are one learned vector a level, from
- * 0 (spec/plstm-myosotis.md B3). */
+ * 0: the paper does not say what its virtual nodes take in. */
 static struct tensor *append(const void *inst, struct graph *g, struct tensor *x) {
     const struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels, 0};

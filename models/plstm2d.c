@@ -1,9 +1,9 @@
 /* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
  *
  * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so
- * that nothing comes from there, as from beyond the grid's edge (spec/plstm-myosotis.md A2.7). The grid of an image
- * that is visited row by row is the image. A side that is not given follows from the number of the sequence's own
- * tokens, not from the length of the graph that it lies in.
+ * that nothing comes from there, as from beyond the grid's edge. The grid of an image that is visited row by row is the
+ * image. A side that is not given follows from the number of the sequence's own tokens, not from the length of the
+ * graph that it lies in.
  *
  *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
@@ -14,7 +14,8 @@
  *
  * A net of the paper (pLSTM-Vis) has layers of P-mode and D-mode in turn: mode=PD, gates=sliced, form=ref.
  *
- * pLSTM paper, Eq. 3 to 6, fused layer; initialisation of its table 2 (spec/plstm-myosotis.md A2, A6). */
+ * pLSTM paper (arXiv 2506.11997), section 3.3.1 and Eq. 5; the fused layer of ml-jku/plstm (plstm_2d_layer_fused.py);
+ * initialisation of the paper's table 2. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

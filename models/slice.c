@@ -5,13 +5,13 @@
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
- * Walker et al. 2025 as in structured-linear-cdes (spec/lru-slice-baselines.md 6). A step's move s = A y_{t-1} is c
- * tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it is. The
- * matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear
- * map of w.
+ * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move s
+ * = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it
+ * is. The matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a
+ * linear map of w.
  *
- * Log-ODE form (Walker et al. 2024; section 8): positions 1..T-1 are cut into intervals of `interval` steps, the last
- * one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
+ * Log-ODE form (Walker et al. 2024, log-neural-cdes): positions 1..T-1 are cut into intervals of `interval` steps, the
+ * last one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
  *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
  * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense. The
  * letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H

@@ -55,7 +55,7 @@ static struct heads linear_blocks_heads(const struct call *c) {
 const struct op op_linear_blocks = {
     .name = "linear_blocks",
     .maths = "y[k] = W[k] x[k] for each block k",
-    .source = "the block-diagonal projections of mLSTM (Beck et al. 2024), spec/lru-slice-baselines.md 11",
+    .source = "the block-diagonal projections of mLSTM (Beck et al. 2024), NX-AI/xlstm",
     .needs_in = 3,
     .infer = linear_blocks_infer,
     .cost = linear_blocks_cost,

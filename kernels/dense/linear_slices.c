@@ -56,8 +56,7 @@ static struct heads linear_slices_heads(const struct call *c) {
 const struct op op_linear_slices = {
     .name = "linear_slices",
     .maths = "y[j] = w[j] . x[j*m .. j*m+m-1]",
-    .source =
-        "the gates of pLSTM on images, each of a slice of channels (pLSTM paper's code), spec/plstm-myosotis.md A5",
+    .source = "the gates of pLSTM on images, each of a slice of channels (ml-jku/plstm, sub_heads)",
     .needs_in = 3,
     .infer = linear_slices_infer,
     .cost = linear_slices_cost,

@@ -2,7 +2,7 @@
  *
  *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, behind the letters A_i
  * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula
- * twice, if A_[j,i] = -A_[i,j] has the gradient -Q (spec/lru-slice-baselines.md section 8). */
+ * twice, if A_[j,i] = -A_[i,j] has the gradient -Q. */
 #include <inttypes.h>
 
 #include "kernels/lib/sizes.h"
@@ -50,7 +50,7 @@ static struct heads brackets_heads(const struct call *c) {
 const struct op op_brackets = {
     .name = "brackets",
     .maths = "(A_i, A_[i,j]), A_[i,j] = A_j A_i - A_i A_j for i < j, per block",
-    .source = "log-ODE SLiCE, spec/lru-slice-baselines.md section 8",
+    .source = "SLiCE (arXiv 2505.17761), Log-ODE appendix; log-neural-cdes, models/LinearNeuralCDEs.py",
     .needs_in = 1,
     .infer = brackets_infer,
     .cost = brackets_cost,

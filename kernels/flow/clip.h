@@ -2,7 +2,7 @@
  *
  *   y_t = y_{t-1} + c tanh(s_t / c),   s_t = A_t y_{t-1},   c = 1e11
  *
- * (Walker et al. 2025; spec/lru-slice-baselines.md section 6).
+ * (Walker et al. 2025; Benjamin-Walker/structured-linear-cdes, models/slcde.py).
  *
  * Generators that were learnt can let a mode grow at each step, and a long string would then overflow. tanh(x) is x to
  * the last digit while |x| is small, so that steps in that range, which are all of a net that does not overflow, are

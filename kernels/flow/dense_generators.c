@@ -3,8 +3,7 @@
  *
  *   A_c = diag(d_c) + U_c V_c^T
  * Adjoint, Q_c the gradient of A_c:  dd_c = diag(Q_c),  dU_c = Q_c V_c,  dV_c = Q_c^T U_c
- * (spec/lru-slice-baselines.md section 8). The sum over letters that the recurrence takes has any rank, so that nothing
- * is saved by keeping the factors. */
+ * The sum over letters that the recurrence takes has any rank, so that nothing is saved by keeping the factors. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,7 +49,7 @@ static bool dense_generators_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_dense_generators = {
     .name = "dense_generators",
     .maths = "A_c = diag(d_c) + U_c V_c^T for each letter c",
-    .source = "log-ODE SLiCE, spec/lru-slice-baselines.md section 8",
+    .source = "SLiCE (arXiv 2505.17761), Log-ODE appendix; log-neural-cdes, models/LinearNeuralCDEs.py",
     .needs_in = 6,
     .infer = dense_generators_infer,
     .cost = dense_generators_cost,

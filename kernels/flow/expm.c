@@ -1,9 +1,10 @@
 /* expm.c - exponentials of matrices: the orthogonal U = expm(A - A^T) and the product U diag(e) W; the increment
  * E = expm(L) - I of a linear flow; ops and references.
  *
- * The exponential by scaling and squaring (spec/plstm-myosotis.md A4): K = A - A^T, q squarings so that X = K / 2^q has
- * ||X||_F <= 1/2, Taylor's series to order EXPM_ORDER in Horner's form, P <- P P q times. The series' remainder is
- * below (1/2)^15 / 15! = 2.4e-17. Adjoint of exactly these steps, run backwards:
+ * The exponential by scaling and squaring (pLSTM's code takes 16 terms of the series, which is not orthogonal for
+ * large A): K = A - A^T, q squarings so that X = K / 2^q has ||X||_F <= 1/2, Taylor's series to order EXPM_ORDER in
+ * Horner's form, P <- P P q times. The series' remainder is below (1/2)^15 / 15! = 2.4e-17. Adjoint of exactly these
+ * steps, run backwards:
  *   P_{i+1} = P_i P_i:          dP_i = dP P_i^T + P_i^T dP
  *   S_{i-1} = I + X S_i / i:    dX += dS_{i-1} S_i^T / i,   dS_i = X^T dS_{i-1} / i
  *   X = (A - A^T) / 2^q:        dA = (dX - dX^T) / 2^q
@@ -127,7 +128,7 @@ static struct heads matrices_heads(const struct call *c) {
 const struct op op_expm_skew = {
     .name = "expm_skew",
     .maths = "U = expm(A - A^T) for each J x J matrix A: scaling and squaring",
-    .source = "pLSTM, D.6, spec/plstm-myosotis.md A4",
+    .source = "pLSTM (arXiv 2506.11997), App. D.6; ml-jku/plstm, 1D layer",
     .needs_in = 1,
     .infer = expm_skew_infer,
     .cost = expm_cost,
@@ -143,7 +144,7 @@ static struct heads expm_flow_heads(const struct call *c) {
 const struct op op_expm_flow = {
     .name = "expm_flow",
     .maths = "E = expm(L) - I for each block L: scaling and squaring without the identity",
-    .source = "log-ODE SLiCE, spec/lru-slice-baselines.md section 8",
+    .source = "SLiCE (arXiv 2505.17761), Log-ODE appendix",
     .needs_in = 1,
     .infer = expm_flow_infer,
     .cost = expm_cost,
@@ -155,7 +156,7 @@ const struct op op_expm_flow = {
 const struct op op_sandwich = {
     .name = "sandwich",
     .maths = "T = U diag(e) W for each J x J matrix",
-    .source = "pLSTM, D.6, spec/plstm-myosotis.md A4",
+    .source = "pLSTM (arXiv 2506.11997), App. D.6; ml-jku/plstm, 1D layer",
     .needs_in = 7,
     .infer = sandwich_infer,
     .cost = sandwich_cost,

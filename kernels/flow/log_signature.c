@@ -5,7 +5,7 @@
  * Adjoint, Q the antisymmetric matrix with the gradient of a_ij at i < j: a's share of the loss is 1/2 sum over m < n
  * of d_m^T Q d_n, so that with r_n the sum of the increments behind n
  *   dd_n = dl + 1/2 Q (r_n - p_n),   r_n - p_n = l - d_n - 2 p_n
- * (spec/lru-slice-baselines.md section 8; the order of the a_ij is Hall's). */
+ * The order of the a_ij is Hall's. */
 #include "kernels/flow/log_signature.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/lib/sizes.h"
@@ -62,7 +62,7 @@ static bool log_signature_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_log_signature = {
     .name = "log_signature",
     .maths = "l = sum d_n, a_ij = 1/2 sum (p_n,i d_n,j - p_n,j d_n,i) over each interval of a path",
-    .source = "log-ODE SLiCE, spec/lru-slice-baselines.md section 8",
+    .source = "SLiCE (arXiv 2505.17761), Log-ODE appendix; log-neural-cdes, data_dir/generate_paths.py",
     .needs_in = 1,
     .infer = log_signature_infer,
     .cost = log_signature_cost,

@@ -2,7 +2,7 @@
  *
  *   z = V_t^T y_{t-1};   y_t = y_{t-1} + d_t * y_{t-1} + U_t z,   y_0 given
  * With `clip` the step's move s is c tanh(s / c), and G, where it meets d, U and V, the gradient of s (clip.h).
- * Adjoint, o_t the incoming gradient of y_t, p = U_t^T G_t (spec/lru-slice-baselines.md section 6):
+ * Adjoint, o_t the incoming gradient of y_t, p = U_t^T G_t:
  *   dd_t = G_t * y_{t-1};   dU_t = G_t z^T;   dV_t = y_{t-1} p^T for t > 0, all 0 at t = 0;   dy0 = G_0
  *   G_{t-1} = o_{t-1} + G_t + d_t * G_t + V_t p,   G_{T-1} = o_{T-1} */
 #include "kernels/flow/clip.h"
@@ -50,7 +50,7 @@ static bool scan_dplr_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_scan_dplr = {
     .name = "scan_dplr",
     .maths = "y_t = y_{t-1} + d_t * y_{t-1} + U_t V_t^T y_{t-1}, y_0 given",
-    .source = "SLiCE, spec/lru-slice-baselines.md section 6",
+    .source = "SLiCE (Walker et al. 2025, arXiv 2505.17761); structured-linear-cdes, models/slcde.py",
     .needs_in = 7,
     .needs_out = 1,
     .infer = scan_dplr_infer,

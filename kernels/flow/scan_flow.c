@@ -2,7 +2,7 @@
  *
  *   y_t[k] = y_{t-1}[k] + A_t[k] y_{t-1}[k] for each block k of m states,   y_0 given
  * With `clip` the step's move s is c tanh(s / c), and G below, where it meets A and y, the gradient of s (clip.h).
- * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
+ * Adjoint, o_t the incoming gradient of y_t:
  *   G_t = o_t + (I + A_{t+1})^T G_{t+1};   dA_t[i][j] = G_t[i] y_{t-1}[j] for t > 0, dA_0 = 0;   dy0 = G_0
  * The matrix of step t is I + A_t, not A_t: the small increments keep their digits beside the 1. */
 #include "kernels/flow/clip.h"
@@ -77,7 +77,7 @@ static struct heads scan_flow_heads(const struct call *c) {
 const struct op op_scan_flow = {
     .name = "scan_flow",
     .maths = "y_t = y_{t-1} + A_t y_{t-1} per block, y_0 given",
-    .source = "SLiCE, spec/lru-slice-baselines.md section 6",
+    .source = "SLiCE (Walker et al. 2025, arXiv 2505.17761); structured-linear-cdes, models/slcde.py",
     .needs_in = 1,
     .needs_out = 1,
     .infer = scan_flow_infer,

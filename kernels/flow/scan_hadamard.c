@@ -2,7 +2,7 @@
  *
  * With `clip` the step's move s is c tanh(s / c), and H G below is taken of the gradient of s (clip.h).
  *   y_t = y_{t-1} + H (d_t * y_{t-1}),   H[i][j] = (-1)^popcount(i & j) / sqrt(D) = H^T = H^-1,   y_0 given
- * Adjoint, o_t the incoming gradient of y_t (spec/lru-slice-baselines.md section 6):
+ * Adjoint, o_t the incoming gradient of y_t:
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow_output.h"
@@ -49,7 +49,7 @@ static bool scan_hadamard_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_scan_hadamard = {
     .name = "scan_hadamard",
     .maths = "y_t = y_{t-1} + H (d_t * y_{t-1}), H Sylvester-Hadamard / sqrt(D), y_0 given",
-    .source = "SLiCE, spec/lru-slice-baselines.md section 6",
+    .source = "SLiCE (Walker et al. 2025, arXiv 2505.17761); structured-linear-cdes, models/slcde.py",
     .needs_in = 1,
     .needs_out = 1,
     .infer = scan_hadamard_infer,

@@ -1,6 +1,6 @@
 /* gate.h - gate normalisers of one row of n = m + 1 raw gates z, forward and gradient.
  *
- *   p_j = f(z_j),  S = sum_j p_j,  a_j = p_j / S        (P1 Eq. 6; spec/lru-slice-baselines.md section 4)
+ *   p_j = f(z_j),  S = sum_j p_j,  a_j = p_j / S        (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6)
  *   softmax: f = exp, the row's maximum subtracted first     sigmoid: f = 1 / (1 + e^-z)
  *   relu: f = max(0, z), and a = 0 with zero gradient where S < 1e-12     none: a = z
  *

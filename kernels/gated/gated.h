@@ -9,8 +9,7 @@ extern "C" {
 #endif
 
 /* --- recurrences ------------------------------------------------------------------------------------------------
- * Gate normalisers (P1 Eq. 6 of spec/lru-slice-baselines.md 4): p = f(z), a = p / sum p over the m+1 entries of a
- * row. */
+ * Gate normalisers (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6): p = f(z), a = p / sum p over the m+1 entries of a row. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
 
 /* BD-LRU: h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] per block, gates normalised per row i; h_{-1} = 0.
@@ -20,7 +19,7 @@ struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, i
 
 /* H-LRU, state s of m values a channel, s_{-1} = 0; gates z (B,T,(m+1)*N), element j*N + k: lag j+1 for j<m, input gate
  * j=m; v (B,T,N) -> s (B,T, m*N), element i*N + k.
- * companion (P1 Eq. 3): s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t, s_t[i] = s_{t-1}[i-1].
+ * companion (Eq. 3 of the same): s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t, s_t[i] = s_{t-1}[i-1].
  * observer (the App. G listing, its transpose): s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i=0). */
 enum companion_layout { LAYOUT_COMPANION, LAYOUT_OBSERVER };
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,

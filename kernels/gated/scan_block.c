@@ -2,7 +2,7 @@
  *
  *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries a row; kernels/gated/gate.h)
  *   h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i],   h_{-1} = 0
- * Adjoint, o_t the incoming gradient of h_t (spec/lru-slice-baselines.md sections 1, 3, 4):
+ * Adjoint, o_t the incoming gradient of h_t (the reversed scan of App. G):
  *   G_t = o_t + A_{t+1}^T G_{t+1};  dv_t[i] = a_t[i][m] G_t[i]
  *   da_t[i][j] = G_t[i] h_{t-1}[j];  da_t[i][m] = G_t[i] v_t[i]
  * Layouts as in gated.h: gate-major, the block index k fastest. */
@@ -45,7 +45,7 @@ static double scan_block_terms(const struct call *c, enum pass pass, int j);
 const struct op op_scan_block = {
     .name = "scan_block",
     .maths = "a = normalise(z); h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]",
-    .source = "BD-LRU, spec/lru-slice-baselines.md section 3",
+    .source = "BD-LRU (arXiv 2602.12021), section 2, Eq. BD-LRU, and Eq. 6",
     .needs_in = 3,
     .needs_out = 1,
     .infer = scan_block_infer,

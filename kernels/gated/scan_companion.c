@@ -1,9 +1,9 @@
 /* scan_companion.c - H-LRU, the higher-order gated recurrence, in both layouts: the op and its reference.
  *
  *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/gated/gate.h)
- *   companion (P1 Eq. 3):        s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
+ *   companion (Eq. 3):           s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
  *   observer (App. G listing):   s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i = 0)
- * Adjoint, o_t the incoming gradient (spec/lru-slice-baselines.md sections 1, 2, 4): G_t = o_t + A_{t+1}^T G_{t+1};
+ * Adjoint, o_t the incoming gradient: G_t = o_t + A_{t+1}^T G_{t+1};
  *   companion: da_t[i] = G_t[0] s_{t-1}[i];  observer: da_t[i] = G_t[i] s_{t-1}[0];  both: da_t[m] = G_t[0] v_t,
  *   dv_t = a_t[m] G_t[0]
  * Layouts of memory as in gated.h: gate-major, the channel index k fastest. */
@@ -48,7 +48,7 @@ static double scan_companion_terms(const struct call *c, enum pass pass, int j);
 const struct op op_scan_companion = {
     .name = "scan_companion",
     .maths = "a = normalise(z); s_t = A(a_t) s_{t-1} + a_t[m] v_t e_0, A the companion matrix of a or its transpose",
-    .source = "H-LRU, Eq. 3 and App. G, spec/lru-slice-baselines.md section 2",
+    .source = "H-LRU (arXiv 2602.12021), Eq. 3, Eq. 6 and App. G",
     .needs_in = 3,
     .needs_out = 1,
     .infer = scan_companion_infer,

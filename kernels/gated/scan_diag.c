@@ -1,7 +1,7 @@
 /* scan_diag.c - the diagonal recurrence, real and complex: the ops and their references.
  *
  *   h_t = a_t * h_{t-1} + x_t elementwise, h_{-1} = 0;  a per token (B,T,N) or constant [N]
- * Adjoint, o_t the incoming gradient (spec/lru-slice-baselines.md sections 1 and 11, conjugates in the complex case):
+ * Adjoint, o_t the incoming gradient (conjugates in the complex case):
  *   G_t = o_t + conj(a_{t+1}) G_{t+1};  dx_t = G_t
  *   da_t = conj(h_{t-1}) G_t, summed over batch and time if a is constant
  * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
@@ -124,7 +124,7 @@ const struct op op_scan_diag = {
 const struct op op_scan_diag_complex = {
     .name = "scan_diag_complex",
     .maths = "h_t = a_t * h_{t-1} + x_t over complex numbers",
-    .source = "LRU, spec/lru-slice-baselines.md section 11",
+    .source = "LRU (Orvieto et al. 2023); NicolasZucchet/minimal-LRU, lru/model.py",
     .needs_in = 3,
     .needs_out = 3,
     .infer = scan_diag_complex_infer,

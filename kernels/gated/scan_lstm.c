@@ -2,7 +2,7 @@
  *
  *   p_t = u_t + wh h_{t-1} + bh;   i, f, o = sigmoid, g = tanh of the quarters of p_t
  *   c_t = f c_{t-1} + i g;   h_t = o tanh(c_t);   h_{-1} = c_{-1} = 0
- * Backward (spec/lru-slice-baselines.md 10.1), dh_t from the output and from t + 1, dc_t from t + 1:
+ * Backward, dh_t from the output and from t + 1, dc_t from t + 1:
  *   dc_t += dh_t o (1 - tanh(c_t)^2);   dp = (dc g i(1-i), dc c_{t-1} f(1-f), dc i (1-g^2), dh tanh(c) o(1-o))
  *   dc_{t-1} = dc_t f;   dh_{t-1} = wh^T dp_t;   du_t = dp_t;   dwh = sum dp_t h_{t-1}^T;   dbh = sum dp_t
  * Outputs 1 and 2 keep the activated gates (B,T,4H) and c (B,T,H) for the gradient; nothing flows back into them. */

@@ -15,7 +15,7 @@
  *   end                 what is stored after the last one, by all rows together
  * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first
  * walk leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time
- * steps, each chunk's first state (scan_carry), from which a third one does the work (spec/performance.md section 5).
+ * steps, each chunk's first state (scan_carry), from which a third one does the work.
  *
  * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed.
  * Bits depend on sizes alone, through the length of chunks. */

@@ -1,7 +1,7 @@
 /* degree_code.c - the code of a node's number of neighbours, added to it: the op, its reference and CPU kernel.
  *
  *   y_n = x_n + code(d_n), code(d)[2i] = sin(d w_i), code(d)[2i+1] = cos(d w_i), w_i = 10000^(-2i/D);  dx = dy
- * spec/plstm-myosotis.md A3.3. */
+ * pLSTM on graphs, ml-jku/plstm_experiments, plstm_graph/. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static bool degree_code_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_degree_code = {
     .name = "degree_code",
     .maths = "y_n = x_n + sines and cosines of the number of neighbours of n",
-    .source = "spec/plstm-myosotis.md A3.3",
+    .source = "pLSTM on graphs; ml-jku/plstm_experiments, plstm_graph/",
     .no_grad_in = 2,
     .infer = degree_code_infer,
     .cost = degree_code_cost,

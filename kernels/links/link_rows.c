@@ -2,7 +2,7 @@
  *
  *   y[r] = [ (x[a] + x[b]) / 2 for each column (a, b) of row r ], side by side; a = b takes a node as it is
  *   dx[a], dx[b] += dy / 2, summed over rows in their order
- * spec/plstm-myosotis.md A3.1, A3.3. */
+ * pLSTM on graphs: the features of edges and of pairs of them, ml-jku/plstm_experiments, plstm_graph/. */
 #include "kernels/links/link_rows.h"
 
 #include <inttypes.h>
@@ -72,7 +72,7 @@ static bool link_rows_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_link_rows = {
     .name = "link_rows",
     .maths = "y[r] = concatenation of (x[a] + x[b]) / 2 over the ends (a,b) of the edges of row r",
-    .source = "spec/plstm-myosotis.md A3.1, A3.3",
+    .source = "pLSTM on graphs; ml-jku/plstm_experiments, plstm_graph/",
     .needs_in = 2,
     .no_grad_in = 2,
     .infer = link_rows_infer,

@@ -2,7 +2,7 @@
  *
  *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 of a pair not in effect
  *   dt_p = (dy_p - sign(t_p) sum over the same pairs of dy y) / S
- * pLSTM, Eq. 4; spec/plstm-myosotis.md A3.1. */
+ * pLSTM, Eq. 4; the 1/2 is that of ml-jku/plstm, torch/plstm_graph.py. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -46,7 +46,7 @@ static bool link_shares_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_link_shares = {
     .name = "link_shares",
     .maths = "y_p = t_p / (1/2 + sum of |t| over the pairs with the same edge)",
-    .source = "pLSTM, Eq. 4, spec/plstm-myosotis.md A3.1",
+    .source = "pLSTM (arXiv 2506.11997), Eq. 4; ml-jku/plstm, torch/plstm_graph.py",
     .needs_in = 3,
     .no_grad_in = 2,
     .infer = link_shares_infer,

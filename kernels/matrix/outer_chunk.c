@@ -1,5 +1,5 @@
-/* outer_chunk.c - outer-product states, a chunk of tokens at a time (spec/plstm-myosotis.md A1.4, A1.5): inside
- * a chunk products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
+/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8): inside a chunk
+ * products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
  *
  * With the gates of matrix_state_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of
  * state i before the chunk, x_a[m] = Gate[m][a] what they write into state a behind it, F[i][a] = Z_-1[i][a] what

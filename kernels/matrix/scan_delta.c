@@ -3,7 +3,7 @@
  *
  *   S' = decay_t S_{t-1};   steps j:  e = v_j - S'^T k_j,  S' <- S' + k_j (b e)^T,  b = rate beta_j
  *   S_t = S';   o_t = scale S_t^T q_t
- * Adjoint (spec/lru-slice-baselines.md 10.3, 10.4), G the gradient of the state, w = scale do_t:
+ * Adjoint, G the gradient of the state, w = scale do_t:
  *   dq = scale S_t do;  G += q w^T;  steps in reverse, S' the state before the step:
  *     u = G^T k,  dbeta = rate u.e,  dv = b u,  dk = b G e - S' dv,  G <- G - k dv^T
  *   ddecay = <G, S_{t-1}>;  G <- decay G */
@@ -76,7 +76,7 @@ static struct heads scan_delta_heads(const struct call *c) {
 const struct op op_scan_delta = {
     .name = "scan_delta",
     .maths = "S <- decay S; steps: S <- S + k (rate beta (v - S^T k))^T; o_t = scale S^T q",
-    .source = "DeltaNet (Yang et al. 2024), DeltaProduct (Siems et al. 2025); spec/lru-slice-baselines.md 10.3-10.5",
+    .source = "DeltaNet (Yang et al. 2024), DeltaProduct (Siems et al. 2025); fla-org/flash-linear-attention",
     .needs_in = 31,
     .needs_out = 2,
     .infer = scan_delta_infer,

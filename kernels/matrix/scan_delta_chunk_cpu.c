@@ -1,6 +1,5 @@
-/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (spec/lru-slice-baselines.md 10.3 to
- * 10.5; UT transform of Yang et al. 2024): inside a chunk products of matrices and one triangular solve, from chunk to
- * chunk the state.
+/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (UT transform of Yang et al. 2024):
+ * inside a chunk products of matrices and one triangular solve, from chunk to chunk the state.
  *
  * Rows r of a chunk are its steps in order; f_r = decay before the first step of a token, else 1; b = rate beta;
  * a_r = f_first ... f_r; L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E:

@@ -1,8 +1,8 @@
 /* scan_outer.c - outer-product state with scalar decay (pLSTM 1D, Mamba2, linear attention): the op and its reference.
  *
  *   o_n = scale (M_n C_{n-1}^T q_n + D_n (q_n . k_n) v_n);   C_n = T_n C_{n-1} + S_n k_n v_n^T;   C_{-1} = 0
- * Without M and D the state is read after the update: M = T, D = S. Adjoint (spec/plstm-myosotis.md A1.6), E_n the
- * gradient of C_n from later, w = scale do_n, P = C_{n-1}, n descending:
+ * Without M and D the state is read after the update: M = T, D = S. Adjoint, E_n the gradient of C_n from later, w =
+ * scale do_n, P = C_{n-1}, n descending:
  *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
  *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
 #include <math.h>
@@ -81,7 +81,7 @@ static struct heads scan_outer_heads(const struct call *c) {
 const struct op op_scan_outer = {
     .name = "scan_outer",
     .maths = "o_t = scale (mark C_{t-1}^T q + direct (q.k) v); C_t = decay C_{t-1} + source k v^T",
-    .source = "pLSTM, Eq. 1; Mamba2 (Dao & Gu 2024); spec/plstm-myosotis.md A1.1",
+    .source = "pLSTM (arXiv 2506.11997), Eq. 1 and 2; Mamba2 (Dao & Gu 2024)",
     .needs_in = 127,
     .needs_out = 2,
     .infer = scan_outer_infer,

@@ -7,8 +7,7 @@
  * kernel.
  *
  * Backward takes the states again from the start, keeps those where a chunk begins, and then those within one chunk
- * after the other, the last one first (spec/performance.md section 5: simple, and as many bytes as there are
- * states). */
+ * after the other, the last one first: simple, and as many bytes as there are states. */
 #ifndef LRNN_KERNELS_STRIP_CUH
 #define LRNN_KERNELS_STRIP_CUH
 

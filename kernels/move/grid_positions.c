@@ -60,7 +60,7 @@ static bool grid_positions_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_grid_positions = {
     .name = "grid_positions",
     .maths = "y[b][t] = x[b][t] + the table's vector at the position of token t, bicubic between positions",
-    .source = "Keys 1981; the position table of pLSTM on images, spec/plstm-myosotis.md A5",
+    .source = "Keys 1981; the position table of pLSTM on images (ml-jku/plstm, vision_model.py)",
     .no_grad_in = 4,
     .infer = grid_positions_infer,
     .cost = grid_positions_cost,

@@ -45,8 +45,8 @@ struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, e
 /* The rows in use in reverse order, the others as they are: x (B,T,D) -> y likewise. */
 struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths);
 
-/* y[b][p] = e[b] + PE[p], sinusoids of the position, first half sines, second half cosines (spec/tasks.md 1.1): e
- * (B,D) -> y (B,T,D). */
+/* y[b][p] = e[b] + PE[p], sinusoids of the position, first half sines, second half cosines (sequence.c): e (B,D) ->
+ * y (B,T,D). */
 struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 
 /* --- rows at other places, by a rule that knows the tokens n of each sequence; zeros where the rule names no row. What

@@ -4,7 +4,7 @@
  *                      n = 0
  *   reverse            y[b][t] = x[b][n-1-t] for t < n, else x[b][t]; its own adjoint
  *   decode_positions   y[b][p] = e[b] + PE[p], PE[p] = (sin(p w_j), cos(p w_j)), w_j = 10000^(-j/(h-1)), j < h = D/2;
- *                      an odd last column is 0 (MAD's auto-encoder, spec/tasks.md 1.1)
+ *                      an odd last column is 0 (athms/mad-lab, mad/model/auto_encoder.py)
  *                      de[b] = sum over p of dy[b][p] */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
@@ -119,7 +119,7 @@ const struct op op_reverse = {
 const struct op op_decode_positions = {
     .name = "decode_positions",
     .maths = "y[b][p] = e[b] + PE[p]",
-    .source = "MAD (Poli et al. 2024), auto-encoder; spec/tasks.md 1.1",
+    .source = "MAD (Poli et al. 2024); athms/mad-lab, mad/model/auto_encoder.py",
     .infer = decode_infer,
     .cost = sequence_cost,
     .sizes = "batch length dim",

@@ -1,6 +1,6 @@
 /* frobenius.c - y = sqrt(sum x^2 + sum z^2) of whole tensors: the op and its reference, which adds up in more than
- * double. A loss term on parameters (SLiCE's, spec/lru-slice-baselines.md 9). Its gradient is x / y, and 0 where y is
- * 0. */
+ * double. A loss term on parameters (SLiCE's, Benjamin-Walker/structured-linear-cdes, train.py). Its gradient is
+ * x / y, and 0 where y is 0. */
 #include <math.h>
 
 #include "kernels/lib/infer.h"

@@ -2,8 +2,8 @@
  *
  *   C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t = tail(e)
  *   y_n = c ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n.k_n) v_n )
- * Edges stand in a topological order of the line graph. pLSTM Eq. 1, 2; spec/plstm-myosotis.md A3. Adjoint, w = c dy,
- * edges from the last to the first:
+ * Edges stand in a topological order of the line graph. pLSTM, Eq. 1 and 2, where the direct term's V_k is meant as
+ * V_v. Adjoint, w = c dy, edges from the last to the first:
  *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T, n = head(e)
  *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t   dk_t += S_e E_e v_t   dv_t += S_e E_e^T k_t
  *   dq_n += M_e C_e w_n, and the direct terms */
@@ -68,7 +68,7 @@ const struct op op_dag_scan = {
     .name = "dag_scan",
     .maths =
         "C_e = sum T_{e'e} C_{e'} + S_e k_tail v_tail^T; y_n = c (sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n)",
-    .source = "pLSTM, Eq. 1 and 2, spec/plstm-myosotis.md A3",
+    .source = "pLSTM (arXiv 2506.11997), Eq. 1 and 2",
     .needs_in = 255,
     .no_grad_in = 1u << DAG_SCAN_LINKS,
     .infer = dag_scan_infer,

@@ -1,11 +1,11 @@
 /* grid_gates.c - from raw values to the eight gates of a grid node, in each of four directions: the op and its
  * reference.
  *
- * P-mode (pLSTM Eq. 5, 6; spec/plstm-myosotis.md A2.2), raw s, t, m, o: S = sig(s), T = tanh(5t), M = sig(m), a =
- * sig(o):
+ * P-mode (pLSTM, Eq. 5), raw s, t, m, o: S = sig(s), T = tanh(5t), M = sig(m), a = sig(o):
  *   paper:  rl = ru = T a;  dl = du = T (1-a);  Sr = S a;  Sd = S (1-a);   Ml = Mu = M
  *   ref:    rl = ru = T a;  dl = du = 1 - T a;  Sr = S a;  Sd = 1 - S a;   Ml = Mu = M      (the released code)
- * D-mode (A2.3), raw sr, sd, right, down, turn, left, top: Sr, Sd, Ml, Mu logistic, rl, du and the turn tanh(5.);
+ * D-mode (section 3.3.1), raw sr, sd, right, down, turn, left, top: Sr, Sd, Ml, Mu logistic, rl, du and the turn
+ * tanh(5.);
  *   chirality L:  ru = turn, dl = 0;   R:  dl = turn, ru = 0 */
 #include <inttypes.h>
 #include <math.h>
@@ -61,7 +61,7 @@ static struct heads grid_gates_heads(const struct call *c) {
 const struct op op_grid_gates = {
     .name = "grid_gates",
     .maths = "Sr, Sd, rl, ru, dl, du, Ml, Mu of P-mode (paper, ref) or D-mode (L, R) from raw gates",
-    .source = "pLSTM, Eq. 5 and 6, spec/plstm-myosotis.md A2.2, A2.3",
+    .source = "pLSTM (arXiv 2506.11997), section 3.3.1, Eq. 5; ml-jku/plstm, plstm_2d_layer_fused.py",
     .needs_in = 127,
     .infer = grid_gates_infer,
     .cost = grid_gates_cost,

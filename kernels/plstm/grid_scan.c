@@ -4,8 +4,8 @@
  * outside:
  *   y_n += scale (Ml l + Mu u)^T q          reads the states before node n enters them
  *   Cr[x][y] = rl l + ru u + Sr k v^T       Cd[x][y] = dl l + du u + Sd k v^T
- * and once for all directions y_n += scale D (q.k) v. pLSTM Eq. 3 to 6; spec/plstm-myosotis.md A2.1, A2.4. Adjoint
- * (A2.5) with er, ed the gradients of Cr, Cd at the node and w = scale dy:
+ * and once for all directions y_n += scale D (q.k) v. pLSTM, Eq. 1 and 2 on a grid, section 3.3.1. Adjoint
+ * with er, ed the gradients of Cr, Cd at the node and w = scale dy:
  *   drl = <er,l>  dru = <er,u>  ddl = <ed,l>  ddu = <ed,u>
  *   dSr = k^T er v  dSd = k^T ed v  dMl = q^T l w  dMu = q^T u w
  *   F = Sr er + Sd ed:  dk += F v   dv += F^T k   dq += (Ml l + Mu u) w   (and the direct terms of scan_plstm, once)
@@ -36,7 +36,7 @@ static void grid_scan_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* 14 dk dv forward a node, head and direction with four free transitions (A8); backward the states once more (10), 8
+/* 14 dk dv forward a node, head and direction with four free transitions; backward the states once more (10), 8
  * for the gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 to carry Er and Ed. */
 static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
     const struct grid_scan_attr *a = c->attr;
@@ -68,7 +68,7 @@ const struct op op_grid_scan = {
     .name = "grid_scan",
     .maths = "y_n = c (sum over 4 directions (Ml l + Mu u)^T q + D (q.k) v); Cr = rl l + ru u + Sr k v^T; Cd = dl l + "
              "du u + Sd k v^T",
-    .source = "pLSTM, Eq. 3 to 6, spec/plstm-myosotis.md A2.1, A2.4",
+    .source = "pLSTM (arXiv 2506.11997), Eq. 1 and 2 on a grid, section 3.3.1",
     .needs_in = 31,
     .infer = grid_scan_infer,
     .cost = grid_scan_cost,

@@ -1,12 +1,12 @@
 /* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, no matrix states at all. A part
- * is one head of one grid. pLSTM Eq. 16 to 24; spec/plstm-myosotis.md A2.6, A2.7.
+ * is one head of one grid. pLSTM, App. D.3, Eq. 16 to 24.
  *
  * G[n][n'] is what the gates make of a 1 on its way from node n' to node n, summed over the directions. It is made
  * level by level from blocks of the grid. A block knows what its gates make of numbers that enter it, on its left or
  * top edges, and of numbers that start at its nodes:
  *   F ((m + n) x m) rows: its m edges out (right, bottom), reads of its n nodes; columns: its m edges in (left, top)
  *   S (m x n)       rows: its edges out; columns: its nodes
- * Two neighbours A, B become one where the edges out of A between them are those into B. The spec joins four children
+ * Two neighbours A, B become one where the edges out of A between them are those into B. The paper joins four children
  * at once; halving one axis at a time is the same and takes any X x Y:
  *   from A to B: F_B[.,in] (F_A | S_A)[out,.], of which the part from nodes to reads is a rectangle of G.
  * Blocks of up to LEAF_SIDE nodes a side are run through node by node, all their sources and edges in together in

@@ -2,7 +2,7 @@
  *
  *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )    reads the state before token t enters it
  *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0      J matrices dk x dv a head
- * pLSTM Eq. 1, 2 and D.6; spec/plstm-myosotis.md A1.1, A4. Adjoint (A1.6), E_t the gradient of C_t, w = scale dy_t:
+ * pLSTM, Eq. 1, 2 and App. D.6. Adjoint, E_t the gradient of C_t, w = scale dy_t:
  *   dS[i] = k^T E[i] v   dT[i][j] = <E[i], C_{t-1}[j]>   dM[j] = q^T C_{t-1}[j] w   dD = (q.k)(v.w)
  *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w
  *   dq = sum_j M[j] C_{t-1}[j] w + D (v.w) k
@@ -71,7 +71,7 @@ const struct op op_scan_plstm = {
     .name = "scan_plstm",
     .maths = "y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t); C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + "
              "S_t[i] k_t v_t^T",
-    .source = "pLSTM, Eq. 1, 2 and D.6, spec/plstm-myosotis.md A1.1, A4",
+    .source = "pLSTM (arXiv 2506.11997), Eq. 1, Eq. 2 and App. D.6",
     .needs_in = 127,
     .infer = scan_plstm_infer,
     .cost = scan_plstm_cost,

@@ -53,7 +53,7 @@ static struct heads stable_gates_heads(const struct call *c) {
 const struct op op_stable_gates = {
     .name = "stable_gates",
     .maths = "m_t = max(logsig(f_t) + m_{t-1}, i_t); decay = exp(logsig(f_t) + m_{t-1} - m_t); source = exp(i_t - m_t)",
-    .source = "xLSTM (Beck et al. 2024), Eq. 15 to 17; spec/lru-slice-baselines.md 11",
+    .source = "xLSTM (Beck et al. 2024), Eq. 15 to 17",
     .needs_in = 3,
     .needs_out = 7,
     .infer = stable_gates_infer,

@@ -58,7 +58,7 @@ static struct heads stable_readout_heads(const struct call *c) {
 const struct op op_stable_readout = {
     .name = "stable_readout",
     .maths = "h = num / (max(|den|, exp(-m)) + eps) of o = (den, num) for each head",
-    .source = "xLSTM (Beck et al. 2024), Eq. 21; eps as in its release, spec/lru-slice-baselines.md 11",
+    .source = "xLSTM (Beck et al. 2024), Eq. 21; eps as in NX-AI/xlstm",
     .needs_in = 3,
     .infer = stable_readout_infer,
     .cost = stable_readout_cost,

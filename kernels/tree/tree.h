@@ -26,9 +26,10 @@ int64_t tree_nodes(const struct tree *t);
 enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
 
 /* One equation a node v with parent p(v) and children ch(v), over complex numbers, one system a head
- * (spec/plstm-myosotis.md B1, B3):
+ * (Myosotis, Egorov et al., section 3.5: A = 1):
  *   x_v + b_v x_p(v) + sum over c in ch(v) of c_c x_c = u_v;  hermitian: c = conj(b), skew: c = -conj(b), free: own c
- * with b = beta theta / sqrt(1 + |theta|^2) (B4; beta 0 = unbounded, b = theta), theta from up, likewise c from down.
+ * with b = beta theta / sqrt(1 + |theta|^2) (our bound: the paper gives none; beta 0 = unbounded, b = theta), theta
+ * from up, likewise c from down.
  * up, down: real and imaginary planes, [1][P] for all nodes, [levels-1][P] a level of the child, [nodes-1][P] a child,
  * or (B,nodes,P) a child of each sequence, the root's row unused. down only in the free form. All four NULL when levels
  * is 1. u (B,nodes,P) planes. leaves: ids (B), real leaves of each sequence, but no more than tree.leaves; or NULL. */

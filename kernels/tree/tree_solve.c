@@ -2,13 +2,12 @@
  * reference.
  *
  *   x_v + b_v x_p(v) + sum over children c of c_c x_c = u_v
- * Up (leaves to root), the pivot a_v and the right-hand side after elimination; down (spec/plstm-myosotis.md B1, B3):
+ * Up (leaves to root), the pivot a_v and the right-hand side after elimination; down (Myosotis, Eq. 9 to 12):
  *   a_v = 1 - sum_c c_c b_c / a_c     z_v = (u_v - sum_c c_c z_c) / a_v
  *   x_root = z_root,  x_v = z_v - (b_v / a_v) x_p(v)
- * Adjoint (B7), g the incoming gradient: T^H lambda = g is the same system with b -> conj(c), c -> conj(b),
- * a -> conj(a);
+ * Adjoint, g the incoming gradient: T^H lambda = g is the same system with b -> conj(c), c -> conj(b), a -> conj(a);
  *   du = lambda;  db_v = -lambda_v conj(x_p(v));  dc_v = -lambda_p(v) conj(x_v);  hermitian and skew: db += +-conj(dc)
- * and through the bound b = beta s theta, s = (1 + |theta|^2)^-1/2 (B4):
+ * and through the bound b = beta s theta, s = (1 + |theta|^2)^-1/2:
  *   dtheta = beta (s db - s^3 theta Re(conj(theta) db))
  * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
 #include <complex.h>
@@ -138,7 +137,7 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, 3, u->dims);
 }
 
-/* 20 FLOPs a node (B9), backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the
+/* 20 FLOPs a node, backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the
  * rows belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
 static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
     const struct tree_solve_attr *a = c->attr;
@@ -189,7 +188,7 @@ static struct heads tree_solve_heads(const struct call *c) {
 const struct op op_tree_solve = {
     .name = "tree_solve",
     .maths = "x_v + b_v x_p(v) + sum_c c_c x_c = u_v on a tree, b = beta theta / sqrt(1 + |theta|^2)",
-    .source = "Myosotis Eq. 9-12, spec/plstm-myosotis.md B1-B4",
+    .source = "Myosotis (Egorov et al.), Eq. 9 to 12 and section 3.5; the bound of b is ours",
     .needs_in = 1u << TREE_UP_RE | 1u << TREE_UP_IM | 1u << TREE_DOWN_RE | 1u << TREE_DOWN_IM | 1u << TREE_LEAVES,
     .needs_out = 3,
     .no_grad_in = 1u << TREE_LEAVES,

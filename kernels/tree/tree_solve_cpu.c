@@ -396,7 +396,7 @@ LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pai
     }
 }
 
-/* Writes or adds dtheta of one row of a table from db (B4). NULL d: not wanted. */
+/* Writes or adds dtheta of one row of a table from db. NULL d: not wanted. */
 static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t width, const real *db_re,
                           const real *db_im) {
     const real *re = tensor_real(c->in[plane]) + at, *im = tensor_real(c->in[plane + 1]) + at;
