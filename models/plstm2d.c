@@ -14,7 +14,7 @@
  *
  * A net of the paper (pLSTM-Vis) has layers of P-mode and D-mode in turn: mode=PD, gates=sliced, form=ref.
  *
- * pLSTM paper (arXiv 2506.11997), section 3.3.1 and Eq. 5; the fused layer of ml-jku/plstm (plstm_2d_layer_fused.py);
+ * pLSTM paper (workshop version), section 3.3.1 and Eq. 5; the fused layer of ml-jku/plstm (plstm_2d_layer_fused.py);
  * initialisation of the paper's table 2. */
 #include <inttypes.h>
 

@@ -12,7 +12,7 @@
  * lead the other way and the pairs of a multitree stay what they are. A net of the paper has blocks of two layers, P
  * and D, the first block on the graph, the next one on the reversed one, and so on: mode=PD, direction=both.
  *
- * pLSTM paper (arXiv 2506.11997), Eq. 1, 2 and 4; the edge variant of ml-jku/plstm (torch/plstm_graph.py). There is no
+ * pLSTM paper (workshop version), Eq. 1, 2 and 4; the edge variant of ml-jku/plstm (torch/plstm_graph.py). There is no
  * factor dk^-1/2 here, as there. */
 #include "kernels/dense/dense.h"
 #include "kernels/plstm/plstm.h"

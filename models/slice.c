@@ -5,10 +5,10 @@
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
- * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move s
- * = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it
- * is. The matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a
- * linear map of w.
+ * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move
+ * s = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as
+ * it is. The matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of
+ * a linear map of w.
  *
  * Log-ODE form (Walker et al. 2024, log-neural-cdes): positions 1..T-1 are cut into intervals of `interval` steps, the
  * last one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):

@@ -32,7 +32,7 @@ struct task_shape {
     bool needs_causal;             /* a target must not depend on later inputs */
     int64_t examples[SPLIT_COUNT]; /* in each split */
     double chance;                 /* primary metric of uniform guessing */
-    double floor;                  /* primary metric of the best trivial answer (spec of the task says which) */
+    double floor;                  /* primary metric of the best trivial answer (the task's file says which) */
     double solved;                 /* primary metric at or above which a run counts as solved */
     enum metric metric;            /* the primary one */
 };

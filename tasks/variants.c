@@ -1,5 +1,6 @@
-/* variants.c - MAD's settings (athms/mad-lab, configs/tasks; spec/tasks.md 1.1) and those of the BD-LRU/H-LRU paper
- * (1.9); the other folds where a score is the mean over ten (8). What a change does not name stays at the baseline. */
+/* variants.c - MAD's settings (athms/mad-lab, configs/tasks) and those of the BD-LRU/H-LRU paper (arXiv 2602.12021,
+ * appendix B); the other folds where a score is the mean over ten (pLSTM's graphs). What a change does not name stays
+ * at the baseline. */
 #include "tasks/variants.h"
 
 #include <stddef.h>

@@ -106,6 +106,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_verify = {
     .name = "verify",
     .usage = "verify FILE... [flags]",
-    .summary = "mixers against case files, forward and every gradient (spec/mixers.md)",
+    .summary = "mixers against case files, forward and every gradient (docs/extend.md)",
     .run = run,
 };

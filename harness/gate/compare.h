@@ -1,5 +1,5 @@
 /* compare.h - throughput of two builds in one sitting: pairs of sittings in random order, a fresh process of either
- * build for every five pairs (spec/harness.md, section 1). */
+ * build for every five pairs (docs/ci.md). */
 #ifndef LRNN_HARNESS_GATE_COMPARE_H
 #define LRNN_HARNESS_GATE_COMPARE_H
 

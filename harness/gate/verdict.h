@@ -1,4 +1,4 @@
-/* verdict.h - what paired times and seeds say (spec/harness.md, section 1). Every function is pure. */
+/* verdict.h - what paired times and seeds say (docs/ci.md). Every function is pure. */
 #ifndef LRNN_HARNESS_GATE_VERDICT_H
 #define LRNN_HARNESS_GATE_VERDICT_H
 

@@ -24,7 +24,8 @@
 #define SPIN_S     0.1
 #define STEP_MODEL "bdlru:m=5,blocks=64"
 
-/* Shapes of spec/performance.md section 6, and those of an S5 model of about a million parameters. */
+/* Many short sequences, few long ones, blocks of several sizes; and shapes of an S5 model of about a million
+ * parameters. */
 static const struct {
     const char *op, *shape;
 } cases[] = {

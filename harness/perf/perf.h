@@ -134,8 +134,8 @@ enum status perf_layers(const struct perf_layers_request *request, struct error 
 /* Examples generated for `seconds` on one core. */
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);
 
-/* Every CUDA kernel at the shapes of spec/performance.md, copies, products and a training step on a device, as CSV
- * rows: to stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */
+/* Every CUDA kernel at the shapes of device.c, copies, products and a training step on a device, as CSV rows: to
+ * stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */
 struct perf_device_request {
     char device[OPTION_TEXT], out[OPTION_TEXT];
     char only[OPTION_TEXT]; /* kernels of this op, with the copy and the products but no step; "": all */

@@ -1,5 +1,5 @@
 /* sitting.h - a measurement of speed that says whether it was alone: warm-up until windows agree, samples, and what
- * other processes did meanwhile (spec/harness.md, section 1). */
+ * other processes did meanwhile (docs/performance.md). */
 #ifndef LRNN_HARNESS_PERF_SITTING_H
 #define LRNN_HARNESS_PERF_SITTING_H
 

@@ -15,8 +15,8 @@
     "bdlru:m=2 slice slice:structure=diagonal-dense,block=16 plstm:track=2 deltaproduct:steps=4,forget=yes lstm "      \
     "mamba2 mlstm"
 
-/* About 1024 numbers of a transition matrix a channel: d, d*b, d^2, d(1+2r), d^2*keep (spec/lru-slice-baselines.md
- * 9). */
+/* About 1024 numbers of a transition matrix a channel: d, d*b, d^2, d(1+2r), d^2*keep: read off the configurations of
+ * Benjamin-Walker/structured-linear-cdes. */
 #define A5_MODELS                                                                                                      \
     "slice:block=8@dim=128 slice:structure=diagonal@dim=1024 slice:structure=hadamard@dim=1024 "                       \
     "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \
@@ -25,12 +25,12 @@
 #define IMAGE_MODELS "myosotis lru bdlru:m=2 mamba2 plstm plstm2d"
 #define IMAGE_SMOKE  "myosotis:heads=4 lru:state=8 bdlru:m=2,blocks=8 plstm2d:heads=2"
 
-/* S4's on sequential CIFAR (spec/tasks.md 6.3), whose architecture S5's and Myosotis' are nearest to. */
+/* S4's on sequential CIFAR (state-spaces/s4, configs), whose architecture S5's and Myosotis' are nearest to. */
 #define IMAGE_PAPER                                                                                                    \
     "backbone=s5 dim=512 layers=6 batch=50 epochs=200 schedule=cosine warmup=900 lr-min=0 decay=0.05 dropout=0.1 "     \
     "bidirectional=yes ssm-lr-factor=0.1"
 
-/* pLSTM-Vis as it is, in one mode alone and without positions, and a vision transformer (spec/tasks.md 7). */
+/* pLSTM-Vis as it is, in one mode alone and without positions, and a vision transformer (ml-jku/plstm_experiments). */
 #define ARROW_MODELS(HEADS, VIT_HEADS)                                                                                 \
     "plstm2d:" HEADS ",mode=PD@pool=corners,positions=learnt plstm2d:" HEADS ",mode=P@pool=corners,positions=learnt "  \
     "plstm2d:" HEADS ",mode=D@pool=corners,positions=learnt plstm2d:" HEADS ",mode=PD@pool=corners "                   \
@@ -38,11 +38,11 @@
 #define ARROW_GATES "form=ref,gates=sliced"
 #define ARROW_NET   "backbone=vision mlp=gelu "
 
-/* As in the log-ODE form of SLiCE's time series: a step is an increment of the path (spec/lru-slice-baselines.md 8). */
+/* As in the log-ODE form of SLiCE's time series: a step is an increment of the path. */
 #define SERIES_MODELS "slice:interval=16,depth=2 slice:interval=16 "
 
-/* SLiCE's own sizes and rate for each problem (spec/lru-slice-baselines.md 8), whose other layers have them too here.
- */
+/* SLiCE's own sizes and rate for each problem (Benjamin-Walker/log-neural-cdes, experiment_configs/repeats), whose
+ * other layers have them too here. */
 #define UEA_PAPER(TASK, INTERVAL, DEPTH, DIM, RATE, TIME)                                                              \
     {                                                                                                                  \
         .suite = TASK, .name = "paper",                                                                                \
@@ -55,7 +55,7 @@
                 "ended after 11\nvalidations without a gain; a new division of the series for every seed",             \
     }
 
-/* Of the Long Range Arena's released texts: S4's training of one (spec/tasks.md 5b), and shorter ones. */
+/* Of the Long Range Arena's released texts: S4's training of one (configs/experiment/lra), and shorter ones. */
 #define LRA_TEXTS(TASK, LENGTH, SMOKE, QUICK, PAPER, NOTE)                                                             \
     {.suite = TASK,                                                                                                    \
      .name = "smoke",                                                                                                  \
@@ -85,7 +85,7 @@
         .rates = "0.01", .seeds = 1, .note = NOTE,                                                                     \
     }
 
-/* pLSTM's blocks of a P and a D layer, on the graph and on the reversed one (spec/tasks.md 8). */
+/* pLSTM's blocks of a P and a D layer, on the graph and on the reversed one (ml-jku/plstm_experiments). */
 #define GRAPH_MODELS "plstm-graph:mode=PD,direction=both@degree-code=yes gcn gin"
 #define GRAPH_SMOKE  "plstm-graph:heads=2,mode=PD,direction=both@degree-code=yes gcn gin gat:heads=2 mpnn"
 #define GRAPH_FLAGS  "layers=4 mlp=gelu batch=64 schedule=cosine warmup=65 lr-min=0 decay=0.01 clip=1 eval-every=13 "

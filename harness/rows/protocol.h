@@ -1,4 +1,4 @@
-/* protocol.h - how a row's number is made of its runs (spec/harness.md, section 1). */
+/* protocol.h - how a row's number is made of its runs (docs/papers.md, README.md). */
 #ifndef LRNN_HARNESS_REPORT_PROTOCOL_H
 #define LRNN_HARNESS_REPORT_PROTOCOL_H
 

@@ -1,4 +1,4 @@
-/* stats.h - honest numbers out of few seeds: location, spread, intervals (spec/harness.md section 1).
+/* stats.h - honest numbers out of few seeds: location, spread, intervals (README.md says which).
  *
  * Every function is pure; none but stats_iqm_interval allocates. Samples are finite numbers in any order; they are not
  * changed. */

@@ -9,7 +9,7 @@ struct scores {
     double loss;      /* mean nats over scored positions */
     double acc;       /* micro: right / scored positions */
     double macro_acc; /* as MAD: mean recall of the classes that occur as truth or as a wrong answer, per batch, batches
-                          weighted by their size (spec/tasks.md 1.2) */
+                          weighted by their size (torchmetrics' MulticlassAccuracy) */
     double seq_acc;   /* sequences with every scored position right */
     double last_acc;  /* right at the last scored position of a sequence */
     double nonfinite; /* scored positions whose logits are not all finite; they count as wrong */

@@ -1,4 +1,4 @@
-/* verify.h - a mixer against a case file: forward and every gradient, number by number (spec/mixers.md). */
+/* verify.h - a mixer against a case file: forward and every gradient, number by number (docs/extend.md). */
 #ifndef LRNN_HARNESS_VERIFY_H
 #define LRNN_HARNESS_VERIFY_H
 

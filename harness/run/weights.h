@@ -1,4 +1,4 @@
-/* weights.h - the weights of a net in safetensors files, under the contract's names (spec/mixers.md).
+/* weights.h - the weights of a net in safetensors files, under the contract's names (docs/weights.md).
  *
  * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record holds that file's hash; a
  * run that was done again has the number of the attempt in the name, <run_id>.2.safetensors. Where it was asked to

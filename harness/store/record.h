@@ -16,7 +16,7 @@
 enum run_status { RUN_OK, RUN_DIVERGED, RUN_NAN, RUN_OOM, RUN_TIMEOUT, RUN_KILLED, RUN_ERROR, RUN_STATUS_COUNT };
 extern const char *const run_status_names[RUN_STATUS_COUNT + 1]; /* ok diverged ...; NULL-terminated */
 
-/* One attempted run: the columns of runs.csv (spec/harness.md 3.1) in their order. Numbers that do not apply are NAN or
+/* One attempted run: the columns of runs.csv (`lrnn schema runs`) in their order. Numbers that do not apply are NAN or
  * -1 and become empty cells. */
 struct run {
     int64_t schema;

@@ -46,7 +46,7 @@ static bool link_shares_build(struct graph *g, const struct op_sizes *s) {
 const struct op op_link_shares = {
     .name = "link_shares",
     .maths = "y_p = t_p / (1/2 + sum of |t| over the pairs with the same edge)",
-    .source = "pLSTM (arXiv 2506.11997), Eq. 4; ml-jku/plstm, torch/plstm_graph.py",
+    .source = "pLSTM (workshop version), Eq. 4; ml-jku/plstm, torch/plstm_graph.py",
     .needs_in = 3,
     .no_grad_in = 2,
     .infer = link_shares_infer,

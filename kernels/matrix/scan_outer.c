@@ -81,7 +81,7 @@ static struct heads scan_outer_heads(const struct call *c) {
 const struct op op_scan_outer = {
     .name = "scan_outer",
     .maths = "o_t = scale (mark C_{t-1}^T q + direct (q.k) v); C_t = decay C_{t-1} + source k v^T",
-    .source = "pLSTM (arXiv 2506.11997), Eq. 1 and 2; Mamba2 (Dao & Gu 2024)",
+    .source = "pLSTM (workshop version), Eq. 1 and 2; Mamba2 (Dao & Gu 2024)",
     .needs_in = 127,
     .needs_out = 2,
     .infer = scan_outer_infer,

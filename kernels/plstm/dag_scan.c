@@ -68,7 +68,7 @@ const struct op op_dag_scan = {
     .name = "dag_scan",
     .maths =
         "C_e = sum T_{e'e} C_{e'} + S_e k_tail v_tail^T; y_n = c (sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n)",
-    .source = "pLSTM (arXiv 2506.11997), Eq. 1 and 2",
+    .source = "pLSTM (workshop version), Eq. 1 and 2",
     .needs_in = 255,
     .no_grad_in = 1u << DAG_SCAN_LINKS,
     .infer = dag_scan_infer,

@@ -1,6 +1,6 @@
 /* dag_state.h - recurrences whose state is a dk x dv matrix a head: what their twins share.
  *
- * All are one recurrence on the edges of a directed acyclic graph (pLSTM, arXiv 2506.11997, Eq. 1 and 2):
+ * All are one recurrence on the edges of a directed acyclic graph (pLSTM, Eq. 1 and 2):
  *   C_e = sum over in-edges e' of tail(e) of T_{e'e} C_{e'} + S_e k_tail v_tail^T
  *   y_n = scale * ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n . k_n) v_n )
  * scan_plstm is the path (one edge a step, J states coupled by a J x J transition), grid_scan the grid in four

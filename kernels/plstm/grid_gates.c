@@ -61,7 +61,7 @@ static struct heads grid_gates_heads(const struct call *c) {
 const struct op op_grid_gates = {
     .name = "grid_gates",
     .maths = "Sr, Sd, rl, ru, dl, du, Ml, Mu of P-mode (paper, ref) or D-mode (L, R) from raw gates",
-    .source = "pLSTM (arXiv 2506.11997), section 3.3.1, Eq. 5; ml-jku/plstm, plstm_2d_layer_fused.py",
+    .source = "pLSTM (workshop version), section 3.3.1, Eq. 5; ml-jku/plstm, plstm_2d_layer_fused.py",
     .needs_in = 127,
     .infer = grid_gates_infer,
     .cost = grid_gates_cost,

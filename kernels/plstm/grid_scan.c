@@ -68,7 +68,7 @@ const struct op op_grid_scan = {
     .name = "grid_scan",
     .maths = "y_n = c (sum over 4 directions (Ml l + Mu u)^T q + D (q.k) v); Cr = rl l + ru u + Sr k v^T; Cd = dl l + "
              "du u + Sd k v^T",
-    .source = "pLSTM (arXiv 2506.11997), Eq. 1 and 2 on a grid, section 3.3.1",
+    .source = "pLSTM (workshop version), Eq. 1 and 2 on a grid, section 3.3.1",
     .needs_in = 31,
     .infer = grid_scan_infer,
     .cost = grid_scan_cost,

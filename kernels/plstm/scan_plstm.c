@@ -71,7 +71,7 @@ const struct op op_scan_plstm = {
     .name = "scan_plstm",
     .maths = "y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t); C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + "
              "S_t[i] k_t v_t^T",
-    .source = "pLSTM (arXiv 2506.11997), Eq. 1, Eq. 2 and App. D.6",
+    .source = "pLSTM (workshop version), Eq. 1, Eq. 2 and App. D.6",
     .needs_in = 127,
     .infer = scan_plstm_infer,
     .cost = scan_plstm_cost,

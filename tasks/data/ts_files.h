@@ -1,6 +1,6 @@
 /* ts_files.h - reads time series in the archive's text format (.ts): lines of # are comments, lines of @ a header
  * (keys in any case: @dimensions, @univariate, @seriesLength, @classLabel true A B ..., @data), then a case a line:
- * dimensions separated by ':', values by ',', the label behind the last ':' (spec/tasks.md 9).
+ * dimensions separated by ':', values by ',', the label behind the last ':'.
  *
  * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. Labels are the places
  * of the names in the header's list in the order of their bytes. */

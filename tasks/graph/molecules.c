@@ -7,8 +7,9 @@
  * way over bonds is the distance.
  *
  * The graphs are a fixed set, as a released one is: graph i has label i mod 2, and no seed changes it. Ten folds,
- * stratified and shuffled: `fold` is for test, the next one for validation, eight for training (spec/tasks.md 8). The
- * stand-in where files of TUDataset are absent; never reported as one of them. */
+ * stratified and shuffled: `fold` is for test, the next one for validation, eight for training, as in
+ * ml-jku/plstm_experiments (plstm_graph). The stand-in where files of TUDataset are absent; never reported as one of
+ * them. */
 #include <string.h>
 
 #include "core/philox.h"

@@ -5,7 +5,7 @@
  * Three equal channels with ImageNet's mean and deviation. The authors' sizes are those of size=192; other sizes have
  * objects scaled with them.
  *
- * pLSTM paper, arrow pointing; spec/tasks.md 7. */
+ * pLSTM paper (workshop version), App. G.2; ml-jku/arrow_pointing_dataset, ml-jku/plstm_experiments. */
 #include <math.h>
 #include <string.h>
 

@@ -8,8 +8,7 @@
  *             the box
  *
  * A pixel is black if its centre lies in an object, or with smooth edges as far as it is covered; the authors draw with
- * PIL, whose lines differ in single pixels. pLSTM paper, arrow pointing (ml-jku/arrow_pointing_dataset); spec/tasks.md
- * 7. */
+ * PIL, whose lines differ in single pixels. pLSTM paper, App. G.2 (ml-jku/arrow_pointing_dataset). */
 #ifndef LRNN_TASKS_ARROW_SCENE_H
 #define LRNN_TASKS_ARROW_SCENE_H
 

@@ -8,7 +8,7 @@
  *   clutter   that many stray strokes of up to a third of the image's size, fainter than the digit
  *   noise     of that standard deviation on each pixel
  *
- * Labels are uniform. Grey is rounded to a byte, and its value is p / 255, as in spec/tasks.md 6.2. Nothing but sums,
+ * Labels are uniform. Grey is rounded to a byte, and its value is p / 255, as MNIST's (smnist.c). Nothing but sums,
  * products and square roots, which are exact to the last bit on every machine. */
 #include <math.h>
 #include <string.h>

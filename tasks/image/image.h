@@ -1,8 +1,7 @@
 /* image.h - what image tasks share: the order in which pixels are visited, the splits, values made of bytes.
  *
  * An image is a sequence of its pixels, C values each, or with `patch` P of its squares of P x P pixels, whose P*P*C
- * values stand row by row: a linear encoder of them is the patch embedding of vision nets. Orders are those of
- * spec/tasks.md 6.3:
+ * values stand row by row: a linear encoder of them is the patch embedding of vision nets. Orders (docs/data.md):
  *   raster   row by row                           snake      the same, every second row from right to left
  *   morton   by the code of interleaved bits, column first: (0,0) (0,1) (1,0) (1,1)
  *   hilbert  along Hilbert's curve                bitrev     pixel number with its bits reversed (S4's psMNIST)

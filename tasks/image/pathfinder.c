@@ -6,7 +6,7 @@
  * `lrnn data import pathfinder32` and so on: 80 % of them are for training, 10 % for validation, 10 % for test, those
  * that a permutation with seed 42 puts there (S4's split cannot be repeated). Numbers of papers are on released images.
  *
- * Linsley et al. 2018; Tay et al. 2021; spec/tasks.md 5. */
+ * Linsley et al. 2018; Tay et al. 2021 (google-research/long-range-arena, lra_benchmarks/data/pathfinder.py). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* pathfinder_scene.h - the drawing of a Pathfinder image before it is pixels: dashed curves and two discs.
  *
- * Linsley et al. 2018 (drewlinsley/pathfinder), in the distribution of the Long Range Arena; spec/tasks.md 5. What is
- * ours: dashes keep their distance by geometry instead of by masks of pixels; a dash is drawn among all directions that
- * are free instead of by at most three tries; where a curve is stuck, both go two dashes back instead of beginning anew
- * at once; curves and distractors are equally bright; and other sides than 32, 64, 128 and 256 are scaled from the next
+ * Linsley et al. 2018 (drewlinsley/pathfinder), in the distribution of the Long Range Arena. What is ours: dashes keep
+ * their distance by geometry instead of by masks of pixels; a dash is drawn among all directions that are free instead
+ * of by at most three tries; where a curve is stuck, both go two dashes back instead of beginning anew at once; curves
+ * and distractors are equally bright; and other sides than 32, 64, 128 and 256 are scaled from the next
  * larger of them. */
 #ifndef LRNN_TASKS_PATHFINDER_SCENE_H
 #define LRNN_TASKS_PATHFINDER_SCENE_H

@@ -3,7 +3,8 @@
  *   colour   (p / 255 - mean) / sd, means .4914 .4822 .4465, deviations .247 .243 .261
  *   grey     g = .299 R + .587 G + .114 B, rounded; (g / 255 - 122.6 / 255) / (61 / 255): the Long Range Arena's image
  *
- * spec/tasks.md 6.2. zcifar is Myosotis' Morton order. The images come from `lrnn data import cifar10`. */
+ * Values as in state-spaces/s4, src/dataloaders/basic.py. zcifar is Myosotis' Morton order. The images come from
+ * `lrnn data import cifar10`. */
 #include "tasks/image/file_images.h"
 
 struct scifar {

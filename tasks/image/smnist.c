@@ -1,8 +1,8 @@
 /* smnist.c - MNIST, pixel by pixel: which of ten digits is it?
  *
- * Values are p / 255, neither shifted nor scaled (spec/tasks.md 6.2). psmnist visits pixels by the reversed bits of
- * their number, as S4 does; the permutation of other papers is order=numpy. zmnist is Myosotis' Morton order, 784
- * pixels; with pad=yes 1 024. The images come from `lrnn data import mnist`. */
+ * Values are p / 255, neither shifted nor scaled (state-spaces/s4, src/dataloaders/basic.py). psmnist visits pixels by
+ * the reversed bits of their number, as S4 does; the permutation of other papers is order=numpy. zmnist is Myosotis'
+ * Morton order, 784 pixels; with pad=yes 1 024. The images come from `lrnn data import mnist`. */
 #include "tasks/image/file_images.h"
 
 struct smnist {

@@ -1,6 +1,6 @@
 /* lra_retrieval.c - the Long Range Arena's retrieval task: does one paper cite the other? Characters of pairs of papers
- * of the ACL anthology (spec/tasks.md 5b): the first length - 1 characters of each and an end mark, all characters of
- * the training texts. The files come from `lrnn data import aan`. */
+ * of the ACL anthology, as S4 reads them (state-spaces/s4, src/dataloaders/lra.py): the first length - 1 characters of
+ * each and an end mark, all characters of the training texts. The files come from `lrnn data import aan`. */
 #include "tasks/language/documents.h"
 
 static const struct option options[] = {

@@ -2,8 +2,8 @@
  *
  * A series is C values at each of `length` points. As input it is those values, or with increments=yes x_0 and then
  * x_t - x_{t-1}: the path that a controlled differential equation is driven by, where the recurrence takes its first
- * state from row 0 and moves by the others (slice with intervals; spec/lru-slice-baselines.md 8). With time=yes a
- * channel t / length stands before the others, and is a part of the path like them. */
+ * state from row 0 and moves by the others (slice with intervals). With time=yes a channel t / length stands before the
+ * others, and is a part of the path like them. */
 #ifndef LRNN_TASKS_SERIES_H
 #define LRNN_TASKS_SERIES_H
 

@@ -6,8 +6,7 @@
  * normal; `walks` more channels are random walks that say nothing. The label is the number whose bits are the signs s,
  * the first plane's first: 2^planes classes, alike. The sign of a plane is that of its signed area
  * 1/2 sum (x dy - y dx), so the log-signature of an interval tells it at depth 2. Over an interval that is longer than
- * half a turn, the displacement, depth 1, is that of another turn in the other direction (SLiCE's log-ODE form,
- * spec/lru-slice-baselines.md 8). */
+ * half a turn, the displacement, depth 1, is that of another turn in the other direction (log-ODE form of SLiCE). */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* uea.c - time series of the UEA archive, as SLiCE's experiments take them (spec/tasks.md 9).
+/* uea.c - time series of the UEA archive, as SLiCE's experiments take them (log-neural-cdes, data_dir).
  *
  * The archive's two parts are put together, exact duplicates of a series left out (the first one stays), and divided
  * anew by the seed: 70 % for training, 15 % for validation, the rest for test. scale=yes maps each channel to [-1, 1]

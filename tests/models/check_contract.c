@@ -1,4 +1,4 @@
-/* check_contract.c - names, shapes and state of the mixers' parameters as spec/mixers.md has them, from
+/* check_contract.c - names, shapes and state of the mixers' parameters, which other programs rely on, from
  * tests/models/contract.
  *
  * A file a mixer, NAME.def, rows at width D = 12. A row is a line `LABEL state FLOATS`, the floats of state a sequence,
@@ -152,7 +152,7 @@ START_TEST(state_is_counted) {
 }
 END_TEST
 
-/* What the spec has cases of it has a contract of. */
+/* A mixer that case files check has a contract, too. */
 START_TEST(mixers_with_ground_truth_have_a_contract) {
     struct dirent **entries;
     int n, cases = 0, files = scandir("tests/cases", &entries, NULL, alphasort);

@@ -1,5 +1,4 @@
-/* check_log_ode.c - properties of log-signatures, brackets and flows, and of the log-ODE form of SLiCE
- * (spec/lru-slice-baselines.md section 12, group 8). */
+/* check_log_ode.c - properties of log-signatures, brackets and flows, and of the log-ODE form of SLiCE. */
 #include <math.h>
 #include <string.h>
 
@@ -360,8 +359,8 @@ START_TEST(the_mixer_is_its_equations) {
 END_TEST
 
 /* Structures that brackets do not keep, once more in double: L y = sum of the letters l_c times A_c y, A_c = diag(A[c])
- * + U_c V_c^T, H diag(A[c]), or what the mask keeps of A[c] (spec/lru-slice-baselines.md section 8: no tanh, no product
- * of two sums). */
+ * + U_c V_c^T, H diag(A[c]), or what the mask keeps of A[c] (log-neural-cdes, models/LinearNeuralCDEs.py: no tanh, no
+ * product of two sums). */
 enum { WIDE = 8, LETTERS = WIDE + 1, RANK = 2 };
 
 static double value_of(const struct layer *l, const char *name, int64_t row, int c) {

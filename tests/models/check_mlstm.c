@@ -1,5 +1,5 @@
-/* check_mlstm.c - properties of mLSTM (spec/lru-slice-baselines.md section 12, 10): what the running maximum of its
- * gates changes and what it does not, of every kernel; and the mixer's parameters, initial values and messages. */
+/* check_mlstm.c - properties of mLSTM: what the running maximum of its gates changes and what it does not, of every
+ * kernel; and the mixer's parameters, initial values and messages. */
 #include <math.h>
 #include <string.h>
 

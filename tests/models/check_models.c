@@ -14,7 +14,7 @@
 
 static const struct trial_shape small = {.B = 2, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_NONE};
 
-/* P1's parameter counts as formulas (spec/lru-slice-baselines.md 2, 3, 10.1), at the sizes of the papers' tables. */
+/* Parameter counts of BD-LRU, H-LRU and the LSTM as formulas, at the sizes of the papers' tables. */
 START_TEST(parameter_counts_follow_the_formulas) {
     const int64_t D = 128, N = 64;
     for (int64_t m = 1; m <= 5; m++)

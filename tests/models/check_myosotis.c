@@ -1,6 +1,6 @@
-/* check_myosotis.c - properties of the tree systems (spec/plstm-myosotis.md B8), of their bounds (B4) and of the
- * mixer's initial couplings (B5), on random trees from a fixed seed. Bounds are in units of rounding: every system here
- * has a condition number below 100, or is skew. */
+/* check_myosotis.c - properties of the tree systems, of their bounds and of the mixer's initial couplings, on random
+ * trees from a fixed seed. Bounds are in units of rounding: every system here has a condition number below 100, or is
+ * skew. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static double beta_of(enum tree_form form, int64_t arity) {
 static const struct tree trees[] = {{1, 1, 1}, {1, 7, 7}, {2, 2, 2}, {2, 5, 16}, {3, 3, 9}, {4, 3, 16}, {13, 2, 13}};
 static const char *const kernels[] = {"reference", "tree_solve_cpu"};
 
-/* B8.1: T x = u, row by row; B8.8: <x, w> = Re <u, lambda> with lambda = du. */
+/* T x = u, row by row; <x, w> = Re <u, lambda> with lambda = du. */
 START_TEST(solutions_satisfy_the_system_and_the_adjoint) {
     for (int form = TREE_HERMITIAN; form <= TREE_FREE; form++)
         for (int share = SHARE_HEAD; share <= SHARE_NODE; share++)
@@ -139,7 +139,7 @@ START_TEST(solutions_satisfy_the_system_and_the_adjoint) {
 }
 END_TEST
 
-/* B8.5: without couplings x = u. B8.2: a chain with b = 0 is the recurrence x_k = u_k - c_{k-1} x_{k-1}. */
+/* Without couplings x = u. A chain with b = 0 is the recurrence x_k = u_k - c_{k-1} x_{k-1}. */
 START_TEST(a_chain_is_a_recurrence) {
     struct solve t;
     solve_open(&t, (struct tree){1, 9, 9}, TREE_FREE, 0.9, SHARE_NODE, 2, 4, kernels[_i]);
@@ -171,7 +171,7 @@ static double norm(const struct tensor *re, const struct tensor *im, int64_t fir
     return sqrt(sum);
 }
 
-/* B8.6: ||T^-1|| <= 1/(1-rho) for dd, <= 1 for skew with couplings of any size; for pd the smallest eigenvalue is above
+/* ||T^-1|| <= 1/(1-rho) for dd, <= 1 for skew with couplings of any size; for pd the smallest eigenvalue is above
  * 1 - rho too: the norm of a perfect tree's couplings stays below 2 sqrt(k) beta = rho. */
 START_TEST(bounds_keep_the_system_well_conditioned) {
     const double rho = 0.95;
@@ -193,7 +193,7 @@ START_TEST(bounds_keep_the_system_well_conditioned) {
 }
 END_TEST
 
-/* B3, B8.7: turning the phase of every coupling of a level only turns the phase of its subtrees' contributions:
+/* Turning the phase of every coupling of a level only turns the phase of its subtrees' contributions:
  * |x_root| from an impulse at a leaf does not change. */
 START_TEST(phases_only_rotate) {
     double magnitude[2];
@@ -217,7 +217,7 @@ START_TEST(phases_only_rotate) {
 }
 END_TEST
 
-/* B8.9: with shared couplings, exchanging siblings with their subtrees exchanges their x. */
+/* With shared couplings, exchanging siblings with their subtrees exchanges their x. */
 START_TEST(siblings_commute) {
     struct solve a, b;
     struct tree tree = {2, 3, 4};
@@ -240,7 +240,7 @@ START_TEST(siblings_commute) {
 }
 END_TEST
 
-/* B8.10: what stands in padding changes nothing, x there is 0, and no gradient reaches it. Leaves 5 of 8: padding is
+/* What stands in padding changes nothing, x there is 0, and no gradient reaches it. Leaves 5 of 8: padding is
  * leaves 5..7 and node 11, above leaves 6 and 7. */
 START_TEST(padding_is_cut_off) {
     struct solve a, b;
@@ -301,7 +301,7 @@ START_TEST(a_chain_ends_with_its_tokens) {
 }
 END_TEST
 
-/* B8.11: node couplings of equal values solve the level's system. */
+/* Node couplings of equal values solve the level's system. */
 START_TEST(equal_nodes_are_a_level) {
     struct solve level, node;
     struct tree tree = {3, 3, 7};
@@ -322,7 +322,7 @@ START_TEST(equal_nodes_are_a_level) {
 }
 END_TEST
 
-/* B5: the spectrum of S = Nm + I/2, S_ij = sign(j - i) p_i p_j / 2: the values the spec prints, and the traces
+/* The spectrum of S = Nm + I/2, S_ij = sign(j - i) p_i p_j / 2: values of an eigensolver in float64, and the traces
  * sum w^2 = sum S_ij^2 and sum w^4 = sum (S^2)_ij^2. */
 START_TEST(hippo_frequencies_are_the_spectrum) {
     static const double printed[] = {-19.857, -5.354, -1.958};

@@ -1,5 +1,5 @@
-/* check_plstm.c - properties of the pLSTM recurrences (spec/plstm-myosotis.md A7): gates that have a closed form, path
- * counts, norm bounds, symmetry of the four directions, and the special recurrences against the one on graphs. */
+/* check_plstm.c - properties of the pLSTM recurrences: gates that have a closed form, path counts, norm bounds,
+ * symmetry of the four directions, and the special recurrences against the one on graphs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,7 +285,7 @@ static double largest(const struct trial *t, const real *block, const char *name
 }
 
 /* The J states of a head start apart, so that the gradient can tell them apart further; the released start is a saddle,
- * where it moves them alike and leaves the rotations alone (spec/plstm-myosotis.md A6). */
+ * where it moves them alike and leaves the rotations alone. */
 START_TEST(several_states_start_off_the_saddle) {
     static const char *const starts[] = {"plstm:heads=2,track=3", "plstm:heads=2,gates=bias,track=3",
                                          "plstm:heads=2,track=3,track-init=0"};

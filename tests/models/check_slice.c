@@ -1,5 +1,5 @@
-/* check_slice.c - properties of the SLiCE structures (spec/lru-slice-baselines.md section 12, group 7), of attention
- * and of the short convolution, and what their options refuse. */
+/* check_slice.c - properties of the SLiCE structures, of attention and of the short convolution, and what their options
+ * refuse. */
 #include <math.h>
 #include <string.h>
 

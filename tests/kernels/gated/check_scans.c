@@ -1,5 +1,5 @@
-/* check_scans.c - properties of the recurrences, from their papers (spec/lru-slice-baselines.md section 12, 1-6), of
- * the reference and of the kernel that is taken by default. */
+/* check_scans.c - properties of the recurrences, from their papers (H-LRU/BD-LRU, arXiv 2602.12021, section 3), of the
+ * reference and of the kernel that is taken by default. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static int64_t value_rows(const struct scan *s) {
     return s->form == BLOCK ? s->m : 1;
 }
 
-/* Gates of a row in double: the formulas of section 4. */
+/* Gates of a row in double: Eq. 6 of the paper. */
 static void normalise(enum gate gate, const double *z, int64_t n, double *a) {
     double top = z[0], sum = 0;
     for (int64_t j = 1; j < n; j++) top = fmax(top, z[j]);
@@ -89,7 +89,7 @@ static void open_input_gate(struct scan *s, int64_t t) {
             for (int64_t k = 0; k < s->N; k++) *gate_at(s, t, i, j, k) = j == s->m ? 45 : -45;
 }
 
-/* --- item 1: gates ----------------------------------------------------------------------------------------------- */
+/* --- gates ------------------------------------------------------------------------------------------------------- */
 
 /* Reads the gates of time m through the scan: m steps that copy the input put unit vector e_j into the state, the step
  * behind them, without input, yields column j of A; with a state of zero and v = 1 it yields the input gate. */
@@ -136,7 +136,7 @@ START_TEST(normalised_gates_are_shares_of_one) {
 }
 END_TEST
 
-/* --- item 2: bounds ---------------------------------------------------------------------------------------------- */
+/* --- bounds ------------------------------------------------------------------------------------------------------ */
 
 /* Raw gates: random of that amplitude; the larger, the more the gates jump between one-hot choices. */
 static void adversarial_gates(struct scan *s, double amplitude) {
@@ -207,7 +207,7 @@ START_TEST(constant_input_fills_the_state_from_below) {
 }
 END_TEST
 
-/* --- item 3: the observer layout --------------------------------------------------------------------------------- */
+/* --- the observer layout ----------------------------------------------------------------------------------------- */
 
 /* m = 2, v = 1, (a_1, a_2, a_0) alternating (0,0,1), (0,1,0): the observer's state grows by 1 every second step, to 50
  * after 100; the companion's stays at 1. */
@@ -255,7 +255,7 @@ START_TEST(observer_layout_keeps_its_1_norm_bound) {
 }
 END_TEST
 
-/* --- items 3, 4: equalities between forms ------------------------------------------------------------------------ */
+/* --- equalities between forms ------------------------------------------------------------------------------------ */
 
 /* Copies z and v of one scan to another of the same gates. */
 static void copy_inputs(struct scan *to, const struct scan *from) {
@@ -354,7 +354,7 @@ START_TEST(companion_is_the_block_scan_of_companion_matrices) {
 }
 END_TEST
 
-/* --- item 5: forms of the scan ------------------------------------------------------------------------------------ */
+/* --- forms of the scan -------------------------------------------------------------------------------------------- */
 
 #define M_MOST 5
 #define T_MOST 129
@@ -515,7 +515,7 @@ START_TEST(forms_of_the_scan_agree) {
 }
 END_TEST
 
-/* --- item 6: linearity and the adjoint identity ------------------------------------------------------------------ */
+/* --- linearity and the adjoint identity -------------------------------------------------------------------------- */
 
 /* With fixed gates h is linear in v, so <h, w> = <v, dv>. */
 START_TEST(adjoint_identity_holds) {

@@ -1,5 +1,4 @@
-/* check_matrix_state.c - properties of the matrix-state recurrences and of what surrounds them
- * (spec/lru-slice-baselines.md section 12, 9 and 10; spec/plstm-myosotis.md A1.1), of every kernel. */
+/* check_matrix_state.c - properties of the matrix-state recurrences and of what surrounds them, of every kernel. */
 #include <math.h>
 #include <string.h>
 

@@ -44,8 +44,7 @@ static int64_t imagenet_parameters(const char *model, int64_t D) {
     return n;
 }
 
-/* Sizes T, S and B have about 6, 23 and 89 million parameters (spec/plstm-myosotis.md A5), counted here a second
- * time. */
+/* Sizes T, S and B have about 6, 23 and 89 million parameters (pLSTM, table 4), counted here a second time. */
 START_TEST(published_sizes_have_the_published_parameters) {
     static const struct { int64_t D, H, millions; } sizes[] = {{192, 3, 6}, {384, 6, 23}, {768, 12, 89}};
     int64_t D = sizes[_i].D, H = sizes[_i].H;

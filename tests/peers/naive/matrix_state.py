@@ -1,5 +1,5 @@
-"""matrix_state.py - mixers with a matrix state a head: mamba2, deltanet, deltaproduct, mlstm
-(spec/lru-slice-baselines.md 10.2 to 10.5, 11)."""
+"""matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), deltanet (Yang et al. 2024),
+deltaproduct (Siems et al. 2025), mlstm (Beck et al. 2024)."""
 import torch
 import torch.nn.functional as F
 

@@ -1,4 +1,4 @@
-"""mixers.py - every mixer by name, with the defaults that spec/mixers.md gives to keys that a case file leaves out."""
+"""mixers.py - every mixer by name, with the values of keys that a case file leaves out."""
 from . import matrix_state, myosotis, plstm, slice, vector
 
 DEFAULTS = {

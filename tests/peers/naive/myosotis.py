@@ -1,4 +1,4 @@
-"""myosotis.py - Myosotis: the tree's linear systems as dense matrices (spec/plstm-myosotis.md part B)."""
+"""myosotis.py - Myosotis: the tree's linear systems as dense matrices (the paper's Eq. 8)."""
 import torch
 
 

@@ -1,5 +1,5 @@
-"""net.py - the net around a mixer: backbones, read-outs and the loss (spec/tasks.md 1.1, spec/lru-slice-baselines.md 6
-and 9, spec/plstm-myosotis.md B6)."""
+"""net.py - the net around a mixer: backbones, read-outs and the loss (athms/mad-lab,
+Benjamin-Walker/structured-linear-cdes, lindermanlab/S5)."""
 import math
 
 import torch

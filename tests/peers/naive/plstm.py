@@ -1,4 +1,4 @@
-"""plstm.py - pLSTM on sequences, grids and graphs (spec/plstm-myosotis.md part A)."""
+"""plstm.py - pLSTM on sequences, grids and graphs (the paper's Eq. 1 and 2; ml-jku/plstm)."""
 import math
 
 import torch

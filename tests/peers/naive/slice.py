@@ -1,4 +1,4 @@
-"""slice.py - SLiCE and its log-ODE form (spec/lru-slice-baselines.md 6 and 8).
+"""slice.py - SLiCE and its log-ODE form (structured-linear-cdes, log-neural-cdes).
 
 Generators are lists of parts, each of n square blocks of size b: (..., n, b, b). The parts lie side by side in the
 state, and so do the blocks of a part."""
@@ -103,7 +103,7 @@ def slice_mixer(x, p, o, lengths=None):
 
 
 def penalty(p, o):
-    """penalty * Frobenius norm of A: of both parts, of what a mask keeps; neither U nor V (section 9)."""
+    """penalty * Frobenius norm of A: of both parts, of what a mask keeps; neither U nor V (the release's train.py)."""
     if o["structure"] == "diagonal-dense":
         square = (p["A.diagonal"] ** 2).sum() + (p["A.dense"] ** 2).sum()
     elif o["structure"] == "sparse":

@@ -1,5 +1,5 @@
-"""training.py - a run of the optimiser and its scores: batches, schedule, clipping, AdamW, metrics (spec/tasks.md 1.1
-and 1.2, spec/lru-slice-baselines.md 9). AdamW and the clipping are PyTorch's own."""
+"""training.py - a run of the optimiser and its scores: batches, schedule, clipping, AdamW, metrics (athms/mad-lab,
+structured-linear-cdes). AdamW and the clipping are PyTorch's own."""
 import math
 
 import torch

@@ -1,5 +1,5 @@
-"""vector.py - mixers whose state is a vector, and those without one: bdlru, hlru, lru, lstm, conv, attention
-(spec/lru-slice-baselines.md 2 to 4, 10.1, 11; spec/mixers.md)."""
+"""vector.py - mixers whose state is a vector, and those without one: bdlru, hlru (arXiv 2602.12021), lru
+(Orvieto et al. 2023), lstm, conv, attention."""
 import torch
 
 from .parts import causal_conv, heads_of, yes

@@ -1,5 +1,5 @@
-/* check_arrow.c - arrow pointing: geometry, shares and angles of spec/tasks.md 7 and 11, and pictures that show their
- * scene. */
+/* check_arrow.c - arrow pointing: geometry, shares and angles (ml-jku/arrow_pointing_dataset), and pictures that show
+ * their scene. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* check_listops.c - generated ListOps expressions and their distribution (spec/tasks.md section 11, item 7). */
+/* check_listops.c - generated ListOps expressions and their distribution. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* check_listops_tsv.c - the reader of the released ListOps files, and the task on them (spec/tasks.md section 11, item
- * 7). */
+/* check_listops_tsv.c - the reader of the released ListOps files, and the task on them. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* check_regular.c - the four regular languages in their three encodings (spec/tasks.md section 11, item 6). */
+/* check_regular.c - the four regular languages in their three encodings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* check_word_problem.c - groups, distinct sequences, splits and distribution of word problems (spec/tasks.md section
- * 11, item 5). */
+/* check_word_problem.c - groups, distinct sequences, splits and distribution of word problems. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

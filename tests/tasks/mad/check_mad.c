@@ -1,5 +1,5 @@
 /* check_mad.c - the MAD tasks and MQAR: options, shapes, splits, what trivial answers score; and the examples of
- * compression, selective copying and memorization (spec/tasks.md section 11, items 1 and 4). */
+ * compression, selective copying and memorization (athms/mad-lab, mad/data/instances.py). */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* check_recall.c - examples of in-context, noisy and fuzzy recall and of MQAR, and how often what occurs in them
- * (spec/tasks.md section 11, items 2, 3 and 10). */
+ * (athms/mad-lab, mad/data/instances.py; HazyResearch/zoology, zoology/data/multiquery_ar.py). */
 #include <math.h>
 #include <string.h>
 
