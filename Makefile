@@ -233,7 +233,8 @@ golden:
 golden-rows: $(CHECK)
 	@LRNN_GOLDEN_WRITE=1 CK_DEFAULT_TIMEOUT=600 $(CHECK) golden
 
-# Every kernel at the shapes that the profiles of bench train; PROFILES='paper' walks that alone. Takes some minutes.
+# Every kernel at the shapes that the profiles of bench train; PROFILES='paper' walks that alone. Takes an
+# hour or more: images and Path-X are long, and the reference is slow.
 test-shapes: $(SHAPES)
 	@$(SHAPES) $(PROFILES)
 
