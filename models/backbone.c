@@ -410,6 +410,10 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
         return fail(e, ST_USAGE,
                     "--positions learnt has a vector for each position of an image that is read row by row, and the "
                     "task's examples are none; leave it out, or take an image task without order, transpose and pad");
+    if (b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE && shape->height == 0)
+        return fail(e, ST_USAGE,
+                    "--pool corners reads those of an image that is read row by row, and the task's examples are none; "
+                    "take last or mean, or an image task without order, transpose and pad");
     declare_inputs(net, g, shape);
     const struct grid grid = {dims.height, dims.width};
     struct tensor *x = encoded(g, b, shape, net->input);

@@ -11,15 +11,18 @@
 #include "harness/perf/perf.h"
 #include "kernels/dense/dense.h"
 
+struct op_time {
+    const struct op *op;
+    int calls;
+    double seconds[2], floor, by_bytes; /* by_bytes: the part of the floor that bytes make */
+};
+
 /* --- looking on --------------------------------------------------------------------------------------------------- */
 
 static void keep(struct profile *p, double seconds) {
     struct call_time *t = p->calls;
     while (t->call && t->call != p->current) t++;
-    if (!t->call) {
-        *t = (struct call_time){p->current, {INFINITY, INFINITY}};
-        p->n++;
-    }
+    if (!t->call) *t = (struct call_time){p->current, {INFINITY, INFINITY}};
     if (seconds < t->best[p->pass]) t->best[p->pass] = seconds;
 }
 
@@ -34,7 +37,8 @@ static void look(void *watcher, const struct call *c, enum pass pass) {
 enum status profile_begin(struct profile *p, struct graph *train, struct graph *update, struct error *e) {
     p->room = train->n_calls + update->n_calls;
     p->calls = calloc((size_t)p->room + 1, sizeof *p->calls); /* the last one stays empty */
-    if (!p->calls) return fail(e, ST_MEMORY, "no memory for a profile of %d calls", p->room);
+    p->ops = calloc((size_t)p->room + 1, sizeof *p->ops);
+    if (!p->calls || !p->ops) return fail(e, ST_MEMORY, "no memory for a profile of %d calls", p->room);
     train->watch = update->watch = look;
     train->watcher = update->watcher = p;
     return ST_OK;
@@ -42,16 +46,11 @@ enum status profile_begin(struct profile *p, struct graph *train, struct graph *
 
 void profile_free(struct profile *p) {
     free(p->calls);
+    free(p->ops);
     *p = (struct profile){0};
 }
 
 /* --- by op -------------------------------------------------------------------------------------------------------- */
-
-struct op_time {
-    const struct op *op;
-    int calls;
-    double seconds[2], floor, by_bytes; /* by_bytes: the part of the floor that bytes make */
-};
 
 static double lost(const struct op_time *t) {
     return t->seconds[PASS_FORWARD] + t->seconds[PASS_BACKWARD] - t->floor;
@@ -117,12 +116,9 @@ static void print_json(const struct op_time *table, int n) {
 }
 
 void profile_print(const struct profile *p, const struct profile_rates *rates, double step, bool json) {
-    struct op_time *table = calloc((size_t)p->room + 1, sizeof *table);
-    if (!table) return;
-    int n = gather(p, rates, table);
+    int n = gather(p, rates, p->ops);
     if (json)
-        print_json(table, n);
+        print_json(p->ops, n);
     else
-        print_text(table, n, rates, step);
-    free(table);
+        print_text(p->ops, n, rates, step);
 }

@@ -21,7 +21,8 @@ struct call_time {
 /* Calls are met in the order of the walk. */
 struct profile {
     struct call_time *calls;
-    int n, room;
+    struct op_time *ops; /* made of them when they are printed */
+    int room;
     const struct call *current;
     enum pass pass;
     double since;

@@ -72,19 +72,10 @@ static void entry_of_sequence(const struct call *c, int64_t j, int64_t b, real *
     }
 }
 
-static void copy_gradient(int64_t n, const real *dy, real *dx, bool accumulate) {
-#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
-    for (int64_t s = 0; s < span_count(n); s++) {
-        struct range span = span_at(n, s);
-#pragma omp simd
-        for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], accumulate, dy[i]);
-    }
-}
-
 static void grid_positions_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], D = c->in[0]->dims[2], n = tensor_count(c->in[0]);
-    if (c->din[0]) copy_gradient(n, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
+    if (c->din[0]) sum_partials(n, 1, call_dout(c, 0), 0, c->din[0], call_accumulates(c, 0));
     if (!c->din[1]) return;
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
     for (int64_t j = 0; j < c->in[1]->dims[0]; j++) {

@@ -288,18 +288,20 @@ END_TEST
 
 START_TEST(what_does_not_fit_is_refused) {
     static const struct {
-        const char *task, *model, *positions, *words[3];
+        const char *task, *model, *flag, *value, *words[3];
     } cases[] = {
-        {"brackets", "plstm2d", "learnt", {"--positions learnt", "are none", "leave it out"}},
-        {"digits:order=morton", "plstm2d", "learnt", {"--positions learnt", "row by row", "order"}},
-        {"arrow:patch=7", "plstm2d", NULL, {"patch=7", "192 x 192", "divides"}},
-        {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
-        {"arrow:patch=16", "full-attention:heads=5", NULL, {"heads=5", "D=128", "full-attention"}},
+        {"brackets", "plstm2d", "positions", "learnt", {"--positions learnt", "are none", "leave it out"}},
+        {"digits:order=morton", "plstm2d", "positions", "learnt", {"--positions learnt", "row by row", "order"}},
+        {"brackets", "plstm2d", "pool", "corners", {"--pool corners", "are none", "last or mean"}},
+        {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
+        {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
+        {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
+        {"arrow:patch=16", "full-attention:heads=5", NULL, NULL, {"heads=5", "D=128", "full-attention"}},
     };
     struct config c;
     struct error e = {0};
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
-    if (cases[_i].positions) ck_assert_int_eq(config_set(&c, "positions", cases[_i].positions, &e), ST_OK);
+    if (cases[_i].flag) ck_assert_int_eq(config_set(&c, cases[_i].flag, cases[_i].value, &e), ST_OK);
     struct setup *s = setup_make(&c, cases[_i].task, cases[_i].model, &e);
     struct trainer t;
     ck_assert_msg(s == NULL || trainer_create(&t, s, &e) != ST_OK, "%s on %s", cases[_i].model, cases[_i].task);
@@ -323,7 +325,7 @@ Suite *check_vision(void) {
     tcase_add_loop_test(tests, corners_are_those_of_each_sequence, 0, 2);
     tcase_add_test(tests, full_attention_knows_no_order);
     tcase_add_loop_test(tests, weights_of_one_size_read_another, 0, 3);
-    tcase_add_loop_test(tests, what_does_not_fit_is_refused, 0, 5);
+    tcase_add_loop_test(tests, what_does_not_fit_is_refused, 0, 7);
     suite_add_tcase(suite, tests);
     return suite;
 }
