@@ -32,14 +32,15 @@ static void mix(uint32_t state[8], const uint8_t *block) {
         w[i] = w[i - 16] + a + w[i - 7] + b;
     }
     memcpy(v, state, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = turned(v[4], 6) ^ turned(v[4], 11) ^ turned(v[4], 25), choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t a = turned(v[0], 2) ^ turned(v[0], 13) ^ turned(v[0], 22);
-        uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        uint32_t first = v[7] + e + choice + constants[i] + w[i];
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += first;
-        v[0] = first + a + majority;
+    /* The words stay where they are and change names: a is v[-i mod 8], b the next one, and so on to h. */
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < 64; i++) {
+        uint32_t a = v[-i & 7], b = v[(1 - i) & 7], c = v[(2 - i) & 7];
+        uint32_t e = v[(4 - i) & 7], f = v[(5 - i) & 7], g = v[(6 - i) & 7];
+        uint32_t first = v[(7 - i) & 7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & f) ^ (~e & g)) +
+                         constants[i] + w[i];
+        v[(3 - i) & 7] += first;
+        v[(7 - i) & 7] = first + (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     }
     for (int i = 0; i < 8; i++) state[i] += v[i];
 }

@@ -11,6 +11,7 @@
 #include "tasks/data/pathfinder_files.h"
 #include "tasks/data/text_files.h"
 #include "tasks/data/ts_files.h"
+#include "tasks/data/tud_files.h"
 
 #define MOST_IMAGES 1000000 /* that a file may hold */
 
@@ -177,7 +178,7 @@ static const struct dataset pathfinder64 = PATHFINDER(64, "pathfinder:released=y
 static const struct dataset pathfinder128 = PATHFINDER(128, "pathx:released=yes");
 static const struct dataset pathfinder256 = PATHFINDER(256, "pathfinder:released=yes,size=256");
 
-/* --- series, texts ------------------------------------------------------------------------------------------------ */
+/* --- series ------------------------------------------------------------------------------------------------------- */
 
 static enum status import_series(const struct dataset *d, const char *folder, struct image_pack *images,
                                  struct entry_pack *pack, struct import_log *log, struct error *e) {
@@ -209,6 +210,45 @@ static const struct dataset heartbeat = UEA("heartbeat", "Heartbeat", "spectrogr
 static const struct dataset motor = UEA("motorimagery", "MotorImagery", "electrocorticograms, 64 channels");
 static const struct dataset scp1 = UEA("selfregulationscp1", "SelfRegulationSCP1", "slow potentials, 6 channels");
 static const struct dataset scp2 = UEA("selfregulationscp2", "SelfRegulationSCP2", "slow potentials, 7 channels");
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+static enum status import_graphs(const struct dataset *d, const char *folder, struct image_pack *images,
+                                 struct entry_pack *pack, struct import_log *log, struct error *e) {
+    char path[TUD_FILES][CACHE_PATH];
+    struct byte_source source[TUD_FILES] = {{0}}, *file[TUD_FILES] = {NULL};
+    enum status status = ST_OK;
+    (void)images;
+    for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
+        enum tud_file which = tud_file_of(f->name);
+        file[which] = &source[which];
+        status = dataset_open_file(file[which], f, folder, path[which], e);
+    }
+    if (status == ST_OK) status = tud_read(file, pack, e);
+    for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++)
+        status = dataset_end_file(file[tud_file_of(f->name)], f, log, e);
+    for (int i = 0; i < TUD_FILES; i++) source_close(&source[i]);
+    return status;
+}
+
+#define TUD_FILE(FILE, END)                                                                                            \
+    { FILE END, "https://www.chrsmrrs.com/graphkerneldatasets/" FILE ".zip", 0, NULL, false }
+#define TUD(NAME, FILE, SUMMARY, ...)                                                                                  \
+    {                                                                                                                  \
+        .name = NAME, .summary = SUMMARY " (TUDataset, Morris et al. 2020)", .tasks = "tud:set=" NAME,                 \
+        .kind = TUD_KIND, .import = import_graphs,                                                                     \
+        .files = {TUD_FILE(FILE, "_A.txt"), TUD_FILE(FILE, "_graph_indicator.txt"),                                    \
+                  TUD_FILE(FILE, "_graph_labels.txt"), TUD_FILE(FILE, "_node_labels.txt"), __VA_ARGS__},               \
+    }
+static const struct dataset mutag =
+    TUD("mutag", "MUTAG", "188 molecules, mutagenic or not", TUD_FILE("MUTAG", "_edge_labels.txt"));
+static const struct dataset nci1 = TUD("nci1", "NCI1", "4 110 molecules, active against lung cancer or not", {0});
+static const struct dataset proteins =
+    TUD("proteins", "PROTEINS", "1 113 proteins, enzymes or not", TUD_FILE("PROTEINS", "_node_attributes.txt"));
+static const struct dataset ptc_fm = TUD("ptc-fm", "PTC_FM", "349 molecules, carcinogenic in female mice or not",
+                                         TUD_FILE("PTC_FM", "_edge_labels.txt"));
+
+/* --- texts -------------------------------------------------------------------------------------------------------- */
 
 /* The folder aclImdb, or the one that holds it. */
 static enum status import_imdb(const struct dataset *d, const char *folder, struct image_pack *images,
@@ -262,7 +302,8 @@ static const struct dataset aan = {
 
 static const struct dataset *const list[] = {&mnist,         &cifar10,    &pathfinder32, &pathfinder64, &pathfinder128,
                                              &pathfinder256, &eigenworms, &ethanol,      &heartbeat,    &motor,
-                                             &scp1,          &scp2,       &imdb,         &aan,          NULL};
+                                             &scp1,          &scp2,       &mutag,        &nci1,         &proteins,
+                                             &ptc_fm,        &imdb,       &aan,          NULL};
 
 const struct dataset *const *dataset_list(void) {
     return list;

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "tasks/data/grow.h"
+
 #define MAGIC   "LRNNREC1"
 #define KIND    8 /* where it begins in the header; then six numbers; then the hash; then the table */
 #define NUMBERS 16
@@ -142,17 +144,6 @@ enum status entry_set_open(struct entry_set *set, const char *path, const char *
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* At least `want` elements of `bytes`. */
-static bool grow(void **at, int64_t *have, int64_t want, int64_t bytes) {
-    if (want <= *have) return true;
-    int64_t next = 2 * *have > want ? 2 * *have : want < 64 ? 64 : want;
-    void *more = realloc(*at, (size_t)(next * bytes));
-    if (!more) return false;
-    *at = more;
-    *have = next;
-    return true;
-}
-
 uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
                         struct error *e) {
     struct entry_set *s = &p->set;
@@ -162,12 +153,11 @@ uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, i
              ENTRIES_BYTES);
         return NULL;
     }
-    void *rows = p->row, *payload = p->payload;
-    bool grown = grow(&rows, &p->capacity, n + 1, (int64_t)sizeof *p->row);
-    p->row = rows;
-    grown = grown && grow(&payload, &p->room, p->used + room, 1);
-    p->payload = payload;
-    if (!grown) {
+    void *rows = grow(p->row, &p->capacity, n + 1, (int64_t)sizeof *p->row);
+    if (rows) p->row = rows;
+    uint8_t *payload = rows ? grow(p->payload, &p->room, p->used + room, 1) : NULL;
+    if (payload) p->payload = payload;
+    if (!payload) {
         fail(e, ST_MEMORY, "no memory for %" PRId64 " entries", n + 1);
         return NULL;
     }

@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/data/grow.h"
+
 #define FIELDS 4 /* of a pair, behind its label: two ids, two texts */
 
 /* A text while it is read. */
 struct bytes {
     uint8_t *at;
-    size_t n, room;
+    int64_t n, room;
 };
 
 static bool put_byte(struct bytes *b, int c) {
     if (b->n == b->room) {
-        size_t room = b->room ? 2 * b->room : 4096;
-        uint8_t *more = realloc(b->at, room);
+        uint8_t *more = grow(b->at, &b->room, b->n + 1, 1);
         if (!more) return false;
         b->at = more;
-        b->room = room;
     }
     b->at[b->n++] = (uint8_t)c;
     return true;
@@ -140,12 +140,11 @@ static enum status read_pair(struct text_source *t, enum split split, struct ent
     const struct bytes *a = &field[FIELDS - 2], *b = &field[FIELDS - 1];
     if (a->n == 0 || b->n == 0)
         return fail(t->e, ST_DATA, "%s, line %" PRId64 ": expected two texts, found an empty one", t->from->name, line);
-    uint8_t *to =
-        entry_pack_add(pack, split, label, (int64_t)(a->n > b->n ? a->n : b->n), (int64_t)(8 + a->n + b->n), t->e);
+    uint8_t *to = entry_pack_add(pack, split, label, a->n > b->n ? a->n : b->n, 8 + a->n + b->n, t->e);
     if (!to) return t->e->status;
     for (int i = 0; i < 8; i++) to[i] = (uint8_t)((i < 4 ? a->n : b->n) >> 8 * (i % 4));
-    memcpy(to + 8, a->at, a->n);
-    memcpy(to + 8 + a->n, b->at, b->n);
+    memcpy(to + 8, a->at, (size_t)a->n);
+    memcpy(to + 8 + a->n, b->at, (size_t)b->n);
     return ST_OK;
 }
 

@@ -36,6 +36,13 @@ void text_skip_line(struct text_source *t) {
     while (c != '\n' && c != TEXT_END);
 }
 
+enum status text_end_line(struct text_source *t) {
+    text_skip_blanks(t);
+    if (text_peek(t) != '\n' && text_peek(t) != TEXT_END) return text_fail(t, "the end of the line");
+    text_take(t);
+    return t->status;
+}
+
 bool text_word(struct text_source *t, const char *stops, char *word, size_t size) {
     size_t n = 0;
     for (int c = text_peek(t); c > ' ' && !strchr(stops, c); c = text_peek(t)) {

@@ -46,6 +46,9 @@ static inline void text_skip_blanks(struct text_source *t) {
 /* Up to and with the end of the line. */
 void text_skip_line(struct text_source *t);
 
+/* Nothing but blanks up to the end of the line, or of the file, and then the next line. ST_DATA. */
+enum status text_end_line(struct text_source *t);
+
 /* A word up to a blank, a tab, an end of line or one of `stops`, cut off at `size` - 1 characters, which it may not
  * have: false, and the rest is left. Empty where one of those comes first. */
 bool text_word(struct text_source *t, const char *stops, char *word, size_t size);

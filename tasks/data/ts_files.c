@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/data/grow.h"
+
 /* One file while it is read. */
 struct ts {
     struct text_source text;
@@ -23,14 +25,6 @@ struct ts {
 
 static int by_name(const void *a, const void *b) {
     return strcmp(a, b);
-}
-
-static enum status end_line(struct ts *f) {
-    text_skip_blanks(&f->text);
-    if (text_peek(&f->text) != '\n' && text_peek(&f->text) != TEXT_END)
-        return text_fail(&f->text, "the end of the line");
-    text_take(&f->text);
-    return f->text.status;
 }
 
 /* "true" or "false". */
@@ -73,7 +67,7 @@ static enum status read_key(struct ts *f, const char *key, bool *data) {
     bool yes = false;
     if (!strcmp(key, "data")) {
         *data = true;
-        return end_line(f);
+        return text_end_line(&f->text);
     }
     if (!strcmp(key, "dimensions") || !strcmp(key, "dimension"))
         TRY(read_count(f, "a number of dimensions from 1 to 4096", TS_DIMENSIONS, &f->dimensions));
@@ -89,7 +83,7 @@ static enum status read_key(struct ts *f, const char *key, bool *data) {
     }
     if (yes && *key == 't') return text_fail(&f->text, "values without time stamps, @timeStamps false,");
     if (yes) f->dimensions = 1;
-    return end_line(f);
+    return text_end_line(&f->text);
 }
 
 static enum status read_header(struct ts *f) {
@@ -114,11 +108,9 @@ static enum status read_header(struct ts *f) {
 static enum status keep_value(struct ts *f, double value) {
     if (f->used == TS_VALUES) return text_fail(&f->text, "a case of at most 67108864 values");
     if (f->used == f->room) {
-        int64_t room = f->room ? 2 * f->room : 4096;
-        float *more = realloc(f->value, (size_t)room * sizeof *more);
-        if (!more) return fail(f->text.e, ST_MEMORY, "no memory for a case of %" PRId64 " values", room);
+        float *more = grow(f->value, &f->room, f->used + 1, (int64_t)sizeof *more);
+        if (!more) return fail(f->text.e, ST_MEMORY, "no memory for a case of %" PRId64 " values", f->used + 1);
         f->value = more;
-        f->room = room;
     }
     f->value[f->used++] = (float)value;
     return ST_OK;
@@ -158,7 +150,7 @@ static enum status read_label(struct ts *f, int64_t *label) {
     const char *found = whole ? bsearch(word, f->name, (size_t)f->labels, TS_NAME, by_name) : NULL;
     if (found) {
         *label = (found - f->name[0]) / TS_NAME;
-        return end_line(f);
+        return text_end_line(&f->text);
     }
     if (f->text.status != ST_OK) return f->text.status;
     return fail(f->text.e, ST_DATA, "%s, line %" PRId64 ": expected a label of the header's list, found '%s'",

@@ -93,6 +93,40 @@ def series(folder, name, dims, labels, lengths, crlf=False, packed=False):
                 f.write(data)
 
 
+def graphs(folder, name, kinds, least, labels, attributes=0, bonds=False, comma=", ", end="\n", packed=()):
+    """26 graphs: paths of 3 to 6 nodes, every third closed to a ring."""
+    os.makedirs(folder, exist_ok=True)
+    keys = ("A", "graph_indicator", "graph_labels", "node_labels", "node_attributes", "edge_labels")
+    rows = {key: [] for key in keys}
+    first = 1
+    for k in range(26):
+        n = 3 + k % 4
+        edges = [(i, i + 1) for i in range(n - 1)] + [(0, n - 1)] * (k % 3 == 0)
+        both = [(j, i) for i, j in edges] + edges if k % 2 else [e for i, j in edges for e in ((j, i), (i, j))]
+        rows["A"] += [f"{first + i}{comma}{first + j}" for i, j in both]
+        rows["edge_labels"] += [str((i + j) % 3) for i, j in both]
+        rows["graph_indicator"] += [str(k + 1)] * n
+        rows["graph_labels"].append(str(labels[k * 7 // 3 % 2]))
+        rows["node_labels"] += [str(least + (k * 5 + i * 3) % kinds) for i in range(n)]
+        for i in range(n):
+            values = [repr(((k * 37 + i * 11 + j * 5) % 64 - 20) / 8) for j in range(attributes)]
+            rows["node_attributes"].append(comma.join(values))
+        first += n
+    if not attributes:
+        del rows["node_attributes"]
+    if not bonds:
+        del rows["edge_labels"]
+    for key, lines in rows.items():
+        data = (end.join(lines) + (end if folder != "ptc-fm" else "")).encode()
+        path = f"{folder}/{name}_{key}.txt"
+        if key in packed:
+            with open(path + ".gz", "wb") as f:
+                f.write(gzip.compress(data, 9, mtime=0))
+        else:
+            with open(path, "wb") as f:
+                f.write(data)
+
+
 def words(k, n):
     """Text of n words: ASCII, an accent, a sign of three bytes and one of four."""
     return " ".join(["film", "na\u00efve", "5\u20ac", "\U0001f600", "x"][(k * 3 + i * i) % 5] for i in range(n))
@@ -124,6 +158,7 @@ def aan():
         with open(f"aan/new_aan_pairs.{part}.tsv", "w", newline="") as f:
             f.write(lines)
 
+
 for folder in ("mnist", "cifar10"):
     os.makedirs(folder, exist_ok=True)
 idx("train", 0, [(7 * i + 3) % 10 for i in range(40)])
@@ -136,5 +171,9 @@ series("heartbeat", "Heartbeat", 5, ["normal", "abnormal"], [6], crlf=True)
 series("motorimagery", "MotorImagery", 4, ["finger", "tongue"], [5, 8, 6])
 series("selfregulationscp1", "SelfRegulationSCP1", 2, ["negativity", "positivity"], [8])
 series("selfregulationscp2", "SelfRegulationSCP2", 1, ["negativity", "positivity"], [8], crlf=True, packed=True)
+graphs("mutag", "MUTAG", 7, 0, [1, -1], bonds=True)
+graphs("nci1", "NCI1", 37, 1, [0, 1], packed=("A", "graph_labels"))
+graphs("proteins", "PROTEINS", 3, 0, [1, 2], attributes=1, comma=",", end="\r\n")
+graphs("ptc-fm", "PTC_FM", 18, 0, [-1, 1], bonds=True)
 imdb()
 aan()

@@ -1,0 +1,398 @@
+/* tud_files.c - see tud_files.h. */
+#include "tasks/data/tud_files.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/data/grow.h"
+#include "tasks/data/text_source.h"
+
+struct column { /* a number of each line */
+    int32_t *at;
+    int64_t n, room;
+};
+
+struct edge {
+    int32_t node[2]; /* from 0 on, the lower one first */
+    int32_t place;   /* 2 * line, and 1 more where the file has the higher one first */
+};
+
+/* A set while it is read. */
+struct tud {
+    struct byte_source *const *file;
+    struct text_source text;
+    struct error *e;
+    struct column graph, label, kind, edge_label; /* of nodes, of graphs, of nodes, of edges */
+    float *attribute;                             /* of a node after those of the one before */
+    int64_t attributes, used, room;               /* of a node; all; room for so many */
+    struct edge *edge;
+    int64_t edges, edge_room, lines; /* lines: of NAME_A.txt, with loops */
+    int32_t least, kinds;            /* of labels of nodes: the least one; how many up to the greatest */
+};
+
+enum tud_file tud_file_of(const char *name) {
+    static const char *const ends[TUD_FILES] = {"_graph_indicator.txt", "_graph_labels.txt",    "_A.txt",
+                                                "_node_labels.txt",     "_node_attributes.txt", "_edge_labels.txt"};
+    int file = 0;
+    size_t n = strlen(name), end;
+    for (; file < TUD_FILES; file++)
+        if (n > (end = strlen(ends[file])) && strcmp(name + n - end, ends[file]) == 0) break;
+    return (enum tud_file)file;
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 4, 5))) static enum status fail_at(const struct tud *f, enum tud_file file, int64_t line,
+                                                                 const char *format, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return fail(f->e, ST_DATA, "%s, line %" PRId64 ": expected %s", f->file[file]->name, line, text);
+}
+
+static enum status no_memory(const struct tud *f, int64_t n, const char *what) {
+    return fail(f->e, ST_MEMORY, "no memory for %" PRId64 " %s", n, what);
+}
+
+/* Whether a line comes. Empty ones stand at the end alone, for the line is what a node or graph is numbered by. */
+static enum status next_line(struct text_source *t, bool *comes) {
+    int64_t line = t->line;
+    for (int c = text_peek(t); c == '\n' || c == ' ' || c == '\t'; c = text_peek(t)) text_take(t);
+    *comes = text_peek(t) != TEXT_END;
+    if (*comes && t->line > line) return text_fail(t, "the end of the file behind an empty line");
+    return t->status;
+}
+
+/* At the end of a file, or where a line comes that is one too many. */
+static enum status check_lines(const struct tud *f, enum tud_file file, int64_t lines, int64_t want, const char *of) {
+    if (lines == want) return ST_OK;
+    return fail_at(f, file, f->text.line, "%" PRId64 " lines, one %s, found %s", want, of,
+                   lines > want ? "more" : "the end of the file");
+}
+
+#define ANY_LINES (-1)
+
+/* A file of a whole number a line; `want` lines, one `of`, or ANY_LINES. */
+static enum status read_column(struct tud *f, enum tud_file file, const char *what, int32_t least, int64_t want,
+                               const char *of, struct column *to) {
+    int64_t value;
+    text_open(&f->text, f->file[file], f->e);
+    for (bool comes;;) {
+        TRY(next_line(&f->text, &comes));
+        if (!comes) break;
+        if (to->n == want) return check_lines(f, file, want + 1, want, of);
+        if (to->n == TUD_NODES && want == ANY_LINES)
+            return fail_at(f, file, to->n + 1, "at most %d lines, found more", TUD_NODES);
+        if (!text_integer(&f->text, least, INT32_MAX, &value)) return text_fail(&f->text, what);
+        TRY(text_end_line(&f->text));
+        if (to->n == to->room) {
+            int32_t *more = grow(to->at, &to->room, to->n + 1, (int64_t)sizeof *more);
+            if (!more) return no_memory(f, to->n, "numbers");
+            to->at = more;
+        }
+        to->at[to->n++] = (int32_t)value;
+    }
+    if (to->n == 0 && want == ANY_LINES) return text_fail(&f->text, what);
+    return want == ANY_LINES ? ST_OK : check_lines(f, file, to->n, want, of);
+}
+
+/* --- nodes and graphs --------------------------------------------------------------------------------------------- */
+
+static enum status read_graphs(struct tud *f) {
+    int64_t nodes = 0;
+    int32_t graph = 0;
+    TRY(read_column(f, TUD_INDICATOR, "the number of a graph", 1, ANY_LINES, "", &f->graph));
+    for (int64_t i = 0; i < f->graph.n; i++) {
+        int32_t found = f->graph.at[i];
+        if (found != graph && found != graph + 1)
+            return i == 0 ? fail_at(f, TUD_INDICATOR, 1, "graph 1, found %d", found)
+                          : fail_at(f, TUD_INDICATOR, i + 1, "graph %d or %d, found %d", graph, graph + 1, found);
+        nodes = found == graph ? nodes + 1 : 1;
+        graph = found;
+        if (nodes > TUD_GRAPH_NODES)
+            return fail_at(f, TUD_INDICATOR, i + 1, "at most %d nodes of a graph, found more", TUD_GRAPH_NODES);
+        if (graph > ENTRIES_MOST)
+            return fail_at(f, TUD_INDICATOR, i + 1, "at most %d graphs, found more", ENTRIES_MOST);
+    }
+    return read_column(f, TUD_GRAPH_LABELS, "the label of a graph, a whole number", INT32_MIN, graph, "a graph",
+                       &f->label);
+}
+
+/* How many of n ascending labels are below this one. */
+static int64_t rank_of(const int32_t *known, int64_t n, int32_t label) {
+    int64_t low = 0;
+    for (int64_t high = n; low < high;) {
+        int64_t middle = (low + high) / 2;
+        if (known[middle] < label)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Puts the ranks of the graphs' labels in their place. */
+static enum status rank_labels(struct tud *f, int64_t *labels) {
+    int32_t known[TUD_LABELS];
+    int64_t n = 0;
+    for (int64_t i = 0; i < f->label.n; i++) {
+        int64_t rank = rank_of(known, n, f->label.at[i]);
+        if (rank < n && known[rank] == f->label.at[i]) continue;
+        if (n == TUD_LABELS)
+            return fail_at(f, TUD_GRAPH_LABELS, i + 1, "at most %d different labels, found more", TUD_LABELS);
+        memmove(known + rank + 1, known + rank, (size_t)(n++ - rank) * sizeof *known);
+        known[rank] = f->label.at[i];
+    }
+    if (n < 2)
+        return fail_at(f, TUD_GRAPH_LABELS, f->label.n, "graphs of at least two labels, found %d alone", known[0]);
+    for (int64_t i = 0; i < f->label.n; i++) f->label.at[i] = (int32_t)rank_of(known, n, f->label.at[i]);
+    *labels = n;
+    return ST_OK;
+}
+
+static enum status read_kinds(struct tud *f) {
+    int32_t greatest;
+    if (!f->file[TUD_NODE_LABELS]) return ST_OK;
+    TRY(read_column(f, TUD_NODE_LABELS, "the label of a node, a whole number", INT32_MIN, f->graph.n, "a node",
+                    &f->kind));
+    f->least = greatest = f->kind.at[0];
+    for (int64_t i = 0; i < f->kind.n; i++) {
+        int32_t kind = f->kind.at[i];
+        if (kind < f->least) f->least = kind;
+        if (kind > greatest) greatest = kind;
+        if ((int64_t)greatest - f->least >= TUD_FEATURES)
+            return fail_at(f, TUD_NODE_LABELS, i + 1, "labels within %d of each other, found %d and %d", TUD_FEATURES,
+                           f->least, greatest);
+    }
+    f->kinds = greatest - f->least + 1;
+    return ST_OK;
+}
+
+static enum status keep_attribute(struct tud *f, double value) {
+    if (f->used == TUD_VALUES) return text_fail(&f->text, "at most 268435456 attributes in all");
+    if (f->used == f->room) {
+        float *more = grow(f->attribute, &f->room, f->used + 1, (int64_t)sizeof *more);
+        if (!more) return no_memory(f, f->used, "attributes");
+        f->attribute = more;
+    }
+    f->attribute[f->used++] = (float)value;
+    return ST_OK;
+}
+
+/* The attributes of a node; as many as the first has. */
+static enum status read_attributes_of_node(struct tud *f) {
+    int64_t n = 0;
+    double value;
+    do {
+        text_skip_blanks(&f->text);
+        int c = text_peek(&f->text);
+        if (c == '?' || c == 'N' || c == 'n') return text_fail(&f->text, "an attribute (missing ones are not read)");
+        if (!text_number(&f->text, &value) || fabs(value) > FLT_MAX) return text_fail(&f->text, "a finite number");
+        TRY(keep_attribute(f, value));
+        text_skip_blanks(&f->text);
+        if (++n > TUD_FEATURES) return text_fail(&f->text, "at most 4096 attributes of a node");
+    } while (text_peek(&f->text) == ',' && text_take(&f->text));
+    if (!f->attributes) f->attributes = n;
+    if (n != f->attributes)
+        return fail_at(f, TUD_ATTRIBUTES, f->text.line, "%" PRId64 " attributes as on line 1, found %" PRId64,
+                       f->attributes, n);
+    return text_end_line(&f->text);
+}
+
+static enum status read_attributes(struct tud *f) {
+    int64_t nodes = 0;
+    if (!f->file[TUD_ATTRIBUTES]) return ST_OK;
+    text_open(&f->text, f->file[TUD_ATTRIBUTES], f->e);
+    for (bool comes;; nodes++) {
+        TRY(next_line(&f->text, &comes));
+        if (!comes) break;
+        if (nodes == f->graph.n) return check_lines(f, TUD_ATTRIBUTES, nodes + 1, f->graph.n, "a node");
+        TRY(read_attributes_of_node(f));
+    }
+    return check_lines(f, TUD_ATTRIBUTES, nodes, f->graph.n, "a node");
+}
+
+/* --- edges -------------------------------------------------------------------------------------------------------- */
+
+static enum status read_node(struct tud *f, int64_t *node) {
+    char what[64];
+    text_skip_blanks(&f->text);
+    if (text_integer(&f->text, 1, f->graph.n, node)) return ST_OK;
+    snprintf(what, sizeof what, "a node from 1 to %" PRId64, f->graph.n);
+    return text_fail(&f->text, what);
+}
+
+static enum status read_edge(struct tud *f) {
+    int64_t a, b, line = f->text.line;
+    TRY(read_node(f, &a));
+    text_skip_blanks(&f->text);
+    if (text_peek(&f->text) != ',') return text_fail(&f->text, "a comma behind the first node of an edge");
+    text_take(&f->text);
+    TRY(read_node(f, &b));
+    TRY(text_end_line(&f->text));
+    if (f->graph.at[a - 1] != f->graph.at[b - 1])
+        return fail_at(f, TUD_EDGES, line,
+                       "an edge within a graph, found one from node %" PRId64 " of graph %d to node %" PRId64
+                       " of graph %d",
+                       a, f->graph.at[a - 1], b, f->graph.at[b - 1]);
+    if (a == b) return ST_OK;
+    if (f->edges == f->edge_room) {
+        struct edge *more = grow(f->edge, &f->edge_room, f->edges + 1, (int64_t)sizeof *more);
+        if (!more) return no_memory(f, f->edges, "edges");
+        f->edge = more;
+    }
+    f->edge[f->edges++] =
+        (struct edge){{(int32_t)(a < b ? a : b) - 1, (int32_t)(a < b ? b : a) - 1}, (int32_t)(2 * line + (a > b))};
+    return ST_OK;
+}
+
+/* By the number of one end; edges of the same keep their order. count: (nodes + 1). */
+static void sort_by(int end, const struct edge *from, struct edge *to, int64_t n, int32_t *count, int64_t nodes) {
+    memset(count, 0, (size_t)(nodes + 1) * sizeof *count);
+    for (int64_t i = 0; i < n; i++) count[from[i].node[end] + 1]++;
+    for (int64_t i = 0; i < nodes; i++) count[i + 1] += count[i];
+    for (int64_t i = 0; i < n; i++) to[count[from[i].node[end]]++] = from[i];
+}
+
+/* Each edge once, sorted by lower and then higher node. */
+static enum status merge(struct tud *f) {
+    int64_t kept = 0;
+    for (int64_t i = 0, next; i < f->edges; i = next) {
+        const struct edge edge = f->edge[i];
+        bool found[2] = {false, false};
+        for (next = i; next < f->edges && memcmp(f->edge[next].node, edge.node, sizeof edge.node) == 0; next++)
+            found[f->edge[next].place % 2] = true;
+        int down = edge.place % 2;
+        if (!found[0] || !found[1])
+            return fail_at(f, TUD_EDGES, edge.place / 2, "each edge in both directions, found %d, %d without %d, %d",
+                           edge.node[down] + 1, edge.node[!down] + 1, edge.node[!down] + 1, edge.node[down] + 1);
+        f->edge[kept++] = edge;
+    }
+    f->edges = kept;
+    return ST_OK;
+}
+
+static enum status sort_edges(struct tud *f) {
+    int64_t nodes = f->graph.n;
+    struct edge *other = malloc((size_t)(f->edges ? f->edges : 1) * sizeof *other);
+    int32_t *count = malloc((size_t)(nodes + 1) * sizeof *count);
+    enum status status = other && count ? ST_OK : no_memory(f, f->edges, "edges");
+    if (status == ST_OK) {
+        sort_by(1, f->edge, other, f->edges, count, nodes);
+        sort_by(0, other, f->edge, f->edges, count, nodes);
+        status = merge(f);
+    }
+    free(other);
+    free(count);
+    return status;
+}
+
+static enum status read_edges(struct tud *f) {
+    text_open(&f->text, f->file[TUD_EDGES], f->e);
+    for (bool comes;; f->lines++) {
+        TRY(next_line(&f->text, &comes));
+        if (!comes) break;
+        if (f->lines == TUD_LINES)
+            return fail_at(f, TUD_EDGES, f->lines + 1, "at most %d lines, found more", TUD_LINES);
+        TRY(read_edge(f));
+    }
+    if (f->lines == 0) return text_fail(&f->text, "an edge");
+    if (f->file[TUD_EDGE_LABELS])
+        TRY(read_column(f, TUD_EDGE_LABELS, "the label of an edge, a whole number", INT32_MIN, f->lines,
+                        "a line of the edges", &f->edge_label));
+    return sort_edges(f);
+}
+
+/* --- entries ------------------------------------------------------------------------------------------------------ */
+
+/* Pairs of edges of which one leads on from the other. */
+static int64_t count_pairs(const struct edge *edge, int64_t n, int64_t first) {
+    uint16_t into[TUD_GRAPH_NODES] = {0};
+    int64_t pairs = 0;
+    for (int64_t i = 0; i < n; i++) into[edge[i].node[1] - first]++;
+    for (int64_t i = 0; i < n; i++) pairs += into[edge[i].node[0] - first];
+    return pairs;
+}
+
+/* What the graph of nodes first..end - 1 and of these n edges is stored as. */
+static void put_graph(const struct tud *f, int64_t first, int64_t end, const struct edge *edge, int64_t n,
+                      uint8_t *to) {
+    const int32_t attributes = (int32_t)f->attributes;
+    size_t bytes = (size_t)((end - first) * f->attributes) * sizeof *f->attribute;
+    memcpy(to, &attributes, sizeof attributes);
+    to += sizeof attributes;
+    if (bytes) memcpy(to, f->attribute + first * f->attributes, bytes);
+    to += bytes;
+    for (int64_t node = first; node < end; node++, to += 4) {
+        const int32_t kind = f->kind.n ? f->kind.at[node] - f->least : 0;
+        memcpy(to, &kind, sizeof kind);
+    }
+    for (int64_t i = 0; i < n; i++, to += 8) {
+        const int32_t ends[2] = {edge[i].node[0] - (int32_t)first, edge[i].node[1] - (int32_t)first};
+        memcpy(to, ends, sizeof ends);
+    }
+}
+
+static enum status add_graph(const struct tud *f, int64_t first, int64_t end, const struct edge *edge, int64_t n,
+                             struct entry_pack *pack) {
+    int64_t nodes = end - first, pairs;
+    int32_t graph = f->graph.at[first];
+    if (n > TUD_GRAPH_EDGES)
+        return fail_at(f, TUD_EDGES, edge->place / 2, "at most %d edges of a graph, found %" PRId64 " of graph %d",
+                       TUD_GRAPH_EDGES, n, graph);
+    if ((pairs = count_pairs(edge, n, first)) > TUD_GRAPH_PAIRS)
+        return fail_at(f, TUD_EDGES, edge->place / 2,
+                       "at most %d pairs of consecutive edges of a graph, found %" PRId64 " of graph %d",
+                       TUD_GRAPH_PAIRS, pairs, graph);
+    int64_t size = 4 * (1 + nodes * (f->attributes + 1) + 2 * n);
+    uint8_t *to = entry_pack_add(pack, SPLIT_TRAIN, f->label.at[graph - 1], nodes, size, f->e);
+    if (!to) return f->e->status;
+    put_graph(f, first, end, edge, n, to);
+    return ST_OK;
+}
+
+static enum status add_graphs(struct tud *f, struct entry_pack *pack) {
+    struct entry_set *set = &pack->set;
+    TRY(rank_labels(f, &set->labels));
+    set->width = f->attributes + f->kinds ? f->attributes + f->kinds : 1;
+    if (set->width > TUD_FEATURES)
+        return fail_at(f, TUD_ATTRIBUTES, 1, "at most %d attributes and labels of a node, found %" PRId64, TUD_FEATURES,
+                       set->width);
+    for (int64_t first = 0, end, at = 0, n; first < f->graph.n; first = end, at += n) {
+        for (end = first; end < f->graph.n && f->graph.at[end] == f->graph.at[first];) end++;
+        for (n = 0; at + n < f->edges && f->edge[at + n].node[0] < end;) n++;
+        TRY(add_graph(f, first, end, f->edge + at, n, pack));
+    }
+    return ST_OK;
+}
+
+static enum status read_set(struct tud *f, struct entry_pack *pack) {
+    TRY(read_graphs(f));
+    TRY(read_kinds(f));
+    TRY(read_attributes(f));
+    TRY(read_edges(f));
+    return add_graphs(f, pack);
+}
+
+enum status tud_read(struct byte_source *const file[TUD_FILES], struct entry_pack *pack, struct error *e) {
+    struct tud *f = calloc(1, sizeof *f);
+    if (!f) return fail(e, ST_MEMORY, "%s: no memory to read it", file[TUD_INDICATOR]->name);
+    f->file = file;
+    f->e = e;
+    enum status status = read_set(f, pack);
+    free(f->graph.at);
+    free(f->label.at);
+    free(f->kind.at);
+    free(f->edge_label.at);
+    free(f->attribute);
+    free(f->edge);
+    free(f);
+    return status;
+}

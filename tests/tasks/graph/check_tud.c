@@ -1,0 +1,306 @@
+/* check_tud.c - graphs in TUDataset's format: files that Python wrote (tests/data/make.py) come out of the reader
+ * number by number, and everything else is answered with one sentence. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/data/tud_files.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+/* --- the reader on text ------------------------------------------------------------------------------------------- */
+
+/* Two graphs: a path of three nodes and an edge. */
+static const char *const small[TUD_FILES] = {[TUD_INDICATOR] = "1\n1\n1\n2\n2\n",
+                                             [TUD_GRAPH_LABELS] = "1\n-1\n",
+                                             [TUD_EDGES] = "2, 1\n1, 2\n2, 3\n3, 2\n5, 4\n4, 5\n",
+                                             [TUD_NODE_LABELS] = "3\n5\n3\n4\n3\n",
+                                             [TUD_ATTRIBUTES] = "0.5, -1\n1, 2\n3, 4\n5, 6\n7, 8\n",
+                                             [TUD_EDGE_LABELS] = "0\n0\n1\n1\n0\n0\n"};
+
+/* sizes NULL: those of the texts. A text that is NULL is a file that is not there. */
+static enum status read_texts(const char *const text[TUD_FILES], const size_t *sizes, struct entry_pack *pack,
+                              struct error *e) {
+    static const char *const names[TUD_FILES] = {"GRAPHS", "LABELS", "EDGES", "KINDS", "ATTRIBUTES", "BONDS"};
+    struct byte_source source[TUD_FILES] = {{0}}, *file[TUD_FILES] = {NULL};
+    char sha[SHA256_HEX];
+    enum status status = ST_OK;
+    *pack = (struct entry_pack){.set = {.kind = TUD_KIND}};
+    *e = (struct error){ST_OK, ""};
+    for (int i = 0; i < TUD_FILES && status == ST_OK; i++) {
+        if (!text[i]) continue;
+        file[i] = &source[i];
+        status = source_open_memory(file[i], text[i], sizes ? sizes[i] : strlen(text[i]), names[i], e);
+    }
+    if (status == ST_OK) status = tud_read(file, pack, e);
+    for (int i = 0; i < TUD_FILES; i++) {
+        if (status == ST_OK && file[i]) status = source_end(file[i], sha, e);
+        source_close(&source[i]);
+    }
+    return status;
+}
+
+/* The small set with another text in the place of one of its files. */
+static void expect_refused(enum tud_file file, const char *text, const char *says) {
+    const char *texts[TUD_FILES];
+    struct entry_pack pack;
+    struct error e;
+    memcpy(texts, small, sizeof texts);
+    texts[file] = text;
+    enum status status = read_texts(texts, NULL, &pack, &e);
+    ck_assert_msg(status == ST_DATA && strstr(e.text, says) && !strchr(e.text, '\n'), "%.40s: %d, '%s' is not '%s'",
+                  text, status, e.text, says);
+    entry_pack_free(&pack);
+}
+
+static void expect_small(const char *const texts[TUD_FILES]) {
+    static const struct {
+        int32_t attributes;
+        float attribute[6];
+        int32_t kind[3], edge[4];
+    } first = {2, {0.5f, -1, 1, 2, 3, 4}, {0, 2, 0}, {0, 1, 1, 2}};
+    static const struct {
+        int32_t attributes;
+        float attribute[4];
+        int32_t kind[2], edge[2];
+    } second = {2, {5, 6, 7, 8}, {1, 0}, {0, 1}};
+    struct entry_pack pack;
+    struct error e;
+    ck_assert_msg(read_texts(texts, NULL, &pack, &e) == ST_OK, "%s", e.text);
+    ck_assert(pack.set.n[SPLIT_TRAIN] == 2 && pack.set.width == 5 && pack.set.labels == 2 && pack.set.longest == 3);
+    ck_assert(pack.row[0].label == 1 && pack.row[0].length == 3 && pack.row[1].label == 0 && pack.row[1].length == 2);
+    ck_assert(pack.row[1].offset == sizeof first && pack.used == sizeof first + sizeof second);
+    ck_assert(memcmp(pack.payload, &first, sizeof first) == 0);
+    ck_assert(memcmp(pack.payload + sizeof first, &second, sizeof second) == 0);
+    entry_pack_free(&pack);
+}
+
+/* Lines of another end, blanks, empty lines at the end, loops and edges that come again make no difference. */
+START_TEST(graphs_are_read_however_they_are_written) {
+    static const char *const other[TUD_FILES] = {[TUD_INDICATOR] = "1\r\n1\r\n1\r\n2\r\n2",
+                                                 [TUD_GRAPH_LABELS] = " +7\n-3.0 \n\n \n",
+                                                 [TUD_EDGES] =
+                                                     "3,2\r\n1 ,\t2\r\n2,2\r\n2,1\r\n2,3\r\n4,5\r\n1,2\r\n5,4\r\n",
+                                                 [TUD_NODE_LABELS] = "-1\n1\n-1\n0\n-1\n",
+                                                 [TUD_ATTRIBUTES] = "5e-1,-1.000\n1,2\n3,4\n5,6\n7,8\n",
+                                                 [TUD_EDGE_LABELS] = "0\n0\n9\n0\n1\n1\n1\n1\n"};
+    expect_small(small);
+    expect_small(other);
+}
+END_TEST
+
+/* Nodes without labels and attributes all have label 0, the one there is. */
+START_TEST(what_a_set_does_not_have_is_left_out) {
+    static const int32_t plain[] = {0, 0, 0, 0, 0, 1, 1, 2}, alone[] = {0, 0, 0};
+    const char *texts[TUD_FILES] = {small[TUD_INDICATOR], small[TUD_GRAPH_LABELS], small[TUD_EDGES]};
+    struct entry_pack pack;
+    struct error e;
+    ck_assert_msg(read_texts(texts, NULL, &pack, &e) == ST_OK, "%s", e.text);
+    ck_assert(pack.set.width == 1 && memcmp(pack.payload, plain, sizeof plain) == 0);
+    entry_pack_free(&pack);
+    texts[TUD_ATTRIBUTES] = small[TUD_ATTRIBUTES];
+    ck_assert_msg(read_texts(texts, NULL, &pack, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(pack.set.width, 2);
+    entry_pack_free(&pack);
+    texts[TUD_ATTRIBUTES] = NULL;
+    texts[TUD_EDGES] = "1, 2\n2, 1\n";
+    ck_assert_msg(read_texts(texts, NULL, &pack, &e) == ST_OK, "%s", e.text);
+    ck_assert(pack.row[1].length == 2 && memcmp(pack.payload + pack.row[1].offset, alone, sizeof alone) == 0);
+    entry_pack_free(&pack);
+}
+END_TEST
+
+START_TEST(what_is_no_graph_is_named_by_file_and_line) {
+    static const struct {
+        enum tud_file file;
+        const char *text, *says;
+    } bad[] = {
+        {TUD_INDICATOR, "", "GRAPHS, line 1: expected the number of a graph, found the end of the file"},
+        {TUD_INDICATOR, "2\n", "GRAPHS, line 1: expected graph 1, found 2"},
+        {TUD_INDICATOR, "1\n3\n", "GRAPHS, line 2: expected graph 1 or 2, found 3"},
+        {TUD_INDICATOR, "1\n2\n1\n", "GRAPHS, line 3: expected graph 2 or 3, found 1"},
+        {TUD_INDICATOR, "1\nx\n", "GRAPHS, line 2: expected the number of a graph, found 'x'"},
+        {TUD_INDICATOR, "0\n", "GRAPHS, line 1: expected the number of a graph, found '0'"},
+        {TUD_INDICATOR, "1 1\n", "GRAPHS, line 1: expected the end of the line, found '1'"},
+        {TUD_INDICATOR, "1\n\n1\n", "GRAPHS, line 3: expected the end of the file behind an empty line, found '1'"},
+        {TUD_INDICATOR, "1\n1\n1\n2\n", "KINDS, line 5: expected 4 lines, one a node, found more"},
+        {TUD_GRAPH_LABELS, "", "LABELS, line 1: expected 2 lines, one a graph, found the end of the file"},
+        {TUD_GRAPH_LABELS, "1\n", "LABELS, line 2: expected 2 lines, one a graph, found the end of the file"},
+        {TUD_GRAPH_LABELS, "1\n2\n1\n", "LABELS, line 3: expected 2 lines, one a graph, found more"},
+        {TUD_GRAPH_LABELS, "1\n1\n", "LABELS, line 2: expected graphs of at least two labels, found 1 alone"},
+        {TUD_GRAPH_LABELS, "1\n0.5\n", "line 2: expected the label of a graph, a whole number, found '0.5'"},
+        {TUD_GRAPH_LABELS, "1\n?\n", "LABELS, line 2: expected the label of a graph, a whole number, found '?'"},
+        {TUD_GRAPH_LABELS, "1\n9999999999\n", "expected the label of a graph, a whole number, found '9999999999'"},
+        {TUD_NODE_LABELS, "3\n5\n", "KINDS, line 3: expected 5 lines, one a node, found the end of the file"},
+        {TUD_NODE_LABELS, "3\nNaN\n", "KINDS, line 2: expected the label of a node, a whole number, found 'NaN'"},
+        {TUD_NODE_LABELS, "3\n5\n3\n4\n9000\n",
+         "KINDS, line 5: expected labels within 4096 of each other, found 3 and 9000"},
+        {TUD_NODE_LABELS, "3, 1\n", "KINDS, line 1: expected the end of the line, found ', 1'"},
+        {TUD_ATTRIBUTES, "1, 2\n3\n", "ATTRIBUTES, line 2: expected 2 attributes as on line 1, found 1"},
+        {TUD_ATTRIBUTES, "1\n3, 4\n", "ATTRIBUTES, line 2: expected 1 attributes as on line 1, found 2"},
+        {TUD_ATTRIBUTES, "1, ?\n", "line 1: expected an attribute (missing ones are not read), found '?'"},
+        {TUD_ATTRIBUTES, "nan, 1\n", "line 1: expected an attribute (missing ones are not read), found 'nan, 1'"},
+        {TUD_ATTRIBUTES, "1, \n", "ATTRIBUTES, line 1: expected a finite number, found the end of the line"},
+        {TUD_ATTRIBUTES, "1, x\n", "ATTRIBUTES, line 1: expected a finite number, found 'x'"},
+        {TUD_ATTRIBUTES, "1, 1e99\n", "ATTRIBUTES, line 1: expected a finite number"},
+        {TUD_ATTRIBUTES, "1 2\n", "ATTRIBUTES, line 1: expected the end of the line, found '2'"},
+        {TUD_ATTRIBUTES, "1\n2\n", "ATTRIBUTES, line 3: expected 5 lines, one a node, found the end of the file"},
+        {TUD_ATTRIBUTES, "1\n2\n3\n4\n5\n6\n", "ATTRIBUTES, line 6: expected 5 lines, one a node, found more"},
+        {TUD_EDGES, "", "EDGES, line 1: expected an edge, found the end of the file"},
+        {TUD_EDGES, "6, 1\n", "EDGES, line 1: expected a node from 1 to 5, found '6, 1'"},
+        {TUD_EDGES, "1, 2\n2, 0\n", "EDGES, line 2: expected a node from 1 to 5, found '0'"},
+        {TUD_EDGES, "1; 2\n", "EDGES, line 1: expected a comma behind the first node of an edge, found '; 2'"},
+        {TUD_EDGES, "1\n", "line 1: expected a comma behind the first node of an edge, found the end of the line"},
+        {TUD_EDGES, "1,\n", "EDGES, line 1: expected a node from 1 to 5, found the end of the line"},
+        {TUD_EDGES, "1, 2, 3\n", "EDGES, line 1: expected the end of the line, found ', 3'"},
+        {TUD_EDGES, "one, 2\n", "EDGES, line 1: expected a node from 1 to 5, found 'one, 2'"},
+        {TUD_EDGES, "1, 2\n2, 1\n1, 4\n4, 1\n",
+         "EDGES, line 3: expected an edge within a graph, found one from node 1 of graph 1 to node 4 of graph 2"},
+        {TUD_EDGES, "1, 2\n2, 1\n3, 2\n1, 1\n1, 1\n1, 1\n",
+         "EDGES, line 3: expected each edge in both directions, found 3, 2 without 2, 3"},
+        {TUD_EDGES, "4, 5\n1, 1\n1, 1\n1, 1\n1, 1\n1, 1\n",
+         "EDGES, line 1: expected each edge in both directions, found 4, 5 without 5, 4"},
+        {TUD_EDGES, "1, 1\n", "BONDS, line 2: expected 1 lines, one a line of the edges, found more"},
+        {TUD_EDGE_LABELS, "0\n", "BONDS, line 2: expected 6 lines, one a line of the edges, found the end of the file"},
+        {TUD_EDGE_LABELS, "0\n-\n", "BONDS, line 2: expected the label of an edge, a whole number, found '-'"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) expect_refused(bad[i].file, bad[i].text, bad[i].says);
+}
+END_TEST
+
+/* Whatever is missing at the end of a file, but the end of its last line, is missed. */
+START_TEST(files_cut_anywhere_are_refused) {
+    for (int cut = 0; cut < TUD_FILES; cut++)
+        for (size_t n = 0; n < strlen(small[cut]); n++) {
+            const char *texts[TUD_FILES];
+            size_t sizes[TUD_FILES];
+            struct entry_pack pack;
+            struct error e;
+            for (int i = 0; i < TUD_FILES; i++) sizes[i] = i == cut ? n : strlen(small[i]);
+            char *bytes = malloc(n + 1); /* its own size, so that a read past the end is seen */
+            memcpy(bytes, small[cut], n);
+            memcpy(texts, small, sizeof texts);
+            texts[cut] = bytes;
+            enum status status = read_texts(texts, sizes, &pack, &e);
+            bool whole = n + 1 == strlen(small[cut]);
+            if (status != (whole ? ST_OK : ST_DATA) || (!whole && !strstr(e.text, ", line ")))
+                ck_abort_msg("%zu bytes of file %d: %d, '%s'", n, cut, status, e.text);
+            entry_pack_free(&pack);
+            free(bytes);
+        }
+}
+END_TEST
+
+/* --- limits ------------------------------------------------------------------------------------------------------- */
+
+/* `n` times what `format` makes of the numbers from 1 on; the caller frees it. */
+static char *lines(const char *format, int n) {
+    size_t room = (size_t)n * 16 + 1, used = 0;
+    char *text = malloc(room);
+    *text = 0;
+    for (int i = 1; i <= n; i++) used += (size_t)snprintf(text + used, room - used, format, i); /* NOLINT: a literal */
+    return text;
+}
+
+/* Each of n nodes with each other one, both ways; the caller frees it. */
+static char *all_pairs(int n) {
+    size_t room = (size_t)n * (size_t)n * 12 + 1, used = 0;
+    char *text = malloc(room);
+    for (int i = 1; i <= n; i++)
+        for (int j = 1; j <= n; j++) used += (size_t)snprintf(text + used, room - used, "%d,%d\n", i, j);
+    return text;
+}
+
+/* A set of one graph of n nodes and another of one node. */
+static void expect_too_large(int n, char *edges, const char *says) {
+    char *ones = lines("1\n", n), graphs[1 << 14];
+    const char *texts[TUD_FILES] = {graphs, small[TUD_GRAPH_LABELS], edges};
+    struct entry_pack pack;
+    struct error e;
+    snprintf(graphs, sizeof graphs, "%s2\n", ones);
+    ck_assert_int_eq(read_texts(texts, NULL, &pack, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, says), "'%s' is not '%s'", e.text, says);
+    entry_pack_free(&pack);
+    free(ones);
+    free(edges);
+}
+
+START_TEST(what_is_too_large_is_refused) {
+    expect_too_large(TUD_GRAPH_NODES + 1, lines("", 0),
+                     "GRAPHS, line 4097: expected at most 4096 nodes of a graph, found more");
+    expect_too_large(200, all_pairs(200),
+                     "EDGES, line 2: expected at most 16384 edges of a graph, found 19900 of "
+                     "graph 1");
+    expect_too_large(118, all_pairs(118),
+                     "EDGES, line 2: expected at most 262144 pairs of consecutive edges of a "
+                     "graph, found 266916 of graph 1");
+    char *many = lines("%d\n", TUD_LABELS + 1), *wide = lines("%d,", TUD_FEATURES + 1);
+    const char *texts[TUD_FILES] = {many, many, "1, 1\n"};
+    struct entry_pack pack;
+    struct error e;
+    ck_assert_int_eq(read_texts(texts, NULL, &pack, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "LABELS, line 1025: expected at most 1024 different labels, found more"), "%s",
+                  e.text);
+    entry_pack_free(&pack);
+    expect_refused(TUD_ATTRIBUTES, wide, "ATTRIBUTES, line 1: expected at most 4096 attributes of a node");
+    free(many);
+    free(wide);
+}
+END_TEST
+
+/* --- the command line --------------------------------------------------------------------------------------------- */
+
+/* Copies a file of the set into the test's folder, all but its last bytes. */
+static void copy_file(const char *end, size_t less) {
+    char from[100], to[300];
+    size_t size;
+    snprintf(from, sizeof from, "tests/data/mutag/MUTAG_%s.txt", end);
+    snprintf(to, sizeof to, "%s/MUTAG_%s.txt", program_folder, end);
+    char *bytes = slurp(from, &size);
+    spill(to, bytes, size - less);
+    free(bytes);
+}
+
+START_TEST(graphs_are_imported_whole_or_not_at_all) {
+    static const char *const ends[] = {"A", "graph_indicator", "graph_labels", "node_labels"};
+    char text[300];
+    snprintf(text, sizeof text, "data import mutag %s", program_folder);
+    for (int i = 0; i < 4; i++) copy_file(ends[i], 0);
+    expect_status(run(text), 5, "four files of five");
+    expect_text(err, "cannot find MUTAG_edge_labels.txt in", "four files of five");
+    copy_file("edge_labels", 2);
+    expect_status(run(text), 5, "a line less");
+    expect_text(err,
+                "MUTAG_edge_labels.txt, line 196: expected 196 lines, one a line of the edges, found the end of the "
+                "file",
+                "a line less");
+    ck_assert_int_eq(scratch_count(program_folder, ".records"), 0);
+    copy_file("edge_labels", 0);
+    expect_status(run(text), 0, text);
+    expect_text(out, "26 training, 0 validation and 0 test graphs of at most 6, width 7, 2 labels", text);
+    copy_file("A", 3);
+    expect_status(run(text), 5, "half an edge");
+    ck_assert_int_eq(scratch_count(program_folder, ".records"), 1);
+    expect_status(run("data verify mutag"), 0, "data verify");
+    expect_text(out, "mutag: whole, 26 training", "data verify");
+    expect_status(run("data urls ptc-fm"), 0, "data urls");
+    expect_text(out, "PTC_FM_edge_labels.txt", "data urls");
+    free_output();
+}
+END_TEST
+
+Suite *check_tud(void);
+Suite *check_tud(void) {
+    Suite *suite = suite_create("tud");
+    TCase *reader = tcase_create("reader");
+    tcase_add_test(reader, graphs_are_read_however_they_are_written);
+    tcase_add_test(reader, what_a_set_does_not_have_is_left_out);
+    tcase_add_test(reader, what_is_no_graph_is_named_by_file_and_line);
+    tcase_add_test(reader, files_cut_anywhere_are_refused);
+    tcase_add_test(reader, what_is_too_large_is_refused);
+    suite_add_tcase(suite, reader);
+    TCase *command = tcase_create("command line");
+    tcase_add_checked_fixture(command, program_begin_without_data, program_end);
+    tcase_add_test(command, graphs_are_imported_whole_or_not_at_all);
+    suite_add_tcase(suite, command);
+    return suite;
+}
