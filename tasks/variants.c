@@ -29,6 +29,10 @@ static const struct {
     {"hlru-copy", {HLRU_CHANGES}},
     {"hlru-compress", {HLRU_CHANGES}},
     {"molecules", {OTHER_FOLDS}},
+    {"mutag", {OTHER_FOLDS}},
+    {"nci1", {OTHER_FOLDS}},
+    {"proteins", {OTHER_FOLDS}},
+    {"ptc-fm", {OTHER_FOLDS}},
 };
 
 #define COUNT (int)(sizeof variants / sizeof *variants)

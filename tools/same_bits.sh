@@ -18,7 +18,7 @@ else
     trap 'rm -rf "$work"' EXIT
 fi
 tasks=${TASKS:-'s3 a5-slice parity listops compression in-context-recall memorization mqar-64 digits shapes pathfinder
-    brackets pairs lra-text lra-retrieval spirals heartbeat'}
+    brackets pairs lra-text lra-retrieval spirals heartbeat mutag'}
 if [ -z "${LRNN_CACHE:-}" ]; then
     export LRNN_CACHE=$work/cache
     for set in tests/data/*/; do "${program[new]}" data import "$(basename "$set")" "$set" >/dev/null; done

@@ -7,6 +7,7 @@
 
 #include "harness/report/report.h"
 #include "harness/report/sweep.h"
+#include "harness/rows/stats.h"
 #include "tasks/task.h"
 #include "tasks/variants.h"
 
@@ -59,6 +60,26 @@ static double mean_best(const struct sweep *s, int model) {
     return sum / s->n_tasks;
 }
 
+#define FOLDS_MOST 64
+
+/* Whether the changes are the other folds of a set of examples, over which a spread means something; other settings are
+ * other tasks. */
+static bool has_folds(const struct sweep *s) {
+    for (int t = 1; t < s->n_tasks; t++) {
+        char change[RECORD_TEXT];
+        name_change(s, t, change, sizeof change);
+        if (strncmp(change, "fold=", strlen("fold=")) != 0) return false;
+    }
+    return s->n_tasks > 1 && s->n_tasks <= FOLDS_MOST;
+}
+
+/* Standard deviation over the folds; NAN while one is missing. */
+static double spread_of_folds(const struct sweep *s, int model) {
+    double best[FOLDS_MOST];
+    for (int t = 0; t < s->n_tasks; t++) best[t] = value_of(s, model, t).best;
+    return stats_sd(best, s->n_tasks);
+}
+
 /* Whether task t of the family is the base with the change "vocab=32". */
 static bool is_change(const struct sweep *s, int t, const char *change) {
     char text[2 * RECORD_TEXT];
@@ -101,6 +122,7 @@ static int add_row(struct sheet *sheet, const struct sweep *s, int model, const 
     }
     sheet_real(sheet, "%.3f", mean);
     if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
+    if (has_folds(s)) sheet_real(sheet, "%.3f", spread_of_folds(s, model));
     sheet_real(sheet, "%.3f", theirs.value);
     if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
     sheet_real(sheet, "%+.3f", cut_off || !alike ? NAN : mean - theirs.value);
@@ -118,11 +140,13 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
         sheet_column(sheet, SHEET_RIGHT, "%s", change);
     }
     sheet_column(sheet, SHEET_RIGHT, "mean");
+    if (has_folds(s)) sheet_column(sheet, SHEET_RIGHT, "sd");
     sheet_column(sheet, SHEET_RIGHT, "published");
     sheet_column(sheet, SHEET_RIGHT, "diff");
     int cut_off = 0;
     for (int m = 0; m < s->n_models; m++) cut_off += add_row(sheet, s, m, published);
     sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
+    if (has_folds(s)) sheet_note(sheet, "sd: of the folds.");
     if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
     if (!has_published_settings(s))
         sheet_note(sheet,

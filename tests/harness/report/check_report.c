@@ -211,6 +211,27 @@ START_TEST(means_over_the_papers_settings_are_compared) {
 }
 END_TEST
 
+/* Folds are of one set of examples, so their spread is shown; that of other settings is not. */
+START_TEST(the_spread_of_folds_is_shown) {
+    for (int i = 0; i < 3; i++) {
+        struct run *run = add_run("gin;gelu", 1e-3, 0, 0.5, 0.5);
+        snprintf(run->task, sizeof run->task, i ? "molecules:fold=%d" : "molecules", i);
+        run->metric = METRIC_ACC;
+        run->test_acc = 0.25 * i;
+        fixture_records[i].run.params = i;
+    }
+    char *text = render_report(&report_settings, &format_term);
+    ck_holds(text, "fold=2   mean     sd  published  diff\n");
+    ck_holds(text, "0.500 (1)  0.250  0.250          -     -\n");
+    ck_holds(text, "sd: of the folds");
+    free(text);
+    strcpy(fixture_records[2].run.task, "molecules:distance=1");
+    text = render_report(&report_settings, &format_term);
+    ck_assert_ptr_null(strstr(text, "sd"));
+    free(text);
+}
+END_TEST
+
 /* --- protocols ---------------------------------------------------------------------------------------------------- */
 
 /* Macro accuracy ranks the rates the other way round than micro accuracy. */
@@ -520,6 +541,7 @@ Suite *check_report(void) {
         macro_accuracy_is_used_where_it_is_the_primary_metric,
         published_means_over_settings_have_no_difference_to_one,
         means_over_the_papers_settings_are_compared,
+        the_spread_of_folds_is_shown,
         the_rate_is_chosen_by_the_tasks_own_metric,
         every_protocol_has_its_number_and_interval,
         tables_say_their_protocol,

@@ -1,11 +1,128 @@
 /* check_tud.c - graphs in TUDataset's format: files that Python wrote (tests/data/make.py) come out of the reader
  * number by number, and everything else is answered with one sentence. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/data/datasets.h"
 #include "tasks/data/tud_files.h"
 #include "tests/lib/program.h"
-#include "tests/testing.h"
+#include "tests/tasks/task_examples.h"
+
+/* --- what Python wrote, as the task gives it ---------------------------------------------------------------------- */
+
+enum { GRAPHS = 26, FOLDS = 10 };
+
+static const struct set {
+    const char *task;
+    int attributes, kinds, rank[2]; /* rank: of the labels in make.py's order */
+} sets[] = {
+    {"tud", 0, 7, {1, 0}}, {"nci1", 0, 37, {0, 1}}, {"proteins", 1, 3, {0, 1}}, {"tud:set=ptc-fm", 0, 18, {0, 1}}};
+
+static bool has_edge(const struct links_view *l, int tail, int head) {
+    int32_t a, b;
+    int found = 0;
+    for (int64_t e = 0; e < l->size.edges; e++) found += links_edge(l, e, &a, &b) && a == tail && b == head;
+    return found == 1;
+}
+
+static double feature_of(const struct set *s, int k, int node, int c) {
+    if (c < s->attributes) return ((k * 37 + node * 11 + c * 5) % 64 - 20) / 8.0;
+    return c - s->attributes == (k * 5 + node * 3) % s->kinds;
+}
+
+/* Whether the example is graph k: a path, each third one a ring. */
+static bool is_graph(const struct set *s, const struct task_shape *shape, int k, const struct example *x) {
+    int nodes = 3 + k % 4, C = s->attributes + s->kinds, edges = 0, pairs = 0;
+    struct links_view l = {x->links, shape->links, x->length, false};
+    int32_t a, b;
+    bool same = x->length == nodes && x->targets[0] == s->rank[k * 7 / 3 % 2];
+    for (int node = 0; node < nodes && same; node++)
+        for (int c = 0; c < C; c++)
+            same = same && fabs((double)x->values[node * C + c] - feature_of(s, k, node, c)) < 1e-6;
+    for (int64_t e = 0; e < l.size.edges; e++) edges += links_edge(&l, e, &a, &b);
+    for (int64_t p = 0; p < l.size.pairs; p++) pairs += links_pair(&l, p, &a, &b);
+    for (int node = 0; node + 1 < nodes; node++) same = same && has_edge(&l, node, node + 1);
+    if (k % 3 == 0) same = same && has_edge(&l, 0, nodes - 1);
+    return same && edges == nodes - (k % 3 != 0) && pairs == nodes - 2;
+}
+
+static int find_graph(const struct set *s, const struct task_shape *shape, const struct example *x) {
+    for (int k = 0; k < GRAPHS; k++)
+        if (is_graph(s, shape, k, x)) return k;
+    return -1;
+}
+
+/* Stratified: of either label, 14 and 12 graphs, a fold's test has one or two. */
+START_TEST(folds_divide_the_graphs_of_the_files) {
+    const struct set *s = &sets[_i];
+    int tested[GRAPHS] = {0}, validated[GRAPHS] = {0};
+    for (int fold = 0; fold < FOLDS; fold++) {
+        int seen[GRAPHS] = {0}, of_label[2] = {0};
+        char text[64];
+        struct task_choice c;
+        snprintf(text, sizeof text, "%s%cfold=%d", s->task, strchr(s->task, ':') ? ',' : ':', fold);
+        open_task(&c, text, (uint64_t)fold);
+        struct example x = new_example(&c.shape);
+        ck_assert(c.shape.channels == s->attributes + s->kinds && c.shape.T == 6 && c.shape.vocab_out == 2);
+        ck_assert(fabs(c.shape.floor - 14.0 / 26) < 1e-12);
+        for (int split = 0; split < SPLIT_COUNT; split++)
+            for (int64_t i = 0; i < c.shape.examples[split]; i++) {
+                fill_example(&c, (enum split)split, i, -7, &x);
+                int k = find_graph(s, &c.shape, &x);
+                ck_assert_msg(k >= 0, "%s: split %d, example %d is none of its graphs", text, split, (int)i);
+                seen[k]++;
+                tested[k] += split == SPLIT_TEST;
+                validated[k] += split == SPLIT_VAL;
+                of_label[x.targets[0]] += split == SPLIT_TEST;
+            }
+        for (int k = 0; k < GRAPHS; k++) ck_assert_int_eq(seen[k], 1);
+        for (int label = 0; label < 2; label++) ck_assert(of_label[label] == 1 || of_label[label] == 2);
+        free_example(&x);
+    }
+    for (int k = 0; k < GRAPHS; k++) ck_assert(tested[k] == 1 && validated[k] == 1);
+}
+END_TEST
+
+/* A set whose hash is right and whose graphs are none, and one that ten folds cannot be made of. */
+static void expect_set_refused(struct entry_pack *pack, const char *says) {
+    char path[CACHE_PATH];
+    struct task_choice c;
+    struct error e = {ST_OK, ""};
+    ck_assert_int_eq(cache_path("mutag", "records", path, &e), ST_OK);
+    ck_assert_msg(entry_pack_write(pack, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(task_parse(&c, "mutag", &e), ST_OK);
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, says), "'%s' is not '%s'", e.text, says);
+    entry_pack_free(pack);
+}
+
+START_TEST(entries_that_are_no_graphs_are_refused) {
+    static const struct {
+        int32_t number[8]; /* attributes, labels of two nodes, two edges */
+        int n;
+        const char *says;
+    } bad[] = {{{0}, 0, "graph 0: expected features as `lrnn data import` stores them, found others"},
+               {{-1, 0, 0}, 3, "expected features as"},
+               {{4, 0, 0}, 3, "expected features as"},
+               {{0, 0}, 2, "expected nodes and edges as"},
+               {{0, 0, 0, 0}, 4, "expected nodes and edges as"},
+               {{0, 0, 3}, 3, "expected labels of nodes as"},
+               {{0, -1, 0}, 3, "expected labels of nodes as"},
+               {{0, 0, 0, 0, 2}, 5, "expected edges as"},
+               {{0, 0, 0, 1, 1}, 5, "expected edges as"},
+               {{0, 0, 0, -1, 1}, 5, "expected edges as"},
+               {{0, 0, 0, 0, 1, 0, 1}, 7, "expected edges as"},
+               {{0, 0, 2, 0, 1}, 5, "mutag: expected at least 10 graphs of each label, found 1 of label 0"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct entry_pack pack = {.set = {.kind = TUD_KIND, .width = 3, .labels = 2}};
+        struct error e = {ST_OK, ""};
+        uint8_t *to = entry_pack_add(&pack, SPLIT_TRAIN, 0, 2, 4 * bad[i].n, &e);
+        memcpy(to, bad[i].number, 4 * (size_t)bad[i].n);
+        expect_set_refused(&pack, bad[i].says);
+    }
+}
+END_TEST
 
 /* --- the reader on text ------------------------------------------------------------------------------------------- */
 
@@ -288,6 +405,25 @@ START_TEST(graphs_are_imported_whole_or_not_at_all) {
 }
 END_TEST
 
+/* From the files to a run, and what is asked for when they are not there. */
+START_TEST(graphs_are_shown_and_trained_on) {
+    expect_status(run("data show tud"), 5, "data show tud");
+    expect_text(err, "`lrnn data import mutag FOLDER` makes it", "data show tud");
+    expect_status(run("data import proteins tests/data/proteins"), 0, "data import");
+    expect_status(run("data show proteins:fold=3"), 0, "data show");
+    expect_text(out, "\"edges\":[[0,1],", "data show");
+    expect_status(run("data stats proteins --split test"), 0, "data stats");
+    expect_text(out, "proteins, test examples 0 to 2 of 3", "data stats");
+    expect_status(run("train proteins:fold=9 plstm-graph:heads=2,mode=PD,direction=both --degree-code yes --dim 4 "
+                      "--steps 2 --batch 8"),
+                  0, "train");
+    expect_status(run("bench proteins --profile smoke --steps 2 --dry-run"), 0, "bench");
+    expect_status(run("bench proteins --profile paper --dry-run"), 0, "bench");
+    expect_text(err, "50 runs", "bench");
+    free_output();
+}
+END_TEST
+
 Suite *check_tud(void);
 Suite *check_tud(void) {
     Suite *suite = suite_create("tud");
@@ -298,9 +434,17 @@ Suite *check_tud(void) {
     tcase_add_test(reader, files_cut_anywhere_are_refused);
     tcase_add_test(reader, what_is_too_large_is_refused);
     suite_add_tcase(suite, reader);
+    TCase *task = tcase_create("task");
+    tcase_add_checked_fixture(task, reserve_task_host, free_task_host);
+    tcase_add_checked_fixture(task, import_data, drop_data);
+    tcase_add_loop_test(task, folds_divide_the_graphs_of_the_files, 0, 4);
+    tcase_add_test(task, entries_that_are_no_graphs_are_refused);
+    suite_add_tcase(suite, task);
     TCase *command = tcase_create("command line");
     tcase_add_checked_fixture(command, program_begin_without_data, program_end);
+    tcase_set_timeout(command, 60);
     tcase_add_test(command, graphs_are_imported_whole_or_not_at_all);
+    tcase_add_test(command, graphs_are_shown_and_trained_on);
     suite_add_tcase(suite, command);
     return suite;
 }
