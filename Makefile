@@ -76,7 +76,8 @@ else
 OPT ?= -O3 $(if $(PORTABLE),$(portable),$(native))
 endif
 # clang warns of each `omp simd` loop that it leaves scalar: those around libm in the double build.
-WARN  := -Wall -Wextra -Wpedantic -Wshadow $(if $(clang),-Wno-pass-failed) $(if $(filter 1,$(WERROR)),-Werror)
+WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(clang),-Wno-pass-failed) \
+         $(if $(filter 1,$(WERROR)),-Werror)
 FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
          $(if $(f64),-DLRNN_DOUBLE) $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST) \
          $(CFLAGS)

@@ -181,10 +181,10 @@ enum status trace_run(const struct trace *t, const char *kernel, struct trace_ro
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 bool trace_parse(const char *line, struct trace_row *row) {
-    int end = 0;
+    int end = 0; /* characters that were read */
     int read = sscanf(line, "%399[^\t]\t%7[^\t]\t%7[^\t]\t%63[^\t]\t%lf\t%lf\t%lf\t%32[0-9a-f]%n", row->name, row->real,
                       row->arithmetic, row->numerics, &row->loss[0], &row->loss[1], &row->loss[2], row->weights, &end);
-    return read == 8 && line[end + strspn(line + end, "\n")] == 0;
+    return read == 8 && line[(size_t)end + strspn(line + end, "\n")] == 0;
 }
 
 void trace_format(const struct trace_row *row, char line[TRACE_LINE]) {

@@ -112,7 +112,7 @@ static double y_at(const struct run_record *r, int64_t step, const struct plot_v
 }
 
 /* How much of the x axis a step is, on the average over its run. */
-static double step_width(const struct run *run, enum plot_axis x) {
+static double step_width(const struct run *run, int x) {
     double steps = run->steps > 0 ? (double)run->steps : NAN;
     switch (x) {
     case PLOT_TOKENS:
@@ -304,16 +304,16 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
 
 /* --- against cost ------------------------------------------------------------------------------------------------- */
 
-static double cost_of(const struct run *run, enum plot_axis x) {
+static double cost_of(const struct run *run, int x) {
     return x == PLOT_STATE ? (double)run->state_floats : x == PLOT_FLOPS ? run->flop_step : (double)run->params;
 }
 
-static bool is_cost(enum plot_axis x) {
+static bool is_cost(int x) {
     return x >= PLOT_PARAMS;
 }
 
 static void print_cost(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
-    enum plot_axis x = is_cost(v->x) ? v->x : PLOT_PARAMS;
+    int x = is_cost(v->x) ? v->x : PLOT_PARAMS;
     for (int k = 0; k < t->n_rows; k++) {
         double low, high, cost = cost_of(t->rows[k].run, x);
         ends_of(&t->rows[k], &low, &high);

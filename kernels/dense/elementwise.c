@@ -57,12 +57,12 @@ static struct cost binary_cost(const struct call *c, enum pass pass) {
     double flops = c->op == &op_silu_mul ? 13 : 1;
     if (pass == PASS_FORWARD) return (struct cost){flops * n, sizeof(real) * 3 * n};
     bool values = c->op == &op_mul || c->op == &op_silu_mul;
-    return (struct cost){(c->op == &op_silu_mul ? 18 : 2) * n, sizeof(real) * (values ? 5 : 3) * n};
+    return (struct cost){(c->op == &op_silu_mul ? 18 : 2) * n, sizeof(real) * (values ? 5.0 : 3.0) * n};
 }
 
 static struct cost activate_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]);
-    return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, sizeof(real) * (pass == PASS_FORWARD ? 2 : 3) * n};
+    return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, sizeof(real) * (pass == PASS_FORWARD ? 2.0 : 3.0) * n};
 }
 
 /* Variants: all gradients wanted; none of a; none of b. */

@@ -70,10 +70,11 @@ static void scan_diag_complex_infer(struct graph *g, struct call *c) {
 
 /* planes = 1 real, 2 complex. Forward reads a, x, writes h; backward reads a, h, dh, writes da, dx. */
 static struct cost diag_cost(const struct call *c, enum pass pass, int planes) {
+    double element = planes * (double)sizeof(real);
     double tokens = (double)tensor_count(c->in[planes]), a = (double)tensor_count(c->in[0]);
     double multiply_add = planes == 1 ? 2 : 8;
-    if (pass == PASS_FORWARD) return (struct cost){multiply_add * tokens, planes * sizeof(real) * (a + 2 * tokens)};
-    return (struct cost){2 * multiply_add * tokens, planes * sizeof(real) * (2 * a + 3 * tokens)};
+    if (pass == PASS_FORWARD) return (struct cost){multiply_add * tokens, element * (a + 2 * tokens)};
+    return (struct cost){2 * multiply_add * tokens, element * (2 * a + 3 * tokens)};
 }
 
 static struct cost scan_diag_cost(const struct call *c, enum pass pass) {

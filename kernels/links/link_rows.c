@@ -13,7 +13,7 @@
 #include "kernels/links/links_call.h"
 
 struct tensor *link_rows(struct graph *g, struct tensor *x, const struct links *links, enum link_rule rule) {
-    return call_on_links(g, &op_link_rows, x, links, rule);
+    return call_on_links(g, &op_link_rows, x, links, (int)rule);
 }
 
 static void link_rows_infer(struct graph *g, struct call *c) {

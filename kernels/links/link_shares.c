@@ -10,7 +10,7 @@
 #include "kernels/links/links_call.h"
 
 struct tensor *link_shares(struct graph *g, struct tensor *t, const struct links *links, enum link_side side) {
-    return call_on_links(g, &op_link_shares, t, links, side);
+    return call_on_links(g, &op_link_shares, t, links, (int)side);
 }
 
 static void link_shares_infer(struct graph *g, struct call *c) {

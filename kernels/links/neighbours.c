@@ -10,7 +10,7 @@
 #include "kernels/links/links_call.h"
 
 struct tensor *neighbours(struct graph *g, struct tensor *x, const struct links *links, enum neighbours how) {
-    return call_on_links(g, &op_neighbours, x, links, how);
+    return call_on_links(g, &op_neighbours, x, links, (int)how);
 }
 
 static void neighbours_infer(struct graph *g, struct call *c) {

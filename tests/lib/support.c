@@ -188,7 +188,7 @@ void fill_inputs(struct graph *g, enum fill fill, bool positive) {
 }
 
 double value_at(const struct tensor *t, int64_t i) {
-    return t->dtype == DT_I32 ? tensor_i32(t)[i] : tensor_real(t)[i];
+    return t->dtype == DT_I32 ? (double)tensor_i32(t)[i] : (double)tensor_real(t)[i];
 }
 
 void set_value(struct tensor *t, int64_t i, double value) {

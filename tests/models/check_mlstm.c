@@ -170,7 +170,7 @@ START_TEST(large_gates_stay_finite) {
             *f = p ? (real)patterns[p][1] : *f < 0 ? -50 : 50;
         }
         graph_forward(&x.g, &state);
-        for (int64_t e = 0; e < tensor_count(x.h); e++) x.h->grad[e] = (real)(e % 5 - 1.5);
+        for (int64_t e = 0; e < tensor_count(x.h); e++) x.h->grad[e] = (real)(e % 5) - (real)1.5;
         graph_backward(&x.g, &state);
         expect_finite(x.h->data, tensor_count(x.h), "h", p);
         expect_finite(x.read->data, tensor_count(x.read), "C^T q", p);

@@ -558,14 +558,14 @@ START_TEST(graph_that_is_a_grid_equals_the_grid) {
         for (int i = 0; i < 4; i++) copy_input(&g, &grid, dag_inputs[i]);
         const real *gates = tensor_real(named(&grid, "gates"));
         for (int64_t e = 0; e < s.d.edges; e++) {
-            tensor_real(named(&g, "source"))[e] = gates[s.ends[e][0] * GRID_PLANES * 4 + s.source[e] * 4];
-            tensor_real(named(&g, "mark"))[e] = gates[s.ends[e][1] * GRID_PLANES * 4 + s.mark[e] * 4];
+            tensor_real(named(&g, "source"))[e] = gates[s.ends[e][0] * GRID_PLANES * 4 + (int)s.source[e] * 4];
+            tensor_real(named(&g, "mark"))[e] = gates[s.ends[e][1] * GRID_PLANES * 4 + (int)s.mark[e] * 4];
         }
         struct links_view l = {tensor_i32(named(&g, "links")), s.d.size, s.d.nodes, false};
         for (int64_t p = 0; p < s.d.size.pairs; p++) {
             int32_t from, to;
             ck_assert(links_pair(&l, p, &from, &to));
-            tensor_real(named(&g, "transition"))[p] = gates[s.ends[to][0] * GRID_PLANES * 4 + s.transition[p] * 4];
+            tensor_real(named(&g, "transition"))[p] = gates[s.ends[to][0] * GRID_PLANES * 4 + (int)s.transition[p] * 4];
         }
         walk(&g);
         walk(&grid);

@@ -201,7 +201,7 @@ START_TEST(a_bound_keeps_growing_states_finite) {
             snprintf(text, sizeof text, "%s,clip=%s", structures[_i], bounds[i]);
             layer_open(&l[i][large], text, T, D);
             for (int64_t k = D; k < 2 * T * D && large; k++) /* but y_0, which comes of x_0 */
-                if (k % (T * D) >= D) tensor_real(l[i][large].x)[k] *= 1e6;
+                if (k % (T * D) >= D) tensor_real(l[i][large].x)[k] *= (real)1e6;
             layer_run(&l[i][large]);
         }
     size_t bytes = 2 * T * D * sizeof(real);

@@ -101,7 +101,8 @@ static bool shrink_outputs(struct shrinking *s) {
 }
 
 static bool shrink_once(struct shrinking *s) {
-    bool any = shrink_outputs(s) | shrink_choice(s, offsetof(struct twin_case, fill));
+    bool any = shrink_outputs(s);
+    any |= shrink_choice(s, offsetof(struct twin_case, fill));
     for (const struct option *o = op_sizes_options; o->name; o++) {
         size_t offset = offsetof(struct twin_case, sizes) + o->offset;
         bool variant = strcmp(o->name, "variant") == 0;

@@ -173,7 +173,7 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
     struct setup *s = setup_of(tasks[_i], "no");
     struct trainer t;
     open_trainer(&t, s);
-    for (int split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
+    for (enum split split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
         const struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
         int64_t B = s->config.batch, n = s->task.shape.examples[split], seen = 0;
         ck_assert_uint_eq(split_store_bytes(s, split), batch_bytes(&store->rows));

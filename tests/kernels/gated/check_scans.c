@@ -164,7 +164,7 @@ START_TEST(states_stay_within_the_largest_input) {
                     for (int64_t t = 0; t < T; t++)
                         for (int64_t i = 0; i < m; i++) most = fmax(most, fabs((double)state_at(&s, t, i, k)));
                     /* a row's gates sum to 1 up to rounding, which 1e4 steps may add up: 1e4 * 2^-23 at worst */
-                    ck_assert_double_le(most, (1 + k) * (1 + (REAL_IS_DOUBLE ? 1e-12 : 1e-5)));
+                    ck_assert_double_le(most, (double)(1 + k) * (1 + (REAL_IS_DOUBLE ? 1e-12 : 1e-5)));
                     ck_assert_double_gt(most, 0);
                 }
                 scan_close(&s);
