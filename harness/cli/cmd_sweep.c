@@ -26,6 +26,8 @@ static const struct option sweep_flags[] = {
     {"sbatch", OPT_TEXT_FIELD, AT(sbatch), "", 0, 0, NULL,
      "further flags of sbatch for --slurm: --sbatch='--gres=gpu:1 --time=4:00:00'", 0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
+    {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL,
+     "exit status 1 where NaN or infinity ended a run, behind the other runs and the table", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL, "say how many runs, how long and how much disk, list them", 0},
     {"no-speed", OPT_BOOL, AT(no_speed), "no", 0, 0, NULL,
      "do not measure how fast the models are, which takes some seconds each and wants the machine alone", 0},

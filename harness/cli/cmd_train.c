@@ -9,6 +9,7 @@
 #include "harness/cli/cli.h"
 #include "harness/perf/limit.h"
 #include "harness/plan/args.h"
+#include "harness/rows/rows.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
 #include "harness/store/record_files.h"
@@ -18,32 +19,28 @@
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
      "config file of key=value lines, or a run's record (.json); words and flags stand over it", 0},
-    {"log-steps", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for", 0},
-    {"print-config", OPT_BOOL, 0, "no", 0, 0, NULL, "print the resolved configuration and do nothing", 0},
     {0}};
 
 struct request {
     struct args args;
     char log_steps[OPTION_TEXT];
-    bool print_config;
+    bool print_config, strict;
 };
+
+#define AT(field) offsetof(struct request, field)
+static const struct option train_flags[] = {
+    {"log-steps", OPT_TEXT_FIELD, AT(log_steps), "", 0, 0, NULL,
+     "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for", 0},
+    {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL, "print the resolved configuration and do nothing",
+     0},
+    {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL, "exit status 1 where NaN or infinity ended the run", 0},
+    {0}};
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct request *r = context;
-    if (!strcmp(name, "log-steps")) {
-        if (!*value || strlen(value) >= sizeof r->log_steps)
-            return fail(e, ST_USAGE, "train: --log-steps needs the name of a file, of at most %d bytes",
-                        OPTION_TEXT - 1);
-        snprintf(r->log_steps, sizeof r->log_steps, "%s", value);
-        *done = true;
-        return ST_OK;
-    }
-    if (!strcmp(name, "print-config")) {
-        r->print_config = strcmp(value, "no") != 0;
-        *done = true;
-        return ST_OK;
-    }
+    if (!strcmp(name, "log-steps") && !*value)
+        return fail(e, ST_USAGE, "train: --log-steps needs the name of a file, of at most %d bytes", OPTION_TEXT - 1);
+    if (option_find(train_flags, name)) return ST_OK;
     return args_note(&r->args, name, value, done, e);
 }
 
@@ -66,7 +63,7 @@ static void show(void *context, const struct progress *p) {
     fflush(stderr);
 }
 
-static enum status print_result(const struct setup *s, struct error *e) {
+static enum status print_result(const struct setup *s, bool strict, struct error *e) {
     char path[RECORD_TEXT * 2];
     struct arena arena = {0};
     struct run_record *record = calloc(1, sizeof *record);
@@ -89,40 +86,46 @@ static enum status print_result(const struct setup *s, struct error *e) {
                    r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,
                    r->test_seq_acc, r->test_last_acc, r->params, r->wall_s, path);
         if (*r->status_detail && !s->config.json) printf("%s\n", r->status_detail);
+        if (strict && run_not_finite(r))
+            status = fail(e, ST_FAIL, "--strict: NaN or infinity in run %s: %s", r->run_id,
+                          *r->status_detail ? r->status_detail : "logits of its test");
     }
     arena_free(&arena);
     free(record);
     return status;
 }
 
-static enum status run_setup(struct setup *s, const char *log_steps, struct error *e) {
+static enum status run_setup(struct setup *s, const struct request *request, struct error *e) {
     struct display display = {.setup = s, .terminal = isatty(STDERR_FILENO)};
-    struct train_hooks hooks = {
-        .progress = s->config.quiet ? NULL : show, .context = &display, .log_steps = *log_steps ? log_steps : NULL};
+    struct train_hooks hooks = {.progress = s->config.quiet ? NULL : show,
+                                .context = &display,
+                                .log_steps = *request->log_steps ? request->log_steps : NULL};
     signals_install();
     struct plan alone = {.setups = &s, .n = 1};
     int threads = s->config.threads ? (int)s->config.threads : omp_get_num_procs();
     TRY(limits_apply(&alone, 0, 1, threads, s->config.quiet, e));
     enum status status = train_run(s, &hooks, NULL, e);
     if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
-    return status == ST_OK ? print_result(s, e) : status;
+    return status == ST_OK ? print_result(s, request->strict, e) : status;
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
     struct request *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory");
     const char *words[2] = {NULL, NULL};
-    const struct flag_set sets[] = {{backbone_options, &r->args.config}, {config_options, &r->args.config}};
+    const struct flag_set sets[] = {
+        {train_flags, r}, {backbone_options, &r->args.config}, {config_options, &r->args.config}};
     struct cli cli = {.command = &command_train,
                       .sets = sets,
-                      .n_sets = 2,
+                      .n_sets = 3,
                       .positional = words,
                       .max_positional = 2,
                       .extra = extra,
-                      .headings = (const char *const[]){"the net", "training, and where it runs"},
+                      .headings = (const char *const[]){NULL, "the net", "training, and where it runs"},
                       .on_flag = on_flag,
                       .context = r};
-    enum status status = config_default(&r->args.config, e);
+    enum status status = options_default(train_flags, r, e);
+    if (status == ST_OK) status = config_default(&r->args.config, e);
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
     if (status == ST_OK && words[0]) status = text_copy(words[0], r->args.task, sizeof r->args.task, e);
     if (status == ST_OK && words[1]) status = text_copy(words[1], r->args.model, sizeof r->args.model, e);
@@ -135,7 +138,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (s && r->print_config)
         fputs(s->config_text, stdout);
     else if (s)
-        status = run_setup(s, r->log_steps, e);
+        status = run_setup(s, r, e);
     if (s) setup_free(s);
     free(s);
     free(r);

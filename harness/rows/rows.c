@@ -16,6 +16,10 @@ bool run_failed(const struct run *run) {
     return run->status != RUN_OK || !isfinite(run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc);
 }
 
+bool run_not_finite(const struct run *run) {
+    return run->status == RUN_NAN || run->status == RUN_DIVERGED || run->test_nonfinite > 0;
+}
+
 const char *run_metric_name(const struct run *run) {
     return run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
 }

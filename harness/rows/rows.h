@@ -74,6 +74,9 @@ void report_tables_free(struct report_tables *tables);
 
 /* Whether a run has no result of its own and counts as chance. */
 bool run_failed(const struct run *run);
+
+/* Whether NaN or infinity ended a run, or stood where its test looked for an answer: what --strict is about. */
+bool run_not_finite(const struct run *run);
 double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 

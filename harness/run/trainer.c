@@ -289,10 +289,20 @@ static const char *bad_param(const struct trainer *t, const real *array) {
     return NULL;
 }
 
+/* The input of a net where it is of values, and they are not finite. */
+static const char *bad_input(const struct trainer *t, const struct net *net) {
+    const struct tensor *x = net->input;
+    bool values = x && x->dtype == DT_REAL;
+    return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
+}
+
 /* Walks the step of the state op by op. */
 static const char *bad_in_step(struct trainer *t) {
     fill_step(t, t->state.step);
     if (t->resident) graph_forward(&t->data.take, t->live);
+    const char *data = bad_input(t, &t->train_net);
+    if (!data) data = bad_input(t, &t->extra_net);
+    if (data) return data;
     struct exec x = {.place = &t->place, .training = true, .state = t->live};
     for (int i = 0; i < t->train.n_calls; i++) {
         struct call *c = &t->train.calls[i];

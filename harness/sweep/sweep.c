@@ -206,19 +206,30 @@ static enum status plan_confirmation(struct sweep *w, struct error *e) {
     return status;
 }
 
-/* Whether every run of the plan that has a record ended without a result; *n: how many have one. */
-static bool all_failed(const struct sweep *w, const struct record_set *set, int *n) {
-    bool all = true;
-    *n = 0;
+/* Runs of the plan that have a record, those of them without a result, and those that met NaN or infinity. */
+struct outcome {
+    int n, failed, not_finite;
+};
+
+static struct outcome outcome_of(const struct sweep *w, const struct record_set *set) {
+    struct outcome o = {0};
     for (int i = 0; i < set->n; i++) {
         bool planned = false;
         for (int k = 0; k < w->plan.n && !planned; k++)
             planned = !set->list[i].set_aside && !strcmp(w->plan.setups[k]->run_id, set->list[i].run.run_id);
         if (!planned) continue;
-        ++*n;
-        all = all && run_failed(&set->list[i].run);
+        o.n++;
+        o.failed += run_failed(&set->list[i].run);
+        o.not_finite += run_not_finite(&set->list[i].run);
     }
-    return all;
+    return o;
+}
+
+/* --strict, behind all that was to be done. */
+static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
+    if (!w->options->strict || o->not_finite == 0) return ST_OK;
+    return fail(e, ST_FAIL, "--strict: NaN or infinity in %d of %d runs; lrnn report --out %s says where it began",
+                o->not_finite, o->n, w->out);
 }
 
 /* Where everything lies, and what to ask for next. */
@@ -243,19 +254,19 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
     struct report_filter filter;
     const char **runs = NULL;
     bool plots = !w->options->no_plots && !has_several_tasks(&w->plan) && !partial;
-    int n = 0;
     TRY(plan_filter(w, &filter, &runs, e));
     filter.confirm = partial ? 0 : w->options->confirm;
     enum status status = partial ? ST_OK : records_mend(w->out, e);
     if (status == ST_OK) status = report_load(&set, w->out, e);
     if (status == ST_OK) {
-        bool failed = all_failed(w, &set, &n);
+        struct outcome o = outcome_of(w, &set);
         if (!partial) status = export_all(w, &set, e);
-        if (status == ST_OK && n) status = print_tables(w, &set, &filter, e);
+        if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
         if (status == ST_OK && plots) status = report_plot(&set, &filter, NULL, w->out, w->out, e);
         if (status == ST_OK && !partial) tell_places(w, plots);
-        if (status == ST_OK && !partial && failed)
-            status = fail(e, ST_FAIL, "every one of the %d runs failed; the footnotes of the table say how", n);
+        if (status == ST_OK && !partial && o.failed == o.n)
+            status = fail(e, ST_FAIL, "every one of the %d runs failed; the footnotes of the table say how", o.n);
+        if (status == ST_OK && !partial) status = judge(w, &o, e);
         records_free(&set);
     }
     free(runs);
@@ -276,13 +287,22 @@ static enum status run_plan(struct sweep *w, const struct runner_options *option
     return status;
 }
 
+/* A shard shows nothing; its own runs are judged. */
+static enum status judge_shard(const struct sweep *w, struct error *e) {
+    struct record_set set;
+    TRY(report_load(&set, w->out, e));
+    struct outcome o = outcome_of(w, &set);
+    records_free(&set);
+    return judge(w, &o, e);
+}
+
 static enum status finish(struct sweep *w, int cores, struct error *e) {
     const struct config *c = &w->resolved.config;
     if (w->options->shards > 1) {
         if (!c->quiet)
             fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; lrnn status --out %s has the whole\n",
                     w->options->shard, w->options->shards, w->out);
-        return ST_OK;
+        return judge_shard(w, e);
     }
     bool table = has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
     if (!w->options->no_speed && !table)

@@ -18,10 +18,11 @@ struct sweep_options {
     char sbatch[OPTION_TEXT]; /* further flags of sbatch */
     const char *words;        /* for Slurm: what this was called by (slurm.h) */
     bool retry_failed, dry_run, no_plots, no_speed;
+    bool strict; /* a run that NaN or infinity ended is a failure, said behind the last run */
 };
 
 /* Errors as request_plan; 130 and 143 after a signal, when the table of what is done has been printed; ST_FAIL: a
- * record could not be written, or every run failed. */
+ * record could not be written, every run failed, or --strict and a value was not finite. */
 enum status sweep_do(struct request *request, const struct sweep_options *options, struct error *e);
 
 /* "2/8": this shard of so many. ST_USAGE. */

@@ -176,23 +176,6 @@ START_TEST(divergence_is_a_row_that_names_step_and_tensor) {
 }
 END_TEST
 
-START_TEST(a_planted_nan_is_found_by_name) {
-    struct setup *s = small_run(own_folder, "swiglu", "lstm", NULL, NULL);
-    struct trainer t;
-    open_trainer(&t, s);
-    trainer_step(&t);
-    struct param *wh = params_find(&t.params, "layers.0.mixer.wh");
-    t.params.value[wh->offset + 3] = (real)NAN;
-    trainer_step(&t);
-    ck_assert_int_eq(t.state.frozen, 1);
-    ck_assert_int_eq(t.state.frozen_step, 1);
-    ck_assert_int_eq(t.state.step, 2);
-    ck_assert_str_eq(trainer_find_nonfinite(&t, t.state.frozen_step), "layers.0.mixer.wh");
-    trainer_free(&t);
-    small_run_free(s);
-}
-END_TEST
-
 START_TEST(a_finished_run_is_not_done_again) {
     struct setup *s = small_run(own_folder, "swiglu", "lru:state=4", NULL, NULL);
     struct run first = run_it(s), untouched;
@@ -267,7 +250,6 @@ Suite *check_train(void) {
     tcase_add_test(c, validation_selects_and_test_reports);
     tcase_add_test(c, a_run_stops_for_the_reason_it_records);
     tcase_add_test(c, divergence_is_a_row_that_names_step_and_tensor);
-    tcase_add_test(c, a_planted_nan_is_found_by_name);
     tcase_add_test(c, a_finished_run_is_not_done_again);
     tcase_add_test(c, identity_ignores_what_cannot_change_a_result);
     tcase_add_test(c, a_later_option_is_part_of_the_identity_when_it_is_set);
