@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/philox.h"
+#include "harness/cli/cli.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
@@ -426,33 +427,71 @@ void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t) {
 
 /* --- an audit ----------------------------------------------------------------------------------------------------- */
 
+/* Every command that `lrnn --help` lists, some in several forms; %1$s is the store, %2$s the id of the run in it. */
 static const char *const audited[] = {
     ("bench s3:n_train=100,n_val=20,n_test=20,length=4 --profile smoke --models lstm --seeds 1 --jobs 1 --epochs 1 "
-     "--no-speed --quiet --out %s"),
-    "report --out %s --format md --to %s/tables",
-    "plot accuracy --out %s --to %s/plots",
+     "--no-speed --quiet --out %1$s"),
+    "train s3:n_train=64,n_val=16,n_test=16,length=4 lstm:hidden=4 --dim 8 --steps 4 --quiet --out %1$s/train",
+    "sweep s3 --dry-run --quiet --out %1$s",
+    "status %1$s",
+    "report --out %1$s --format md --to %1$s/tables",
+    "plot accuracy --out %1$s --to %1$s/plots",
+    "show %2$s --out %1$s",
+    "rerun %2$s --out %1$s",
+    "compare %1$s %1$s",
+    "export %2$s %1$s/net.safetensors --out %1$s",
+    "import %1$s/net.safetensors",
+    "store check %1$s",
+    "store merge %1$s/train %1$s --out %1$s/merged",
     "verify tests/cases/18-lstm-hidden8.safetensors",
     "perf op linear --batch 1 --length 2 --dim 8 --seconds 0 --threads 1",
     "perf data s3 --seconds 0.01",
     "data show s5 --count 2",
+    "data urls mnist",
+    "data import mnist tests/data/mnist",
     "list",
     "info lstm",
     "schema runs",
-    "doctor --out %s",
+    "doctor --out %1$s",
     "gate --serve linear --seconds 0",
+    "completion bash",
+    "man",
+    "help train",
 };
+#define N_AUDITED (sizeof audited / sizeof *audited)
+
+/* A command that is not among those above is looked at by nothing. */
+static void every_command_is_audited(struct tally *t) {
+    for (const struct command *const *c = cli_commands(); *c; c++) {
+        size_t n = strlen((*c)->name), i = 0;
+        while (i < N_AUDITED && (strncmp(audited[i], (*c)->name, n) != 0 || !strchr(" ", audited[i][n]))) i++;
+        if (i == N_AUDITED && !(*c)->hidden) bad(t, "lrnn %s is not audited", (*c)->name);
+    }
+}
+
+/* The one run of the first command. */
+static void find_run(const char *store, char id[RUN_ID_HEX]) {
+    struct record_set set;
+    struct error e = {0};
+    ck_assert_msg(records_load(&set, store, &e) == ST_OK && set.n == 1, "%d runs. %s", set.n, e.text);
+    memcpy(id, set.list[0].run.run_id, RUN_ID_HEX);
+    records_free(&set);
+}
 
 void audit_exercise(struct tally *t) {
     char folder[SCRATCH_BYTES], store[SCRATCH_BYTES + 16], log[SCRATCH_BYTES + 16], library[4096], wish[128];
-    char arguments[1024];
+    char arguments[1024], cache[SCRATCH_BYTES + 48], id[RUN_ID_HEX] = "";
     struct power_log power = {0};
+    every_command_is_audited(t);
     scratch_make(folder);
     snprintf(store, sizeof store, "%s/store", folder);
     snprintf(log, sizeof log, "%s/log", folder);
     snprintf(wish, sizeof wish, "LRNN_FILE_LOG=%s", log);
-    const char *variables[] = {preload(library), wish, "LRNN_NO_SOCKET=1", NULL};
-    for (size_t i = 0; i < sizeof audited / sizeof *audited; i++) {
-        snprintf(arguments, sizeof arguments, audited[i], store, store); /* NOLINT: of the table above */
+    snprintf(cache, sizeof cache, "LRNN_CACHE=%s/cache", store);
+    const char *variables[] = {preload(library), wish, cache, "LRNN_NO_SOCKET=1", NULL};
+    for (size_t i = 0; i < N_AUDITED; i++) {
+        if (i == 1) find_run(store, id);
+        snprintf(arguments, sizeof arguments, audited[i], store, id); /* NOLINT: of the table above */
         int status = run_words(folder, variables, arguments);
         char *text = said(folder, "err");
         if (status != 0) bad(t, "lrnn %s: exit %d: %.300s", arguments, status, text);

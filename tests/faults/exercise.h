@@ -50,7 +50,7 @@ void writers_exercise(int writers, int runs, struct tally *t);
  * with the same command: each ends within 5 s, and weights and curve are those of a run that nobody stopped. */
 void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);
 
-/* Runs a command of every kind where a socket ends the process: each works, and writes into its folder alone. */
+/* Runs every command where a socket ends the process: each works, and writes into its folder alone. */
 void audit_exercise(struct tally *t);
 
 #endif

@@ -1,0 +1,224 @@
+/* check_determinism_tasks.c - every task trains and validates to the same bits at any number of threads, those on
+ * released data by the small files of tests/data; and a run's bits do not depend on the runs around it. Every mixer:
+ * check_determinism.c. */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plan/args.h"
+#include "harness/run/trainer.h"
+#include "harness/store/record_files.h"
+#include "tasks/task.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/program.h"
+#include "tests/lib/support.h"
+#include "tests/tasks/task_examples.h"
+
+/* A bit that differs after any step stays in the weights and moments. Under the sanitizers a step takes some twenty
+ * times as long. */
+#ifdef __SANITIZE_ADDRESS__
+#define STEPS 3
+#else
+#define STEPS 30
+#endif
+
+/* Width times positions of a batch: twice what is done by several threads at least (PARALLEL_MIN). */
+#define DIM       32
+#define POSITIONS 2048
+
+static const int threads[] = {1, 2, 3, 7, 16};
+#define N_THREADS (int)(sizeof threads / sizeof *threads)
+
+/* What makes a task short; one that is not named here has its defaults. */
+static const struct sized {
+    const char *task, *options, *model; /* NULL: the model of all others */
+} sized[] = {
+    {"word-problem", "group=s5", NULL},
+    {"parity", "eval_max_length=64", NULL},
+    {"even-pairs", "eval_max_length=64", NULL},
+    {"cycle-navigation", "eval_max_length=64", NULL},
+    {"modular-arithmetic", "eval_max_length=64", NULL},
+    {"listops", "min_length=20,max_length=64,depth=4", NULL},
+    {"lra-text", "length=64,least=1", NULL},
+    {"lra-retrieval", "length=64", NULL},
+    {"digits", "size=12", "plstm2d:heads=2"},
+    {"shapes", "size=12", NULL},
+    {"smnist", "patch=2", NULL},
+    {"scifar", "patch=4", NULL},
+    {"pathfinder", "size=16", NULL},
+    {"arrow", "size=24", NULL},
+    {"brackets", "min_length=32,max_length=128", NULL},
+    {"pairs", "min_length=32,max_length=64,passage=8", NULL},
+    {"uea", "set=heartbeat", NULL},
+    {"molecules", "", "plstm-graph:heads=2"},
+    {"tud", "", "plstm-graph:heads=2"},
+};
+
+/* The task's label with its sizes, and as few examples as it has options to say so; *model trains on it. */
+static void size_of(const struct task *task, char text[512], const char **model) {
+    static const char *const counts[][2] = {{"n_train", "1000"}, {"n_val", "32"}, {"n_test", "8"}};
+    const char *options = "";
+    *model = "bdlru:m=2,blocks=16";
+    for (size_t i = 0; i < sizeof sized / sizeof *sized; i++) {
+        if (strcmp(sized[i].task, task->name) != 0) continue;
+        options = sized[i].options;
+        if (sized[i].model) *model = sized[i].model;
+    }
+    int n = snprintf(text, 512, "%s:%s", task->name, options);
+    for (size_t i = 0; i < 3 && !task->data; i++)
+        if (option_find(task->options, counts[i][0]))
+            n += snprintf(text + n, 512 - (size_t)n, "%s%s=%s", text[n - 1] == ':' ? "" : ",", counts[i][0],
+                          counts[i][1]);
+    if (text[n - 1] == ':') text[n - 1] = 0;
+}
+
+/* The setup in which a batch has POSITIONS positions. */
+static struct setup *setup_of(const struct task *task) {
+    char text[512], batch[32], dim[32];
+    const char *model;
+    struct task_choice choice;
+    struct config c;
+    struct error e;
+    size_of(task, text, &model);
+    open_task(&choice, text, 1);
+    int64_t B = POSITIONS / (choice.shape.T * task_documents(&choice.shape));
+    snprintf(batch, sizeof batch, "%" PRId64, B > 1 ? B : 1);
+    snprintf(dim, sizeof dim, "%d", DIM);
+    const char *const flags[][2] = {{"dim", dim}, {"batch", batch}, {"steps", "60"}, {"dropout", "0.1"}};
+    ck_assert_int_eq(config_default(&c, &e), ST_OK);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
+    struct setup *s = setup_make(&c, text, model, &e);
+    ck_assert_msg(s != NULL, "%s %s: %s", text, model, e.text);
+    return s;
+}
+
+/* What is compared: loss and gradient norm of each step, the validation behind the last, weights and moments. */
+struct trained {
+    double curve[STEPS][2];
+    struct scores validation;
+    real *arrays;
+    int64_t n;
+};
+
+static struct trained train(const struct setup *s, int n_threads) {
+    struct trained r = {0};
+    struct trainer t;
+    struct error e;
+    omp_set_num_threads(n_threads);
+    ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < STEPS; i++) {
+        trainer_step(&t);
+        ck_assert_msg(isfinite(t.state.loss) && !t.state.frozen, "%s: step %d: loss %g", s->task.name, i, t.state.loss);
+        r.curve[i][0] = t.state.loss;
+        r.curve[i][1] = t.state.grad_norm;
+    }
+    ck_assert(trainer_evaluate(&t, SPLIT_VAL, &r.validation));
+    int64_t n = t.params.floats;
+    const real *const parts[] = {t.params.value, t.params.moment1, t.params.moment2};
+    r.n = 3 * n;
+    r.arrays = malloc((size_t)r.n * sizeof *r.arrays);
+    ck_assert_ptr_nonnull(r.arrays);
+    for (int i = 0; i < 3; i++) memcpy(r.arrays + i * n, parts[i], (size_t)n * sizeof **parts);
+    trainer_free(&t);
+    return r;
+}
+
+START_TEST(threads_do_not_change_a_task) {
+    struct setup *s = setup_of(task_list()[_i]);
+    struct trained one = train(s, 1);
+    char what[256];
+    for (int i = 1; i < N_THREADS; i++) {
+        struct trained many = train(s, threads[i]);
+        snprintf(what, sizeof what, "%.150s, %d steps with %d threads: weights and moments", s->task.name, STEPS,
+                 threads[i]);
+        expect_same_bits(many.arrays, one.arrays, one.n, what);
+        ck_assert_msg(!memcmp(many.curve, one.curve, sizeof one.curve), "%s: losses, gradient norms", what);
+        ck_assert_msg(!memcmp(&many.validation, &one.validation, sizeof one.validation), "%s: validation", what);
+        free(many.arrays);
+    }
+    free(one.arrays);
+    small_run_free(s);
+}
+END_TEST
+
+/* --- cells in another order --------------------------------------------------------------------------------------- */
+
+#define CELLS                                                                                                          \
+    "sweep s3:n_train=200,n_val=20,n_test=20,length=4 --profile smoke --seeds 2 --epochs 3 --no-speed --no-plots "     \
+    "--quiet --models '%s' --lr %s --out %s/%s %s"
+
+static void sweep(const char *models, const char *rates, const char *folder, const char *flags) {
+    char line[1024];
+    snprintf(line, sizeof line, CELLS, models, rates, program_folder, folder, flags);
+    expect_status(run(line), ST_OK, line);
+}
+
+static void load(const char *folder, struct record_set *set) {
+    char path[512];
+    struct error e;
+    snprintf(path, sizeof path, "%s/%s", program_folder, folder);
+    ck_assert_msg(records_load(set, path, &e) == ST_OK, "%s", e.text);
+}
+
+/* All but how long it took. */
+static void expect_same_run(const struct run_record *a, const struct run_record *b) {
+    ck_assert_str_eq(a->run.ckpt_xxh3, b->run.ckpt_xxh3); /* of the weights */
+    ck_assert(a->run.test_acc == b->run.test_acc && a->run.test_loss == b->run.test_loss);
+    ck_assert_int_eq(a->n_curve, b->n_curve);
+    ck_assert_int_gt(a->n_curve, 0);
+    for (int64_t i = 0; i < a->n_curve; i++) {
+        const struct curve_point *p = &a->curve[i], *q = &b->curve[i];
+        ck_assert(p->step == q->step && p->split == q->split && !memcmp(&p->loss, &q->loss, sizeof p->loss) &&
+                  !memcmp(&p->acc, &q->acc, sizeof p->acc) && !memcmp(&p->grad_norm, &q->grad_norm, sizeof p->acc));
+    }
+}
+
+/* The models and rates the other way round, two at a time, and the second shard first. */
+START_TEST(the_order_of_cells_changes_no_run) {
+    struct record_set a, b;
+    sweep("lru:state=4 lstm:hidden=4", "1e-3,1e-2", "forth", "-j 1");
+    sweep("lstm:hidden=4 lru:state=4", "1e-2,1e-3", "back", "-j 2 --shard 2/2");
+    sweep("lstm:hidden=4 lru:state=4", "1e-2,1e-3", "back", "-j 2 --shard 1/2");
+    load("forth", &a);
+    load("back", &b);
+    ck_assert_int_eq(a.n, 8);
+    ck_assert_int_eq(b.n, 8);
+    for (int i = 0; i < a.n; i++) {
+        int k = 0;
+        while (k < b.n && strcmp(a.list[i].run.run_id, b.list[k].run.run_id) != 0) k++;
+        ck_assert_int_lt(k, b.n);
+        expect_same_run(&a.list[i], &b.list[k]);
+    }
+    records_free(&a);
+    records_free(&b);
+}
+END_TEST
+
+static void tasks_begin(void) {
+    start_kernels();
+    reserve_task_host();
+    import_data();
+}
+
+static void tasks_end(void) {
+    drop_data();
+    free_task_host();
+}
+
+Suite *check_determinism_tasks(void);
+Suite *check_determinism_tasks(void) {
+    Suite *suite = suite_create("determinism_tasks");
+    TCase *tasks = tcase_create("tasks"), *cells = tcase_create("cells");
+    int n = 0;
+    while (task_list()[n]) n++;
+    tcase_add_checked_fixture(tasks, tasks_begin, tasks_end);
+    tcase_add_loop_test(tasks, threads_do_not_change_a_task, 0, n);
+    tcase_add_checked_fixture(cells, program_begin, program_end);
+    tcase_add_test(cells, the_order_of_cells_changes_no_run);
+    suite_add_tcase(suite, tasks);
+    suite_add_tcase(suite, cells);
+    return suite;
+}
