@@ -17,7 +17,8 @@ static const struct command subs[] = {
      false},
     {"perf crossover", "perf crossover NAME [flags]", "from which length on one kernel of an op is faster",
      run_crossover, false},
-    {"perf data", "perf data TASK [flags]", "tokens generated a second on one core", run_data, false},
+    {"perf data", "perf data TASK [flags]", "tokens generated, or bytes of files read, a second on one core", run_data,
+     false},
     {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown table", run_layers,
      false},
     {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
@@ -155,6 +156,7 @@ struct data_flags {
     double seconds;
     int64_t seed;
     bool json;
+    char files[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct data_flags, field)
@@ -163,6 +165,8 @@ static const struct option data_flags[] = {
     {"seconds", OPT_TIME, AT(seconds), "1s", 0.01, 3600, NULL, "time to spend", 0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
+    {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
+     "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT
@@ -173,6 +177,7 @@ static enum status run_data(int argc, char **argv, struct error *e) {
     const char *task;
     TRY(options_default(data_flags, &f, e));
     TRY(read_words(&subs[3], &set, 1, argc, argv, &task, e));
+    if (*f.files) return perf_files(task, f.files, f.seconds, f.json, e);
     return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, e);
 }
 

@@ -84,7 +84,7 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
                     "data import: say which data and the folder of its files; `lrnn data urls` names both");
     TRY(dataset_path(d, path, e));
     printf("%s, into %s\n", d->name, path);
-    TRY(dataset_import(d, words[1], &log, e));
+    TRY(dataset_import(d, words[1], true, &log, e));
     TRY(dataset_describe(d, text, e));
     printf("  %s\n", text);
     return ST_OK;

@@ -324,31 +324,32 @@ enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct 
     return cache_path(d->name, d->kind ? "records" : "images", path, e);
 }
 
-static enum status import_images(const struct dataset *d, const char *folder, const char *path, struct import_log *log,
-                                 struct error *e) {
+static enum status import_images(const struct dataset *d, const char *folder, const char *path, bool keep,
+                                 struct import_log *log, struct error *e) {
     struct image_pack pack = {
         .set = {.height = d->height, .width = d->width, .channels = d->channels, .labels = d->labels}};
     enum status status = image_pack_begin(&pack, path, e);
     if (status == ST_OK) status = d->import(d, folder, &pack, NULL, log, e);
-    if (status == ST_OK) status = image_pack_end(&pack, e);
+    if (status == ST_OK && keep) status = image_pack_end(&pack, e);
     image_pack_drop(&pack);
     return status;
 }
 
-static enum status import_entries(const struct dataset *d, const char *folder, const char *path, struct import_log *log,
-                                  struct error *e) {
+static enum status import_entries(const struct dataset *d, const char *folder, const char *path, bool keep,
+                                  struct import_log *log, struct error *e) {
     struct entry_pack pack = {.set = {.labels = d->labels}};
     snprintf(pack.set.kind, sizeof pack.set.kind, "%s", d->kind);
     enum status status = d->import(d, folder, NULL, &pack, log, e);
-    if (status == ST_OK) status = entry_pack_write(&pack, path, e);
+    if (status == ST_OK && keep) status = entry_pack_write(&pack, path, e);
     entry_pack_free(&pack);
     return status;
 }
 
-enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct error *e) {
+enum status dataset_import(const struct dataset *d, const char *folder, bool keep, struct import_log *log,
+                           struct error *e) {
     char path[CACHE_PATH];
     TRY(dataset_path(d, path, e));
-    return (d->kind ? import_entries : import_images)(d, folder, path, log, e);
+    return (d->kind ? import_entries : import_images)(d, folder, path, keep, log, e);
 }
 
 /* The file of a task: its own, or the one in the cache folder. */

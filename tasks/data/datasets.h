@@ -46,9 +46,10 @@ enum status dataset_find(const char *name, const struct dataset **d, struct erro
 /* The file in the cache folder that holds it. ST_USAGE: there is no such folder. */
 enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct error *e);
 
-/* Imports the released files in `folder` into the cache folder: all of them, or nothing. ST_DATA names the file, the
- * place in it, what is expected and what was found. */
-enum status dataset_import(const struct dataset *d, const char *folder, struct import_log *log, struct error *e);
+/* Imports the released files in `folder` into the cache folder: all of them, or nothing; without `keep` they are read
+ * and nothing is left. ST_DATA names the file, the place in it, what is expected and what was found. */
+enum status dataset_import(const struct dataset *d, const char *folder, bool keep, struct import_log *log,
+                           struct error *e);
 
 /* What was imported, in words; all of it is read. ST_DATA: nothing was, or what is wrong with it. */
 enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e);

@@ -56,11 +56,13 @@ bool text_word(struct text_source *t, const char *stops, char *word, size_t size
     return true;
 }
 
-/* Characters from the window on that a number may have. */
+/* Characters that a number may have. */
+static const bool part[256] = {
+    ['+'] = true, ['-'] = true, ['.'] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true,
+    ['5'] = true, ['6'] = true, ['7'] = true, ['8'] = true, ['9'] = true, ['e'] = true, ['E'] = true};
+
+/* How many of them come next in the window. */
 static size_t number_length(const struct text_source *t) {
-    static const bool part[256] = {
-        ['+'] = true, ['-'] = true, ['.'] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true,
-        ['5'] = true, ['6'] = true, ['7'] = true, ['8'] = true, ['9'] = true, ['e'] = true, ['E'] = true};
     size_t n = t->at, end = t->n - t->at > TEXT_NUMBER ? t->at + TEXT_NUMBER + 1 : t->n;
     while (n < end && part[t->window[n]]) n++;
     return n - t->at;
@@ -107,11 +109,26 @@ bool text_number(struct text_source *t, double *value) {
     return n > 0;
 }
 
+/* Characters of the number that comes next if it is digits alone, of which 18 do not overflow; 0: it is not. */
+static size_t read_digits(struct text_source *t, int64_t *value) {
+    size_t n = 0;
+    if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
+    const uint8_t *at = t->window + t->at;
+    size_t most = t->n - t->at < 18 ? t->n - t->at : 18;
+    for (*value = 0; n < most && is_digit(at[n]); n++) *value = 10 * *value + (at[n] - '0');
+    return n < t->n - t->at && part[at[n]] ? 0 : n;
+}
+
+/* Nearly all whole numbers are digits alone, for which there is a shorter way. */
 bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *value) {
     double number;
-    size_t n = read_number(t, &number);
-    if (n == 0 || number != floor(number) || number < (double)least || number > (double)most) return false;
-    *value = (int64_t)number;
+    size_t n = read_digits(t, value);
+    if (n == 0) {
+        n = read_number(t, &number);
+        if (n == 0 || number != floor(number) || number < (double)least || number > (double)most) return false;
+        *value = (int64_t)number;
+    }
+    if (*value < least || *value > most) return false;
     t->at += n;
     return true;
 }

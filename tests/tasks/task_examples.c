@@ -44,7 +44,7 @@ void import_data(void) {
         char folder[100];
         snprintf(folder, sizeof folder, "tests/data/%s", (*d)->name);
         if (access(folder, F_OK) != 0) continue; /* another size of one that is there */
-        ck_assert_msg(dataset_import(*d, folder, &log, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(dataset_import(*d, folder, true, &log, &e) == ST_OK, "%s", e.text);
     }
 }
 

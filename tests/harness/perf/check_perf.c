@@ -156,6 +156,33 @@ START_TEST(perf_data_prints_a_rate) {
 }
 END_TEST
 
+/* Of texts, images and packed files; nothing is written. */
+START_TEST(perf_data_reads_released_files) {
+    static const struct {
+        const char *name;
+        int files;
+    } sets[] = {{"mutag", 5}, {"cifar10", 6}, {"ethanolconcentration", 2}};
+    ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
+    for (int i = 0; i < 3; i++) {
+        char arguments[200];
+        snprintf(arguments, sizeof arguments, "perf data %s --files tests/data/%s --seconds 0.02 --json", sets[i].name,
+                 sets[i].name);
+        expect_status(run(arguments), 0, arguments);
+        json_t *object = parse_line(out);
+        ck_assert_int_eq((int)number(object, "files"), sets[i].files);
+        ck_assert(number(object, "bytes") > 0 && number(object, "mb_per_s_med") > 0);
+        ck_assert(number(object, "mb_per_s_best") >= number(object, "mb_per_s_med"));
+        json_decref(object);
+    }
+    ck_assert_int_eq(scratch_count(program_folder, ".records") + scratch_count(program_folder, ".images"), 0);
+    expect_status(run("perf data imdb --files tests/data/imdb --seconds 0.01"), 2, "files that nobody counts");
+    expect_text(err, "are not counted", "files that nobody counts");
+    expect_status(run("perf data mutag --files tests/data/nci1 --seconds 0.01"), 5, "another folder");
+    expect_text(err, "cannot find MUTAG_A.txt in tests/data/nci1", "another folder");
+    expect_status(run("perf data mutga --files tests/data/mutag --seconds 0.01"), 2, "no data set");
+}
+END_TEST
+
 START_TEST(perf_layers_has_a_row_for_every_mixer) {
     char arguments[256], table[256];
     snprintf(arguments, sizeof arguments, "perf layers --dim 16 --batch 1 --seconds 0 --out %s/p", program_folder);
@@ -262,6 +289,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_crossover_says_what_was_skipped);
     tcase_add_test(t, perf_step_says_where_the_time_goes);
     tcase_add_test(t, perf_data_prints_a_rate);
+    tcase_add_test(t, perf_data_reads_released_files);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);
