@@ -223,7 +223,7 @@ void fault_exercise(int command, const char *kind, enum fault fault, long most, 
     long calls = count_calls(&g, command, kind), step = spread(calls);
     g.records = whole_records(g.store, &e);
     t->all += calls;
-    for (long i = 0; i < calls && i < most && (seconds <= 0 || time_now_s() - begin < seconds); i++) {
+    for (long i = 0; i < calls && i < most && (seconds <= 0 || i == 0 || time_now_s() - begin < seconds); i++) {
         snprintf(wish, sizeof wish, "LRNN_FAIL=%s:%ld%s", kind, 1 + i * step % calls, marks[fault]);
         words_of(&g, command, 3 + i, arguments);
         snprintf(what, sizeof what, "%s lrnn %s", wish, arguments);

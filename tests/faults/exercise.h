@@ -23,9 +23,9 @@ int fault_commands(void);
 enum fault { FAULT_ONCE, FAULT_FOR_EVER, FAULT_KILL }; /* the call fails; that and all behind it; it is the last */
 
 /* Does that to the Nth call of the kind in command number `command`, one N after the other, in an order that spreads
- * over all of them: at most `most` of them, or until `seconds` are over (0: no limit). After each the program must not
- * have crashed; where it says that all is well its output must be that without a fault; the results that were there
- * before are whole, nothing half-written is visible, and the same command works again. */
+ * over all of them: at most `most` of them, or until `seconds` are over (0: no limit), but the first in any case. After
+ * each the program must not have crashed; where it says that all is well its output must be that without a fault; the
+ * results that were there before are whole, nothing half-written is visible, and the same command works again. */
 void fault_exercise(int command, const char *kind, enum fault fault, long most, double seconds, struct tally *t);
 
 /* Runs the program three times into a folder and writes down what it does to files; then the power goes behind every

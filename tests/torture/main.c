@@ -38,12 +38,14 @@ static const struct command command_torture = {
 
 /* --- exercises ---------------------------------------------------------------------------------------------------- */
 
-/* Every kind of call in every command, in equal shares of the time: what one leaves is not given to another. */
+/* Every kind of call in every command, in equal shares of the time that is left: few calls leave theirs to others. */
 static void every_fault(enum fault fault, const char *const *kinds, int commands, double seconds, struct tally *t) {
-    int n = 0;
-    while (kinds[n]) n++;
-    for (int k = 0; k < n; k++)
-        for (int c = 0; c < commands; c++) fault_exercise(c, kinds[k], fault, 1000000, seconds / (n * commands), t);
+    double end = time_now_s() + seconds;
+    int left = commands;
+    for (int k = 1; kinds[k]; k++) left += commands;
+    for (int k = 0; kinds[k]; k++)
+        for (int c = 0; c < commands; c++)
+            fault_exercise(c, kinds[k], fault, 1000000, fmax((end - time_now_s()) / left--, 1e-3), t);
 }
 
 static void calls_once(double seconds, struct tally *t) {
