@@ -28,17 +28,6 @@ template <row_rule RULE> struct over_rows {
     }
 };
 
-/* to (+)= from */
-struct passed_on {
-    const real *from;
-    real *to;
-    bool accumulate;
-
-    template <int W> __device__ void run(int64_t i) const {
-        put_lanes<W>(to + i, accumulate, load_lanes<W>(from + i));
-    }
-};
-
 /* Terms of scale's ds. */
 struct product_term {
     const real *a, *b;

@@ -90,6 +90,17 @@ template <class F> void each_value(const struct call *c, const struct exec *x, i
                 dim3(CUDA_THREADS), 0, n, f);
 }
 
+/* to (+)= from: of each(), the gradient of what y has as a summand. */
+struct passed_on {
+    const real *from;
+    real *to;
+    bool accumulate;
+
+    template <int W> __device__ void run(int64_t i) const {
+        put_lanes<W>(to + i, accumulate, load_lanes<W>(from + i));
+    }
+};
+
 /* i / n and i % n; a division of 64 bits takes several times as long as one of 32. */
 struct quotient {
     int64_t whole, rest;

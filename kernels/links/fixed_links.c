@@ -1,4 +1,4 @@
-/* fixed_links.c - the same links in every sequence: the op and its only kernel, which copies.
+/* fixed_links.c - the same links in every sequence: the op and its CPU kernel, which copies.
  *
  *   links_b = words, without the edges that lead to a position >= lengths[b]
  * Pairs need no change: those of an absent edge are not in effect. */
@@ -33,6 +33,13 @@ static void fixed_links_infer(struct graph *g, struct call *c) {
     y->ignorable = true;
 }
 
+static int64_t fixed_links_table(const struct call *c, int32_t *to) {
+    const struct fixed_links_attr *a = c->attr;
+    int64_t n = links_words(a->size);
+    if (to) memcpy(to, a->words, (size_t)n * sizeof *to);
+    return n;
+}
+
 static struct cost fixed_links_cost(const struct call *c, enum pass pass) {
     return (struct cost){0, pass == PASS_FORWARD ? 2 * (double)tensor_bytes(c->out[0]) : 0};
 }
@@ -52,6 +59,7 @@ const struct op op_fixed_links = {
     .maths = "links_b = words without the edges that lead behind the end of sequence b",
     .source = "",
     .no_grad_in = 3,
+    .table = fixed_links_table,
     .infer = fixed_links_infer,
     .cost = fixed_links_cost,
     .sizes = "batch length dim",

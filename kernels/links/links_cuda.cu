@@ -1,28 +1,23 @@
-/* links_cuda.cu - features of edges and pairs, and shares of an edge, on CUDA: a value a thread. Examples are small
- * graphs, so what a node or an edge sums is found by a walk through all links of the example, in the reference's order
- * and in double, as its. Equations: link_rows.c, link_shares.c. */
-#include "kernels/lib/cuda.cuh"
+/* links_cuda.cu - links that are the same in every sequence, features of edges and pairs, and shares of an edge, on
+ * CUDA: a value a thread. Equations: fixed_links.c, link_rows.c, link_shares.c. */
 #include "kernels/links/link_rows.h"
-#include "kernels/links/links_call.h"
+#include "kernels/links/linked.cuh"
 
 namespace {
 
-/* Of sequences of T nodes. */
-struct linked {
-    const int32_t *words;
-    struct links_attr attr;
-    int64_t T;
+/* --- fixed_links -------------------------------------------------------------------------------------------------- */
 
-    __device__ struct links_view view(int64_t b) const {
-        struct links_view l = {words + b * links_words(attr.size), attr.size, T, attr.reversed};
-        return l;
+struct fixed_words {
+    const int32_t *words, *lengths; /* lengths: or NULL */
+    int32_t *y;
+    int64_t edges, count, T; /* count: of words */
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, count);
+        int64_t length = lengths ? lengths[at.whole] : T, edge = at.rest / LINK_EDGE_WORDS * LINK_EDGE_WORDS;
+        bool behind = edge < LINK_EDGE_WORDS * edges && (words[edge] >= length || words[edge + 1] >= length);
+        y[i] = behind ? IGNORED : words[at.rest];
     }
 };
-
-struct linked linked_of(const struct call *c, int64_t T) {
-    struct linked k = {tensor_i32(c->in[1]), *(const struct links_attr *)c->attr, T};
-    return k;
-}
 
 /* --- link_rows ---------------------------------------------------------------------------------------------------- */
 
@@ -116,6 +111,13 @@ struct share_gradient {
 
 } // namespace
 
+static void fixed_links_cuda_forward(const struct call *c, const struct exec *x) {
+    const struct fixed_links_attr *a = (const struct fixed_links_attr *)c->attr;
+    each_value(c, x, tensor_count(c->out[0]),
+               fixed_words{c->table, c->in[1] ? tensor_i32(c->in[1]) : nullptr, tensor_i32(c->out[0]), a->size.edges,
+                           links_words(a->size), c->in[0]->dims[1]});
+}
+
 static void link_rows_cuda_forward(const struct call *c, const struct exec *x) {
     const struct links_attr *a = (const struct links_attr *)c->attr;
     each_value(c, x, tensor_count(c->out[0]),
@@ -142,6 +144,13 @@ static void link_shares_cuda_backward(const struct call *c, const struct exec *x
         each_value(c, x, tensor_count(c->in[0]),
                    share_gradient{k, tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
 }
+
+const struct kernel kernel_fixed_links_cuda = {
+    .name = "fixed_links_cuda",
+    .op = &op_fixed_links,
+    .device = DEVICE_CUDA,
+    .forward = fixed_links_cuda_forward,
+};
 
 const struct kernel kernel_link_rows_cuda = {
     .name = "link_rows_cuda",

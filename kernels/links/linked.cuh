@@ -1,0 +1,37 @@
+/* linked.cuh - the links of a call as the CUDA twins read them. Examples are small graphs, so what a node, or an edge,
+ * sums is found by a walk through all links of the example, in the reference's order and in double, as its. */
+#ifndef LRNN_KERNELS_LINKED_CUH
+#define LRNN_KERNELS_LINKED_CUH
+
+#include "kernels/lib/cuda.cuh"
+#include "kernels/links/links_call.h"
+
+namespace {
+
+/* Of sequences of T nodes. */
+struct linked {
+    const int32_t *words;
+    struct links_attr attr;
+    int64_t T;
+
+    __device__ struct links_view view(int64_t b) const {
+        struct links_view l = {words + b * links_words(attr.size), attr.size, T, attr.reversed};
+        return l;
+    }
+};
+
+inline struct linked linked_of(const struct call *c, int64_t T) {
+    struct linked k = {tensor_i32(c->in[1]), *(const struct links_attr *)c->attr, T};
+    return k;
+}
+
+/* visit(p, q) for each edge of the example that is there, both ends of it, in order. */
+template <class F> __device__ __forceinline__ void each_edge(const struct links_view &l, F visit) {
+    int32_t p, q;
+    for (int64_t e = 0; e < l.size.edges; e++)
+        if (links_edge(&l, e, &p, &q)) visit(p, q);
+}
+
+} // namespace
+
+#endif
