@@ -21,9 +21,8 @@ struct verify_total {
 /* Builds the mixer that the file names, loads its parameters, runs forward on x and backward on dy, and prints for y,
  * dx and each g.* one line "FILE TENSOR error pass|FAIL" to `out`. The error is max|got-want| / max|want|, or the
  * numerator alone where max|want| < 1e-12; one that is not finite fails. `kernel` forces that kernel, or "reference"
- * (NULL or "" = none); where it does not apply, or `place` (NULL: the CPU) has no kernel for an op of the mixer, the
- * lines say so in place of the error. Errors: ST_USAGE naming the tensor, the mixer or the key when the file is not a
- * whole case; ST_MEMORY. */
+ * (NULL or "" = none); where it does not apply, the lines say so in place of the error. place: NULL: the CPU. Errors:
+ * ST_USAGE naming the tensor, the mixer or the key when the file is not a whole case; ST_MEMORY. */
 enum status verify_file(const char *path, const char *kernel, const struct place *place, struct verify_total *total,
                         FILE *out, struct error *e);
 

@@ -56,11 +56,15 @@ struct token_grid {
     int64_t n, height, width;
 };
 
-LRNN_INLINE struct token_grid token_grid_of(const struct call *c, int64_t b) {
-    const struct grid *own = &((const struct grid_positions_attr *)c->attr)->own;
-    int64_t n = c->in[2] ? tensor_i32(c->in[2])[b] : c->in[0]->dims[1], width = grid_columns(own, n);
+LRNN_INLINE struct token_grid token_grid_in(const struct grid *own, int64_t n) {
+    int64_t width = grid_columns(own, n);
     struct token_grid g = {n, own->height ? own->height : (n + width - 1) / width, width};
     return g;
+}
+
+LRNN_INLINE struct token_grid token_grid_of(const struct call *c, int64_t b) {
+    const struct grid_positions_attr *a = (const struct grid_positions_attr *)c->attr;
+    return token_grid_in(&a->own, c->in[2] ? tensor_i32(c->in[2])[b] : c->in[0]->dims[1]);
 }
 
 /* Whether its positions are those of the table. */

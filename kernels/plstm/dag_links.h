@@ -23,6 +23,51 @@ struct dag {
 /* Arrays for any links of the call, empty. */
 struct dag dag_of(const struct call *c, struct scratch *s);
 
+/* The edges that are there, the last one first where links are reversed. */
+LRNN_INLINE void dag_read_edges(const struct links_view *l, struct dag *d) {
+    int32_t tail, head;
+    d->edges = 0;
+    for (int64_t i = 0; i < l->size.edges; i++) {
+        int64_t e = l->reversed ? l->size.edges - 1 - i : i;
+        d->place[e] = -1;
+        if (!links_edge(l, e, &tail, &head)) continue;
+        d->tail[d->edges] = tail;
+        d->head[d->edges] = head;
+        d->edge_row[d->edges] = (int32_t)e;
+        d->place[e] = (int32_t)d->edges++;
+    }
+}
+
+/* Whether pair p counts; then its edges, by their place in the walk. */
+LRNN_INLINE bool dag_read_pair(const struct links_view *l, bool tree, const struct dag *d, int64_t p, int32_t *from,
+                               int32_t *to) {
+    if (!links_pair(l, p, from, to) || (tree && !links_pair_in_tree(l, p))) return false;
+    *from = d->place[*from];
+    *to = d->place[*to];
+    return true;
+}
+
+/* Reads the links of one example, with `tree` the pairs of a multitree alone. */
+LRNN_INLINE void dag_read_links(const struct links_view *l, bool tree, struct dag *d) {
+    int32_t from, to;
+    dag_read_edges(l, d);
+    d->pairs = 0;
+    for (int64_t e = 0; e <= d->edges; e++) d->start[e] = 0;
+    for (int64_t p = 0; p < l->size.pairs; p++)
+        if (dag_read_pair(l, tree, d, p, &from, &to)) {
+            d->start[to + 1]++;
+            d->pairs++;
+        }
+    for (int64_t e = 0; e < d->edges; e++) d->start[e + 1] += d->start[e];
+    for (int64_t p = 0; p < l->size.pairs; p++) {
+        if (!dag_read_pair(l, tree, d, p, &from, &to)) continue;
+        int32_t at = d->start[to]++;
+        d->from[at] = from;
+        d->to[at] = to;
+        d->pair_row[at] = (int32_t)p;
+    }
+}
+
 /* Reads those of sequence b. */
 void dag_read(const struct call *c, int64_t b, struct dag *d);
 

@@ -21,7 +21,17 @@ struct tree {
 int64_t tree_places(const struct tree *t);
 
 /* Nodes of the tree; -1 if arity or levels is below 1 or there are 2^31 or more. */
-int64_t tree_nodes(const struct tree *t);
+LRNN_INLINE int64_t tree_nodes(const struct tree *t) {
+    const int64_t most = INT32_MAX;
+    if (t->arity < 1 || t->levels < 1 || t->arity > most || t->levels > most) return -1;
+    if (t->arity == 1) return t->levels;
+    int64_t nodes = 1;
+    for (int64_t l = 1; l < t->levels; l++) {
+        nodes = nodes * t->arity + 1;
+        if (nodes > most) return -1;
+    }
+    return nodes;
+}
 
 enum tree_form { TREE_HERMITIAN, TREE_SKEW, TREE_FREE };
 

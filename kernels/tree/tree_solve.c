@@ -18,18 +18,6 @@
 #include "kernels/lib/sizes.h"
 #include "kernels/tree/tree_walk.h"
 
-int64_t tree_nodes(const struct tree *t) {
-    const int64_t most = INT32_MAX;
-    if (t->arity < 1 || t->levels < 1 || t->arity > most || t->levels > most) return -1;
-    if (t->arity == 1) return t->levels;
-    int64_t nodes = 1;
-    for (int64_t l = 1; l < t->levels; l++) {
-        nodes = nodes * t->arity + 1;
-        if (nodes > most) return -1;
-    }
-    return nodes;
-}
-
 int64_t tree_places(const struct tree *t) {
     return t->arity == 1 ? t->levels : tree_bottom(t, 0).count;
 }

@@ -71,21 +71,42 @@ LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
 
+/* The nodes that share a row of a table of a whole tree, one behind the other: the first, and behind the last. */
+LRNN_INLINE void tree_row_nodes(const struct tree *t, enum tree_sharing sharing, int64_t row, int64_t *first,
+                                int64_t *end) {
+    *first = sharing == SHARED_BY_ALL ? 0 : row;
+    *end = sharing == SHARED_BY_ALL ? tree_nodes(t) - 1 : row + 1;
+    if (sharing != SHARED_BY_LEVEL) return;
+    struct tree_level v = tree_bottom(t, 0);
+    while (v.l < row) v = tree_above(t, 0, v);
+    *first = v.offset;
+    *end = v.offset + v.count;
+}
+
 /* For op->build: the smallest tree with that many leaves (a chain: nodes), and couplings of a tree whose nodes are the
  * `length` of the sizes, one row of them where there is no level above the leaves. */
 struct tree tree_for(int64_t arity, int64_t leaves);
 struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,
                                enum tree_sharing sharing, const char *name);
 
-/* The tree of sequence b, with its real leaves: a chain is as long as the sequence, and has one leaf, or none. */
-LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {
-    struct tree t = ((const struct tree_solve_attr *)c->attr)->tree;
-    if (c->in[TREE_LEAVES] && tensor_i32(c->in[TREE_LEAVES])[b] < t.leaves)
-        t.leaves = tensor_i32(c->in[TREE_LEAVES])[b];
+/* The parent of a node that is not the root: counted from the root back, nodes are those of a heap. */
+LRNN_INLINE int64_t tree_parent(const struct tree *t, int64_t nodes, int64_t node) {
+    return nodes - 1 - (nodes - 2 - node) / t->arity;
+}
+
+/* The tree of a sequence of so many leaves: a chain is as long as the sequence, and has one leaf, or none. */
+LRNN_INLINE struct tree tree_with_leaves(struct tree t, int64_t leaves) {
+    if (leaves < t.leaves) t.leaves = leaves;
     if (t.arity > 1) return t;
     t.levels = t.leaves > 1 ? t.leaves : 1;
     t.leaves = t.leaves > 0;
     return t;
+}
+
+/* The tree of sequence b, with its real leaves. */
+LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {
+    struct tree t = ((const struct tree_solve_attr *)c->attr)->tree;
+    return tree_with_leaves(t, c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES])[b] : t.leaves);
 }
 
 #ifdef __cplusplus

@@ -1,0 +1,191 @@
+/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which is a block, has W columns of
+ * one head of one sequence, a lane a column, and takes them from node to node. Columns do not meet in the recurrence,
+ * so that states lie in scratch, each lane reading what it wrote. What gradients sum over columns goes through a table
+ * in shared memory, a line a sum. */
+#ifndef LRNN_KERNELS_ROW_SUMS_CUH
+#define LRNN_KERNELS_ROW_SUMS_CUH
+
+#include "kernels/lib/cuda.cuh"
+#include "kernels/lib/scratch.h"
+
+#define ROW_SUMS_SHARED ((int64_t)48 << 10) /* bytes of a block, which every device has */
+
+/* Sizes of a call, read off its inputs q and v. */
+struct row_sizes {
+    int64_t B, T, H, dk, dv;
+};
+
+static inline struct row_sizes row_sizes_of(const struct call *c, int64_t H) {
+    const struct tensor *q = c->in[0], *v = c->in[2];
+    struct row_sizes z = {q->dims[0], q->dims[1], H, q->dims[2] / H, v->dims[2] / H};
+    return z;
+}
+
+/* A call's columns: W a strip; lines: sums that a node has at once. */
+struct column_strips {
+    struct row_sizes z;
+    int W, strips, lines;
+};
+
+static inline struct column_strips column_strips_of(struct row_sizes z, int64_t lines) {
+    struct column_strips s = {z, WARP, 1, (int)lines};
+    while (s.W > 1 && (lines * (s.W + 1) * (int64_t)sizeof(real) > ROW_SUMS_SHARED || s.W / 2 >= z.dv)) s.W /= 2;
+    s.strips = (int)((z.dv + s.W - 1) / s.W);
+    return s;
+}
+
+static inline size_t column_strips_shared(const struct column_strips &s) {
+    return (size_t)(s.lines * (s.W + 1)) * sizeof(real);
+}
+
+static inline bool column_strips_fit(const struct column_strips &s, const char **why) {
+    bool fits = (int64_t)column_strips_shared(s) <= ROW_SUMS_SHARED;
+    if (!fits) *why = "a column of the state is larger than a block's shared memory";
+    return fits;
+}
+
+/* Where a lane stands: its column of head h, nowhere if not `in`. */
+struct column {
+    int lane;
+    int64_t strip, j;
+    bool in;
+};
+
+static __device__ __forceinline__ struct column column_here(const struct column_strips &s, int64_t strip) {
+    struct column at = {(int)threadIdx.x, strip, strip * s.W + (int)threadIdx.x, false};
+    at.in = at.lane < s.W && at.j < s.z.dv;
+    return at;
+}
+
+/* Element i of this lane's column of state number n of those that begin at `states`. */
+static __device__ __forceinline__ real *column_at(const struct column_strips &s, const struct column &at, real *states,
+                                                  int64_t n, int64_t i) {
+    return states + (n * s.z.dk + i) * s.W + at.lane;
+}
+
+/* Lane's share of line r. */
+static __device__ __forceinline__ void row_share(const struct column_strips &s, const struct column &at, real *table,
+                                                 int r, real x) {
+    if (at.lane < s.W) table[r * (s.W + 1) + at.lane] = x;
+}
+
+/* The sum of line r, of the columns in their order; behind a barrier. */
+static __device__ __forceinline__ real row_sum(const struct column_strips &s, const real *table, int r) {
+    real sum = 0;
+    for (int j = 0; j < s.W; j++) sum += table[r * (s.W + 1) + j];
+    return sum;
+}
+
+/* a . b of n values */
+static __device__ __forceinline__ real row_product(int64_t n, const real *a, const real *b) {
+    real sum = 0;
+    for (int64_t i = 0; i < n; i++) sum = real_fma(a[i], b[i], sum);
+    return sum;
+}
+
+/* --- the terms of a node that stand outside the recurrence, and the sums over strips ------------------------------ */
+
+/* q, k, v, direct and dy of a call; shares: what `parts` strips have left, each (B,T,H,width). */
+struct outside {
+    struct row_sizes z;
+    const real *q, *k, *v, *direct, *dy;
+    real scale;
+
+    __device__ const real *head(const real *x, int64_t row, int64_t width) const { /* row: of (B,T,H) */
+        return x + row * width;
+    }
+    __device__ real qk(int64_t row) const {
+        return row_product(z.dk, head(q, row, z.dk), head(k, row, z.dk));
+    }
+    __device__ real vw(int64_t row) const {
+        return scale * row_product(z.dv, head(v, row, z.dv), head(dy, row, z.dv));
+    }
+};
+
+/* Sum over the parts, in their order, of element i. */
+static __device__ __forceinline__ real sum_of_parts(const real *shares, int64_t stride, int64_t parts, int64_t i) {
+    real sum = 0;
+    for (int64_t p = 0; p < parts; p++) sum += shares[p * stride + i];
+    return sum;
+}
+
+struct outside_y {
+    struct outside k;
+    const real *shares;
+    int64_t stride, parts;
+    real *y;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, k.z.dv);
+        real sum = sum_of_parts(shares, stride, parts, i);
+        y[i] = k.scale * real_fma(k.direct[at.whole] * k.qk(at.whole), k.v[i], sum);
+    }
+};
+
+/* dq or dk, `other` being k or q; and the sums of the shares. */
+struct outside_dqk {
+    struct outside k;
+    const real *other, *shares;
+    int64_t stride, parts;
+    real *to;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        int64_t row = divide(i, k.z.dk).whole;
+        real sum = sum_of_parts(shares, stride, parts, i);
+        put(to + i, accumulate, real_fma(k.direct[row] * k.vw(row), other[i], sum));
+    }
+};
+
+struct outside_dv {
+    struct outside k;
+    const real *shares;
+    int64_t stride, parts;
+    real *to;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        int64_t row = divide(i, k.z.dv).whole;
+        real sum = sum_of_parts(shares, stride, parts, i);
+        put(to + i, accumulate, real_fma(k.direct[row] * k.qk(row), k.scale * k.dy[i], sum));
+    }
+};
+
+struct outside_direct {
+    struct outside k;
+    real *to;
+    bool accumulate;
+    __device__ void operator()(int64_t row) const {
+        put(to + row, accumulate, k.qk(row) * k.vw(row));
+    }
+};
+
+/* Of gates, which have no other terms. */
+struct sum_shares {
+    const real *shares;
+    int64_t stride, parts;
+    real *to;
+    bool accumulate;
+    __device__ void operator()(int64_t i) const {
+        put(to + i, accumulate, sum_of_parts(shares, stride, parts, i));
+    }
+};
+
+/* Of a call with q, k, v as inputs 0 to 2; dy: NULL forward. */
+static inline struct outside outside_of(const struct call *c, struct row_sizes z, double scale, int direct,
+                                        const real *dy) {
+    struct outside k = {
+        z,          tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->in[2]), tensor_real(c->in[direct]), dy,
+        (real)scale};
+    return k;
+}
+
+/* Gradients of q, k, v (inputs 0 to 2) and of `direct`, from shares of dq, dk and dv. */
+static inline void outside_gradients(const struct call *c, const struct exec *x, const struct outside &k, int direct,
+                                     const real *dq, const real *dk, int64_t parts_qk, const real *dv,
+                                     int64_t parts_v) {
+    int64_t rows = k.z.B * k.z.T * k.z.H, n = rows * k.z.dk, m = rows * k.z.dv;
+    if (c->din[0]) each_value(c, x, n, outside_dqk{k, k.k, dq, n, parts_qk, c->din[0], call_accumulates(c, 0)});
+    if (c->din[1]) each_value(c, x, n, outside_dqk{k, k.q, dk, n, parts_qk, c->din[1], call_accumulates(c, 1)});
+    if (c->din[2]) each_value(c, x, m, outside_dv{k, dv, m, parts_v, c->din[2], call_accumulates(c, 2)});
+    if (c->din[direct]) each_value(c, x, rows, outside_direct{k, c->din[direct], call_accumulates(c, direct)});
+}
+
+#endif

@@ -1,0 +1,327 @@
+/* dag_scan_cuda.cu - pLSTM on directed acyclic graphs on CUDA: a strip of columns of one head goes through the edges of
+ * the example in their order (row_sums.cuh). Examples are small graphs: a thread an example makes the lists of what is
+ * there. Equations: dag_scan.c. */
+#include "kernels/plstm/dag_links.h"
+#include "kernels/matrix/row_sums.cuh"
+
+namespace {
+
+enum { Q, K, V, DIRECT, SOURCE, MARK, TRANSITION };
+
+struct dag_strips {
+    struct column_strips s;
+    struct dag_scan_attr a;
+    const int32_t *words;
+    const real *q, *k, *v, *source, *mark, *transition, *dy;
+};
+
+/* The lists of all examples, one after the other, and how many edges and pairs each has. */
+struct dag_lists {
+    struct dag first;
+    int32_t *edges, *pairs;
+
+    __device__ struct dag at(const struct links_size &room, int64_t b) const {
+        struct dag d = first;
+        d.edges = edges[b];
+        d.pairs = pairs[b];
+        d.tail += b * room.edges;
+        d.head += b * room.edges;
+        d.edge_row += b * room.edges;
+        d.place += b * room.edges;
+        d.start += b * (room.edges + 1);
+        d.from += b * room.pairs;
+        d.to += b * room.pairs;
+        d.pair_row += b * room.pairs;
+        return d;
+    }
+};
+
+/* States C and gradients E of the edges, each array one strip after the other; shares of the strips. */
+struct dag_room {
+    struct dag_lists lists;
+    real *C, *E;
+    real *y, *dv;                       /* whole */
+    real *dq, *dk;                      /* of strips */
+    real *dsource, *dmark, *transition; /* of strips */
+};
+
+struct dag_strips strips_of(const struct call *c) {
+    const struct dag_scan_attr *a = (const struct dag_scan_attr *)c->attr;
+    struct row_sizes z = row_sizes_of(c, a->H);
+    struct dag_strips g = {column_strips_of(z, 2 * z.dk + 2), *a, tensor_i32(c->in[DAG_SCAN_LINKS])};
+    g.q = tensor_real(c->in[Q]);
+    g.k = tensor_real(c->in[K]);
+    g.v = tensor_real(c->in[V]);
+    g.source = tensor_real(c->in[SOURCE]);
+    g.mark = tensor_real(c->in[MARK]);
+    g.transition = tensor_real(c->in[TRANSITION]);
+    return g;
+}
+
+int64_t blocks_of(const struct dag_strips &g) {
+    return g.s.z.B * g.s.z.H * g.s.strips;
+}
+
+struct dag_lists lists_of(const struct dag_strips &g, struct scratch *s) {
+    int64_t B = g.s.z.B;
+    struct dag_lists l = {};
+    l.first.tail = scratch_i32(s, B * g.a.size.edges);
+    l.first.head = scratch_i32(s, B * g.a.size.edges);
+    l.first.edge_row = scratch_i32(s, B * g.a.size.edges);
+    l.first.place = scratch_i32(s, B * g.a.size.edges);
+    l.first.start = scratch_i32(s, B * (g.a.size.edges + 1));
+    l.first.from = scratch_i32(s, B * g.a.size.pairs);
+    l.first.to = scratch_i32(s, B * g.a.size.pairs);
+    l.first.pair_row = scratch_i32(s, B * g.a.size.pairs);
+    l.edges = scratch_i32(s, B);
+    l.pairs = scratch_i32(s, B);
+    return l;
+}
+
+struct dag_room room_of(const struct dag_strips &g, enum pass pass, struct scratch *s) {
+    struct row_sizes z = g.s.z;
+    int64_t states = blocks_of(g) * g.a.size.edges * z.dk * g.s.W, rows = z.B * z.T * z.H, strips = g.s.strips;
+    struct dag_room r = {lists_of(g, s)};
+    r.C = scratch_reals(s, states);
+    if (pass == PASS_FORWARD) {
+        r.y = scratch_reals(s, rows * z.dv);
+        return r;
+    }
+    r.E = scratch_reals(s, states);
+    r.dv = scratch_reals(s, rows * z.dv);
+    r.dq = scratch_reals(s, strips * rows * z.dk);
+    r.dk = scratch_reals(s, strips * rows * z.dk);
+    r.dsource = scratch_reals(s, strips * z.B * g.a.size.edges * z.H);
+    r.dmark = scratch_reals(s, strips * z.B * g.a.size.edges * z.H);
+    r.transition = scratch_reals(s, strips * z.B * g.a.size.pairs * z.H);
+    return r;
+}
+
+struct read_lists {
+    struct dag_strips g;
+    struct dag_lists lists;
+    __device__ void operator()(int64_t b) const {
+        struct links_view l = {g.words + b * links_words(g.a.size), g.a.size, g.s.z.T, g.a.reversed};
+        struct dag d = lists.at(g.a.size, b);
+        dag_read_links(&l, g.a.tree, &d);
+        lists.edges[b] = (int32_t)d.edges;
+        lists.pairs[b] = (int32_t)d.pairs;
+    }
+};
+
+/* A block's head and strip, its links and states. */
+struct dag_strip {
+    struct column at;
+    int64_t b, h;
+    struct dag d;
+    real *C, *E;
+};
+
+__device__ struct dag_strip strip_at(const struct dag_strips &g, const struct dag_room &r) {
+    int64_t index = blockIdx.x, head = index / g.s.strips, states = g.a.size.edges * g.s.z.dk * g.s.W;
+    struct dag_strip w;
+    w.at = column_here(g.s, index % g.s.strips);
+    w.b = head / g.s.z.H;
+    w.h = head % g.s.z.H;
+    w.d = r.lists.at(g.a.size, w.b);
+    w.C = r.C + index * states;
+    w.E = r.E ? r.E + index * states : nullptr;
+    return w;
+}
+
+/* Row of (B,rows,H). */
+__device__ __forceinline__ int64_t row_of(const struct dag_strips &g, const struct dag_strip &w, int64_t rows,
+                                          int64_t row) {
+    return (w.b * rows + row) * g.s.z.H + w.h;
+}
+
+__device__ __forceinline__ real source_of(const struct dag_strips &g, const struct dag_strip &w, int64_t e) {
+    return g.source[row_of(g, w, g.a.size.edges, w.d.edge_row[e])];
+}
+
+__device__ __forceinline__ real mark_of(const struct dag_strips &g, const struct dag_strip &w, int64_t e) {
+    return g.mark[row_of(g, w, g.a.size.edges, w.d.edge_row[e])];
+}
+
+__device__ __forceinline__ real transition_of(const struct dag_strips &g, const struct dag_strip &w, int64_t p) {
+    return g.transition[row_of(g, w, g.a.size.pairs, w.d.pair_row[p])];
+}
+
+/* C of edge e, to which the pairs `first` to end - 1 lead. */
+__device__ void edge_state(const struct dag_strips &g, const struct dag_strip &w, int64_t e, int64_t first,
+                           int64_t end) {
+    struct row_sizes z = g.s.z;
+    int64_t tail = row_of(g, w, z.T, w.d.tail[e]);
+    const real *k = g.k + tail * z.dk;
+    real source = w.at.in ? source_of(g, w, e) * g.v[tail * z.dv + w.at.j] : 0;
+    for (int64_t i = 0; i < z.dk && w.at.in; i++) {
+        real sum = source * k[i];
+        for (int64_t p = first; p < end; p++)
+            sum = real_fma(transition_of(g, w, p), *column_at(g.s, w.at, w.C, w.d.from[p], i), sum);
+        *column_at(g.s, w.at, w.C, e, i) = sum;
+    }
+}
+
+/* The pairs that lead to edge e end here; they begin at p. */
+__device__ __forceinline__ int64_t pairs_end(const struct dag_strip &w, int64_t e, int64_t p) {
+    while (p < w.d.pairs && w.d.to[p] == e) p++;
+    return p;
+}
+
+/* E of edge e, which has come from the edges behind it, with its mark; then the sums that it gives. */
+__device__ void backward_edge(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
+                              int64_t e, real *table) {
+    struct row_sizes z = g.s.z;
+    int64_t tail = row_of(g, w, z.T, w.d.tail[e]), head = row_of(g, w, z.T, w.d.head[e]), dk = z.dk;
+    const real *q = g.q + head * dk, *k = g.k + tail * dk;
+    real v = w.at.in ? g.v[tail * z.dv + w.at.j] : 0, S = source_of(g, w, e), M = mark_of(g, w, e);
+    real weight = w.at.in ? (real)g.a.scale * g.dy[head * z.dv + w.at.j] : 0, dS = 0, dM = 0, dv = 0;
+    for (int64_t i = 0; i < dk; i++) {
+        real total = 0, C = 0;
+        if (w.at.in) {
+            real *E = column_at(g.s, w.at, w.E, e, i);
+            *E = total = real_fma(M * q[i], weight, *E);
+            C = *column_at(g.s, w.at, w.C, e, i);
+        }
+        dS = real_fma(k[i] * v, total, dS);
+        dM = real_fma(q[i] * weight, C, dM);
+        dv = real_fma(k[i], total, dv);
+        row_share(g.s, w.at, table, (int)i, C * weight);
+        row_share(g.s, w.at, table, (int)(dk + i), total * v);
+    }
+    row_share(g.s, w.at, table, (int)(2 * dk), dS);
+    row_share(g.s, w.at, table, (int)(2 * dk) + 1, dM);
+    if (w.at.in) r.dv[tail * z.dv + w.at.j] = real_fma(S, dv, r.dv[tail * z.dv + w.at.j]);
+    int64_t rows = z.B * z.T * z.H, gates = z.B * g.a.size.edges * z.H;
+    int64_t gate = w.at.strip * gates + row_of(g, w, g.a.size.edges, w.d.edge_row[e]);
+    __syncthreads();
+    for (int line = w.at.lane; line < g.s.lines; line += WARP) {
+        real sum = row_sum(g.s, table, line);
+        if (line < dk)
+            r.dq[(w.at.strip * rows + head) * dk + line] += M * sum;
+        else if (line < 2 * dk)
+            r.dk[(w.at.strip * rows + tail) * dk + line - dk] += S * sum;
+        else
+            (line == 2 * dk ? r.dsource : r.dmark)[gate] = sum;
+    }
+    __syncthreads();
+}
+
+/* Of pair p into edge e: the gradient of its transition, and E of the edge that it comes from. */
+__device__ void backward_pair(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
+                              int64_t e, int64_t p) {
+    real T = transition_of(g, w, p), dT = 0;
+    for (int64_t i = 0; i < g.s.z.dk && w.at.in; i++) {
+        real E = *column_at(g.s, w.at, w.E, e, i), *before = column_at(g.s, w.at, w.E, w.d.from[p], i);
+        dT = real_fma(*column_at(g.s, w.at, w.C, w.d.from[p], i), E, dT);
+        *before = real_fma(T, E, *before);
+    }
+    dT = warp_sum(dT);
+    int64_t gates = g.s.z.B * g.a.size.pairs * g.s.z.H;
+    if (w.at.lane == 0) r.transition[w.at.strip * gates + row_of(g, w, g.a.size.pairs, w.d.pair_row[p])] = dT;
+}
+
+/* A strip's shares, to which edges add, and those of gates that are not there, begin at 0. */
+__device__ void clear_shares(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r) {
+    struct row_sizes z = g.s.z;
+    int64_t rows = z.B * z.T * z.H, edges = g.a.size.edges, pairs = g.a.size.pairs;
+    for (int64_t i = w.at.lane; i < z.T * z.dk; i += WARP) {
+        int64_t at = (w.at.strip * rows + row_of(g, w, z.T, i / z.dk)) * z.dk + i % z.dk;
+        r.dq[at] = r.dk[at] = 0;
+    }
+    for (int64_t e = w.at.lane; e < edges; e += WARP) {
+        int64_t at = w.at.strip * z.B * edges * z.H + row_of(g, w, edges, e);
+        r.dsource[at] = r.dmark[at] = 0;
+    }
+    for (int64_t p = w.at.lane; p < pairs; p += WARP)
+        r.transition[w.at.strip * z.B * pairs * z.H + row_of(g, w, pairs, p)] = 0;
+    for (int64_t n = 0; n < z.T && w.at.in; n++) r.dv[row_of(g, w, z.T, n) * z.dv + w.at.j] = 0;
+    for (int64_t i = 0; i < w.d.edges * z.dk && w.at.in; i++) *column_at(g.s, w.at, w.E, 0, i) = 0;
+    __syncthreads();
+}
+
+} // namespace
+
+static __global__ void __launch_bounds__(WARP) dag_forward_kernel(struct dag_strips g, struct dag_room r) {
+    struct dag_strip w = strip_at(g, r);
+    struct row_sizes z = g.s.z;
+    if (!w.at.in) return;
+    for (int64_t n = 0; n < z.T; n++) r.y[row_of(g, w, z.T, n) * z.dv + w.at.j] = 0;
+    for (int64_t e = 0, p = 0; e < w.d.edges; e++) {
+        int64_t end = pairs_end(w, e, p), head = row_of(g, w, z.T, w.d.head[e]);
+        real *y = r.y + head * z.dv + w.at.j, read = 0;
+        edge_state(g, w, e, p, end);
+        for (int64_t i = 0; i < z.dk; i++)
+            read = real_fma(g.q[head * z.dk + i], *column_at(g.s, w.at, w.C, e, i), read);
+        *y = real_fma(mark_of(g, w, e), read, *y);
+        p = end;
+    }
+}
+
+static __global__ void __launch_bounds__(WARP) dag_backward_kernel(struct dag_strips g, struct dag_room r) {
+    DYNAMIC_SHARED(real, table); /* a line a sum */
+    struct dag_strip w = strip_at(g, r);
+    int64_t p = 0;
+    clear_shares(g, w, r);
+    for (int64_t e = 0; e < w.d.edges; e++) {
+        int64_t end = pairs_end(w, e, p);
+        edge_state(g, w, e, p, end);
+        p = end;
+    }
+    for (int64_t e = w.d.edges - 1; e >= 0; e--) {
+        backward_edge(g, w, r, e, table);
+        for (; p > 0 && w.d.to[p - 1] == e; p--) backward_pair(g, w, r, e, p - 1);
+    }
+}
+
+static bool dag_scan_cuda_applicable(const struct call *c, const char **why) {
+    return column_strips_fit(strips_of(c).s, why);
+}
+
+static size_t dag_scan_cuda_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    room_of(strips_of(c), pass, &s);
+    return s.used;
+}
+
+static void dag_scan_cuda_forward(const struct call *c, const struct exec *x) {
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct dag_strips g = strips_of(c);
+    struct dag_room r = room_of(g, PASS_FORWARD, &s);
+    each_value(c, x, g.s.z.B, read_lists{g, r.lists});
+    LAUNCH(x, dag_forward_kernel, dim3((unsigned)blocks_of(g)), dim3(WARP), 0, g, r);
+    each_value(c, x, tensor_count(c->out[0]),
+               outside_y{outside_of(c, g.s.z, g.a.scale, DIRECT, nullptr), r.y, 0, 1, tensor_real(c->out[0])});
+}
+
+/* Sums over the strips of the shares of a gate's gradient. */
+static void put_gate(const struct call *c, const struct exec *x, int input, const real *shares, int64_t strips) {
+    int64_t n = tensor_count(c->in[input]);
+    if (c->din[input]) each_value(c, x, n, sum_shares{shares, n, strips, c->din[input], call_accumulates(c, input)});
+}
+
+static void dag_scan_cuda_backward(const struct call *c, const struct exec *x) {
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct dag_strips g = strips_of(c);
+    struct dag_room r = room_of(g, PASS_BACKWARD, &s);
+    g.dy = call_dout(c, 0);
+    each_value(c, x, g.s.z.B, read_lists{g, r.lists});
+    LAUNCH(x, dag_backward_kernel, dim3((unsigned)blocks_of(g)), dim3(WARP), column_strips_shared(g.s), g, r);
+    outside_gradients(c, x, outside_of(c, g.s.z, g.a.scale, DIRECT, g.dy), DIRECT, r.dq, r.dk, g.s.strips, r.dv, 1);
+    put_gate(c, x, SOURCE, r.dsource, g.s.strips);
+    put_gate(c, x, MARK, r.dmark, g.s.strips);
+    put_gate(c, x, TRANSITION, r.transition, g.s.strips);
+}
+
+/* Tolerance: as dag_scan_cpu. */
+const struct kernel kernel_dag_scan_cuda = {
+    .name = "dag_scan_cuda",
+    .op = &op_dag_scan,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 512,
+    .applicable = dag_scan_cuda_applicable,
+    .workspace = dag_scan_cuda_workspace,
+    .forward = dag_scan_cuda_forward,
+    .backward = dag_scan_cuda_backward,
+};

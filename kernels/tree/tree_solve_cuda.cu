@@ -1,0 +1,333 @@
+/* tree_solve_cuda.cu - linear systems on trees on CUDA: a thread block a sequence and a strip of heads, level after
+ * level, heads on neighbouring threads and the nodes of a level dealt out among them. The adjoint system goes the same
+ * way. What rows of couplings sum over sequences and nodes comes in a second kernel, a thread block a row and strip.
+ * The equations are in tree_solve.c. */
+#include <math.h>
+
+#include "kernels/lib/cuda.cuh"
+#include "kernels/lib/scratch.h"
+#include "kernels/tree/tree_walk.h"
+
+namespace {
+
+struct complex_real {
+    real re, im;
+};
+
+__device__ __forceinline__ struct complex_real operator*(struct complex_real a, struct complex_real b) {
+    struct complex_real y = {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return y;
+}
+
+__device__ __forceinline__ struct complex_real operator-(struct complex_real a, struct complex_real b) {
+    struct complex_real y = {a.re - b.re, a.im - b.im};
+    return y;
+}
+
+__device__ __forceinline__ struct complex_real conjugate(struct complex_real a) {
+    struct complex_real y = {a.re, -a.im};
+    return y;
+}
+
+__device__ __forceinline__ struct complex_real reciprocal(struct complex_real a) {
+    real size = a.re * a.re + a.im * a.im;
+    struct complex_real y = {a.re / size, -a.im / size};
+    return y;
+}
+
+/* Two planes of a tensor; both NULL: none, im NULL: 0. */
+struct planes {
+    const real *re, *im;
+    __device__ struct complex_real at(int64_t i) const {
+        struct complex_real y = {re[i], im ? im[i] : 0};
+        return y;
+    }
+};
+
+struct couplings {
+    struct complex_real up, down; /* b, c */
+};
+
+/* Systems of T nodes and P heads a sequence. */
+struct tree_systems {
+    struct tree tree;
+    enum tree_form form;
+    enum tree_sharing sharing;
+    int64_t B, T, P;
+    double beta;
+    struct planes up, down;
+    const int32_t *leaves; /* or NULL */
+
+    __device__ struct tree tree_of(int64_t b) const {
+        return tree_with_leaves(tree, leaves ? leaves[b] : tree.leaves);
+    }
+    __device__ struct complex_real bounded(struct complex_real theta) const {
+        if (beta <= 0) return theta;
+        real factor = (real)beta / (real)sqrt((double)(1 + theta.re * theta.re + theta.im * theta.im));
+        struct complex_real y = {factor * theta.re, factor * theta.im};
+        return y;
+    }
+    /* Of element e of the tables; `adjoint`: those of the conjugate transpose. */
+    __device__ struct couplings at(int64_t e, bool adjoint) const {
+        struct couplings k;
+        k.up = bounded(up.at(e));
+        k.down = form == TREE_FREE ? bounded(down.at(e)) : conjugate(k.up);
+        if (form == TREE_SKEW) k.down.re = -k.down.re, k.down.im = -k.down.im;
+        if (!adjoint) return k;
+        struct couplings swapped = {conjugate(k.down), conjugate(k.up)};
+        return swapped;
+    }
+    /* Of node i of level v in sequence b. */
+    __device__ struct couplings of_node(int64_t b, struct tree_level v, int64_t i, int64_t head, bool adjoint) const {
+        int64_t row = tree_row(sharing, v, i) + (sharing == OWN_OF_SAMPLE ? b * T : 0);
+        return at(row * P + head, adjoint);
+    }
+};
+
+/* A block's heads: `width` neighbouring threads; its `slots` such strips take the nodes of a level in turns. */
+struct tree_block {
+    int width, slots, slot;
+    int64_t b, head;
+    bool in;
+};
+
+__device__ struct tree_block tree_block_here(const struct tree_systems &s, int width) {
+    int64_t strips = (s.P + width - 1) / width;
+    struct tree_block at = {width, CUDA_THREADS / width, (int)threadIdx.x / width, blockIdx.x / strips};
+    at.head = blockIdx.x % strips * width + (int)threadIdx.x % width;
+    at.in = at.head < s.P;
+    return at;
+}
+
+/* 1 / pivot and the right-hand side after elimination of node i of level v, of whose children the block has both. */
+__device__ void eliminate(const struct tree_systems &s, const struct tree &t, const struct tree_block &at,
+                          struct tree_level below, struct tree_level v, int64_t i, bool adjoint,
+                          struct complex_real *inverse, struct complex_real *x) {
+    struct complex_real pivot = {1, 0}, z = x[(v.offset + i) * s.P], one_by;
+    for (int64_t j = 0; v.l > 0 && j < tree_children(&t, below, i); j++) {
+        int64_t child = i * t.arity + j, row = (below.offset + child) * s.P;
+        struct couplings k = s.of_node(at.b, below, child, at.head, adjoint);
+        pivot = pivot - k.down * k.up * inverse[row];
+        z = z - k.down * x[row];
+    }
+    inverse[(v.offset + i) * s.P] = one_by = reciprocal(pivot);
+    x[(v.offset + i) * s.P] = z * one_by;
+}
+
+/* Solves the system of the block's sequence and head in place of the right-hand side in x, whose padding is 0. */
+__device__ void solve(const struct tree_systems &s, const struct tree_block &at, bool adjoint,
+                      struct complex_real *inverse, struct complex_real *x) {
+    struct tree t = s.tree_of(at.b);
+    struct tree_level below = {0, 0, 0, 0, 0}, v = tree_bottom(&t, t.leaves);
+    for (int64_t l = 0; l < t.levels; l++, below = v, v = tree_above(&t, t.leaves, v)) {
+        for (int64_t i = at.slot; i < v.real && at.in; i += at.slots)
+            eliminate(s, t, at, below, v, i, adjoint, inverse, x);
+        __syncthreads();
+    }
+    struct tree_level above = below; /* the root's */
+    for (int64_t l = t.levels - 2; l >= 0; l--, above = v) {
+        v = tree_below(&t, t.leaves, above);
+        for (int64_t i = at.slot; i < v.real && at.in; i += at.slots) {
+            int64_t row = (v.offset + i) * s.P, parent = (above.offset + i / t.arity) * s.P;
+            struct couplings k = s.of_node(at.b, v, i, at.head, adjoint);
+            x[row] = x[row] - k.up * inverse[row] * x[parent];
+        }
+        __syncthreads();
+    }
+}
+
+/* Whether a node of the whole tree is one of t, the tree of a sequence. */
+__device__ bool is_real(const struct tree_systems &s, const struct tree &t, int64_t node) {
+    if (t.arity == 1) return t.leaves > 0 && node < t.levels;
+    struct tree_level v = tree_bottom(&s.tree, t.leaves);
+    while (node >= v.offset + v.count) v = tree_above(&s.tree, t.leaves, v);
+    return node - v.offset < v.real;
+}
+
+/* The gradients of b and of c of a node's couplings, from lambda and the solution x; 0 of the root. */
+struct coupling_gradients {
+    struct tree_systems s;
+    const struct complex_real *lambda;
+    struct planes x;
+
+    __device__ struct couplings at(int64_t b, int64_t node, int64_t head) const {
+        struct couplings d = {{0, 0}, {0, 0}};
+        if (node == s.T - 1) return d;
+        int64_t child = (b * s.T + node) * s.P + head;
+        int64_t parent = (b * s.T + tree_parent(&s.tree, s.T, node)) * s.P + head;
+        d.up = d.up - lambda[child] * conjugate(x.at(parent));
+        d.down = d.down - lambda[parent] * conjugate(x.at(child));
+        if (s.form == TREE_HERMITIAN) d.up.re += d.down.re, d.up.im -= d.down.im;
+        if (s.form == TREE_SKEW) d.up.re -= d.down.re, d.up.im += d.down.im;
+        return d;
+    }
+};
+
+/* Where gradients of the tables' four planes go, NULL: nowhere; then through the bound. */
+struct table_gradients {
+    struct tree_systems s;
+    real *to[4];
+    bool add[4];
+
+    __device__ void write(int plane, struct planes table, int64_t e, double re, double im) const {
+        if (!to[plane] && !to[plane + 1]) return;
+        struct complex_real theta = table.at(e);
+        if (s.beta > 0) {
+            double a = (double)theta.re, b = (double)theta.im, scale = 1 / sqrt(1 + (a * a + b * b));
+            double along = scale * scale * scale * (a * re + b * im);
+            re = s.beta * (scale * re - along * a);
+            im = s.beta * (scale * im - along * b);
+        }
+        if (to[plane]) put(to[plane] + e, add[plane], (real)re);
+        if (to[plane + 1]) put(to[plane + 1] + e, add[plane + 1], (real)im);
+    }
+    __device__ void write_both(int64_t e, const double sums[4]) const {
+        write(0, s.up, e, sums[0], sums[1]);
+        if (s.form == TREE_FREE) write(2, s.down, e, sums[2], sums[3]);
+    }
+};
+
+/* Couplings that each node of each sequence has for itself. */
+struct own_gradient {
+    struct coupling_gradients g;
+    struct table_gradients tables;
+    __device__ void operator()(int64_t e) const {
+        struct quotient row = divide(e, g.s.P), at = divide(row.whole, g.s.T);
+        struct couplings d = g.at(at.whole, at.rest, row.rest);
+        const double sums[4] = {(double)d.up.re, (double)d.up.im, (double)d.down.re, (double)d.down.im};
+        tables.write_both(e, sums);
+    }
+};
+
+struct planes planes_of(const struct tensor *re, const struct tensor *im) {
+    struct planes p = {re ? tensor_real(re) : nullptr, im ? tensor_real(im) : nullptr};
+    return p;
+}
+
+struct tree_systems systems_of(const struct call *c) {
+    const struct tree_solve_attr *a = (const struct tree_solve_attr *)c->attr;
+    const struct tensor *y = c->out[0];
+    struct tree_systems s = {a->tree,    a->form, tree_sharing(&a->tree, c->in[TREE_UP_RE]), y->dims[0], y->dims[1],
+                             y->dims[2], a->beta};
+    if (a->tree.arity == 1 && s.sharing == SHARED_BY_LEVEL) s.sharing = OWN_OF_NODE; /* a chain has a node a level */
+    s.up = planes_of(c->in[TREE_UP_RE], c->in[TREE_UP_IM]);
+    s.down = planes_of(c->in[TREE_DOWN_RE], c->in[TREE_DOWN_IM]);
+    s.leaves = c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES]) : nullptr;
+    return s;
+}
+
+int width_of(const struct tree_systems &s) {
+    return column_sums_width(s.P);
+}
+
+int64_t strips_of(const struct tree_systems &s) {
+    return (s.P + width_of(s) - 1) / width_of(s);
+}
+
+/* Reciprocal pivots and the solution of each node, (B,T,P). */
+struct tree_room {
+    struct complex_real *inverse, *x;
+};
+
+struct tree_room room_of(const struct call *c, struct scratch *s) {
+    size_t bytes = (size_t)tensor_count(c->out[0]) * sizeof(struct complex_real);
+    struct tree_room r;
+    r.inverse = (struct complex_real *)scratch_bytes(s, bytes);
+    r.x = (struct complex_real *)scratch_bytes(s, bytes);
+    return r;
+}
+
+} // namespace
+
+/* The solution of the system, or of its adjoint, to both planes of `to`, NULL: nowhere; it stays in the room. */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    tree_solve_kernel(struct tree_systems s, int width, bool adjoint, struct planes from, struct tree_room room,
+                      real *to_re, bool add_re, real *to_im, bool add_im) {
+    struct tree_block at = tree_block_here(s, width);
+    int64_t first = at.b * s.T * s.P + at.head;
+    struct complex_real *x = room.x + first, none = {0, 0};
+    struct tree t = s.tree_of(at.b);
+    for (int64_t node = at.slot; node < s.T && at.in; node += at.slots)
+        x[node * s.P] = is_real(s, t, node) ? from.at(first + node * s.P) : none;
+    __syncthreads();
+    solve(s, at, adjoint, room.inverse + first, x);
+    for (int64_t node = at.slot; node < s.T && at.in; node += at.slots) {
+        if (to_re) put(to_re + first + node * s.P, add_re, x[node * s.P].re);
+        if (to_im) put(to_im + first + node * s.P, add_im, x[node * s.P].im);
+    }
+}
+
+/* Sums of a row of the tables over the sequences and its nodes: slots take them in turns, then are added in order. */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    coupling_sums_kernel(struct coupling_gradients g, struct table_gradients tables, int width) {
+    DYNAMIC_SHARED(double, sums); /* CUDA_THREADS x 4 */
+    struct tree_block at = tree_block_here(g.s, width);
+    int64_t row = at.b, first, end;
+    double own[4] = {0, 0, 0, 0};
+    tree_row_nodes(&g.s.tree, g.s.sharing, row, &first, &end);
+    for (int64_t i = at.slot; i < g.s.B * (end - first) && at.in; i += at.slots) {
+        struct quotient node = divide(i, end - first);
+        struct couplings d = g.at(node.whole, first + node.rest, at.head);
+        own[0] += (double)d.up.re;
+        own[1] += (double)d.up.im;
+        own[2] += (double)d.down.re;
+        own[3] += (double)d.down.im;
+    }
+    for (int i = 0; i < 4; i++) sums[i * CUDA_THREADS + (int)threadIdx.x] = own[i];
+    __syncthreads();
+    if (at.slot > 0 || !at.in) return;
+    for (int slot = 1; slot < at.slots; slot++)
+        for (int i = 0; i < 4; i++) own[i] += sums[i * CUDA_THREADS + slot * width + (int)threadIdx.x];
+    tables.write_both(row * g.s.P + at.head, own);
+}
+
+static size_t tree_solve_cuda_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    room_of(c, &s);
+    return s.used;
+}
+
+static void tree_solve_cuda_forward(const struct call *c, const struct exec *x) {
+    struct scratch scratch = scratch_of(c, PASS_FORWARD);
+    struct tree_systems s = systems_of(c);
+    LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, s, width_of(s), false,
+           planes_of(c->in[TREE_U_RE], c->in[TREE_U_IM]), room_of(c, &scratch), tensor_real(c->out[0]), false,
+           tensor_real(c->out[1]), false);
+}
+
+static void tree_solve_cuda_backward(const struct call *c, const struct exec *x) {
+    struct scratch scratch = scratch_of(c, PASS_BACKWARD);
+    struct tree_systems s = systems_of(c);
+    struct tree_room room = room_of(c, &scratch);
+    struct planes dout = {call_dout(c, 0), call_dout(c, 1)};
+    LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, s, width_of(s), true,
+           dout, room, c->din[TREE_U_RE], call_accumulates(c, TREE_U_RE), c->din[TREE_U_IM],
+           call_accumulates(c, TREE_U_IM));
+    struct table_gradients tables = {s};
+    bool wanted = false;
+    for (int i = 0; i < TREE_U_RE; i++) {
+        tables.to[i] = c->din[i];
+        tables.add[i] = call_accumulates(c, i);
+        wanted = wanted || c->din[i];
+    }
+    if (!wanted) return;
+    struct coupling_gradients g = {s, room.x, planes_of(c->out[0], c->out[1])};
+    if (s.sharing == OWN_OF_SAMPLE)
+        each_value(c, x, tensor_count(c->in[TREE_UP_RE]), own_gradient{g, tables});
+    else
+        LAUNCH(x, coupling_sums_kernel, dim3((unsigned)(c->in[TREE_UP_RE]->dims[0] * strips_of(s))), dim3(CUDA_THREADS),
+               4 * CUDA_THREADS * sizeof(double), g, tables, width_of(s));
+}
+
+/* Tolerance: as tree_solve_cpu. */
+const struct kernel kernel_tree_solve_cuda = {
+    .name = "tree_solve_cuda",
+    .op = &op_tree_solve,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 128,
+    .workspace = tree_solve_cuda_workspace,
+    .forward = tree_solve_cuda_forward,
+    .backward = tree_solve_cuda_backward,
+};
