@@ -312,10 +312,13 @@ test-html: all
 test-latex: all
 	@tests/latex/compile.sh $(LRNN) $(KEEP)
 
-# Registers, spills and shared memory of every kernel, for the newest architecture.
+# Registers, stack, shared memory and spills of every kernel on the oldest architecture and on the newest, as CSV into
+# RESOURCES=; fails if one spills. It needs nvcc and no device.
+cuda-resources: cuda_archs := $(firstword $(known_archs)) $(lastword $(known_archs))
+cuda-resources: NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a))
 cuda-resources:
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
-	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU)
+	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU) $(if $(RESOURCES),>'$(RESOURCES)')
 
 # Every kernel against its reference at random sizes, for SECONDS=60, from SEED= or the clock; what it finds it prints
 # as a command that repeats it. SANITIZE=1 takes the build of `make sanitize`.
@@ -457,7 +460,7 @@ help:
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
 	@echo "make test-latex       the LaTeX of lrnn report, compiled (apt-get install texlive-latex-recommended; KEEP=)"
-	@echo "make cuda-resources   registers, spills and shared memory of every CUDA kernel"
+	@echo "make cuda-resources   registers, stack, shared memory, spills of every CUDA kernel as CSV (RESOURCES=file)"
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"

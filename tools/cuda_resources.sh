@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# cuda_resources.sh - registers, spills and shared memory of every CUDA kernel, one line each and file by file; fails if
-# one spills. As many files at once as there are cores.
+# cuda_resources.sh - what ptxas says of every CUDA kernel, as CSV, a line a kernel and architecture, file by file:
+# registers, and bytes of shared memory, of stack and of spills. Fails if a kernel spills. As many files at once as
+# there are cores; nothing runs.
 #
 #   tools/cuda_resources.sh 'NVCC AND FLAGS' FILE.cu...      (make cuda-resources)
 set -euo pipefail
 
-# Of one file, into $2.
+# Of one file, into $2. A spill or a stack is said before the registers of the same kernel.
 look() {
     local object log
     object=$(mktemp)
@@ -16,20 +17,25 @@ look() {
         rm -f "$object" "$log"
         return 1
     }
-    c++filt <"$log" | awk -v file="$1" '
-        /Compiling entry function/ {
-            match($0, /.* for .sm_/)
-            arch = $NF
-            gsub(/[^a-z_0-9]/, "", arch)
-            name = $0
-            sub(/^[^'"'"']*'"'"'/, "", name)
-            sub(/'"'"' for .*/, "", name)
+    c++filt --no-params <"$log" | sed 's/(anonymous namespace):://g' | awk -v file="$1" -v quote="'" '
+        function number_before(text, what) {
+            return match(text, "[0-9]+ bytes " what) ? substr(text, RSTART) + 0 : 0
         }
-        /spill stores/ { spills = $0; sub(/^ */, "", spills) }
+        /Compiling entry function/ {
+            split($0, part, quote)
+            name = part[2]
+            sub(/^(static )?void /, "", name)
+            gsub(/"/, "", name)
+            arch = part[4]
+        }
+        /spill stores/ {
+            stack = number_before($0, "stack")
+            spills = number_before($0, "spill stores") + number_before($0, "spill loads")
+        }
         /Used [0-9]+ registers/ {
-            used = $0
-            sub(/^ptxas info *: */, "", used)
-            printf "%s %s: %s; %s; %s\n", file, arch, name, used, spills
+            match($0, /[0-9]+ registers/)
+            printf "%s,\"%s\",%s,%d,%d,%d,%d\n", file, name, arch, substr($0, RSTART) + 0, number_before($0, "smem"),
+                   stack, spills
         }' >"$2"
     rm -f "$object" "$log"
 }
@@ -41,8 +47,9 @@ trap 'rm -rf "$found"' EXIT
 export -f look
 # shellcheck disable=SC2016
 printf '%s\n' "$@" | xargs -P "$(nproc)" -I FILE bash -c 'look FILE "$0/$(echo FILE | tr / _)"' "$found"
+echo "file,kernel,arch,registers,shared_bytes,stack_bytes,spill_bytes"
 cat "$found"/*
-spilling=$(cat "$found"/* | grep spill | grep -vc ' 0 bytes spill stores, 0 bytes spill loads' || true)
 kernels=$(cat "$found"/* | wc -l)
-echo "cuda_resources: $kernels kernels, $spilling of them spill"
+spilling=$(cat "$found"/* | grep -vc ',0$' || true)
+echo "cuda_resources: $kernels kernels, $spilling of them spill" >&2
 [ "$spilling" = 0 ] && [ "$kernels" -gt 0 ]
