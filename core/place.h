@@ -136,9 +136,7 @@ struct place_ops {
     void (*capture_free)(struct place_capture *c);
 };
 
-#ifdef LRNN_CUDA
-extern const struct place_ops cuda_place_ops; /* core/place_cuda.cu */
-#endif
+extern const struct place_ops cuda_place_ops; /* core/place_cuda.cu, in a build with CUDA */
 
 #ifdef __cplusplus
 }

@@ -23,11 +23,7 @@ const struct kernel *kernel_reference(const struct op *op);
 
 #define OP(name)     extern const struct op op_##name;
 #define KERNEL(name) extern const struct kernel kernel_##name;
-#ifdef LRNN_CUDA
-#define KERNEL_CUDA(name) KERNEL(name)
-#else
-#define KERNEL_CUDA(name)
-#endif
+#define KERNEL_CUDA(name) KERNEL(name) /* there in a build with CUDA */
 #include "kernels/list.def"
 #undef OP
 #undef KERNEL

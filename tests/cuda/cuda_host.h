@@ -38,7 +38,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline
 #define __shared__      static __attribute__((section("cuda_shared")))
 #define __launch_bounds__(...)
 
