@@ -21,8 +21,8 @@ const struct op *op_find(const char *name);
 const struct kernel *kernel_find(const char *name);
 const struct kernel *kernel_reference(const struct op *op);
 
-#define OP(name)     extern const struct op op_##name;
-#define KERNEL(name) extern const struct kernel kernel_##name;
+#define OP(name)          extern const struct op op_##name;
+#define KERNEL(name)      extern const struct kernel kernel_##name;
 #define KERNEL_CUDA(name) KERNEL(name) /* there in a build with CUDA */
 #include "kernels/list.def"
 #undef OP

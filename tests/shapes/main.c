@@ -19,7 +19,7 @@
 #include "tests/lib/workers.h"
 #include "tests/shapes/cases.h"
 
-#define TIMEOUT_S 300 /* for one shape, on a busy machine */
+#define TIMEOUT_S 1200 /* for one shape: plstm2d's reference on Path-X alone takes minutes of a processor */
 #define N_SLOWEST 8
 
 #define LARGEST 1e3 /* values of recurrences; see reference_within */
@@ -72,7 +72,11 @@ START_TEST(kernels_agree_with_the_reference) {
     int index = first_case + _i * case_step;
     const struct shape_case *shape = &cases.list[index];
     struct imitation like = {.of = shape->call};
-    struct trial_op what = {.op = shape->call->op, .outputs = real_outputs(shape->call), .guards = true, .like = &like};
+    struct trial_op what = {.op = shape->call->op,
+                            .outputs = real_outputs(shape->call),
+                            .guards = true,
+                            .ill_conditioned = true,
+                            .like = &like};
     struct run want = {0};
     const char *why;
     show_progress();
