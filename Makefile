@@ -286,9 +286,11 @@ tsan:
 	@$(MAKE) --no-print-directory CC=clang SANITIZE=thread CUDA=0 WERROR=0 BUILD=$(BUILD)/tsan all
 	@tools/tsan.sh $(BUILD)/tsan/lrnn$(f64)
 
-# Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device.
+# Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device. Of the
+# sizes that a walk has every EVERY-th: with EVERY=1 it takes most of an hour.
+EVERY ?= 6
 test-cuda-host:
-	+@$(sanitized) cuda-suites
+	+@LRNN_CUDA_EVERY=$(EVERY) $(sanitized) cuda-suites
 
 # The same cases on this machine's device.
 test-cuda: cuda-suites

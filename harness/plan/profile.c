@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/label.h"
+
 #define WORD_PROBLEM_MODELS                                                                                            \
     "bdlru:m=1 bdlru:m=2 bdlru:m=3 bdlru:m=4 bdlru:m=5 hlru:m=1 hlru:m=2 hlru:m=3 hlru:m=4 hlru:m=5 lstm lru"
 
@@ -93,7 +95,10 @@
     "paper (pLSTM's graphs): ten folds, 100 epochs, warm-up over 5 of them, cosine to 0, clip 1; all models at "       \
     "width 96 with 4 layers\nand mean pooling, where the paper's baselines have width 128, 4 or 8 layers, sums"
 #define GRAPHS(SUITE, NAME, MODELS, OPTIONS, FLAGS, VARIANTS, RATE, NOTE)                                              \
-    { SUITE, NAME, MODELS, "", OPTIONS, FLAGS, NULL, VARIANTS, RATE, 1, NOTE }
+    {                                                                                                                  \
+        .suite = SUITE, .name = NAME, .models = MODELS, .model_options = "", .task_options = OPTIONS, .flags = FLAGS,  \
+        .variants = VARIANTS, .rates = RATE, .seeds = 1, .note = NOTE                                                  \
+    }
 /* Warm-up: the steps of five epochs. */
 #define TUD_PAPER(TASK, WARMUP)                                                                                        \
     GRAPHS(TASK, "paper", GRAPH_MODELS " gat:heads=4 mpnn", "", GRAPH_FLAGS "dim=96 epochs=100 warmup=" WARMUP, true,  \
@@ -122,8 +127,9 @@ static const struct profile profiles[] = {
      .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5 stop-after=9000",
      .rates = "0.001",
      .seeds = 1,
-     .note = "quick: the paper's training with one of its rates and one seed, until solved; BD-LRU m=5 ends "
-             "after 20000 steps\nat the latest, the others after 9000: a model below 1 may need more"},
+     .as_published = true,
+     .note = "quick: the paper's training, one rate, one seed, until solved; at most 20000 steps of BD-LRU m=5, 9000 "
+             "of the others, which may need more"},
     {.suite = "s3",
      .name = "quick",
      .models = "bdlru:m=1 bdlru:m=2 bdlru:m=3 bdlru:m=5 hlru:m=1 hlru:m=3 hlru:m=5 lstm",
@@ -132,6 +138,7 @@ static const struct profile profiles[] = {
      .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5 stop-after=6000",
      .rates = "0.001",
      .seeds = 1,
+     .as_published = true,
      .note = "quick: the paper's training with one of its rates and one seed, until solved or for 6000 of its 15800 "
              "steps"},
     {.suite = "word-problem",
@@ -217,6 +224,7 @@ static const struct profile profiles[] = {
      .variants = true,
      .rates = "0.0001,0.0005,0.001",
      .seeds = 1,
+     .as_published = true,
      .note = "mad (MAD's own protocol): 2 layers, 200 epochs at a constant rate (--schedule mad-cosine is the declared "
              "one), 3 rates x decay 0, 0.1,\nbaseline and every one-at-a-time change, best of the six runs of each; "
              "float32 where MAD has bf16"},
@@ -230,6 +238,7 @@ static const struct profile profiles[] = {
      .variants = true,
      .rates = "0.001,0.0005,0.0001",
      .seeds = 5,
+     .as_published = true,
      .note = "hlru-paper (BD-LRU/H-LRU, Table 1): one layer, length 64, 20000 examples, and V 32, length 128, 10000 "
              "examples one at a time;\n3 rates x decay 0, 0.1 (not stated there: MAD's) x 5 seeds, cosine to 1e-5 over "
              "200 epochs, best run of each setting"},
@@ -509,4 +518,13 @@ enum status profile_find(const char *task, const char *suite, const char *name, 
     if (!*profile && !*known) *profile = find(PROFILE_ANY_SUITE, name, known, sizeof known);
     if (*profile) return ST_OK;
     return fail(e, ST_USAGE, "unknown profile '%s'; of %s there are:%s", name, task, known);
+}
+
+bool profile_as_published(const char *task, const char *suite, const char *name) {
+    const struct profile *p;
+    struct label l;
+    struct error e;
+    if (label_parse(&l, "task", task, &e) != ST_OK || profile_find(label_name(&l), suite, name, &p, &e) != ST_OK)
+        return false;
+    return p->as_published || strcmp(p->name, "paper") == 0;
 }

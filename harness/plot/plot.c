@@ -180,7 +180,7 @@ static void print_published(FILE *script, const struct report_table *t, bool wan
     bool some = false;
     fprintf(script, "array published[%d]\n", t->n_rows);
     for (int k = 0; k < t->n_rows; k++) {
-        double value = wanted && !t->rows[k].published.settings ? t->rows[k].published.value : NAN;
+        double value = wanted && !published_is_other(&t->rows[k].published) ? t->rows[k].published.value : NAN;
         fprintf(script, "published[%d] = ", k + 1);
         gnuplot_number(script, value, "\n");
         some = some || isfinite(value);
@@ -228,7 +228,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
     bool published = false;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
-        double low, high, paper = row->published.settings ? NAN : row->published.value;
+        double low, high, paper = published_is_other(&row->published) ? NAN : row->published.value;
         ends_of(row, &low, &high);
         fprintf(data, "%d\t", k + 1);
         gnuplot_number(data, row->mean, "\t");

@@ -99,7 +99,7 @@ static void add_cell(struct sheet *s, const struct report_table *t, const struct
     if (is_best(t, row)) sheet_strong(s);
     if (row->estimate_cut) sheet_append(s, CUT_OFF_MARK);
     if (isfinite(row->published.value))
-        sheet_append(s, " / %g%s", row->published.value, row->published.settings ? SETTINGS_MARK : "");
+        sheet_append(s, " / %g%s", row->published.value, published_is_other(&row->published) ? SETTINGS_MARK : "");
     else if (any_published(t))
         sheet_append(s, " / -");
 }
@@ -128,7 +128,7 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
         if (!o || o->flags & OPT_AUTO || !is_of_tables(g, key) || !differs_between_tables(g, key)) continue;
         snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
     }
-    sheet_note(s, "%s: test %s, chance %.4f, %s%" PRId64 " steps%s.", g->tables[t]->task, run_metric_name(row->run),
+    sheet_note(s, "%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", g->tables[t]->task, run_metric_name(row->run),
                run_chance(row->run), range, most, settings);
 }
 
@@ -167,7 +167,8 @@ static void fill(struct sheet *s, struct group *g) {
         bool earlier = false;
         g->cut = g->cut || entry->row->estimate_cut;
         g->outdated = g->outdated || entry->row->outdated;
-        g->settings = g->settings || entry->row->published.settings;
+        const struct published_number *theirs = &entry->row->published;
+        g->settings = g->settings || (isfinite(theirs->value) && published_is_other(theirs));
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
         if (earlier) continue;
         sheet_row(s);

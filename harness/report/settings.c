@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plan/profile.h"
 #include "harness/report/report.h"
 #include "harness/report/sweep.h"
 #include "harness/rows/stats.h"
@@ -110,7 +111,7 @@ static int add_row(struct sheet *sheet, const struct sweep *s, int model, const 
     double mean = mean_best(s, model);
     int cut_off = 0;
     if (base) theirs = published_find(published, base);
-    bool alike = theirs.settings && has_published_settings(s);
+    bool alike = theirs.settings && theirs.as_published && has_published_settings(s);
     sheet_row(sheet);
     sheet_text(sheet, "%s", s->models[model]->model);
     for (int t = 0; t < s->n_tasks; t++) {
@@ -148,7 +149,9 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
     sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
     if (has_folds(s)) sheet_note(sheet, "sd: of the folds.");
     if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
-    if (!has_published_settings(s))
+    if (sweep_run(s) && !profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
+        sheet_note(sheet, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
+    else if (!has_published_settings(s))
         sheet_note(sheet,
                    SETTINGS_MARK " of another set of settings than these: no diff; `lrnn bench %s --variants` runs "
                                  "the paper's.",

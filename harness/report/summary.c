@@ -116,7 +116,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_int(s, row->n_cut);
     sheet_int(s, row->n_cut_all);
     sheet_real(s, "%g", row->estimate);
-    sheet_text(s, "%s", isfinite(row->published.value) ? row->published.settings ? "other" : "same" : "");
+    sheet_text(s, "%s", isfinite(row->published.value) ? published_is_other(&row->published) ? "other" : "same" : "");
     sheet_int(s, isfinite(row->tok_per_s) ? !row->disturbed : -1);
 }
 

@@ -43,17 +43,18 @@ static void note_failures(struct sheet *s, const struct report_row *row) {
     }
 }
 
-/* Records made before there was their share have a test loss that is not finite all the same. */
+/* Records made before there was their share have a test loss that is not finite all the same; predictions were then
+ * made of such logits. */
 static void note_nonfinite(struct sheet *s, const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++) {
         const struct run *run = &row->all[i]->run;
-        char share[32] = "some";
+        char what[128] = "some scored test positions have logits that are not finite and were read as label 0 then";
         if (run_failed(run) || (isfinite(run->test_loss) && !(run->test_nonfinite > 0))) continue;
-        if (isfinite(run->test_nonfinite)) snprintf(share, sizeof share, "%.3g %%", 100 * run->test_nonfinite);
-        sheet_footnote(s,
-                       "%s, lr %g, seed %llu: %s of the scored test positions have logits that are not finite and "
-                       "count as wrong",
-                       row->label, run->lr, (unsigned long long)run->seed, share);
+        if (isfinite(run->test_nonfinite))
+            snprintf(what, sizeof what,
+                     "%.3g %% of the scored test positions have logits that are not finite and count as wrong",
+                     100 * run->test_nonfinite);
+        sheet_footnote(s, "%s, lr %g, seed %llu: %s", row->label, run->lr, (unsigned long long)run->seed, what);
     }
 }
 
@@ -143,7 +144,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%.4f", row->best);
     sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
     sheet_real(s, "%.3f", row->published.value);
-    if (row->published.settings) sheet_append(s, SETTINGS_MARK);
+    if (isfinite(row->published.value) && published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
     sheet_real(s, "%+.3f", row->delta);
 }
 
@@ -160,7 +161,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
         outdated = outdated || row->outdated;
-        settings = settings || row->published.settings;
+        settings = settings || (isfinite(row->published.value) && published_is_other(&row->published));
         disturbed = disturbed || row->disturbed;
     }
     sheet_note(s, protocol_of(tables->protocol)->sentence, run_metric_name(t->rows[0].run));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/plan/profile.h"
 #include "harness/store/files.h"
 #include "models/model.h"
 #include "tasks/task.h"
@@ -64,6 +65,10 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
     return false;
 }
 
+bool published_is_other(const struct published_number *p) {
+    return p->settings || !p->as_published;
+}
+
 struct published_number published_find(const struct published *p, const struct run *run) {
     struct published_number found = {.value = NAN};
     const char *metric = metric_names[run->metric];
@@ -73,6 +78,7 @@ struct published_number published_find(const struct published *p, const struct r
             model_matches(csv_cell(&p->table, i, "model"), run) &&
             parse_double(csv_cell(&p->table, i, "value"), &found.value)) {
             found.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
+            found.as_published = profile_as_published(run->task, run->suite, run->profile);
             return found;
         }
     return (struct published_number){.value = NAN};

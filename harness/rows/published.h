@@ -19,9 +19,13 @@ void published_free(struct published *p);
 
 /* A number of a paper. */
 struct published_number {
-    double value;  /* NAN: none */
-    bool settings; /* the mean over the task and its one-at-a-time changes (tasks/variants.h), not the task alone */
+    double value;      /* NAN: none */
+    bool settings;     /* the mean over the task and its one-at-a-time changes (tasks/variants.h), not the task alone */
+    bool as_published; /* the run's nets, data and schedule are the paper's (profile_as_published) */
 };
+
+/* Whether it is of another setting than the run: to be shown, not compared. */
+bool published_is_other(const struct published_number *p);
 
 /* Whether a table of a paper has numbers of a task, by the task's whole label. */
 bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task);

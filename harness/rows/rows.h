@@ -95,8 +95,8 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
     "bit"
 #define SETTINGS_MARK "~" /* behind a published number that is of other settings than ours */
 #define SETTINGS_NOTE                                                                                                  \
-    "~ of another setting: the paper's mean over this task and its changes, no diff; lrnn report --what settings has " \
-    "ours"
+    "~ of another setting, no diff: other sizes, steps or data than the paper's, or its mean over settings (report "   \
+    "--what settings has ours)"
 #define DISTURBED_MARK "!" /* behind a speed */
 #define DISTURBED_NOTE                                                                                                 \
     "! not known to be measured alone: other processes had more than 3 % of the cores, steps varied, or nobody looked"

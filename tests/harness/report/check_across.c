@@ -26,8 +26,8 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     ck_holds(text, "lru             0.125 / -               -");
     ck_holds(text, "lstm            0.750 / 1      0.500* / 1");
     ck_holds(text, "bdlru:m=5               -       0.250 / 1");
-    ck_holds(text, "s3: test token accuracy, chance 0.0083, 300 steps; epochs=20.");
-    ck_holds(text, "s5: test token accuracy, chance 0.0083, 300 steps; epochs=3.");
+    ck_holds(text, "s3: test token accuracy, chance 0.0083, at most 300 steps; epochs=20.");
+    ck_holds(text, "s5: test token accuracy, chance 0.0083, at most 300 steps; epochs=3.");
     ck_holds(text, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_across, &format_csv);

@@ -10,6 +10,7 @@
 #include "harness/store/schema.h"
 #include "tasks/variants.h"
 #include "tests/lib/program.h"
+#include "tests/tasks/task_examples.h"
 #include "tests/testing.h"
 
 /* Runs `lrnn arguments --out FOLDER/r`. */
@@ -78,6 +79,7 @@ END_TEST
 
 START_TEST(every_change_of_every_task_is_another_task) {
     struct error e;
+    import_data();
     for (int i = 0; task_with_variants(i); i++) {
         const char *name = task_with_variants(i);
         struct task_choice base, changed;
@@ -95,6 +97,7 @@ START_TEST(every_change_of_every_task_is_another_task) {
         }
     }
     ck_assert_ptr_null(task_variants("s3"));
+    drop_data();
 }
 END_TEST
 

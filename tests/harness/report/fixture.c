@@ -75,6 +75,7 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     record_hash(text, run->run_id);
     strcpy(run->task, "s5");
     strcpy(run->profile, "quick");
+    strcpy(run->suite, "word-problem");
     run->metric = METRIC_ACC;
     strcpy(run->mlp, "swiglu");
     snprintf(run->layers, sizeof run->layers, "%s", layers);
