@@ -128,8 +128,8 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
         if (!o || o->flags & OPT_AUTO || !is_of_tables(g, key) || !differs_between_tables(g, key)) continue;
         snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
     }
-    sheet_note(s, "%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", g->tables[t]->task, run_metric_name(row->run),
-               run_chance(row->run), range, most, settings);
+    sheet_note(s, "%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", g->tables[t]->task,
+               run_metric_name(row->run), run_chance(row->run), range, most, settings);
 }
 
 /* Interquartile mean over the runs of a model on all tasks, each task a stratum (Agarwal et al. 2021). */
