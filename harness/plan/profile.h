@@ -27,8 +27,8 @@ struct profile {
 /* All of them, a suite's together; a profile with suite == NULL ends the list. */
 const struct profile *profile_list(void);
 
-/* Whether the runs of that profile have the nets, data and schedule of the paper, fewer rates or seeds or an earlier end
- * at most: then the published number is one to be compared with. */
+/* Whether the runs of that profile have the nets, data and schedule of the paper, fewer rates or seeds or an earlier
+ * end at most: then the published number is one to be compared with. */
 bool profile_as_published(const char *task, const char *suite, const char *name);
 
 /* Whether some task or suite has a profile of that name. */
