@@ -34,7 +34,7 @@ static void *allocate(size_t bytes) {
 
 /* --- which calls are the same ------------------------------------------------------------------------------------- */
 
-/* Pointers within attributes are compared as such: the same table in two graphs is two shapes. */
+/* Attributes are compared as bytes, pointers and padding too: a shape may be met twice, none is left out. */
 static XXH128_hash_t hash_of(const struct call *c) {
     XXH3_state_t *state = XXH3_createState();
     XXH3_128bits_reset(state);

@@ -29,7 +29,7 @@ static void begin(void) {
 }
 
 static int on_results(const char *arguments) {
-    char command[512];
+    char command[4 * PATH_BYTES];
     snprintf(command, sizeof command, "%s --out %s", arguments, results);
     return run(command);
 }
@@ -110,6 +110,24 @@ START_TEST(reports_and_plots_leave_the_folder_alone) {
 }
 END_TEST
 
+START_TEST(commands_that_look_at_runs_leave_the_folder_alone) {
+    char path[PATH_BYTES], commands[5][2 * PATH_BYTES];
+    any_record(path);
+    snprintf(commands[0], sizeof commands[0], "show %s", path);
+    snprintf(commands[1], sizeof commands[1], "export %s %s/curve.csv", path, program_folder);
+    snprintf(commands[2], sizeof commands[2], "report --html %s/pages", program_folder);
+    snprintf(commands[3], sizeof commands[3], "status");
+    for (int i = 0; i < 4; i++) expect_status(reads_only(commands[i]), 0, commands[i]);
+    char *before = listing();
+    snprintf(commands[4], sizeof commands[4], "compare %s %s", results, results);
+    expect_status(run(commands[4]), 0, commands[4]);
+    char *after = listing();
+    ck_assert_str_eq(before, after);
+    free(before);
+    free(after);
+}
+END_TEST
+
 START_TEST(a_damaged_record_is_named_and_left_where_it_is) {
     char path[PATH_BYTES];
     any_record(path);
@@ -162,6 +180,7 @@ Suite *check_reading(void) {
     tcase_add_checked_fixture(c, begin, program_end);
     tcase_set_timeout(c, 120);
     tcase_add_test(c, reports_and_plots_leave_the_folder_alone);
+    tcase_add_test(c, commands_that_look_at_runs_leave_the_folder_alone);
     tcase_add_test(c, a_damaged_record_is_named_and_left_where_it_is);
     tcase_add_test(c, a_record_of_a_later_schema_is_named);
     tcase_add_test(c, what_cannot_be_read_is_named);

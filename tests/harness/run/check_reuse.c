@@ -1,4 +1,5 @@
 /* check_reuse.c - records and checkpoints of another build of the program: said, refused, set aside, marked. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,29 @@ START_TEST(a_record_is_known_by_the_build_that_made_it) {
     change_record(s, changes[_i]);
     ck_assert_int_eq(found_reuse(s), REUSE_OTHER_BUILD);
     small_run_free(s);
+}
+END_TEST
+
+/* What reuse_tell writes to stderr. */
+static char *told(int other, int total) {
+    char *text = NULL;
+    size_t size;
+    FILE *was = stderr, *f = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(f);
+    stderr = f;
+    reuse_tell(other, total);
+    stderr = was;
+    fclose(f);
+    return text;
+}
+
+START_TEST(records_of_another_build_are_told_in_one_line) {
+    static const char *const lines[] = {
+        "", "lrnn: 1 of 3 runs is on record by another build of the program; --force does it again\n",
+        "lrnn: 2 of 3 runs are on record by another build of the program; --force does them again\n"};
+    char *text = told(_i, 3);
+    ck_assert_str_eq(text, lines[_i]);
+    free(text);
 }
 END_TEST
 
@@ -147,6 +171,7 @@ Suite *check_reuse(void) {
     TCase *c = tcase_create("reuse");
     tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_loop_test(c, a_record_is_known_by_the_build_that_made_it, 0, 3);
+    tcase_add_loop_test(c, records_of_another_build_are_told_in_one_line, 0, 3);
     tcase_add_test(c, force_sets_the_record_aside_and_does_the_run_again);
     tcase_add_loop_test(c, a_checkpoint_of_another_build_is_refused_unless_forced, 0, 2);
     suite_add_tcase(suite, c);
