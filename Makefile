@@ -232,7 +232,7 @@ test: $(CHECK) $(LRNN) $(FAULTS) other-real $(if $(filter host,$(cuda_mode))$(SU
 
 other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
-	  CUDA=$(if $(f64),$(CUDA),$(if $(filter host,$(cuda_mode)),host,0)) all
+	  CUDA=$(if $(f64),$(CUDA),0) all
 
 # Golden traces (harness/gate/trace.h), after a change of bits that is meant and a raised numerics version: in both
 # precisions, with this machine's instructions and without fused multiply-adds. golden-rows writes those of one build.
