@@ -91,7 +91,7 @@ LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
 CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
 # Kernels of many template instances: what AddressSanitizer finds as well is not looked for twice, and inlining is not
-# forced (cuda_host.h), which makes them compile in 47 s of a processor instead of 126 (scan_companion_cuda.cu).
+# forced (cuda_host.h), without which the sanitized build takes much longer.
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
                 $(if $(SANITIZE),-g1 -fno-sanitize=null,object-size,vptr,pointer-overflow)
 NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
@@ -287,7 +287,7 @@ tsan:
 	@tools/tsan.sh $(BUILD)/tsan/lrnn$(f64)
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device. Of the
-# sizes that a walk has every EVERY-th: with EVERY=1 it takes most of an hour.
+# sizes that a walk has every EVERY-th; EVERY=1 takes all, and several times as long.
 EVERY ?= 6
 test-cuda-host:
 	+@LRNN_CUDA_EVERY=$(EVERY) $(sanitized) cuda-suites

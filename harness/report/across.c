@@ -167,8 +167,7 @@ static void fill(struct sheet *s, struct group *g) {
         bool earlier = false;
         g->cut = g->cut || entry->row->estimate_cut;
         g->outdated = g->outdated || entry->row->outdated;
-        const struct published_number *theirs = &entry->row->published;
-        g->settings = g->settings || (isfinite(theirs->value) && published_is_other(theirs));
+        g->settings = g->settings || published_is_other(&entry->row->published);
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
         if (earlier) continue;
         sheet_row(s);

@@ -149,7 +149,7 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
     sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
     if (has_folds(s)) sheet_note(sheet, "sd: of the folds.");
     if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
-    if (sweep_run(s) && !profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
+    if (!profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
         sheet_note(sheet, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
     else if (!has_published_settings(s))
         sheet_note(sheet,

@@ -144,7 +144,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%.4f", row->best);
     sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
     sheet_real(s, "%.3f", row->published.value);
-    if (isfinite(row->published.value) && published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
+    if (published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
     sheet_real(s, "%+.3f", row->delta);
 }
 
@@ -161,7 +161,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
         outdated = outdated || row->outdated;
-        settings = settings || (isfinite(row->published.value) && published_is_other(&row->published));
+        settings = settings || published_is_other(&row->published);
         disturbed = disturbed || row->disturbed;
     }
     sheet_note(s, protocol_of(tables->protocol)->sentence, run_metric_name(t->rows[0].run));

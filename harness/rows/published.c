@@ -66,7 +66,7 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
 }
 
 bool published_is_other(const struct published_number *p) {
-    return p->settings || !p->as_published;
+    return isfinite(p->value) && (p->settings || !p->as_published);
 }
 
 struct published_number published_find(const struct published *p, const struct run *run) {

@@ -24,7 +24,7 @@ struct published_number {
     bool as_published; /* the run's nets, data and schedule are the paper's (profile_as_published) */
 };
 
-/* Whether it is of another setting than the run: to be shown, not compared. */
+/* Whether there is one, of another setting than the run: to be shown, not compared. */
 bool published_is_other(const struct published_number *p);
 
 /* Whether a table of a paper has numbers of a task, by the task's whole label. */

@@ -272,8 +272,9 @@ void expect_clean(const struct run *r) {
 /* --- twin against twin ------------------------------------------------------------------------------------------- */
 
 bool walk_leaves_out(const struct place *place, int index, int shown) {
-    const char *every = place ? getenv("LRNN_CUDA_EVERY") : NULL;
-    return every && shown > 0 && index % atoi(every) != 0;
+    const char *text = place ? getenv("LRNN_CUDA_EVERY") : NULL;
+    int every = text ? atoi(text) : 1;
+    return every > 1 && shown > 0 && index % every != 0;
 }
 
 void each_example(const struct kernel *k, unsigned walks, enum fill fill, const struct place *place,
