@@ -284,9 +284,8 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
 /* --- what is asked of it ------------------------------------------------------------------------------------------ */
 
 /* Weight decay and rates, as the code of each paper has them:
- *   MAD     decays every parameter (athms/mad-lab, train.py) but those of a state's dynamics, which the mixers' own
- *           code exempts
- *   SLiCE   every parameter but the embedding: its loop minds no tags (structured-linear-cdes, train.py)
+ *   MAD     every parameter: its optimiser minds no tags of the mixers (athms/mad-lab, mad/model/pl_model_wrapper.py)
+ *   SLiCE   every parameter but the embedding: its loop minds none either (structured-linear-cdes, train.py)
  *   pLSTM   its maps alone, on images (ml-jku/plstm_experiments)
  *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
  *           others have lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments) */
@@ -307,7 +306,7 @@ struct param_rule net_param_rule(const struct backbone *b, enum param_group grou
         decays = !s5 && !vision;
         break;
     case PARAM_STATE:
-        decays = !mad && !s5 && !vision;
+        decays = !s5 && !vision;
         break;
     case PARAM_FREE:
     case PARAM_CONST:

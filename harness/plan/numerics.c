@@ -103,12 +103,12 @@ static bool uses_biases(const struct config *config, const struct model_choice *
     return is_slice_net(config);
 }
 
-/* What mixers exempt from decay was exempt in SLiCE's nets too, whose loop decays it. */
+/* What mixers exempt from decay was exempt in the nets of SLiCE and MAD too, whose loops decay it. */
 static bool uses_tags(const struct config *config, const struct model_choice *model) {
-    bool slice = is_slice_net(config);
+    bool untagged = is_slice_net(config) || config->net.kind == BACKBONE_MAD_LM;
     bool state = model_is(model, "lru") || model_is(model, "mamba2") || model_is(model, "myosotis") ||
                  (model_is(model, "deltaproduct") && option_is(model, "forget", "yes"));
-    return slice && state && config->decay > 0;
+    return untagged && state && config->decay > 0;
 }
 
 /* On CUDA the tensor cores rounded the factors their own way. */

@@ -15,11 +15,16 @@ static const struct {
     const char *model, *flags, *name;
     double decay, rate;
 } wanted[] = {
+    /* mad-lab decays all */
     {"lru:state=6", "", "embedding", DECAY, 1},
     {"lru:state=6", "", "norm.weight", DECAY, 1},
-    {"lru:state=6", "", "nu.log", 0, 1},
-    {"mamba2:state=4,headdim=8", "", "skip", 0, 1},
+    {"lru:state=6", "", "nu.log", DECAY, 1},
+    {"mamba2:state=4,headdim=8", "", "A.log", DECAY, 1},
+    {"mamba2:state=4,headdim=8", "", "dt.bias", DECAY, 1},
+    {"mamba2:state=4,headdim=8", "", "skip", DECAY, 1},
     {"mamba2:state=4,headdim=8", "", "in.weight", DECAY, 1},
+    {"deltaproduct:heads=2,forget=yes", "", "A.log", DECAY, 1},
+    {"myosotis:heads=2", "", "up.re", DECAY, 1},
     {"myosotis:heads=2", "", "nodes", 0, 1},
     /* structured-linear-cdes decays all but "embedding" */
     {"mamba2:state=4,headdim=8", "backbone=slice-paper", "embedding", 0, 1},

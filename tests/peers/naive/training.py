@@ -20,11 +20,13 @@ def trained(name):
 
 
 def decays(name, net):
-    """SLiCE's loop decays all but the embedding, tags or no tags; S5's all but the state and its batch norms; MAD's all
-    but what a mixer exempts."""
+    """MAD's loop decays all, tags or no tags; SLiCE's all but the embedding; S5's all but the state and its batch
+    norms. The nodes of a tree are never decayed."""
+    if name == "nodes":
+        return False
     if net.backbone in ("slice", "slice-glu", "stacked"):
-        return name not in ("embedding", "nodes")
-    return name != "nodes" and not of_state(name, net) and not (net.backbone == "s5" and of_batch_norm(name))
+        return name != "embedding"
+    return net.backbone != "s5" or not (of_state(name, net) or of_batch_norm(name))
 
 
 def of_state(name, net):
