@@ -2,6 +2,7 @@
 #include "harness/rows/published.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,11 +70,24 @@ bool published_is_other(const struct published_number *p) {
     return isfinite(p->value) && (p->settings || !p->as_published);
 }
 
+/* "parity:max_length=12,n_test=4096" -> "parity:max_length=12": how many examples a model was validated and tested on
+ * does not change what it was to learn. */
+static void name_without_counts(const char *task, char *name, size_t size) {
+    struct label label;
+    snprintf(name, size, "%s", task);
+    if (label_parse(&label, "task", task, NULL) != ST_OK) return;
+    label_remove(&label, "n_val");
+    label_remove(&label, "n_test");
+    label_format(&label, name, size, NULL); /* no longer than the task's */
+}
+
 struct published_number published_find(const struct published *p, const struct run *run) {
     struct published_number found = {.value = NAN};
     const char *metric = metric_names[run->metric];
+    char task[LABEL_TEXT];
+    name_without_counts(run->task, task, sizeof task);
     for (int i = 0; i < p->table.rows; i++)
-        if (strcmp(csv_cell(&p->table, i, "task"), run->task) == 0 &&
+        if (strcmp(csv_cell(&p->table, i, "task"), task) == 0 &&
             strcmp(csv_cell(&p->table, i, "metric"), metric) == 0 &&
             model_matches(csv_cell(&p->table, i, "model"), run) &&
             parse_double(csv_cell(&p->table, i, "value"), &found.value)) {

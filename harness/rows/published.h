@@ -30,8 +30,9 @@ bool published_is_other(const struct published_number *p);
 /* Whether a table of a paper has numbers of a task, by the task's whole label. */
 bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task);
 
-/* The published number of the run's task, metric and model. A published model "bdlru:m=5" stands for every run
- * of that mixer with those options, written or default, whatever its others are (blocks, layout, gate-init). */
+/* The published number of the run's task, metric and model. A task stands for every number of validation and test
+ * examples; a published model "bdlru:m=5" for every run of that mixer with those options, written or default, whatever
+ * its others are (blocks, layout, gate-init). */
 struct published_number published_find(const struct published *p, const struct run *run);
 
 /* The number of a metric that a table of a paper has for a task and a model, whose label has every option

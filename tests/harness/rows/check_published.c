@@ -141,6 +141,18 @@ START_TEST(published_languages_have_the_published_average) {
 }
 END_TEST
 
+START_TEST(sizes_of_validation_and_test_sets_keep_no_number_away) {
+    struct published p;
+    ck_ok(published_read(&p, fixture_folder, &fixture_problem));
+    ck_assert_double_eq(published_of(&p, "parity:n_val=1024,n_test=4096", METRIC_ACC, "slice;none"), 0.884);
+    ck_assert_double_eq(published_of(&p, "cycle-navigation:n_val=1024,n_test=4096", METRIC_ACC, "lstm;none"), 1);
+    ck_assert_double_eq(published_of(&p, "s5:n_test=100", METRIC_ACC, "bdlru:m=4;swiglu"), 0.87);
+    ck_assert_double_nan(published_of(&p, "parity:max_length=12,n_val=1024,n_test=4096", METRIC_ACC, "lstm;none"));
+    ck_assert_double_nan(published_of(&p, "parity:n_train=1000,n_test=4096", METRIC_ACC, "lstm;none"));
+    published_free(&p);
+}
+END_TEST
+
 /* A number that is a mean over settings says so, and what is no mean does not. */
 START_TEST(means_over_settings_are_marked) {
     struct published p;
@@ -175,6 +187,7 @@ Suite *check_published(void) {
         a_default_matches_whether_it_is_written_or_not,
         published_means_are_those_of_their_rows,
         published_languages_have_the_published_average,
+        sizes_of_validation_and_test_sets_keep_no_number_away,
         means_over_settings_are_marked,
         an_output_folders_own_published_csv_comes_first,
     };
