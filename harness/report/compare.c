@@ -13,38 +13,118 @@
 /* What pairs two runs: all that identifies them but the seed and the version of the numerics. */
 struct entry {
     const struct run_record *record;
-    char cell[RUN_ID_HEX];
+    struct label key;
+    char cell[RUN_ID_HEX]; /* hash of the key */
     bool told;
 };
+
+/* The pairs of a cell. */
+struct pairs {
+    const struct entry *first; /* in the one folder */
+    int n;
+    double mean[2], difference;
+    struct interval interval;
+    bool cut_off[2]; /* one of its runs was */
+    bool named;
+    char label[4 * RECORD_TEXT];
+};
+
+/* --- pairing ------------------------------------------------------------------------------------------------------ */
 
 static enum status read_entries(const struct record_set *set, struct entry **list, struct error *e) {
     struct error why;
     *list = calloc((size_t)set->n + 1, sizeof **list);
     if (!*list) return fail(e, ST_MEMORY, "no memory to compare %d runs", set->n);
     for (int i = 0; i < set->n; i++) {
-        struct label key;
+        struct label *key = &(*list)[i].key;
         char lr[64];
         const struct run_record *r = &set->list[i];
         (*list)[i].record = r;
         (*list)[i].told = r->set_aside;
-        if (row_key(r->identity, &key, &why) != ST_OK)
+        if (row_key(r->identity, key, &why) != ST_OK)
             return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", r->run.run_id,
                         why.text);
-        label_remove(&key, "numerics");
+        label_remove(key, "numerics");
         format_double(r->run.lr, lr, sizeof lr);
-        TRY(label_set(&key, "lr", lr, e));
-        record_hash_bytes(key.text, key.used, (*list)[i].cell);
+        TRY(label_set(key, "lr", lr, e));
+        record_hash_bytes(key->text, key->used, (*list)[i].cell);
     }
     return ST_OK;
 }
 
-static const struct run *find_pair(const struct entry *list, int n, const struct entry *of) {
-    for (int i = 0; i < n; i++)
-        if (!list[i].record->set_aside && !strcmp(list[i].cell, of->cell) &&
-            list[i].record->run.seed == of->record->run.seed)
-            return &list[i].record->run;
-    return NULL;
+/* The run of that cell and seed, NULL: none. ST_DATA: there are two, of different numerics. */
+static enum status find_pair(const struct entry *list, int n, const struct entry *of, const char *folder,
+                             const struct run **found, struct error *e) {
+    *found = NULL;
+    for (int i = 0; i < n; i++) {
+        const struct run *run = &list[i].record->run;
+        if (list[i].record->set_aside || strcmp(list[i].cell, of->cell) != 0 || run->seed != of->record->run.seed)
+            continue;
+        if (*found)
+            return fail(e, ST_DATA,
+                        "runs %s and %s of %s differ in the numerics alone (%s, %s), so that it is not clear which is "
+                        "to be compared; move one of the records away",
+                        (*found)->run_id, run->run_id, folder, (*found)->numerics, run->numerics);
+        *found = run;
+    }
+    return ST_OK;
 }
+
+/* The folders, as entries. */
+struct sides {
+    struct entry *list[2];
+    int n[2];
+    const char *const *names;
+};
+
+/* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
+static enum status pair_cell(struct pairs *p, const struct sides *s, int first, double *values, struct error *e) {
+    struct entry *own = s->list[0];
+    *p = (struct pairs){.first = &own[first]};
+    for (int i = first; i < s->n[0]; i++) {
+        const struct run *runs[2];
+        if (own[i].told || strcmp(own[i].cell, own[first].cell) != 0) continue;
+        own[i].told = i != first;
+        for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], s->n[k], &own[i], s->names[k], &runs[k], e));
+        if (!runs[1]) continue;
+        for (int k = 0; k < 2; k++) {
+            p->mean[k] += run_test_metric(runs[k]);
+            p->cut_off[k] = p->cut_off[k] || run_cut_off(runs[k]);
+        }
+        values[p->n++] = run_test_metric(runs[1]) - run_test_metric(runs[0]);
+    }
+    own[first].told = true;
+    for (int k = 0; k < 2 && p->n; k++) p->mean[k] /= p->n;
+    p->difference = p->n ? stats_mean(values, p->n) : NAN;
+    p->interval = stats_t_interval(values, p->n, REPORT_LEVEL);
+    return ST_OK;
+}
+
+/* --- naming ------------------------------------------------------------------------------------------------------- */
+
+static bool is_rate(const void *context, const char *key) {
+    (void)context;
+    return strcmp(key, "lr") == 0; /* has a column */
+}
+
+/* The labels of one task's rows say in what they differ. `names`: room for n. */
+static void name_rows(struct pairs *list, int n, struct row_name *names) {
+    for (int i = 0; i < n; i++) {
+        const char *task = list[i].first->record->run.task;
+        int of_task = 0;
+        if (list[i].named) continue;
+        for (int k = i; k < n; k++) {
+            if (strcmp(list[k].first->record->run.task, task) != 0) continue;
+            row_mixer(list[k].first->record, list[k].label, sizeof list[k].label);
+            names[of_task++] = (struct row_name){
+                .key = &list[k].first->key, .table = "", .text = list[k].label, .size = sizeof list[k].label};
+            list[k].named = true;
+        }
+        row_names_tell_apart(names, of_task, is_rate, NULL);
+    }
+}
+
+/* --- the sheet ---------------------------------------------------------------------------------------------------- */
 
 static void add_columns(struct sheet *s, const char *const names[2]) {
     sheet_column(s, SHEET_LEFT, "task");
@@ -57,60 +137,63 @@ static void add_columns(struct sheet *s, const char *const names[2]) {
     sheet_column(s, SHEET_RIGHT, "high");
 }
 
-/* The differences of a cell, whose first run in `a` is number `first`, and its row. */
-static int add_cell(struct sheet *s, struct entry *a, int n_a, int first, const struct entry *b, int n_b,
-                    double *difference) {
-    int n = 0;
-    double sums[2] = {0, 0};
-    for (int i = first; i < n_a; i++) {
-        if (a[i].told || strcmp(a[i].cell, a[first].cell) != 0) continue;
-        const struct run *other = find_pair(b, n_b, &a[i]), *own = &a[i].record->run;
-        if (i != first) a[i].told = true;
-        if (!other) continue;
-        sums[0] += run_test_metric(own);
-        sums[1] += run_test_metric(other);
-        difference[n++] = run_test_metric(other) - run_test_metric(own);
-    }
-    a[first].told = true;
-    if (n == 0) return 0;
-    const struct run *run = &a[first].record->run;
-    struct interval interval = stats_t_interval(difference, n, REPORT_LEVEL);
-    char mixer[RECORD_TEXT];
-    row_mixer(a[first].record, mixer, sizeof mixer);
+static void add_row(struct sheet *s, const struct pairs *p) {
+    const struct run *run = &p->first->record->run;
     sheet_row(s);
     sheet_text(s, "%s", run->task);
-    sheet_text(s, "%s", mixer);
+    sheet_text(s, "%s", p->label);
     sheet_real(s, "%g", run->lr);
-    sheet_int(s, n);
-    for (int i = 0; i < 2; i++) sheet_real(s, "%.4f", sums[i] / n);
-    sheet_real(s, "%+.4f", stats_mean(difference, n));
-    sheet_real(s, "%+.4f", interval.low);
-    sheet_real(s, "%+.4f", interval.high);
-    return n;
+    sheet_int(s, p->n);
+    for (int k = 0; k < 2; k++) {
+        sheet_real(s, "%.4f", p->mean[k]);
+        if (p->cut_off[k]) sheet_append(s, CUT_OFF_MARK);
+    }
+    sheet_real(s, "%+.4f", p->difference);
+    if (p->cut_off[0] || p->cut_off[1]) sheet_append(s, CUT_OFF_MARK);
+    sheet_real(s, "%+.4f", p->interval.low);
+    sheet_real(s, "%+.4f", p->interval.high);
+}
+
+static enum status fill(struct sheet *s, const struct sides *sides, struct pairs *list, double *values,
+                        struct row_name *names, struct error *e) {
+    int cells = 0, n = 0;
+    bool cut = false;
+    for (int i = 0; i < sides->n[0]; i++) {
+        if (sides->list[0][i].told) continue;
+        TRY(pair_cell(&list[cells], sides, i, values, e));
+        if (list[cells].n) n += list[cells++].n;
+    }
+    if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
+    name_rows(list, cells, names);
+    add_columns(s, sides->names);
+    for (int i = 0; i < cells; i++) {
+        add_row(s, &list[i]);
+        cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
+    }
+    sheet_caption(s, "%s against %s: %d pairs of runs", sides->names[1], sides->names[0], n);
+    sheet_note(s,
+               "Paired by seed: what is equal in all but the program's build and numerics. difference: %s - %s, the "
+               "test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance.",
+               sides->names[1], sides->names[0]);
+    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    return ST_OK;
 }
 
 enum status compare_folders(struct sheets *sheets, const struct record_set *a, const struct record_set *b,
                             const char *const names[2], struct error *e) {
-    struct entry *left = NULL, *right = NULL;
-    int pairs = 0;
-    double *difference = calloc((size_t)a->n + 1, sizeof *difference);
-    enum status status = difference ? read_entries(a, &left, e) : fail(e, ST_MEMORY, "no memory to compare runs");
-    if (status == ST_OK) status = read_entries(b, &right, e);
-    if (status == ST_OK) {
-        struct sheet *s = sheets_add(sheets);
-        add_columns(s, names);
-        for (int i = 0; i < a->n; i++)
-            if (!left[i].told) pairs += add_cell(s, left, a->n, i, right, b->n, difference);
-        sheet_caption(s, "%s against %s: %d pairs of runs", names[1], names[0], pairs);
-        sheet_note(
-            s,
-            "Paired by seed: what is equal in all but the program's build and numerics. difference: %s - %s, the "
-            "test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance.",
-            names[1], names[0]);
-        if (pairs == 0) status = fail(e, ST_DATA, "%s and %s have no run in common", names[0], names[1]);
-    }
-    free(left);
-    free(right);
-    free(difference);
+    struct sides sides = {.n = {a->n, b->n}, .names = names};
+    size_t n = (size_t)a->n + 1;
+    struct pairs *list = calloc(n, sizeof *list);
+    struct row_name *rows = calloc(n, sizeof *rows);
+    double *values = calloc(n, sizeof *values);
+    enum status status = list && rows && values ? ST_OK : fail(e, ST_MEMORY, "no memory to compare runs");
+    if (status == ST_OK) status = read_entries(a, &sides.list[0], e);
+    if (status == ST_OK) status = read_entries(b, &sides.list[1], e);
+    if (status == ST_OK) status = fill(sheets_add(sheets), &sides, list, values, rows, e);
+    free(list);
+    free(rows);
+    free(values);
+    free(sides.list[0]);
+    free(sides.list[1]);
     return status;
 }
