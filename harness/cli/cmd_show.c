@@ -65,10 +65,12 @@ static void print_curve(const struct run_record *r) {
 }
 
 static enum status show(const char *out, const struct run_record *r, struct error *e) {
-    char command[8192];
+    char command[8192], products[256];
     TRY(rerun_command(r, command, sizeof command, e));
     printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\nagain: %s\n   or: lrnn rerun %.8s --out %s\n\n",
            r->run.run_id, r->run.layers, r->run.task, r->run.lr, r->run.seed, command, r->run.run_id, out);
+    if (rerun_rounds(&r->run, products, sizeof products))
+        printf("%s: it repeats to rounding, not bit for bit\n\n", products);
     print_fields(&r->run);
     print_curve(r);
     return ST_OK;
@@ -108,10 +110,14 @@ static enum status show_it(const struct flags *f, const char *out, const struct 
 
 static enum status rerun_it(const struct flags *f, const char *out, const struct run_record *r, struct error *e) {
     struct rerun_result result;
+    char products[256];
     signals_install();
     TRY(rerun_do(r, out, f->threads, f->keep, &result, e));
     printf("run %.8s: %s\n", r->run.run_id, result.text);
     if (result.agrees) return ST_OK;
+    if (rerun_rounds(&r->run, products, sizeof products))
+        return fail(e, ST_FAIL, "the second run of %.8s is not the first, which was to be expected: %s", r->run.run_id,
+                    products);
     return fail(e, ST_FAIL, "the second run of %.8s is not the first", r->run.run_id);
 }
 

@@ -10,6 +10,7 @@
 
 #include "harness/plan/row_key.h"
 #include "harness/report/across.h"
+#include "harness/report/repeats.h"
 #include "harness/rows/row_label.h"
 #include "tasks/task.h"
 
@@ -27,7 +28,8 @@ struct group {
     int n_tables, n;
     enum report_protocol protocol;
     bool of_suite;
-    bool cut, outdated, settings; /* marks that stand in the sheets so far */
+    bool cut, settings; /* marks that stand in the sheets so far */
+    struct repeats repeats;
 };
 
 /* --- labels ------------------------------------------------------------------------------------------------------- */
@@ -166,7 +168,7 @@ static void fill(struct sheet *s, struct group *g) {
         const struct entry *entry = &g->entries[i];
         bool earlier = false;
         g->cut = g->cut || entry->row->estimate_cut;
-        g->outdated = g->outdated || entry->row->outdated;
+        repeats_count(&g->repeats, entry->row);
         g->settings = g->settings || published_is_other(&entry->row->published);
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
         if (earlier) continue;
@@ -191,7 +193,7 @@ static void add_legend(struct sheet *s, const struct group *g) {
         sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
                       "seeds by themselves; of models that have run on all of them.");
     if (g->cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (g->outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+    repeats_note(s, &g->repeats);
     if (g->settings) sheet_note(s, "%s.", SETTINGS_NOTE);
 }
 
@@ -257,7 +259,8 @@ static enum status add_groups(struct sheets *sheets, const struct report_tables 
             fill(s, g);
         if (data || g->of_suite) continue;
         add_legend(s, g);
-        g->cut = g->outdated = g->settings = false;
+        g->cut = g->settings = false;
+        g->repeats = (struct repeats){0};
     }
     if (!data && g->of_suite && groups) add_legend(s, g);
     return groups ? ST_OK : fail(e, ST_DATA, "no profile has been run on several of these tasks");

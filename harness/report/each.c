@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "harness/report/repeats.h"
 #include "harness/report/report.h"
 #include "tasks/task.h"
 
@@ -45,7 +46,8 @@ static void add_run(struct sheet *s, const struct report_row *row, const struct 
 
 static void fill(struct sheet *s, const struct report_table *t) {
     static const char *const numbers[] = {"lr", "seed", "steps"};
-    bool cut = false, outdated = false;
+    bool cut = false;
+    struct repeats repeats = {0};
     sheet_caption(s, "%s, profile %s: %d run%s, chance %.4f", t->task, t->profile, t->n_runs, t->n_runs == 1 ? "" : "s",
                   run_chance(t->rows[0].run));
     sheet_column(s, SHEET_LEFT, "model");
@@ -57,7 +59,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
     sheet_column(s, SHEET_RIGHT, "test");
     sheet_column(s, SHEET_RIGHT, "seq acc");
     for (int k = 0; k < t->n_rows; k++) {
-        outdated = outdated || t->rows[k].outdated;
+        repeats_count(&repeats, &t->rows[k]);
         for (int i = 0; i < t->rows[k].n_all; i++) {
             add_run(s, &t->rows[k], t->rows[k].all[i]);
             cut = cut || run_cut_off(&t->rows[k].all[i]->run);
@@ -69,7 +71,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
     sheet_note(s, "run: the first digits of its id, for `lrnn show` and `lrnn rerun`.");
     sheet_note(s, "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+    repeats_note(s, &repeats);
 }
 
 static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {

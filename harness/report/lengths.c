@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "harness/report/repeats.h"
 #include "harness/report/report.h"
 #include "tasks/task.h"
 
@@ -83,7 +84,8 @@ static int64_t most_steps(const struct report_row *row) {
 }
 
 static void fill(struct sheet *s, const struct report_table *t, const struct bins *b) {
-    bool cut = false, outdated = false;
+    bool cut = false;
+    struct repeats repeats = {0};
     sheet_caption(s, "%s, profile %s: accuracy by length, trained up to length %" PRId64 ", chance %.4f", t->task,
                   t->profile, t->rows[0].run->len_train, run_chance(t->rows[0].run));
     sheet_column(s, SHEET_LEFT, "model");
@@ -94,7 +96,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         cut = cut || row->n_cut;
-        outdated = outdated || row->outdated;
+        repeats_count(&repeats, row);
         sheet_row(s);
         sheet_text(s, "%s", row->label);
         for (int i = 0; i < b->n; i++) {
@@ -108,7 +110,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
     }
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+    repeats_note(s, &repeats);
 }
 
 static void fill_data(struct sheet *s, const struct report_table *t, const struct bins *b) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/plan/profile.h"
+#include "harness/report/repeats.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
 #include "harness/store/version.h"
@@ -152,7 +153,8 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
 
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
     int least = t->rows[0].n, most_grid = 1;
-    bool uneven = false, speed_missing = false, cut = false, outdated = false, settings = false, disturbed = false;
+    bool uneven = false, speed_missing = false, cut = false, settings = false, disturbed = false;
+    struct repeats repeats = {0};
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         least = row->n < least ? row->n : least;
@@ -160,7 +162,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         uneven = uneven || row->uneven;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
-        outdated = outdated || row->outdated;
+        repeats_count(&repeats, row);
         settings = settings || published_is_other(&row->published);
         disturbed = disturbed || row->disturbed;
     }
@@ -169,7 +171,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         sheet_note(s, "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds).",
                    (long long)tables->confirm);
     if (cut) sheet_note(s, "%s; such a row has no diff.", CUT_OFF_NOTE);
-    if (outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
+    repeats_note(s, &repeats);
     if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
     sheet_note(s, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");

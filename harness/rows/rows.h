@@ -93,6 +93,9 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
 #define OUTDATED_NOTE                                                                                                  \
     "numerics=N: the program's numbers have changed since for what these runs use; they cannot be repeated bit for "   \
     "bit"
+#define OTHER_PRODUCTS_NOTE                                                                                            \
+    "had their matrices multiplied by OpenBLAS, which only the double build does now: they repeat to rounding, not "   \
+    "bit for bit"
 #define SETTINGS_MARK "~" /* behind a published number that is of other settings than ours */
 #define SETTINGS_NOTE                                                                                                  \
     "~ of another setting, no diff: other sizes, steps or data than the paper's, or its mean over settings (report "   \

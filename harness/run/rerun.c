@@ -11,6 +11,7 @@
 #include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
 #include "harness/store/shell.h"
+#include "kernels/lib/gemm.h"
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
@@ -63,6 +64,13 @@ enum status rerun_command(const struct run_record *r, char *text, size_t size, s
     free(s);
     if (status == ST_OK && !whole) return fail(e, ST_USAGE, "the command is longer than %zu characters", size - 1);
     return status;
+}
+
+bool rerun_rounds(const struct run *run, char *text, size_t size) {
+    const char *then = run_products(run), *now = gemm_library();
+    bool other = *then && strcmp(run->backend, "cpu") == 0 && strcmp(then, now) != 0;
+    snprintf(text, size, other ? "its matrices were multiplied by %s, and are by %s here" : "", then, now);
+    return other;
 }
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,15 @@ void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]) {
     snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
 
+const char *run_products(const struct run *run) {
+    const char *comma = strrchr(run->kernel, ',');
+    return comma ? comma + 1 + strspn(comma + 1, " ") : "";
+}
+
+bool run_products_gone(const struct run *run) {
+    return strcmp(run->dtype, "fp64") != 0 && strncmp(run_products(run), "OpenBLAS", strlen("OpenBLAS")) == 0;
+}
+
 enum status run_mixer(const struct run *run, struct label *mixer, struct error *e) {
     char text[sizeof run->layers];
     const char *at = run->layers;

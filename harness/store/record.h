@@ -94,6 +94,14 @@ struct run_record {
 /* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */
 enum status run_mixer(const struct run *run, struct label *mixer, struct error *e);
 
+/* What multiplied its matrices, the end of the column `kernel`: "oneDNN AVX512_CORE"; "" where the record does not
+ * say. */
+const char *run_products(const struct run *run);
+
+/* Whether that is a library which programs of its precision have no more: OpenBLAS, in float. Such a run is repeated to
+ * rounding, not bit for bit. */
+bool run_products_gone(const struct run *run);
+
 /* XXH3-128 of the text, or of bytes, as 32 hex digits. */
 void record_hash(const char *text, char hex[RUN_ID_HEX]);
 void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]);

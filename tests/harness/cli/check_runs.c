@@ -40,6 +40,7 @@ START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
     expect_text(out, "run_id           ", arguments);
     expect_text(out, id, arguments);
     expect_text(out, "step, loss, accuracy in validation", arguments);
+    ck_assert_ptr_null(strstr(out, "bit for bit")); /* its products are this program's */
     const char *again = strstr(out, "again: lrnn train ");
     ck_assert_ptr_nonnull(again);
     again += strlen("again: lrnn ");
@@ -76,6 +77,19 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
     expect_status(run(arguments), ST_FAIL, arguments);
     expect_text(out, "the curves part at step ", arguments);
+    expect_text(err, "is not the first\n", arguments);
+    /* And with the products of another library, which explains it. */
+    strcpy(r->run.kernel, "linear_cpu, OpenBLAS PDP11");
+    snprintf(folder, sizeof folder, "%s/t", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), ST_FAIL, arguments);
+    expect_text(err, "which was to be expected: its matrices were multiplied by OpenBLAS PDP11, and are by ",
+                arguments);
+    snprintf(arguments, sizeof arguments, "show %.8s --out %s", id, folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "its matrices were multiplied by OpenBLAS PDP11, and are by ", arguments);
+    expect_text(out, ": it repeats to rounding, not bit for bit\n", arguments);
     arena_free(&arena);
     free(r);
 }

@@ -20,7 +20,9 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     add_of("s3", "lstm;swiglu", "64", "20", 0.75);
     add_of("s3", "lru;swiglu", "64", "20", 0.125);
     cut_off(&fixture_records[1].run, 200);
+    strcpy(fixture_records[0].run.kernel, "default, OpenBLAS SkylakeX");
     char *text = render_report(&report_across, &format_term);
+    ck_holds(text, "1 of 4 runs " OTHER_PRODUCTS_NOTE);
     ck_holds(text, "2 tasks, profile quick: 3 models");
     ck_holds(text, "model      s3 / published  s5 / published");
     ck_holds(text, "lru             0.125 / -               -");
@@ -98,7 +100,9 @@ START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
         fixture_records[i].evals = evals;
         fixture_records[i].n_evals = 4;
     }
+    strcpy(fixture_records[1].run.kernel, "default, OpenBLAS SkylakeX");
     char *text = render_report(&report_lengths, &format_term);
+    ck_holds(text, "1 of 2 runs " OTHER_PRODUCTS_NOTE);
     ck_holds(text, "model  40-47  48-63  64-95  96-127  128-191  192-256    all  training loss  steps");
     ck_holds(text, "lstm   0.625      -      -       -        -    0.250  0.500          0.250    300");
     free(text);

@@ -279,6 +279,38 @@ START_TEST(runs_of_other_numerics_than_the_programs_are_labelled) {
 }
 END_TEST
 
+/* Products in float were OpenBLAS' once; in double they are. */
+START_TEST(runs_of_a_library_that_is_gone_are_counted_below_each_table) {
+    static const struct {
+        const char *kernel, *dtype, *products;
+        bool gone;
+    } cases[] = {{"default, OpenBLAS SkylakeX", "fp32", "OpenBLAS SkylakeX", true},
+                 {"linear_cpu adamw_cpu, OpenBLAS Zen", "bf16", "OpenBLAS Zen", true},
+                 {"linear_cpu adamw_cpu, OpenBLAS Zen", "fp64", "OpenBLAS Zen", false},
+                 {"linear_cpu adamw_cpu, oneDNN AVX2", "fp32", "oneDNN AVX2", false},
+                 {"linear_cuda adamw_cuda, cuBLAS", "fp32", "cuBLAS", false},
+                 {"default", "fp32", "", false}};
+    static const struct report *const reports[] = {&report_tables, &report_each};
+    for (int i = 0; i < 6; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.1, 0.1);
+        strcpy(run->kernel, cases[i].kernel);
+        strcpy(run->dtype, cases[i].dtype);
+        ck_assert_str_eq(run_products(run), cases[i].products);
+        ck_assert_int_eq(run_products_gone(run), cases[i].gone);
+    }
+    for (int i = 0; i < 2; i++) {
+        char *text = render_report(reports[i], &format_md);
+        ck_holds(text, "2 of 6 runs " OTHER_PRODUCTS_NOTE);
+        free(text);
+    }
+    fixture_set.n = 1;
+    strcpy(fixture_records[0].run.dtype, "fp64");
+    char *text = render_report(&report_tables, &format_md);
+    ck_assert_ptr_null(strstr(text, OTHER_PRODUCTS_NOTE));
+    free(text);
+}
+END_TEST
+
 START_TEST(labels_leave_out_defaults_but_never_m) {
     struct report_tables tables;
     add_run("lstm:hidden=77;swiglu", 1e-3, 0, 0.1, 0.1);
@@ -348,6 +380,7 @@ Suite *check_rows(void) {
         the_filter_chooses_task_profile_and_runs_in_the_callers_order,
         the_filter_chooses_several_tasks_and_runs_by_their_options,
         runs_of_other_numerics_than_the_programs_are_labelled,
+        runs_of_a_library_that_is_gone_are_counted_below_each_table,
         labels_leave_out_defaults_but_never_m,
         speed_comes_from_perf_csv_alone,
         a_sweep_takes_rows_together_over_its_axis_alone,
