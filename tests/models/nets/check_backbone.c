@@ -295,7 +295,7 @@ START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
 END_TEST
 
 /* The biases of linear maps start where the authors' do: uniform within 1 / sqrt(inputs) where the framework's default
- * is left alone (structured-linear-cdes, and PyTorch's LSTM and convolution everywhere), at 0 where it is reset (MAD). */
+ * is left alone (structured-linear-cdes; PyTorch's LSTM and convolution everywhere), at 0 where it is reset (MAD). */
 START_TEST(biases_start_where_the_authors_do) {
     static const struct {
         const char *model, *name;
