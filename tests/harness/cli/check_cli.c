@@ -48,7 +48,7 @@ static const struct {
     {"list papers", 0, "2602.12021 "},
     {"info", 2, "info: say what"},
     {"info bdlru", 0, "  weight     yes  1         layers.0.mixer.gates.weight  [1920][128]\n"},
-    {"info lru", 0, "  state      no   1         layers.0.mixer.nu"},
+    {"info lru", 0, "  state      yes  1         layers.0.mixer.nu"},
     {"info lru --backbone s5 --layers 2", 0, "  const      never trained  layers.1.norm.mean"},
     {"info lru --backbone s5 --ssm-lr-factor 0.25", 0, "  state      no   0.25      layers.0.mixer.nu"},
     {"info bdlru --task s3", 0, "length=16 vocab=6\n"},
