@@ -71,19 +71,23 @@ portable := $(if $(x86),-march=x86-64-v2)
 
 # Sanitized kernels are cut into the vectors of this machine, as the plain build's are.
 ifdef SANITIZE
-OPT ?= -O1 -g $(native) -fno-omit-frame-pointer -fsanitize=$(SANITIZE:1=address,undefined) -fno-sanitize-recover=all
+OPT ?= -O1 -g1 $(native) -fno-omit-frame-pointer -fsanitize=$(SANITIZE:1=address,undefined) -fno-sanitize-recover=all
 else
 OPT ?= -O3 $(if $(PORTABLE),$(portable),$(native))
 endif
 # clang warns of each `omp simd` loop that it leaves scalar: those around libm in the double build.
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(clang),-Wno-pass-failed) \
          $(if $(filter 1,$(WERROR)),-Werror)
-FLAGS  = -std=gnu11 $(strip $(OPT)) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
+# Against a bug that becomes an attack: checked copies, canaries, and no table of functions that can be written to. The
+# sanitizers have checks of their own.
+HARDEN := $(if $(SANITIZE)$(findstring -O0,$(OPT)),,-D_FORTIFY_SOURCE=3 -fstack-protector-strong)
+HARDEN_LINK := -Wl,-z,relro,-z,now
+FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
          $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
 # To the sources that ask for CUDA alone, so that all others are the same objects with and without it.
 cuda_defines := $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
-LINK    = $(CC) $(FLAGS) $(LDFLAGS)
+LINK    = $(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS)
 LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
 
 # Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda/cuda_host.h in front. -fmad=false as
@@ -93,7 +97,7 @@ WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $
 # Kernels of many template instances: what AddressSanitizer finds as well is not looked for twice, and inlining is not
 # forced (cuda_host.h), without which the sanitized build takes much longer.
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
-                $(if $(SANITIZE),-g1 -fno-sanitize=null,object-size,vptr,pointer-overflow)
+                $(if $(SANITIZE),-fno-sanitize=null,object-size,vptr,pointer-overflow)
 NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
             -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
@@ -138,12 +142,12 @@ TORTURE := $(BUILD)/torture$(f64)
 FAULTS := $(BUILD)/faults.so
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
-SH    := bootstrap.sh .ci/run $(wildcard tools/*.sh tests/*.sh tests/*/*.sh)
+SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: test-offline valgrind test-memory test-solved tsan torture example
+.PHONY: nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
@@ -257,11 +261,11 @@ test-double:
 # with as many compilers at once as the rest.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host WERROR=0 BUILD=$(BUILD)/sanitize
-# SKIP='a b' leaves those suites out. faults takes the allocator's place in the program, as AddressSanitizer does.
+# faults takes the allocator's place in the program, as AddressSanitizer does. SUITES='a b' runs those alone.
 sanitize:
 	+@$(sanitized) programs
-	+@$(sanitized) test SUITES="$$($(BUILD)/sanitize/check --list | \
-	  grep -vx -e 'cuda.*' -e faults $(SKIP:%=-e %) | tr '\n' ' ')"
+	+@$(sanitized) test SUITES="$(or $(SUITES),$$($(BUILD)/sanitize/check --list | \
+	  grep -vx -e 'cuda.*' -e faults | tr '\n' ' '))"
 
 # The whole suite without a network, not even to oneself.
 test-offline:
@@ -276,10 +280,10 @@ valgrind:
 test-memory: $(LRNN)
 	@tools/memory.sh $(LRNN) $(MODELS)
 
-# S3 by three models of its quick profile, each until solved, as in the committed table.
+# S3 by three models of its quick profile (MODELS='a b': those), each until solved, as in the committed table.
 test-solved: $(LRNN)
 	@rm -rf $(BUILD)/solved
-	@tools/solved.sh $(LRNN) $(BUILD)/solved s3 bdlru:m=3 bdlru:m=5 lstm
+	@tools/solved.sh $(LRNN) $(BUILD)/solved s3 $(or $(MODELS),bdlru:m=3 bdlru:m=5 lstm)
 
 # Trainings in several threads under ThreadSanitizer.
 tsan:
@@ -287,8 +291,8 @@ tsan:
 	@tools/tsan.sh $(BUILD)/tsan/lrnn$(f64)
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device. Of the
-# sizes that a walk has every EVERY-th; EVERY=1 takes all, and several times as long.
-EVERY ?= 6
+# sizes that a walk has every EVERY-th; EVERY=1 takes all, and many times as long.
+EVERY ?= 12
 test-cuda-host:
 	+@LRNN_CUDA_EVERY=$(EVERY) $(sanitized) cuda-suites
 
@@ -319,6 +323,10 @@ $(MICRO): tests/device/micro.cu
 # The pages of `lrnn report --html` in headless Chromium; KEEP=folder keeps them and their screenshots.
 test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
+
+# What P17 says of the linked program.
+test-hardened: $(LRNN)
+	@tools/hardened.sh $(LRNN)
 
 # What `lrnn report --format latex` writes, compiled by pdflatex; KEEP=folder keeps the document.
 test-latex: all
@@ -362,6 +370,10 @@ torture: $(LRNN) $(FAULTS) $(TORTURE)
 	  >$(BUILD)/fuzz.log 2>&1 || { cat $(BUILD)/fuzz.log; exit 1; }
 	@LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log --to $(TO)
 
+# .ci/run is for every change; this is for every night.
+nightly:
+	@.ci/nightly
+
 # Includes go one way, and each header is complete: it compiles alone.
 layers:
 	@tools/layers.sh
@@ -376,8 +388,8 @@ format:
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
 	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/peers/*.py tests/peers/*/*.py tests/python/*.py tools/*.py)
-	@status=0; for f in $(CODE); do clang-format $$f | cmp -s - $$f || { echo "$$f is not formatted"; status=1; }; done; \
-	  [ $$status = 0 ] || { echo "make format would format them" >&2; exit 1; }
+	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
+	  { echo "make format would format them" >&2; exit 1; }
 
 # Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is
 # wrong, the line says so. clang-tidy and cppcheck see one file at a time, on all cores, and look again only at files
@@ -461,11 +473,13 @@ help:
 	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (some minutes; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
-	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SKIP=)"
+	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SUITES=)"
 	@echo "make test-offline     make test where there is no network (unshare)"
 	@echo "make tsan             trainings in four threads under ThreadSanitizer"
 	@echo "make test-memory      a step of every mixer at 16 384 tokens, in at most 4 GB (MODELS=)"
-	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two)"
+	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two; MODELS=)"
+	@echo "make test-hardened    whether the program is linked as docs/promises.md says (P17)"
+	@echo "make nightly          what is too long for every change: all suites in double and sanitized, fuzzers, leaks"
 	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"
 	@echo "make test-cuda        the same cases on this machine's device"

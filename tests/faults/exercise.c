@@ -89,9 +89,10 @@ static char *said(const char *folder, const char *stream) {
 }
 
 static const char *preload(char text[4096]) {
-    char path[4000];
-    ck_assert_ptr_nonnull(realpath(named_program("LRNN_FAULTS", "build/faults.so"), path));
+    char *path = realpath(named_program("LRNN_FAULTS", "build/faults.so"), NULL);
+    ck_assert_ptr_nonnull(path);
     snprintf(text, 4096, "LD_PRELOAD=%s", path);
+    free(path);
     return text;
 }
 
