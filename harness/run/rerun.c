@@ -69,7 +69,8 @@ enum status rerun_command(const struct run_record *r, char *text, size_t size, s
 bool rerun_rounds(const struct run *run, char *text, size_t size) {
     const char *then = run_products(run), *now = gemm_library();
     bool other = *then && strcmp(run->backend, "cpu") == 0 && strcmp(then, now) != 0;
-    snprintf(text, size, other ? "its matrices were multiplied by %s, and are by %s here" : "", then, now);
+    text[0] = '\0';
+    if (other) snprintf(text, size, "its matrices were multiplied by %s, and are by %s here", then, now);
     return other;
 }
 
