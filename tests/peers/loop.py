@@ -150,6 +150,8 @@ def heads_of(run):
         alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4),
                  "diagonal-dense": D - option("block") + 1}
         return alone.get(run.config["model.structure"], 1)
+    if mixer in ("gcn", "gin", "mpnn"):
+        return D
     return {"lru": option("state", D), "lstm": option("hidden", D)}.get(
         mixer, option("heads", option("blocks", option("channels"))))
 

@@ -1,13 +1,14 @@
 """mixers.py - every mixer by name, with the values of keys that a case file leaves out."""
-from . import matrix_state, myosotis, plstm, slice, vector
+from . import graphs, matrix_state, myosotis, plstm, slice, vector
 
 DEFAULTS = {
     "bdlru": {"gate": "softmax", "selective": "yes"},
     "hlru": {"gate": "softmax", "selective": "yes", "layout": "companion"},
-    "slice": {"block": "4", "rank": "1", "dt": "0.025", "interval": "1", "depth": "1", "flow": "euler", "penalty": "0"},
+    "slice": {"block": "4", "rank": "1", "dt": "0.025", "interval": "1", "depth": "1", "flow": "euler", "penalty": "0",
+              "clip": "1e11"},
     "plstm": {"gates": "dense", "track": "1"},
-    "plstm2d": {"form": "paper", "chirality": "L"},
-    "plstm-graph": {"node": "shared", "pnorm": "out"},
+    "plstm2d": {"form": "paper", "chirality": "L", "gates": "dense"},
+    "plstm-graph": {"node": "shared", "pnorm": "out", "direction": "forward"},
     "myosotis": {"form": "dd", "share": "level", "rho": "0.95", "leaves": "all", "selective": "no"},
     "mamba2": {"expand": "2"},
     "deltanet": {"beta": "2"},
@@ -29,14 +30,23 @@ MIXERS = {
     "lru": vector.lru,
     "lstm": vector.lstm,
     "attention": vector.attention,
+    "full-attention": vector.full_attention,
+    "gcn": graphs.gcn,
+    "gin": graphs.gin,
+    "gat": graphs.gat,
+    "mpnn": graphs.mpnn,
     "conv": vector.conv,
 }
 
-CAUSAL = set(MIXERS) - {"plstm2d", "plstm-graph", "myosotis"}
-BY_LENGTH = {"slice", "plstm2d", "plstm-graph", "myosotis"}  # else pads would reach a sequence's rows in use
+ON_GRAPHS = {"plstm-graph", "gcn", "gin", "gat", "mpnn"}
+CAUSAL = set(MIXERS) - ON_GRAPHS - {"plstm2d", "myosotis", "full-attention"}
+BY_LENGTH = {"slice", "plstm2d", "myosotis", "full-attention"}  # else pads would reach a sequence's rows in use
 
 
-def mix(name, x, p, options, lengths=None):
-    """y (B,T,D) of the mixer on x; p its parameters by contract name, options its config keys as text."""
+def mix(name, x, p, options, lengths=None, edges=None):
+    """y (B,T,D) of the mixer on x; p its parameters by contract name, options its config keys as text, edges those of
+    each sequence where the examples are graphs."""
     o = {**DEFAULTS.get(name, {}), **options}
+    if name in ON_GRAPHS:
+        return MIXERS[name](x, p, o, lengths, edges)
     return MIXERS[name](x, p, o, lengths) if name in BY_LENGTH else MIXERS[name](x, p, o)

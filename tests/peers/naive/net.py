@@ -1,11 +1,11 @@
 """net.py - the net around a mixer: backbones, read-outs and the loss (athms/mad-lab,
-Benjamin-Walker/structured-linear-cdes, lindermanlab/S5)."""
+Benjamin-Walker/structured-linear-cdes, lindermanlab/S5, ml-jku/plstm)."""
 import math
 
 import torch
 import torch.nn.functional as F
 
-from . import myosotis, slice
+from . import graphs, myosotis, slice, vision
 from .mixers import CAUSAL, mix
 from .parts import NORM_EPS, affine, chosen, layernorm, rmsnorm
 
@@ -22,8 +22,10 @@ class Net:
         self.mixer = config["model"]
         self.options = {key[6:]: value for key, value in config.items() if key.startswith("model.")}
         self.layers = int(config["layers"])
+        self.layer_options = {f"layers.{i}": self.options_of(i) for i in range(self.layers)}
         kind = config["backbone"]
         self.backbone = SLICE_PAPER.get(self.mixer, "slice-glu") if kind == "slice-paper" else kind
+        self.pre_norm = self.backbone in ("mad-lm", "vision")
         self.two_ways = config["bidirectional"] == "yes" and self.mixer in CAUSAL
         self.tree = self.mixer == "myosotis"
         self.decodes = "decoder.0.linear.weight" in weights
@@ -33,12 +35,22 @@ class Net:
         """The parameters under a name, without it."""
         return {name[len(prefix) + 1:]: w for name, w in self.weights.items() if name.startswith(prefix + ".")}
 
+    def options_of(self, index):
+        """Of pLSTM's layers in turn, the one at hand: P and D; two along the edges, two against them."""
+        o = dict(self.options)
+        if o.get("mode") == "PD":
+            o["mode"] = "PD"[index % 2]
+        if o.get("direction") == "both":
+            o["direction"] = ("forward", "back")[index // 2 % 2]
+        return o
+
     # --- layers --------------------------------------------------------------------------------------------
 
-    def mixed(self, x, layer, lengths):
-        y = mix(self.mixer, x, self.part(f"{layer}.mixer"), self.options, lengths)
+    def mixed(self, x, layer, batch):
+        o, lengths = self.layer_options[layer], batch.lengths
+        y = mix(self.mixer, x, self.part(f"{layer}.mixer"), o, lengths, batch.edges)
         if self.two_ways:
-            back = mix(self.mixer, reverse(x, lengths), self.part(f"{layer}.mixer_back"), self.options, lengths)
+            back = mix(self.mixer, reverse(x, lengths), self.part(f"{layer}.mixer_back"), o, lengths)
             y = y + reverse(back, lengths)
         return y
 
@@ -47,19 +59,21 @@ class Net:
         return layernorm(x, p["weight"], p["bias"]) if self.config["norm"] == "layernorm" else rmsnorm(x, p["weight"])
 
     def mlp(self, x, p):
+        if self.config["mlp"] == "gelu" and self.backbone == "vision":
+            return affine(F.gelu(affine(x, p, "w1"), approximate="tanh"), p, "w2")
         if self.config["mlp"] == "gelu":
             return F.gelu(x @ p["w1.weight"].T, approximate="tanh") @ p["w2.weight"].T
         return (F.silu(x @ p["w1.weight"].T) * (x @ p["w2.weight"].T)) @ p["w3.weight"].T
 
-    def mad_layer(self, x, layer, lengths):
-        x = x + self.mixed(self.norm(x, f"{layer}.norm"), layer, lengths)
+    def mad_layer(self, x, layer, batch):
+        x = x + self.mixed(self.norm(x, f"{layer}.norm"), layer, batch)
         if self.config["mlp"] == "none":
             return x
         return x + self.mlp(self.norm(x, f"{layer}.mlp_norm"), self.part(f"{layer}.mlp"))
 
-    def slice_layer(self, x, layer, lengths):
+    def slice_layer(self, x, layer, batch):
         p = self.part(layer)
-        z = x + self.mixed(x, layer, lengths)
+        z = x + self.mixed(x, layer, batch)
         branch = affine(z, p, "mlp")
         branch = torch.tanh(branch) if self.backbone == "slice" else branch * torch.sigmoid(affine(z, p, "mlp_gate"))
         return layernorm(z + branch, p["norm.weight"], p["norm.bias"])
@@ -75,20 +89,20 @@ class Net:
                 p["variance"].mul_(MOMENTUM).add_((1 - MOMENTUM) * variance)
         return (x - mean) * torch.rsqrt(variance + NORM_EPS) * p["weight"] + p["bias"]
 
-    def s5_layer(self, x, layer, lengths):
-        used = myosotis.in_use(self.options, x.shape[1], lengths) if self.tree else in_use(x, lengths)
-        y = F.silu(self.mixed(self.batch_norm(x, self.part(f"{layer}.norm"), used), layer, lengths))
+    def s5_layer(self, x, layer, batch):
+        used = myosotis.in_use(self.options, x.shape[1], batch.lengths) if self.tree else in_use(x, batch.lengths)
+        y = F.silu(self.mixed(self.batch_norm(x, self.part(f"{layer}.norm"), used), layer, batch))
         return x + y * torch.sigmoid(affine(y, self.part(layer), "glu"))
 
-    def layer(self, x, index, lengths):
+    def layer(self, x, index, batch):
         name = f"layers.{index}"
-        if self.backbone == "mad-lm":
-            return self.mad_layer(x, name, lengths)
+        if self.pre_norm:
+            return self.mad_layer(x, name, batch)
         if self.backbone == "s5":
-            return self.s5_layer(x, name, lengths)
+            return self.s5_layer(x, name, batch)
         if self.backbone == "stacked":
-            return self.mixed(x, name, lengths)
-        return self.slice_layer(x, name, lengths)
+            return self.mixed(x, name, batch)
+        return self.slice_layer(x, name, batch)
 
     # --- a tree's inner nodes ------------------------------------------------------------------------------
 
@@ -114,6 +128,8 @@ class Net:
         how, nodes = self.config["pool"], x.shape[1]
         if how == "top" and nodes > T:
             return x[:, -1]
+        if how == "corners":
+            return vision.corners(x, lengths)
         return mean_row(x[:, :T], lengths) if how == "mean" else last_row(x[:, :T], lengths)
 
     def decoded(self, x, lengths):
@@ -124,21 +140,30 @@ class Net:
             d = F.gelu(affine(self.norm(d, f"decoder.{i}.norm"), self.part(f"decoder.{i}"), "linear"))
         return d
 
-    def logits(self, tokens, lengths, per_sequence):
-        x = self.weights["embedding"][tokens]
-        T = x.shape[1]
-        if self.tree:
-            x = self.with_nodes(x)
+    def encoded(self, batch):
+        """Tokens by a table, values by a map; then what is added to them."""
+        if "encoder.weight" in self.weights:
+            x = affine(batch.input, self.weights, "encoder")
+        else:
+            x = self.weights["embedding"][batch.input]
+        if self.config["positions"] == "learnt":
+            x = vision.with_positions(x, self.weights["positions"], batch.lengths)
+        if self.config["degree-code"] == "yes":
+            x = graphs.degree_code(x, batch.edges)
+        return self.with_nodes(x) if self.tree else x
+
+    def logits(self, batch, per_sequence):
+        x, T = self.encoded(batch), batch.input.shape[1]
         for i in range(self.layers):
-            x = self.layer(x, i, lengths)
+            x = self.layer(x, i, batch)
         if not per_sequence:
             x = x[:, :T]
         if self.decodes:
-            x = self.decoded(x, lengths)
-        if self.backbone == "mad-lm":
+            x = self.decoded(x, batch.lengths)
+        if self.pre_norm:
             x = self.norm(x, "norm")
         if per_sequence:
-            x = self.pooled(x, T, lengths)
+            x = self.pooled(x, T, batch.lengths)
         return affine(x, self.weights, "head")
 
     def loss_terms(self):

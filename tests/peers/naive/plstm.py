@@ -3,6 +3,7 @@ import math
 
 import torch
 
+from .graphs import graphs_of
 from .parts import affine, chosen, heads_of, outer, read, rmsnorm
 
 
@@ -56,7 +57,13 @@ def plstm(x, p, o):
 def direction_gates(x, p, o):
     """The eight gates of each direction: dict of (B,T,4,H)."""
     def raw(name):
-        return torch.einsum("btc,dhc->btdh", x, p[f"{name}.weight"]) + p[f"{name}.bias"]
+        """Of all of x; of a slice of its channels a gate; or a bias alone."""
+        b = p[f"{name}.bias"]
+        if o["gates"] == "bias":
+            return b.expand(*x.shape[:2], *b.shape)
+        if o["gates"] == "sliced":
+            return (x.unflatten(-1, (*b.shape, -1)) * p[f"{name}.weight"]).sum(-1) + b
+        return torch.einsum("btc,dhc->btdh", x, p[f"{name}.weight"]) + b
 
     sig, decay = torch.sigmoid, lambda z: torch.tanh(5 * z)
     if o["mode"] == "D":
@@ -134,14 +141,6 @@ def plstm2d(x, p, o, lengths=None):
 
 # --- graphs -----------------------------------------------------------------------------------------------
 
-def edges_of(text, T):
-    if text == "path":
-        return [(n, n + 1) for n in range(T - 1)]
-    if text == "none":
-        return []
-    return [tuple(int(end) for end in edge.split("-")) for edge in text.replace("+", ",").split(",")]
-
-
 def line_pairs(edges, mode):
     """Pairs (e', e) of edges with head(e') = tail(e); in D-mode those that leave at most one path between two edges."""
     before = {e: set() for e in range(len(edges))}  # ancestors of each edge in the kept graph
@@ -170,11 +169,18 @@ def pair_gates(t, pairs, edges, o):
     return torch.stack(gates, 1)
 
 
-def graph_rows(x, p, o):
-    """What the nodes x (B,n,D) read, before the norm: (B,n,H,dk)."""
+def turned(edges, pairs):
+    """Every edge the other way, from the last to the first: the pairs stay what they are."""
+    last = len(edges) - 1
+    return [(head, tail) for tail, head in reversed(edges)], [(last - e, last - f) for f, e in reversed(pairs)]
+
+
+def graph_rows(x, p, o, edges):
+    """What the nodes x (B,n,D) of one graph read, before the norm: (B,n,H,dk)."""
     H, n = int(o["heads"]), x.shape[1]
-    edges = [(tail, head) for tail, head in edges_of(o["edges"], n) if head < n]  # those between tokens
     pairs = line_pairs(edges, o["mode"])
+    if o["direction"] == "back":
+        edges, pairs = turned(edges, pairs)
     q, k, v = qkv(x, p, H)
     D = torch.sigmoid(affine(x, p, "direct"))
     f = [(x[:, tail] + x[:, head]) / 2 for tail, head in edges]
@@ -186,7 +192,7 @@ def graph_rows(x, p, o):
         for i, (a, b) in enumerate(pairs):
             into[b].append((a, t[:, i]))
     C, ys = {}, [direct_term(D[:, i], q[:, i], k[:, i], v[:, i]) for i in range(n)]
-    for e, (tail, head) in enumerate(edges):  # by tail, then head: every edge into the tail stands before
+    for e, (tail, head) in enumerate(edges):  # in an order in which every edge into the tail stands before
         S = torch.sigmoid(affine(torch.cat([x[:, tail], f[e]], -1), p, "source"))
         M = torch.sigmoid(affine(torch.cat([x[:, head], f[e]], -1), p, "mark"))
         C[e] = S[:, :, None, None] * outer(k[:, tail], v[:, tail])
@@ -196,11 +202,14 @@ def graph_rows(x, p, o):
     return torch.stack(ys, 1)
 
 
-def plstm_graph(x, p, o, lengths=None):
+def plstm_graph(x, p, o, lengths=None, graphs=None):
     """Nodes without a token are not there, nor are the edges to them."""
-    lengths = torch.full(x.shape[:1], x.shape[1]) if lengths is None else lengths
+    lengths = [x.shape[1]] * x.shape[0] if lengths is None else lengths.tolist()
     H = int(o["heads"])
+    kinds = [(n, tuple(edges)) for n, edges in zip(lengths, graphs_of(x, o, torch.tensor(lengths), graphs))]
     y = x.new_zeros(*x.shape[:2], H, x.shape[2] // H)
-    for n in sorted(set(lengths.tolist()) - {0}):  # sequences of one length have one graph
-        y[lengths == n, :n] = graph_rows(x[lengths == n, :n], p, o)
+    for n, edges in sorted(set(kinds)):
+        rows = torch.tensor([kind == (n, edges) for kind in kinds])
+        if n > 0:
+            y[rows, :n] = graph_rows(x[rows, :n], p, o, list(edges))
     return finish(y, p)

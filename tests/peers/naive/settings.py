@@ -16,6 +16,11 @@ PADDED = "listops:min_length=4,max_length=20,n_train=40,n_val=20,n_test=20"  # o
 LONG_PADDED = "listops:min_length=20,max_length=33,n_train=21,n_val=10,n_test=10"
 DECODED = "compression:length=12,n_train=40,n_val=20,n_test=20"
 LONG_DECODED = "compression:length=42,n_train=21,n_val=10,n_test=10"
+MOLECULES = "molecules:min_nodes=8,max_nodes=14,graphs=40"  # graphs of their own, one label each
+LONG_MOLECULES = "molecules:min_nodes=30,max_nodes=41,graphs=20"
+ARROWS = "arrow:size=24,patch=6,n_train=40,n_val=20,n_test=20"  # 16 patches; 64 in every second test image
+LONG_ARROWS = "arrow:size=28,patch=4,n_train=21,n_val=10,n_test=10"  # 49 patches; 196
+DIGITS = "digits:patch=7,n_train=40,n_val=20,n_test=20"
 BATCH, LONG_BATCH = 16, 9  # three steps an epoch, the last of 8 and of 3 examples
 DAG = "0-1+0-2+1-3+2-3+2-4+3-5+4-5+4-6+5-6+6-7+6-9+7-8+8-11+9-10+10-11"
 WIDE_DAG = "0-1+0-3+1-2+1-4+2-5+3-4+3-6+4-7+5-7+6-7+7-8+7-9+8-10+9-10+10-30+30-31+30-33+31-32+32-41+33-34+34-41"
@@ -35,6 +40,14 @@ GIVEN_SIDES = ["height=4,width=5", "width=3", "height=3,mode=D", "height=20,widt
 PADDED_GRAPHS = [f"{o},edges={PADDED_DAG}" for o in ("mode=P", "mode=D", "mode=P,pnorm=in", "mode=P,node=tail")]
 PADDED_TREES = ["levels=7", "arity=3,levels=5,form=free,share=node", "arity=1,levels=26", "leaves=7,arity=1",
                 "arity=20"]
+NEIGHBOURS = ["gcn", "gin:inner=2", "gat:heads=2", "mpnn"]
+VISION = {**SMALL, "backbone": "vision", "layers": 2, "decay": 0.05, "clip": 1}
+ARROW_NETS = [  # of the profiles: a layer of P-mode and one of D-mode, one mode alone, and a vision transformer
+    ("plstm2d:heads=2,form=ref,gates=sliced,mode=PD", {"pool": "corners", "positions": "learnt"}),
+    ("plstm2d:heads=2,form=ref,gates=sliced,mode=P", {"pool": "corners", "positions": "learnt"}),
+    ("plstm2d:heads=2,form=ref,gates=sliced,mode=D", {"pool": "corners", "positions": "learnt"}),
+    ("plstm2d:heads=2,form=ref,gates=sliced,mode=PD", {"pool": "corners"}),
+    ("full-attention:heads=2", {"norm": "layernorm", "positions": "learnt"})]
 
 CAUSAL = (
     [f"bdlru:blocks=4,{o}" for o in ("m=2", "m=3,gate=sigmoid", "m=3,gate=relu", "m=2,gate=none", "m=2,selective=no",
@@ -165,6 +178,69 @@ def backbones():
                        "schedule": "cosine", "warmup": 10})
 
 
+def with_edges(model, edges):
+    return f"{model}{',' if ':' in model else ':'}edges={edges}"
+
+
+def graphs():
+    """Mixers of graphs, on those of the examples and on those that `edges` names."""
+    for model in NEIGHBOURS:
+        yield Setting("mixer", DECODED, with_edges(model, DAG), SMALL)
+        yield Setting("pads, mean", PADDED, model, SMALL)
+        yield Setting("pads, mean", PADDED, with_edges(model, PADDED_DAG), SMALL)
+    for model in NEIGHBOURS + [f"plstm-graph:heads=2,{o}" for o in ("mode=P", "mode=D", "mode=P,pnorm=in,node=tail")]:
+        yield Setting("molecules", MOLECULES, model, SMALL)
+        yield Setting("molecules", MOLECULES, model, {**SMALL, "layers": 2, "degree-code": "yes", "pool": "last"})
+    for more, layers in [("mode=PD,direction=both", 4), ("mode=P,direction=back", 1), ("mode=D,direction=back", 1)]:
+        yield Setting("molecules", MOLECULES, f"plstm-graph:heads=2,{more}", {**SMALL, "layers": layers})
+    for model in ["gcn", "gin:inner=2", "gat:heads=4", "mpnn", "plstm-graph:heads=4", "plstm-graph:heads=4,mode=D"]:
+        yield Setting("wide molecules", LONG_MOLECULES, model, WIDE)
+    for model in ["gcn", "gin", "gat", "mpnn"]:
+        yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})
+
+
+def all_to_all():
+    """Attention of every token to every other, where sequences fill the graph and where they do not."""
+    for name, task in [("mixer", DECODED), ("pads, mean", PADDED)]:
+        yield Setting(name, task, "full-attention:heads=2", SMALL)
+    for name, task in [("wide", LONG_DECODED), ("wide, pads", LONG_PADDED)]:
+        yield Setting(name, task, "full-attention:heads=4", WIDE)
+    yield Setting("defaults", DECODED, "full-attention", {**WIDE, "dim": 128})
+    for kind in ("s5", "slice-glu"):
+        for model in ["full-attention:heads=2", "gat:heads=2", "mpnn"]:
+            yield Setting(f"backbone {kind}", PADDED, model, {**SMALL, "backbone": kind, "layers": 2, "decay": 0.1})
+
+
+def images():
+    """pLSTM's nets of images: patches, learned positions, which the larger images of the test resize, corners. At the
+    rate of the other wide runs a rounding of the initial weights alone makes 7e-8 of 60 steps of mode=PD; theirs is
+    1e-4."""
+    for model, flags in ARROW_NETS:
+        yield Setting("vision", ARROWS, model, {**VISION, "mlp": "gelu", **flags, "schedule": "cosine", "warmup": 6})
+        yield Setting("wide vision", LONG_ARROWS, model.replace("heads=2", "heads=4"),
+                      {**VISION, **WIDE, "mlp": "gelu", "dim": 48, "lr": 1e-4, **flags})
+    for model in ["plstm2d:heads=2,gates=bias", "plstm2d:heads=2,gates=bias,mode=D", "plstm2d:heads=2",
+                  "full-attention:heads=4", "bdlru:blocks=4,m=2"]:
+        for mlp in ("gelu", "swiglu"):
+            yield Setting("vision", DIGITS, model, {**VISION, "mlp": mlp, "pool": "corners", "positions": "learnt"})
+    for model in ["plstm2d:heads=2,mode=PD", "full-attention:heads=2"]:
+        for flags in [{"mlp": "none", "pool": "mean"}, {"pool": "last", "norm": "layernorm"}, {"backbone": "mad-lm"},
+                      {"backbone": "s5", "positions": "learnt"}, {"backbone": "slice-glu", "pool": "corners"}]:
+            yield Setting("images", ARROWS, model, {**VISION, **flags})
+    yield Setting("vision", TAGGING, "bdlru:blocks=4,m=2", {**VISION, "mlp": "gelu"})
+
+
+def clipped_moves():
+    """SLiCE's bound on a step's move, where it bends most moves, and none."""
+    for o in SLICES:
+        yield Setting("clipped moves", TAGGING, f"slice:{o},clip=0.01", SMALL)
+        yield Setting("wide, clipped moves", LONG_TAGGING, f"slice:{o},clip=0.01", WIDE)
+    for o in ("structure=block,interval=3,depth=2", "structure=dense,interval=3,flow=exp", "structure=block,flow=exp"):
+        yield Setting("clipped moves", TAGGING, f"slice:{o},dt=0.2,clip=0.1", SMALL)
+    for o in ("structure=block", "structure=hadamard", "structure=dplr,rank=2"):
+        yield Setting("clipped moves", TAGGING, f"slice:{o},clip=0", SMALL)
+
+
 def training():
     cosine = {"schedule": "cosine", "lr-min": 1e-4}
     for flags in [{"clip": 0.3}, {"decay": 0.2}, {"beta1": 0.8, "beta2": 0.95}, cosine, {**cosine, "warmup": 10},
@@ -185,5 +261,6 @@ def training():
 
 
 def settings():
-    for family in (mixers, wide, kernels, defaults, pads, read_outs, backbones, training):
+    for family in (mixers, wide, kernels, defaults, pads, read_outs, backbones, training, graphs, all_to_all, images,
+                   clipped_moves):
         yield from family()

@@ -61,13 +61,19 @@ def interval_generator(w, parts, depth):
     return [first + torch.einsum("bij,jnkl,inlm->bnkm", area, A, A) for first, A in zip(L, parts)]
 
 
-def moved(y, L, flow):
-    """(I + L) y or exp(L) y."""
+def clipped(move, c):
+    """The bound that the release has on a step's move; 0: none."""
+    return c * torch.tanh(move / c) if c > 0 else move
+
+
+def moved(y, L, o):
+    """(I + L) y or exp(L) y, the move beside y clipped."""
     sizes = [part.shape[1] * part.shape[2] for part in L]
     new = []
     for part, rows in zip(L, y.split(sizes, -1)):
         rows = rows.unflatten(-1, (part.shape[1], part.shape[2], 1))
-        new.append((torch.matrix_exp(part.contiguous()) @ rows if flow == "exp" else rows + part @ rows).flatten(1))
+        move = torch.matrix_exp(part.contiguous()) @ rows - rows if o["flow"] == "exp" else part @ rows
+        new.append((rows + clipped(move, float(o["clip"]))).flatten(1))
     return torch.cat(new, -1)
 
 
@@ -75,7 +81,7 @@ def steps(w, y, p, o, D):
     """The token form: one move a step."""
     parts, states = step_generators(w, p, o, D), [y]
     for t in range(1, w.shape[1]):
-        y = moved(y, [part[:, t] for part in parts], o["flow"])
+        y = moved(y, [part[:, t] for part in parts], o)
         states.append(y)
     return states
 
@@ -88,7 +94,7 @@ def intervals(w, y, p, o, D, lengths):
         begin, whole, ends = (t - 1) // interval * interval + 1, t % interval == 0, lengths == t + 1
         after = y
         if whole or ends.any():
-            after = moved(y, interval_generator(w[:, begin:t + 1], parts, int(o["depth"])), o["flow"])
+            after = moved(y, interval_generator(w[:, begin:t + 1], parts, int(o["depth"])), o)
         y = after if whole else y
         states.append(after if whole else torch.where(ends[:, None], after, y))
     return states

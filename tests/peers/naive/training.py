@@ -21,11 +21,13 @@ def trained(name):
 
 def decays(name, net):
     """MAD's loop decays all, tags or no tags; SLiCE's all but the embedding; S5's all but the state and its batch
-    norms. The nodes of a tree are never decayed."""
+    norms; pLSTM's of images its maps alone. The nodes of a tree are never decayed."""
     if name == "nodes":
         return False
     if net.backbone in ("slice", "slice-glu", "stacked"):
         return name != "embedding"
+    if net.backbone == "vision":
+        return name.endswith("weight") and not name.endswith("norm.weight")
     return net.backbone != "s5" or not (of_state(name, net) or of_batch_norm(name))
 
 
@@ -60,17 +62,28 @@ def rate(config, step, steps, steps_per_epoch):
     return floor + 0.5 * (peak - floor) * (1 + math.cos(math.pi * min(done, 1)))
 
 
+def values_of(given):
+    """Ids, or values of one channel or several."""
+    t = torch.tensor(given)
+    if not t.is_floating_point():
+        return t
+    return t.unsqueeze(-1) if t.ndim == 1 else t
+
+
 class Batch:
-    """B rows of up to T tokens; rows without an example are empty."""
+    """B rows of up to T tokens, or vectors of values, and their edges; rows without an example are empty."""
 
     def __init__(self, examples, B, T, per_sequence):
         self.examples = len(examples)
-        self.tokens = torch.zeros(B, T, dtype=torch.long)
+        inputs = [values_of(example["input"]) for example in examples]
+        self.input = torch.zeros(B, T, *inputs[0].shape[1:], dtype=inputs[0].dtype)
+        graphs = [[tuple(edge) for edge in example["edges"]] for example in examples if "edges" in example]
+        self.edges = graphs + [[]] * (B - len(graphs)) if graphs else None
         self.targets = torch.full((B,) if per_sequence else (B, T), IGNORED)
         self.lengths = torch.zeros(B, dtype=torch.long)
         for row, example in enumerate(examples):
             n = self.lengths[row] = len(example["input"])
-            self.tokens[row, :n] = torch.tensor(example["input"])
+            self.input[row, :n] = inputs[row]
             if per_sequence:
                 self.targets[row] = example["target"]
             else:
@@ -138,7 +151,7 @@ class Training:
             betas=(float(self.config["beta1"]), float(self.config["beta2"])), eps=1e-8, foreach=False)
 
     def loss(self, batch):
-        logits = self.net.logits(batch.tokens, batch.lengths, self.run.per_sequence)
+        logits = self.net.logits(batch, self.run.per_sequence)
         return cross_entropy(logits, batch.targets)
 
     def step(self, number):

@@ -1,8 +1,8 @@
 """vector.py - mixers whose state is a vector, and those without one: bdlru, hlru (arXiv 2602.12021), lru
-(Orvieto et al. 2023), lstm, conv, attention."""
+(Orvieto et al. 2023), lstm, conv, attention, full-attention (Dosovitskiy et al. 2021)."""
 import torch
 
-from .parts import causal_conv, heads_of, yes
+from .parts import affine, causal_conv, heads_of, yes
 
 
 def normalise(z, gate):
@@ -94,9 +94,21 @@ def turned(x, base=10000.0):
 
 def attention(x, p, o):
     q, k, v = (heads_of(part, int(o["heads"])) for part in (x @ p["qkv.weight"].T).chunk(3, -1))
-    q, k = turned(q), turned(k)
-    T, dk = x.shape[1], q.shape[-1]
-    scores = torch.einsum("bthd,bshd->bhts", q, k) / dk ** 0.5
-    later = torch.ones(T, T, dtype=torch.bool).triu(1)
-    weights = torch.softmax(scores.masked_fill(later, -torch.inf), -1)
-    return torch.einsum("bhts,bshd->bthd", weights, v).flatten(2) @ p["out.weight"].T
+    later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+    return attended(turned(q), turned(k), v, later) @ p["out.weight"].T
+
+
+def attended(q, k, v, hidden):
+    """sum_s softmax_s(q_t . k_s / sqrt(dk)) v_s over the keys that are not hidden; heads side by side again."""
+    scores = torch.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(hidden, -torch.inf), -1)
+    return torch.einsum("bhts,bshd->bthd", weights, v).flatten(2)
+
+
+def full_attention(x, p, o, lengths=None):
+    """Every token sees every other of its sequence; an empty sequence sees its first row, which nothing reads."""
+    q, k, v = (heads_of(part, int(o["heads"])) for part in affine(x, p, "qkv").chunk(3, -1))
+    T = x.shape[1]
+    lengths = torch.full(x.shape[:1], T) if lengths is None else lengths.clamp(min=1)
+    pads = torch.arange(T) >= lengths[:, None]
+    return affine(attended(q, k, v, pads[:, None, None]), p, "out")
