@@ -361,14 +361,16 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
 	@$(BUILD)/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
-# The heavy forms of the suites faults and fuzz, a quarter of the time for fuzzers: within MINUTES=60, the counts into
-# TO=results/torture.csv.
+# The heavy forms of the suites faults and fuzz, a quarter of the time for fuzzers, and beside them fuzz-kernels all the
+# time, in one process: within MINUTES=60, the counts into TO=results/torture.csv.
 MINUTES ?= 60
 TO ?= results/torture.csv
-torture: $(LRNN) $(FAULTS) $(TORTURE)
-	@$(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)))) \
-	  >$(BUILD)/fuzz.log 2>&1 || { cat $(BUILD)/fuzz.log; exit 1; }
-	@LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log --to $(TO)
+torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
+	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
+	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)))) \
+	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
+	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log \
+	    --kernels /dev/stdin --to $(TO) || failed=1; exit $$failed; }
 
 # .ci/run is for every change; this is for every night.
 nightly:

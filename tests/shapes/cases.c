@@ -162,7 +162,10 @@ static void collect_task(struct shape_cases *cases, const char *task, const stru
                                    .variants = profile->variants};
     enum status status = args_apply(args, profile->flags, NULL, &e);
     if (status == ST_OK) status = plan_make(&plan, &request, &e);
-    if (status != ST_OK) printf("refused, as by bench %s --profile %s: %s\n", task, profile->name, e.text);
+    if (status == ST_OK)
+        cases->walked++;
+    else
+        cases->refused++, printf("refused, as by bench %s --profile %s: %s\n", task, profile->name, e.text);
     for (int i = 0; i < plan.n && status == ST_OK; i++) collect_net(cases, plan.setups[i], profile->name);
     plan_free(&plan);
     free(args);

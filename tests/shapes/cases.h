@@ -14,7 +14,8 @@ struct shape_case {
 
 struct shape_cases {
     struct shape_case *list;
-    int n, nets; /* nets: runs of the profiles that differ in more than rate and seed */
+    int n, nets;         /* nets: runs of the profiles that differ in more than rate and seed */
+    int walked, refused; /* pairs of a task and a profile: a task of released data is refused without them */
 };
 
 /* Walks the profiles of that name of all tasks and aliases; adds to *cases. A call that is more work than one case may

@@ -163,6 +163,8 @@ static void print_totals(void) {
         alone += measured->of[i].comparisons == 0;
         scaled += measured->of[i].scale < 1 && measured->of[i].comparisons > 0;
     }
+    printf("%d pairs of task and profile, %d more were refused (see above) and not walked\n", cases.walked,
+           cases.refused);
     printf("%d nets, %d distinct shapes (%d of them have the reference alone), %ld comparisons, %d shapes on smaller "
            "inputs, "
            "%.0f s, %.0f s of processors\n",

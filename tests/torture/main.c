@@ -1,6 +1,6 @@
 /* main.c - `make torture`: what tests/faults/ does in its short forms, for an hour. Each exercise has its share of the
- * time and becomes a row of a CSV file, which is written anew behind each; the counts of `make fuzz` are added from
- * what it printed. Exit status 1 where anything was lost, crashed or silently wrong. */
+ * time and becomes a row of a CSV file, which is written anew behind each; the counts of `make fuzz` and `make
+ * fuzz-kernels` are added from what they print. Exit status 1 where anything was lost, crashed or silently wrong. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 struct request {
     double seconds;
-    char to[OPTION_TEXT], fuzz[OPTION_TEXT];
+    char to[OPTION_TEXT], fuzz[OPTION_TEXT], kernels[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct request, field)
@@ -29,6 +29,8 @@ static const struct option request_options[] = {
     {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "for all exercises together, shared out", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
     {"fuzz", OPT_TEXT_FIELD, AT(fuzz), "", 0, 0, NULL, "what `make fuzz` has printed, for its counts", 0},
+    {"kernels", OPT_TEXT_FIELD, AT(kernels), "", 0, 0, NULL,
+     "what `make fuzz-kernels` prints, a pipe from it: read to its end behind the exercises", 0},
     {0}};
 
 static const struct command command_torture = {
@@ -131,6 +133,12 @@ struct fuzz_row {
     int64_t runs, seconds;
 };
 
+/* What fuzz-kernels counted; cases 0: it was not asked for, or has not come to its end. */
+struct kernel_row {
+    long long cases, failed, seconds;
+    char what[160];
+};
+
 /* What the processes share. */
 struct shared {
     atomic_int next, lost;
@@ -141,6 +149,7 @@ static struct request request;
 static struct shared *shared;
 static struct fuzz_row fuzz_rows[MOST_FUZZ];
 static int n_fuzz;
+static struct kernel_row kernel_row;
 
 /* "  FUZZ name (60 s)" and behind it "stat::number_of_executed_units: 1234". */
 static enum status read_fuzz(const char *path, struct error *e) {
@@ -158,6 +167,29 @@ static enum status read_fuzz(const char *path, struct error *e) {
     }
     free(text);
     return ST_OK;
+}
+
+/* Shows what fuzz-kernels prints and keeps its last line, "seed 1, fp32: 10 cases of 3 ops, 4 kernels; 0 kernels
+ * failed, 60 s". Without that line it has failed. */
+static enum status read_kernels(const char *path, struct error *e) {
+    char line[1024], precision[16];
+    long long seed;
+    int ops, kernels;
+    FILE *f = fopen(path, "r");
+    if (!f) return fail(e, ST_DATA, "%s: cannot be read", path);
+    while (fgets(line, sizeof line, f)) {
+        struct kernel_row r;
+        printf("  %s", line);
+        if (sscanf(line, "seed %lld, %15[^:]: %lld cases of %d ops, %d kernels; %lld kernels failed, %lld s", &seed,
+                   precision, &r.cases, &ops, &kernels, &r.failed, &r.seconds) != 7)
+            continue;
+        snprintf(r.what, sizeof r.what, "%d kernels of %d ops against the references at random shapes, %s, seed %lld",
+                 kernels, ops, precision, seed);
+        kernel_row = r;
+    }
+    fclose(f);
+    if (kernel_row.cases > 0) return ST_OK;
+    return fail(e, ST_DATA, "%s: fuzz-kernels has not come to its last line, or compared nothing", path);
 }
 
 static void print_counts(FILE *f, const struct machine *m, const char *when, const char *name, const char *what,
@@ -190,6 +222,10 @@ static enum status write_rows(struct error *e) {
         char name[80];
         snprintf(name, sizeof name, "fuzz-%.63s", fuzz_rows[i].target);
         print_counts(f, &m, when, name, "libFuzzer's executions", &t, (double)fuzz_rows[i].seconds);
+    }
+    if (kernel_row.cases > 0) {
+        struct tally t = {.tried = kernel_row.cases, .bad = kernel_row.failed};
+        print_counts(f, &m, when, "kernels", kernel_row.what, &t, (double)kernel_row.seconds);
     }
     fclose(f);
     enum status status = write_file_atomic(request.to, text, size, e);
@@ -252,5 +288,11 @@ int main(int argc, char **argv) {
     shared = workers_share(sizeof *shared);
     atomic_fetch_add(&shared->lost, workers_run(2, work, NULL));
     for (int i = 0; i < n_fuzz; i++) printf("  fuzz-%-20s %lld\n", fuzz_rows[i].target, (long long)fuzz_rows[i].runs);
+    if (*request.kernels) {
+        status = read_kernels(request.kernels, &e);
+        if (status == ST_OK && *request.to) status = write_rows(&e);
+        if (status != ST_OK) printf("torture: %s\n", e.text);
+        atomic_fetch_add(&shared->lost, (int)kernel_row.failed + (status != ST_OK));
+    }
     return shared->lost > 0;
 }

@@ -42,7 +42,7 @@ static int n_kernels;
 static struct request request;
 static struct shared *shared;
 static const char *program;
-static double deadline;
+static double begin, deadline;
 static int64_t end; /* of the numbers of cases, whatever time is left */
 
 /* --- random cases ------------------------------------------------------------------------------------------------- */
@@ -112,14 +112,15 @@ static void print_counts(void) {
         total += cases;
         ops++;
     }
-    printf("seed %lld, %s: %ld cases of %d ops, %d kernels; %d kernels failed\n", (long long)request.seed, REAL_NAME,
-           total, ops, n_kernels, shared->failures);
+    printf("seed %lld, %s: %ld cases of %d ops, %d kernels; %d kernels failed, %.0f s\n", (long long)request.seed,
+           REAL_NAME, total, ops, n_kernels, shared->failures, time_now_s() - begin);
 }
 
 static int fuzz(void) {
     int jobs = workers_wanted();
     printf("seed %lld, %s\n", (long long)request.seed, REAL_NAME);
-    deadline = request.cases ? INFINITY : time_now_s() + request.seconds;
+    begin = time_now_s();
+    deadline = request.cases ? INFINITY : begin + request.seconds;
     end = request.cases ? request.cases * n_kernels : INT64_MAX;
     atomic_fetch_add(&shared->failures, workers_run(jobs, work, &jobs));
     print_counts();
