@@ -10,6 +10,7 @@
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot_speed.h"
+#include "harness/rows/test_lengths.h"
 #include "harness/store/files.h"
 #include "tasks/task.h"
 
@@ -253,50 +254,52 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
 
-/* Neighbouring lengths share a point, so that it rests on some dozens of sequences. */
+/* Of many lengths neighbours share a point. */
 #define LENGTH_BIN 8
 
-static bool by_length(const struct eval_point *p) {
-    return strcmp(p->difficulty, "length") == 0;
-}
-
 static bool has_lengths(const struct report_table *t) {
-    for (int k = 0; k < t->n_rows; k++)
-        for (int i = 0; i < t->rows[k].n; i++)
-            for (int64_t j = 0; j < t->rows[k].chosen[i]->n_evals; j++)
-                if (by_length(&t->rows[k].chosen[i]->evals[j])) return true;
-    return false;
+    return test_lengths_of(t).longest > 0;
 }
 
-/* Mean accuracy of all seeds' sequences of the lengths in a bin, weighted by their number; NAN without any. */
-static double accuracy_in_bin(const struct report_row *row, int64_t bin) {
+/* Mean accuracy of all seeds' sequences of these lengths, weighted by their number; NAN without any. */
+static double accuracy_of_lengths(const struct report_row *row, int64_t first, int64_t last) {
     double sum = 0, n = 0;
     for (int i = 0; i < row->n; i++)
         for (int64_t j = 0; j < row->chosen[i]->n_evals; j++) {
             const struct eval_point *p = &row->chosen[i]->evals[j];
-            if (!by_length(p) || p->length / LENGTH_BIN != bin) continue;
+            if (!is_test_length(p) || p->length < first || p->length > last) continue;
             sum += p->acc * (double)p->n;
             n += (double)p->n;
         }
     return n > 0 ? sum / n : NAN;
 }
 
+/* A line of data, unless there are no such sequences: then 0. */
+static int print_point(FILE *data, const struct report_row *row, int64_t first, int64_t last, double x) {
+    double value = accuracy_of_lengths(row, first, last);
+    if (!isfinite(value)) return 0;
+    fprintf(data, "%g\t", x);
+    gnuplot_number(data, value, "\n");
+    return 1;
+}
+
+static int print_points(FILE *data, const struct report_row *row, const struct test_lengths *l) {
+    int lines = 0;
+    for (int i = 0; i < l->n; i++) lines += print_point(data, row, l->each[i], l->each[i], (double)l->each[i]);
+    for (int64_t bin = 0; !l->n && bin <= l->longest / LENGTH_BIN; bin++)
+        lines += print_point(data, row, bin * LENGTH_BIN, (bin + 1) * LENGTH_BIN - 1, ((double)bin + 0.5) * LENGTH_BIN);
+    return lines;
+}
+
 static void print_lengths(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    struct test_lengths lengths = test_lengths_of(t);
     (void)v;
     for (int k = 0; k < t->n_rows; k++) {
-        int lines = 0;
-        int64_t bins = t->rows[k].n ? t->rows[k].chosen[0]->run.len_test / LENGTH_BIN + 1 : 0;
-        for (int64_t bin = 0; bin < bins; bin++) {
-            double value = accuracy_in_bin(&t->rows[k], bin);
-            if (!isfinite(value)) continue;
-            fprintf(data, "%g\t", ((double)bin + 0.5) * LENGTH_BIN);
-            gnuplot_number(data, value, "\n");
-            lines++;
-        }
-        if (lines == 0) fputs("0\tNaN\n", data);
+        if (print_points(data, &t->rows[k], &lengths) == 0) fputs("0\tNaN\n", data);
         fputs("\n\n", data);
     }
-    print_settings(script, t, "accuracy by length", "mean over seeds, eight neighbouring lengths a point");
+    print_settings(script, t, "accuracy by length",
+                   lengths.n ? "mean over seeds" : "mean over seeds, eight neighbouring lengths a point");
     gnuplot_setting(script, "metric", "test token accuracy");
     fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
             (long long)t->rows[0].run->len_train);

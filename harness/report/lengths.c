@@ -7,54 +7,47 @@
 
 #include "harness/report/repeats.h"
 #include "harness/report/report.h"
-#include "tasks/task.h"
+#include "harness/rows/test_lengths.h"
 
 #define BINS_MOST 64
 
-/* Lengths from first[i] up to the next. */
+/* Lengths from first[i] to last[i]. */
 struct bins {
-    int64_t first[BINS_MOST], last;
+    int64_t first[BINS_MOST], last[BINS_MOST];
     int n;
 };
 
-static bool is_length(const struct eval_point *p) {
-    return p->split == SPLIT_TEST && strcmp(p->difficulty, "length") == 0;
-}
-
-/* The shortest and the longest of the table's test sequences, where they differ in length; else 0. */
-static void range_of_lengths(const struct report_table *t, int64_t *shortest, int64_t *longest) {
-    *shortest = *longest = 0;
-    for (int k = 0; k < t->n_rows; k++)
-        for (int i = 0; i < t->rows[k].n; i++) {
-            const struct run_record *r = t->rows[k].chosen[i];
-            for (int64_t j = 0; j < r->n_evals; j++) {
-                if (!is_length(&r->evals[j])) continue;
-                int64_t length = r->evals[j].length;
-                *shortest = !*shortest || length < *shortest ? length : *shortest;
-                *longest = length > *longest ? length : *longest;
-            }
-        }
+/* From that length on there is another bin. */
+static void begin_bin(struct bins *b, int64_t first, int64_t longest) {
+    if (b->n) b->last[b->n - 1] = first - 1;
+    b->first[b->n] = first;
+    b->last[b->n++] = longest;
 }
 
 /* Cut at the powers of two and half-way between them. */
 static void cut_bins(struct bins *b, int64_t shortest, int64_t longest) {
-    *b = (struct bins){.first = {shortest}, .last = longest, .n = 1};
+    b->n = 0;
+    begin_bin(b, shortest, longest);
     for (int64_t power = 1; power < longest && b->n < BINS_MOST - 1; power *= 2) {
-        if (power > shortest) b->first[b->n++] = power;
+        if (power > shortest) begin_bin(b, power, longest);
         int64_t half = power + power / 2;
-        if (power > 1 && half > shortest && half < longest) b->first[b->n++] = half;
+        if (power > 1 && half > shortest && half < longest) begin_bin(b, half, longest);
     }
 }
 
-static int64_t end_of(const struct bins *b, int i) {
-    return i + 1 < b->n ? b->first[i + 1] - 1 : b->last;
+static void choose_bins(struct bins *b, const struct test_lengths *lengths) {
+    if (!lengths->n) cut_bins(b, lengths->shortest, lengths->longest);
+    if (!lengths->n) return;
+    memcpy(b->first, lengths->each, (size_t)lengths->n * sizeof *lengths->each);
+    memcpy(b->last, lengths->each, (size_t)lengths->n * sizeof *lengths->each);
+    b->n = lengths->n;
 }
 
 /* Sequences of the bin and, of those, how many are right, in mean: positions that are scored count alike. */
 static void add_run(const struct run_record *r, const struct bins *b, int bin, double *n, double *right) {
     for (int64_t j = 0; j < r->n_evals; j++) {
         const struct eval_point *p = &r->evals[j];
-        if (!is_length(p) || p->length < b->first[bin] || p->length > end_of(b, bin)) continue;
+        if (!is_test_length(p) || p->length < b->first[bin] || p->length > b->last[bin]) continue;
         *n += (double)p->n;
         *right += (double)p->n * p->acc;
     }
@@ -83,13 +76,20 @@ static int64_t most_steps(const struct report_row *row) {
     return most;
 }
 
+static void add_column(struct sheet *s, int64_t first, int64_t last) {
+    if (first == last)
+        sheet_column(s, SHEET_RIGHT, "%" PRId64, first);
+    else
+        sheet_column(s, SHEET_RIGHT, "%" PRId64 "-%" PRId64, first, last);
+}
+
 static void fill(struct sheet *s, const struct report_table *t, const struct bins *b) {
     bool cut = false;
     struct repeats repeats = {0};
     sheet_caption(s, "%s, profile %s: accuracy by length, trained up to length %" PRId64 ", chance %.4f", t->task,
                   t->profile, t->rows[0].run->len_train, run_chance(t->rows[0].run));
     sheet_column(s, SHEET_LEFT, "model");
-    for (int i = 0; i < b->n; i++) sheet_column(s, SHEET_RIGHT, "%" PRId64 "-%" PRId64, b->first[i], end_of(b, i));
+    for (int i = 0; i < b->n; i++) add_column(s, b->first[i], b->last[i]);
     sheet_column(s, SHEET_RIGHT, "all");
     sheet_column(s, SHEET_RIGHT, "training loss");
     sheet_column(s, SHEET_RIGHT, "steps");
@@ -122,7 +122,7 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
             sheet_text(s, "%s", t->profile);
             sheet_text(s, "%s", row->label);
             sheet_int(s, b->first[i]);
-            sheet_int(s, end_of(b, i));
+            sheet_int(s, b->last[i]);
             sheet_real(s, "%g", accuracy(row, b, i));
             sheet_real(s, "%g", training_loss(row));
             sheet_int(s, row->n);
@@ -139,11 +139,10 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
     struct sheet *s = NULL;
     int found = 0;
     for (int i = 0; i < tables->n; i++) {
-        int64_t shortest, longest;
+        struct test_lengths lengths = test_lengths_of(&tables->list[i]);
         struct bins bins;
-        range_of_lengths(&tables->list[i], &shortest, &longest);
-        if (shortest == longest) continue;
-        cut_bins(&bins, shortest, longest);
+        if (lengths.shortest == lengths.longest) continue;
+        choose_bins(&bins, &lengths);
         if (!data || !found) s = sheets_add(sheets);
         if (data && !found) add_data_columns(s);
         found++;

@@ -25,6 +25,13 @@ static void ck_is_image(const char *name) {
     free(bytes);
 }
 
+static char *kept(const char *name) {
+    char path[PATH_BYTES];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
+    return slurp(path, &size);
+}
+
 START_TEST(plots_are_drawn_and_nothing_else_is_left) {
     add_grid();
     add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.9);
@@ -39,22 +46,31 @@ START_TEST(plots_are_drawn_and_nothing_else_is_left) {
 }
 END_TEST
 
+static void ck_shares_points(bool shared) {
+    ck_ok(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem));
+    ck_is_image("s5-length.svg");
+    ck_is_image("s5-length.png");
+    char *text = kept("s5-length.svg");
+    ck_assert_int_eq(strstr(text, "eight neighbouring lengths a point") != NULL, shared);
+    free(text);
+}
+
+/* Of nine lengths neighbours share a point, of eight they do not. */
 START_TEST(lengths_are_plotted_where_there_are_several) {
-    static struct eval_point evals[5] = {{.step = 9, .split = SPLIT_TEST, .length = 32, .n = 40, .acc = 0.5}};
-    for (int i = 1; i < 5; i++) {
-        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 8 * i + i, .n = 10, .acc = 0.25 * i};
+    static struct eval_point evals[10] = {{.step = 9, .split = SPLIT_TEST, .length = 32, .n = 40, .acc = 0.5}};
+    for (int i = 1; i < 10; i++) {
+        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 8 * i + i, .n = 10, .acc = 0.1 * i};
         strcpy(evals[i].difficulty, "length");
     }
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
-    fixture_records[fixture_set.n - 1].run.len_test = 32;
     ck_assert_int_eq(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem),
                      ST_USAGE);
     ck_holds(fixture_problem.text, "several lengths");
     fixture_records[fixture_set.n - 1].evals = evals;
-    fixture_records[fixture_set.n - 1].n_evals = 5;
-    ck_ok(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem));
-    ck_is_image("s5-length.svg");
-    ck_is_image("s5-length.png");
+    fixture_records[fixture_set.n - 1].n_evals = 9;
+    ck_shares_points(false);
+    fixture_records[fixture_set.n - 1].n_evals = 10;
+    ck_shares_points(true);
 }
 END_TEST
 
@@ -84,13 +100,6 @@ static void stand_in_for_gnuplot(void) {
     ck_assert_int_eq(chmod(path, 0755), 0);
     snprintf(path, sizeof path, "%s:%s", fixture_folder, getenv("PATH"));
     setenv("PATH", path, 1);
-}
-
-static char *kept(const char *name) {
-    char path[PATH_BYTES];
-    size_t size;
-    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
-    return slurp(path, &size);
 }
 
 /* Of two seeds one ended after step 200: what the row does behind it is not known. */

@@ -86,30 +86,53 @@ START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
 }
 END_TEST
 
-/* 10 and 30 sequences of lengths 40 and 60, 40 of length 256 which ends the last bin; a second seed failed: chance,
- * 1/120. */
-START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
-    static struct eval_point evals[4] = {
+/* 10 and 30 sequences of lengths 40 and 47, 40 of length 256, and of `more` lengths from 100 on none is right. */
+static void add_by_length(int more) {
+    static struct eval_point evals[12] = {
         {.split = SPLIT_TEST, .length = 256, .n = 80, .acc = 0.5},
+        {.split = SPLIT_TEST, .length = 256, .n = 40, .acc = 0.25, .difficulty = "length"},
         {.split = SPLIT_TEST, .length = 40, .n = 10, .acc = 1, .difficulty = "length"},
         {.split = SPLIT_TEST, .length = 47, .n = 30, .acc = 0.5, .difficulty = "length"},
-        {.split = SPLIT_TEST, .length = 256, .n = 40, .acc = 0.25, .difficulty = "length"},
     };
+    for (int i = 0; i < more; i++)
+        evals[4 + i] = (struct eval_point){.split = SPLIT_TEST, .length = 100 + i, .n = 10, .difficulty = "length"};
     for (int i = 0; i < 2; i++) {
         add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5)->train_loss = 0.25;
         fixture_records[i].evals = evals;
-        fixture_records[i].n_evals = 4;
+        fixture_records[i].n_evals = 4 + more;
     }
+}
+
+/* Nine lengths, the longest of which ends the last bin; a second seed failed: chance, 1/120. */
+START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
+    add_by_length(6);
     strcpy(fixture_records[1].run.kernel, "default, OpenBLAS SkylakeX");
     char *text = render_report(&report_lengths, &format_term);
     ck_holds(text, "1 of 2 runs " OTHER_PRODUCTS_NOTE);
     ck_holds(text, "model  40-47  48-63  64-95  96-127  128-191  192-256    all  training loss  steps");
-    ck_holds(text, "lstm   0.625      -      -       -        -    0.250  0.500          0.250    300");
+    ck_holds(text, "lstm   0.625      -      -   0.000        -    0.250  0.500          0.250    300");
     free(text);
     spoil(&fixture_records[1].run, RUN_NAN, "");
     text = render_report(&report_lengths, &format_csv);
     ck_holds(text, "s5,quick,lstm,40,47,0.3166666"); /* (0.625 + 1/120) / 2 */
     ck_holds(text, "s5,quick,lstm,192,256,0.1291666");
+    free(text);
+}
+END_TEST
+
+START_TEST(of_up_to_eight_lengths_each_has_a_column) {
+    add_by_length(0);
+    char *text = render_report(&report_lengths, &format_term);
+    ck_holds(text, "model     40     47    256    all  training loss  steps");
+    ck_holds(text, "lstm   1.000  0.500  0.250  0.500          0.250    300");
+    free(text);
+    text = render_report(&report_lengths, &format_csv);
+    ck_holds(text, "s5,quick,lstm,47,47,0.5");
+    free(text);
+    fixture_set.n = 0;
+    add_by_length(5);
+    text = render_report(&report_lengths, &format_term);
+    ck_holds(text, "model     40     47    100    101    102    103    104    256    all");
     free(text);
 }
 END_TEST
@@ -209,6 +232,7 @@ Suite *check_across(void) {
         what_differs_within_a_task_keeps_rows_apart_in_all,
         profiles_are_not_mixed_and_one_task_alone_is_nothing,
         accuracy_by_length_is_the_mean_over_sequences_and_seeds,
+        of_up_to_eight_lengths_each_has_a_column,
         each_run_has_its_row_and_its_curve,
         a_long_curve_is_thinned,
         one_number_over_all_tasks_is_an_interquartile_mean,

@@ -1,0 +1,22 @@
+/* test_lengths.h - which lengths the test sequences of a table have. */
+#ifndef LRNN_HARNESS_TEST_LENGTHS_H
+#define LRNN_HARNESS_TEST_LENGTHS_H
+
+#include "harness/rows/rows.h"
+
+#define TEST_LENGTHS_FEW 8
+
+/* Where there are few different lengths each stands for itself; of more, neighbours share a number, so that it rests on
+ * some dozens of sequences. */
+struct test_lengths {
+    int64_t shortest, longest; /* both 0: nothing was recorded by length */
+    int64_t each[TEST_LENGTHS_FEW];
+    int n; /* of `each`, ascending; 0: there are more than that */
+};
+
+struct test_lengths test_lengths_of(const struct report_table *t);
+
+/* Whether it is the accuracy of the test sequences of one length. */
+bool is_test_length(const struct eval_point *p);
+
+#endif
