@@ -47,6 +47,9 @@ static const struct trace others[] = {
     {"arrow:size=24,patch=4,n_train=30,n_val=8,n_test=8", "plstm2d:heads=2,mode=PD",
      "backbone=vision mlp=gelu positions=learnt pool=corners"},
     {"digits:size=8,order=morton,n_train=30,n_val=8,n_test=8", MIXER, ""},
+    {"molecules:graphs=20", "plstm-graph:heads=2", "degree-code=yes pool=mean"},
+    {"molecules:graphs=20", "gat:heads=2", ""},
+    {"spirals:min_length=16,max_length=20,n_train=30,n_val=8,n_test=8", "slice:interval=5,depth=2", "backbone=slice"},
 };
 
 bool trace_at(int index, struct trace *t) {
