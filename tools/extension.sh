@@ -39,10 +39,10 @@ add harness/report/template.c harness/report/newreport.c harness/report/reports.
 
 make --no-print-directory CUDA=0 programs
 tools/layers.sh
-./lrnn list models | grep -q '^newmixer '
-./lrnn list tasks | grep -q '^newtask '
-./lrnn list ops | grep -q '^newop '
-./lrnn --help | grep -q ' newcommand '
-./lrnn report --help | grep -q newreport
+./lrnn list models | grep '^newmixer ' >/dev/null
+./lrnn list tasks | grep '^newtask ' >/dev/null
+./lrnn list ops | grep '^newop ' >/dev/null
+./lrnn --help | grep ' newcommand ' >/dev/null
+./lrnn report --help | grep newreport >/dev/null
 ./lrnn newcommand >/dev/null
 LRNN=./lrnn LRNN_F64=$double build/check ops models backbone sizes tasks cli report export

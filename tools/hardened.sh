@@ -9,7 +9,7 @@ missing=0
 
 # has WHAT PATTERN READELF_FLAG: one line each, and a failure where nothing matches.
 has() {
-    if readelf -W "$3" "$program" | grep -E -q -- "$2"; then
+    if readelf -W "$3" "$program" | grep -E -- "$2" >/dev/null; then
         printf '%-48s yes\n' "$1"
     else
         printf '%-48s no\n' "$1"

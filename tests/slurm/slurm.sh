@@ -80,7 +80,7 @@ slurmctld -D >"$work/slurmctld.log" 2>&1 &
 daemons+=($!)
 slurmd -D >"$work/slurmd.log" 2>&1 &
 daemons+=($!)
-node_is_idle() { sinfo -h -o %t | grep -q idle; }
+node_is_idle() { sinfo -h -o %t | grep idle >/dev/null; }
 wait_for 60 "Slurm $(sinfo --version | cut -d' ' -f2): one node is idle" node_is_idle
 
 # --- the sweep --------------------------------------------------------------------------------------------------------
@@ -101,11 +101,13 @@ wait_for 60 "each task has a checkpoint" has_checkpoint
 sleep 2
 # Task 1 is requeued while it works, as for a job of more weight; task 2 hears that its time is nearly over.
 scontrol requeue "${job}_1"
-saved() { log "$1" | grep -q 'running runs save their checkpoints' && log "$1" | grep -q 'stopped with'; }
+saved() {
+    log "$1" | grep 'running runs save their checkpoints' >/dev/null && log "$1" | grep 'stopped with' >/dev/null
+}
 wait_for 60 "task 1 has saved on SIGTERM" saved 1
 scancel --batch --signal=USR1 "${job}_2"
 wait_for 60 "task 2 has saved on SIGUSR1" saved 2
-restarted() { scontrol show job "${job}_$1" | grep -q 'Restarts=1'; }
+restarted() { scontrol show job "${job}_$1" | grep 'Restarts=1' >/dev/null; }
 wait_for 60 "task 1 is in the queue again" restarted 1
 wait_for 60 "task 2 is in the queue again, by itself" restarted 2
 [ "$(records)" -lt 4 ] || die "nothing was interrupted; STEPS=$((2 * steps)) takes longer"
