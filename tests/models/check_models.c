@@ -205,10 +205,16 @@ static int list_cases(char paths[][300], bool *registered) {
     return cases;
 }
 
+/* Cuts `text` behind line n; libcheck takes no message of hundreds of lines. */
+static void keep_lines(char *text, int n) {
+    while (n-- > 0 && *text) text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
+    *text = 0;
+}
+
 START_TEST(mixers_match_the_ground_truth) {
     static char paths[100][300], log[1 << 16];
     bool registered[100];
-    struct verify_total total = {0};
+    struct verify_total total = {.quiet = true};
     struct error e = {0};
     int n = list_cases(paths, registered), run = 0;
     ck_assert_int_ge(n, 47);
@@ -219,11 +225,13 @@ START_TEST(mixers_match_the_ground_truth) {
         run++;
     }
     fclose(out);
+    keep_lines(log, 8);
     ck_assert_int_ge(run, 14); /* bdlru, hlru, lstm and lru alone have that many */
     ck_assert_int_eq(total.files, run);
     ck_assert_int_ge(total.tensors, 4 * run); /* y, dx and at least two parameters (attention) */
     ck_assert_msg(total.failed == 0 && total.skipped == 0 && total.worst <= VERIFY_BOUND,
-                  "%d of %d tensors failed, %d skipped:\n%s", total.failed, total.tensors, total.skipped, log);
+                  "%d of %d tensors failed, %d skipped; the first:\n%s", total.failed, total.tensors, total.skipped,
+                  log);
     if (_i == 0)
         printf("  cases: %d verified (%d tensors, worst %.1e); %d of mixers not registered, not run\n", run,
                total.tensors, total.worst, n - run);

@@ -210,7 +210,9 @@ def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     paths = [path for path in sorted(Path(args.cases).glob("*.safetensors")) if re.search(args.only, path.name)]
-    chosen = [s for s in settings() if re.search(args.only, label(s))]
+    runs = {label(s): s for s in settings()}
+    assert len(runs) == len(list(settings())), "two settings have the same label"
+    chosen = [s for name, s in runs.items() if re.search(args.only, name)]
     if args.resume and args.log and Path(args.log).exists():
         done = {row["run"] for row in read_log(args.log)}
         chosen = [s for s in chosen if label(s) not in done]

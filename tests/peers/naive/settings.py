@@ -128,7 +128,7 @@ def pads():
     for model in TWO_WAYS:
         yield Setting("two ways", PADDED, model, {**SMALL, "bidirectional": "yes"})
     for model in TWO_WAYS[:5]:
-        yield Setting("two ways", LONG_PADDED, model, {**WIDE, "dim": 16, "bidirectional": "yes"})
+        yield Setting("wide, two ways", LONG_PADDED, model, {**WIDE, "dim": 16, "bidirectional": "yes"})
     for model in ["bdlru:blocks=4,m=2", "slice:structure=dense,interval=3,depth=2,dt=0.2", "deltanet:heads=2"]:
         for pool in ("mean", "last"):
             yield Setting(f"pads, {pool}", PADDED, model, {**SMALL, "pool": pool})
@@ -150,13 +150,14 @@ def pads():
 def read_outs():
     small = "n_train=40,n_val=20,n_test=20"
     regular = f"max_length=15,eval_min_length=10,eval_max_length=25,{small}"
+    single = f"in-context-recall:query=single,length=16,{small}"
     for task in [f"parity:{regular}", f"cycle-navigation:{regular}", f"modular-arithmetic:encoding=xlstm,{regular}",
                  f"even-pairs:encoding=deepmind,{regular}", f"selective-copying:length=20,copy=4,{small}",
-                 f"in-context-recall:length=16,{small}", f"in-context-recall:query=single,length=16,{small}",
-                 f"noisy-recall:length=16,{small}", f"fuzzy-recall:length=24,{small}",
-                 f"memorization:vocab=16,length=8,{small}", f"mqar:vocab=32,length=24,pairs=3,{small}", DECODED]:
+                 f"in-context-recall:length=16,{small}", single, f"noisy-recall:length=16,{small}",
+                 f"fuzzy-recall:length=24,{small}", f"memorization:vocab=16,length=8,{small}",
+                 f"mqar:vocab=32,length=24,pairs=3,{small}", DECODED]:
         for model in ["bdlru:blocks=4,m=2", "deltanet:heads=2"]:
-            yield Setting("read-out", task, model, SMALL)
+            yield Setting("read-out, one query" if task == single else "read-out", task, model, SMALL)
     yield Setting("read-out", DECODED, "bdlru:blocks=4,m=2", {**SMALL, "bidirectional": "yes", "norm": "layernorm"})
 
 
