@@ -3,7 +3,9 @@
  *
  * Shapes are compared each in a process of its own (libcheck forks), with inputs of the test's filling.
  *
- *   test-shapes [PROFILE...] [--op NAME] [--list]    exit status: 0 all agree, 1 some do not, 2 bad arguments */
+ *   test-shapes [PROFILE...] [--op NAME] [--net TEXT] [--list]
+ *
+ * Exit status: 0 all agree, 1 some do not or there is none, 2 bad arguments. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,12 +178,14 @@ static void print_totals(void) {
 
 struct request {
     bool lists;
-    char op[OPTION_TEXT];
+    char op[OPTION_TEXT], net[OPTION_TEXT];
 };
 
 static const struct option request_options[] = {
     {"list", OPT_BOOL, offsetof(struct request, lists), "no", 0, 0, NULL, "name the shapes and stop", 0},
     {"op", OPT_TEXT_FIELD, offsetof(struct request, op), "", 0, 0, NULL, "the shapes of this op alone", 0},
+    {"net", OPT_TEXT_FIELD, offsetof(struct request, net), "", 0, 0, NULL,
+     "those first met in a net whose name has this text, as the list shows it: 'paper pathx mamba2'", 0},
     {0}};
 
 static const struct command command_shapes = {
@@ -216,10 +220,13 @@ static enum status collect(struct request *r, int argc, char **argv, struct erro
     return ST_OK;
 }
 
-static void keep_op(const char *name) {
+static void keep_asked(const struct request *r) {
     int n = 0;
-    for (int i = 0; i < cases.n; i++)
-        if (!strcmp(cases.list[i].call->op->name, name)) cases.list[n++] = cases.list[i];
+    for (int i = 0; i < cases.n; i++) {
+        const struct shape_case *c = &cases.list[i];
+        if (*r->op && strcmp(c->call->op->name, r->op)) continue;
+        if (strstr(c->net, r->net)) cases.list[n++] = *c;
+    }
     cases.n = n;
 }
 
@@ -233,7 +240,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", e.text);
         return (int)status;
     }
-    if (*r.op) keep_op(r.op);
+    keep_asked(&r);
     for (int i = 0; i < cases.n && r.lists; i++) print_case(&cases.list[i]);
     if (r.lists) return 0;
     measured = workers_share(sizeof *measured + (size_t)cases.n * sizeof *measured->of);
