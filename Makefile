@@ -107,8 +107,9 @@ COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
              -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
 ifeq ($(cuda_mode),nvcc)
-LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt \
-        -lpthread -lstdc++
+# cuBLAS is loaded when a device is opened, from there (core/cublas_cuda.cu).
+LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64:$(cuda_root)/lib -lcudart_static -ldl \
+        -lrt -lpthread -lstdc++
 else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif

@@ -23,8 +23,12 @@ typedef float real;
 #define LRNN_INLINE  static inline __host__ __device__
 #define FORCE_INLINE static __forceinline__ __host__ __device__
 #else
-#define LRNN_INLINE  static inline
+#define LRNN_INLINE static inline
+#ifdef __SANITIZE_ADDRESS__ /* speed is no matter there, and each of its copies takes long to compile */
+#define FORCE_INLINE static inline
+#else
 #define FORCE_INLINE static inline __attribute__((always_inline))
+#endif
 #endif
 
 /* a * b + c */

@@ -264,6 +264,17 @@ START_TEST(models_listed_can_be_described) {
 }
 END_TEST
 
+/* The loader says what it would load and ends. Half a gigabyte of cuBLAS took .4 s of each start, of any command. */
+START_TEST(no_command_waits_for_libraries_of_a_device) {
+    char traced[2048];
+    int n = snprintf(traced, sizeof traced, "LD_TRACE_LOADED_OBJECTS=1 %s", named_program("LRNN", "./lrnn"));
+    ck_assert_int_lt(n, (int)sizeof traced);
+    expect_status(run_program(program_folder, traced, "--version"), 0, "--version");
+    expect_text(out, "libc.so", "the libraries of lrnn");
+    ck_assert_msg(!strstr(out, "cublas"), "%s", out);
+}
+END_TEST
+
 START_TEST(doctor_looks_at_the_folder) {
     char arguments[128];
     snprintf(arguments, sizeof arguments, "doctor --out %s/new/results", program_folder);
@@ -389,6 +400,7 @@ Suite *check_cli(void) {
     tcase_add_test(t, report_help_names_every_report_but_the_template);
     tcase_add_loop_test(t, full_output_is_an_error, 0, 5);
     tcase_add_test(t, models_listed_can_be_described);
+    tcase_add_test(t, no_command_waits_for_libraries_of_a_device);
     tcase_add_test(t, doctor_looks_at_the_folder);
     tcase_add_test(t, a_length_on_the_command_line_replaces_the_profiles);
     t = new_case(s, "data");
