@@ -368,7 +368,8 @@ static enum status add_graphs(struct tud *f, struct entry_pack *pack) {
     for (int64_t first = 0, end, at = 0, n; first < f->graph.n; first = end, at += n) {
         for (end = first; end < f->graph.n && f->graph.at[end] == f->graph.at[first];) end++;
         for (n = 0; at + n < f->edges && f->edge[at + n].node[0] < end;) n++;
-        TRY(add_graph(f, first, end, f->edge + at, n, pack));
+        const struct edge *edge = f->edges ? f->edge + at : NULL; /* none at all: NULL + 0 is not defined in C */
+        TRY(add_graph(f, first, end, edge, n, pack));
     }
     return ST_OK;
 }
