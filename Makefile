@@ -230,9 +230,11 @@ $(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: ABOUT = -DFUZZ
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of
-# CUDA are run too, on the host, in float; `make REAL=double test-cuda-host` takes some minutes more.
-test: $(CHECK) $(LRNN) $(FAULTS) other-real $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
-	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(dir $(LRNN))lrnn-f64 LRNN_FAULTS=$(FAULTS) \
+# CUDA are run too, on the host, in float; `make REAL=double test-cuda-host` takes some minutes more. F64=PROGRAM is the
+# one of the other precision, and none is built.
+test: $(CHECK) $(LRNN) $(FAULTS) $(if $(F64),,other-real) \
+      $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
+	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(or $(F64),$(dir $(LRNN))lrnn-f64) LRNN_FAULTS=$(FAULTS) \
 	  $(CHECK) $(SUITES)
 
 other-real:
