@@ -322,6 +322,12 @@ static enum status reserve(struct graph *g, struct error *e) {
     return ST_OK;
 }
 
+void graph_add_gradients(struct graph *g) {
+    for (int i = 0; i < g->n_calls; i++)
+        for (int j = 0; j < g->calls[i].n_in; j++)
+            if (g->calls[i].din[j] && tensor_base(g->calls[i].in[j])->param) g->calls[i].accumulate |= 1u << j;
+}
+
 enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     TRY(reserve(g, e));

@@ -14,6 +14,10 @@ extern "C" {
  * graph. */
 enum status graph_plan(struct graph *g, struct error *e);
 
+/* From here on the walks of a planned graph add the gradients of the parameters that its root depends on to what is
+ * there: several graphs of one net make one gradient. */
+void graph_add_gradients(struct graph *g);
+
 /* Bytes graph_plan would reserve; once all calls are made, before planning. */
 enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
 

@@ -34,10 +34,10 @@ void graph_forward(struct graph *g, struct step_state *state) {
     tell(g, NULL, PASS_FORWARD);
 }
 
-/* 1 into the gradient of a scalar root, 0 into gradients that nothing writes. */
-static void seed_gradients(struct graph *g) {
+/* `weight` into the gradient of a scalar root, 0 into gradients that nothing writes. */
+static void seed_gradients(struct graph *g, real weight) {
     const struct place *place = g->options.place;
-    if (tensor_count(g->root) == 1) place_fill(place, g->root->grad, 1, 1);
+    if (tensor_count(g->root) == 1) place_fill(place, g->root->grad, 1, weight);
     for (int i = 0; i < g->n_tensors; i++) { /* a parameter, or an input, that the root does not depend on */
         struct tensor *t = g->tensors[i];
         if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
@@ -46,8 +46,12 @@ static void seed_gradients(struct graph *g) {
 }
 
 void graph_backward(struct graph *g, struct step_state *state) {
+    graph_backward_weighted(g, state, 1);
+}
+
+void graph_backward_weighted(struct graph *g, struct step_state *state, real weight) {
     struct exec x = exec_of(g, state);
-    seed_gradients(g);
+    seed_gradients(g, weight);
     for (int i = g->n_calls - 1; i >= 0; i--) {
         struct call *c = &g->calls[i];
         if (!c->active) continue;

@@ -19,6 +19,9 @@ void graph_forward(struct graph *g, struct step_state *state);
 /* Gradients of all parameters and of inputs with needs_grad, overwriting the previous ones. */
 void graph_backward(struct graph *g, struct step_state *state);
 
+/* Those of `weight` times the root, which is a loss. */
+void graph_backward_weighted(struct graph *g, struct step_state *state, real weight);
+
 #ifdef __cplusplus
 }
 #endif

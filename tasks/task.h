@@ -27,6 +27,7 @@ struct task_shape {
     struct links_size links;       /* room for those of an example, which is a graph of its T positions (core/links.h);
                                       0: it is none */
     int64_t documents;             /* that an example has, of T positions each; 0 and 1: one */
+    bool unequal;                  /* examples differ in length, or in the number of their nodes */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool auto_encoder;             /* targets are decoded from one vector a sequence (MAD's compression) */
     bool needs_causal;             /* a target must not depend on later inputs */

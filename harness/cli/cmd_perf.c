@@ -1,4 +1,5 @@
 /* cmd_perf.c - `lrnn perf`: the flags of the speed measurements. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "harness/cli/cli.h"
@@ -85,6 +86,9 @@ static enum status run_op(int argc, char **argv, struct error *e) {
 static const struct option step_flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
     {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
+    {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
+     "fewest tokens of a sequence, lengths being spread evenly from there on; auto = all have --length", OPT_AUTO},
+    {"buckets", OPT_INT, AT(config.buckets), "1", 1, 1 << 24, NULL, "as of `lrnn train`", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
     {"steps", OPT_INT, AT(count), "30", 1, 1e6, NULL, "steps measured", 0},
     {"threads", OPT_INT, AT(config.threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
@@ -106,6 +110,14 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     TRY(read_words(&subs[1], sets, 2, argc, argv, &model, e));
     if (strcmp(q.config.device, "cpu") != 0)
         return fail(e, ST_USAGE, "perf step measures the CPU; `lrnn perf device` measures a CUDA device");
+    if (q.least > q.length)
+        return fail(e, ST_USAGE, "perf step: --min-length %" PRId64 " is more than --length %" PRId64, q.least,
+                    q.length);
+    if (q.profile && q.config.buckets > 1)
+        return fail(e, ST_USAGE,
+                    "perf step: --profile looks on at one graph, and --buckets %" PRId64
+                    " walks several; leave one of them out",
+                    q.config.buckets);
     q.threads = cli_threads(q.config.threads);
     return perf_step(model, &q, e);
 }

@@ -14,6 +14,7 @@
 #include "harness/perf/profile.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
+#include "tasks/examples.h"
 
 #define WARM_UP    3 /* steps not counted */
 #define ROUND      5 /* steps between two products */
@@ -25,11 +26,12 @@
 /* --- random tokens as a task -------------------------------------------------------------------------------------- */
 
 struct uniform {
-    int64_t length, vocab;
+    int64_t length, least, vocab; /* least: of the lengths, each alike */
 };
 
 static const struct option uniform_options[] = {
     {"length", OPT_INT, offsetof(struct uniform, length), "16", 1, 1e9, NULL, "tokens", 0},
+    {"least", OPT_INT, offsetof(struct uniform, least), "16", 1, 1e9, NULL, "fewest of them", 0},
     {"vocab", OPT_INT, offsetof(struct uniform, vocab), "120", 1, 1e9, NULL, "ids", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
@@ -42,6 +44,7 @@ static enum status uniform_open(void *inst, uint64_t seed, struct arena *host, s
 static void uniform_shape(const void *inst, struct task_shape *out) {
     const struct uniform *u = inst;
     *out = (struct task_shape){.T = u->length,
+                               .unequal = u->least < u->length,
                                .vocab_in = u->vocab,
                                .vocab_out = u->vocab,
                                .examples = {MANY, 1, 1},
@@ -56,7 +59,8 @@ static void uniform_fill(const void *inst, enum split split, int64_t index, stru
         x->tokens[t] = (int32_t)rng_below(&r, (uint64_t)u->vocab);
         x->targets[t] = (int32_t)rng_below(&r, (uint64_t)u->vocab);
     }
-    x->length = (int32_t)u->length;
+    x->length = (int32_t)draw_length(&r, u->least, u->length);
+    for (int64_t t = x->length; t < u->length; t++) x->targets[t] = IGNORED;
 }
 
 static const struct task uniform_task = {
@@ -100,7 +104,7 @@ static enum status prepare(struct step_run *r, const char *model, const struct p
     struct setup *s = &r->setup;
     s->config = q->config;
     s->task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
-    *(struct uniform *)s->task.inst = (struct uniform){q->length, q->vocab};
+    *(struct uniform *)s->task.inst = (struct uniform){q->length, q->least ? q->least : q->length, q->vocab};
     TRY(model_parse(&s->model, model, e));
     TRY(setup_resolve(s, e));
     return trainer_create(&r->trainer, s, e);
@@ -142,7 +146,8 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
 }
 
 struct step_result {
-    int64_t params, matmul, tokens;
+    int64_t params, matmul;
+    double tokens;                    /* of a step, on average */
     double best, median, mad;         /* seconds */
     double flops;                     /* of a step, as the ops declare them */
     double rate_best, rate_median;    /* FLOP/s of the product */
@@ -154,15 +159,15 @@ static struct step_result evaluate(const struct step_run *r) {
     const struct trainer *t = &r->trainer;
     const double product = 2.0 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE;
     struct step_result s = {.params = params_trained(&t->params), .matmul = matmul_parameters(&t->params)};
-    s.tokens = r->setup.config.batch * r->setup.task.shape.T;
+    const struct uniform *u = (const struct uniform *)r->setup.task.inst;
+    s.tokens = (double)r->setup.config.batch * (double)(u->least + u->length) / 2;
     s.best = samples_best(&r->step);
     s.median = samples_median(&r->step);
     s.mad = samples_mad(&r->step);
-    s.flops = graph_cost(&t->train, PASS_FORWARD).flops + graph_cost(&t->train, PASS_BACKWARD).flops +
-              graph_cost(&t->update, PASS_FORWARD).flops;
+    s.flops = graphs_step_flops(&t->train, &r->setup) + graph_cost(&t->update, PASS_FORWARD).flops;
     s.rate_best = product / samples_best(&r->product);
     s.rate_median = product / samples_median(&r->product);
-    double needed = 6 * (double)s.matmul * (double)s.tokens;
+    double needed = 6 * (double)s.matmul * s.tokens;
     s.floor_best = needed / s.rate_best;
     s.floor_median = needed / s.rate_median;
     s.planned = (double)t->train.planned_bytes;
@@ -177,9 +182,12 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %d thread%s, %s, %d steps\n",
            r->setup.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
            precision_name((enum precision)q->config.precision), r->step.n);
+    if (q->least || q->config.buckets > 1)
+        printf("  examples    lengths %" PRId64 " to %" PRId64 ", %" PRId64 " bucket%s\n",
+               q->least ? q->least : q->length, q->length, q->config.buckets, q->config.buckets == 1 ? "" : "s");
     printf("  parameters  %" PRId64 ", in matrix products %" PRId64 "\n", s->params, s->matmul);
     printf("  step        %.3f ms median, mad %.3f, best %.3f\n", s->median * 1e3, s->mad * 1e3, s->best * 1e3);
-    printf("  tokens/s    %.0f median, best %.0f\n", (double)s->tokens / s->median, (double)s->tokens / s->best);
+    printf("  tokens/s    %.0f median, best %.0f\n", s->tokens / s->median, s->tokens / s->best);
     printf("  GFLOP/s     %.1f median, best %.1f (%.2f GFLOP a step, all ops)\n", s->flops / s->median / 1e9,
            s->flops / s->best / 1e9, s->flops / 1e9);
     printf("  memory      %.1f MB: planned %.1f MB, parameters with gradients and moments %.1f MB; largest resident\n"
@@ -187,7 +195,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
            (s->planned + s->arrays) / 1e6, s->planned / 1e6, s->arrays / 1e6, s->resident / 1e6);
     printf("  product     %d^3 at %.1f GFLOP/s best, median %.1f, between the steps\n", GEMM_SIZE, s->rate_best / 1e9,
            s->rate_median / 1e9);
-    printf("  floor       %.3f ms best, median %.3f (6 x %" PRId64 " x %" PRId64 " tokens at that rate)\n",
+    printf("  floor       %.3f ms best, median %.3f (6 x %" PRId64 " x %.0f tokens at that rate)\n",
            s->floor_best * 1e3, s->floor_median * 1e3, s->matmul, s->tokens);
     printf("  ratio       %.2f best, median %.2f\n", s->best / s->floor_best, s->median / s->floor_median);
     if (isfinite(r->noise))
@@ -198,14 +206,15 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
     printf("{\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
-           ",\"vocab\":%" PRId64 ",\"threads\":%d,\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64
-           ",\"matmul_params\":%" PRId64 ",",
-           r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length, q->vocab,
-           q->threads, precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);
+           ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64
+           ",\"threads\":%d,\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
+           r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
+           q->least ? q->least : q->length, q->config.buckets, q->vocab, q->threads,
+           precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
            "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,",
-           s->median * 1e3, s->mad * 1e3, s->best * 1e3, (double)s->tokens / s->median, s->flops / s->median / 1e9,
-           s->planned, s->arrays, s->resident);
+           s->median * 1e3, s->mad * 1e3, s->best * 1e3, s->tokens / s->median, s->flops / s->median / 1e9, s->planned,
+           s->arrays, s->resident);
     printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g",
            s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
            isfinite(r->noise) ? r->noise : -1);

@@ -32,10 +32,28 @@ enum status graphs_build_training(struct graph *g, const struct setup *s, const 
                                   struct params *params, struct net *net, struct net *extra, struct error *e) {
     struct graph_options options = options_of(s, place, true);
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct bucket_size whole = {shape.T, shape.links};
     *extra = (struct net){0};
+    if (s->config.buckets > 1) return graphs_build_bucket(g, s, place, params, &whole, net, e);
     TRY(graph_create(g, &options, params, e));
     TRY(net_build(net, g, &s->config.net, &s->model, &shape, e));
     return setup_extra_batch(s) ? build_extra(g, s, extra, e) : ST_OK;
+}
+
+enum status graphs_build_bucket(struct graph *g, const struct setup *s, const struct place *place,
+                                struct params *params, const struct bucket_size *size, struct net *net,
+                                struct error *e) {
+    struct graph_options options = options_of(s, place, true);
+    struct net_shape shape = bucket_shape(s, size);
+    struct model_choice fitted;
+    TRY(setup_fit(s, &shape, &fitted, e));
+    TRY(graph_create(g, &options, params, e));
+    return net_build(net, g, &s->config.net, &fitted, &shape, e);
+}
+
+double graphs_step_flops(const struct graph *train, const struct setup *s) {
+    double walks = graph_cost(train, PASS_FORWARD).flops + graph_cost(train, PASS_BACKWARD).flops;
+    return walks * (double)bucket_parts(s);
 }
 
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
@@ -247,8 +265,7 @@ enum status graphs_flops(const struct setup *s, double *flops, int64_t *params, 
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = measure(m, s, &place, &graphs, e);
     if (status == ST_OK) {
-        double step = graph_cost(&m->train, PASS_FORWARD).flops + graph_cost(&m->train, PASS_BACKWARD).flops;
-        *flops = step * (double)s->steps;
+        *flops = graphs_step_flops(&m->train, s) * (double)s->steps;
         *params = params_trained(&m->params);
         status = graphs_check_forced(&graphs, s, e);
     }

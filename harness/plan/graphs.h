@@ -6,14 +6,23 @@
 #ifndef LRNN_HARNESS_GRAPHS_H
 #define LRNN_HARNESS_GRAPHS_H
 
-#include "harness/plan/setup.h"
+#include "harness/plan/buckets.h"
 #include "kernels/train/train.h"
 
 /* A training step: the net, and where the task has strings of another length a second one (else *extra is zeros) on the
  * same parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main
- * batch. */
+ * batch. With --buckets it is that of a bucket whose graph has room for all examples. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *extra, struct error *e);
+
+/* The net of a bucket whose examples need that much room. */
+enum status graphs_build_bucket(struct graph *g, const struct setup *s, const struct place *place,
+                                struct params *params, const struct bucket_size *size, struct net *net,
+                                struct error *e);
+
+/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training: of buckets, as many as if
+ * all were as long as that. */
+double graphs_step_flops(const struct graph *train, const struct setup *s);
 
 /* A batch of validation or test. */
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
@@ -34,7 +43,7 @@ bool graphs_can_take(const struct setup *s);
 
 /* The run's graphs, planned or measured: what they have in common. */
 struct graph_list {
-    const struct graph *list[4];
+    const struct graph *list[4 + BUCKET_SIZES];
     int n;
 };
 

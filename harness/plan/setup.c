@@ -105,6 +105,30 @@ static enum status name_model(struct setup *s, struct error *e) {
                 sizeof s->model_label - 1);
 }
 
+/* Whether a batch can be cut by length. */
+static enum status check_buckets(const struct setup *s, enum device device, struct error *e) {
+    const struct config *c = &s->config;
+    if (c->buckets == 1) return ST_OK;
+    if (!s->task.shape.unequal)
+        return fail(e, ST_USAGE,
+                    "--buckets %" PRId64 " cuts a batch by length, and all training examples of %s have length %" PRId64
+                    "; leave it out",
+                    c->buckets, s->task.name, s->task.shape.T);
+    if (c->buckets > c->batch)
+        return fail(e, ST_USAGE, "--buckets %" PRId64 " is more than the %" PRId64 " examples of a batch; take fewer",
+                    c->buckets, c->batch);
+    if (c->net.kind == BACKBONE_S5)
+        return fail(e, ST_USAGE,
+                    "--buckets %" PRId64 ": the batch norm of --backbone s5 has its statistics from the whole batch; "
+                    "leave --buckets out, or take another net",
+                    c->buckets);
+    if (device == DEVICE_CPU) return ST_OK;
+    return fail(e, ST_USAGE,
+                "--buckets %" PRId64 " is for --device cpu: on a GPU one step is captured and replayed for all "
+                "batches; leave it out",
+                c->buckets);
+}
+
 static enum status check_fit(const struct setup *s, struct error *e) {
     const struct config *c = &s->config;
     const struct task_shape *shape = &s->task.shape;
@@ -115,6 +139,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
         return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
                     c->profile, profile_bytes - 1);
     TRY(place_parse(c->device, &device, &index, e));
+    TRY(check_buckets(s, device, e));
     if (shape->needs_causal && !net_causal(&c->net, &s->model) && !c->allow_non_causal)
         return fail(e, ST_USAGE,
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
@@ -136,28 +161,36 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* Images of another size than those of training leave the sides of a grid to each image. */
-static enum status fit(struct model_choice *fitted, const struct model_choice *asked, const struct setup *s, int64_t B,
-                       int64_t T, struct error *e) {
+/* A tree has parameters by its levels: where lengths differ, the tree of the longest serves all of them, and shorter
+ * sequences leave more of its leaves empty. */
+static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
     const struct task_shape *shape = &s->task.shape;
-    struct dims d = {.B = B * task_documents(shape), .T = T, .D = s->config.net.dim, .links = shape->links};
-    if (!shape->visit && T == shape->T) d.height = shape->height, d.width = shape->width;
-    *fitted = *asked;
+    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
+    bool differ = test != shape->T || shape->T_extra || s->config.buckets > 1;
+    if (shape->T_extra > longest) longest = shape->T_extra;
+    return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
+}
+
+/* Images of another size than those of training leave the sides of a grid to each image. */
+enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
+                      struct error *e) {
+    const struct task_shape *shape = &s->task.shape;
+    struct dims d = {.B = net->B * task_documents(shape), .T = net->T, .D = s->config.net.dim, .links = net->links};
+    if (!shape->visit && net->T == shape->T) d.height = shape->height, d.width = shape->width;
+    *fitted = s->asked;
+    TRY(choose_tree(s, fitted, e));
     return model_fit(fitted, &d, e);
 }
 
-/* Every length that the run has is fitted here, once. A tree has parameters by its levels: where lengths differ, the
- * tree of the longest serves all of them, and shorter sequences leave more of its leaves empty. */
+/* Every length that the run has for certain is fitted here, once. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
-    const struct task_shape *shape = &s->task.shape;
-    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
-    if (shape->T_extra > longest) longest = shape->T_extra;
-    struct model_choice base = s->asked = s->model;
-    if (base.model->nodes && (test != shape->T || shape->T_extra))
-        TRY(base.model->nodes(base.inst, longest, &nodes, e));
-    TRY(fit(&s->eval_model, &base, s, s->config.batch, test, e));
-    if (shape->T_extra) TRY(fit(&s->extra_model, &base, s, setup_extra_batch(s), shape->T_extra, e));
-    return fit(&s->model, &base, s, s->config.batch, shape->T, e);
+    struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), extra = train;
+    s->asked = s->model;
+    TRY(setup_fit(s, &test, &s->eval_model, e));
+    extra.B = setup_extra_batch(s);
+    extra.T = s->task.shape.T_extra;
+    if (extra.T) TRY(setup_fit(s, &extra, &s->extra_model, e));
+    return setup_fit(s, &train, &s->model, e);
 }
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {

@@ -98,7 +98,9 @@ static enum status first_weights(struct trainer *t, struct error *e) {
 }
 
 struct graph_list trainer_graphs(const struct trainer *t) {
-    return (struct graph_list){{&t->train, &t->eval, &t->update, &t->data.take}, t->resident ? 4 : 3};
+    struct graph_list graphs = {{&t->train, &t->eval, &t->update, &t->data.take}, t->resident ? 4 : 3};
+    for (int i = 0; i < t->buckets.n - 1; i++) graphs.list[graphs.n++] = &t->buckets.graph[i];
+    return graphs;
 }
 
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
@@ -107,13 +109,16 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(params_create(&t->params, e));
     t->params.place = &t->place;
     TRY(graphs_build_training(&t->train, setup, &t->place, &t->params, &t->train_net, &t->extra_net, e));
+    TRY(buckets_create(&t->buckets, setup, &t->params, &t->train, &t->train_net, e));
     TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(estimate_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(create_tables(t, true, e));
     TRY(graph_plan(&t->train, e));
+    TRY(buckets_plan(&t->buckets, &t->params, e));
     TRY(plan_evaluation(t, e));
-    TRY(graphs_build_update(&t->update, setup, &t->place, &t->params, tensor_real(t->train_net.loss), e));
+    real *loss = t->buckets.n ? &t->buckets.loss : tensor_real(t->train_net.loss);
+    TRY(graphs_build_update(&t->update, setup, &t->place, &t->params, loss, e));
     TRY(graph_plan(&t->update, e));
     TRY(first_weights(t, e));
     if (t->resident) TRY(resident_create(&t->data, setup, &t->place, &t->train_net, &t->extra_net, e));
@@ -150,6 +155,7 @@ void trainer_free(struct trainer *t) {
     split_store_free(&t->val);
     split_store_free(&t->test);
     place_capture_free(&t->place, t->capture);
+    buckets_free(&t->buckets);
     graph_free(&t->train);
     graph_free(&t->eval);
     graph_free(&t->update);
@@ -173,6 +179,10 @@ static void put_batch(struct trainer *t, const struct net *net, const struct bat
 static void fill_step(struct trainer *t, int64_t step) {
     if (t->resident) return;
     const struct step_batches *b = feeder_take(&t->feeder, step);
+    if (t->buckets.n) {
+        buckets_sort(&t->buckets, &b->main);
+        return;
+    }
     staging_begin(&t->staging);
     put_batch(t, &t->train_net, &b->main);
     if (b->extra.B) put_batch(t, &t->extra_net, &b->extra);
@@ -183,8 +193,12 @@ static void fill_step(struct trainer *t, int64_t step) {
 
 static void walk_step(struct trainer *t) {
     if (t->resident) graph_forward(&t->data.take, t->live);
-    graph_forward(&t->train, t->live);
-    graph_backward(&t->train, t->live);
+    if (t->buckets.n) {
+        buckets_walk(&t->buckets, t->live);
+    } else {
+        graph_forward(&t->train, t->live);
+        graph_backward(&t->train, t->live);
+    }
     graph_forward(&t->update, t->live);
 }
 
@@ -296,21 +310,41 @@ static const char *bad_input(const struct trainer *t, const struct net *net) {
     return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
 }
 
-/* Walks the step of the state op by op. */
-static const char *bad_in_step(struct trainer *t) {
-    fill_step(t, t->state.step);
-    if (t->resident) graph_forward(&t->data.take, t->live);
-    const char *data = bad_input(t, &t->train_net);
-    if (!data) data = bad_input(t, &t->extra_net);
-    if (data) return data;
-    struct exec x = {.place = &t->place, .training = true, .state = t->live};
-    for (int i = 0; i < t->train.n_calls; i++) {
-        struct call *c = &t->train.calls[i];
+/* Walks a graph forward op by op. */
+static const char *bad_in_walk(const struct trainer *t, const struct graph *g, struct step_state *state) {
+    struct exec x = {.place = &t->place, .training = true, .state = state};
+    for (int i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
         c->kernel->forward(c, &x);
         for (int j = 0; j < c->n_out; j++)
             if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
                 return c->out[j]->name;
     }
+    return NULL;
+}
+
+/* The parts of the step of the state one by one; the gradient is looked at behind the last. */
+static const char *bad_in_buckets(struct trainer *t) {
+    struct bucket part;
+    for (int64_t i = 0; i < t->buckets.parts; i++) {
+        if (!buckets_begin(&t->buckets, i, t->live, &part)) continue;
+        const char *bad = bad_input(t, part.net);
+        if (!bad) bad = bad_in_walk(t, part.graph, &part.state);
+        if (bad) return bad;
+    }
+    buckets_walk(&t->buckets, t->live);
+    return bad_param(t, t->params.grad);
+}
+
+/* Walks the step of the state. */
+static const char *bad_in_step(struct trainer *t) {
+    fill_step(t, t->state.step);
+    if (t->buckets.n) return bad_in_buckets(t);
+    if (t->resident) graph_forward(&t->data.take, t->live);
+    const char *bad = bad_input(t, &t->train_net);
+    if (!bad) bad = bad_input(t, &t->extra_net);
+    if (!bad) bad = bad_in_walk(t, &t->train, t->live);
+    if (bad) return bad;
     graph_backward(&t->train, t->live);
     return bad_param(t, t->params.grad);
 }

@@ -3,6 +3,7 @@
 #define LRNN_HARNESS_TRAINER_H
 
 #include "harness/plan/graphs.h"
+#include "harness/run/buckets.h"
 #include "harness/run/feeder.h"
 #include "harness/run/metrics.h"
 #include "harness/run/resident.h"
@@ -18,6 +19,7 @@ struct trainer {
     struct graph train, eval, update;
     struct net train_net, eval_net;
     struct net extra_net;    /* the training batch of another length, in the graph `train`, if the task has one */
+    struct buckets buckets;  /* smaller graphs than `train`, for the parts of a batch; none without --buckets */
     struct feeder feeder;    /* of training batches */
     struct step_state state; /* on a device as of the latest trainer_sync, but for the step */
     struct step_state *live; /* what the ops read and write: &state, or its like in the device's memory */

@@ -135,9 +135,19 @@ static enum status uea_open(void *inst, uint64_t seed, struct arena *host, struc
     return w->scale ? find_ranges(w, host, e) : ST_OK;
 }
 
+static int64_t shortest(const struct uea *w) {
+    int64_t least = w->from.set.longest;
+    for (int64_t i = 0; i < w->n; i++) {
+        int64_t length = entry_get(&w->from.set, w->use[i]).length;
+        if (length < least) least = length;
+    }
+    return least;
+}
+
 static void uea_shape(const void *inst, struct task_shape *out) {
     const struct uea *w = inst;
     shape_of_labels(out, w->from.set.longest, w->from.set.labels);
+    out->unequal = shortest(w) < out->T;
     out->channels = series_channels(&w->series, w->from.set.width);
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = split_size(w, (enum split)split);
 }

@@ -95,6 +95,32 @@ START_TEST(inputs_and_targets_are_in_range) {
 }
 END_TEST
 
+/* Training examples differ in length exactly where the shape says so. */
+static void check_unequal(const char *name) {
+    struct task_choice c;
+    open_task(&c, name, 1);
+    struct example x = new_example(&c.shape);
+    int64_t least = c.shape.T, most = 0;
+    for (int k = 0, n = looks(&c.shape, 200); k < n; k++) {
+        fill_example(&c, SPLIT_TRAIN, spread(&c.shape, SPLIT_TRAIN, k, n), -7, &x);
+        if (x.length < least) least = x.length;
+        if (x.length > most) most = x.length;
+    }
+    ck_assert_msg(c.shape.unequal == (least < most), "%s: lengths %lld to %lld, said to be %s", name, (long long)least,
+                  (long long)most, c.shape.unequal ? "unequal" : "equal");
+    free_example(&x);
+}
+
+START_TEST(a_task_says_whether_its_examples_differ_in_length) {
+    for_each_name(check_unequal);
+    check_unequal("parity:min_length=9,max_length=9");
+    check_unequal("brackets:min_length=40,max_length=40");
+    check_unequal("pairs:min_length=40,max_length=40,passage=8");
+    check_unequal("spirals:min_length=20,max_length=20");
+    check_unequal("molecules:min_nodes=12,max_nodes=12");
+}
+END_TEST
+
 static void check_pure(const char *name) {
     struct task_choice c, other;
     open_task(&c, name, 42);
@@ -214,6 +240,7 @@ Suite *check_tasks(void) {
     tcase_add_test(tests, declarations_are_complete);
     tcase_add_test(tests, names_are_unique);
     tcase_add_test(tests, inputs_and_targets_are_in_range);
+    tcase_add_test(tests, a_task_says_whether_its_examples_differ_in_length);
     tcase_add_test(tests, an_example_is_a_pure_function_of_seed_split_and_index);
     tcase_add_test(tests, the_seed_changes_training_and_nothing_else);
     tcase_add_test(tests, labels_are_alias_names_or_what_differs);

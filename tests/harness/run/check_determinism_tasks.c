@@ -12,6 +12,7 @@
 #include "harness/store/record_files.h"
 #include "tasks/task.h"
 #include "tests/harness/run/small_run.h"
+#include "tests/harness/run/small_task.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
 #include "tests/tasks/task_examples.h"
@@ -31,57 +32,14 @@
 static const int threads[] = {1, 2, 3, 7, 16};
 #define N_THREADS (int)(sizeof threads / sizeof *threads)
 
-/* What makes a task short; one that is not named here has its defaults. */
-static const struct sized {
-    const char *task, *options, *model; /* NULL: the model of all others */
-} sized[] = {
-    {"word-problem", "group=s5", NULL},
-    {"parity", "eval_max_length=64", NULL},
-    {"even-pairs", "eval_max_length=64", NULL},
-    {"cycle-navigation", "eval_max_length=64", NULL},
-    {"modular-arithmetic", "eval_max_length=64", NULL},
-    {"listops", "min_length=20,max_length=64,depth=4", NULL},
-    {"lra-text", "length=64,least=1", NULL},
-    {"lra-retrieval", "length=64", NULL},
-    {"digits", "size=12", "plstm2d:heads=2"},
-    {"shapes", "size=12", NULL},
-    {"smnist", "patch=2", NULL},
-    {"scifar", "patch=4", NULL},
-    {"pathfinder", "size=16", NULL},
-    {"arrow", "size=24", NULL},
-    {"brackets", "min_length=32,max_length=128", NULL},
-    {"pairs", "min_length=32,max_length=64,passage=8", NULL},
-    {"uea", "set=heartbeat", NULL},
-    {"molecules", "", "plstm-graph:heads=2"},
-    {"tud", "", "plstm-graph:heads=2"},
-};
-
-/* The task's label with its sizes, and as few examples as it has options to say so; *model trains on it. */
-static void size_of(const struct task *task, char text[512], const char **model) {
-    static const char *const counts[][2] = {{"n_train", "1000"}, {"n_val", "32"}, {"n_test", "8"}};
-    const char *options = "";
-    *model = "bdlru:m=2,blocks=16";
-    for (size_t i = 0; i < sizeof sized / sizeof *sized; i++) {
-        if (strcmp(sized[i].task, task->name) != 0) continue;
-        options = sized[i].options;
-        if (sized[i].model) *model = sized[i].model;
-    }
-    int n = snprintf(text, 512, "%s:%s", task->name, options);
-    for (size_t i = 0; i < 3 && !task->data; i++)
-        if (option_find(task->options, counts[i][0]))
-            n += snprintf(text + n, 512 - (size_t)n, "%s%s=%s", text[n - 1] == ':' ? "" : ",", counts[i][0],
-                          counts[i][1]);
-    if (text[n - 1] == ':') text[n - 1] = 0;
-}
-
 /* The setup in which a batch has POSITIONS positions. */
 static struct setup *setup_of(const struct task *task) {
-    char text[512], batch[32], dim[32];
+    char text[SMALL_TASK_TEXT], batch[32], dim[32];
     const char *model;
     struct task_choice choice;
     struct config c;
     struct error e;
-    size_of(task, text, &model);
+    small_task(task, text, &model);
     open_task(&choice, text, 1);
     int64_t B = POSITIONS / (choice.shape.T * task_documents(&choice.shape));
     snprintf(batch, sizeof batch, "%" PRId64, B > 1 ? B : 1);
