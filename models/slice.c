@@ -34,6 +34,7 @@ struct slice {
     double keep, dt, init_std, penalty, clip;
     int64_t interval, depth;
     int flow;
+    bool table;
 };
 
 enum flow { FLOW_EULER, FLOW_EXP };
@@ -58,6 +59,9 @@ static const struct option options[] = {
      "how an interval's generator L moves the state: I + L or exp(L)", OPT_LATER},
     {"clip", OPT_REAL, offsetof(struct slice, clip), "1e11", 0, 1e30, NULL,
      "c of a step's bound, y + c tanh(s / c) instead of y + s; 0 = none", OPT_LATER},
+    {"table", OPT_BOOL, offsetof(struct slice, table), "no", 0, 0, NULL,
+     "first layer: the generators of the vocabulary's tokens are computed once a step, then looked up; for few tokens",
+     OPT_LATER},
     {0}};
 
 /* Whether the log-signature is more than w itself. */
@@ -192,12 +196,28 @@ static struct tensor *generators(const struct slice *o, struct graph *g, const c
     return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_WEIGHT);
 }
 
+/* Call of `op` that makes t; NULL: another op does, or none. */
+static const struct call *made_by(const struct graph *g, const struct tensor *t, const struct op *op) {
+    const struct call *c = t && t->producer >= 0 ? &g->calls[t->producer] : NULL;
+    return c && c->op == op ? c : NULL;
+}
+
+/* A(w) of each step, a row. Where w is of the vectors of tokens, which stand in a table of V, so may its generators:
+ * (1, E) dt A has V rows instead of one a step. */
+static struct tensor *generated(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *A) {
+    const struct call *path = o->table ? made_by(g, w, &op_prepend_one) : NULL;
+    const struct call *tokens = path ? made_by(g, path->in[0], &op_embedding) : NULL;
+    if (!tokens) return linear(g, w, A, NULL);
+    struct tensor *ids = tokens->in[0], *letters = prepend_one(g, tokens->in[1], o->dt);
+    return embedding(g, ids, linear(g, letters, A, NULL));
+}
+
 /* The states of N blocks of m with generators A, driven by w of C letters or by log-signatures of it. */
 static struct tensor *flow(const struct slice *o, struct graph *g, struct tensor *A, struct tensor *w,
                            struct tensor *y0, int64_t N, int64_t m) {
     if (!A || !w) return NULL;
     if (tensor_cols(w) > tensor_cols(A)) A = brackets(g, A, N, m);
-    struct tensor *L = linear(g, w, A, NULL);
+    struct tensor *L = generated(o, g, w, A);
     return scan_flow(g, o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L, y0, N, m, o->clip);
 }
 
@@ -232,9 +252,9 @@ static struct tensor *low_rank(const struct slice *o, struct graph *g, struct te
         struct tensor *V = map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT);
         return flow(o, g, dense_generators(g, A, U, V), w, y0, 1, D);
     }
-    struct tensor *d = linear(g, w, A, NULL);
-    struct tensor *u = linear(g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT), NULL);
-    struct tensor *v = linear(g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT), NULL);
+    struct tensor *d = generated(o, g, w, A);
+    struct tensor *u = generated(o, g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT));
+    struct tensor *v = generated(o, g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT));
     return scan_dplr(g, d, u, v, y0, o->clip);
 }
 
@@ -243,7 +263,7 @@ static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, str
                                      int64_t D) {
     struct tensor *A = map_of_path(g, "A", transposed(D + 1, D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
     penalise(o, g, norm_of, A, NULL);
-    struct tensor *d = linear(g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH), NULL);
+    struct tensor *d = generated(o, g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH));
     return scan_hadamard(g, d, y0, o->clip);
 }
 

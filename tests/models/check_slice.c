@@ -66,6 +66,54 @@ START_TEST(evaluation_and_no_penalty_leave_the_loss_alone) {
 }
 END_TEST
 
+/* Two layers of a structure, one step's logits and gradients: with generators looked up and computed at each step. */
+START_TEST(generators_from_a_table_are_those_of_each_step) {
+    static const char *const models[] = {"slice:structure=diagonal",
+                                         "slice:structure=block,block=4,penalty=0.1",
+                                         "slice:structure=dense",
+                                         "slice:structure=dplr,rank=2",
+                                         "slice:structure=hadamard",
+                                         "slice:structure=sparse,keep=0.3",
+                                         "slice:structure=diagonal-dense,block=5"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct trial plain, table;
+        struct trial_shape shape = two_layers, looked_up = two_layers;
+        char text[128];
+        snprintf(text, sizeof text, "%s,table=yes", models[i]);
+        shape.model = models[i];
+        looked_up.model = text;
+        trial_open(&plain, &shape, 3);
+        trial_open(&table, &looked_up, 3);
+        trial_fill(&plain, 3, 1);
+        trial_fill(&table, 3, 1);
+        ck_assert_int_gt(table.graph.n_calls, plain.graph.n_calls);
+        graph_forward(&plain.graph, &plain.state);
+        graph_forward(&table.graph, &table.state);
+        graph_backward(&plain.graph, &plain.state);
+        graph_backward(&table.graph, &table.state);
+        expect_close(tensor_real(table.net.logits), tensor_real(plain.net.logits), tensor_count(plain.net.logits),
+                     64 * REAL_EPSILON, text);
+        ck_assert_int_eq(table.params.floats, plain.params.floats);
+        expect_close(table.params.grad, plain.params.grad, plain.params.floats, 64 * REAL_EPSILON, text);
+        trial_close(&plain);
+        trial_close(&table);
+    }
+}
+END_TEST
+
+/* With `table` the gradient against differences (double). */
+START_TEST(a_table_has_the_gradient_of_its_loss) {
+    struct trial t;
+    struct trial_shape shape = two_layers;
+    shape.model = "slice:structure=dplr,rank=2,table=yes,penalty=0.1";
+    if (!REAL_IS_DOUBLE) return;
+    trial_open(&t, &shape, 3);
+    trial_fill(&t, 3, 1);
+    expect_gradients(&t, 5);
+    trial_close(&t);
+}
+END_TEST
+
 /* Every structure, both directions: the gradient of loss and terms against differences (double), and which tensors the
  * terms are of. */
 START_TEST(every_structure_has_its_loss_term) {
@@ -290,6 +338,8 @@ Suite *check_slice(void) {
     TCase *c = tcase_create("slice");
     tcase_add_test(c, the_loss_term_is_the_norm_of_the_transition_parameters_of_each_layer);
     tcase_add_test(c, evaluation_and_no_penalty_leave_the_loss_alone);
+    tcase_add_test(c, generators_from_a_table_are_those_of_each_step);
+    tcase_add_test(c, a_table_has_the_gradient_of_its_loss);
     tcase_add_loop_test(c, every_structure_has_its_loss_term, 0, N_STRUCTURES);
     tcase_add_test(c, structures_meet_in_their_limits);
     tcase_add_loop_test(c, outputs_are_homogeneous_in_the_initial_state, 0, N_STRUCTURES);
