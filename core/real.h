@@ -24,7 +24,7 @@ typedef float real;
 #define FORCE_INLINE static __forceinline__ __host__ __device__
 #else
 #define LRNN_INLINE static inline
-#ifdef __SANITIZE_ADDRESS__ /* speed is no matter there, and each of its copies takes long to compile */
+#if defined(__SANITIZE_ADDRESS__) && !defined(__cplusplus) /* each copy takes long to compile there */
 #define FORCE_INLINE static inline
 #else
 #define FORCE_INLINE static inline __attribute__((always_inline))

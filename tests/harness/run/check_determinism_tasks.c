@@ -22,7 +22,7 @@
 #ifdef __SANITIZE_ADDRESS__
 #define STEPS 3
 #else
-#define STEPS 30
+#define STEPS 10
 #endif
 
 /* Width times positions of a batch: twice what is done by several threads at least (PARALLEL_MIN). */
