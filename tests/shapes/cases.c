@@ -12,8 +12,11 @@
 #include "tests/lib/support.h"
 
 /* A case with more than MOST_WORK (call_work) takes the first of these batches that is below it, or the last that still
- * has several parts: kernels share out their work by sequence and head where an op has heads, else by rows. */
+ * has several parts: kernels share out their work by sequence and head where an op has heads, else by rows. One whose
+ * tensors have more than MOST_BYTES takes the first that is below it whatever its parts: a comparison holds six times
+ * as much, and has to fit in 16 GB. */
 #define MOST_WORK   1e8
+#define MOST_BYTES  2e9
 #define LEAST_HEADS 24
 #define LEAST_ROWS  48
 static const int64_t batches[] = {24, 12, 6, 3, 2};
@@ -121,6 +124,19 @@ static void add_case(struct shape_cases *cases, struct built *r, const struct ca
     r->kept = true;
 }
 
+static double call_bytes(const struct call *c) {
+    double bytes = 0;
+    for (int i = 0; i < c->n_in; i++) bytes += c->in[i] ? (double)tensor_bytes(c->in[i]) : 0;
+    for (int i = 0; i < c->n_out; i++) bytes += (double)tensor_bytes(c->out[i]);
+    return bytes;
+}
+
+/* Whether the call c of a smaller batch than that of `whole`, or `whole` itself, is too large for a comparison and the
+ * batch after it is not too small. */
+static bool is_cut(const struct call *c, const struct call *whole, int64_t full, int64_t batch) {
+    return call_bytes(c) > MOST_BYTES || (call_work(c) > MOST_WORK && has_parts(whole, full, batch));
+}
+
 static void collect_net(struct shape_cases *cases, const struct setup *s, const char *profile) {
     struct built full = {0}, smaller[N_BATCHES] = {{0}};
     build(&full, s, s->config.batch);
@@ -128,8 +144,8 @@ static void collect_net(struct shape_cases *cases, const struct setup *s, const 
         for (int k = 0; k < full.graphs[i].n_calls; k++) {
             const struct call *whole = &full.graphs[i].calls[k], *c = whole;
             struct built *from = &full;
-            for (int b = 0; b < N_BATCHES && call_work(c) > MOST_WORK; b++) {
-                if (batches[b] >= s->config.batch || !has_parts(whole, s->config.batch, batches[b])) continue;
+            for (int b = 0; b < N_BATCHES; b++) {
+                if (batches[b] >= s->config.batch || !is_cut(c, whole, s->config.batch, batches[b])) continue;
                 from = &smaller[b];
                 if (!from->setup) build(from, s, batches[b]);
                 c = &from->graphs[i].calls[k];
