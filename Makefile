@@ -96,8 +96,9 @@ CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
 # Kernels of many template instances: what AddressSanitizer finds as well is not looked for twice, and inlining is not
 # forced (cuda_host.h), without which the sanitized build takes much longer.
+said_twice := -fno-sanitize=null,object-size,vptr,pointer-overflow
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
-                $(if $(SANITIZE),-fno-sanitize=null,object-size,vptr,pointer-overflow)
+                $(if $(SANITIZE),$(said_twice))
 NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
             -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \

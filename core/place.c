@@ -191,6 +191,10 @@ void place_replay(const struct place *p, struct place_capture *c) {
     if (c) p->ops->replay(p, c);
 }
 
+int64_t place_capture_launches(const struct place *p, const struct place_capture *c) {
+    return c ? p->ops->capture_launches(c) : 0;
+}
+
 void place_capture_free(const struct place *p, struct place_capture *c) {
     if (c) p->ops->capture_free(c);
 }

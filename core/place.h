@@ -104,6 +104,7 @@ bool place_capture_begin(const struct place *p);
 struct place_capture *place_capture_end(const struct place *p);
 const char *place_capture_failure(const struct place *p); /* "": none */
 void place_replay(const struct place *p, struct place_capture *c);
+int64_t place_capture_launches(const struct place *p, const struct place_capture *c); /* kernels, copies, fills */
 void place_capture_free(const struct place *p, struct place_capture *c);
 
 /* --- what a kind of device other than the CPU brings: the functions above, one by one ----------------------------- */
@@ -133,6 +134,7 @@ struct place_ops {
     struct place_capture *(*capture_end)(const struct place *p);
     const char *(*capture_failure)(const struct place *p);
     void (*replay)(const struct place *p, struct place_capture *c);
+    int64_t (*capture_launches)(const struct place_capture *c);
     void (*capture_free)(struct place_capture *c);
 };
 

@@ -272,6 +272,7 @@ static double mark_seconds(struct place_mark *from, struct place_mark *to) {
 
 struct place_capture {
     cudaGraphExec_t exec;
+    size_t launches;
 };
 
 /* What fails between the beginning of a capture and its instance has done nothing yet: the place goes on without
@@ -297,6 +298,7 @@ static struct place_capture *capture_end(const struct place *p) {
     struct place_capture *c = new (std::nothrow) place_capture();
     bool queued = !p->cuda->failed;
     bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && queued && c &&
+                CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches)) &&
                 CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
     if (good) return c;
@@ -311,6 +313,10 @@ static const char *capture_failure(const struct place *p) {
 
 static void replay(const struct place *p, struct place_capture *c) {
     CUDA_TRY(p->cuda, cudaGraphLaunch(c->exec, p->cuda->stream));
+}
+
+static int64_t capture_launches(const struct place_capture *c) {
+    return (int64_t)c->launches;
 }
 
 static void capture_free(struct place_capture *c) {
@@ -343,5 +349,6 @@ const struct place_ops cuda_place_ops = {
     .capture_end = capture_end,
     .capture_failure = capture_failure,
     .replay = replay,
+    .capture_launches = capture_launches,
     .capture_free = capture_free,
 };

@@ -11,6 +11,7 @@ static enum status run_data(int argc, char **argv, struct error *e);
 static enum status run_crossover(int argc, char **argv, struct error *e);
 static enum status run_layers(int argc, char **argv, struct error *e);
 static enum status run_device(int argc, char **argv, struct error *e);
+static enum status run_launches(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op, false},
@@ -24,6 +25,8 @@ static const struct command subs[] = {
      false},
     {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
      run_device, false},
+    {"perf launches", "perf launches [MODEL] [flags]", "what a step of a model, or of every mixer, queues on a device",
+     run_launches, false},
     {0},
 };
 
@@ -239,13 +242,36 @@ static enum status run_device(int argc, char **argv, struct error *e) {
     return perf_device(&q, e);
 }
 
+/* --- launches ----------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct perf_launches_request, field)
+static const struct option launches_flags[] = {
+    {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
+    {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
+    {"batch", OPT_INT, AT(batch), "32", 1, 1 << 20, NULL, "sequences", 0},
+    {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens a sequence", 0},
+    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+};
+#undef AT
+
+static enum status run_launches(int argc, char **argv, struct error *e) {
+    struct perf_launches_request q = {0};
+    const struct flag_set set = {launches_flags, &q};
+    struct cli cli = {.command = &subs[6], .sets = &set, .n_sets = 1, .positional = &q.model, .max_positional = 1};
+    TRY(options_default(launches_flags, &q, e));
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (!strcmp(q.device, "cpu"))
+        return fail(e, ST_USAGE, "perf launches counts what a CUDA device is given; --device cpu launches nothing");
+    return perf_launches(&q, e);
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_perf, subs, argc, argv, e);
 }
 
 const struct command command_perf = {
     .name = "perf",
-    .usage = "perf op|step|crossover|data|layers|device NAME [flags]",
+    .usage = "perf op|step|crossover|data|layers|device|launches NAME [flags]",
     .summary = "speed beside what the machine can do",
     .run = run,
 };

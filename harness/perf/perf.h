@@ -150,4 +150,15 @@ struct perf_device_request {
 };
 enum status perf_device(const struct perf_device_request *request, struct error *e);
 
+/* A training step of a model, or of every mixer with its default options, captured on a device and counted: launches
+ * beside one a call and pass, the smallest traffic and the FLOPs that ops name, and scratch. A Markdown table; a mixer
+ * that does not fit has a dash, and the last such reason is said below the table. Errors: ST_DEVICE: there is no such
+ * device; those of a model that is named. */
+struct perf_launches_request {
+    const char *model; /* NULL: every mixer */
+    char device[OPTION_TEXT];
+    int64_t dim, batch, length;
+};
+enum status perf_launches(const struct perf_launches_request *request, struct error *e);
+
 #endif

@@ -213,7 +213,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-static __global__ void __launch_bounds__(CUDA_THREADS)
+/* Two blocks a multiprocessor: with registers for four it would spill. */
+static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     expm_gradient_kernel(struct expm_attr a, int64_t count, int64_t room, double *scratch, const real *from,
                          const real *dU, real *dA, bool accumulate) {
     struct expm_matrices w = matrices_at(scratch + blockIdx.x * room, a.J, true);

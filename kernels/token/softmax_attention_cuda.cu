@@ -149,7 +149,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         if (i * WARP + lane < a.dk) put(to + i * WARP + lane, accumulate, a.scale * sums[i]);
 }
 
-static __global__ void __launch_bounds__(CUDA_THREADS)
+/* Two blocks a multiprocessor: with registers for four it would spill. */
+static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     attention_key_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                          const struct attention_query *left) {
     int64_t key = cuda_index() / WARP;

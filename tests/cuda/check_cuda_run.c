@@ -316,6 +316,21 @@ START_TEST(speed_is_measured_and_written) {
 }
 END_TEST
 
+/* No call of that net is more than a handful of kernels. */
+START_TEST(launches_of_a_step_are_counted) {
+    const char *line = "perf launches bdlru:m=2,blocks=4 --dim 8 --batch 2 --length 4";
+    char model[32];
+    int calls, launches;
+    expect_status(run(line), 0, line);
+    const char *row = strstr(out, "| bdlru");
+    ck_assert_msg(row && sscanf(row, "| %31s | %d | %d |", model, &calls, &launches) == 3, "%s", out);
+    ck_assert_msg(calls > 20 && launches >= calls && launches < 4 * calls, "%d calls, %d launches", calls, launches);
+    line = "perf launches bdlur";
+    expect_status(run(line), 2, line);
+    expect_text(err, "unknown model 'bdlur'", line);
+}
+END_TEST
+
 START_TEST(references_are_said_to_be_of_the_cpu) {
     const char *line = in_folder("train " SMALL " bdlru --device cuda --kernel reference");
     expect_status(run(line), 2, line);
@@ -524,6 +539,7 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, case_files_are_met, 0, N_MIXERS);
     tcase_add_test(tests, a_run_is_recorded_with_its_device);
     tcase_add_test(tests, speed_is_measured_and_written);
+    tcase_add_test(tests, launches_of_a_step_are_counted);
     tcase_add_test(tests, references_are_said_to_be_of_the_cpu);
     tcase_add_test(tests, a_kernel_of_the_cpu_is_not_forced_on_a_device);
     tcase_add_test(tests, a_device_that_does_not_exist_is_said);

@@ -115,6 +115,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     return failure;
 }
 
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
+    *count = graph->work.size();
+    return failure;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
     if (setting("LRNN_CUDA_HOST_NO_GRAPH", 0)) return cudaErrorMemoryAllocation;
     *exec = new cuda_host_graph(*graph);

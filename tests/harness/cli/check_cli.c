@@ -111,6 +111,7 @@ static const struct {
     {"perf crossover", 2, "a name is missing"},
     {"perf crossover embedding", 2, "embedding has 1 CPU kernel beside the reference, expected two"},
     {"perf crossover scan_outer --from 8 --to 7", 2, "from=8 is longer than to=7"},
+    {"perf launches --device cpu", 2, "--device cpu launches nothing"},
     {"perf step bdlur", 2, "unknown model 'bdlur'"},
     {"perf step bdlru --length 1000000000", 2, "length 1000000000"},
     {"schema", 2, "schema: say which table"},
