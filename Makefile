@@ -311,7 +311,7 @@ test-cuda: cuda-suites
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
 # cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
-CUDA_SUITES := cuda cuda_order cuda_run $(if $(filter host,$(cuda_mode)),cuda_host,cuda_short)
+CUDA_SUITES := cuda cuda_order cuda_run cuda_population $(if $(filter host,$(cuda_mode)),cuda_host,cuda_short)
 
 # `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
 # most of which a requeued job waits.
@@ -433,13 +433,13 @@ flag = $(if $($(1)),$(2) '$($(1))')
 bench: all
 	@$(if $(TASK),,echo "make bench: say which task, for example TASK=s5; ./lrnn list tasks names them" >&2; exit 2)
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
-	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
+	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
 # The runs of a paper's table or figure (./lrnn list papers), and the table: make paper PAPER=hlru-table2 PROFILE=quick
 paper: all
 	@$(if $(PAPER),,echo "make paper: say which, for example PAPER=hlru-table2; ./lrnn list papers names them" >&2; exit 2)
 	@$(LRNN) sweep '$(PAPER)' $(call flag,PROFILE,--profile) $(call flag,MODELS,--models) $(call flag,SEEDS,--seeds) \
-	  $(call flag,JOBS,--jobs) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
+	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
 # docs/example/: the quick form of a paper's table, from its runs on. On two cores it takes up to half an hour; stop it
 # any time, the same command goes on.

@@ -5,6 +5,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/rows/protocol.h"
+#include "harness/runner/population.h"
 #include "harness/store/shell.h"
 #include "harness/sweep/slurm.h"
 #include "harness/sweep/sweep.h"
@@ -15,7 +16,12 @@ static const struct option sweep_flags[] = {
      "so many further seeds at the rate that validation chose, which alone are reported on; 0 = none", 0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
      0},
-    {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL, "runs in parallel; auto = one a core, one on a device", OPT_AUTO},
+    {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL,
+     "runs in parallel, each in its own process; auto = one a core, on a device a population", OPT_AUTO},
+    {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
+     "runs that one process trains side by side; auto = on a device as many as its memory has room for, at most 16; 1 "
+     "on the CPU, and with --jobs or --timeout",
+     OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
      "of training in all: every run has an equal share, turned into steps before it starts (limits.csv); auto = none",
      OPT_AUTO},

@@ -262,7 +262,8 @@ static void fill_speed(struct running *r, struct run *row) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
+    bool shared = r->hooks && r->hooks->create; /* a process of several runs tells nothing of one */
+    if (!shared) row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
     if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;
     row->data_s = r->trainer.data_s;
     row->train_s = r->trainer.step_s;
@@ -513,7 +514,8 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
     p->train_loss = NAN;
     if (!p->curve) return fail(e, ST_MEMORY, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
     time_now_text(p->started, sizeof p->started);
-    TRY(trainer_create(&r->trainer, setup, e));
+    bool shared = r->hooks && r->hooks->create;
+    TRY(shared ? r->hooks->create(r->hooks->context, &r->trainer, setup, e) : trainer_create(&r->trainer, setup, e));
     if (r->trainer.device_bytes && !setup->config.quiet)
         fprintf(stderr, "%s: the run takes %zu MB of device memory\n", setup->config.device,
                 r->trainer.device_bytes >> 20);

@@ -2,10 +2,11 @@
 #include "harness/run/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t received;
+static atomic_int received; /* lock-free: a handler writes it, all threads look */
 static bool patient;
 
 static void on_signal(int signal_number) {

@@ -14,8 +14,9 @@
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
 #include "harness/rows/load.h"
-#include "harness/run/runner.h"
 #include "harness/run/signals.h"
+#include "harness/runner/population.h"
+#include "harness/runner/runner.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 #include "harness/store/machine_log.h"
@@ -44,6 +45,31 @@ static bool has_several_tasks(const struct plan *plan) {
 }
 
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
+
+/* How many runs are at work at a time, and in how many processes. Small models leave a device idle, and processes take
+ * turns on it; on the CPU a process a core has no neighbour to wait for. */
+static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
+    const struct sweep_options *o = w->options;
+    bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
+    r->jobs = o->jobs ? (int)o->jobs : device ? 1 : omp_get_num_procs();
+    r->members = o->population ? (int)o->population : device && !own_processes ? POPULATION_AUTO : 1;
+    if (r->members > 1 && o->jobs)
+        return fail(e, ST_USAGE,
+                    "--population %d trains runs in one process and --jobs %d each in its own; leave one of them out",
+                    r->members, r->jobs);
+    if (r->members > 1 && o->timeout > 0)
+        return fail(e, ST_USAGE,
+                    "--timeout kills a run with its process, which %d runs of a population share; --population 1 gives "
+                    "each its own",
+                    r->members);
+    return ST_OK;
+}
+
+/* At a time, of so many runs. */
+static int at_a_time(const struct runner_options *r, int runs) {
+    int most = r->members > 1 ? r->members : r->jobs;
+    return most < runs ? most : runs;
+}
 
 /* GFLOP/s of one core, from a short GEMM: enough to say minutes, hours or days. */
 static double gemm_rate(void) {
@@ -335,24 +361,23 @@ static enum status do_speeds(struct sweep *w, struct error *e) {
 static enum status do_runs(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     int cores = omp_get_num_procs();
-    int jobs = strcmp(c->device, "cpu") ? 1 : cores; /* runs that share a device slow each other down */
-    struct runner_options options = {.jobs = w->options->jobs ? (int)w->options->jobs : jobs,
-                                     .timeout_s = w->options->timeout,
-                                     .quiet = c->quiet,
-                                     .retry_failed = w->options->retry_failed};
+    struct runner_options options = {
+        .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
+    TRY(share_work(w, &options, e));
     TRY(place_probe(c->device, e));
     signals_install();
     if (w->options->shards > 1) signals_be_patient();
     TRY(make_folder(w->out, e));
     TRY(check_folder(w->out, e));
-    TRY(limits_apply(&w->plan, w->options->limit, options.jobs, c->threads ? (int)c->threads : 1, options.quiet, e));
+    int shares = options.members > 1 ? 1 : options.jobs; /* what members take from each other, nobody has timed */
+    TRY(limits_apply(&w->plan, w->options->limit, shares, c->threads ? (int)c->threads : 1, options.quiet, e));
     TRY(planned_write(&w->plan, w->out, w->request->name, e)); /* a shard writes the list of the whole, too */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (w->plan.n == 0)
         return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run; take fewer shards", w->options->shard,
                     w->options->shards);
     if (!options.quiet) {
-        announce(w, options.jobs < w->plan.n ? options.jobs : w->plan.n);
+        announce(w, at_a_time(&options, w->plan.n));
         fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", w->out);
     }
     TRY(run_plan(w, &options, e));
@@ -360,11 +385,11 @@ static enum status do_runs(struct sweep *w, struct error *e) {
 }
 
 static enum status show_runs(struct sweep *w, struct error *e) {
-    int64_t jobs = w->options->jobs ? w->options->jobs : omp_get_num_procs();
+    struct runner_options options = {0};
+    TRY(share_work(w, &options, e));
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (w->resolved.speed && !w->resolved.config.quiet) announce_speeds(w);
-    if (w->plan.n && !w->resolved.speed && !w->resolved.config.quiet)
-        announce(w, jobs < w->plan.n ? (int)jobs : w->plan.n);
+    if (w->plan.n && !w->resolved.speed && !w->resolved.config.quiet) announce(w, at_a_time(&options, w->plan.n));
     list_runs(w);
     return ST_OK;
 }
@@ -394,9 +419,12 @@ static enum status submit(struct sweep *w, struct error *e) {
                                 .words = o->words,
                                 .sbatch = o->sbatch,
                                 .tasks = o->slurm,
-                                .jobs = o->jobs || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
+                                .jobs =
+                                    o->jobs || o->population || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
+    struct runner_options shares = {0};
     int64_t id;
     TRY(check_array(w, e));
+    TRY(share_work(w, &shares, e)); /* each task's own */
     if (o->dry_run) return slurm_script(&array, stdout, e);
     TRY(slurm_submit(&array, &id, e));
     TRY(planned_write(&w->plan, w->out, w->request->name, e));

@@ -8,7 +8,8 @@
 #include "harness/plan/request.h"
 
 struct sweep_options {
-    int64_t jobs;             /* runs at a time; 0 = one a core, one on a device */
+    int64_t jobs;             /* runs at a time, each in a process; 0 = one a core, or a population on a device */
+    int64_t population;       /* runs at a time in one process (harness/runner/population.h); 0 = as fits */
     int64_t confirm;          /* further seeds at the chosen rate, which alone are reported on; 0 = none */
     int protocol;             /* enum report_protocol */
     double timeout;           /* seconds after which a run is killed; 0 = never */

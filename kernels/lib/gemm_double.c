@@ -10,7 +10,7 @@
 #include <string.h>
 
 const char *gemm_library(void) {
-    static char text[64];
+    static _Thread_local char text[64];
     snprintf(text, sizeof text, "OpenBLAS %s", openblas_get_corename());
     return text;
 }

@@ -87,7 +87,7 @@ static const char *isa_name(void) {
 }
 
 const char *gemm_library(void) {
-    static char text[64];
+    static _Thread_local char text[64];
     snprintf(text, sizeof text, "oneDNN %s", isa_name());
     return text;
 }

@@ -244,7 +244,7 @@ START_TEST(longer_chunks_agree_with_the_reference) {
 END_TEST
 
 int cuda_cases(void) {
-    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + 1 + cuda_run_cases();
+    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + 1 + cuda_run_cases() + cuda_population_cases();
 }
 
 static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_tests) {

@@ -475,7 +475,7 @@ START_TEST(a_device_can_be_measured) {
     ck_assert_msg(status == 0, "%s\n%s%s", line, out, err);
     snprintf(path, sizeof path, "%s/steps-%d.csv", program_folder, _i);
     char *steps = slurp(path, &size);
-    static const char *const wanted[] = {"1,walked-equals-captured,ok,", "2,perf-device,ok,", "3,side-by-side,ok,"};
+    static const char *const wanted[] = {"1,walked-equals-captured,ok,", "2,perf-device,ok,", "3,population-3,ok,"};
     expect_text(steps, wanted[_i - 1], line);
     free(steps);
 }

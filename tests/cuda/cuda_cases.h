@@ -2,7 +2,8 @@
 #ifndef LRNN_TESTS_CUDA_CASES_H
 #define LRNN_TESTS_CUDA_CASES_H
 
-int cuda_cases(void);     /* of all suites; check_cuda.c */
-int cuda_run_cases(void); /* check_cuda_run.c */
+int cuda_cases(void);            /* of all suites; check_cuda.c */
+int cuda_run_cases(void);        /* check_cuda_run.c */
+int cuda_population_cases(void); /* check_cuda_population.c */
 
 #endif

@@ -4,12 +4,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
 
 #ifdef CUDA_HOST_ASAN
 #include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef CUDA_HOST_TSAN
+#include <sanitizer/tsan_interface.h>
 #endif
 
 #define STACK_BYTES    ((size_t)256 << 10)
@@ -35,9 +39,9 @@ void cuda_host_die(const char *what) {
  * unwinding, and cleans the stack behind a system call each time. */
 typedef void *jump_point[5];
 #ifdef __clang__
-#define UNINSTRUMENTED __attribute__((noinline, no_sanitize("address")))
+#define UNINSTRUMENTED __attribute__((noinline, no_sanitize("address", "thread")))
 #else
-#define UNINSTRUMENTED __attribute__((noinline, no_sanitize_address))
+#define UNINSTRUMENTED __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
 #endif
 
 struct fiber {
@@ -47,6 +51,7 @@ struct fiber {
     const void *stack;
     size_t stack_bytes;
     void *fake_stack;
+    void *as_thread; /* ThreadSanitizer's name of it */
 };
 
 enum thread_state { READY, AT_BARRIER, AT_WARP, ENDED };
@@ -71,7 +76,7 @@ struct warp {
 static std::vector<fiber *> &free_fibers = *new std::vector<fiber *>; /* made once, used by every block */
 static std::vector<thread> &threads = *new std::vector<thread>;       /* of the block */
 static std::vector<warp> &warps = *new std::vector<warp>;
-static fiber &host = *new fiber; /* the caller's stack */
+static fiber &host = *new fiber; /* the caller's stack, whichever thread that is: one grid runs at a time */
 static fiber *current = &host, *came_from;
 static thread *running;
 static const std::function<void()> *body;
@@ -120,6 +125,9 @@ static void to_fiber(fiber *f) {
     current = f;
 #ifdef CUDA_HOST_ASAN
     __sanitizer_start_switch_fiber(&came_from->fake_stack, f->stack, f->stack_bytes);
+#endif
+#ifdef CUDA_HOST_TSAN
+    __tsan_switch_to_fiber(f->as_thread, 0);
 #endif
     leave(came_from, f);
     arrive();
@@ -190,6 +198,9 @@ static fiber *make_fiber(void) {
     f->context.uc_stack.ss_size = STACK_BYTES;
     f->context.uc_link = nullptr;
     makecontext(&f->context, fiber_main, 0);
+#ifdef CUDA_HOST_TSAN
+    f->as_thread = __tsan_create_fiber(0);
+#endif
     return f;
 }
 
@@ -272,15 +283,18 @@ static void run_block(void) {
 }
 
 static std::map<const void *, size_t> &raised = *new std::map<const void *, size_t>; /* by kernel */
+static std::mutex &raising = *new std::mutex;
 
 cudaError_t cuda_host_raise_shared(const void *kernel, size_t bytes) {
     if (bytes > SHARED_BYTES) return cudaErrorInvalidValue;
+    std::lock_guard<std::mutex> lock(raising);
     raised[kernel] = bytes;
     return cudaSuccess;
 }
 
 bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block, size_t shared) {
     unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+    std::lock_guard<std::mutex> lock(raising);
     auto limit = raised.find(kernel);
     if (shared > (limit == raised.end() ? SHARED_UNASKED : limit->second)) return false;
     return threads >= 1 && threads <= BLOCK_THREADS && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= GRID_X &&
@@ -299,6 +313,9 @@ void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<vo
     n_threads = block.x * block.y * block.z;
     threads.resize(n_threads);
     host.entered = true;
+#ifdef CUDA_HOST_TSAN
+    host.as_thread = __tsan_get_current_fiber();
+#endif
     warps.resize((n_threads + 31) / 32);
     body = &work;
     shared_bytes = shared;

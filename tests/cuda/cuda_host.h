@@ -12,7 +12,8 @@
  * reserved or given back while a stream is captured.
  *
  * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
- * changes too early is found then.
+ * changes too early is found then. Threads may use it at once, each its own streams: kernels and copies run one after
+ * the other, whoever has queued them.
  *
  * Only what the project's kernels use is here; the names are CUDA's. Implementation: cuda_host.cc (threads and
  * grids), cuda_runtime.cc (all else). */
@@ -29,9 +30,13 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CUDA_HOST_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define CUDA_HOST_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CUDA_HOST_ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define CUDA_HOST_TSAN 1
 #endif
 #endif
 
@@ -291,6 +296,6 @@ long cuda_host_launches(void); /* kernels run so far */
  * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH
  * (captures cannot be instantiated), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past,
  * fails, and everything after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the
- * file). */
+ * file), LRNN_CUDA_HOST_FULL=n (the n-th launch alone finds no memory, with that file likewise). */
 
 #endif

@@ -3,10 +3,12 @@
 
 #include "kernels/lib/gemm.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -33,9 +35,14 @@ struct cuda_host_event {
     cudaStream_t stream; /* that it was recorded on last */
 };
 
-static int captures; /* under way */
+/* The device does one thing at a time, whichever thread has asked for it. What has no lock belongs to a stream, and a
+ * stream to one thread. */
+static std::recursive_mutex &device = *new std::recursive_mutex;
+typedef std::lock_guard<std::recursive_mutex> holding;
 
-static cudaError_t failure = cudaSuccess; /* sticky, as on a device */
+static thread_local int captures; /* under way, of streams of this thread */
+
+static std::atomic<cudaError_t> failure(cudaSuccess); /* sticky, as on a device, and of all its streams */
 
 static long setting(const char *name, long fallback) {
     const char *text = getenv(name);
@@ -44,6 +51,7 @@ static long setting(const char *name, long fallback) {
 
 static void run_or_fail(const std::function<void()> &work, bool kernel) {
     static long seen;
+    holding lock(device);
     const char *once = getenv("LRNN_CUDA_HOST_FAIL_ONCE");
     long first = setting("LRNN_CUDA_HOST_FAIL", 0);
     if (kernel && ++seen >= first && first > 0 && failure == cudaSuccess && (!once || unlink(once) == 0))
@@ -71,10 +79,19 @@ static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool
     return failure;
 }
 
+/* Whether this launch is the one that finds no memory. */
+static bool launch_finds_no_memory(void) {
+    static long seen;
+    holding lock(device);
+    const char *once = getenv("LRNN_CUDA_HOST_FAIL_ONCE");
+    return ++seen == setting("LRNN_CUDA_HOST_FULL", 0) && (!once || unlink(once) == 0);
+}
+
 static void open_memory(void);
 static void close_memory(void);
 
 cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *, std::function<void()> work) {
+    if (launch_finds_no_memory()) return cudaErrorMemoryAllocation;
     return enqueue(
         stream,
         [=] {
@@ -221,7 +238,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
 }
 
 cudaError_t cudaSetDevice(int index) {
-    return index < setting("LRNN_CUDA_HOST_DEVICES", 1) ? failure : cudaErrorInvalidDevice;
+    return index < setting("LRNN_CUDA_HOST_DEVICES", 1) ? failure.load() : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
@@ -240,6 +257,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+    holding lock(device);
     *total = device_memory();
     *free_bytes = *total > handed_out ? *total - handed_out : 0;
     return failure;
@@ -284,6 +302,7 @@ static bool within(const std::map<char *, size_t> &all, const void *at) {
 void cuda_host_check_argument(const char *name, int index, const void *argument, size_t bytes) {
     unsigned char residency;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    holding lock(device);
     for (size_t i = 0; i + 8 <= bytes; i += 8) {
         uintptr_t word;
         memcpy(&word, (const char *)argument + i, sizeof word);
@@ -302,6 +321,7 @@ static void refuse_while_captured(const char *what) {
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    holding lock(device);
     refuse_while_captured("reserved");
     if (failure != cudaSuccess) return failure;
     if (handed_out + bytes > device_memory()) return cudaErrorMemoryAllocation;
@@ -321,6 +341,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
 
 /* Nothing that is queued may still use it: a device waits, and so do all streams here, which the caller has. */
 cudaError_t cudaFree(void *memory) {
+    holding lock(device);
     if (!memory) return cudaSuccess;
     refuse_while_captured("given back");
     auto a = allocations.find((char *)memory);
@@ -336,6 +357,7 @@ cudaError_t cudaFree(void *memory) {
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    holding lock(device);
     refuse_while_captured("pinned");
     *memory = malloc(bytes ? bytes : 1);
     if (!*memory) return cudaErrorMemoryAllocation;
@@ -344,6 +366,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void *memory) {
+    holding lock(device);
     pinned.erase((char *)memory);
     free(memory);
     return cudaSuccess;
@@ -351,6 +374,7 @@ cudaError_t cudaFreeHost(void *memory) {
 
 /* What is copied out of memory that is not pinned has been read when the call returns. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    holding lock(device);
     bool now_read = kind == cudaMemcpyHostToDevice && !stream->capture && !within(pinned, from);
     if (kind == cudaMemcpyHostToDevice ? within(allocations, from) : !within(allocations, from))
         return cudaErrorInvalidValue;

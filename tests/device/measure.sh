@@ -6,7 +6,8 @@
 #   1  does it work: the device, the libraries, a training run walked launch by launch and the same one captured, the
 #      suites, compute-sanitizer
 #   2  how fast are its parts: build/device-micro, `lrnn perf device`, Nsight Compute of five kernels
-#   3  how fast is the whole: a bench, several runs at once, peers at lengths 16, 128 and 1024
+#   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4 and 16, peers at
+#      lengths 16, 128 and 1024
 #
 # OUT gets few files: steps-PART.csv (a row a step, with its exit status), log-PART.txt (all that was printed) and a CSV
 # file of each thing measured, which results/device/ then holds. A step that fails or outlasts its time does not stop
@@ -137,6 +138,7 @@ part_1() {
         suite cuda_run 90
         suite cuda 120
         suite cuda_order 60
+        suite cuda_population 40
     fi
     for tool in memcheck racecheck; do
         step "$tool" 75 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 1 \
@@ -161,28 +163,39 @@ part_2() {
     keep ncu.csv ncu.csv
 }
 
-# Runs side by side, each a process: what populations are to beat.
+# Runs side by side, each a process: what populations are to beat. Populations train as many steps a run, whatever their
+# size, so that runs-population-S.csv (train_s, steps) says how much a device that is shared does more than one run.
 part_3() {
-    local task=s5 jobs=8 settings='--profile quick --limit 80s'
-    [ -z "$small" ] || task=s3:n_train=96,n_val=32,n_test=32,length=4 jobs=2 settings='--profile smoke --dim 8'
+    local task=s5 jobs=8 settings='--profile quick --limit 50s' same='--profile quick --stop-after 4000'
+    local members='1 4 16'
+    if [ -n "$small" ]; then
+        task=s3:n_train=96,n_val=32,n_test=32,length=4 jobs=2
+        settings='--profile smoke --dim 8' same='--profile smoke --dim 8 --stop-after 3' members='1 3'
+    fi
     mkdir "$work/folders"
     # shellcheck disable=SC2086
-    step bench 170 "$LRNN" bench "$task" --device cuda --models 'bdlru hlru lru' --seeds 1 \
+    step bench 130 "$LRNN" bench "$task" --device cuda --models 'bdlru hlru lru' --seeds 1 \
         $settings --no-plots --no-speed --no-color --out "$work/folders/bench"
     # shellcheck disable=SC2086
-    step side-by-side 110 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $jobs \
+    step side-by-side 90 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $jobs \
         --jobs $jobs $settings --no-plots --no-speed --no-color --out "$work/folders/side"
-    for kept in bench side; do
+    for s in $members; do
+        # shellcheck disable=SC2086
+        step "population-$s" 45 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $s \
+            --population $s $same --no-plots --no-speed --no-color --out "$work/folders/population-$s"
+    done
+    # shellcheck disable=SC2086
+    for kept in bench side $(printf 'population-%s ' $members); do
         "$LRNN" report --out "$work/folders/$kept" --to "$work/folders/$kept.tables" >/dev/null 2>>"$log" || continue
         cp "$work/folders/$kept.tables/runs.csv" "$out/runs-$kept.csv"
     done
     if [ -n "$small" ]; then
         step perf-only 60 "$LRNN" perf device --only scan_block --no-error --small --seconds 0
     elif python3 -c 'import torch' 2>/dev/null; then
-        step peers 240 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 25 \
+        step peers 190 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 25 \
             --lrnn "$LRNN" --out "$out/peers.csv"
     else
-        echo "$part,peers,missing,0,240" >>"$steps"
+        echo "$part,peers,missing,0,190" >>"$steps"
     fi
 }
 

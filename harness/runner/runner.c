@@ -1,7 +1,8 @@
 /* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
- * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe; each run is a fresh child that
- * tells its progress through a pipe. A child that dies takes nothing with it but its own unfinished run. */
+ * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. A job is a run in work: that of
+ * a process which is there for it alone, or of one member of a population. A process that dies takes nothing with it
+ * but its unfinished runs; those of a population are then done alone, so that the guilty one alone becomes a row. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/run/runner.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/progress_line.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
+#include "harness/runner/population.h"
+#include "harness/runner/progress_line.h"
+#include "harness/runner/runner.h"
 #include "harness/store/claim.h"
 #include "harness/store/clock.h"
 #include "harness/store/record_files.h"
@@ -29,34 +30,32 @@
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
 #define LOOK_EVERY  2.0  /* seconds between two looks at the runs that other sweeps do */
 
-/* What a child writes; smaller than PIPE_BUF, so writes are whole. */
-struct message {
-    bool final;
-    struct progress progress;
-    struct error error; /* of the final one */
-    bool unwritten;     /* that was of the output, not of the run */
-};
-
 struct job {
     struct setup *setup; /* NULL = idle */
-    pid_t pid;
-    int fd;
+    int index;           /* of the waiting runs */
+    struct population *by;
+    int member;
     bool timed_out;
     double began, beat; /* beat: when the claim was touched */
     struct claim claim;
     char started[32];
-    struct message last;
+    struct member_report last; /* its progress is the latest, also behind the end */
 };
 
 struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
+    struct population populations[MAX_JOBS]; /* one of all jobs, or one a job */
+    int members;                             /* of a population; 1: each run has a process of its own */
+    int n_jobs;
+    int returned;           /* runs that a population has left undone, which wait to be done alone */
     struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
     int done, total, next;  /* next: to be looked at */
     int elsewhere;          /* of those that have been looked at: done by others now */
     double looked;          /* when the last of them was */
     bool told;              /* that there are such */
+    bool told_of_memory;    /* that members wait for some */
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
     double began, last_line;
@@ -66,35 +65,12 @@ struct runner {
     struct error first_error;
 };
 
-/* --- the child ---------------------------------------------------------------------------------------------------- */
-
-static void send_progress(void *context, const struct progress *p) {
-    struct message m = {.progress = *p};
-    int fd = *(const int *)context;
-    if (write(fd, &m, sizeof m) < 0 && errno == EPIPE) signals_raise_stop();
-}
-
-static _Noreturn void run_child(struct setup *setup, int threads, int fd) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoint and stops */
-    signal(SIGPIPE, SIG_IGN);
-    signals_be_patient();
-    signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
-    struct message m = {.final = true};
-    struct train_hooks hooks = {.progress = send_progress, .context = &fd, .unwritten = &m.unwritten};
-    setup->config.threads = threads;
-    omp_set_num_threads(threads);
-    enum status status = m.error.status = train_run(setup, &hooks, NULL, &m.error);
-    ssize_t ignored = write(fd, &m, sizeof m);
-    (void)ignored; /* the exit status says the same */
-    _exit(status_exit_code(status));
-}
-
 /* --- display ------------------------------------------------------------------------------------------------------ */
 
 /* Of the planned FLOPs those that are done. */
 static double work_done(const struct runner *r) {
     double done = r->work_done;
-    for (int i = 0; i < r->options->jobs; i++) {
+    for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
         if (j->setup && j->last.progress.steps)
             done += j->setup->flops * (double)j->last.progress.step / (double)j->last.progress.steps;
@@ -118,9 +94,9 @@ static void update_time_left(struct runner *r, double now) {
 
 /* The job whose turn it is on a terminal, 2 seconds each; NULL: none is at work. */
 static const struct job *job_in_turn(const struct runner *r, double now) {
-    int turn = (int)(now / 2) % r->options->jobs;
-    for (int i = 0; i < r->options->jobs; i++) {
-        const struct job *j = &r->jobs[(turn + i) % r->options->jobs];
+    int turn = (int)(now / 2) % r->n_jobs;
+    for (int i = 0; i < r->n_jobs; i++) {
+        const struct job *j = &r->jobs[(turn + i) % r->n_jobs];
         if (j->setup) return j;
     }
     return NULL;
@@ -173,78 +149,86 @@ static void say(const struct runner *r, const char *format, ...) {
 /* --- the parent --------------------------------------------------------------------------------------------------- */
 
 static bool is_running(const struct runner *r, const struct setup *setup) {
-    for (int i = 0; i < r->options->jobs; i++)
+    for (int i = 0; i < r->n_jobs; i++)
         if (r->jobs[i].setup == setup) return true;
     return false;
 }
 
 /* The first of the runs that wait, longest first, if its process would be at work alone when all others have ended. */
 static const struct setup *longest_of(const struct runner *r) {
-    return r->total > 0 && r->waiting[0]->flops * r->options->jobs > r->work_total ? r->waiting[0] : NULL;
+    return r->total > 0 && r->waiting[0]->flops * r->n_jobs > r->work_total ? r->waiting[0] : NULL;
 }
 
 /* Threads do not change a result, so a run that is alone may have all cores. */
 static int threads_of(const struct runner *r, const struct setup *setup) {
-    int own = setup->config.threads ? (int)setup->config.threads : 1, all = own * r->options->jobs;
+    int own = setup->config.threads ? (int)setup->config.threads : 1, all = own * r->n_jobs;
     int cores = omp_get_num_procs() > own ? omp_get_num_procs() : own;
     return setup == r->longest ? (all < cores ? all : cores) : own;
 }
 
-static bool start_job(struct runner *r, struct job *j, struct setup *setup, const struct claim *claim) {
-    int ends[2];
-    if (pipe(ends) != 0) {
-        fail(&r->first_error, ST_FAIL, "cannot make a pipe for a run: %s", strerror(errno));
-        return false;
+/* The population of a job, which is started where there is none, or one that takes no further run. NULL: it cannot be,
+ * or not yet. */
+static struct population *population_of(struct runner *r, const struct job *j, struct setup *setup) {
+    struct population *p = r->members > 1 ? &r->populations[0] : &r->populations[j - r->jobs];
+    if (p->pid && p->told_to_stop) population_end(p); /* may_start: nobody is at work there */
+    if (p->pid) return p;
+    enum status status =
+        population_start(p, r->members, setup->config.device, r->populations, MAX_JOBS, &r->first_error);
+    return status == ST_OK ? p : NULL;
+}
+
+static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
+    struct setup *setup = r->waiting[index];
+    int member = r->members > 1 ? (int)(j - r->jobs) : 0;
+    struct population *p = population_of(r, j, setup);
+    if (p && !population_give(p, member, setup, threads_of(r, setup))) { /* it has died while it did nothing */
+        population_end(p);
+        p = population_of(r, j, setup);
+        if (p && !population_give(p, member, setup, threads_of(r, setup))) {
+            fail(&r->first_error, ST_FAIL, "a process for runs ends before it has one");
+            return false;
+        }
     }
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[0]);
-        for (int i = 0; i < r->options->jobs; i++)
-            if (r->jobs[i].setup) close(r->jobs[i].fd);
-        run_child(setup, threads_of(r, setup), ends[1]);
-    }
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        fail(&r->first_error, ST_FAIL, "cannot start a process for a run: %s", strerror(errno));
-        return false;
-    }
+    if (!p) return false;
     double now = time_now_s();
-    *j = (struct job){.setup = setup, .pid = pid, .fd = ends[0], .began = now, .beat = now, .claim = *claim};
+    *j = (struct job){
+        .setup = setup, .index = index, .by = p, .member = member, .began = now, .beat = now, .claim = *claim};
     time_now_text(j->started, sizeof j->started);
+    r->waiting[index] = NULL;
     return true;
 }
 
-/* How a child ended, as a row of the results; the caller has its wait status. */
-static enum run_status classify(const struct job *j, int wait_status, char *detail, size_t size) {
+/* How a run ended that has no record, as a row of the results. died: its process did, with that wait status. */
+static enum run_status classify(const struct job *j, bool died, int wait_status, char *detail, size_t size) {
     if (j->timed_out) {
         snprintf(detail, size, "longer than the time-out");
         return RUN_TIMEOUT;
     }
-    if (WIFSIGNALED(wait_status)) {
+    if (died && WIFSIGNALED(wait_status)) {
         snprintf(detail, size, "the process ended by signal %d", WTERMSIG(wait_status));
         return WTERMSIG(wait_status) == SIGKILL || WTERMSIG(wait_status) == SIGTERM ? RUN_KILLED : RUN_ERROR;
+    }
+    if (died) {
+        snprintf(detail, size, "the process ended with exit status %d", WEXITSTATUS(wait_status));
+        return RUN_ERROR;
     }
     snprintf(detail, size, "%.500s", j->last.error.text);
     return j->last.error.status == ST_MEMORY ? RUN_OOM : RUN_ERROR;
 }
 
-static void finish_job(struct runner *r, struct job *j) {
-    int wait_status = 0;
-    while (waitpid(j->pid, &wait_status, 0) < 0 && errno == EINTR) continue;
-    close(j->fd);
+/* The job is idle again, its run done, stopped or failed. */
+static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
     struct setup *s = j->setup;
+    int ended = died ? 0 : (int)j->last.error.status;
     j->setup = NULL;
     if (r->stopping) {
         claim_release(&j->claim);
-        if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == ST_FAIL)
-            say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, j->last.error.text);
+        if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, j->last.error.text);
         return;
     }
-    if (WIFEXITED(wait_status) &&
-        WEXITSTATUS(wait_status) >= 128) { /* it alone was told to stop, and saved what it had */
+    if (ended >= 128) { /* it alone was told to stop, and saved what it had */
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);
+        j->by->told_to_stop = true;
         claim_release(&j->claim);
         return;
     }
@@ -257,11 +241,11 @@ static void finish_job(struct runner *r, struct job *j) {
         return;
     }
     char detail[RECORD_TEXT];
-    enum run_status status = classify(j, wait_status, detail, sizeof detail);
+    enum run_status status = classify(j, died, wait_status, detail, sizeof detail);
     say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
         run_status_names[status], detail);
     struct error e = {ST_OK, ""};
-    bool unwritten = j->last.unwritten; /* no row: it says nothing of the model */
+    bool unwritten = ended && j->last.unwritten; /* no row: it says nothing of the model */
     if (!unwritten && record_failure(s, status, detail, j->started, &e) == ST_OK) {
         claim_done(&j->claim, s->config.out, s->run_id);
         return;
@@ -271,56 +255,117 @@ static void finish_job(struct runner *r, struct job *j) {
     if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", unwritten ? detail : e.text);
 }
 
-/* Reads one message; false at the end of the pipe: the child has ended. */
-static bool read_message(struct job *j) {
-    struct message m;
-    ssize_t n;
-    while ((n = read(j->fd, &m, sizeof m)) < 0 && errno == EINTR) continue;
-    if (n != (ssize_t)sizeof m) return false;
-    if (m.final) m.progress = j->last.progress;
-    j->last = m;
-    return true;
+/* A run that a population has left undone waits to be done alone. */
+static void return_job(struct runner *r, struct job *j) {
+    claim_release(&j->claim);
+    r->waiting[j->index] = j->setup;
+    j->setup = NULL;
+    r->returned++;
 }
 
-static void note_best(struct runner *r, const struct job *j) {
-    double acc = j->last.progress.acc;
+static void note_report(struct runner *r, struct job *j, struct member_report *report) {
+    if (report->kind == REPORT_WAITS && !r->told_of_memory) {
+        say(r, "%s: the memory has no room for another run beside %d; it waits until one of them ends",
+            j->setup->config.device, report->beside);
+        r->told_of_memory = true;
+    }
+    if (report->kind != REPORT_PROGRESS) report->progress = j->last.progress;
+    j->last = *report;
+    double acc = report->progress.acc;
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
+}
+
+/* What is done again alone: a run of a process that died, or has no device any more, and one that ran out of memory
+ * beside others. */
+static bool is_undone(const struct job *j) {
+    if (j->last.kind != REPORT_END) return true;
+    return j->last.error.status == ST_DEVICE || (j->last.error.status == ST_MEMORY && j->last.beside);
+}
+
+/* A population of several has died, or is about to. What its members have told is heard first. */
+static void bury(struct runner *r, struct population *p, const struct error *why) {
+    int before = r->returned;
+    for (int i = 0; i < r->n_jobs; i++) {
+        struct job *j = &r->jobs[i];
+        struct member_report report;
+        if (!j->setup) continue;
+        while (j->last.kind != REPORT_END && population_read(p, j->member, &report)) note_report(r, j, &report);
+        bool done = record_check(j->setup->config.out, j->setup->run_id) == RECORD_DONE;
+        if (r->stopping || done || !is_undone(j))
+            finish_job(r, j, false, 0);
+        else
+            return_job(r, j);
+    }
+    int status = population_end(p), n = r->returned - before;
+    if (n == 0) return;
+    if (why)
+        say(r, "%s", why->text);
+    else
+        say(r, "a process of several runs ended by %s %d", WIFSIGNALED(status) ? "signal" : "exit status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    say(r, "%d run%s that it left undone %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
+}
+
+/* The run of a job has ended, as its last report says. */
+static void end_of_run(struct runner *r, struct job *j) {
+    if (j->by->n == 1) {
+        population_end(j->by);
+        finish_job(r, j, false, 0);
+    } else if (r->stopping || !is_undone(j)) {
+        finish_job(r, j, false, 0);
+    } else if (j->last.error.status == ST_DEVICE) {
+        struct error why = j->last.error;
+        bury(r, j->by, &why);
+    } else {
+        say(r, "%s seed %" PRId64 " ran out of memory beside %d others and is done again alone: %s",
+            j->setup->model_label, j->setup->config.seed, j->last.beside, j->last.error.text);
+        return_job(r, j);
+    }
+}
+
+/* Reads what a job has to tell. */
+static void hear(struct runner *r, struct job *j) {
+    struct member_report report;
+    if (population_read(j->by, j->member, &report)) {
+        note_report(r, j, &report);
+        if (report.kind == REPORT_END) end_of_run(r, j);
+    } else if (j->by->n > 1) {
+        bury(r, j->by, NULL);
+    } else {
+        finish_job(r, j, true, population_end(j->by));
+    }
 }
 
 static void stop_jobs(struct runner *r) {
     if (r->stopping) return;
     r->stopping = true;
     say(r, "stopping: running runs save their checkpoints");
-    for (int i = 0; i < r->options->jobs; i++)
-        if (r->jobs[i].setup) kill(r->jobs[i].pid, SIGTERM);
+    for (int i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i].setup) population_stop(r->jobs[i].by);
 }
 
 static int wait_for_news(struct runner *r) {
     struct pollfd fds[MAX_JOBS];
     struct job *of[MAX_JOBS];
     int n = 0;
-    for (int i = 0; i < r->options->jobs; i++) {
+    for (int i = 0; i < r->n_jobs; i++) {
         struct job *j = &r->jobs[i];
         if (!j->setup) continue;
         if (r->options->timeout_s > 0 && !j->timed_out && time_now_s() - j->began > r->options->timeout_s) {
             j->timed_out = true;
-            kill(j->pid, SIGKILL);
+            kill(j->by->pid, SIGKILL);
         }
         if (time_now_s() - j->beat > CLAIM_BEAT_S) {
             claim_beat(&j->claim);
             j->beat = time_now_s();
         }
-        fds[n] = (struct pollfd){.fd = j->fd, .events = POLLIN};
+        fds[n] = (struct pollfd){.fd = j->by->reports[j->member], .events = POLLIN};
         of[n++] = j;
     }
     if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
-        if (fds[i].revents) {
-            bool more = read_message(of[i]);
-            note_best(r, of[i]);
-            if (!more) finish_job(r, of[i]);
-        }
+        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* a process that died has ended several */
     return n;
 }
 
@@ -370,9 +415,12 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
+/* A population that was told to stop is waited for. */
 static bool may_start(const struct runner *r) {
-    bool alone = r->longest && is_running(r, r->longest);
-    return !alone && !r->stopping && !r->write_failed;
+    bool alone = r->longest && is_running(r, r->longest), leaving = false;
+    for (int i = 0; i < r->n_jobs && r->members > 1; i++)
+        leaving = leaving || (r->jobs[i].setup && r->jobs[i].by->told_to_stop);
+    return !alone && !leaving && !r->stopping && !r->write_failed;
 }
 
 /* The run has a record: another sweep made it. */
@@ -401,8 +449,7 @@ static void try_to_start(struct runner *r, struct job *j, int i) {
     } else if (is_done_elsewhere(r, i)) { /* between the look and the claim */
         claim_done(&claim, s->config.out, s->run_id);
     } else {
-        r->waiting[i] = NULL;
-        if (start_job(r, j, s, &claim)) return;
+        if (start_job(r, j, i, &claim)) return;
         claim_release(&claim);
         r->write_failed = true;
     }
@@ -416,7 +463,7 @@ static bool look_again(struct runner *r) {
 }
 
 static void start_jobs(struct runner *r) {
-    for (int i = 0; i < r->options->jobs; i++)
+    for (int i = 0; i < r->n_jobs; i++)
         while (!r->jobs[i].setup && r->next < r->total && may_start(r)) {
             int next = r->next++;
             if (r->waiting[next]) try_to_start(r, &r->jobs[i], next);
@@ -428,20 +475,41 @@ static void start_jobs(struct runner *r) {
     }
 }
 
+static void end_populations(struct runner *r) {
+    for (int i = 0; i < MAX_JOBS; i++) population_end(&r->populations[i]);
+}
+
+/* Behind all others those that a population has left: one after the other, each in a process of its own. */
+static void turn_to_returned(struct runner *r) {
+    end_populations(r);
+    r->members = r->n_jobs = 1;
+    r->returned = r->next = r->elsewhere = 0;
+}
+
 static void run_waiting(struct runner *r) {
     int busy = 1;
-    while ((look_again(r) || busy) && !((r->stopping || r->write_failed) && !busy)) {
+    while ((look_again(r) || busy || r->returned) && !((r->stopping || r->write_failed) && !busy)) {
+        if (!busy && r->next == r->total && r->returned) turn_to_returned(r);
         start_jobs(r);
         busy = wait_for_news(r);
         if (signal_received()) stop_jobs(r);
         show_line(r);
     }
+    end_populations(r);
     if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
 }
 
+/* A population has no more members than runs; on a device no run goes first, because none gets more of it alone. */
+static void set_jobs(struct runner *r) {
+    int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
+    r->members = most < r->total ? most : r->total;
+    if (r->members < 1) r->members = 1;
+    r->n_jobs = r->members > 1 ? r->members : r->options->members > 1 ? 1 : r->options->jobs;
+    if (r->n_jobs > MAX_JOBS) r->n_jobs = MAX_JOBS;
+    r->longest = r->options->members > 1 ? NULL : longest_of(r);
+}
+
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e) {
-    struct runner_options bounded = *options;
-    if (bounded.jobs > MAX_JOBS) bounded.jobs = MAX_JOBS;
     struct runner *r = calloc(1, sizeof *r);
     struct setup **waiting = calloc((size_t)plan->n + 1, sizeof *waiting);
     if (!r || !waiting) {
@@ -449,7 +517,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
         free(waiting);
         return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
     }
-    *r = (struct runner){.options = &bounded,
+    *r = (struct runner){.options = options,
                          .plan = plan,
                          .waiting = waiting,
                          .left_s = NAN,
@@ -459,7 +527,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
-    r->longest = longest_of(r);
+    set_jobs(r);
     if (status == ST_OK) run_waiting(r);
     if (status == ST_OK && signal_received())
         status = fail(e, (enum status)(128 + signal_received()),

@@ -1,6 +1,6 @@
 /* progress_line.h - how far a sweep is, on one line of a terminal. */
-#ifndef LRNN_HARNESS_RUN_PROGRESS_LINE_H
-#define LRNN_HARNESS_RUN_PROGRESS_LINE_H
+#ifndef LRNN_HARNESS_RUNNER_PROGRESS_LINE_H
+#define LRNN_HARNESS_RUNNER_PROGRESS_LINE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/run/progress_line.h"
+#include "harness/runner/progress_line.h"
 #include "tests/testing.h"
 
 static struct progress_view view(void) {

@@ -1,6 +1,6 @@
-/* runner.h - the runs of a plan, done by parallel processes, one record each. */
-#ifndef LRNN_HARNESS_RUNNER_H
-#define LRNN_HARNESS_RUNNER_H
+/* runner.h - the runs of a plan, done by parallel processes or by the members of one, one record each. */
+#ifndef LRNN_HARNESS_RUNNER_RUNNER_H
+#define LRNN_HARNESS_RUNNER_RUNNER_H
 
 #include <stdbool.h>
 
@@ -8,7 +8,8 @@
 
 struct runner_options {
     int jobs;         /* runs at a time, each in its own process */
-    double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none */
+    int members;      /* more than 1: runs at a time, all in one process (population.h), and `jobs` says nothing */
+    double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none, as with several members */
     bool quiet;
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };
@@ -16,7 +17,8 @@ struct runner_options {
 /* Does all runs that have no record yet, seed after seed, of one seed the longest first; a first one that would take
  * longer than all others on the other processes goes alone and on all cores. Runs that another process does in the
  * same folder (harness/store/claim.h) are left to it, and waited for. A run that dies becomes a row (killed, oom,
- * timeout, error) and the others go on. Errors: 130 or 143 after a signal (running runs have saved checkpoints),
+ * timeout, error) and the others go on; of a population those that it has left undone are first done again, behind all
+ * others, each alone in a process. Errors: 130 or 143 after a signal (running runs have saved checkpoints),
  * ST_FAIL when the output of a run cannot be written, which ends the others too. */
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e);
 

@@ -1,5 +1,5 @@
 /* progress_line.c - see progress_line.h. */
-#include "harness/run/progress_line.h"
+#include "harness/runner/progress_line.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,0 +1,223 @@
+/* population.c - see population.h. */
+#include "harness/runner/population.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/run/signals.h"
+#include "harness/run/trainer.h"
+
+/* What is given to a member: the setup lies at the same address in parent and child. */
+struct order {
+    struct setup *setup;
+    int threads;
+};
+
+/* --- the process: its members ------------------------------------------------------------------------------------- */
+
+/* What the members of a process share. */
+struct crowd {
+    pthread_mutex_t beginning; /* held by the one that is being made, and counts the memory that is free */
+    pthread_mutex_t lock;      /* of the rest */
+    pthread_cond_t change;
+    int at_work, ended; /* members whose trainer exists; runs that have given back their memory */
+};
+
+struct member {
+    struct crowd *crowd; /* NULL: it is the only one */
+    int orders, reports; /* its ends of the pipes */
+    bool at_work;
+};
+
+static void tell(const struct member *m, const struct member_report *report) {
+    if (write(m->reports, report, sizeof *report) < 0 && errno == EPIPE) signals_raise_stop(); /* nobody is left */
+}
+
+static void tell_progress(void *context, const struct progress *p) {
+    tell(context, &(struct member_report){.kind = REPORT_PROGRESS, .progress = *p});
+}
+
+/* Behind a failure for want of memory: waits until a run gives back its own. False: none can. */
+static bool wait_for_room(struct member *m) {
+    struct crowd *c = m->crowd;
+    pthread_mutex_lock(&c->lock);
+    int ended = c->ended, beside = c->at_work;
+    if (beside) tell(m, &(struct member_report){.kind = REPORT_WAITS, .beside = beside});
+    while (beside && c->ended == ended) pthread_cond_wait(&c->change, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    return beside > 0;
+}
+
+/* One after the other: what a trainer finds free is its own to take. */
+static enum status create_beside_others(void *context, struct trainer *t, const struct setup *s, struct error *e) {
+    struct member *m = context;
+    enum status status = ST_MEMORY;
+    pthread_mutex_lock(&m->crowd->beginning);
+    while (!signal_received() && (status = trainer_create(t, s, e)) == ST_MEMORY && wait_for_room(m)) trainer_free(t);
+    pthread_mutex_lock(&m->crowd->lock);
+    m->at_work = status == ST_OK;
+    m->crowd->at_work += m->at_work;
+    pthread_mutex_unlock(&m->crowd->lock);
+    pthread_mutex_unlock(&m->crowd->beginning);
+    if (status == ST_OK || !signal_received()) return status;
+    return fail(e, (enum status)(128 + signal_received()), "stopped before its first step");
+}
+
+/* The run has given back its memory. Returns how many others are at work. */
+static int leave(struct member *m) {
+    struct crowd *c = m->crowd;
+    if (!c) return 0;
+    pthread_mutex_lock(&c->lock);
+    c->at_work -= m->at_work;
+    c->ended += m->at_work;
+    m->at_work = false;
+    int beside = c->at_work;
+    pthread_cond_broadcast(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    return beside;
+}
+
+static void do_run(struct member *m, const struct order *order) {
+    struct member_report end = {.kind = REPORT_END};
+    struct train_hooks hooks = {.progress = tell_progress,
+                                .create = m->crowd ? create_beside_others : NULL,
+                                .context = m,
+                                .unwritten = &end.unwritten};
+    order->setup->config.threads = order->threads;
+    omp_set_num_threads(order->threads);
+    end.error.status = train_run(order->setup, &hooks, NULL, &end.error);
+    end.beside = leave(m);
+    tell(m, &end);
+    if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is destroyed */
+}
+
+/* Takes runs until the parent closes the pipe. */
+static void *member_main(void *context) {
+    struct member *m = context;
+    struct order order;
+    for (;;) {
+        ssize_t n = read(m->orders, &order, sizeof order);
+        if (n == (ssize_t)sizeof order)
+            do_run(m, &order);
+        else if (n >= 0 || errno != EINTR)
+            return NULL;
+    }
+}
+
+/* The first to open a device prepares it for the process, which is no work for several threads; streams that run side
+ * by side want a hardware queue each. */
+static void prepare_device(const char *device) {
+    struct place place;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    if (place_open(&place, device, NULL) == ST_OK) place_close(&place);
+}
+
+static _Noreturn void population_main(struct member *members, int n, const char *device) {
+    struct crowd crowd = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    pthread_t threads[POPULATION_MOST];
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoints and stops */
+    signal(SIGPIPE, SIG_IGN);
+    signals_be_patient();
+    signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
+    if (n == 1) {
+        member_main(&members[0]);
+        _exit(ST_OK);
+    }
+    prepare_device(device);
+    for (int i = 0; i < n; i++) {
+        members[i].crowd = &crowd;
+        if (pthread_create(&threads[i], NULL, member_main, &members[i]) != 0) _exit(ST_FAIL);
+    }
+    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    _exit(ST_OK);
+}
+
+/* --- the parent --------------------------------------------------------------------------------------------------- */
+
+static void close_all(const int *files, int n) {
+    for (int i = 0; i < n; i++) close(files[i]);
+}
+
+static void close_pipes(const struct population *p) {
+    close_all(p->orders, p->n);
+    close_all(p->reports, p->n);
+}
+
+/* A pipe each way: the parent's ends in *p, a member's in *m. */
+static bool open_pipes(struct population *p, struct member *m) {
+    int orders[2], reports[2];
+    if (pipe(orders) != 0) return false;
+    if (pipe(reports) != 0) {
+        int reason = errno;
+        close_all(orders, 2);
+        errno = reason;
+        return false;
+    }
+    p->orders[p->n] = orders[1];
+    p->reports[p->n++] = reports[0];
+    *m = (struct member){.orders = orders[0], .reports = reports[1]};
+    return true;
+}
+
+enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
+                             struct error *e) {
+    struct member members[POPULATION_MOST];
+    *p = (struct population){.pid = -1};
+    bool open = true;
+    while (open && p->n < n) open = open_pipes(p, &members[p->n]);
+    fflush(NULL);
+    if (open) p->pid = fork();
+    if (p->pid == 0) {
+        close_pipes(p);
+        for (int i = 0; i < count; i++)
+            if (&all[i] != p && all[i].pid) close_pipes(&all[i]);
+        population_main(members, n, device);
+    }
+    int reason = errno;
+    for (int i = 0; i < p->n; i++) {
+        close(members[i].orders);
+        close(members[i].reports);
+    }
+    if (p->pid > 0) return ST_OK;
+    close_pipes(p);
+    *p = (struct population){0};
+    return fail(e, ST_FAIL, "cannot start a process for %s: %s", n > 1 ? "runs" : "a run", strerror(reason));
+}
+
+bool population_give(const struct population *p, int member, struct setup *setup, int threads) {
+    struct order order;
+    memset(&order, 0, sizeof order); /* padding is written, too */
+    order.setup = setup;
+    order.threads = threads;
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    bool given = write(p->orders[member], &order, sizeof order) == (ssize_t)sizeof order;
+    signal(SIGPIPE, before);
+    return given;
+}
+
+bool population_read(const struct population *p, int member, struct member_report *report) {
+    ssize_t n;
+    while ((n = read(p->reports[member], report, sizeof *report)) < 0 && errno == EINTR) continue;
+    return n == (ssize_t)sizeof *report;
+}
+
+void population_stop(struct population *p) {
+    if (p->pid && !p->told_to_stop) kill(p->pid, SIGTERM);
+    p->told_to_stop = true;
+}
+
+int population_end(struct population *p) {
+    int status = 0;
+    if (!p->pid) return 0;
+    close_pipes(p);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
+    *p = (struct population){0};
+    return status;
+}

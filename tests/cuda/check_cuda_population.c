@@ -1,0 +1,133 @@
+/* check_cuda_population.c - runs that one process trains at once on a device, or on the host (cuda_host.h): the records
+ * of the same runs alone, and what becomes of those that have no memory, or fail. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/store/record_files.h"
+#include "tests/cuda/cuda_cases.h"
+#include "tests/harness/runner/same_runs.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+/* Three runs, the first of them the longest. */
+#define THREE "'bdlru:m=3,blocks=4@epochs=6 bdlru:m=1,blocks=4@epochs=1 hlru:m=2,channels=6@epochs=1' "
+
+/* A bench of these models, and with more flags. */
+static const char *population(const char *models, const char *flags, const char *folder) {
+    static char line[1024];
+    snprintf(line, sizeof line,
+             "bench s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --no-color --threads 1 --device cuda --profile "
+             "smoke --seeds 1 --no-plots --no-speed --models %s %s --out %s/%s",
+             models, flags, program_folder, folder);
+    return line;
+}
+
+/* Replayed or walked, lazily or not, with whomever beside. */
+START_TEST(members_leave_the_records_of_runs_alone) {
+    static const char *const settings[][2] = {{"LRNN_CUDA_GRAPH", "1"}, {"LRNN_CUDA_HOST_LAZY", "1"}};
+    char a[SCRATCH_BYTES + 16], b[SCRATCH_BYTES + 16];
+    const char *line = population(THREE, "--population 1", "alone");
+    expect_status(run(line), 0, line);
+    setenv(settings[_i][0], settings[_i][1], 1);
+    line = population(THREE, "", "beside"); /* a population, unless something is said */
+    expect_status(run(line), 0, line);
+    expect_text(err, "3 runs, 3 at a time", line);
+    snprintf(a, sizeof a, "%s/alone", program_folder);
+    snprintf(b, sizeof b, "%s/beside", program_folder);
+    expect_same_runs(a, b, 3);
+}
+END_TEST
+
+#ifdef LRNN_CUDA_HOST
+
+static char *statuses(const char *folder) {
+    static char text[256];
+    struct record_set set;
+    struct error e;
+    char path[SCRATCH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/%s", program_folder, folder);
+    ck_assert_msg(records_load(&set, path, &e) == ST_OK, "%s", e.text);
+    *text = 0;
+    for (int m = 0; m < 3; m++) /* by the first letters that tell the models apart */
+        for (int i = 0; i < set.n; i++) {
+            static const char *const models_of[] = {"bdlru:blocks=4,m=3", "bdlru:blocks=4,m=1", "hlru"};
+            if (strncmp(set.list[i].run.layers, models_of[m], strlen(models_of[m])) != 0) continue;
+            strcat(strcat(text, run_status_names[set.list[i].run.status]), " ");
+        }
+    records_free(&set);
+    return text;
+}
+
+/* What it takes to be done once, by the first process that gets so far. */
+static void once(void) {
+    static char path[SCRATCH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/once", program_folder);
+    spill(path, "", 0);
+    setenv("LRNN_CUDA_HOST_FAIL_ONCE", path, 1);
+}
+
+/* There is room for two of three, which are done nevertheless, and without a failure. */
+START_TEST(members_wait_for_memory) {
+    const char *line = population(THREE, "", "results");
+    setenv("LRNN_CUDA_HOST_MEMORY", "70000000", 1);
+    expect_status(run(line), 0, line);
+    expect_text(err, "cuda: the memory has no room for another run beside 2; it waits until one of them ends", line);
+    ck_assert_str_eq(statuses("results"), "ok ok ok ");
+}
+END_TEST
+
+/* It needs more than there is, alone as well; the others are done. */
+START_TEST(a_member_too_large_is_a_row) {
+    const char *line =
+        population("'bdlru:m=8,blocks=2000 bdlru:m=1,blocks=4 hlru:m=2,channels=6'", "--epochs 1", "results");
+    setenv("LRNN_CUDA_HOST_MEMORY", "90000000", 1);
+    expect_status(run(line), 0, line);
+    expect_text(err, "oom: the run needs", line);
+    expect_text(statuses("results"), "ok ok ", line);
+}
+END_TEST
+
+/* The long run meets it in every process, the others are short enough, if they are alone. */
+START_TEST(a_kernel_failure_falls_upon_its_run_alone) {
+    const char *line = population(THREE, "", "results");
+    setenv("LRNN_CUDA_HOST_FAIL", "450", 1);
+    expect_status(run(line), 0, line);
+    expect_text(err, "illegal memory access", line);
+    expect_text(err, "done again, each alone", line);
+    ck_assert_str_eq(statuses("results"), "error ok ok ");
+}
+END_TEST
+
+/* A run that finds no memory in the middle, beside others, has it alone. (What fails in a capture is walked.) */
+START_TEST(memory_that_runs_out_beside_others_is_tried_alone) {
+    const char *line = population(THREE, "", "results");
+    once();
+    setenv("LRNN_CUDA_HOST_FULL", "250", 1);
+    setenv("LRNN_CUDA_GRAPH", "0", 1);
+    expect_status(run(line), 0, line);
+    expect_text(err, "others and is done again alone: ", line);
+    ck_assert_str_eq(statuses("results"), "ok ok ok ");
+}
+END_TEST
+
+#endif
+
+int cuda_population_cases(void) {
+    return 2;
+}
+
+Suite *check_cuda_population(void);
+Suite *check_cuda_population(void) {
+    Suite *suite = suite_create("cuda_population");
+    TCase *tests = tcase_create("populations");
+    tcase_add_checked_fixture(tests, program_begin, program_end);
+    tcase_add_loop_test(tests, members_leave_the_records_of_runs_alone, 0, 2);
+#ifdef LRNN_CUDA_HOST
+    tcase_add_test(tests, members_wait_for_memory);
+    tcase_add_test(tests, a_member_too_large_is_a_row);
+    tcase_add_test(tests, a_kernel_failure_falls_upon_its_run_alone);
+    tcase_add_test(tests, memory_that_runs_out_beside_others_is_tried_alone);
+#endif
+    suite_add_tcase(suite, tests);
+    return suite;
+}
