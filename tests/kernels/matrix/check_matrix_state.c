@@ -9,7 +9,7 @@
 
 static const char *const kernels[] = {"reference", ""};
 static const char *const delta_kernels[] = {"reference", "scan_delta_cpu", "scan_delta_chunk"};
-static const char *const outer_kernels[] = {"reference", "scan_outer_cpu", "scan_outer_chunk"};
+static const char *const outer_kernels[] = {"reference", "scan_outer_cpu", "scan_outer_chunk", "scan_outer_long"};
 
 static void walk(struct graph *g) {
     struct step_state state = first_state();
@@ -188,7 +188,7 @@ static void hard_decays(struct outer *x, int64_t H) {
     static const struct {
         int64_t t;
         real decay;
-    } set[] = {{5, 0}, {11, -1}, {15, 0}, {16, 0}, {20, -1}, {21, -1}, {31, -1}, {32, 1}};
+    } set[] = {{5, 0}, {11, -1}, {15, 0}, {16, 0}, {20, -1}, {21, -1}, {31, -1}, {32, 1}, {47, 0}, {63, -1}, {64, 0}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         for (int64_t h = 0; h < H; h++)
             if ((h + (int64_t)i) % 3) tensor_real(x->gates.decay)[set[i].t * H + h] = set[i].decay;
@@ -197,7 +197,7 @@ static void hard_decays(struct outer *x, int64_t H) {
 /* o = scale ((q k^T) o Gate) v with Gate[n][m] = M_n T_{n-1} ... T_{m+1} S_m below the diagonal and D_n on it. */
 START_TEST(outer_state_is_gated_attention) {
     struct outer x;
-    int64_t T = 37, H = 4, G = 2;
+    int64_t T = 83, H = 4, G = 2;
     outer_open(&x, outer_kernels[_i], 1, T, H, G, true);
     hard_decays(&x, H);
     walk(&x.g);
@@ -223,7 +223,7 @@ END_TEST
 /* Reading after the update is mark = decay and direct = source. */
 START_TEST(reading_after_the_update_is_a_choice_of_gates) {
     struct outer after, before;
-    int64_t T = 23;
+    int64_t T = 71;
     outer_open(&after, outer_kernels[_i], 2, T, 3, 1, false);
     outer_open(&before, outer_kernels[_i], 2, T, 3, 1, true);
     struct tensor *pairs[][2] = {{before.q, after.q},
@@ -263,6 +263,9 @@ START_TEST(size_chooses_the_kernel) {
     struct outer y;
     outer_open(&y, "", 1, 67, 2, 1, true); /* 3 x 5 states */
     expect_kernel(&y.g, "scan_outer_cpu");
+    graph_free(&y.g);
+    outer_open(&y, "scan_outer_long", 1, 1, 2, 1, true);
+    expect_kernel(&y.g, "scan_outer_long");
     graph_free(&y.g);
     outer_open(&y, "scan_outer_chunk", 1, 1, 2, 1, true);
     expect_kernel(&y.g, "scan_outer_chunk");
@@ -361,8 +364,8 @@ Suite *check_matrix_state(void) {
     tcase_add_loop_test(tests, state_grows_by_the_values_at_most, 0, 3);
     tcase_add_loop_test(tests, steps_are_tokens, 0, 3);
     tcase_add_loop_test(tests, decay_keeps_or_forgets, 0, 3);
-    tcase_add_loop_test(tests, outer_state_is_gated_attention, 0, 3);
-    tcase_add_loop_test(tests, reading_after_the_update_is_a_choice_of_gates, 0, 3);
+    tcase_add_loop_test(tests, outer_state_is_gated_attention, 0, 4);
+    tcase_add_loop_test(tests, reading_after_the_update_is_a_choice_of_gates, 0, 4);
     tcase_add_test(tests, size_chooses_the_kernel);
     tcase_add_test(tests, too_many_steps_are_not_chunked);
     tcase_add_loop_test(tests, impulse_gives_the_kernel, 0, 2);

@@ -104,7 +104,7 @@ def kernels():
     for kernel in ("scan_delta_chunk", "scan_delta_cpu"):
         for model in ("deltanet:heads=4", "deltaproduct:heads=4,steps=3,forget=yes"):
             yield Setting("kernel", LONG_TAGGING, model, {**WIDE, "kernel": kernel})
-    for kernel in ("scan_outer_chunk", "scan_outer_cpu"):
+    for kernel in ("scan_outer_long", "scan_outer_chunk", "scan_outer_cpu"):
         for model in ("mamba2:state=8,headdim=8", "plstm:heads=4", "mlstm:heads=4"):
             yield Setting("kernel", LONG_TAGGING, model, {**WIDE, "kernel": kernel})
     for kernel in ("scan_plstm_chunk", "scan_plstm_cpu"):
