@@ -14,23 +14,23 @@ int64_t bucket_parts(const struct setup *s) {
     return share(s->config.batch, 1, bucket_rows(s));
 }
 
-struct net_shape bucket_shape(const struct setup *s, const struct bucket_size *size) {
-    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+struct net_shape bucket_shape(const struct setup *s, enum split split, const struct bucket_size *size) {
+    struct net_shape shape = setup_net_shape(s, split);
     shape.B = bucket_rows(s);
     shape.T = size->T;
     shape.links = size->links;
     return shape;
 }
 
-static bool fits(const struct setup *s, const struct bucket_size *size) {
-    struct net_shape shape = bucket_shape(s, size);
+static bool fits(const struct setup *s, enum split split, const struct bucket_size *size) {
+    struct net_shape shape = bucket_shape(s, split, size);
     struct model_choice fitted;
     return setup_fit(s, &shape, &fitted, NULL) == ST_OK;
 }
 
-int bucket_sizes(const struct setup *s, struct bucket_size sizes[BUCKET_SIZES]) {
+int bucket_sizes(const struct setup *s, enum split split, struct bucket_size sizes[BUCKET_SIZES]) {
     const struct task_shape *whole = &s->task.shape;
-    int64_t T[BUCKET_SIZES] = {whole->T};
+    int64_t T[BUCKET_SIZES] = {task_length(whole, split)};
     int all = 1, n = 0;
     while (all < BUCKET_SIZES && share(5, T[all - 1], 6) < T[all - 1]) {
         T[all] = share(5, T[all - 1], 6);
@@ -38,9 +38,9 @@ int bucket_sizes(const struct setup *s, struct bucket_size sizes[BUCKET_SIZES]) 
     }
     for (int i = all - 1; i >= 0; i--) {
         sizes[n].T = T[i];
-        sizes[n].links.edges = share(whole->links.edges, T[i], whole->T);
-        sizes[n].links.pairs = share(whole->links.pairs, T[i], whole->T);
-        if (i == 0 || fits(s, &sizes[n])) n++;
+        sizes[n].links.edges = share(whole->links.edges, T[i], T[0]);
+        sizes[n].links.pairs = share(whole->links.pairs, T[i], T[0]);
+        if (i == 0 || fits(s, split, &sizes[n])) n++;
     }
     return n;
 }

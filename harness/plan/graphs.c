@@ -34,17 +34,17 @@ enum status graphs_build_training(struct graph *g, const struct setup *s, const 
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     struct bucket_size whole = {shape.T, shape.links};
     *extra = (struct net){0};
-    if (s->config.buckets > 1) return graphs_build_bucket(g, s, place, params, &whole, net, e);
+    if (s->config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_TRAIN, place, params, &whole, net, e);
     TRY(graph_create(g, &options, params, e));
     TRY(net_build(net, g, &s->config.net, &s->model, &shape, e));
     return setup_extra_batch(s) ? build_extra(g, s, extra, e) : ST_OK;
 }
 
-enum status graphs_build_bucket(struct graph *g, const struct setup *s, const struct place *place,
+enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
                                 struct params *params, const struct bucket_size *size, struct net *net,
                                 struct error *e) {
-    struct graph_options options = options_of(s, place, true);
-    struct net_shape shape = bucket_shape(s, size);
+    struct graph_options options = options_of(s, place, split == SPLIT_TRAIN);
+    struct net_shape shape = bucket_shape(s, split, size);
     struct model_choice fitted;
     TRY(setup_fit(s, &shape, &fitted, e));
     TRY(graph_create(g, &options, params, e));
@@ -60,6 +60,8 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
                                     struct params *params, struct net *net, struct error *e) {
     struct graph_options options = options_of(s, place, false);
     struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
+    struct bucket_size whole = {shape.T, shape.links};
+    if (s->config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_VAL, place, params, &whole, net, e);
     TRY(graph_create(g, &options, params, e));
     return net_build(net, g, &s->config.net, &s->eval_model, &shape, e);
 }

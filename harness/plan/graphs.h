@@ -15,8 +15,8 @@
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *extra, struct error *e);
 
-/* The net of a bucket whose examples need that much room. */
-enum status graphs_build_bucket(struct graph *g, const struct setup *s, const struct place *place,
+/* The net of a bucket whose examples, of that split, need that much room. */
+enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
                                 struct params *params, const struct bucket_size *size, struct net *net,
                                 struct error *e);
 
@@ -24,7 +24,7 @@ enum status graphs_build_bucket(struct graph *g, const struct setup *s, const st
  * all were as long as that. */
 double graphs_step_flops(const struct graph *train, const struct setup *s);
 
-/* A batch of validation or test. */
+/* A batch of validation or test; with --buckets, a bucket of one whose graph has room for all examples. */
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
@@ -43,7 +43,7 @@ bool graphs_can_take(const struct setup *s);
 
 /* The run's graphs, planned or measured: what they have in common. */
 struct graph_list {
-    const struct graph *list[4 + BUCKET_SIZES];
+    const struct graph *list[4 + 2 * BUCKET_SIZES];
     int n;
 };
 

@@ -8,8 +8,8 @@
 
 #define SEED_STEP (UINT64_C(1) << 40) /* between the seeds of two parts' masks */
 
-enum status buckets_create(struct buckets *b, const struct setup *s, struct params *params, struct graph *largest,
-                           const struct net *net, struct error *e) {
+enum status buckets_create(struct buckets *b, const struct setup *s, enum split split, struct params *params,
+                           struct graph *largest, const struct net *net, struct error *e) {
     size_t rows = (size_t)s->config.batch;
     *b = (struct buckets){0};
     if (s->config.buckets == 1) return ST_OK;
@@ -18,11 +18,11 @@ enum status buckets_create(struct buckets *b, const struct setup *s, struct para
     b->order = b->fit + rows;
     b->rows = bucket_rows(s);
     b->parts = bucket_parts(s);
-    b->n = bucket_sizes(s, b->size);
+    b->n = bucket_sizes(s, split, b->size);
     b->largest = largest;
     b->net[b->n - 1] = *net;
     for (int i = 0; i < b->n - 1; i++)
-        TRY(graphs_build_bucket(&b->graph[i], s, largest->options.place, params, &b->size[i], &b->net[i], e));
+        TRY(graphs_build_bucket(&b->graph[i], s, split, largest->options.place, params, &b->size[i], &b->net[i], e));
     return ST_OK;
 }
 
@@ -168,6 +168,29 @@ void buckets_walk(struct buckets *b, const struct step_state *now) {
         graph_forward(part.graph, &part.state);
         graph_backward_weighted(part.graph, &part.state, (real)part.weight);
         loss += part.weight * (double)tensor_real(part.net->loss)[0];
+    }
+    b->loss = (real)loss;
+}
+
+/* The predictions of part i to the places of its rows. */
+static void take_predictions(const struct buckets *b, int64_t i, const struct net *net, int32_t *predictions) {
+    int64_t labels = b->batch->labels, per = net->targets->dims[1];
+    for (int64_t k = 0; k < b->rows; k++) {
+        int64_t row = row_at(b, i, k);
+        if (row < 0) continue;
+        memcpy(predictions + row * labels, tensor_i32(net->predictions) + k * per, (size_t)per * sizeof *predictions);
+    }
+}
+
+void buckets_predict(struct buckets *b, const struct step_state *now, int32_t *predictions) {
+    double loss = 0;
+    struct bucket part;
+    memset(predictions, 0, (size_t)(b->batch->B * b->batch->labels) * sizeof *predictions);
+    for (int64_t i = 0; i < b->parts; i++) {
+        if (!buckets_begin(b, i, now, &part)) continue;
+        graph_forward(part.graph, &part.state);
+        loss += part.weight * (double)tensor_real(part.net->loss)[0];
+        take_predictions(b, i, part.net, predictions);
     }
     b->loss = (real)loss;
 }

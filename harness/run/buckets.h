@@ -1,11 +1,12 @@
-/* buckets.h - the walk of a training batch in buckets (harness/plan/buckets.h).
+/* buckets.h - the walk of a batch in buckets (harness/plan/buckets.h).
  *
  * The examples of a batch are sorted by the size they need and cut into parts of as many; each part is walked in the
  * smallest planned graph that has room for its largest example. The parts' losses have the weights of their share of
  * the batch's labels, and their gradients are summed in order: what a step descends is what it is without buckets, up
  * to the order of sums. The terms of the mixers, which are of parameters alone, have those weights too. The graphs lie
  * in one memory, that of the largest. Dropout has other masks than in a whole batch, and others in each part, as under
- * another seed. */
+ * another seed. A batch of validation or test goes forward alone; its rows have the predictions that they have in a
+ * whole batch, up to the order of sums. */
 #ifndef LRNN_HARNESS_RUN_BUCKETS_H
 #define LRNN_HARNESS_RUN_BUCKETS_H
 
@@ -27,10 +28,10 @@ struct buckets {
     real loss;                 /* of the batch that was walked last */
 };
 
-/* Builds the graphs of a setup with --buckets; of one without, nothing. The largest graph is built, not planned, and
- * stays where it is. Errors: as graphs_build_bucket. */
-enum status buckets_create(struct buckets *b, const struct setup *s, struct params *params, struct graph *largest,
-                           const struct net *net, struct error *e);
+/* Builds the graphs of a setup with --buckets, for training or evaluation; of one without, nothing. The largest graph
+ * is built, not planned, and stays where it is. Errors: as graphs_build_bucket. */
+enum status buckets_create(struct buckets *b, const struct setup *s, enum split split, struct params *params,
+                           struct graph *largest, const struct net *net, struct error *e);
 
 /* Plans them beside the largest one, which is planned. */
 enum status buckets_plan(struct buckets *b, const struct params *params, struct error *e);
@@ -52,5 +53,8 @@ bool buckets_begin(struct buckets *b, int64_t i, const struct step_state *now, s
 
 /* Forward and backward of all parts: loss, and gradients of the parameters. */
 void buckets_walk(struct buckets *b, const struct step_state *now);
+
+/* Forward of all parts: loss, and the predictions at the labels of each row, rows x labels, 0 where there is none. */
+void buckets_predict(struct buckets *b, const struct step_state *now, int32_t *predictions);
 
 #endif

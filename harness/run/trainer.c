@@ -69,9 +69,9 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* The plan of the evaluation graph leaves its inputs out: they lie in the stores. On the CPU the rest lies in the
- * memory of the training graph, which fills its inputs anew for every step; on a device a walk may still be under way
- * there. */
+/* The plan of the evaluation graph leaves its inputs out: they lie in the stores, but for those of buckets. On the CPU
+ * the rest lies in the memory of the training graph, which fills its inputs anew for every step; on a device a walk may
+ * still be under way there. */
 static enum status plan_evaluation(struct trainer *t, struct error *e) {
     struct batch first;
     const int64_t *n = t->setup->task.shape.examples;
@@ -84,9 +84,10 @@ static enum status plan_evaluation(struct trainer *t, struct error *e) {
             (long long)n[SPLIT_VAL], (long long)n[SPLIT_TEST], bytes >> 20, machine >> 20);
     TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, &t->place, e));
     TRY(split_store_create(&t->test, t->setup, SPLIT_TEST, &t->place, e));
-    split_store_select(&t->val, 0, &t->eval_net, &first);
+    if (!t->parts.n) split_store_select(&t->val, 0, &t->eval_net, &first);
     if (t->place.device == DEVICE_CPU) t->eval.options.beside = &t->train;
-    return graph_plan(&t->eval, e);
+    TRY(graph_plan(&t->eval, e));
+    return buckets_plan(&t->parts, &t->params, e);
 }
 
 /* Before the first step: drawn from the seed, or those of a file. */
@@ -100,7 +101,13 @@ static enum status first_weights(struct trainer *t, struct error *e) {
 struct graph_list trainer_graphs(const struct trainer *t) {
     struct graph_list graphs = {{&t->train, &t->eval, &t->update, &t->data.take}, t->resident ? 4 : 3};
     for (int i = 0; i < t->buckets.n - 1; i++) graphs.list[graphs.n++] = &t->buckets.graph[i];
+    for (int i = 0; i < t->parts.n - 1; i++) graphs.list[graphs.n++] = &t->parts.graph[i];
     return graphs;
+}
+
+static enum status build_evaluation(struct trainer *t, struct error *e) {
+    TRY(graphs_build_evaluation(&t->eval, t->setup, &t->place, &t->params, &t->eval_net, e));
+    return buckets_create(&t->parts, t->setup, SPLIT_VAL, &t->params, &t->eval, &t->eval_net, e);
 }
 
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
@@ -109,8 +116,8 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(params_create(&t->params, e));
     t->params.place = &t->place;
     TRY(graphs_build_training(&t->train, setup, &t->place, &t->params, &t->train_net, &t->extra_net, e));
-    TRY(buckets_create(&t->buckets, setup, &t->params, &t->train, &t->train_net, e));
-    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
+    TRY(buckets_create(&t->buckets, setup, SPLIT_TRAIN, &t->params, &t->train, &t->train_net, e));
+    TRY(build_evaluation(t, e));
     TRY(estimate_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(create_tables(t, true, e));
@@ -133,7 +140,7 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
     t->setup = setup;
     TRY(open_place(t, "cpu", e));
     TRY(params_create(&t->params, e));
-    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
+    TRY(build_evaluation(t, e));
     TRY(params_reserve(&t->params, false, e));
     TRY(create_tables(t, false, e));
     return plan_evaluation(t, e);
@@ -156,6 +163,7 @@ void trainer_free(struct trainer *t) {
     split_store_free(&t->test);
     place_capture_free(&t->place, t->capture);
     buckets_free(&t->buckets);
+    buckets_free(&t->parts);
     graph_free(&t->train);
     graph_free(&t->eval);
     graph_free(&t->update);
@@ -254,6 +262,24 @@ int64_t trainer_sync_every(const struct trainer *t) {
 
 /* --- evaluation --------------------------------------------------------------------------------------------------- */
 
+/* Forward through the batch of a store that begins with example `first`: predictions and loss. *b is the batch; returns
+ * how many of its rows are in use. */
+static int64_t walk_batch(struct trainer *t, const struct split_store *store, int64_t first, struct batch *b,
+                          real *loss) {
+    if (!t->parts.n) {
+        int64_t rows = split_store_select(store, first, &t->eval_net, b);
+        graph_forward(&t->eval, t->live);
+        graph_get(&t->eval, t->eval_net.predictions, t->predictions);
+        graph_get(&t->eval, t->eval_net.loss, loss);
+        return rows;
+    }
+    int64_t rows = split_store_rows(store, first, t->setup->config.batch, b);
+    buckets_sort(&t->parts, b);
+    buckets_predict(&t->parts, t->live, t->predictions);
+    *loss = t->parts.loss;
+    return rows;
+}
+
 bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
     const struct task_shape *shape = &t->setup->task.shape;
@@ -264,10 +290,7 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
     for (int64_t first = 0; first < n && whole; first += B) {
         real loss = (real)NAN;
         struct batch b;
-        int64_t rows = split_store_select(store, first, &t->eval_net, &b);
-        graph_forward(&t->eval, t->live);
-        graph_get(&t->eval, t->eval_net.predictions, t->predictions);
-        graph_get(&t->eval, t->eval_net.loss, &loss);
+        int64_t rows = walk_batch(t, store, first, &b, &loss);
         metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, rows, b.labels, (double)loss);
         whole = first + B >= n || !signal_received();
     }

@@ -6,9 +6,9 @@
 #include "harness/run/buckets.h"
 #include "harness/run/feeder.h"
 #include "harness/run/metrics.h"
-#include "harness/run/resident.h"
-#include "harness/run/split_store.h"
-#include "harness/run/staging.h"
+#include "harness/run/batches/resident.h"
+#include "harness/run/batches/split_store.h"
+#include "harness/run/batches/staging.h"
 
 /* A net with its optimiser and its data, stepping. Deterministic: what step s does is a function of the setup, the
  * parameters, moments and state alone. */
@@ -18,15 +18,16 @@ struct trainer {
     struct params params;
     struct graph train, eval, update;
     struct net train_net, eval_net;
-    struct net extra_net;    /* the training batch of another length, in the graph `train`, if the task has one */
-    struct buckets buckets;  /* smaller graphs than `train`, for the parts of a batch; none without --buckets */
-    struct feeder feeder;    /* of training batches */
-    struct step_state state; /* on a device as of the latest trainer_sync, but for the step */
-    struct step_state *live; /* what the ops read and write: &state, or its like in the device's memory */
-    struct arena there;      /* owns live on a device */
-    size_t resident;         /* bytes of the training data where it lies on the device whole; 0: batches are sent */
-    struct resident data;    /* those */
-    struct staging staging;  /* or batches on their way there */
+    struct net extra_net;          /* the training batch of another length, in the graph `train`, if the task has one */
+    struct buckets buckets, parts; /* smaller graphs than `train` and `eval`, for the parts of a batch; none without
+                                      --buckets */
+    struct feeder feeder;          /* of training batches */
+    struct step_state state;       /* on a device as of the latest trainer_sync, but for the step */
+    struct step_state *live;       /* what the ops read and write: &state, or its like in the device's memory */
+    struct arena there;            /* owns live on a device */
+    size_t resident;        /* bytes of the training data where it lies on the device whole; 0: batches are sent */
+    struct resident data;   /* those */
+    struct staging staging; /* or batches on their way there */
     struct place_capture *capture; /* a whole step, captured once; NULL on the CPU and before the second step */
     int64_t steps_queued;          /* since the trainer was made */
     size_t device_bytes;           /* that the run takes; 0 on the CPU */

@@ -70,6 +70,18 @@ static void expect_same_gradient(const struct trainer *got, const struct trainer
     }
 }
 
+/* Loss and right answers of a split, of each length, with the same parameters. */
+static void expect_same_scores(struct trainer *got, struct trainer *want, enum split split, const char *what) {
+    struct scores cut, whole;
+    ck_assert(trainer_evaluate(got, split, &cut) && trainer_evaluate(want, split, &whole));
+    ck_assert_msg(whole.scored > 0 && cut.scored == whole.scored, "%s: %d labels scored, want %d", what,
+                  (int)cut.scored, (int)whole.scored);
+    expect_near(cut.loss, whole.loss, BOUND * whole.loss, what);
+    expect_near(cut.macro_acc, whole.macro_acc, 4 * REAL_EPSILON, what);
+    size_t bytes = (size_t)(want->metrics.longest + 1) * sizeof *want->metrics.by_length;
+    ck_assert_msg(memcmp(got->metrics.by_length, want->metrics.by_length, bytes) == 0, "%s: other answers", what);
+}
+
 /* Loss and gradient of steps of both from the same parameters, the last one an epoch's that is not full. */
 static void expect_same_steps(const char *task, const char *model, const char *more) {
     char what[512], buckets[256];
@@ -79,6 +91,7 @@ static void expect_same_steps(const char *task, const char *model, const char *m
     open_trainer(&whole, a);
     open_trainer(&cut, b);
     ck_assert(whole.buckets.n == 0 && cut.buckets.n > 1 && cut.buckets.parts == 4);
+    ck_assert(whole.parts.n == 0 && cut.parts.n > 1 && cut.parts.parts == 4);
     int64_t steps[] = {0, 1, a->steps_per_epoch - 1};
     for (int i = 0; i < 3; i++) {
         memcpy(cut.params.value, whole.params.value, (size_t)whole.params.floats * sizeof(real));
@@ -89,6 +102,9 @@ static void expect_same_steps(const char *task, const char *model, const char *m
         expect_near(cut.state.loss, whole.state.loss, BOUND * whole.state.loss, what);
         expect_same_gradient(&cut, &whole, what);
     }
+    memcpy(cut.params.value, whole.params.value, (size_t)whole.params.floats * sizeof(real));
+    expect_same_scores(&cut, &whole, SPLIT_VAL, what);
+    expect_same_scores(&cut, &whole, SPLIT_TEST, what);
     trainer_free(&whole);
     trainer_free(&cut);
     small_run_free(a);
@@ -224,7 +240,7 @@ START_TEST(sizes_ascend_to_the_whole_and_no_part_is_longer_than_it_needs) {
     struct bucket_size sizes[BUCKET_SIZES];
     struct bucket part;
     struct trainer t;
-    int n = bucket_sizes(s, sizes), shorter = 0;
+    int n = bucket_sizes(s, SPLIT_TRAIN, sizes), shorter = 0;
     ck_assert_int_gt(n, 5);
     ck_assert(sizes[n - 1].T == shape->T && sizes[n - 1].links.edges == shape->links.edges &&
               sizes[n - 1].links.pairs == shape->links.pairs);

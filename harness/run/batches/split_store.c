@@ -1,5 +1,5 @@
 /* split_store.c - see split_store.h. */
-#include "harness/run/split_store.h"
+#include "harness/run/batches/split_store.h"
 
 #include <stdlib.h>
 
@@ -39,9 +39,9 @@ static void point(const struct split_store *store, struct tensor *input, void *r
     input->data = store->there.base ? store->there.base + ((char *)rows - store->memory) : rows;
 }
 
-int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
+int64_t split_store_rows(const struct split_store *store, int64_t first, int64_t B, struct batch *b) {
     const struct batch *all = &store->rows;
-    int64_t B = net->targets->dims[0], left = store->examples - first;
+    int64_t left = store->examples - first;
     *b = *all;
     b->B = B;
     if (b->channels)
@@ -51,11 +51,16 @@ int64_t split_store_select(const struct split_store *store, int64_t first, const
     b->targets += first * all->labels;
     b->lengths += first * batch_documents(all);
     b->links += first * all->words;
+    return left < B ? left : B;
+}
+
+int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
+    int64_t in_use = split_store_rows(store, first, net->targets->dims[0], b);
     point(store, net->input, batch_row(b, 0));
     point(store, net->targets, b->targets);
     point(store, net->lengths, b->lengths);
     point(store, net->links, b->links);
-    return left < B ? left : B;
+    return in_use;
 }
 
 void split_store_free(struct split_store *store) {

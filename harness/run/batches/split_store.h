@@ -20,8 +20,10 @@ size_t split_store_bytes(const struct setup *s, enum split split);
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split,
                                const struct place *place, struct error *e);
 
-/* Points the inputs of the net at the batch that begins with example `first`. *b becomes the same rows on the host;
- * returns how many of them are in use. */
+/* *b becomes the B rows on the host that begin with example `first`; returns how many of them are in use. */
+int64_t split_store_rows(const struct split_store *store, int64_t first, int64_t B, struct batch *b);
+
+/* The same, with the inputs of the net pointed at these rows where it runs; B is the net's. */
 int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b);
 
 /* One of zeros is no error. */

@@ -1,5 +1,5 @@
 /* staging.c - see staging.h. */
-#include "harness/run/staging.h"
+#include "harness/run/batches/staging.h"
 
 #include <string.h>
 

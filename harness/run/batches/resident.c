@@ -1,5 +1,5 @@
 /* resident.c - see resident.h. */
-#include "harness/run/resident.h"
+#include "harness/run/batches/resident.h"
 
 #include <stdlib.h>
 
