@@ -13,9 +13,9 @@ struct bucket_size {
 
 #define BUCKET_SIZES 20
 
-/* The sizes for the examples of a run's split, ascending: the last has room for all, each other one is five sixths of the
- * next, so that a sequence fills eleven twelfths of its graph on average; without those that the mixer does not fit,
- * such as one with given edges. Returns how many. */
+/* The sizes for the examples of a run's split, ascending: the last has room for all, each other one is five sixths of
+ * the next, so that a sequence fills eleven twelfths of its graph on average; without those that the mixer does not
+ * fit, such as one with given edges. Returns how many. */
 int bucket_sizes(const struct setup *s, enum split split, struct bucket_size sizes[BUCKET_SIZES]);
 
 /* A batch is cut into that many parts of that many examples; the first may have fewer. */

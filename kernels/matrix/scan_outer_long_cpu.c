@@ -103,8 +103,9 @@ static struct stretch stretch_at(const struct state_shape *s, int64_t b, int64_t
                             first == 0, left <= LONG};
 }
 
-/* --- products of triangles, in blocks of STATE_CHUNK: A[m][n] counts where m <= n, and 0 stands in what else a block on
- * the diagonal has ------------------------------------------------------------------------------------------------- */
+/* --- products of triangles, in blocks of STATE_CHUNK -------------------------------------------------------------- */
+
+/* A[m][n] counts where m <= n; 0 stands in what else a block on the diagonal has, but for scores. */
 
 /* A[m][n] = a_m . b_n */
 static void scores_of(int64_t rows, int64_t n, const real *a, int64_t lda, const real *bt, real *A) {
