@@ -76,7 +76,7 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     const char *words[2];
     char path[CACHE_PATH], text[DATASET_TEXT];
-    struct import_log log = {say_read};
+    struct import_log log = {.read = say_read};
     int n;
     TRY(read_words(IMPORT, argc, argv, words, 2, &n, &d, e));
     if (n < 2)

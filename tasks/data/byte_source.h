@@ -43,6 +43,15 @@ enum status source_take(struct byte_source *s, void *to, size_t n, const char *w
 /* Nothing may follow. ST_DATA: something does. Then `hex` has the SHA-256 of the file. */
 enum status source_end(struct byte_source *s, char hex[SHA256_HEX], struct error *e);
 
+/* Files that were read, and their bytes as they lie there. */
+struct read_count {
+    int64_t files, bytes;
+};
+static inline void read_count_add(struct read_count *count, const struct byte_source *s) {
+    count->files++;
+    count->bytes += s->file_bytes;
+}
+
 /* One of zeros is no error. */
 void source_close(struct byte_source *s);
 

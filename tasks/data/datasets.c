@@ -52,6 +52,7 @@ enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f
                              struct error *e) {
     char sha256[SHA256_HEX];
     TRY(source_end(s, sha256, e));
+    read_count_add(&log->count, s);
     log->read(log, s->name, s->file_bytes, sha256, f);
     return ST_OK;
 }
@@ -108,10 +109,10 @@ static enum status import_pathfinder(const struct dataset *d, const char *folder
     struct packing p = packing_of(d, pack, false);
     char hard[CACHE_PATH];
     struct stat info;
-    (void)log; /* nobody has published what its thousands of files are */
     int n = snprintf(hard, sizeof hard, "%s/curv_contour_length_14", folder);
     bool within = n > 0 && n < CACHE_PATH && stat(hard, &info) == 0;
-    return pathfinder_read(within ? hard : folder, &p.sink, e);
+    /* Counted alone: nobody has published what its thousands of files are. */
+    return pathfinder_read(within ? hard : folder, &p.sink, &log->count, e);
 }
 
 /* --- the list ----------------------------------------------------------------------------------------------------- */
@@ -255,12 +256,13 @@ static enum status import_imdb(const struct dataset *d, const char *folder, stru
                                struct entry_pack *pack, struct import_log *log, struct error *e) {
     char inner[CACHE_PATH];
     struct stat info;
-    (void)images, (void)log; /* nobody has published what its 50 000 files are */
+    (void)images;
     pack->set.labels = d->labels;
     int n = snprintf(inner, sizeof inner, "%s/aclImdb", folder);
     bool within = n > 0 && n < CACHE_PATH && stat(inner, &info) == 0;
-    TRY(reviews_read(within ? inner : folder, SPLIT_TRAIN, pack, e));
-    return reviews_read(within ? inner : folder, SPLIT_TEST, pack, e);
+    /* Counted alone: nobody has published what its 50 000 files are. */
+    TRY(reviews_read(within ? inner : folder, SPLIT_TRAIN, pack, &log->count, e));
+    return reviews_read(within ? inner : folder, SPLIT_TEST, pack, &log->count, e);
 }
 
 static enum status import_aan(const struct dataset *d, const char *folder, struct image_pack *images,

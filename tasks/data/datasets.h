@@ -36,6 +36,7 @@ struct dataset {
 struct import_log {
     void (*read)(struct import_log *log, const char *path, int64_t bytes, const char sha256[SHA256_HEX],
                  const struct dataset_file *released);
+    struct read_count count; /* of all files; `read` is told of those that have been published */
 };
 
 const struct dataset *const *dataset_list(void); /* NULL-terminated */

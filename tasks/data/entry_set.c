@@ -166,7 +166,7 @@ uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, i
     p->row[n].offset = p->used;
     s->n[split]++;
     if (length > s->longest) s->longest = length;
-    memset(p->payload + p->used, 0, (size_t)room);
+    memset(p->payload + p->used + size, 0, (size_t)(room - size)); /* the rest is the caller's to write */
     p->used += room;
     return p->payload + p->used - room;
 }

@@ -84,8 +84,8 @@ enum status cifar_read(struct byte_source *s, struct image_sink *sink, struct er
                           at, sink->most);
         if (status == ST_OK) status = check_label(s, at, entry[0], sink, e);
         if (status == ST_OK) status = source_take(s, entry + 1, size, "the pixels of an entry", e);
-        for (size_t i = 0; i < size && status == ST_OK; i++)
-            pixels[i] = entry[1 + i % CIFAR_RGB * plane + i / CIFAR_RGB];
+        for (size_t c = 0; c < CIFAR_RGB && status == ST_OK; c++)
+            for (size_t i = 0; i < plane; i++) pixels[CIFAR_RGB * i + c] = entry[1 + c * plane + i];
         if (status == ST_OK) status = sink->add(sink, entry[0], pixels, e);
     }
     free(entry);

@@ -56,7 +56,8 @@ enum status pathfinder_list_next(const char **at, const char *end, const char *n
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 /* A whole file of at most `most` bytes; the caller frees it. */
-static enum status read_whole(const char *path, size_t most, char **bytes, size_t *size, struct error *e) {
+static enum status read_whole(const char *path, size_t most, char **bytes, size_t *size, struct read_count *count,
+                              struct error *e) {
     struct byte_source s;
     enum status status = source_open(&s, path, e);
     *size = 0;
@@ -65,37 +66,38 @@ static enum status read_whole(const char *path, size_t most, char **bytes, size_
     if (status == ST_OK) status = source_read(&s, *bytes, most + 1, size, e);
     if (status == ST_OK && *size > most)
         status = fail(e, ST_DATA, "%s: expected at most %zu bytes, found more", path, most);
+    read_count_add(count, &s);
     source_close(&s);
     if (status != ST_OK) free(*bytes);
     return status;
 }
 
 static enum status read_image(const char *folder, const struct pathfinder_line *line, struct image_sink *sink,
-                              uint8_t *pixels, struct error *e) {
+                              uint8_t *pixels, struct read_count *count, struct error *e) {
     char path[PATH_BYTES], *bytes;
     size_t size;
     if (snprintf(path, sizeof path, "%s/%s/%s", folder, line->folder, line->file) >= PATH_BYTES)
         return fail(e, ST_DATA, "%.200s: the path of an image is too long", folder);
-    TRY(read_whole(path, IMAGE_BYTES, &bytes, &size, e));
+    TRY(read_whole(path, IMAGE_BYTES, &bytes, &size, count, e));
     enum status status = png_read_grey(bytes, size, path, sink->height, sink->width, pixels, e);
     free(bytes);
     return status == ST_OK ? sink->add(sink, line->label, pixels, e) : status;
 }
 
 static enum status read_list(const char *folder, int64_t number, struct image_sink *sink, uint8_t *pixels,
-                             struct error *e) {
+                             struct read_count *count, struct error *e) {
     char path[PATH_BYTES], *bytes;
     struct pathfinder_line line;
     size_t size;
     snprintf(path, sizeof path, "%.900s/metadata/%" PRId64 ".npy", folder, number);
-    TRY(read_whole(path, LIST_BYTES, &bytes, &size, e));
+    TRY(read_whole(path, LIST_BYTES, &bytes, &size, count, e));
     const char *at = bytes, *end = bytes + size;
     enum status status = ST_OK;
     if (size == 0) status = fail(e, ST_DATA, "%s, line 1: expected an image, found an empty file", path);
     for (int64_t n = 1; at < end && status == ST_OK; n++) {
         status = pathfinder_list_next(&at, end, path, n, &line, e);
         if (status == ST_OK && sink->most-- <= 0) status = fail(e, ST_DATA, "%s: there are too many images", path);
-        if (status == ST_OK) status = read_image(folder, &line, sink, pixels, e);
+        if (status == ST_OK) status = read_image(folder, &line, sink, pixels, count, e);
     }
     free(bytes);
     return status;
@@ -132,13 +134,13 @@ static enum status find_lists(const char *folder, int64_t *numbers, int *n, stru
     return ST_OK;
 }
 
-enum status pathfinder_read(const char *folder, struct image_sink *sink, struct error *e) {
+enum status pathfinder_read(const char *folder, struct image_sink *sink, struct read_count *count, struct error *e) {
     int64_t *numbers = malloc(MOST_LISTS * sizeof *numbers);
     uint8_t *pixels = malloc((size_t)(sink->height * sink->width));
     int n = 0;
     enum status status =
         numbers && pixels ? find_lists(folder, numbers, &n, e) : fail(e, ST_MEMORY, "no memory to read %s", folder);
-    for (int i = 0; i < n && status == ST_OK; i++) status = read_list(folder, numbers[i], sink, pixels, e);
+    for (int i = 0; i < n && status == ST_OK; i++) status = read_list(folder, numbers[i], sink, pixels, count, e);
     free(numbers);
     free(pixels);
     return status;

@@ -22,6 +22,6 @@ enum status pathfinder_list_next(const char **at, const char *end, const char *n
 
 /* Hands on all images of a folder, the lists in the order of their numbers. ST_DATA names file, line and what was
  * found. */
-enum status pathfinder_read(const char *folder, struct image_sink *sink, struct error *e);
+enum status pathfinder_read(const char *folder, struct image_sink *sink, struct read_count *count, struct error *e);
 
 #endif

@@ -18,20 +18,10 @@ struct bytes {
     int64_t n, room;
 };
 
-static bool put_byte(struct bytes *b, int c) {
-    if (b->n == b->room) {
-        uint8_t *more = grow(b->at, &b->room, b->n + 1, 1);
-        if (!more) return false;
-        b->at = more;
-    }
-    b->at[b->n++] = (uint8_t)c;
-    return true;
-}
-
 /* --- reviews ------------------------------------------------------------------------------------------------------ */
 
 static enum status read_review(const char *path, enum split split, int64_t label, struct entry_pack *pack,
-                               uint8_t *room, struct error *e) {
+                               struct read_count *count, uint8_t *room, struct error *e) {
     struct byte_source s = {0};
     size_t got = 0;
     enum status status = source_open(&s, path, e);
@@ -42,6 +32,7 @@ static enum status read_review(const char *path, enum split split, int64_t label
     uint8_t *to = status == ST_OK ? entry_pack_add(pack, split, label, (int64_t)got, (int64_t)got, e) : NULL;
     if (to) memcpy(to, room, got);
     if (status == ST_OK && !to) status = e->status;
+    read_count_add(count, &s);
     source_close(&s);
     return status;
 }
@@ -57,7 +48,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
 }
 
 static enum status read_folder(const char *folder, enum split split, int64_t label, struct entry_pack *pack,
-                               struct error *e) {
+                               struct read_count *count, struct error *e) {
     struct dirent **entry = NULL;
     char path[CACHE_PATH];
     enum status status = ST_OK;
@@ -69,7 +60,7 @@ static enum status read_folder(const char *folder, enum split split, int64_t lab
     for (int i = 0; i < n && status == ST_OK; i++) {
         int length = snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
         if (length < 0 || length >= CACHE_PATH) status = fail(e, ST_DATA, "%.200s: the path is too long", folder);
-        if (status == ST_OK) status = read_review(path, split, label, pack, room, e);
+        if (status == ST_OK) status = read_review(path, split, label, pack, count, room, e);
     }
     for (int i = 0; i < n; i++) free(entry[i]);
     free(entry);
@@ -77,43 +68,60 @@ static enum status read_folder(const char *folder, enum split split, int64_t lab
     return status;
 }
 
-enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct error *e) {
+enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct read_count *count,
+                         struct error *e) {
     static const char *const labels[] = {"neg", "pos"};
     char path[CACHE_PATH];
     for (int label = 0; label < 2; label++) {
         int n = snprintf(path, sizeof path, "%s/%s/%s", folder, split == SPLIT_TRAIN ? "train" : "test", labels[label]);
         if (n < 0 || n >= CACHE_PATH) return fail(e, ST_DATA, "%.200s: the path is too long", folder);
-        TRY(read_folder(path, split, label, pack, e));
+        TRY(read_folder(path, split, label, pack, count, e));
     }
     return ST_OK;
 }
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-static enum status keep(struct text_source *t, struct bytes *b, int c) {
-    if (b->n == TEXT_BYTES) return text_fail(t, "a field of at most 16777216 bytes");
-    return put_byte(b, c) ? ST_OK : fail(t->e, ST_MEMORY, "%s: no memory for a text", t->from->name);
+/* The next n characters, which are in the window, or those for which there is room; at least one. */
+static enum status keep(struct text_source *t, struct bytes *b, size_t n) {
+    size_t left = (size_t)(TEXT_BYTES - b->n);
+    if (left == 0) return text_fail(t, "a field of at most 16777216 bytes");
+    if (n > left) n = left;
+    uint8_t *more = grow(b->at, &b->room, b->n + (int64_t)n, 1);
+    if (!more) return fail(t->e, ST_MEMORY, "%s: no memory for a text", t->from->name);
+    b->at = more;
+    memcpy(b->at + b->n, t->window + t->at, n);
+    for (size_t i = 0; i < n; i++) t->line += t->window[t->at + i] == '\n';
+    b->n += (int64_t)n;
+    t->at += n;
+    return ST_OK;
 }
 
 /* Up to the quote that no other one follows. */
 static enum status read_quoted(struct text_source *t, struct bytes *b) {
     text_take(t);
-    for (int c;;) {
-        if ((c = text_take(t)) == TEXT_END) return text_fail(t, "the quote that ends a field");
-        if (c == '"' && text_peek(t) != '"') return ST_OK;
-        if (c == '"') text_take(t);
-        TRY(keep(t, b, c));
-    }
+    for (size_t n;;)
+        if ((n = text_span(t, '"')) > 0) {
+            TRY(keep(t, b, n));
+        } else {
+            if (text_take(t) == TEXT_END) return text_fail(t, "the quote that ends a field");
+            if (text_peek(t) != '"') return ST_OK;
+            TRY(keep(t, b, 1));
+        }
+}
+
+/* Characters of the window up to a tab or the end of the line. */
+static size_t field_span(struct text_source *t) {
+    size_t n = text_span(t, '\t');
+    const uint8_t *at = t->window + t->at, *end = memchr(at, '\n', n);
+    return end ? (size_t)(end - at) : n;
 }
 
 /* A field and the tab behind it, or the end of the line behind the last one. */
 static enum status read_field(struct text_source *t, bool last, struct bytes *b) {
     b->n = 0;
     if (text_peek(t) == '"') TRY(read_quoted(t, b));
-    for (int c = text_peek(t); c != '\t' && c != '\n' && c != TEXT_END; c = text_peek(t)) {
-        TRY(keep(t, b, c));
-        text_take(t);
-    }
+    for (size_t n; (n = field_span(t)) > 0;) TRY(keep(t, b, n));
     int end = text_peek(t);
     if (!last && end != '\t') return text_fail(t, "a tab behind a field, five fields a line,");
     if (last && end == '\t') return text_fail(t, "the end of the line behind five fields");

@@ -19,7 +19,8 @@
 
 /* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. ST_DATA: there is no such folder, no text in it, an empty
  * text, or one of over TEXT_BYTES. */
-enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct error *e);
+enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct read_count *count,
+                         struct error *e);
 
 /* Adds all pairs of a file. ST_DATA with file and line. */
 enum status pairs_read(struct byte_source *s, enum split split, struct entry_pack *pack, struct error *e);

@@ -15,18 +15,29 @@ void text_open(struct text_source *t, struct byte_source *from, struct error *e)
     t->at = t->n = 0;
 }
 
+/* The window without the carriage returns that it has from there on; its new end. */
+static size_t drop_returns(uint8_t *window, size_t from, size_t end) {
+    const uint8_t *first = memchr(window + from, '\r', end - from);
+    size_t to = first ? (size_t)(first - window) : end;
+    for (size_t at = to; at < end;) {
+        const uint8_t *next = memchr(window + at, '\r', end - at);
+        size_t n = next ? (size_t)(next - window) - at : end - at;
+        memmove(window + to, window + at, n);
+        to += n;
+        at += n + 1; /* behind the carriage return */
+    }
+    return to;
+}
+
 void text_fill(struct text_source *t, size_t least) {
     while (t->n - t->at < least && !t->ended) {
-        size_t got = 0, kept = t->n - t->at, end;
+        size_t got = 0, kept = t->n - t->at;
         memmove(t->window, t->window + t->at, kept);
         t->status = source_read(t->from, t->window + kept, SOURCE_WINDOW - kept, &got, t->e);
         if (t->status != ST_OK) got = 0;
         t->ended = got == 0;
-        end = kept;
-        for (size_t i = kept; i < kept + got; i++)
-            if (t->window[i] != '\r') t->window[end++] = t->window[i];
         t->at = 0;
-        t->n = end;
+        t->n = drop_returns(t->window, kept, kept + got);
     }
 }
 
@@ -36,9 +47,10 @@ void text_skip_line(struct text_source *t) {
     while (c != '\n' && c != TEXT_END);
 }
 
-enum status text_end_line(struct text_source *t) {
+enum status text_end_blank_line(struct text_source *t) {
     text_skip_blanks(t);
-    if (text_peek(t) != '\n' && text_peek(t) != TEXT_END) return text_fail(t, "the end of the line");
+    int c = text_peek(t);
+    if (c != '\n' && c != TEXT_END) return text_fail(t, "the end of the line");
     text_take(t);
     return t->status;
 }
@@ -73,30 +85,30 @@ static bool is_digit(uint8_t c) {
 }
 
 /* Of at most 15 digits and a power of ten up to 22 both factors are exact, so that one rounding is the nearest double
- * (Clinger 1990); false: it is none of those. */
-static bool read_short(const uint8_t *at, size_t n, double *value) {
+ * (Clinger 1990). Characters of the number that begins at *at, of n in the window; 0: it is none of those. */
+static size_t read_short(const uint8_t *at, size_t n, double *value) {
     static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    const uint8_t *end = at + n, *first, *point = NULL;
-    bool minus = *at == '-';
+    const uint8_t *begin = at, *end = at + (n < 18 ? n : 18), *first, *point = NULL; /* 18 digits do not overflow */
+    bool minus = n > 0 && *at == '-';
     int64_t digits = 0;
-    if (n > 17) return false; /* a sign, a point and 15 digits */
     for (first = at += minus; at < end && is_digit(*at); at++) digits = 10 * digits + (*at - '0');
     if (at < end && *at == '.')
         for (point = at++; at < end && is_digit(*at); at++) digits = 10 * digits + (*at - '0');
     int64_t count = at - first - (point != NULL), fraction = point ? at - point - 1 : 0;
-    if (at < end || count == 0 || count > 15) return false;
+    if (count == 0 || count > 15 || (at < begin + n && part[*at])) return 0;
     *value = (minus ? -(double)digits : (double)digits) / power[fraction];
-    return true;
+    return (size_t)(at - begin);
 }
 
 /* Characters of the number that comes next; 0: none does. */
 static size_t read_number(struct text_source *t, double *value) {
     char word[TEXT_NUMBER + 1], *end;
     if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
-    size_t n = number_length(t);
+    size_t n = read_short(t->window + t->at, t->n - t->at, value);
+    if (n > 0) return n;
+    n = number_length(t);
     if (n == 0 || n > TEXT_NUMBER) return 0;
-    if (read_short(t->window + t->at, n, value)) return n;
     memcpy(word, t->window + t->at, n);
     word[n] = 0;
     *value = strtod(word, &end);
@@ -112,11 +124,13 @@ bool text_number(struct text_source *t, double *value) {
 /* Characters of the number that comes next if it is digits alone, of which 18 do not overflow; 0: it is not. */
 static size_t read_digits(struct text_source *t, int64_t *value) {
     size_t n = 0;
+    int64_t digits = 0;
     if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
     const uint8_t *at = t->window + t->at;
-    size_t most = t->n - t->at < 18 ? t->n - t->at : 18;
-    for (*value = 0; n < most && is_digit(at[n]); n++) *value = 10 * *value + (at[n] - '0');
-    return n < t->n - t->at && part[at[n]] ? 0 : n;
+    size_t left = t->n - t->at, most = left < 18 ? left : 18;
+    for (; n < most && is_digit(at[n]); n++) digits = 10 * digits + (at[n] - '0');
+    *value = digits;
+    return n < left && part[at[n]] ? 0 : n;
 }
 
 /* Nearly all whole numbers are digits alone, for which there is a shorter way. */

@@ -6,6 +6,8 @@
 #ifndef LRNN_TASKS_DATA_TEXT_SOURCE_H
 #define LRNN_TASKS_DATA_TEXT_SOURCE_H
 
+#include <string.h>
+
 #include "tasks/data/byte_source.h"
 
 #define TEXT_END    (-1)
@@ -40,14 +42,29 @@ static inline int text_take(struct text_source *t) {
 
 /* Blanks and tabs. */
 static inline void text_skip_blanks(struct text_source *t) {
-    while (text_peek(t) == ' ' || text_peek(t) == '\t') text_take(t);
+    for (int c = text_peek(t); c == ' ' || c == '\t'; c = text_peek(t)) t->at++;
+}
+
+/* How many characters of the window come next up to `stop`, or of them all if it is not among them; 0 where it comes
+ * next, and at the end of the text. */
+static inline size_t text_span(struct text_source *t, int stop) {
+    if (text_peek(t) == TEXT_END) return 0;
+    const uint8_t *at = t->window + t->at, *found = memchr(at, stop, t->n - t->at);
+    return found ? (size_t)(found - at) : t->n - t->at;
 }
 
 /* Up to and with the end of the line. */
 void text_skip_line(struct text_source *t);
 
-/* Nothing but blanks up to the end of the line, or of the file, and then the next line. ST_DATA. */
-enum status text_end_line(struct text_source *t);
+/* Nothing but blanks up to the end of the line, or of the file, and then the next line; mostly there are none.
+ * ST_DATA. */
+enum status text_end_blank_line(struct text_source *t);
+static inline enum status text_end_line(struct text_source *t) {
+    if (t->at == t->n || t->window[t->at] != '\n') return text_end_blank_line(t);
+    t->at++;
+    t->line++;
+    return t->status;
+}
 
 /* A word up to a blank, a tab, an end of line or one of `stops`, cut off at `size` - 1 characters, which it may not
  * have: false, and the rest is left. Empty where one of those comes first. */

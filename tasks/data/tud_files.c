@@ -64,8 +64,11 @@ static enum status no_memory(const struct tud *f, int64_t n, const char *what) {
 /* Whether a line comes. Empty ones stand at the end alone, for the line is what a node or graph is numbered by. */
 static enum status next_line(struct text_source *t, bool *comes) {
     int64_t line = t->line;
-    for (int c = text_peek(t); c == '\n' || c == ' ' || c == '\t'; c = text_peek(t)) text_take(t);
-    *comes = text_peek(t) != TEXT_END;
+    int c = text_peek(t);
+    *comes = true;
+    if (c > ' ') return t->status;
+    for (; c == '\n' || c == ' ' || c == '\t'; c = text_peek(t)) text_take(t);
+    *comes = c != TEXT_END;
     if (*comes && t->line > line) return text_fail(t, "the end of the file behind an empty line");
     return t->status;
 }

@@ -66,19 +66,24 @@ static bool exhausted(struct reader *r) {
     return r->at == r->end;
 }
 
-static int next_byte(struct reader *r) {
-    return exhausted(r) ? END_OF_FILE : *r->at++;
+static bool ends_word(unsigned char c) {
+    return c <= ' ' && (c == ' ' || c == '\t' || c == '\n' || c == '\r'); /* most bytes are above all four */
 }
 
 /* Reads up to and with the next byte that ends a word. Control characters are kept as '?': no word has one. */
 static void next_word(struct reader *r) {
-    r->word_bytes = 0;
-    int c = next_byte(r);
-    for (; c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != END_OF_FILE; c = next_byte(r)) {
-        if (r->word_bytes < WORD_BYTES) r->word[r->word_bytes] = (char)(c < ' ' || c >= 127 ? '?' : c);
-        r->word_bytes++;
+    int64_t n = 0;
+    int c = END_OF_FILE;
+    for (bool ended = false; !ended && !exhausted(r);) {
+        const unsigned char *at = r->at, *end = r->end;
+        for (; at < end && !ends_word(*at); at++, n++)
+            if (n < WORD_BYTES) r->word[n] = (char)(*at < ' ' || *at >= 127 ? '?' : *at);
+        ended = at < end;
+        if (ended) c = *at++;
+        r->at = at;
     }
-    r->word[r->word_bytes < WORD_BYTES ? r->word_bytes : WORD_BYTES] = '\0';
+    r->word_bytes = n;
+    r->word[n < WORD_BYTES ? n : WORD_BYTES] = '\0';
     r->stop = c;
 }
 
@@ -177,16 +182,17 @@ static enum status add_word(struct reader *r) {
         const char *text;
         int32_t id;
     } operators[] = {{"[MAX", LISTOPS_MAX}, {"[MED", LISTOPS_MED}, {"[MIN", LISTOPS_MIN}, {"[SM", LISTOPS_SM}};
-    if (word_is(r, "(")) {
+    char only = r->word_bytes == 1 ? r->word[0] : '\0';
+    if (only == '(') {
         r->parentheses++;
         return ST_OK;
     }
-    if (word_is(r, ")")) {
+    if (only == ')') {
         if (r->parentheses-- > 0) return ST_OK;
         return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected '(' before it, found ')'", r->file, r->line);
     }
-    if (word_is(r, "]")) return close_operator(r);
-    if (r->word_bytes == 1 && r->word[0] >= '0' && r->word[0] <= '9') return add_digit(r, r->word[0] - '0');
+    if (only == ']') return close_operator(r);
+    if (only >= '0' && only <= '9') return add_digit(r, only - '0');
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         if (word_is(r, operators[i].text)) return add_operator(r, operators[i].id);
     return unexpected(r, "a digit or one of ( ) ] [MAX [MED [MIN [SM");

@@ -39,7 +39,7 @@ void import_data(void) {
     scratch_make(data_folder);
     ck_assert_int_eq(setenv("LRNN_CACHE", data_folder, 1), 0);
     for (const struct dataset *const *d = dataset_list(); *d; d++) {
-        struct import_log log = {say_nothing};
+        struct import_log log = {.read = say_nothing};
         struct error e = {ST_OK, ""};
         char folder[100];
         snprintf(folder, sizeof folder, "tests/data/%s", (*d)->name);
