@@ -1,12 +1,14 @@
 /* tables.c - the report "tables": one a task and profile, a row a model. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/plan/profile.h"
 #include "harness/report/repeats.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
+#include "harness/rows/filter.h"
 #include "harness/store/version.h"
 #include "tasks/task.h"
 
@@ -206,10 +208,30 @@ static void add_caption(struct sheet *s, const struct report_table *t) {
                   (long long)run->n_train, (long long)run->len_train, run_chance(run));
 }
 
+/* Whether another table is of another fold of the same examples. */
+static bool has_other_folds(const struct report_tables *tables, int i) {
+    char whole[RECORD_TEXT], other[RECORD_TEXT];
+    filter_without_fold(tables->list[i].task, whole, sizeof whole);
+    for (int k = 0; k < tables->n; k++) {
+        filter_without_fold(tables->list[k].task, other, sizeof other);
+        if (k != i && strcmp(tables->list[k].profile, tables->list[i].profile) == 0 && strcmp(other, whole) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is reported of a set in folds is their mean: those tables are one, which the report `settings` makes. */
 static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    (void)e;
+    struct report_tables folds = *tables;
+    folds.n = 0;
+    folds.list = calloc((size_t)tables->n, sizeof *folds.list);
+    if (!folds.list) return fail(e, ST_MEMORY, "no memory for a report of %d tables", tables->n);
     for (int i = 0; i < tables->n; i++) {
         const struct report_table *t = &tables->list[i];
+        if (has_other_folds(tables, i)) {
+            folds.list[folds.n++] = *t;
+            continue;
+        }
         struct sheet *s = sheets_add(sheets);
         add_caption(s, t);
         add_columns(s, protocol_of(tables->protocol));
@@ -217,12 +239,15 @@ static enum status build(struct sheets *sheets, const struct report_tables *tabl
         note_protocol(s, t, tables);
         note_profile(s, t);
     }
-    return ST_OK;
+    enum status status = folds.n ? report_settings.build(sheets, &folds, e) : ST_OK;
+    free(folds.list);
+    return status;
 }
 
 const struct report report_tables = {
     .name = "tables",
-    .help = "one a task and profile: accuracy with its interval, solved runs, speed, the published number",
+    .help = "one a task and profile: accuracy with its interval, solved runs, speed, the published number; of folds "
+            "their mean",
     .build = build,
     .build_data = summary_build,
 };

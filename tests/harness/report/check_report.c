@@ -226,10 +226,30 @@ START_TEST(the_spread_of_folds_is_shown) {
     ck_holds(text, "0.500 (1)  0.250  0.250          -     -\n");
     ck_holds(text, "sd: of the folds");
     free(text);
+    text = render_report(&report_tables, &format_term); /* they are one table there, not one each */
+    ck_holds(text, "fold=2   mean     sd  published  diff\n");
+    ck_assert_ptr_null(strstr(text, "tok/s"));
+    free(text);
     strcpy(fixture_records[2].run.task, "molecules:distance=1");
     text = render_report(&report_settings, &format_term);
     ck_assert_ptr_null(strstr(text, "sd"));
     free(text);
+}
+END_TEST
+
+/* A task's name chooses every fold of it, that of a fold this one alone. */
+START_TEST(a_task_is_chosen_with_its_folds) {
+    const struct report_filter whole = {.task = "s3 molecules:distance=3"}, one = {.task = "molecules:fold=2"};
+    struct filter f;
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(filter_read(&f, &whole, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(filter_task_rank(&f, "molecules:distance=3"), 1);
+    ck_assert_int_eq(filter_task_rank(&f, "molecules:distance=3,fold=7"), 1);
+    ck_assert_int_eq(filter_task_rank(&f, "molecules:fold=7"), -1);
+    ck_assert_msg(filter_read(&f, &one, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(filter_task_rank(&f, "molecules:fold=2"), 0);
+    ck_assert_int_eq(filter_task_rank(&f, "molecules"), -1);
+    ck_assert_int_eq(filter_task_rank(&f, "molecules:fold=1"), -1);
 }
 END_TEST
 
@@ -543,6 +563,7 @@ Suite *check_report(void) {
         published_means_over_settings_have_no_difference_to_one,
         means_over_the_papers_settings_are_compared,
         the_spread_of_folds_is_shown,
+        a_task_is_chosen_with_its_folds,
         the_rate_is_chosen_by_the_tasks_own_metric,
         every_protocol_has_its_number_and_interval,
         tables_say_their_protocol,
