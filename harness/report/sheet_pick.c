@@ -22,6 +22,25 @@ static bool is_usable(const struct sheet *s) {
     return s->problem.status == ST_OK && s->n_columns > 0 && s->n_cells == s->n_rows * s->n_columns;
 }
 
+/* Whether it has every column of the list. */
+static bool has_columns(const struct sheet *s, const char *names) {
+    struct error e;
+    char name[128];
+    int column;
+    for (const char *at = names;; at++) {
+        if (text_part(&at, ",", name, sizeof name, &e) != ST_OK || find_column(s, name, &column, &e) != ST_OK)
+            return false;
+        if (!*at) return true;
+    }
+}
+
+/* Whether that sheet is to be changed: it has the columns, or no other one has them and it says so. */
+static bool is_meant(const struct sheets *sheets, int i, const char *names) {
+    bool any = false;
+    for (int k = 0; k < sheets->n && !any; k++) any = is_usable(sheets->list[k]) && has_columns(sheets->list[k], names);
+    return is_usable(sheets->list[i]) && (!any || has_columns(sheets->list[i], names));
+}
+
 /* --- columns ------------------------------------------------------------------------------------------------------ */
 
 static bool is_picked(const int *picked, int n, int column) {
@@ -70,7 +89,7 @@ static enum status pick(struct sheet *s, const char *names, struct error *e) {
 
 enum status sheets_pick(struct sheets *sheets, const char *names, struct error *e) {
     for (int i = 0; i < sheets->n; i++)
-        if (is_usable(sheets->list[i])) TRY(pick(sheets->list[i], names, e));
+        if (is_meant(sheets, i, names)) TRY(pick(sheets->list[i], names, e));
     return ST_OK;
 }
 
@@ -111,6 +130,6 @@ static enum status sort(struct sheet *s, const char *name, bool reverse, struct 
 enum status sheets_sort(struct sheets *sheets, const char *name, struct error *e) {
     bool reverse = *name == '-';
     for (int i = 0; i < sheets->n; i++)
-        if (is_usable(sheets->list[i])) TRY(sort(sheets->list[i], name + reverse, reverse, e));
+        if (is_meant(sheets, i, name + reverse)) TRY(sort(sheets->list[i], name + reverse, reverse, e));
     return ST_OK;
 }

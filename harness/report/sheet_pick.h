@@ -4,8 +4,8 @@
 
 #include "harness/report/sheet.h"
 
-/* Keeps the columns whose headings `names` lists, comma-separated, in that order. ST_USAGE: some sheet has none of a
- * name; the message lists those that it has. */
+/* Keeps the columns whose headings `names` lists, comma-separated, in that order. Tables of a report may be of several
+ * kinds: one without all of them stays as it is. ST_USAGE: none has them all; the message lists those of the first. */
 enum status sheets_pick(struct sheets *sheets, const char *names, struct error *e);
 
 /* Sorts the rows of every sheet by a column: numbers downwards, what is none last, texts upwards; "-NAME": the other

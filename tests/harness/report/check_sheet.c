@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/report/sheet.h"
+#include "harness/report/sheet_pick.h"
 #include "tests/testing.h"
 
 static struct sheets sheets;
@@ -247,6 +248,29 @@ START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
 }
 END_TEST
 
+/* A table of another kind has not the column, and stays whole; a column that no table has is an error. */
+START_TEST(columns_are_picked_where_they_are) {
+    add_example();
+    struct sheet *other = sheets_add(&sheets);
+    sheet_column(other, SHEET_LEFT, "model");
+    sheet_column(other, SHEET_RIGHT, "mean");
+    for (int i = 0; i < 2; i++) {
+        sheet_row(other);
+        sheet_text(other, "m%d", i);
+        sheet_real(other, "%g", i);
+    }
+    ck_assert_int_eq(sheets_sort(&sheets, "mean", &problem), ST_OK);
+    ck_assert_str_eq(other->cells[0].text, "m1");
+    ck_assert_int_eq(sheets_pick(&sheets, "acc,model", &problem), ST_OK);
+    ck_assert_str_eq(sheets.list[0]->columns[0].heading, "acc");
+    ck_assert_int_eq(sheets.list[0]->n_columns, 2);
+    ck_assert_str_eq(other->columns[1].heading, "mean");
+    ck_assert_int_eq(other->n_columns, 2);
+    ck_assert_int_eq(sheets_pick(&sheets, "acc,mean", &problem), ST_USAGE);
+    ck_assert_str_eq(problem.text, "no column 'mean'; there are: acc, model");
+}
+END_TEST
+
 Suite *check_sheet(void) {
     Suite *s = suite_create("sheet");
     TCase *c = tcase_create("sheet");
@@ -258,6 +282,7 @@ Suite *check_sheet(void) {
     tcase_add_loop_test(c, a_sheet_that_is_built_wrongly_is_told_and_not_written, 0, 4);
     tcase_add_loop_test(c, a_sheet_without_columns_or_with_a_note_to_no_cell_is_told, 0, 2);
     tcase_add_test(c, a_sheet_for_which_there_was_no_memory_is_told);
+    tcase_add_test(c, columns_are_picked_where_they_are);
     suite_add_tcase(s, c);
     return s;
 }
