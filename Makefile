@@ -293,9 +293,9 @@ test-solved: $(LRNN)
 	@rm -rf $(BUILD)/solved
 	@tools/solved.sh $(LRNN) $(BUILD)/solved s3 $(or $(MODELS),bdlru:m=3 bdlru:m=5 lstm)
 
-# Trainings in several threads under ThreadSanitizer.
+# Trainings in several threads, and several at once, under ThreadSanitizer.
 tsan:
-	@$(MAKE) --no-print-directory CC=clang SANITIZE=thread CUDA=0 WERROR=0 BUILD=$(BUILD)/tsan all
+	@$(MAKE) --no-print-directory CC=clang SANITIZE=thread CUDA=host WERROR=0 BUILD=$(BUILD)/tsan all
 	@tools/tsan.sh $(BUILD)/tsan/lrnn$(f64)
 
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device. Of the
@@ -486,7 +486,7 @@ help:
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SUITES=)"
 	@echo "make test-offline     make test where there is no network (unshare)"
-	@echo "make tsan             trainings in four threads under ThreadSanitizer"
+	@echo "make tsan             trainings in four threads, and four at once, under ThreadSanitizer"
 	@echo "make test-memory      a step of every mixer at 16 384 tokens, in at most 4 GB (MODELS=)"
 	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two; MODELS=)"
 	@echo "make test-hardened    whether the program is linked as docs/promises.md says (P17)"

@@ -438,7 +438,9 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
 
 static cublasStatus_t product(cublasHandle_t handle, std::function<void()> work) {
     cudaError_t result = cuda_host_enqueue(handle->stream, "cublas", work);
-    return result == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+    return result == cudaSuccess                 ? CUBLAS_STATUS_SUCCESS
+           : result == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED
+                                                 : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 /* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */
