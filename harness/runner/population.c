@@ -27,7 +27,7 @@ struct crowd {
     pthread_mutex_t beginning; /* held by the one that is being made, and counts the memory that is free */
     pthread_mutex_t lock;      /* of the rest */
     pthread_cond_t change;
-    int at_work, ended; /* members whose trainer exists; runs that have given back their memory */
+    int at_work, ended; /* members that hold memory; runs that have given back theirs */
 };
 
 struct member {
@@ -62,8 +62,8 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
     pthread_mutex_lock(&m->crowd->beginning);
     while (!signal_received() && (status = trainer_create(t, s, e)) == ST_MEMORY && wait_for_room(m)) trainer_free(t);
     pthread_mutex_lock(&m->crowd->lock);
-    m->at_work = status == ST_OK;
-    m->crowd->at_work += m->at_work;
+    m->at_work = true; /* what could not be made holds memory as well, until the run has ended */
+    m->crowd->at_work++;
     pthread_mutex_unlock(&m->crowd->lock);
     pthread_mutex_unlock(&m->crowd->beginning);
     if (status == ST_OK || !signal_received()) return status;
