@@ -499,8 +499,8 @@ START_TEST(running_out_of_memory_is_a_row) {
 }
 END_TEST
 
-/* A kernel fails in the middle of the first run; the second has a process, and a device, of its own. Of a population the
- * run would be done again alone (check_cuda_population.c), which this kernel lets pass. */
+/* A kernel fails in the middle of the first run; the second has a process, and a device, of its own. In a population
+ * the run would be done again alone (check_cuda_population.c), which this kernel lets pass. */
 START_TEST(a_kernel_failure_is_a_row_and_the_sweep_goes_on) {
     char once[SCRATCH_BYTES + 16];
     snprintf(once, sizeof once, "%s/once", program_folder);
