@@ -1,6 +1,7 @@
+# shellcheck shell=bash
 # stages.sh - sourced by run and nightly: stages one after the other, their times, and the sum of all their tests. It
 # goes to the top of the repository.
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

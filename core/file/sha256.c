@@ -27,7 +27,7 @@ static void mix(uint32_t state[8], const uint8_t *block) {
     __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)state), 0xb1);
     __m128i hgfe = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)(state + 4)), 0x1b);
     const __m128i feba_before = _mm_alignr_epi8(badc, hgfe, 8), hgdc_before = _mm_blend_epi16(hgfe, badc, 0xf0);
-    __m128i feba = feba_before, hgdc = hgdc_before, words[4];
+    __m128i feba = feba_before, hgdc = hgdc_before, words[4] = {{0}};
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++) {
         __m128i *now = &words[i % 4], before = words[(i + 3) % 4];

@@ -101,7 +101,7 @@ static void do_run(struct member *m, const struct order *order) {
 /* Takes runs until the parent closes the pipe. */
 static void *member_main(void *context) {
     struct member *m = context;
-    struct order order;
+    struct order order = {0};
     for (;;) {
         ssize_t n = read(m->orders, &order, sizeof order);
         if (n == (ssize_t)sizeof order)
@@ -168,7 +168,7 @@ static bool open_pipes(struct population *p, struct member *m) {
 
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e) {
-    struct member members[POPULATION_MOST];
+    struct member members[POPULATION_MOST] = {{0}};
     *p = (struct population){.pid = -1};
     bool open = true;
     while (open && p->n < n) open = open_pipes(p, &members[p->n]);

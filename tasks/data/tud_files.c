@@ -143,7 +143,7 @@ static int64_t rank_of(const int32_t *known, int64_t n, int32_t label) {
 
 /* Puts the ranks of the graphs' labels in their place. */
 static enum status rank_labels(struct tud *f, int64_t *labels) {
-    int32_t known[TUD_LABELS];
+    int32_t known[TUD_LABELS] = {0};
     int64_t n = 0;
     for (int64_t i = 0; i < f->label.n; i++) {
         int64_t rank = rank_of(known, n, f->label.at[i]);

@@ -224,14 +224,14 @@ static void keep_asked(const struct request *r) {
     int n = 0;
     for (int i = 0; i < cases.n; i++) {
         const struct shape_case *c = &cases.list[i];
-        if (*r->op && strcmp(c->call->op->name, r->op)) continue;
+        if (*r->op && strcmp(c->call->op->name, r->op) != 0) continue;
         if (strstr(c->net, r->net)) cases.list[n++] = *c;
     }
     cases.n = n;
 }
 
 int main(int argc, char **argv) {
-    struct request r;
+    struct request r = {0};
     struct error e = {0};
     libraries_init();
     enum status status = collect(&r, argc, argv, &e);

@@ -12,6 +12,7 @@ static char id[RUN_ID_HEX], path[512];
 
 static void expect(const char *format, int status) {
     char arguments[4096];
+    /* cppcheck-suppress wrongPrintfScanfArgNum ; formats have one to three */
     snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
     expect_status(run(arguments), status, arguments);
 }

@@ -28,6 +28,7 @@ static void write_text(const char *name, const char *text) {
 
 static void expect(const char *format, int status) {
     char arguments[2048];
+    /* cppcheck-suppress wrongPrintfScanfArgNum ; formats have one to three */
     snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
     expect_status(run(arguments), status, arguments);
 }

@@ -19,6 +19,7 @@
 /* `format` with the fixture's folder in place of each "%s" (up to three). */
 static int run_in(const char *format) {
     char arguments[2048];
+    /* cppcheck-suppress wrongPrintfScanfArgNum ; formats have one to three */
     snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
     return run(arguments);
 }

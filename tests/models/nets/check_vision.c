@@ -164,7 +164,10 @@ START_TEST(planes_stay_planes) {
     for (int k = 0; k < 30; k++) table[k] = 3;
     resized(table, (struct grid){6, 5}, (struct grid){12, 10}, 120, kernels[_i], got);
     for (int k = 0; k < 120; k++) expect_near(got[k], 3, 3 * BOUND, "a constant");
-    for (int k = 0; k < 30; k++) table[k] = 2 * (k / 5) - 3 * (k % 5);
+    for (int k = 0; k < 30; k++) {
+        int row = k / 5;
+        table[k] = (real)(2 * row - 3 * (k % 5));
+    }
     resized(table, (struct grid){6, 5}, (struct grid){6, 5}, 30, kernels[_i], got);
     for (int k = 0; k < 30; k++) ck_assert(got[k] == table[k]);
     resized(table, (struct grid){6, 5}, (struct grid){12, 10}, 120, kernels[_i], got);
@@ -192,7 +195,10 @@ START_TEST(corners_are_those_of_each_sequence) {
     struct tensor *y = rows_of_corners(&g, x, lengths, &(struct grid){0, 0});
     graph_set_root(&g, y);
     plan_graph(&g);
-    for (int64_t i = 0; i < 36; i++) tensor_real(x)[i] = (real)(100 * (i / 9 + 1) + i % 9);
+    for (int64_t i = 0; i < 36; i++) {
+        int64_t sequence = i / 9;
+        tensor_real(x)[i] = (real)(100 * (sequence + 1) + i % 9);
+    }
     for (int64_t b = 0; b < 4; b++) tensor_i32(lengths)[b] = cases[b].n;
     graph_forward(&g, &state);
     for (int64_t b = 0; b < 4; b++)

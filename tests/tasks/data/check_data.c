@@ -60,7 +60,7 @@ static void expect_images(const char *task, int n_train, int n_test, double (*va
                 if (same) found = image;
             }
             ck_assert_msg(found >= 0, "%s: split %d, example %d is none of its images", task, split, i);
-            seen[found]++;
+            if (found >= 0) seen[found]++;
         }
     }
     for (int image = 0; image < n_train + n_test; image++) ck_assert_int_eq(seen[image], 1);
