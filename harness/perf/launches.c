@@ -91,7 +91,8 @@ enum status perf_launches(const struct perf_launches_request *q, struct error *e
         else
             printf("| %s | - | - | - | - | - |\n", (*m)->name);
     }
-    printf("\n" REAL_NAME ", D = %" PRId64 ", batch %" PRId64 ", length %" PRId64 ", default options.%s%s\n", q->dim,
-           q->batch, q->length, why.status != ST_OK ? " -: " : "", why.status != ST_OK ? why.text : "");
+    printf("\n" REAL_NAME ", D = %" PRId64 ", batch %" PRId64 ", length %" PRId64 "%s.%s%s\n", q->dim, q->batch,
+           q->length, q->model ? "" : ", default options", why.status != ST_OK ? " -: " : "",
+           why.status != ST_OK ? why.text : "");
     return ST_OK;
 }
