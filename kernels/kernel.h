@@ -5,7 +5,7 @@
  * length, D width, N blocks or channels, m block size, V vocabulary. "rows" are all leading axes together. Errors
  * (shapes that do not fit) go to the graph and surface in graph_plan. NULL tensors pass through.
  *
- * Adding an op or a kernel = one new file and one line in list.def. */
+ * Adding an op or a kernel = one new file and one line in its room's list.def. */
 #ifndef LRNN_KERNELS_KERNEL_H
 #define LRNN_KERNELS_KERNEL_H
 
@@ -21,13 +21,11 @@ const struct op *op_find(const char *name);
 const struct kernel *kernel_find(const char *name);
 const struct kernel *kernel_reference(const struct op *op);
 
+/* What a list.def says of an op and of a kernel: here that they are there, in registry.c the tables. A family's header
+ * includes the list of its room, so that one more op compiles its family and what calls that again, nothing else. */
 #define OP(name)          extern const struct op op_##name;
 #define KERNEL(name)      extern const struct kernel kernel_##name;
 #define KERNEL_CUDA(name) KERNEL(name) /* there in a build with CUDA */
-#include "kernels/list.def"
-#undef OP
-#undef KERNEL
-#undef KERNEL_CUDA
 
 #ifdef __cplusplus
 }

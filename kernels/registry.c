@@ -1,8 +1,13 @@
-/* registry.c - the ops and kernels of list.def as tables. */
+/* registry.c - the ops and kernels of the rooms' lists as tables. */
 #include <string.h>
 
 #include "kernels/kernel.h"
 #include "kernels/twins.h"
+
+#include "kernels/list.def"
+#undef OP
+#undef KERNEL
+#undef KERNEL_CUDA
 
 static const struct op *const ops[] = {
 #define OP(name) &op_##name,

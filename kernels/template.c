@@ -1,11 +1,12 @@
 /* template.c - a working op to copy: y = x, with its reference kernel. To make a copy your own:
  *
  *  1. cp kernels/template.c kernels/ROOM/NAME.c, replace "template" by NAME everywhere, and append the line
- *     OP(NAME) KERNEL(NAME_ref) to kernels/list.def. Build and run `make test`: the copy passes as it stands.
+ *     OP(NAME) KERNEL(NAME_ref) to kernels/ROOM/list.def. Build and run `make test`: the copy passes as it stands.
  *  2. Write this banner: the equation, its adjoint (the gradient of every input) and the paper with equation number.
  *  3. Make the function that calls the op public: drop `static`, declare it in kernels/ROOM/ROOM.h with the shapes of
- *     all tensors. Attributes (sizes, choices) go into a struct that is handed to graph_call, which copies it. An
- *     optional input is a NULL tensor.
+ *     all tensors, and include that header, which declares the op, instead of the line "extern" below. Attributes
+ *     (sizes, choices) go into a struct that is handed to graph_call, which copies it. An optional input is a NULL
+ *     tensor.
  *  4. infer: check every shape and attribute, in sentences that name both numbers; create the outputs.
  *  5. needs_in, needs_out: whose VALUES your gradient reads; memory of all others is reused before it runs.
  *  6. cost: FLOPs and the fewest bytes that can be moved; `lrnn perf op NAME` divides by them.
@@ -21,6 +22,8 @@
  *     kernels/lib/scratch.h, whose guards the tests check. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
+
+extern const struct op op_template;
 
 static struct tensor *template(struct graph *g, struct tensor *x) {
     return call1(g, &op_template, NULL, 0, (struct tensor *[]){x}, 1);

@@ -24,7 +24,7 @@ allowed() {
 }
 
 # Rooms of a folder in their order: a room may include itself and those before it. A header that lies in the folder
-# itself stands before all rooms, a source behind them.
+# itself stands before all rooms, a source or a list behind them.
 rooms() {
     case $1 in
     core) echo file ;;
@@ -60,7 +60,7 @@ violations() {
             n = split(path, part, "/")
             if (rooms[part[1]] == "") return 0
             count = split(rooms[part[1]], room, " ")
-            if (n == 2) return path ~ /\.(c|cc|cu)$/ ? count + 1 : 0
+            if (n == 2) return path ~ /\.(c|cc|cu|def)$/ ? count + 1 : 0
             for (i = 1; i <= count; i++) if (room[i] == part[2]) return i
             return -1
         }

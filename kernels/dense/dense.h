@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#include "kernels/dense/list.def"
+
 /* y = x W^T + b: x (rows,I), w [O][I], b [O] or NULL -> y (rows,O), leading axes as x. */
 struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b);
 

@@ -2,6 +2,7 @@
  * adds the rows in their order, so no two threads meet and the order of summation is fixed. */
 #include <string.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 

@@ -1,6 +1,7 @@
 /* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA: forward four elements a thread. Backward without atomics: a warp
  * owns 32 columns of a tile of table rows, sums of which it keeps in shared memory, and walks a chunk of the ids in
  * their order; then the chunks are added in order. The equations are in embedding.c. */
+#include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
 #define SUM_BYTES  (48 << 10) /* of shared memory, which every launch may have; the queue included */

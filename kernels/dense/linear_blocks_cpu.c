@@ -3,6 +3,7 @@
  * order. The equations are in linear_blocks.c. */
 #include <string.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"

@@ -2,6 +2,7 @@
  *
  * In tf32 and bf16 the factors are rounded in scratch first, as on the CPU: how tensor cores would round is theirs to
  * say. They then multiply exactly, for a number in bf16 is one in tf32 too. */
+#include "kernels/dense/dense.h"
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/lib/scratch.h"

@@ -1,6 +1,7 @@
 /* rows_cpu.c - bias, scale and repeat_rows: chunks of rows on threads, columns in vectors. Equations: rows.c. */
 #include <string.h>
 
+#include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+#include "kernels/flow/list.def"
+
 /* A_t block diagonal, N blocks of m (m = 1 diagonal, N = 1 dense): a (B,T,m*m*N), element (i*m+j)*N + k is row i,
  * column j of block k; y0 (B, N*m) -> y (B,T, N*m), both with element k*m + i. a at t = 0 is not read. */
 struct tensor *scan_flow(struct graph *g, struct tensor *a, struct tensor *y0, int64_t N, int64_t m, double clip);

@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#include "kernels/gated/list.def"
+
 /* --- recurrences ------------------------------------------------------------------------------------------------
  * Gate normalisers (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6): p = f(z), a = p / sum p over the m+1 entries of a row. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };

@@ -8,10 +8,9 @@
  * Layouts as in gated.h: gate-major, the block index k fastest. */
 #include <math.h>
 
+#include "kernels/gated/scan_row.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
-#include "kernels/gated/scan.h"
-#include "kernels/lib/scratch.h"
 
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate) {
     struct scan_attr attr = {.N = N, .m = m, .gate = gate};
@@ -58,34 +57,12 @@ const struct op op_scan_block = {
 
 /* --- reference: one block after the other, any size ------------------------------------------------------------- */
 
-/* One row of gates and its slopes, and for backward the adjoints G_t and A_{t+1}^T G_{t+1} of one block. */
-struct row {
-    real *a, *w, *G;
-    double *carry;
-};
-
-static struct row ref_row(const struct call *c, struct scratch *s) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
-    struct row r = {.a = scratch_reals(s, m + 1)};
-    r.w = scratch_reals(s, m + 1);
-    r.G = scratch_reals(s, m);
-    r.carry = scratch_doubles(s, m);
-    return r;
-}
-
-static size_t scan_block_ref_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    struct scratch s = scratch_measure(c);
-    ref_row(c, &s);
-    return s.used;
-}
-
 static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
-    struct row r = ref_row(c, &scratch);
+    struct scan_row r = scan_row_of(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++)
             for (int64_t k = 0; k < N; k++) {
@@ -103,7 +80,8 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
 
 /* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). With
  * `terms` nothing is written: it becomes the largest sum of the magnitudes of a dz's terms so far. */
-static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k, double *terms) {
+static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t token, int64_t t, int64_t k,
+                              double *terms) {
     const struct scan_attr *at = c->attr;
     int64_t N = at->N, m = at->m;
     const real *z = tensor_real(c->in[0]) + token * m * (m + 1) * N + k;
@@ -126,7 +104,8 @@ static void ref_backward_step(const struct call *c, struct row *r, int64_t token
                 put(c->din[0] + (token * m * (m + 1) + i * (m + 1) + j) * N + k, call_accumulates(c, 0), (real)dz);
             if (j < m) r->carry[j] += (double)r->a[j] * r->G[i];
         }
-        if (c->din[1] && !terms) put(c->din[1] + (token * m + i) * N + k, call_accumulates(c, 1), r->a[m] * r->G[i]);
+        if (c->din[1] && !terms)
+            put(c->din[1] + (token * m + i) * N + k, call_accumulates(c, 1), (real)(r->a[m] * r->G[i]));
     }
 }
 
@@ -135,7 +114,7 @@ static void ref_backward(const struct call *c, double *terms) {
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *dh = call_dout(c, 0);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
-    struct row r = ref_row(c, &scratch);
+    struct scan_row r = scan_row_of(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t k = 0; k < N; k++) {
             for (int64_t i = 0; i < m; i++) r.carry[i] = 0;
@@ -164,7 +143,7 @@ const struct kernel kernel_scan_block_ref = {
     .op = &op_scan_block,
     .device = DEVICE_CPU,
     .reference = true,
-    .workspace = scan_block_ref_workspace,
+    .workspace = scan_row_workspace,
     .forward = scan_block_ref_forward,
     .backward = scan_block_ref_backward,
 };

@@ -9,10 +9,9 @@
  * Layouts of memory as in gated.h: gate-major, the channel index k fastest. */
 #include <math.h>
 
+#include "kernels/gated/scan_row.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
-#include "kernels/gated/scan.h"
-#include "kernels/lib/scratch.h"
 
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
                               enum companion_layout layout) {
@@ -61,34 +60,12 @@ const struct op op_scan_companion = {
 
 /* --- reference: one channel after the other, any size ----------------------------------------------------------- */
 
-/* One row of gates and its slopes; for backward the state adjoint G_t and its product A_t^T G_t. */
-struct row {
-    real *a, *w;
-    double *G, *carry;
-};
-
-static struct row ref_row(const struct call *c, struct scratch *s) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
-    struct row r = {.a = scratch_reals(s, m + 1)};
-    r.w = scratch_reals(s, m + 1);
-    r.G = scratch_doubles(s, m);
-    r.carry = scratch_doubles(s, m);
-    return r;
-}
-
-static size_t scan_companion_ref_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
-    struct scratch s = scratch_measure(c);
-    ref_row(c, &s);
-    return s.used;
-}
-
 static void scan_companion_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     const struct scan_attr *at = c->attr;
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
-    struct row r = ref_row(c, &scratch);
+    struct scan_row r = scan_row_of(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++)
             for (int64_t k = 0; k < N; k++) {
@@ -111,7 +88,8 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
 
 /* One channel at one step: reads r->G, leaves A_t^T G_t in r->carry. With `terms` nothing is written: it becomes the
  * largest sum of the magnitudes of a dz's terms so far. */
-static void ref_backward_step(const struct call *c, struct row *r, int64_t token, int64_t t, int64_t k, double *terms) {
+static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t token, int64_t t, int64_t k,
+                              double *terms) {
     const struct scan_attr *at = c->attr;
     int64_t N = at->N, m = at->m;
     bool companion = at->layout == LAYOUT_COMPANION;
@@ -145,7 +123,7 @@ static void ref_backward(const struct call *c, double *terms) {
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *ds = call_dout(c, 0);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
-    struct row r = ref_row(c, &scratch);
+    struct scan_row r = scan_row_of(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t k = 0; k < N; k++) {
             for (int64_t i = 0; i < m; i++) r.carry[i] = 0;
@@ -174,7 +152,7 @@ const struct kernel kernel_scan_companion_ref = {
     .op = &op_scan_companion,
     .device = DEVICE_CPU,
     .reference = true,
-    .workspace = scan_companion_ref_workspace,
+    .workspace = scan_row_workspace,
     .forward = scan_companion_ref_forward,
     .backward = scan_companion_ref_backward,
 };

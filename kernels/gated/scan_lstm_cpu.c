@@ -5,6 +5,7 @@
  * whose partial sums are added in order. */
 #include <string.h>
 
+#include "kernels/gated/gated.h"
 #include "core/real_math.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/kernel.h"

@@ -11,6 +11,8 @@
 extern "C" {
 #endif
 
+#include "kernels/links/list.def"
+
 /* The same links in every sequence of x (B,T,D): `words` of that size, which live as long as the graph, without the
  * edges that lead to a position behind the sequence's end. lengths: ids (B), or NULL: all positions are in use. */
 struct links fixed_links(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *words,

@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+#include "kernels/matrix/list.def"
+
 /* Scalar gates a head of scan_outer, each (B,T,H). source NULL: 1. mark and direct are both given or both NULL. */
 struct outer_gates {
     struct tensor *decay, *source, *mark, *direct;

@@ -2,6 +2,7 @@
  * frobenius.c. */
 #include <math.h>
 
+#include "kernels/norm/norm.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"

@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+#include "kernels/norm/list.def"
+
 /* RMSNorm over the last axis: y = x * rsqrt(mean(x^2) + eps) * w, w [D]. */
 struct tensor *rmsnorm(struct graph *g, struct tensor *x, struct tensor *w, double eps);
 

@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#include "kernels/stable/list.def"
+
 /* Exponential input gates and logistic forget gates of raw i, f (B,T,H), kept in range by their running maximum
  * (xLSTM):
  *   m_t = max(logsig(f_t) + m_{t-1}, i_t), m_{-1} = start

@@ -2,6 +2,7 @@
  * the other on a row that stays in L1. Gradients of w and b: one partial sum a chunk, added in order. */
 #include <string.h>
 
+#include "kernels/token/token.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"

@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+#include "kernels/token/list.def"
+
 /* Causal depthwise convolution: y_t[c] = b[c] + sum_{j<m} w[c][j] x_{t-m+1+j}[c], zeros before the start.
  * x (B,T,C), w [C][m] stored tap-major (element j*C + c: struct layout {2, {C, m}, {1, 0}}), b [C] or NULL ->
  * (B,T,C). */

@@ -2,6 +2,7 @@
  * in vectors, part sums in double added in order. The equations are in cross_entropy.c. */
 #include <math.h>
 
+#include "kernels/train/train.h"
 #include "core/batch.h"
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"

@@ -1,5 +1,6 @@
 /* cross_entropy_cuda.cu - mean cross-entropy over the scored rows on CUDA: a row by a warp, or by as few of its lanes
  * as cover the columns; sums over rows in double, in two stages. The equations are in cross_entropy.c. */
+#include "kernels/train/train.h"
 #include "kernels/lib/cuda.cuh"
 
 #include "core/batch.h"

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+#include "kernels/train/list.def"
+
 /* Mean cross-entropy in nats over targets != IGNORED: logits (rows,V), targets (rows) ids -> loss [1].
  * *predictions, if not NULL, receives an int32 (rows) tensor: argmax of each row, the lowest id on ties, NO_CLASS
  * where a logit of the row is not finite. The mean over no scored position is 0. */

@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#include "kernels/tree/list.def"
+
 /* Perfect k-ary trees, nodes breadth first with the leaves first: level l = 0 .. levels-1 holds k^(levels-1-l) nodes,
  * the children of node i of level l+1 are nodes k*i .. k*i+k-1 of level l. Nodes that have no leaf below `leaves` under
  * them are padding: cut off, u taken as 0, x = 0. Of a chain (k = 1) every node holds a token, and `leaves` counts

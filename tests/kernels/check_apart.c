@@ -1,5 +1,6 @@
 /* check_apart.c - for every op that maps sequences or heads each by itself: the result of one, forward and gradient,
  * does not depend on which others ran beside it. */
+#include "kernels/gated/gated.h"
 #include "tests/lib/op_apart.h"
 
 START_TEST(a_sequence_has_the_same_result_alone) {
