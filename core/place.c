@@ -50,26 +50,83 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
 #endif
 }
 
-enum status place_probe(const char *name, struct error *e) {
-    struct error found = {ST_OK, ""};
+/* What the child process has found. */
+struct probed {
+    struct error error;
+    int devices;
+};
+
+static void look_at(const char *name, struct probed *found) {
     struct place place;
+    found->devices = 1;
+    if (place_open(&place, name, &found->error) == ST_OK) place_close(&place);
+}
+
+static enum status describe_device(int index, struct place_info *info, struct error *e) {
+    struct place place;
+    char name[16];
+    snprintf(name, sizeof name, "cuda:%d", index);
+    TRY(place_open(&place, name, e));
+    enum status status = place_describe(&place, info, e);
+    place_close(&place);
+    return status;
+}
+
+/* All devices, whose names are to be that of the first. */
+static void look_at_all(const char *name, struct probed *found) {
+    const char *why;
+    struct place_info first, info;
+    int count = strcmp(name, "cuda") == 0 ? place_cuda_devices(&why) : 1;
+    if (count <= 1) {
+        look_at(name, found);
+        return;
+    }
+    found->devices = count;
+    if (describe_device(0, &first, &found->error) != ST_OK) return;
+    for (int i = 1; i < count; i++) {
+        if (describe_device(i, &info, &found->error) != ST_OK) return;
+        if (strcmp(info.name, first.name) == 0) continue;
+        fail(&found->error, ST_DEVICE,
+             "--device cuda: this machine has GPUs of two kinds, cuda:0 %s and cuda:%d %s, whose bits and speeds "
+             "differ; "
+             "choose one by --device cuda:N",
+             first.name, i, info.name);
+        return;
+    }
+}
+
+static enum status look_in_child(const char *name, void (*look)(const char *name, struct probed *found),
+                                 struct probed *found, struct error *e) {
     enum device device;
     int index, channel[2];
+    *found = (struct probed){.devices = 1};
     TRY(place_parse(name, &device, &index, e));
     if (device == DEVICE_CPU) return ST_OK;
     if (pipe(channel) != 0) return fail(e, ST_FAIL, "cannot look for device %s: %s", name, strerror(errno));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        if (place_open(&place, name, &found) == ST_OK) place_close(&place);
-        _exit(write(channel[1], &found, sizeof found) != (ssize_t)sizeof found);
+        look(name, found);
+        _exit(write(channel[1], found, sizeof *found) != (ssize_t)sizeof *found);
     }
     close(channel[1]);
-    ssize_t n = read(channel[0], &found, sizeof found);
+    ssize_t n = read(channel[0], found, sizeof *found);
     close(channel[0]);
     if (child > 0) waitpid(child, NULL, 0);
-    if (n != (ssize_t)sizeof found) return fail(e, ST_DEVICE, "device %s: the process that looked for it ended", name);
-    return found.status == ST_OK ? ST_OK : fail(e, found.status, "%s", found.text);
+    if (n != (ssize_t)sizeof *found) return fail(e, ST_DEVICE, "device %s: the process that looked for it ended", name);
+    return found->error.status == ST_OK ? ST_OK : fail(e, found->error.status, "%s", found->error.text);
+}
+
+enum status place_probe(const char *name, struct error *e) {
+    struct probed found;
+    return look_in_child(name, look_at, &found, e);
+}
+
+enum status place_probe_all(const char *name, int *devices, struct error *e) {
+    struct probed found;
+    enum status status = look_in_child(name, look_at_all, &found, e);
+    *devices = found.devices;
+    return status;
 }
 
 static bool elsewhere(const struct place *p) {

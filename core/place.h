@@ -43,6 +43,10 @@ void place_close(struct place *p);
 /* As place_open and place_close, in a child process: a process that has asked the driver may not fork any more. */
 enum status place_probe(const char *name, struct error *e);
 
+/* The same for a sweep, which "cuda" gives all devices of the machine (*devices; 1 of any other name). ST_DEVICE also
+ * where they are of two kinds: whose bits and speeds differ must not share a table unasked. */
+enum status place_probe_all(const char *name, int *devices, struct error *e);
+
 /* Whether the name is that of a place, without opening it: ST_USAGE otherwise. */
 enum status place_parse(const char *name, enum device *device, int *index, struct error *e);
 

@@ -345,7 +345,7 @@ static enum status measure_product(struct device_run *d, enum precision precisio
     r->place = &d->place;
     r->precision = precision;
     enum status status = read_sizes("batch=1 length=4096 dim=4096 out=4096", d->request->small, &sizes, e);
-    if (status == ST_OK) status = kernel_run_open(r, &op_linear, kernel_find("linear_cuda"), &sizes, &why, e);
+    if (status == ST_OK) status = kernel_run_open(r, op_find("linear"), kernel_find("linear_cuda"), &sizes, &why, e);
     if (status == ST_OK) status = sample_work(d, true, walk_forward, r, &r->time[0], e);
     if (status == ST_OK) {
         if (precision == PRECISION_FULL) d->product_rate = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);

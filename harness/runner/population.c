@@ -33,7 +33,9 @@ struct crowd {
 struct member {
     struct crowd *crowd; /* NULL: it is the only one */
     int orders, reports; /* its ends of the pipes */
+    const char *device;  /* where its runs are trained */
     bool at_work;
+    int ended; /* runs of the crowd that had ended before this one began */
 };
 
 static void tell(const struct member *m, const struct member_report *report) {
@@ -44,13 +46,26 @@ static void tell_progress(void *context, const struct progress *p) {
     tell(context, &(struct member_report){.kind = REPORT_PROGRESS, .progress = *p});
 }
 
-/* Behind a failure for want of memory: waits until a run gives back its own. False: none can. */
+static void note_ended(struct member *m) {
+    pthread_mutex_lock(&m->crowd->lock);
+    m->ended = m->crowd->ended;
+    pthread_mutex_unlock(&m->crowd->lock);
+}
+
+/* How many others held memory at some time since note_ended: those at work, and those that have ended meanwhile. Under
+ * the lock. */
+static int others_beside(const struct member *m) {
+    const struct crowd *c = m->crowd;
+    return c->at_work - m->at_work + c->ended - m->ended;
+}
+
+/* Behind a failure for want of memory: waits until a run that was beside gives back its own. False: there was none. */
 static bool wait_for_room(struct member *m) {
     struct crowd *c = m->crowd;
     pthread_mutex_lock(&c->lock);
-    int ended = c->ended, beside = c->at_work;
+    int beside = others_beside(m);
     if (beside) tell(m, &(struct member_report){.kind = REPORT_WAITS, .beside = beside});
-    while (beside && c->ended == ended) pthread_cond_wait(&c->change, &c->lock);
+    while (beside && c->ended == m->ended) pthread_cond_wait(&c->change, &c->lock);
     pthread_mutex_unlock(&c->lock);
     return beside > 0;
 }
@@ -60,7 +75,11 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
     struct member *m = context;
     enum status status = ST_MEMORY;
     pthread_mutex_lock(&m->crowd->beginning);
-    while (!signal_received() && (status = trainer_create(t, s, e)) == ST_MEMORY && wait_for_room(m)) trainer_free(t);
+    note_ended(m);
+    while (!signal_received() && (status = trainer_create(t, s, e)) == ST_MEMORY && wait_for_room(m)) {
+        trainer_free(t);
+        note_ended(m);
+    }
     pthread_mutex_lock(&m->crowd->lock);
     m->at_work = true; /* what could not be made holds memory as well, until the run has ended */
     m->crowd->at_work++;
@@ -70,15 +89,15 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
     return fail(e, (enum status)(128 + signal_received()), "stopped before its first step");
 }
 
-/* The run has given back its memory. Returns how many others are at work. */
+/* The run has given back its memory. Returns how many others held some at a time of it. */
 static int leave(struct member *m) {
     struct crowd *c = m->crowd;
     if (!c) return 0;
     pthread_mutex_lock(&c->lock);
+    int beside = others_beside(m);
     c->at_work -= m->at_work;
     c->ended += m->at_work;
     m->at_work = false;
-    int beside = c->at_work;
     pthread_cond_broadcast(&c->change);
     pthread_mutex_unlock(&c->lock);
     return beside;
@@ -90,8 +109,11 @@ static void do_run(struct member *m, const struct order *order) {
                                 .create = m->crowd ? create_beside_others : NULL,
                                 .context = m,
                                 .unwritten = &end.unwritten};
-    order->setup->config.threads = order->threads;
+    struct config *c = &order->setup->config;
+    c->threads = order->threads;
+    snprintf(c->device, sizeof c->device, "%s", m->device);
     omp_set_num_threads(order->threads);
+    if (m->crowd) note_ended(m);
     end.error.status = train_run(order->setup, &hooks, NULL, &end.error);
     end.beside = leave(m);
     tell(m, &end);
@@ -122,10 +144,13 @@ static void prepare_device(const char *device) {
 static _Noreturn void population_main(struct member *members, int n, const char *device) {
     struct crowd crowd = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     pthread_t threads[POPULATION_MOST];
+    char own[sizeof((struct config *)0)->device];
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoints and stops */
     signal(SIGPIPE, SIG_IGN);
     signals_be_patient();
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
+    snprintf(own, sizeof own, "%s", device); /* which may lie in the setup of a run */
+    for (int i = 0; i < n; i++) members[i].device = own;
     if (n == 1) {
         member_main(&members[0]);
         _exit(ST_OK);

@@ -29,13 +29,14 @@ enum report_kind { REPORT_PROGRESS, REPORT_WAITS, REPORT_END };
 struct member_report {
     enum report_kind kind;
     struct progress progress;
-    int beside;         /* members at work when this one began to wait, or when its run ended */
+    int beside;         /* members that held memory at a time of this one's run, or of its attempt to begin */
     struct error error; /* of the end */
     bool unwritten;     /* that was of the output, not of the run */
 };
 
-/* Starts a process of n members. Its runs' setups exist already, and nobody in this process changes them before it has
- * ended: the process has copies. all[0 .. count): processes of this one, whose pipes the new one closes. ST_FAIL. */
+/* Starts a process of n members, whose runs are trained on this device, of the kind that their setups name. The setups
+ * exist already, and nobody in this process changes them before it has ended: the process has copies. all[0 .. count):
+ * processes of this one, whose pipes the new one closes. ST_FAIL. */
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e);
 

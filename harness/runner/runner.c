@@ -46,8 +46,9 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[MAX_JOBS];
-    struct population populations[MAX_JOBS]; /* one of all jobs, or one a job */
+    struct population populations[MAX_JOBS]; /* one a device, or one a job */
     int members;                             /* of a population; 1: each run has a process of its own */
+    int devices;                             /* with a population each; 1: that of the runs */
     int n_jobs;
     int returned;           /* runs that a population has left undone, which wait to be done alone */
     struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
@@ -169,17 +170,20 @@ static int threads_of(const struct runner *r, const struct setup *setup) {
 /* The population of a job, which is started where there is none, or one that takes no further run. NULL: it cannot be,
  * or not yet. */
 static struct population *population_of(struct runner *r, const struct job *j, struct setup *setup) {
-    struct population *p = r->members > 1 ? &r->populations[0] : &r->populations[j - r->jobs];
+    char numbered[16];
+    int number = (int)(j - r->jobs) / r->members;
+    struct population *p = &r->populations[number];
     if (p->pid && p->told_to_stop) population_end(p); /* may_start: nobody is at work there */
     if (p->pid) return p;
-    enum status status =
-        population_start(p, r->members, setup->config.device, r->populations, MAX_JOBS, &r->first_error);
+    snprintf(numbered, sizeof numbered, "cuda:%d", number);
+    const char *device = r->devices > 1 ? numbered : setup->config.device;
+    enum status status = population_start(p, r->members, device, r->populations, MAX_JOBS, &r->first_error);
     return status == ST_OK ? p : NULL;
 }
 
 static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
     struct setup *setup = r->waiting[index];
-    int member = r->members > 1 ? (int)(j - r->jobs) : 0;
+    int member = (int)(j - r->jobs) % r->members;
     struct population *p = population_of(r, j, setup);
     if (p && !population_give(p, member, setup, threads_of(r, setup))) { /* it has died while it did nothing */
         population_end(p);
@@ -288,7 +292,7 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     for (int i = 0; i < r->n_jobs; i++) {
         struct job *j = &r->jobs[i];
         struct member_report report;
-        if (!j->setup) continue;
+        if (!j->setup || j->by != p) continue;
         while (j->last.kind != REPORT_END && population_read(p, j->member, &report)) note_report(r, j, &report);
         bool done = record_check(j->setup->config.out, j->setup->run_id) == RECORD_DONE;
         if (r->stopping || done || !is_undone(j))
@@ -482,7 +486,7 @@ static void end_populations(struct runner *r) {
 /* Behind all others those that a population has left: one after the other, each in a process of its own. */
 static void turn_to_returned(struct runner *r) {
     end_populations(r);
-    r->members = r->n_jobs = 1;
+    r->members = r->devices = r->n_jobs = 1;
     r->returned = r->next = r->elsewhere = 0;
 }
 
@@ -502,9 +506,13 @@ static void run_waiting(struct runner *r) {
 /* A population has no more members than runs; on a device no run goes first, because none gets more of it alone. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
-    r->members = most < r->total ? most : r->total;
+    r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
+    if (r->devices > MAX_JOBS) r->devices = MAX_JOBS;
+    int fair = (r->total + r->devices - 1) / r->devices, room = MAX_JOBS / r->devices;
+    r->members = most < fair ? most : fair;
+    if (r->members > room) r->members = room;
     if (r->members < 1) r->members = 1;
-    r->n_jobs = r->members > 1 ? r->members : r->options->members > 1 ? 1 : r->options->jobs;
+    r->n_jobs = most > 1 ? r->members * r->devices : r->options->jobs;
     if (r->n_jobs > MAX_JOBS) r->n_jobs = MAX_JOBS;
     r->longest = r->options->members > 1 ? NULL : longest_of(r);
 }

@@ -7,8 +7,9 @@
 #include "harness/plan/plan.h"
 
 struct runner_options {
-    int jobs;         /* runs at a time, each in its own process */
-    int members;      /* more than 1: runs at a time, all in one process (population.h), and `jobs` says nothing */
+    int jobs;    /* runs at a time, each in its own process */
+    int members; /* more than 1: runs at a time, all in one process (population.h) a device, and `jobs` says nothing */
+    int devices; /* of them, with several members: a process on each, "cuda:0" and so on; 0 and 1: as setups say */
     double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none, as with several members */
     bool quiet;
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */

@@ -76,6 +76,57 @@ START_TEST(members_wait_for_memory) {
 }
 END_TEST
 
+static const struct run_record *record_of(const struct record_set *set, const char *run_id) {
+    int i = 0;
+    while (i < set->n && strcmp(set->list[i].run.run_id, run_id) != 0) i++;
+    ck_assert_msg(i < set->n, "no run %s", run_id);
+    return &set->list[i];
+}
+
+/* A process on each of two devices, of two members and of one: both have trained, and the weights are those of runs on
+ * one. */
+START_TEST(several_devices_share_the_runs) {
+    struct record_set alone, shared;
+    struct error e = {ST_OK, ""};
+    char path[SCRATCH_BYTES + 16];
+    const char *models = _i == 0 ? THREE : "'bdlru:m=3,blocks=4@epochs=6 hlru:m=2,channels=6@epochs=1' ";
+    const char *line = population(models, "--population 1", "alone");
+    expect_status(run(line), 0, line);
+    setenv("LRNN_CUDA_HOST_DEVICES", "2", 1);
+    line = population(models, "", "shared");
+    expect_status(run(line), 0, line);
+    expect_text(err, "cuda:0: the run takes", line);
+    expect_text(err, "cuda:1: the run takes", line);
+    snprintf(path, sizeof path, "%s/alone", program_folder);
+    ck_assert_msg(records_load(&alone, path, &e) == ST_OK, "%s", e.text);
+    snprintf(path, sizeof path, "%s/shared", program_folder);
+    ck_assert_msg(records_load(&shared, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(shared.n, alone.n);
+    for (int i = 0; i < shared.n; i++) {
+        const struct run_record *record = &shared.list[i];
+        ck_assert_int_eq(record->run.status, RUN_OK);
+        ck_assert_str_eq(record->run.ckpt_xxh3, record_of(&alone, record->run.run_id)->run.ckpt_xxh3);
+    }
+    records_free(&alone);
+    records_free(&shared);
+}
+END_TEST
+
+START_TEST(devices_of_two_kinds_are_refused) {
+    setenv("LRNN_CUDA_HOST_DEVICES", "2", 1);
+    setenv("LRNN_CUDA_HOST_KINDS", "2", 1);
+    const char *line = population(THREE, "", "results");
+    expect_status(run(line), 6, line);
+    expect_text(err, "GPUs of two kinds, cuda:0 CUDA on the host and cuda:1 CUDA on another host", line);
+    char one[256];
+    snprintf(one, sizeof one,
+             "train s3:n_train=96,n_val=32,n_test=32 bdlru:m=1,blocks=4 --dim 8 --steps 2 --device cuda:1 "
+             "--out %s",
+             program_folder);
+    expect_status(run(one), 0, one);
+}
+END_TEST
+
 /* It needs more than there is, alone as well; the others are done. */
 START_TEST(a_member_too_large_is_a_row) {
     const char *line =
@@ -84,6 +135,17 @@ START_TEST(a_member_too_large_is_a_row) {
     expect_status(run(line), 0, line);
     expect_text(err, "oom: the run needs", line);
     expect_text(statuses("results"), "ok ok ", line);
+}
+END_TEST
+
+/* A run finds no memory while one that failed is giving back its own: it is no failure of its own. */
+START_TEST(memory_that_is_being_given_back_is_waited_for) {
+    const char *line = population("'bdlru:m=8,blocks=2000 bdlru:m=1,blocks=4'", "--epochs 1", "results");
+    setenv("LRNN_CUDA_HOST_MEMORY", "60000000", 1);
+    setenv("LRNN_CUDA_HOST_SLOW", "1", 1);
+    expect_status(run(line), 0, line);
+    expect_text(err, "oom: the run needs", line);
+    ck_assert_str_eq(statuses("results"), "ok ");
 }
 END_TEST
 
@@ -123,8 +185,11 @@ Suite *check_cuda_population(void) {
     tcase_add_checked_fixture(tests, program_begin, program_end);
     tcase_add_loop_test(tests, members_leave_the_records_of_runs_alone, 0, 2);
 #ifdef LRNN_CUDA_HOST
+    tcase_add_loop_test(tests, several_devices_share_the_runs, 0, 2);
+    tcase_add_test(tests, devices_of_two_kinds_are_refused);
     tcase_add_test(tests, members_wait_for_memory);
     tcase_add_test(tests, a_member_too_large_is_a_row);
+    tcase_add_test(tests, memory_that_is_being_given_back_is_waited_for);
     tcase_add_test(tests, a_kernel_failure_falls_upon_its_run_alone);
     tcase_add_test(tests, memory_that_runs_out_beside_others_is_tried_alone);
 #endif

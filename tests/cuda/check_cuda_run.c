@@ -481,6 +481,12 @@ START_TEST(a_device_can_be_measured) {
 }
 END_TEST
 
+/* Parts 2 and 3 measure kernels and trainings, minutes on the host: they go with all sizes (EVERY in the Makefile). */
+static int parts_measured(void) {
+    const char *every = getenv("LRNN_CUDA_EVERY");
+    return every && atoi(every) > 1 ? 1 : 3;
+}
+
 START_TEST(the_parts_of_a_measurement_are_said) {
     ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "4 nowhere"), 2);
     expect_text(err, "there is no part '4'", "measure.sh 4");
@@ -551,7 +557,7 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, walked_steps_give_the_same_bits, 0, 3);
     tcase_add_loop_test(tests, lazy_steps_give_the_same_bits, 0, 2);
     tcase_add_test(tests, a_capture_that_fails_is_said_and_the_run_goes_on);
-    tcase_add_loop_test(tests, a_device_can_be_measured, 1, 4);
+    tcase_add_loop_test(tests, a_device_can_be_measured, 1, 1 + parts_measured());
     tcase_add_test(tests, the_parts_of_a_measurement_are_said);
     tcase_add_test(tests, running_out_of_memory_is_a_row);
     tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);

@@ -292,10 +292,12 @@ void cuda_host_set_order(int order);
 long cuda_host_launches(void); /* kernels run so far */
 }
 
-/* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_MEMORY (bytes a device has),
- * LRNN_CUDA_HOST_CAPABILITY (x 10, default 90), LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH
- * (captures cannot be instantiated), LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past,
- * fails, and everything after it; with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the
- * file), LRNN_CUDA_HOST_FULL=n (the n-th launch alone finds no memory, with that file likewise). */
+/* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_KINDS=2 (all but the first are of
+ * another kind), LRNN_CUDA_HOST_MEMORY (bytes a device has), LRNN_CUDA_HOST_CAPABILITY (x 10, default 90),
+ * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated),
+ * LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything after it;
+ * with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file), LRNN_CUDA_HOST_FULL=n (the
+ * n-th launch alone finds no memory, with that file likewise), LRNN_CUDA_HOST_SLOW (device memory is given back late).
+ */
 
 #endif

@@ -241,9 +241,10 @@ cudaError_t cudaSetDevice(int index) {
     return index < setting("LRNN_CUDA_HOST_DEVICES", 1) ? failure.load() : cudaErrorInvalidDevice;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
     *p = cudaDeviceProp();
-    snprintf(p->name, sizeof p->name, "CUDA on the host");
+    bool other = index > 0 && setting("LRNN_CUDA_HOST_KINDS", 1) > 1;
+    snprintf(p->name, sizeof p->name, "%s", other ? "CUDA on another host" : "CUDA on the host");
     p->totalGlobalMem = device_memory();
     p->major = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) / 10;
     p->minor = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) % 10;
@@ -320,7 +321,13 @@ static void refuse_while_captured(const char *what) {
     abort();
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes) {
+/* LRNN_CUDA_HOST_SLOW: before memory is given back, and for longer after it was found lacking, so that the one happens
+ * within the other. */
+static void wait_tenths(unsigned tenths) {
+    if (setting("LRNN_CUDA_HOST_SLOW", 0)) usleep(tenths * 100000);
+}
+
+static cudaError_t reserve_memory(void **memory, size_t bytes) {
     holding lock(device);
     refuse_while_captured("reserved");
     if (failure != cudaSuccess) return failure;
@@ -339,10 +346,17 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
     return cudaSuccess;
 }
 
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    cudaError_t result = reserve_memory(memory, bytes);
+    if (result != cudaSuccess) wait_tenths(3);
+    return result;
+}
+
 /* Nothing that is queued may still use it: a device waits, and so do all streams here, which the caller has. */
 cudaError_t cudaFree(void *memory) {
-    holding lock(device);
     if (!memory) return cudaSuccess;
+    wait_tenths(1);
+    holding lock(device);
     refuse_while_captured("given back");
     auto a = allocations.find((char *)memory);
     if (a == allocations.end()) cuda_host_die("cudaFree of what is no device memory");
