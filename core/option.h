@@ -38,7 +38,8 @@ enum option_flag {
     OPT_ORDER = 128, /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
     OPT_LENGTH = 256, /* tokens of a task's sequences: what a sweep over lengths varies */
     OPT_RATE = 512,   /* tells the cells of one row of a table apart: left out of the row's key */
-    OPT_OPEN = 1024   /* how and where numbers are computed, and for how long at most: a profile says nothing of it */
+    OPT_OPEN = 1024,  /* how and where numbers are computed, and for how long at most: a profile says nothing of it */
+    OPT_FOLD = 2048   /* which part of a task's examples is tested on: what is reported is the mean over all parts */
 };
 
 struct option {

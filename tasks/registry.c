@@ -1,6 +1,7 @@
 /* registry.c - the list of tasks, and task names with options turned into an opened task. */
 #include "tasks/task.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/label.h"
@@ -116,6 +117,17 @@ enum status task_parse(struct task_choice *choice, const char *text, struct erro
     snprintf(owner, sizeof owner, "task %.100s", label_name(&label));
     TRY(label_apply(&label, choice->task->options, choice->inst, owner, e));
     return name_choice(choice, alias, e);
+}
+
+void task_label_without(const char *task_label, unsigned flags, char *text, size_t size) {
+    const struct task_alias *alias;
+    struct label label;
+    snprintf(text, size, "%s", task_label);
+    if (label_parse(&label, "task", task_label, NULL) != ST_OK) return;
+    const struct task *known = find_name(label_name(&label), &alias);
+    for (const struct option *o = known ? known->options : NULL; o && o->name; o++)
+        if (o->flags & flags) label_remove(&label, o->name);
+    label_format(&label, text, size, NULL); /* no longer than it was */
 }
 
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e) {

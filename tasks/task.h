@@ -103,6 +103,10 @@ struct task_choice {
 /* Parses "s5", "s5:length=8" or "word-problem:group=s5,length=16,n_train=100000". ST_USAGE as model_parse. */
 enum status task_parse(struct task_choice *choice, const char *text, struct error *e);
 
+/* A task's label without the options that carry one of the flags ("molecules" of "molecules:fold=3" by OPT_FOLD); no
+ * file is looked at. A task that this program does not have stays as it is. `text` has room for the label. */
+void task_label_without(const char *task_label, unsigned flags, char *text, size_t size);
+
 /* Opens it for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);
 

@@ -227,7 +227,10 @@ static const char *sub_name(const void *list, int i) {
 
 static void print_group(const struct command *group, const struct command *subs) {
     printf("usage: lrnn %s\n%s\n\n", group->usage, group->summary);
-    for (; subs->run; subs++) printf("  lrnn %-30s%s\n", subs->usage, subs->summary);
+    int width = 0;
+    for (const struct command *sub = subs; sub->run; sub++)
+        if ((int)strlen(sub->usage) > width) width = (int)strlen(sub->usage);
+    for (; subs->run; subs++) printf("  lrnn %-*s  %s\n", width, subs->usage, subs->summary);
     printf("\n`lrnn %s WHAT --help` lists the flags.\n", group->name);
 }
 

@@ -10,17 +10,9 @@
 
 #define REACHED 0.9 /* Walker et al. 2025: more than 90 % */
 
-/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". A task that this program does not have is a family of its
- * own. */
+/* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". */
 static void name_family(const char *task, char *family, size_t size) {
-    struct task_choice known;
-    struct label label;
-    snprintf(family, size, "%s", task);
-    if (label_parse(&label, "task", task, NULL) != ST_OK || task_parse(&known, label_name(&label), NULL) != ST_OK)
-        return;
-    for (const struct option *o = known.task->options; o->name; o++)
-        if (o->flags & OPT_LENGTH) label_remove(&label, o->name);
-    label_format(&label, family, size, NULL); /* no longer than the task's */
+    task_label_without(task, OPT_LENGTH, family, size);
 }
 
 static int64_t length_of(const struct run *run) {

@@ -66,10 +66,11 @@ static double mean_best(const struct sweep *s, int model) {
 /* Whether the changes are the other folds of a set of examples, over which a spread means something; other settings are
  * other tasks. */
 static bool has_folds(const struct sweep *s) {
+    char base[RECORD_TEXT], other[RECORD_TEXT];
+    task_label_without(s->tasks[0]->task, OPT_FOLD, base, sizeof base);
     for (int t = 1; t < s->n_tasks; t++) {
-        char change[RECORD_TEXT];
-        name_change(s, t, change, sizeof change);
-        if (strncmp(change, "fold=", strlen("fold=")) != 0) return false;
+        task_label_without(s->tasks[t]->task, OPT_FOLD, other, sizeof other);
+        if (strcmp(other, base) != 0) return false;
     }
     return s->n_tasks > 1 && s->n_tasks <= FOLDS_MOST;
 }

@@ -211,9 +211,9 @@ static void add_caption(struct sheet *s, const struct report_table *t) {
 /* Whether another table is of another fold of the same examples. */
 static bool has_other_folds(const struct report_tables *tables, int i) {
     char whole[RECORD_TEXT], other[RECORD_TEXT];
-    filter_without_fold(tables->list[i].task, whole, sizeof whole);
+    task_label_without(tables->list[i].task, OPT_FOLD, whole, sizeof whole);
     for (int k = 0; k < tables->n; k++) {
-        filter_without_fold(tables->list[k].task, other, sizeof other);
+        task_label_without(tables->list[k].task, OPT_FOLD, other, sizeof other);
         if (k != i && strcmp(tables->list[k].profile, tables->list[i].profile) == 0 && strcmp(other, whole) == 0)
             return true;
     }

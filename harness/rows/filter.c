@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "harness/plan/row_key.h"
+#include "tasks/task.h"
 
 static const struct report_filter everything = {0};
 
@@ -27,18 +28,10 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
     return ST_OK;
 }
 
-void filter_without_fold(const char *task, char *whole, size_t size) {
-    struct label label;
-    snprintf(whole, size, "%s", task);
-    if (label_parse(&label, "task", task, NULL) != ST_OK) return;
-    label_remove(&label, "fold");
-    if (label_format(&label, whole, size, NULL) != ST_OK) snprintf(whole, size, "%s", task);
-}
-
 int filter_task_rank(const struct filter *f, const char *task) {
     char name[RECORD_TEXT], whole[RECORD_TEXT];
     if (!f->asked->task) return 0;
-    filter_without_fold(task, whole, sizeof whole);
+    task_label_without(task, OPT_FOLD, whole, sizeof whole);
     const char *at = f->asked->task;
     for (int i = 0; *(at += strspn(at, " ")); i++) {
         if (text_part(&at, " ", name, sizeof name, NULL) != ST_OK) return -1;

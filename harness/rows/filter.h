@@ -10,7 +10,7 @@
 
 /* NULL: all. The texts are borrowed. */
 struct report_filter {
-    const char *task;        /* labels ("s5 s3-250"); the tables come in their order; without fold=: every fold of it */
+    const char *task;        /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
     const char *profile;     /* that of the runs */
     const char *where;       /* "dim=64 model.heads=1": values that a run's row key has (harness/plan/row_key.h) */
     const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
@@ -36,9 +36,6 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
 /* Whether a run is of the task, the profile and the list; whether its row key has the values asked for. */
 bool filter_passes(const struct filter *f, const struct run *run);
 bool filter_matches(struct filter *f, const struct label *key);
-
-/* The set of examples that a task is a fold of, "molecules" of "molecules:fold=3"; any other task is its own. */
-void filter_without_fold(const char *task, char *whole, size_t size);
 
 /* Rank of the task and of the run in the caller's lists; 0 of a task where the caller has none, -1: not in the
  * list. */

@@ -43,7 +43,7 @@ static const char *const sets[] = {"mutag", "nci1", "proteins", "ptc-fm"};
 static const struct option options[] = {
     {"set", OPT_CHOICE, offsetof(struct tud, set), "mutag", 0, 0, "mutag nci1 proteins ptc-fm", "set of graphs", 0},
     {"fold", OPT_INT, offsetof(struct tud, fold), "0", 0, FOLDS - 1, NULL,
-     "of ten the one for test; the next one is for validation", 0},
+     "of ten the one for test; the next one is for validation", OPT_FOLD},
     FILE_ENTRIES_OPTIONS(struct tud, from),
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };

@@ -370,7 +370,7 @@ START_TEST(a_length_on_the_command_line_replaces_the_profiles) {
     static const struct {
         const char *length, *first, *second;
     } cases[] = {
-        {"", "steps 20000\n", "steps 9000\n"},
+        {"", "steps 5000\n", "steps 2500\n"},
         {" --epochs 30", "steps 23460\n", "steps 23460\n"},
         {" --steps 20000", "steps 20000\n", "steps 20000\n"},
         {" --steps 20000 --stop-after 10", "steps 10\n", "steps 10\n"},

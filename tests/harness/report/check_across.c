@@ -23,7 +23,7 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     strcpy(fixture_records[0].run.kernel, "default, OpenBLAS SkylakeX");
     char *text = render_report(&report_across, &format_term);
     ck_holds(text, "1 of 4 runs " OTHER_PRODUCTS_NOTE);
-    ck_holds(text, "2 tasks, profile quick: 3 models");
+    ck_holds(text, "2 tasks, profile paper: 3 models");
     ck_holds(text, "model      s3 / published  s5 / published");
     ck_holds(text, "lru             0.125 / -               -");
     ck_holds(text, "lstm            0.750 / 1      0.500* / 1");
@@ -34,8 +34,8 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     free(text);
     text = render_report(&report_across, &format_csv);
     ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published\n");
-    ck_holds(text, "quick,lstm,s5,val-mean,0.5,1,1,1\n");
-    ck_holds(text, "quick,lru,s3,val-mean,0.125,1,0,\n");
+    ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1\n");
+    ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,\n");
     free(text);
 }
 END_TEST
@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
     add_of("s5", "lstm;swiglu", "64", "3", 0.25);
-    strcpy(add_of("s3", "lstm;swiglu", "64", "3", 0.25)->profile, "paper");
+    strcpy(add_of("s3", "lstm;swiglu", "64", "3", 0.25)->profile, "quick");
     FILE *f = fopen("/dev/null", "w");
     ck_assert_int_eq(
         report_print(&report_across, &fixture_set, NULL, &format_term, fixture_folder, f, &fixture_problem), ST_DATA);
@@ -114,8 +114,8 @@ START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
     free(text);
     spoil(&fixture_records[1].run, RUN_NAN, "");
     text = render_report(&report_lengths, &format_csv);
-    ck_holds(text, "s5,quick,lstm,40,47,0.3166666"); /* (0.625 + 1/120) / 2 */
-    ck_holds(text, "s5,quick,lstm,192,256,0.1291666");
+    ck_holds(text, "s5,paper,lstm,40,47,0.3166666"); /* (0.625 + 1/120) / 2 */
+    ck_holds(text, "s5,paper,lstm,192,256,0.1291666");
     free(text);
 }
 END_TEST
@@ -127,7 +127,7 @@ START_TEST(of_up_to_eight_lengths_each_has_a_column) {
     ck_holds(text, "lstm   1.000  0.500  0.250  0.500          0.250    300");
     free(text);
     text = render_report(&report_lengths, &format_csv);
-    ck_holds(text, "s5,quick,lstm,47,47,0.5");
+    ck_holds(text, "s5,paper,lstm,47,47,0.5");
     free(text);
     fixture_set.n = 0;
     add_by_length(5);
@@ -148,7 +148,7 @@ START_TEST(each_run_has_its_row_and_its_curve) {
     ck_holds(text, "0.2500*  0.1250*");
     free(text);
     text = render_report(&report_each, &format_csv);
-    ck_holds(text, "s5,quick,lstm,0.002,4,300,0.3\n");
+    ck_holds(text, "s5,paper,lstm,0.002,4,300,0.3\n");
     free(text);
 }
 END_TEST
@@ -200,15 +200,15 @@ START_TEST(suites_have_a_matrix_each_and_one_legend) {
     cut_off(cut, 200);
     strcpy(add_of("parity", "lru;swiglu", "64", "20", 0.125)->suite, "regular");
     char *text = render_report(&report_suites, &format_term);
-    const char *first = strstr(text, "Suite word-problem, profile quick: 1 model\n"),
-               *second = strstr(text, "Suite regular, profile quick: 1 model\n"),
+    const char *first = strstr(text, "Suite word-problem, profile paper: 1 model\n"),
+               *second = strstr(text, "Suite regular, profile paper: 1 model\n"),
                *legend = strstr(text, "Bold: the best");
     ck_assert_msg(first && second && legend && legend > first && legend > second, "%s", text);
     ck_assert_ptr_null(strstr(legend + 1, "Bold: the best"));
     ck_holds(legend, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_suites, &format_csv);
-    ck_holds(text, "quick,lru,parity,val-mean,0.125,1,0,\n");
+    ck_holds(text, "paper,lru,parity,val-mean,0.125,1,0,\n");
     free(text);
 }
 END_TEST

@@ -432,7 +432,7 @@ START_TEST(the_terminal_table_is_aligned_and_fits) {
             add_run(layers, 1e-3, seed, 0.2 + 0.01 * m, 0.25 + 0.001 * (double)seed);
     }
     char *text = render(&format_term, NULL), *line = strstr(text, "model "), *end;
-    ck_holds(text, "s5, profile quick: 6 models, 31 runs, 100000 training sequences of length 16");
+    ck_holds(text, "s5, profile paper: 6 models, 31 runs, 100000 training sequences of length 16");
     ck_holds(text, "123k"); /* parameters */
     ck_holds(text, "0.6000  0.500 0.600 0.700  0/3 [0.00, 0.71]   0.3000");
     ck_holds(text, "1.0000 (6)      1.000  +0.000");
@@ -455,11 +455,11 @@ START_TEST(markdown_and_latex_escape_what_they_must) {
     struct run *run = add_run("odd|name_x:a=1%;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(run->task, "a_b|c$d&e");
     char *text = render(&format_md, NULL);
-    ck_holds(text, "### a\\_b\\|c\\$d&e, profile quick");
+    ck_holds(text, "### a\\_b\\|c\\$d&e, profile paper");
     ck_holds(text, "| odd\\|name\\_x:a=1% |");
     free(text);
     text = render(&format_latex, NULL);
-    ck_holds(text, "\\caption{a\\_b$|$c\\$d\\&e, profile quick");
+    ck_holds(text, "\\caption{a\\_b$|$c\\$d\\&e, profile paper");
     ck_holds(text, "odd$|$name\\_x:a=1\\% & ");
     ck_holds(text, "\\toprule");
     ck_holds(text, "\\bottomrule\n\\end{tabular}");

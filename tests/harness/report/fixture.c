@@ -74,7 +74,7 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     snprintf(text, sizeof text, "%s %g %d", layers, lr, (int)seed);
     record_hash(text, run->run_id);
     strcpy(run->task, "s5");
-    strcpy(run->profile, "quick");
+    strcpy(run->profile, "paper");
     strcpy(run->suite, "word-problem");
     run->metric = METRIC_ACC;
     strcpy(run->mlp, "swiglu");

@@ -68,7 +68,7 @@ START_TEST(tables_are_cut_by_task_and_profile) {
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->task, "s3");
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->profile, "smoke");
     ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
-    ck_assert_int_eq(tables.n, 3); /* s3 quick, s5 quick, s5 smoke */
+    ck_assert_int_eq(tables.n, 3); /* s3 paper, s5 paper, s5 smoke */
     ck_assert_str_eq(tables.list[0].task, "s3");
     ck_assert_int_eq(tables.list[1].n_rows, 2);
     ck_assert_int_eq(tables.list[1].n_runs, 7);
@@ -191,7 +191,7 @@ START_TEST(the_filter_chooses_task_profile_and_runs_in_the_callers_order) {
     runs[0] = fixture_records[2].run.run_id;
     runs[1] = fixture_records[0].run.run_id;
     runs[2] = "not there";
-    ck_ok(report_tables_make(&tables, &fixture_set, &(struct report_filter){"s5", "quick", .runs = runs, .n_runs = 3},
+    ck_ok(report_tables_make(&tables, &fixture_set, &(struct report_filter){"s5", "paper", .runs = runs, .n_runs = 3},
                              fixture_folder, &fixture_problem));
     ck_assert_int_eq(tables.n, 1);
     ck_assert_int_eq(tables.list[0].n_rows, 2);
