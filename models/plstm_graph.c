@@ -22,6 +22,7 @@
 struct plstm_graph {
     int64_t heads;
     int mode, node, pnorm, direction;
+    double gate_start;
     char edges[OPTION_TEXT];
 };
 
@@ -41,6 +42,8 @@ static const struct option options[] = {
      "P-mode normalises over the out-edges of an in-edge, or the in-edges of an out-edge", 0},
     {"direction", OPT_CHOICE, offsetof(struct plstm_graph, direction), "forward", 0, 0, "forward back both",
      "along the edges, against them, or two layers each in turn", OPT_LATER},
+    {"gate-start", OPT_REAL, offsetof(struct plstm_graph, gate_start), "-5", -100, 100, NULL,
+     "bias that S, M and D begin with; the authors' -5 has them all but closed", OPT_LATER},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -69,11 +72,11 @@ static struct tensor *gate(const struct plstm_graph *o, struct graph *g, struct 
     return linear(g, features, w, b);
 }
 
-/* As closed at the start: sig(W [features] + b). */
-static struct tensor *closed_gate(const struct plstm_graph *o, struct graph *g, struct tensor *features,
-                                  const char *weight_name, const char *bias_name, int64_t in) {
-    struct init closed = {.kind = INIT_CONST, .a = -5};
-    return activate(g, gate(o, g, features, weight_name, bias_name, in, closed), ACT_SIGMOID);
+/* sig(W [features] + b). */
+static struct tensor *sigmoid_gate(const struct plstm_graph *o, struct graph *g, struct tensor *features,
+                                   const char *weight_name, const char *bias_name, int64_t in) {
+    struct init start = {.kind = INIT_CONST, .a = o->gate_start};
+    return activate(g, gate(o, g, features, weight_name, bias_name, in, start), ACT_SIGMOID);
 }
 
 static struct tensor *transition(const struct plstm_graph *o, struct graph *g, struct tensor *x,
@@ -92,10 +95,10 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct links links = graph_links(o->edges, g, x);
     links.reversed = is_reversed(o, g);
     struct plstm_qkv in = plstm_project(g, x);
-    struct tensor *S = closed_gate(o, g, link_rows(g, x, &links, LINK_TAILS), "source.weight", "source.bias", 2 * D);
-    struct tensor *M = closed_gate(o, g, link_rows(g, x, &links, LINK_HEADS), "mark.weight", "mark.bias", 2 * D);
+    struct tensor *S = sigmoid_gate(o, g, link_rows(g, x, &links, LINK_TAILS), "source.weight", "source.bias", 2 * D);
+    struct tensor *M = sigmoid_gate(o, g, link_rows(g, x, &links, LINK_HEADS), "mark.weight", "mark.bias", 2 * D);
     struct tensor *T = transition(o, g, x, &links);
-    struct tensor *D_gate = closed_gate(o, g, x, "direct.weight", "direct.bias", D);
+    struct tensor *D_gate = sigmoid_gate(o, g, x, "direct.weight", "direct.bias", D);
     struct tensor *y = dag_scan(g, in.q, in.k, in.v, S, M, T, D_gate, &links, !is_p(o, g), o->heads, 1);
     return plstm_finish(g, y, o->heads);
 }

@@ -12,8 +12,9 @@
 bool plan_is_list(const char *name, const char *value) {
     const struct option *o = option_find(backbone_options, name);
     if (!o) o = option_find(config_options, name);
-    bool numeric = o && (o->type == OPT_INT || o->type == OPT_REAL) && !(o->flags & OPT_RUNTIME);
-    return numeric && (strchr(value, ',') || strstr(value, ".."));
+    if (!o || (o->flags & OPT_RUNTIME)) return false;
+    bool numeric = o->type == OPT_INT || o->type == OPT_REAL;
+    return (numeric || o->type == OPT_CHOICE) && (strchr(value, ',') || (numeric && strstr(value, "..")));
 }
 
 /* --- settings of a task or a model -------------------------------------------------------------------------------- */

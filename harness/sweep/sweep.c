@@ -65,9 +65,15 @@ static enum status share_work(const struct sweep *w, struct runner_options *r, s
     return ST_OK;
 }
 
+/* Populations are on all devices that the sweep may have, another run on one of them. */
+static enum status find_devices(const struct sweep *w, struct runner_options *r, struct error *e) {
+    const char *device = w->resolved.config.device;
+    return r->members > 1 ? place_probe_all(device, &r->devices, e) : place_probe(device, e);
+}
+
 /* At a time, of so many runs. */
 static int at_a_time(const struct runner_options *r, int runs) {
-    int most = r->members > 1 ? r->members : r->jobs;
+    int most = r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
     return most < runs ? most : runs;
 }
 
@@ -364,7 +370,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     struct runner_options options = {
         .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
     TRY(share_work(w, &options, e));
-    TRY(place_probe(c->device, e));
+    TRY(find_devices(w, &options, e));
     signals_install();
     if (w->options->shards > 1) signals_be_patient();
     TRY(make_folder(w->out, e));

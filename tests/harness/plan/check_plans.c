@@ -144,6 +144,8 @@ START_TEST(tasks_seeds_and_grids_multiply) {
     expect_runs(1 + 2, "s3", NULL, /* what a label sets itself stays */
                 FLAGS("profile=smoke", "models=bdlru:m=3 hlru", "grid=model.m=1..2"));
     expect_runs(6, "s3", NULL, FLAGS("profile=smoke", "models=lstm", "layers=1..3", "decay=0,0.1"));
+    expect_runs(4, "s3", NULL, FLAGS("profile=smoke", "models=lstm", "mlp=none,gelu", "norm=layernorm,rmsnorm"));
+    expect_runs(14 * 3 * 3, "hlru-decoder", NULL, NONE); /* each with three MLPs and rates */
 }
 END_TEST
 

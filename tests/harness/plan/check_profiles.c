@@ -44,9 +44,9 @@ static void expect_all(const struct plan *plan, const char *name, const char *wh
                       plan->setups[i]->model_label, plan->setups[i]->config.profile, name);
 }
 
-static const char *const tasks[] = {"s3",     "s5",         "s4-3k",    "compression", "hlru-recall",
-                                    "mqar",   "parity",     "listops",  "a5-slice",    "digits",
-                                    "shapes", "pathfinder", "brackets", "spirals",     "pairs"};
+static const char *const tasks[] = {"s3",       "s5",      "s4-3k",    "compression", "hlru-recall", "mqar",
+                                    "parity",   "listops", "a5-slice", "digits",      "shapes",      "pathfinder",
+                                    "brackets", "spirals", "pairs",    "arrow"};
 static const char *const names[] = {"smoke", "quick"};
 
 START_TEST(what_a_profile_makes_is_of_it) {
@@ -99,21 +99,21 @@ START_TEST(an_axis_has_the_profiles_values) {
 }
 END_TEST
 
-/* s5: 9000 steps, but of BD-LRU m = 5 20000, also where the command line names that model. */
+/* s5: 2500 steps, but of BD-LRU m = 5 5000, also where the command line names that model. */
 START_TEST(a_models_own_flags_are_the_profiles) {
     struct plan plan;
     int longer = 0;
     make(&plan, "s5", "quick", NULL, NULL, NULL);
-    for (int i = 0; i < plan.n; i++) longer += plan.setups[i]->config.stop_after > 9000;
+    for (int i = 0; i < plan.n; i++) longer += plan.setups[i]->config.stop_after > 2500;
     ck_assert_int_eq(longer, 1);
     expect_all(&plan, "quick", "s5");
     plan_free(&plan);
     make(&plan, "s5", "quick", NULL, NULL, "bdlru:m=5");
     expect_all(&plan, "quick", "bdlru:m=5");
-    ck_assert_int_eq(plan.setups[0]->config.stop_after, 20000);
+    ck_assert_int_eq(plan.setups[0]->config.stop_after, 5000);
     plan_free(&plan);
     make(&plan, "s5", "quick", NULL, NULL, "bdlru:m=4");
-    ck_assert_int_eq(plan.setups[0]->config.stop_after, 9000);
+    ck_assert_int_eq(plan.setups[0]->config.stop_after, 2500);
     plan_free(&plan);
     make(&plan, "s5", "quick", NULL, NULL, "lstm@stop-after=14000");
     expect_all(&plan, "custom", "lstm@stop-after=14000");
@@ -130,8 +130,9 @@ START_TEST(a_rate_of_another_grid_and_a_name_of_ones_own) {
                  {"mine", "0.001", "mine"},   {"", "0.001", "custom"},      {"mad", "0.001", "custom"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_int_eq(config_default(&c, &e), ST_OK);
-        static const char *const flags[][2] = {{"epochs", "200"}, {"schedule", "cosine-epoch"}, {"stop-after", "6000"}};
-        for (int f = 0; f < 3; f++) ck_assert_int_eq(config_set(&c, flags[f][0], flags[f][1], &e), ST_OK);
+        static const char *const flags[][2] = {
+            {"epochs", "200"}, {"schedule", "cosine-epoch"}, {"mlp", "gelu"}, {"stop-after", "3000"}};
+        for (int f = 0; f < 4; f++) ck_assert_int_eq(config_set(&c, flags[f][0], flags[f][1], &e), ST_OK);
         ck_assert_int_eq(config_set(&c, "lr", cases[i].lr, &e), ST_OK);
         ck_assert_int_eq(config_set(&c, "profile", cases[i].called, &e), ST_OK);
         struct setup *s = setup_make(&c, "s3", "lstm", &e);

@@ -166,9 +166,9 @@ START_TEST(tables_of_one_task_have_plots_of_their_own) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
     ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
-    ck_is_image("s5-quick-table.png");
+    ck_is_image("s5-paper-table.png");
     ck_is_image("s5-smoke-table.png");
-    ck_ok(report_plot(&fixture_set, &(struct report_filter){.profile = "quick"}, "table", fixture_folder,
+    ck_ok(report_plot(&fixture_set, &(struct report_filter){.profile = "paper"}, "table", fixture_folder,
                       fixture_folder, &fixture_problem));
     ck_is_image("s5-table.png");
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s5:length=8");

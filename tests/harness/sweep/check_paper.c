@@ -83,6 +83,10 @@ START_TEST(another_profile_or_flag_is_another_setting) {
     expect("sweep %s/own.plan --quiet --dim 8 --seeds 1 --lr 0.01 --out %s/r", 0);
     expect_text(out, "~ / 0.999", "sweep");
     expect_text(out, "~ of another setting than the paper's", "sweep");
+    begin(plan); /* how often it is validated is none */
+    expect("sweep %s/own.plan --quiet --eval-every 3 --seeds 1 --lr 0.01 --out %s/r", 0);
+    ck_assert_msg(strstr(out, "~") == NULL, "%s", out);
+    expect_text(out, "above", "sweep");
 }
 END_TEST
 
