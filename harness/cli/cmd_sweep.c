@@ -42,7 +42,7 @@ static const struct option sweep_flags[] = {
 
 static const struct option extra[] = {
     {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "blank-separated, each with its options, behind an @ flags of its own: 'bdlru:m=1..5 lstm@dim=64'", 0},
+     "blank-separated, each with its options, behind an @ flags of its own: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
     {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0, "smoke quick paper; of MAD's tasks also mad hlru-paper",
      "sizes, grid and budget", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,

@@ -275,15 +275,25 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return other ? add_setup(plan, -1, other, e) : e->status;
 }
 
-/* "dim=1024,layers=2" behind a model's '@'; over what the profile says there the command line stands. */
+/* Whether the command line says what the profile has behind a model's '@'. */
+static bool is_overruled(const struct plan_request *r, const char *flag) {
+    if (!strcmp(flag, "lr")) return r->own_rates;
+    return label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after"));
+}
+
+/* "dim=1024,layers=2" behind a model's '@'; over what the profile says there the command line stands. *rate: whether
+ * one is among them, which is the model's only one. */
 static enum status own_flags(const struct plan_request *r, const char *word, bool profiles, struct config *config,
-                             struct error *e) {
+                             bool *rate, struct error *e) {
     struct label own;
     TRY(label_parse_pairs(&own, word, strchr(word, '@') + 1, ",", e));
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
-        if (profiles && (label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after")))) continue;
+        if (profiles && is_overruled(r, flag)) continue;
+        if (!strcmp(flag, "seed"))
+            return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
         TRY(config_set(config, flag, label_value(&own, i), e));
+        if (!strcmp(flag, "lr")) *rate = true;
     }
     return ST_OK;
 }
@@ -315,17 +325,24 @@ static enum status list_settings(const struct plan_request *r, const char *word,
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct config *base,
                              const char *task, const char *word, struct error *e) {
     struct config config = *base;
+    struct plan_request own = *r;
     struct texts settings = {0};
     char profiles[LABEL_TEXT];
+    bool own_rate = false;
     if (strchr(word, '@'))
-        TRY(own_flags(r, word, !r->own_models, &config, e));
+        TRY(own_flags(r, word, !r->own_models, &config, &own_rate, e));
     else if (profile_word(r->profile, word, profiles))
-        TRY(own_flags(r, profiles, true, &config, e));
+        TRY(own_flags(r, profiles, true, &config, &own_rate, e));
+    double rate = config.lr;
+    if (own_rate) {
+        own.rates = &rate;
+        own.n_rates = 1;
+    }
     enum status status = list_settings(r, word, &settings, e);
-    if (status == ST_OK && (double)settings.n * r->n_rates * r->n_seeds > PLAN_MOST_RUNS - plan->n)
-        status = too_many((double)settings.n * r->n_rates * r->n_seeds + plan->n, e);
+    if (status == ST_OK && (double)settings.n * own.n_rates * own.n_seeds > PLAN_MOST_RUNS - plan->n)
+        status = too_many((double)settings.n * own.n_rates * own.n_seeds + plan->n, e);
     for (int i = 0; i < settings.n && status == ST_OK; i++)
-        status = add_runs(plan, r, &config, task, settings.list[i], e);
+        status = add_runs(plan, &own, &config, task, settings.list[i], e);
     texts_free(&settings);
     return status;
 }

@@ -31,6 +31,7 @@ struct plan_request {
     /* The command line names them: what stands behind their '@' stands over its flags. One without any has those that
      * the profile has behind the same name. */
     bool own_models;
+    bool own_rates;  /* so does it the rates: one behind an '@' of the profile is void */
     bool own_length; /* the command line says how long a run is: what the profile says of --stop-after is void */
     bool variants;   /* besides the task its one-at-a-time changes */
     const struct label *flags; /* with one value each, by a plan file; over the profile's axes as well; NULL: none */

@@ -29,9 +29,9 @@
 /* On patches: pLSTM in the net and the form that its authors train (ml-jku/plstm), Myosotis with quad-trees whose nodes
  * have a coupling each. */
 #define PLSTM_VIS "backbone=vision,mlp=gelu,positions=learnt,clip=1"
-#define PATCH_MODELS                                                                                                   \
-    "myosotis:arity=4,form=skew,share=node lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS                                      \
-    " plstm2d:mode=PD,form=ref@pool=corners," PLSTM_VIS
+#define PATCH_MODELS(MORE_OF_PLSTM)                                                                                    \
+    "myosotis:arity=4,form=skew,share=node lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS MORE_OF_PLSTM                        \
+    " plstm2d:mode=PD,form=ref@pool=corners," PLSTM_VIS MORE_OF_PLSTM
 #define IMAGE_SMOKE "myosotis:heads=4 lru:state=8 bdlru:m=2,blocks=8 plstm2d:heads=2"
 
 /* S4's on sequential CIFAR (state-spaces/s4, configs), whose architecture S5's and Myosotis' are nearest to. */

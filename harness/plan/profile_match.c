@@ -47,8 +47,8 @@ static bool agrees(struct config *c, const struct profile_question *q, const str
 }
 
 /* Whether the run is of the mixer of a word "bdlru:m=5@stop-after=14000", and it, too, with the flags of that word. */
-static bool agrees_with_word(const char *word, const struct config *base, const struct profile_question *q,
-                             const struct label *axes) {
+static bool agrees_with_word(const struct profile *p, const char *word, const struct config *base,
+                             const struct profile_question *q, const struct label *axes) {
     char text[LABEL_TEXT], name[128];
     struct label mixer;
     struct config c = *base;
@@ -60,20 +60,23 @@ static bool agrees_with_word(const char *word, const struct config *base, const 
         const char *value = label_get(q->key, name);
         if (!value || strcmp(value, label_value(&mixer, i)) != 0) return false;
     }
-    return set_flags(&c, flags + 1, ",") && agrees(&c, q, axes);
+    c.lr = -1;
+    if (!set_flags(&c, flags + 1, ",")) return false;
+    bool rate = c.lr < 0 ? has_rate(p, q->lr) : c.lr == q->lr;
+    return rate && agrees(&c, q, axes);
 }
 
 static bool makes(const struct profile *p, const struct profile_question *q) {
     struct config c;
     struct label axes;
-    if (!has_rate(p, q->lr) || config_default(&c, NULL) != ST_OK || !set_flags(&c, p->flags, " ")) return false;
+    if (config_default(&c, NULL) != ST_OK || !set_flags(&c, p->flags, " ")) return false;
     if (label_parse_pairs(&axes, "the profile", p->axes, " ", NULL) != ST_OK) return false;
     for (const char *at = p->models + strspn(p->models, " "); *at; at += strspn(at, " ")) {
         char word[LABEL_TEXT];
         if (text_part(&at, " ", word, sizeof word, NULL) != ST_OK) return false;
-        if (agrees_with_word(word, &c, q, &axes)) return true;
+        if (agrees_with_word(p, word, &c, q, &axes)) return true;
     }
-    return agrees(&c, q, &axes);
+    return has_rate(p, q->lr) && agrees(&c, q, &axes);
 }
 
 bool profile_holds(const struct profile_question *q) {

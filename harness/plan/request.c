@@ -246,6 +246,7 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
     p.models = m->models ? m->models : p.profile->models;
     p.own_models = *r->models;
+    p.own_rates = *r->rates;
     p.own_length = gives_length(m);
     if (p.own_length && !gives_stop(m)) r->args.config.stop_after = 0;
     p.variants = m->variants || (p.profile->variants && !m->no_variants);

@@ -171,6 +171,33 @@ START_TEST(the_command_line_stands_over_the_plan_and_the_plan_over_the_profile) 
 }
 END_TEST
 
+static int count_rate(const struct plan *plan, double rate) {
+    int n = 0;
+    for (int i = 0; i < plan->n; i++) n += plan->setups[i]->config.lr == rate;
+    return n;
+}
+
+/* A rate behind a model's '@' is its only one; of the profile's words, unless the command line lists rates. */
+START_TEST(a_model_has_a_rate_of_its_own) {
+    struct plan plan;
+    struct error e = {0};
+    expect_runs(1 + 2, "s3", NULL, FLAGS("profile=smoke", "models=lstm@lr=0.03 lru", "lr=0.01,0.02"));
+    ck_assert_msg(plan_of(&plan, "s3", NULL, FLAGS("profile=smoke", "models=lru lstm@lr=0.03,dim=24"), &e) == ST_OK,
+                  "%s", e.text);
+    ck_assert_double_eq(plan.setups[1]->config.lr, 0.03);
+    ck_assert_double_ne(plan.setups[0]->config.lr, 0.03);
+    plan_free(&plan);
+    ck_assert_msg(plan_of(&plan, "digits", NULL, NONE, &e) == ST_OK, "%s", e.text);
+    int own = count_rate(&plan, 0.003);
+    ck_assert_int_gt(own, 0);
+    ck_assert_int_lt(own, plan.n);
+    plan_free(&plan);
+    ck_assert_msg(plan_of(&plan, "digits", NULL, FLAGS("lr=0.02"), &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(count_rate(&plan, 0.02), plan.n);
+    plan_free(&plan);
+}
+END_TEST
+
 /* a5-slice's quick profile trains one and two layers; a plan that says one trains one. */
 START_TEST(one_value_of_a_plan_stands_over_the_profiles_axis) {
     char path[SCRATCH_BYTES + 64];
@@ -200,6 +227,8 @@ static const struct {
     {"s3", {"lr=1e-3,"}, "'' is not a learning rate", ST_USAGE},
     {"s3", {"models= "}, "--models names no model", ST_USAGE},
     {"s3", {"seed=3"}, "use --seeds n", ST_USAGE},
+    {"s3", {"models=lstm@seed=3"}, "lstm@seed=3: a seed of one model alone; --seeds lists", ST_USAGE},
+    {"s3", {"models=lstm@lr=fast"}, "lr=fast", ST_USAGE},
     {"s3", {"grid=gate=none"}, "grid: 'gate' is neither task.OPTION nor model.OPTION", ST_USAGE},
     {"s3", {"grid=model.gaet=none", "profile=smoke"}, "model.gaet: no model here has an option of that name", ST_USAGE},
     {"s3", {"grid=model.gate=none,soft", "profile=smoke"}, "gate=soft", ST_USAGE},
@@ -284,6 +313,7 @@ Suite *check_plans(void) {
     tcase_add_test(c, tasks_seeds_and_grids_multiply);
     tcase_add_test(c, the_command_line_stands_over_the_plan_and_the_plan_over_the_profile);
     tcase_add_test(c, one_value_of_a_plan_stands_over_the_profiles_axis);
+    tcase_add_test(c, a_model_has_a_rate_of_its_own);
     tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);
