@@ -24,14 +24,17 @@
     "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \
     "lstm@dim=1024 mamba2@dim=1024 deltaproduct:steps=4,forget=yes@dim=1024"
 
-#define IMAGE_MODELS "myosotis lru bdlru:m=2 mamba2 plstm plstm2d"
+/* A coupling of each node's own, as the paper associates them, in the form that needs no bound. Couplings that a level
+ * shares cannot tell a node's subtrees apart (docs/findings.md has what that costs). Of images quad-trees. */
+#define MYOSOTIS     "myosotis:form=skew,share=node"
+#define MYOSOTIS_4   MYOSOTIS ",arity=4"
+#define IMAGE_MODELS MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm plstm2d"
 
-/* On patches: pLSTM in the net and the form that its authors train (ml-jku/plstm), Myosotis with quad-trees whose nodes
- * have a coupling each. */
+/* On patches: pLSTM in the net and the form that its authors train (ml-jku/plstm). */
 #define PLSTM_VIS "backbone=vision,mlp=gelu,positions=learnt,clip=1"
 #define PATCH_MODELS(MORE_OF_PLSTM)                                                                                    \
-    "myosotis:arity=4,form=skew,share=node lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS MORE_OF_PLSTM                        \
-    " plstm2d:mode=PD,form=ref@pool=corners," PLSTM_VIS MORE_OF_PLSTM
+    MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS MORE_OF_PLSTM                                                  \
+               " plstm2d:mode=PD,form=ref@pool=corners," PLSTM_VIS MORE_OF_PLSTM
 #define IMAGE_SMOKE "myosotis:heads=4 lru:state=8 bdlru:m=2,blocks=8 plstm2d:heads=2"
 
 /* S4's on sequential CIFAR (state-spaces/s4, configs), whose architecture S5's and Myosotis' are nearest to. */
@@ -77,7 +80,7 @@
      .note = "smoke: " SMOKE " characters, 20 steps; shows that everything runs, not how good a model is"},            \
         {.suite = TASK,                                                                                                \
          .name = "quick",                                                                                              \
-         .models = "bdlru:m=2 lru mamba2 lstm myosotis",                                                               \
+         .models = "bdlru:m=2 lru mamba2 lstm " MYOSOTIS,                                                              \
          .model_options = "",                                                                                          \
          .task_options = "length=" QUICK,                                                                              \
          .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=1000 eval-every=500 schedule=cosine warmup=100 "         \
@@ -87,7 +90,7 @@
          .note = "quick: " QUICK " characters instead of " LENGTH ", width 64, 2 layers, 1000 steps of 50, one rate, " \
                  "one seed"},                                                                                          \
     {                                                                                                                  \
-        .suite = TASK, .name = "paper", .models = "bdlru:m=2 lru mamba2 lstm myosotis", .model_options = "",           \
+        .suite = TASK, .name = "paper", .models = "bdlru:m=2 lru mamba2 lstm " MYOSOTIS, .model_options = "",          \
         .task_options = "",                                                                                            \
         .flags = "backbone=s5 dim=256 layers=6 " PAPER " schedule=cosine lr-min=0 decay=0.05 bidirectional=yes "       \
                  "ssm-lr-factor=0.1",                                                                                  \
@@ -328,7 +331,7 @@ static const struct profile profiles[] = {
      .note = "smoke: short expressions, two epochs; shows that everything runs, not how good a model is"},
     {.suite = "lra",
      .name = "quick",
-     .models = "bdlru:m=2 slice plstm lstm myosotis",
+     .models = "bdlru:m=2 slice plstm lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "min_length=20,max_length=100,n_train=20000,n_val=1000,n_test=2000",
      .flags = "dim=64 layers=2 batch=32 epochs=8 schedule=cosine warmup=1000 lr-min=0 decay=0.05",
@@ -337,7 +340,7 @@ static const struct profile profiles[] = {
      .note = "quick: expressions of 20 to 100 tokens instead of 500 to 2000, width 64, 2 layers, 8 epochs, one seed"},
     {.suite = "lra",
      .name = "paper",
-     .models = "bdlru:m=2 slice plstm lstm myosotis",
+     .models = "bdlru:m=2 slice plstm lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "",
      .flags = "dim=256 layers=6 batch=32 epochs=40 schedule=cosine warmup=12000 lr-min=0 decay=0.05 bidirectional=yes",
@@ -356,7 +359,7 @@ static const struct profile profiles[] = {
      .note = "smoke: texts of up to 60 characters, two epochs; shows that everything runs, not how good a model is"},
     {.suite = "text",
      .name = "quick",
-     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .models = "bdlru:m=2 lru mamba2 lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "min_length=12,max_length=32,share=0.5,n_train=100k,n_val=1000,n_test=2000",
      .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=1500 eval-every=250 schedule=cosine warmup=100 lr-min=0 "
@@ -367,7 +370,7 @@ static const struct profile profiles[] = {
              "width 64, 2 layers,\n1500 steps of 50, one rate, one seed"},
     {.suite = "text",
      .name = "paper",
-     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .models = "bdlru:m=2 lru mamba2 lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "",
      .flags = "backbone=s5 dim=256 layers=6 batch=16 epochs=32 schedule=cosine lr-min=0 decay=0.05 bidirectional=yes "
@@ -445,7 +448,7 @@ static const struct profile profiles[] = {
      .note = "smoke: documents of up to 30 words, two epochs; shows that everything runs, not how good a model is"},
     {.suite = "pairs",
      .name = "quick",
-     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .models = "bdlru:m=2 lru mamba2 lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "min_length=12,max_length=20,passage=4,words=8,n_train=50k,n_val=1000,n_test=2000",
      .flags = "backbone=s5 dim=64 layers=2 batch=50 steps=2000 eval-every=250 schedule=cosine warmup=100 lr-min=0 "
@@ -456,7 +459,7 @@ static const struct profile profiles[] = {
              "share 40; width 64,\n2 layers, 2000 steps of 50, one rate, one seed"},
     {.suite = "pairs",
      .name = "paper",
-     .models = "bdlru:m=2 lru mamba2 lstm myosotis",
+     .models = "bdlru:m=2 lru mamba2 lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "",
      .flags = "backbone=s5 dim=256 layers=6 batch=64 epochs=20 schedule=cosine warmup=2500 lr-min=0 decay=0.05 "
