@@ -31,7 +31,7 @@
 #define IMAGE_MODELS MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm plstm2d"
 
 /* On patches: pLSTM in the net and the form that its authors train (ml-jku/plstm). */
-#define PLSTM_VIS "backbone=vision,mlp=gelu,positions=learnt,clip=1"
+#define PLSTM_VIS "backbone=vision,mlp=gelu,clip=1"
 #define PATCH_MODELS(MORE_OF_PLSTM)                                                                                    \
     MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS MORE_OF_PLSTM                                                  \
                " plstm2d:mode=PD,form=ref@pool=corners," PLSTM_VIS MORE_OF_PLSTM
