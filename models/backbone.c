@@ -19,7 +19,7 @@
  * bias 0 (S5's and S4's encoder of images and series).
  *
  * --positions learnt adds a vector to every position of an image's grid, resized where an image is larger than those of
- * training.
+ * training; in another order than row by row to every position of the sequence.
  *
  * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs).
  *
@@ -369,15 +369,17 @@ static struct tensor *encoded(struct graph *g, const struct backbone *b, const s
     return embedding(g, input, table);
 }
 
-/* x + the table of the positions of the images that training has. */
-static struct tensor *with_positions(struct graph *g, const struct net_shape *s, const struct grid *own,
+/* x + the table of the positions of the images that training has. In another order than row by row they stand in that
+ * order, since images are of one size there. */
+static struct tensor *with_positions(struct graph *g, const struct net_shape *s, const struct grid *images,
                                      struct tensor *x) {
     if (!x) return NULL;
-    int64_t rows = s->height * s->width, D = x->dims[2];
-    const struct grid trained = {s->height, s->width};
+    const struct grid sequence = {1, s->T}, trained = s->reordered ? sequence : (struct grid){s->height, s->width};
+    const struct grid *own = s->reordered ? &sequence : images;
+    int64_t rows = trained.height * trained.width, D = x->dims[2];
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "positions",
                                                                .rank = 3,
-                                                               .dims = {s->height, s->width, D},
+                                                               .dims = {trained.height, trained.width, D},
                                                                .group = PARAM_EMBEDDING,
                                                                .init = init_small(rows)});
     if (table) table = graph_reshape(g, table, 2, (int64_t[]){rows, D});
@@ -405,10 +407,10 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
         return fail(e, ST_USAGE,
                     "--degree-code counts the neighbours of a node, and the task's examples are no graphs; "
                     "leave it out, or take molecules");
-    if (b->positions == POSITIONS_LEARNT && shape->height == 0)
+    if (b->positions == POSITIONS_LEARNT && shape->height == 0 && !shape->reordered)
         return fail(e, ST_USAGE,
-                    "--positions learnt has a vector for each position of an image that is read row by row, and the "
-                    "task's examples are none; leave it out, or take an image task without order, transpose and pad");
+                    "--positions learnt has a vector for each position of an image, and the task's examples are none; "
+                    "leave it out, or take a task of images");
     if (b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE && shape->height == 0)
         return fail(e, ST_USAGE,
                     "--pool corners reads those of an image that is read row by row, and the task's examples are none; "

@@ -52,6 +52,7 @@ struct net_shape {
     int64_t vocab_in, channels; /* ids of the input; 0: it is of values, `channels` a position */
     int64_t vocab_out;
     int64_t height, width;   /* of the image that an example is in training, in positions row by row; 0: it is none */
+    bool reordered;          /* the T positions are those of an image in another order, all of one size */
     struct links_size links; /* room for those of an example; 0: there are none */
     enum readout readout;
 };

@@ -31,10 +31,10 @@
 #define IMAGE_MODELS MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm plstm2d"
 
 /* On patches: pLSTM in the net and the form that its authors train (ml-jku/plstm). */
-#define PLSTM_VIS "backbone=vision,mlp=gelu,clip=1"
-#define PATCH_MODELS(MORE_OF_PLSTM)                                                                                    \
-    MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS MORE_OF_PLSTM                                                  \
-               " plstm2d:mode=PD,form=ref@pool=corners," PLSTM_VIS MORE_OF_PLSTM
+#define PLSTM_VIS "backbone=vision,mlp=gelu,positions=learnt,clip=1"
+#define PATCH_MODELS(POOL_OF_GRID, MORE_OF_PLSTM)                                                                      \
+    MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm@" PLSTM_VIS MORE_OF_PLSTM " plstm2d:mode=PD,form=ref@pool=" POOL_OF_GRID   \
+               "," PLSTM_VIS MORE_OF_PLSTM
 #define IMAGE_SMOKE "myosotis:heads=4 lru:state=8 bdlru:m=2,blocks=8 plstm2d:heads=2"
 
 /* S4's on sequential CIFAR (state-spaces/s4, configs), whose architecture S5's and Myosotis' are nearest to. */

@@ -206,6 +206,7 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split) {
                               .vocab_out = t->vocab_out,
                               .height = image ? t->height : 0,
                               .width = image ? t->width : 0,
+                              .reordered = t->visit != NULL,
                               .readout = readout};
 }
 
