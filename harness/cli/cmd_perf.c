@@ -171,7 +171,7 @@ struct data_flags {
     double seconds;
     int64_t seed;
     bool json;
-    char files[OPTION_TEXT];
+    char files[OPTION_TEXT], out[OPTION_TEXT];
 };
 
 #define AT(field) offsetof(struct data_flags, field)
@@ -182,6 +182,8 @@ static const struct option data_flags[] = {
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
     {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
      "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
+     "folder whose perf.csv gets what --files measures; none = stdout alone", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT
@@ -192,7 +194,9 @@ static enum status run_data(int argc, char **argv, struct error *e) {
     const char *task;
     TRY(options_default(data_flags, &f, e));
     TRY(read_words(&subs[3], &set, 1, argc, argv, &task, e));
-    if (*f.files) return perf_files(task, f.files, f.seconds, f.json, e);
+    if (*f.files) return perf_files(task, f.files, f.seconds, f.json, f.out, e);
+    if (*f.out)
+        return fail(e, ST_USAGE, "perf data: --out keeps the speed of reading files; name their folder with --files");
     return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, e);
 }
 

@@ -136,8 +136,11 @@ enum status perf_layers(const struct perf_layers_request *request, struct error 
 enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);
 
 /* The released files of a data set in a folder, read again and again for `seconds` on one core as an import does, all
- * but the writing. ST_DATA as dataset_import, ST_USAGE for files whose bytes nobody counts. */
-enum status perf_files(const char *dataset, const char *folder, double seconds, bool json, struct error *e);
+ * but the writing; of ListOps, as its task does. Packed files are unpacked alone as well, in turns. Where `out` is not
+ * empty a row of OUT/perf.csv a number. ST_DATA as dataset_import. ST_USAGE: no such set. ST_FAIL: a row cannot be
+ * written. */
+enum status perf_files(const char *name, const char *folder, double seconds, bool json, const char *out,
+                       struct error *e);
 
 /* Every CUDA kernel at the shapes of device.c, copies, products and a training step on a device, as CSV rows: to
  * stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE. */

@@ -56,6 +56,15 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void sitting_summarise(struct sitting *s, const struct samples *all) {
+    struct samples sorted = *all;
+    qsort(sorted.seconds, (size_t)all->n, sizeof *sorted.seconds, compare_doubles);
+    s->samples = all->n;
+    s->mad = samples_mad(all);
+    s->median = samples_median(all);
+    s->p95 = sorted.seconds[(int)(0.95 * (all->n - 1) + 0.5)];
+}
+
 static bool is_enough(int n, double spent) {
     return n >= MIN_SAMPLES ? spent >= 1 : n >= FEW_SAMPLES && spent >= FEW_SAMPLES;
 }
@@ -74,13 +83,7 @@ enum status sitting_run(struct sitting *s, enum status (*one)(void *context, str
         spent += latest;
     }
     s->foreign = noise_end(&noise);
-    s->samples = all->n;
-    if (status == ST_OK) {
-        s->mad = samples_mad(all);
-        qsort(all->seconds, (size_t)all->n, sizeof *all->seconds, compare_doubles);
-        s->median = samples_median(all);
-        s->p95 = all->seconds[(int)(0.95 * (all->n - 1) + 0.5)];
-    }
+    if (status == ST_OK) sitting_summarise(s, all);
     free(all);
     return status;
 }

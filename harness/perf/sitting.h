@@ -11,6 +11,8 @@
 #define SITTING_FOREIGN 0.03 /* share of all cores' time that others may use */
 #define SITTING_SPREAD  1.3  /* 95th percentile over median */
 
+struct samples; /* harness/perf/perf.h */
+
 struct sitting {
     int samples, warm_up;    /* windows until three agreed; -1: they did not before the time was over */
     double median, mad, p95; /* seconds of a sample */
@@ -22,6 +24,9 @@ struct sitting {
  * Errors: those of `one`. */
 enum status sitting_run(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
                         double seconds, struct error *e);
+
+/* What samples say, of which there is at least one: their number, median, mad and p95. */
+void sitting_summarise(struct sitting *s, const struct samples *all);
 
 /* Warm, others idle, samples together. What the system does not say is not known to be quiet. */
 bool sitting_is_quiet(const struct sitting *s);

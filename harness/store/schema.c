@@ -192,7 +192,7 @@ static const struct field perf_fields[] = {
     PERF("bench", bench, FIELD_TEXT, "text", "what was measured"),
     PERF("shape", shape, FIELD_TEXT, "text", "its sizes"),
     PERF("dtype", dtype, FIELD_TEXT, "fp32 bf16 tf32 fp64", "precision of matrix products"),
-    PERF("pass", pass, FIELD_TEXT, "fwd bwd step", "part"),
+    PERF("pass", pass, FIELD_TEXT, "fwd bwd step read unpack", "part"),
     PERF("time_ns", time_ns_med, FIELD_REAL, "ns", "median of the samples"),
     PERF("commit", commit, FIELD_TEXT, "hex", "source"),
     PERF("build_id", build_id, FIELD_TEXT, "text", "flags that decide the numbers"),

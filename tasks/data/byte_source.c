@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More of the file into the window; next == end at its end. */
+/* More of the file into the window; next == end at its end, which its size tells, so that no call of the system has to.
+ * Some file systems give no size. */
 static enum status refill(struct byte_source *s, struct error *e) {
     ssize_t got;
-    if (s->next < s->end || s->fd < 0) return ST_OK;
+    if (s->next < s->end || s->fd < 0 || (s->size > 0 && s->file_bytes == s->size)) return ST_OK;
     do got = read(s->fd, s->window, SOURCE_WINDOW);
     while (got < 0 && errno == EINTR);
     if (got < 0)
@@ -20,7 +21,7 @@ static enum status refill(struct byte_source *s, struct error *e) {
     s->next = s->window;
     s->end = s->window + got;
     s->file_bytes += got;
-    sha256_add(&s->sha, s->window, (size_t)got);
+    if (s->hashed) sha256_add(&s->sha, s->window, (size_t)got);
     return ST_OK;
 }
 
@@ -41,24 +42,36 @@ static enum status begin(struct byte_source *s, struct error *e) {
     return ST_OK;
 }
 
-enum status source_open(struct byte_source *s, const char *path, struct error *e) {
+static enum status open_file(struct byte_source *s, int folder, const char *file, struct error *e) {
     struct stat info;
-    *s = (struct byte_source){.name = path};
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
-    if (s->fd < 0) return fail(e, ST_DATA, "cannot open %s: %s", path, strerror(errno));
-    if (fstat(s->fd, &info) != 0) return fail(e, ST_DATA, "cannot read %s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return fail(e, ST_DATA, "cannot read %s: it is not a regular file", path);
+    s->fd = openat(folder, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
+    if (s->fd < 0) return fail(e, ST_DATA, "cannot open %s: %s", s->name, strerror(errno));
+    if (fstat(s->fd, &info) != 0) return fail(e, ST_DATA, "cannot read %s: %s", s->name, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return fail(e, ST_DATA, "cannot read %s: it is not a regular file", s->name);
+    s->size = info.st_size;
     s->window = malloc(SOURCE_WINDOW);
-    if (!s->window) return fail(e, ST_MEMORY, "%s: no memory to read it", path);
+    if (!s->window) return fail(e, ST_MEMORY, "%s: no memory to read it", s->name);
     s->next = s->end = s->window;
     return begin(s, e);
+}
+
+enum status source_open(struct byte_source *s, const char *path, struct error *e) {
+    *s = (struct byte_source){.name = path, .hashed = true};
+    return open_file(s, AT_FDCWD, path, e);
+}
+
+enum status source_open_one_of_many(struct byte_source *s, int folder, const char *file, const char *path,
+                                    struct error *e) {
+    *s = (struct byte_source){.name = path};
+    return open_file(s, folder, file, e);
 }
 
 enum status source_open_memory(struct byte_source *s, const void *bytes, size_t size, const char *name,
                                struct error *e) {
     static const uint8_t none;
     const uint8_t *at = size ? bytes : &none;
-    *s = (struct byte_source){.name = name, .fd = -1, .next = at, .end = at + size, .file_bytes = (int64_t)size};
+    *s = (struct byte_source){
+        .name = name, .fd = -1, .next = at, .end = at + size, .file_bytes = (int64_t)size, .hashed = true};
     return begin(s, e);
 }
 

@@ -24,11 +24,18 @@ struct byte_source {
     z_stream z;
     int64_t file_bytes; /* read of the file so far */
     int64_t bytes;      /* given out so far */
+    int64_t size;       /* of the file, as the system says */
+    bool hashed;        /* source_end is to say what the file's SHA-256 is */
     struct sha256 sha;
 };
 
 /* Opens a regular file. ST_DATA: it cannot be read, with the system's reason. Close it in either case. */
 enum status source_open(struct byte_source *s, const char *path, struct error *e);
+
+/* The same of one of so many files of an open folder that nobody asks what each of them hashes to: source_end is not
+ * for it. `path` names it in messages. */
+enum status source_open_one_of_many(struct byte_source *s, int folder, const char *file, const char *path,
+                                    struct error *e);
 
 /* The same bytes in memory, which outlives the source. */
 enum status source_open_memory(struct byte_source *s, const void *bytes, size_t size, const char *name,
@@ -43,13 +50,14 @@ enum status source_take(struct byte_source *s, void *to, size_t n, const char *w
 /* Nothing may follow. ST_DATA: something does. Then `hex` has the SHA-256 of the file. */
 enum status source_end(struct byte_source *s, char hex[SHA256_HEX], struct error *e);
 
-/* Files that were read, and their bytes as they lie there. */
+/* Files that were read, their bytes as they lie there, and what those unpack to. */
 struct read_count {
-    int64_t files, bytes;
+    int64_t files, bytes, unpacked;
 };
 static inline void read_count_add(struct read_count *count, const struct byte_source *s) {
     count->files++;
     count->bytes += s->file_bytes;
+    count->unpacked += s->bytes;
 }
 
 /* One of zeros is no error. */

@@ -3,10 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tasks/data/grow.h"
 
@@ -20,19 +22,32 @@ struct bytes {
 
 /* --- reviews ------------------------------------------------------------------------------------------------------ */
 
-static enum status read_review(const char *path, enum split split, int64_t label, struct entry_pack *pack,
-                               struct read_count *count, uint8_t *room, struct error *e) {
+/* A folder of them while it is read. */
+struct reviews {
+    const char *folder;
+    int at; /* the folder, opened */
+    enum split split;
+    int64_t label;
+    struct entry_pack *pack;
+    struct read_count *count;
+    uint8_t *room; /* of TEXT_BYTES + 1 */
+    struct error *e;
+};
+
+/* One file, which `path` names. */
+static enum status read_review(const struct reviews *r, const char *file, const char *path) {
     struct byte_source s = {0};
+    struct error *e = r->e;
     size_t got = 0;
-    enum status status = source_open(&s, path, e);
-    if (status == ST_OK) status = source_read(&s, room, TEXT_BYTES + 1, &got, e);
+    enum status status = source_open_one_of_many(&s, r->at, file, path, e);
+    if (status == ST_OK) status = source_read(&s, r->room, TEXT_BYTES + 1, &got, e);
     if (status == ST_OK && (got == 0 || got > TEXT_BYTES))
         status = fail(e, ST_DATA, "%s: expected a text of 1 to %d bytes, found %s", path, TEXT_BYTES,
                       got ? "more" : "an empty file");
-    uint8_t *to = status == ST_OK ? entry_pack_add(pack, split, label, (int64_t)got, (int64_t)got, e) : NULL;
-    if (to) memcpy(to, room, got);
+    uint8_t *to = status == ST_OK ? entry_pack_add(r->pack, r->split, r->label, (int64_t)got, (int64_t)got, e) : NULL;
+    if (to) memcpy(to, r->room, got);
     if (status == ST_OK && !to) status = e->status;
-    read_count_add(count, &s);
+    read_count_add(r->count, &s);
     source_close(&s);
     return status;
 }
@@ -47,24 +62,32 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static enum status read_folder(const char *folder, enum split split, int64_t label, struct entry_pack *pack,
-                               struct read_count *count, struct error *e) {
-    struct dirent **entry = NULL;
+static enum status read_files(const struct reviews *r, struct dirent *const *entry, int n) {
     char path[CACHE_PATH];
-    enum status status = ST_OK;
-    int n = scandir(folder, &entry, is_text, by_bytes);
-    if (n < 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
-    uint8_t *room = malloc(TEXT_BYTES + 1);
-    if (!room) status = fail(e, ST_MEMORY, "%s: no memory to read texts", folder);
-    if (n == 0) status = fail(e, ST_DATA, "%s: expected texts, files NAME.txt, found none", folder);
-    for (int i = 0; i < n && status == ST_OK; i++) {
-        int length = snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
-        if (length < 0 || length >= CACHE_PATH) status = fail(e, ST_DATA, "%.200s: the path is too long", folder);
-        if (status == ST_OK) status = read_review(path, split, label, pack, count, room, e);
+    size_t stem = strlen(r->folder) + 1; /* with the slash; the folder's name alone has room */
+    if (n == 0) return fail(r->e, ST_DATA, "%s: expected texts, files NAME.txt, found none", r->folder);
+    if (!r->room) return fail(r->e, ST_MEMORY, "%s: no memory to read texts", r->folder);
+    memcpy(path, r->folder, stem - 1);
+    path[stem - 1] = '/';
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(entry[i]->d_name);
+        if (stem + length >= CACHE_PATH) return fail(r->e, ST_DATA, "%.200s: the path is too long", r->folder);
+        memcpy(path + stem, entry[i]->d_name, length + 1);
+        TRY(read_review(r, entry[i]->d_name, path));
     }
+    return ST_OK;
+}
+
+/* All files of a folder. They are opened relative to it, so that the system walks no path for each. */
+static enum status read_folder(struct reviews *r) {
+    struct dirent **entry = NULL;
+    int n = scandir(r->folder, &entry, is_text, by_bytes);
+    r->at = n < 0 ? -1 : open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum status status = r->at < 0 ? fail(r->e, ST_DATA, "cannot read the folder %s: %s", r->folder, strerror(errno))
+                                   : read_files(r, entry, n);
+    if (r->at >= 0) close(r->at);
     for (int i = 0; i < n; i++) free(entry[i]);
     free(entry);
-    free(room);
     return status;
 }
 
@@ -72,12 +95,16 @@ enum status reviews_read(const char *folder, enum split split, struct entry_pack
                          struct error *e) {
     static const char *const labels[] = {"neg", "pos"};
     char path[CACHE_PATH];
-    for (int label = 0; label < 2; label++) {
-        int n = snprintf(path, sizeof path, "%s/%s/%s", folder, split == SPLIT_TRAIN ? "train" : "test", labels[label]);
-        if (n < 0 || n >= CACHE_PATH) return fail(e, ST_DATA, "%.200s: the path is too long", folder);
-        TRY(read_folder(path, split, label, pack, count, e));
+    struct reviews r = {.folder = path, .split = split, .pack = pack, .count = count, .e = e};
+    enum status status = ST_OK;
+    r.room = malloc(TEXT_BYTES + 1);
+    for (r.label = 0; r.label < 2 && status == ST_OK; r.label++) {
+        int n =
+            snprintf(path, sizeof path, "%s/%s/%s", folder, split == SPLIT_TRAIN ? "train" : "test", labels[r.label]);
+        status = n < 0 || n >= CACHE_PATH ? fail(e, ST_DATA, "%.200s: the path is too long", folder) : read_folder(&r);
     }
-    return ST_OK;
+    free(r.room);
+    return status;
 }
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */

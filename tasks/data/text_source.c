@@ -85,21 +85,52 @@ static bool is_digit(uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
+/* The digits that 8 characters begin with, and their value; 8: there may be more. A character less '0' is a digit if
+ * adding 0x76 leaves bit 7 clear; what a sum carries reaches only characters behind the first that is none. Neighbours
+ * are then added up two by two (as in Lemire 2021, arXiv 2101.11408, for exactly 8 digits), with as many zeros in front
+ * as there were other characters behind. */
+static size_t leading_digits(const uint8_t *at, int64_t *value) {
+    uint64_t x;
+    memcpy(&x, at, sizeof x);
+    x = le64toh(x) ^ 0x3030303030303030;
+    uint64_t others = ((x + 0x7676767676767676) | x) & 0x8080808080808080;
+    size_t n = others ? (size_t)__builtin_ctzll(others) / 8 : 8;
+    if (n == 0) return 0;
+    x <<= 8 * (8 - n);
+    x = (x * (1 + (10 << 8))) >> 8 & 0x00ff00ff00ff00ff;
+    x = (x * (1 + (100 << 16))) >> 16 & 0x0000ffff0000ffff;
+    *value = (int64_t)((x * (1 + ((uint64_t)10000 << 32))) >> 32);
+    return n;
+}
+
+/* The digits that come next, `most` at most, and their value. */
+static inline size_t take_digits(const uint8_t *at, size_t left, size_t most, int64_t *value) {
+    size_t n = 0;
+    *value = 0;
+    if (left >= 8) n = leading_digits(at, value);
+    if (n == 8 || left < 8)
+        for (most = most < left ? most : left; n < most && is_digit(at[n]); n++) *value = 10 * *value + (at[n] - '0');
+    return n;
+}
+
 /* Of at most 15 digits and a power of ten up to 22 both factors are exact, so that one rounding is the nearest double
  * (Clinger 1990). Characters of the number that begins at *at, of n in the window; 0: it is none of those. */
-static size_t read_short(const uint8_t *at, size_t n, double *value) {
+static inline size_t read_short(const uint8_t *at, size_t n, double *value) {
     static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    const uint8_t *begin = at, *end = at + (n < 18 ? n : 18), *first, *point = NULL; /* 18 digits do not overflow */
-    bool minus = n > 0 && *at == '-';
-    int64_t digits = 0;
-    for (first = at += minus; at < end && is_digit(*at); at++) digits = 10 * digits + (*at - '0');
-    if (at < end && *at == '.')
-        for (point = at++; at < end && is_digit(*at); at++) digits = 10 * digits + (*at - '0');
-    int64_t count = at - first - (point != NULL), fraction = point ? at - point - 1 : 0;
-    if (count == 0 || count > 15 || (at < begin + n && part[*at])) return 0;
-    *value = (minus ? -(double)digits : (double)digits) / power[fraction];
-    return (size_t)(at - begin);
+    int64_t whole, behind_point = 0;
+    size_t minus = n > 0 && *at == '-', fraction = 0, used = minus;
+    used += take_digits(at + used, n - used, 16, &whole);
+    size_t digits = used - minus;
+    if (used < n && at[used] == '.') {
+        fraction = take_digits(at + used + 1, n - used - 1, 16, &behind_point);
+        used += 1 + fraction;
+        digits += fraction;
+    }
+    if (digits == 0 || digits > 15 || (used < n && part[at[used]])) return 0;
+    double all = (double)whole * power[fraction] + (double)behind_point;
+    *value = (minus ? -all : all) / power[fraction];
+    return used;
 }
 
 /* Characters of the number that comes next; 0: none does. */
@@ -122,35 +153,11 @@ bool text_number(struct text_source *t, double *value) {
     return n > 0;
 }
 
-/* The digits that 8 characters begin with, and their value; 8: there may be more. A character less '0' is a digit if
- * adding 0x76 leaves bit 7 clear; what a sum carries reaches only characters behind the first that is none. Neighbours
- * are then added up two by two (as in Lemire 2021, arXiv 2101.11408, for exactly 8 digits), with as many zeros in front
- * as there were other characters behind. */
-static size_t leading_digits(const uint8_t *at, int64_t *value) {
-    uint64_t x;
-    memcpy(&x, at, sizeof x);
-    x = le64toh(x) ^ 0x3030303030303030;
-    uint64_t others = ((x + 0x7676767676767676) | x) & 0x8080808080808080;
-    size_t n = others ? (size_t)__builtin_ctzll(others) / 8 : 8;
-    if (n == 0) return 0;
-    x <<= 8 * (8 - n);
-    x = (x * (1 + (10 << 8))) >> 8 & 0x00ff00ff00ff00ff;
-    x = (x * (1 + (100 << 16))) >> 16 & 0x0000ffff0000ffff;
-    *value = (int64_t)((x * (1 + ((uint64_t)10000 << 32))) >> 32);
-    return n;
-}
-
 /* Characters of the number that comes next if it is digits alone, of which 18 do not overflow; 0: it is not. */
 static size_t read_digits(struct text_source *t, int64_t *value) {
-    size_t n = 0;
-    int64_t digits = 0;
     if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
     const uint8_t *at = t->window + t->at;
-    size_t left = t->n - t->at, most = left < 18 ? left : 18;
-    if (left >= 8) n = leading_digits(at, &digits);
-    if (n == 8 || left < 8)
-        for (; n < most && is_digit(at[n]); n++) digits = 10 * digits + (at[n] - '0');
-    *value = digits;
+    size_t left = t->n - t->at, n = take_digits(at, left, 18, value);
     return n < left && part[at[n]] ? 0 : n;
 }
 
@@ -166,6 +173,58 @@ bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *v
     if (*value < least || *value > most) return false;
     t->at += n;
     return true;
+}
+
+/* Behind what follows a number of a plain line; NULL: other bytes do. */
+static inline const uint8_t *plain_gap(const uint8_t *at, bool last) {
+    if (*at != (last ? '\n' : ',')) return NULL;
+    return at + 1 + (!last && at[1] == ' ');
+}
+
+/* Behind a plain line; NULL: it is none. */
+static inline const uint8_t *plain_integers(const uint8_t *at, const uint8_t *end, int64_t n, int64_t least,
+                                            int64_t most, int32_t *values) {
+    int64_t value;
+    for (int64_t i = 0; at && i < n; i++) {
+        size_t digits = end - at < TEXT_NUMBER ? 0 : leading_digits(at, &value);
+        if (digits == 0 || value < least || value > most) return NULL;
+        values[i] = (int32_t)value;
+        at = plain_gap(at + digits, i + 1 == n);
+    }
+    return at;
+}
+
+static inline const uint8_t *plain_numbers(const uint8_t *at, const uint8_t *end, int64_t n, float *values) {
+    double value;
+    for (int64_t i = 0; at && i < n; i++) {
+        size_t used = end - at < TEXT_NUMBER ? 0 : read_short(at, TEXT_NUMBER, &value);
+        if (used == 0) return NULL;
+        values[i] = (float)value;
+        at = plain_gap(at + used, i + 1 == n);
+    }
+    return at;
+}
+
+static void move_on(struct text_source *t, const uint8_t *at, int64_t lines) {
+    t->at = (size_t)(at - t->window);
+    t->line += lines;
+}
+
+int64_t text_plain_integers(struct text_source *t, int64_t n, int64_t least, int64_t most, int64_t lines,
+                            int32_t *values) {
+    const uint8_t *at = t->window + t->at, *end = t->window + t->n, *next;
+    int64_t taken = 0;
+    for (; taken < lines && (next = plain_integers(at, end, n, least, most, values + n * taken)); taken++) at = next;
+    move_on(t, at, taken);
+    return taken;
+}
+
+int64_t text_plain_numbers(struct text_source *t, int64_t n, int64_t lines, float *values) {
+    const uint8_t *at = t->window + t->at, *end = t->window + t->n, *next;
+    int64_t taken = 0;
+    for (; taken < lines && (next = plain_numbers(at, end, n, values + n * taken)); taken++) at = next;
+    move_on(t, at, taken);
+    return taken;
 }
 
 enum status text_fail(struct text_source *t, const char *what) {

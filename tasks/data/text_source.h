@@ -77,6 +77,14 @@ bool text_number(struct text_source *t, double *value);
 /* A whole number from least to most; false if none begins here. */
 bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *value);
 
+/* The next plain lines, `lines` at most: n numbers with a comma between them, or a comma and a blank, and nothing else,
+ * which nearly all lines of such files are. Integers are from least to most and have at most 8 digits and no sign,
+ * numbers at most 15 digits and no exponent. Returns how many; the line behind them has another form, or a fault, or
+ * does not lie in the window as a whole, and nothing of it is taken. */
+int64_t text_plain_integers(struct text_source *t, int64_t n, int64_t least, int64_t most, int64_t lines,
+                            int32_t *values);
+int64_t text_plain_numbers(struct text_source *t, int64_t n, int64_t lines, float *values);
+
 /* ST_DATA: "NAME, line N: expected `what`, found ...", or the failure to read that has ended the text. `what` may end
  * with a comma of its own. */
 enum status text_fail(struct text_source *t, const char *what);

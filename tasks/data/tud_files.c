@@ -12,6 +12,8 @@
 #include "tasks/data/grow.h"
 #include "tasks/data/text_source.h"
 
+#define TOGETHER 256 /* lines of edges that are read before the first of them is looked at */
+
 struct column { /* a number of each line */
     int32_t *at;
     int64_t n, room;
@@ -32,6 +34,8 @@ struct tud {
     int64_t attributes, used, room;               /* of a node; all; room for so many */
     struct edge *edge;
     int64_t edges, edge_room, lines; /* lines: of NAME_A.txt, with loops */
+    int32_t latest;                  /* graph of the latest edge */
+    bool by_graph;                   /* no edge stands behind one of a later graph */
     int32_t least, kinds;            /* of labels of nodes: the least one; how many up to the greatest */
 };
 
@@ -82,12 +86,19 @@ static enum status check_lines(const struct tud *f, enum tud_file file, int64_t 
 
 #define ANY_LINES (-1)
 
+/* Plain lines into the room that there is; what they end at is read with care. */
+static void read_plain_column(struct tud *f, int32_t least, int64_t most, struct column *to) {
+    int64_t lines = (to->room < most ? to->room : most) - to->n;
+    if (lines > 0) to->n += text_plain_integers(&f->text, 1, least, INT32_MAX, lines, to->at + to->n);
+}
+
 /* A file of a whole number a line; `want` lines, one `of`, or ANY_LINES. */
 static enum status read_column(struct tud *f, enum tud_file file, const char *what, int32_t least, int64_t want,
                                const char *of, struct column *to) {
     int64_t value;
     text_open(&f->text, f->file[file], f->e);
     for (bool comes;;) {
+        read_plain_column(f, least, want == ANY_LINES ? TUD_NODES : want, to);
         TRY(next_line(&f->text, &comes));
         if (!comes) break;
         if (to->n == want) return check_lines(f, file, want + 1, want, of);
@@ -209,11 +220,22 @@ static enum status read_attributes_of_node(struct tud *f) {
     return text_end_line(&f->text);
 }
 
+/* Those of nodes on plain lines, for which there is room; how many nodes. What is finite at 15 digits is so as a float.
+ */
+static int64_t read_plain_attributes(struct tud *f, int64_t nodes) {
+    int64_t n = f->attributes, room = (f->room < TUD_VALUES ? f->room : TUD_VALUES) - f->used;
+    if (n == 0 || room < n) return 0;
+    int64_t taken = text_plain_numbers(&f->text, n, nodes < room / n ? nodes : room / n, f->attribute + f->used);
+    f->used += taken * n;
+    return taken;
+}
+
 static enum status read_attributes(struct tud *f) {
     int64_t nodes = 0;
     if (!f->file[TUD_ATTRIBUTES]) return ST_OK;
     text_open(&f->text, f->file[TUD_ATTRIBUTES], f->e);
     for (bool comes;; nodes++) {
+        nodes += read_plain_attributes(f, f->graph.n - nodes);
         TRY(next_line(&f->text, &comes));
         if (!comes) break;
         if (nodes == f->graph.n) return check_lines(f, TUD_ATTRIBUTES, nodes + 1, f->graph.n, "a node");
@@ -224,87 +246,130 @@ static enum status read_attributes(struct tud *f) {
 
 /* --- edges -------------------------------------------------------------------------------------------------------- */
 
-static enum status read_node(struct tud *f, int64_t *node) {
+static enum status read_node(struct tud *f, int32_t *node) {
     char what[64];
+    int64_t value;
     text_skip_blanks(&f->text);
-    if (text_integer(&f->text, 1, f->graph.n, node)) return ST_OK;
+    if (text_integer(&f->text, 1, f->graph.n, &value)) {
+        *node = (int32_t)value;
+        return ST_OK;
+    }
     snprintf(what, sizeof what, "a node from 1 to %" PRId64, f->graph.n);
     return text_fail(&f->text, what);
 }
 
-static enum status read_edge(struct tud *f) {
-    int64_t a, b, line = f->text.line;
-    TRY(read_node(f, &a));
+/* Both nodes of a line. */
+static enum status read_nodes(struct tud *f, int32_t node[2]) {
+    TRY(read_node(f, &node[0]));
     text_skip_blanks(&f->text);
     if (text_peek(&f->text) != ',') return text_fail(&f->text, "a comma behind the first node of an edge");
     text_take(&f->text);
-    TRY(read_node(f, &b));
-    TRY(text_end_line(&f->text));
-    if (f->graph.at[a - 1] != f->graph.at[b - 1])
+    TRY(read_node(f, &node[1]));
+    return text_end_line(&f->text);
+}
+
+static enum status add_edge(struct tud *f, int64_t line, int32_t a, int32_t b) {
+    int32_t graph = f->graph.at[a - 1];
+    if (graph != f->graph.at[b - 1])
         return fail_at(f, TUD_EDGES, line,
-                       "an edge within a graph, found one from node %" PRId64 " of graph %d to node %" PRId64
-                       " of graph %d",
-                       a, f->graph.at[a - 1], b, f->graph.at[b - 1]);
+                       "an edge within a graph, found one from node %d of graph %d to node %d of graph %d", a, graph, b,
+                       f->graph.at[b - 1]);
     if (a == b) return ST_OK;
     if (f->edges == f->edge_room) {
         struct edge *more = grow(f->edge, &f->edge_room, f->edges + 1, (int64_t)sizeof *more);
         if (!more) return no_memory(f, f->edges, "edges");
         f->edge = more;
     }
-    f->edge[f->edges++] =
-        (struct edge){{(int32_t)(a < b ? a : b) - 1, (int32_t)(a < b ? b : a) - 1}, (int32_t)(2 * line + (a > b))};
+    f->by_graph &= graph >= f->latest;
+    f->latest = graph;
+    f->edge[f->edges++] = (struct edge){{(a < b ? a : b) - 1, (a < b ? b : a) - 1}, (int32_t)(2 * line + (a > b))};
     return ST_OK;
 }
 
-/* By the number of one end; edges of the same keep their order. count: (nodes + 1). */
-static void sort_by(int end, const struct edge *from, struct edge *to, int64_t n, int32_t *count, int64_t nodes) {
-    memset(count, 0, (size_t)(nodes + 1) * sizeof *count);
-    for (int64_t i = 0; i < n; i++) count[from[i].node[end] + 1]++;
-    for (int64_t i = 0; i < nodes; i++) count[i + 1] += count[i];
-    for (int64_t i = 0; i < n; i++) to[count[from[i].node[end]]++] = from[i];
+/* Edges between nodes first..end - 1 by the number of one end; those of the same keep their order. count: (end - first
+ * + 1). */
+static void sort_by(int side, const struct edge *from, struct edge *to, int64_t n, int32_t *count, int64_t first,
+                    int64_t end) {
+    memset(count, 0, (size_t)(end - first + 1) * sizeof *count);
+    for (int64_t i = 0; i < n; i++) count[from[i].node[side] - first + 1]++;
+    for (int64_t i = 0; i < end - first; i++) count[i + 1] += count[i];
+    for (int64_t i = 0; i < n; i++) to[count[from[i].node[side] - first]++] = from[i];
 }
 
-/* Each edge once, sorted by lower and then higher node. */
-static enum status merge(struct tud *f) {
-    int64_t kept = 0;
-    for (int64_t i = 0, next; i < f->edges; i = next) {
-        const struct edge edge = f->edge[i];
+/* Each of these n sorted edges once, behind those that are kept. */
+static enum status merge(struct tud *f, const struct edge *sorted, int64_t n, int64_t *kept) {
+    for (int64_t i = 0, next; i < n; i = next) {
+        const struct edge edge = sorted[i];
         bool found[2] = {false, false};
-        for (next = i; next < f->edges && memcmp(f->edge[next].node, edge.node, sizeof edge.node) == 0; next++)
-            found[f->edge[next].place % 2] = true;
+        for (next = i; next < n && memcmp(sorted[next].node, edge.node, sizeof edge.node) == 0; next++)
+            found[sorted[next].place % 2] = true;
         int down = edge.place % 2;
         if (!found[0] || !found[1])
             return fail_at(f, TUD_EDGES, edge.place / 2, "each edge in both directions, found %d, %d without %d, %d",
                            edge.node[down] + 1, edge.node[!down] + 1, edge.node[!down] + 1, edge.node[down] + 1);
-        f->edge[kept++] = edge;
+        f->edge[(*kept)++] = edge;
+    }
+    return ST_OK;
+}
+
+/* Behind the last node of the graph of node `first`. */
+static int64_t end_of_graph(const struct tud *f, int64_t first) {
+    int64_t end = first;
+    while (end < f->graph.n && f->graph.at[end] == f->graph.at[first]) end++;
+    return end;
+}
+
+/* Each edge once, sorted by lower and then higher node: a graph at a time, which the caches hold, where the file has
+ * them so, as released ones do, and else all at once. `other` and `count` have room for all. */
+static enum status sort_and_merge(struct tud *f, struct edge *other, int32_t *count) {
+    int64_t kept = 0;
+    for (int64_t first = 0, end, at = 0, n; first < f->graph.n; first = end, at += n) {
+        end = f->by_graph ? end_of_graph(f, first) : f->graph.n;
+        for (n = 0; at + n < f->edges && f->edge[at + n].node[0] < end;) n++;
+        sort_by(1, f->edge + at, other, n, count, first, end);
+        sort_by(0, other, f->edge + at, n, count, first, end);
+        TRY(merge(f, f->edge + at, n, &kept));
     }
     f->edges = kept;
     return ST_OK;
 }
 
 static enum status sort_edges(struct tud *f) {
-    int64_t nodes = f->graph.n;
-    struct edge *other = malloc((size_t)(f->edges ? f->edges : 1) * sizeof *other);
-    int32_t *count = malloc((size_t)(nodes + 1) * sizeof *count);
-    enum status status = other && count ? ST_OK : no_memory(f, f->edges, "edges");
-    if (status == ST_OK) {
-        sort_by(1, f->edge, other, f->edges, count, nodes);
-        sort_by(0, other, f->edge, f->edges, count, nodes);
-        status = merge(f);
-    }
+    if (f->edges == 0) return ST_OK;
+    struct edge *other = malloc((size_t)f->edges * sizeof *other);
+    int32_t *count = malloc((size_t)(f->graph.n + 1) * sizeof *count);
+    enum status status = other && count ? sort_and_merge(f, other, count) : no_memory(f, f->edges, "edges");
     free(other);
     free(count);
     return status;
 }
 
+/* Plain lines, of which there may be none. */
+static enum status read_plain_edges(struct tud *f) {
+    int32_t node[2 * TOGETHER];
+    int64_t taken = TOGETHER;
+    while (taken == TOGETHER) {
+        int64_t line = f->text.line, left = TUD_LINES - f->lines;
+        taken = text_plain_integers(&f->text, 2, 1, f->graph.n, left < TOGETHER ? left : TOGETHER, node);
+        for (int64_t i = 0; i < taken; i++) TRY(add_edge(f, line + i, node[2 * i], node[2 * i + 1]));
+        f->lines += taken;
+    }
+    return ST_OK;
+}
+
 static enum status read_edges(struct tud *f) {
+    int32_t node[2];
     text_open(&f->text, f->file[TUD_EDGES], f->e);
+    f->by_graph = true;
     for (bool comes;; f->lines++) {
+        TRY(read_plain_edges(f));
         TRY(next_line(&f->text, &comes));
         if (!comes) break;
         if (f->lines == TUD_LINES)
             return fail_at(f, TUD_EDGES, f->lines + 1, "at most %d lines, found more", TUD_LINES);
-        TRY(read_edge(f));
+        int64_t line = f->text.line;
+        TRY(read_nodes(f, node));
+        TRY(add_edge(f, line, node[0], node[1]));
     }
     if (f->lines == 0) return text_fail(&f->text, "an edge");
     if (f->file[TUD_EDGE_LABELS])
@@ -369,7 +434,7 @@ static enum status add_graphs(struct tud *f, struct entry_pack *pack) {
         return fail_at(f, TUD_ATTRIBUTES, 1, "at most %d attributes and labels of a node, found %" PRId64, TUD_FEATURES,
                        set->width);
     for (int64_t first = 0, end, at = 0, n; first < f->graph.n; first = end, at += n) {
-        for (end = first; end < f->graph.n && f->graph.at[end] == f->graph.at[first];) end++;
+        end = end_of_graph(f, first);
         for (n = 0; at + n < f->edges && f->edge[at + n].node[0] < end;) n++;
         const struct edge *edge = f->edges ? f->edge + at : NULL; /* none at all: NULL + 0 is not defined in C */
         TRY(add_graph(f, first, end, edge, n, pack));

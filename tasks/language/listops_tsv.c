@@ -70,6 +70,18 @@ static bool ends_word(unsigned char c) {
     return c <= ' ' && (c == ' ' || c == '\t' || c == '\n' || c == '\r'); /* most bytes are above all four */
 }
 
+/* Whether the next word is one character and a blank behind it, which nearly all are; it is then read. */
+static inline bool next_short_word(struct reader *r) {
+    const unsigned char *at = r->at;
+    if (r->end - at < 2 || at[1] != ' ' || *at <= ' ' || *at >= 127) return false;
+    r->word[0] = (char)*at;
+    r->word[1] = '\0';
+    r->word_bytes = 1;
+    r->stop = ' ';
+    r->at = at + 2;
+    return true;
+}
+
 /* Reads up to and with the next byte that ends a word. Control characters are kept as '?': no word has one. */
 static void next_word(struct reader *r) {
     int64_t n = 0;
@@ -177,11 +189,18 @@ static enum status close_operator(struct reader *r) {
     return ST_OK;
 }
 
-static enum status add_word(struct reader *r) {
+/* Four bytes of each are compared, a zero behind a shorter one. */
+static enum status add_long_word(struct reader *r) {
     static const struct {
-        const char *text;
+        char text[5];
         int32_t id;
     } operators[] = {{"[MAX", LISTOPS_MAX}, {"[MED", LISTOPS_MED}, {"[MIN", LISTOPS_MIN}, {"[SM", LISTOPS_SM}};
+    for (size_t i = 0; i < sizeof operators / sizeof *operators && r->word_bytes <= 4; i++)
+        if (memcmp(r->word, operators[i].text, 4) == 0) return add_operator(r, operators[i].id);
+    return unexpected(r, "a digit or one of ( ) ] [MAX [MED [MIN [SM");
+}
+
+static inline enum status add_word(struct reader *r) {
     char only = r->word_bytes == 1 ? r->word[0] : '\0';
     if (only == '(') {
         r->parentheses++;
@@ -193,9 +212,7 @@ static enum status add_word(struct reader *r) {
     }
     if (only == ']') return close_operator(r);
     if (only >= '0' && only <= '9') return add_digit(r, only - '0');
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (word_is(r, operators[i].text)) return add_operator(r, operators[i].id);
-    return unexpected(r, "a digit or one of ( ) ] [MAX [MED [MIN [SM");
+    return add_long_word(r);
 }
 
 /* Up to and with the tab. */
@@ -203,6 +220,7 @@ static enum status read_expression(struct reader *r) {
     r->n = r->parentheses = r->level = 0;
     r->complete = false;
     do {
+        while (next_short_word(r)) TRY(add_word(r));
         next_word(r);
         if (r->word_bytes > 0) TRY(add_word(r));
     } while (r->stop == ' ');

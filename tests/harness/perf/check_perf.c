@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +182,42 @@ START_TEST(perf_data_reads_released_files) {
 }
 END_TEST
 
+/* Rows of packed and plain files, and the table of the page that they make. */
+START_TEST(perf_data_keeps_what_reading_files_takes) {
+    static const char *const sets[] = {"mnist --files tests/data/mnist", "mutag --files tests/data/mutag",
+                                       "listops --files %s/listops"};
+    char text[400], path[300];
+    ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
+    snprintf(path, sizeof path, "%s/listops", program_folder);
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const splits[] = {"train", "val", "test"};
+        snprintf(text, sizeof text, "%s/basic_%s.tsv", path, splits[i]);
+        FILE *f = fopen(text, "w");
+        ck_assert(f && fputs("Source\tTarget\n( ( ( [MAX 3 ) 5 ) ] )\t5\n", f) >= 0 && fclose(f) == 0);
+    }
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        size_t n = (size_t)snprintf(text, sizeof text, "perf data ");
+        n += (size_t)snprintf(text + n, sizeof text - n, sets[i], program_folder); /* NOLINT: a literal */
+        snprintf(text + n, sizeof text - n, " --seconds 0.01 --out %s/p", program_folder);
+        expect_status(run(text), 0, text);
+        ck_assert_int_eq(i == 0, strstr(out, "decompression alone: ") != NULL);
+    }
+    snprintf(text, sizeof text, "-f tools/readers_table.awk %s/p/perf.csv", program_folder);
+    expect_status(run_program(program_folder, "awk", text), 0, text);
+    expect_text(out, "| files | number | MB | MB/s |", text);
+    expect_text(out, "| `mnist`, gzip | 4 | ", text);
+    expect_text(out, "| `mutag` | 5 | ", text);
+    expect_text(out, "| `listops` | 3 | ", text);
+    expect_text(out, " on machine ", text);
+    expect_status(run("perf data s3 --seconds 0.01 --out p"), 2, "--out without --files");
+    expect_text(err, "name their folder with --files", "--out without --files");
+    snprintf(text, sizeof text, "perf data listops --files %s --seconds 0.01", program_folder);
+    expect_status(run(text), 5, text);
+    expect_text(err, "basic_train.tsv: No such file or directory", text);
+}
+END_TEST
+
 START_TEST(perf_layers_has_a_row_for_every_mixer) {
     char arguments[256], table[256];
     snprintf(arguments, sizeof arguments, "perf layers --dim 16 --batch 1 --seconds 0 --out %s/p", program_folder);
@@ -288,6 +325,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_step_says_where_the_time_goes);
     tcase_add_test(t, perf_data_prints_a_rate);
     tcase_add_test(t, perf_data_reads_released_files);
+    tcase_add_test(t, perf_data_keeps_what_reading_files_takes);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);

@@ -9,7 +9,6 @@
 #include "core/file/png.h"
 #include "tasks/data/datasets.h"
 #include "tasks/data/pathfinder_files.h"
-#include "tasks/data/text_source.h"
 #include "tests/lib/program.h"
 #include "tests/tasks/task_examples.h"
 
@@ -398,47 +397,6 @@ START_TEST(png_is_read_and_cut_anywhere_refused) {
 }
 END_TEST
 
-/* --- numbers ------------------------------------------------------------------------------------------------------ */
-
-/* What text_integer reads of these characters; -1: no number begins there. `left`: the character behind it. */
-static int64_t integer_of(const char *text, size_t n, int *left) {
-    struct byte_source s = {0};
-    struct error e = {ST_OK, ""};
-    struct text_source *t = calloc(1, sizeof *t);
-    int64_t value = -1;
-    ck_assert(t && source_open_memory(&s, text, n, "NUMBER", &e) == ST_OK);
-    text_open(t, &s, &e);
-    if (!text_integer(t, 0, INT64_MAX, &value)) value = -1;
-    *left = text_peek(t);
-    source_close(&s);
-    free(t);
-    return value;
-}
-
-/* Of every length up to 17 digits, with each character behind them, and none, and with digits behind that. */
-START_TEST(whole_numbers_end_where_their_digits_do) {
-    int left, digits = _i;
-    for (int c = 0; c < 256; c++) {
-        char text[64] = "90817263549081726";
-        text[digits] = (char)c;
-        strcpy(text + digits + 1, "1234567890123456789");
-        bool may_go_on = (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.' || c == 'e' || c == 'E';
-        if (may_go_on || c == '\r') continue;
-        char *end;
-        int64_t value = integer_of(text, (size_t)digits + 20, &left);
-        text[digits] = '\0';
-        ck_assert_msg(value == strtoll(text, &end, 10) && left == c, "%s, then %d: %lld, then %d", text, c,
-                      (long long)value, left);
-    }
-    char number[64] = "90817263549081726";
-    number[digits] = '\0';
-    ck_assert_int_eq(integer_of(number, (size_t)digits, &left), strtoll(number, NULL, 10));
-    ck_assert_int_eq(left, TEXT_END);
-    strcat(number, ".5 and more"); /* no whole number, as far as a double holds the half */
-    if (digits <= 15) ck_assert_int_eq(integer_of(number, strlen(number), &left), -1);
-}
-END_TEST
-
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
 static int files_in_cache(void) {
@@ -512,7 +470,6 @@ Suite *check_data(void) {
     Suite *suite = suite_create("data");
     TCase *readers = tcase_create("readers"), *tests = tcase_create("data"), *programs = tcase_create("programs");
     tcase_add_test(readers, sha256_meets_its_examples);
-    tcase_add_loop_test(readers, whole_numbers_end_where_their_digits_do, 1, 18);
     tcase_add_test(readers, idx_is_read_and_each_wrong_byte_of_its_headers_named);
     tcase_add_test(readers, idx_cut_anywhere_is_refused);
     tcase_add_test(readers, a_gzip_bomb_is_not_unfolded);

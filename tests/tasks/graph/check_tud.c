@@ -1,6 +1,7 @@
 /* check_tud.c - graphs in TUDataset's format: files that Python wrote (tests/data/make.py) come out of the reader
  * number by number, and everything else is answered with one sentence. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -307,6 +308,101 @@ START_TEST(files_cut_anywhere_are_refused) {
 }
 END_TEST
 
+/* --- many lines --------------------------------------------------------------------------------------------------- */
+
+enum { PATHS = 1500 };
+
+/* Text that grows; it is long enough for all that is put into it. */
+struct page {
+    char *at;
+    size_t n, room;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct page *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    p->n += (size_t)vsnprintf(p->at + p->n, p->room - p->n, format, args);
+    va_end(args);
+    if (p->n >= p->room) ck_abort_msg("%zu bytes have no room", p->n); /* an assertion that holds takes its time */
+}
+
+/* Paths of 2 to 8 nodes, more than a window of each file, with `end` behind each line; `last_first`: the edges of the
+ * last graph stand first. Edge `fault` from 1 on, in the order of the file, reads `instead`. */
+static void put_paths(struct page file[TUD_FILES], const char *end, bool last_first, int fault, const char *instead) {
+    int first[PATHS + 1] = {1}, line = 0;
+    for (int i = 0; i < TUD_FILES; i++) file[i] = (struct page){malloc(1 << 20), 0, 1 << 20};
+    for (int g = 0; g < PATHS; g++) {
+        first[g + 1] = first[g] + 2 + g % 7;
+        put(&file[TUD_GRAPH_LABELS], "%d%s", g % 3, end);
+        for (int node = first[g]; node < first[g + 1]; node++) {
+            put(&file[TUD_INDICATOR], "%d%s", g + 1, end);
+            put(&file[TUD_NODE_LABELS], "%d%s", node % 5, end);
+            put(&file[TUD_ATTRIBUTES], "%d.%0*d, -%d%s", node * 7 % 1000, 1 + node % 12, node * 3, node, end);
+        }
+    }
+    for (int k = 0; k < PATHS; k++)
+        for (int g = last_first ? PATHS - 1 - k : k, node = first[g + 1] - 1; node > first[g]; node--)
+            for (int down = 0; down < 2; down++) {
+                put(&file[TUD_EDGE_LABELS], "%d%s", node % 4, end);
+                if (++line == fault)
+                    put(&file[TUD_EDGES], "%s%s", instead, end);
+                else
+                    put(&file[TUD_EDGES], "%d, %d%s", node - !down, node - down, end);
+            }
+}
+
+static enum status read_paths(struct page file[TUD_FILES], struct entry_pack *pack, struct error *e) {
+    const char *texts[TUD_FILES];
+    for (int i = 0; i < TUD_FILES; i++) texts[i] = file[i].at;
+    enum status status = read_texts(texts, NULL, pack, e);
+    for (int i = 0; i < TUD_FILES; i++) free(file[i].at);
+    return status;
+}
+
+/* Lines without a blank behind them are read many at a time, graphs in the order of the files are sorted one by one. */
+START_TEST(many_lines_are_the_same_graphs_however_they_are_read) {
+    struct page file[TUD_FILES];
+    struct entry_pack plain, other;
+    struct error e;
+    put_paths(file, "\n", false, 0, "");
+    ck_assert_msg(read_paths(file, &plain, &e) == ST_OK, "%s", e.text);
+    ck_assert(plain.set.n[SPLIT_TRAIN] == PATHS && plain.set.longest == 8 && plain.set.width == 7);
+    for (int form = 1; form < 4; form++) {
+        put_paths(file, form % 2 ? " \r\n" : "\n", form >= 2, 0, "");
+        ck_assert_msg(read_paths(file, &other, &e) == ST_OK, "%s", e.text);
+        ck_assert(other.used == plain.used && memcmp(other.payload, plain.payload, (size_t)plain.used) == 0);
+        entry_pack_free(&other);
+    }
+    entry_pack_free(&plain);
+}
+END_TEST
+
+START_TEST(a_fault_among_many_lines_is_named_by_its_own) {
+    static const struct {
+        const char *instead, *says;
+    } bad[] = {
+        {"1, 2x", "expected the end of the line, found 'x"},
+        {"1, 7496", "expected a node from 1 to 7495, found '7496"},
+        {"1, 7495", "expected an edge within a graph, found one from node 1 of graph 1 to node 7495 of graph 1500"},
+        {"7495, 7494", "expected each edge in both directions, found "}};
+    static const int at[] = {1, 2, 255, 256, 257, 258, 4000, 7777, 11989, 11990};
+    for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++)
+        for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+            struct page file[TUD_FILES];
+            struct entry_pack pack;
+            struct error e;
+            char says[200];
+            put_paths(file, i % 2 ? "\t\n" : "\n", false, at[k], bad[i / 2].instead);
+            ck_assert_int_eq(read_paths(file, &pack, &e), ST_DATA);
+            bool pair = i / 2 == 3; /* of that pair the line that has lost its other one is named */
+            snprintf(says, sizeof says, "EDGES, line %d: %s", pair ? at[k] - 1 + 2 * (at[k] % 2) : at[k],
+                     bad[i / 2].says);
+            ck_assert_msg(strstr(e.text, says), "'%s' is not '%s'", e.text, says);
+            entry_pack_free(&pack);
+        }
+}
+END_TEST
+
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
 /* `n` times what `format` makes of the numbers from 1 on; the caller frees it. */
@@ -432,6 +528,8 @@ Suite *check_tud(void) {
     tcase_add_test(reader, what_a_set_does_not_have_is_left_out);
     tcase_add_test(reader, what_is_no_graph_is_named_by_file_and_line);
     tcase_add_test(reader, files_cut_anywhere_are_refused);
+    tcase_add_test(reader, many_lines_are_the_same_graphs_however_they_are_read);
+    tcase_add_test(reader, a_fault_among_many_lines_is_named_by_its_own);
     tcase_add_test(reader, what_is_too_large_is_refused);
     suite_add_tcase(suite, reader);
     TCase *task = tcase_create("task");
