@@ -109,8 +109,9 @@ def settings():
     for D, N, L in ((64, 16, 1), (128, 64, 1), (256, 64, 2)):
         found["step", f"bdlru m=5 D={D} N={N} L={L} B=128 T=16"] = \
             net(f"bdlru:m=5,blocks={N}", 16, 128, dim=D, layers=L, mlp="gelu")
-    for model in ("lstm", "attention", "bdlru:m=5", "hlru:m=5", "lru", "mamba2", "deltanet"):
-        found["layer", f"{model.replace(':', ' ')} D=128 B=32 T=64"] = net(model, 64, 32, dim=128, layers=1, mlp="none")
+    layers = [(model, 64) for model in ("lstm", "attention", "bdlru:m=5", "hlru:m=5", "lru", "mamba2", "deltanet")]
+    for model, T in layers + [("lstm", 512), ("attention", 512)]:
+        found["layer", f"{model.replace(':', ' ')} D=128 B=32 T={T}"] = net(model, T, 32, dim=128, layers=1, mlp="none")
     return found
 
 
