@@ -10,7 +10,7 @@ NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
 {
     op = $column["op"]
     if ((op == "step" || op == "layer") != (steps != "")) next
-    row = op ", " $column["shape"]
+    row = op ", " $column["shape"] ($column["threads"] == 1 ? "" : ", " $column["threads"] " threads")
     peer = $column["peer"]
     if (!(row in ours)) { rows[++n_rows] = row; ours[row] = $column["ours_us"] / 1000 }
     if (!(peer in known)) { peers[++n_peers] = peer; known[peer] = 1 }
@@ -19,10 +19,10 @@ NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
     if (mark != "") marked = 1
     cell[row, peer] = ok ? $column["times_ours"] mark : "-"
     if (!ok) notes = notes "- " row ", " peer ": " $column["status"] "\n"
-    if ($column["error"] + 0 > worst) worst = $column["error"] + 0
+    if (peer ~ /bf16/) { if ($column["error"] + 0 > worst_bf16) worst_bf16 = $column["error"] + 0 }
+    else if ($column["error"] + 0 > worst) worst = $column["error"] + 0
     if (!index(commits, $column["commit"])) commits = commits (commits == "" ? "" : ", ") $column["commit"]
-    where = "PyTorch " $column["torch"] ", " $column["device"] ", " $column["threads"] " thread" \
-        ($column["threads"] == 1 ? "" : "s") ", commit " commits
+    where = "PyTorch " $column["torch"] ", " $column["device"] ", 1 thread where none are named, commit " commits
 }
 END {
     printf "| %s | ours, ms |", steps != "" ? "training step" : "recurrence"
@@ -37,7 +37,8 @@ END {
     }
     if (steps != "") {
         printf "\n- Median time of a whole step over ours in fp32, below 1 where a peer is faster.\n- %s.\n", where
-        printf "- Largest error of a peer's losses in three steps beside ours: %.1e.\n", worst
+        printf "- Largest error of a peer's losses in three steps beside ours: %.1e", worst
+        printf worst_bf16 ? ", with bf16 %.1e.\n" : ".\n", worst_bf16
     } else {
         printf "\n- Forward and gradients in fp32, median time of a peer over ours; %s.\n", where
         printf "- Largest error of a peer beside the loop in float64: %.1e.\n", worst

@@ -7,9 +7,9 @@ COLUMNS = ["commit", "device", "torch", "threads", "op", "shape", "peer", "statu
 
 
 def write_rows(path, rows):
-    """Into the file, in the place of its rows of the same op and shape; the others stay."""
+    """Into the file, in the place of its rows of the same op, shape and threads; the others stay."""
     def key(row):
-        return row["op"], row["shape"]
+        return row["op"], row["shape"], str(row["threads"])
 
     new, old = {key(row) for row in rows}, []
     if Path(path).exists():

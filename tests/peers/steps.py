@@ -36,7 +36,7 @@ from naive.matrix_state import conv_projection
 from naive.parts import causal_conv, heads_of, l2norm, rmsnorm, silu
 from naive.program import Refused, Run
 from naive.settings import Setting
-from naive.training import Training, rate
+from naive.training import IGNORED, Training, rate
 from naive.vector import turned
 from rows import write_rows
 
@@ -150,9 +150,9 @@ class Peer:
         self.loss_of = torch.compile(self.loss) if compiled else self.loss
         self.batches = [run.batch_of(number) for number in range(STEPS)]
 
-    def loss(self, tokens, targets, lengths):
-        logits = self.training.net.logits(tokens, lengths, False)
-        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
+    def loss(self, batch):
+        logits = self.training.net.logits(batch, False)
+        return F.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=IGNORED)
 
     def step(self, number):
         batch = self.batches[number]
@@ -161,7 +161,7 @@ class Peer:
             group["lr"] = lr * group["factor"]
         self.optimiser.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.half):
-            loss = self.loss_of(batch.tokens, batch.targets, batch.lengths)
+            loss = self.loss_of(batch)
         loss.backward()
         clip = float(self.run.config["clip"])
         torch.nn.utils.clip_grad_norm_(self.weights, clip or math.inf)
@@ -236,7 +236,7 @@ def main():
     p.add_argument("--only", default="", metavar="PATTERN", help="a regular expression on op and shape")
     p.add_argument("--peers", default=".*", metavar="PATTERN", help="the same on the names of peers, as a whole")
     p.add_argument("--lrnn", default=str(ROOT / "lrnn"))
-    p.add_argument("--out", required=True, help="the CSV file; rows of other ops and shapes stay in it")
+    p.add_argument("--out", required=True, help="the CSV file; rows of other ops, shapes and threads stay in it")
     args = p.parse_args()
     torch.set_num_threads(args.threads)
     signal.signal(signal.SIGALRM, alarm)
