@@ -27,6 +27,9 @@ except ImportError:
 
 
 def _frame(rows):
+    """A point lacks what it has no value for; here it is there, as None."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    rows = [{name: row.get(name) for name in columns} for row in rows]
     return pandas.DataFrame(rows) if pandas else rows
 
 

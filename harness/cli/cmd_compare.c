@@ -1,8 +1,12 @@
-/* cmd_compare.c - lrnn compare A B: two folders of run records, paired seed by seed. */
+/* cmd_compare.c - lrnn compare A B: two folders of run records, or those of one by an option, paired seed by seed. */
+#include <stdio.h>
+#include <string.h>
+
 #include "harness/cli/cli.h"
 #include "harness/report/compare.h"
 
 struct flags {
+    char by[OPTION_TEXT]; /* "key=value,value"; "": folders are compared */
     int format;
 };
 
@@ -14,13 +18,26 @@ static const char format_names[] =
     ;
 
 static const struct option options[] = {
-    {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, format_names + 1, "of the table", 0}, {0}};
+    {"by", OPT_TEXT_FIELD, offsetof(struct flags, by), "", 0, 0, NULL,
+     "compare the runs that differ in this option alone: precision=fp32,bf16, or model.m=1,2; of one folder or two", 0},
+    {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, format_names + 1, "of the table", 0},
+    {0}};
 
-static enum status print(const struct record_set sets[2], const char *const names[2], const struct flags *f,
-                         struct error *e) {
+/* "key=value,value" into its three parts, which it cuts apart. ST_USAGE. */
+static enum status read_option(char *text, struct comparison *of, struct error *e) {
+    if (!*text) return ST_OK;
+    char *value = strchr(text, '='), *other = value ? strchr(value, ',') : NULL;
+    if (!other || value == text || other == value + 1 || !other[1] || strchr(other + 1, ','))
+        return fail(e, ST_USAGE, "--by '%s': expected an option and two of its values, as precision=fp32,bf16", text);
+    *value = *other = '\0';
+    of->key = text, of->values[0] = value + 1, of->values[1] = other + 1;
+    return ST_OK;
+}
+
+static enum status print(const struct comparison *of, int format, struct error *e) {
     struct sheets sheets = {0};
-    enum status status = compare_folders(&sheets, &sets[0], &sets[1], names, e);
-    if (status == ST_OK) status = sheets_write(&sheets, sheet_formats()[f->format], stdout, e);
+    enum status status = compare_runs(&sheets, of, e);
+    if (status == ST_OK) status = sheets_write(&sheets, sheet_formats()[format], stdout, e);
     sheets_free(&sheets);
     return status;
 }
@@ -28,25 +45,34 @@ static enum status print(const struct record_set sets[2], const char *const name
 static enum status run(int argc, char **argv, struct error *e) {
     struct flags f;
     const char *names[2];
+    char sides[2][2 * OPTION_TEXT];
     struct record_set sets[2];
     const struct flag_set flags[] = {{options, &f}};
+    struct comparison of = {0};
     struct cli cli = {
         .command = &command_compare, .sets = flags, .n_sets = 1, .positional = names, .max_positional = 2};
     TRY(options_default(options, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional < 2) return fail(e, ST_USAGE, "compare: say which two folders of run records");
-    TRY(records_load(&sets[0], names[0], e));
-    enum status status = records_load(&sets[1], names[1], e);
-    if (status == ST_OK) {
-        status = print(sets, names, &f, e);
-        records_free(&sets[1]);
+    TRY(read_option(f.by, &of, e));
+    if (cli.n_positional == 0 || (cli.n_positional == 1 && !of.key))
+        return fail(e, ST_USAGE, "compare: say which two folders of run records, or one folder and --by OPTION");
+    enum status status = ST_OK;
+    int loaded = 0;
+    for (; loaded < cli.n_positional && status == ST_OK; loaded++) status = records_load(&sets[loaded], names[loaded], e);
+    if (status != ST_OK) loaded--;
+    for (int i = 0; i < 2 && status == ST_OK; i++) {
+        of.sets[i] = &sets[i < loaded ? i : 0];
+        of.names[i] = loaded == 1 ? sides[i] : names[i];
+        if (of.key) snprintf(sides[i], sizeof sides[i], "%s=%s", of.key, of.values[i]);
     }
-    records_free(&sets[0]);
+    if (status == ST_OK) status = print(&of, f.format, e);
+    while (loaded-- > 0) records_free(&sets[loaded]);
     return status;
 }
 
 const struct command command_compare = {
     .name = "compare",
-    .usage = "compare FOLDER FOLDER [--format FORMAT]",
-    .summary = "two folders of run records, paired seed by seed: differences with intervals",
+    .usage = "compare FOLDER [FOLDER] [--by OPTION=A,B] [--format FORMAT]",
+    .summary = "two folders of run records, or the runs of one by an option, paired seed by seed: differences with "
+               "intervals",
     .run = run};

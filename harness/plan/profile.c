@@ -162,6 +162,8 @@ static const struct profile profiles[] = {
      .note = "quick: the paper's training with one of its rates and one seed, until solved or for 3000 of its 15800 "
              "steps"},
     WORD_PROBLEM_PAPER("word-problem", "", ""),
+    WORD_PROBLEM_PAPER("s3", " eval-every=158", ", validated every two"),
+    WORD_PROBLEM_PAPER("s4-3k", " eval-every=120", ", validated every\nfive"),
     WORD_PROBLEM_PAPER("s3-250", " eval-every=20",
                        ", validated every ten, since\na validation has eight times the sequences of an epoch"),
     {.suite = "a5-slice",

@@ -10,11 +10,12 @@
 #include "harness/rows/rows.h"
 #include "harness/rows/stats.h"
 
-/* What pairs two runs: all that identifies them but the seed and the version of the numerics. */
+/* What pairs two runs: all that identifies them but the seed, the version of the numerics and what is compared. */
 struct entry {
     const struct run_record *record;
     struct label key;
     char cell[RUN_ID_HEX]; /* hash of the key */
+    bool aside;            /* of no side */
     bool told;
 };
 
@@ -24,6 +25,7 @@ struct pairs {
     int n;
     double mean[2], difference;
     struct interval interval;
+    int solved[2];
     bool cut_off[2]; /* one of its runs was */
     bool named;
     char label[4 * RECORD_TEXT];
@@ -31,7 +33,8 @@ struct pairs {
 
 /* --- pairing ------------------------------------------------------------------------------------------------------ */
 
-static enum status read_entries(const struct record_set *set, struct entry **list, struct error *e) {
+static enum status read_entries(const struct comparison *of, int side, struct entry **list, struct error *e) {
+    const struct record_set *set = of->sets[side];
     struct error why;
     *list = calloc((size_t)set->n + 1, sizeof **list);
     if (!*list) return fail(e, ST_MEMORY, "no memory to compare %d runs", set->n);
@@ -40,11 +43,14 @@ static enum status read_entries(const struct record_set *set, struct entry **lis
         char lr[64];
         const struct run_record *r = &set->list[i];
         (*list)[i].record = r;
-        (*list)[i].told = r->set_aside;
         if (row_key(r->identity, key, &why) != ST_OK)
             return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", r->run.run_id,
                         why.text);
+        const char *value = of->key ? label_get(key, of->key) : NULL;
+        (*list)[i].aside = r->set_aside || (of->key && (!value || strcmp(value, of->values[side]) != 0));
+        (*list)[i].told = (*list)[i].aside;
         label_remove(key, "numerics");
+        if (of->key) label_remove(key, of->key);
         format_double(r->run.lr, lr, sizeof lr);
         TRY(label_set(key, "lr", lr, e));
         record_hash_bytes(key->text, key->used, (*list)[i].cell);
@@ -58,7 +64,7 @@ static enum status find_pair(const struct entry *list, int n, const struct entry
     *found = NULL;
     for (int i = 0; i < n; i++) {
         const struct run *run = &list[i].record->run;
-        if (list[i].record->set_aside || strcmp(list[i].cell, of->cell) != 0 || run->seed != of->record->run.seed)
+        if (list[i].aside || strcmp(list[i].cell, of->cell) != 0 || run->seed != of->record->run.seed)
             continue;
         if (*found)
             return fail(e, ST_DATA,
@@ -90,6 +96,7 @@ static enum status pair_cell(struct pairs *p, const struct sides *s, int first, 
         for (int k = 0; k < 2; k++) {
             p->mean[k] += run_test_metric(runs[k]);
             p->cut_off[k] = p->cut_off[k] || run_cut_off(runs[k]);
+            p->solved[k] += runs[k]->solved == 1;
         }
         values[p->n++] = run_test_metric(runs[1]) - run_test_metric(runs[0]);
     }
@@ -131,7 +138,10 @@ static void add_columns(struct sheet *s, const char *const names[2]) {
     sheet_column(s, SHEET_LEFT, "model");
     sheet_column(s, SHEET_RIGHT, "lr");
     sheet_column(s, SHEET_RIGHT, "pairs");
-    for (int i = 0; i < 2; i++) sheet_column(s, SHEET_RIGHT, "%s", names[i]);
+    for (int i = 0; i < 2; i++) {
+        sheet_column(s, SHEET_RIGHT, "%s", names[i]);
+        sheet_column(s, SHEET_RIGHT, "solved");
+    }
     sheet_column(s, SHEET_RIGHT, "difference");
     sheet_column(s, SHEET_RIGHT, "low");
     sheet_column(s, SHEET_RIGHT, "high");
@@ -147,6 +157,7 @@ static void add_row(struct sheet *s, const struct pairs *p) {
     for (int k = 0; k < 2; k++) {
         sheet_real(s, "%.4f", p->mean[k]);
         if (p->cut_off[k]) sheet_append(s, CUT_OFF_MARK);
+        sheet_int(s, p->solved[k]);
     }
     sheet_real(s, "%+.4f", p->difference);
     if (p->cut_off[0] || p->cut_off[1]) sheet_append(s, CUT_OFF_MARK);
@@ -172,23 +183,22 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     }
     sheet_caption(s, "%s against %s: %d pairs of runs", sides->names[1], sides->names[0], n);
     sheet_note(s,
-               "Paired by seed: what is equal in all but the program's build and numerics. difference: %s - %s, the "
-               "test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance.",
+               "Paired by seed: what is equal in all else but the program's build and numerics. difference: %s - %s, "
+               "the test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance. solved: "
+               "runs that reached the task's threshold.",
                sides->names[1], sides->names[0]);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     return ST_OK;
 }
 
-enum status compare_folders(struct sheets *sheets, const struct record_set *a, const struct record_set *b,
-                            const char *const names[2], struct error *e) {
-    struct sides sides = {.n = {a->n, b->n}, .names = names};
-    size_t n = (size_t)a->n + 1;
+enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e) {
+    struct sides sides = {.n = {of->sets[0]->n, of->sets[1]->n}, .names = of->names};
+    size_t n = (size_t)sides.n[0] + 1;
     struct pairs *list = calloc(n, sizeof *list);
     struct row_name *rows = calloc(n, sizeof *rows);
     double *values = calloc(n, sizeof *values);
     enum status status = list && rows && values ? ST_OK : fail(e, ST_MEMORY, "no memory to compare runs");
-    if (status == ST_OK) status = read_entries(a, &sides.list[0], e);
-    if (status == ST_OK) status = read_entries(b, &sides.list[1], e);
+    for (int i = 0; i < 2 && status == ST_OK; i++) status = read_entries(of, i, &sides.list[i], e);
     if (status == ST_OK) status = fill(sheets_add(sheets), &sides, list, values, rows, e);
     free(list);
     free(rows);

@@ -1,16 +1,25 @@
-/* compare.h - two folders of run records side by side: what is equal in everything but the build and the numerics of
- * the program is paired seed by seed. */
+/* compare.h - two folders of run records side by side, or the runs of one folder by the value of an option: what is
+ * equal in everything else but the build and the numerics of the program is paired seed by seed. */
 #ifndef LRNN_HARNESS_REPORT_COMPARE_H
 #define LRNN_HARNESS_REPORT_COMPARE_H
 
 #include "harness/report/sheet.h"
 #include "harness/store/record_files.h"
 
-/* Adds a sheet: of each cell that both have, in the order of `a`, its pairs, both means, the mean difference (b - a) of
- * the test metric and its interval; the label says in what it differs from the task's other cells, and numbers of runs
- * that were cut off are marked. `names`: what the folders are called. ST_DATA: they have no run in common, one of them
- * has a run in two versions of the numerics, or an identity cannot be read. */
-enum status compare_folders(struct sheets *sheets, const struct record_set *a, const struct record_set *b,
-                            const char *const names[2], struct error *e);
+/* The two sides: runs of two folders, or with a key those runs of each that have its value in their row key
+ * (harness/plan/row_key.h), `precision` and the like, in which the pairs then differ. */
+struct comparison {
+    const struct record_set *sets[2];
+    const char *names[2];
+    const char *key; /* NULL: none */
+    const char *values[2];
+};
+
+/* Adds a sheet: of each cell that both sides have, in the order of the first, its pairs, both means, the mean
+ * difference (second - first) of the test metric and its interval, and how many of either side reached the task's
+ * threshold; the label says in what it differs from the task's other cells, and numbers of runs that were cut off are
+ * marked. ST_DATA: they have no run in common, one of them has a run in two versions of the numerics, or an identity
+ * cannot be read. */
+enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e);
 
 #endif

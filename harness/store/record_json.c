@@ -77,11 +77,18 @@ static json_t *json_from_field(const struct field *field, const void *object) {
     }
 }
 
-/* NULL on failure, as jansson; *_set_new accept a NULL value and report it. */
-static json_t *json_from_object(const struct table *table, const void *object, size_t object_size) {
+static bool has_no_value(const struct field *field, const void *object) {
+    const void *value = (const char *)object + field->offset;
+    return (field->type == FIELD_INT && *(const int64_t *)value == -1) ||
+           (field->type == FIELD_REAL && isnan(*(const double *)value));
+}
+
+/* NULL on failure, as jansson; *_set_new accept a NULL value and report it. A run says of a field that it has no value;
+ * a point of a list leaves it out, for most points lack most fields. */
+static json_t *json_from_object(const struct table *table, const void *object, size_t object_size, bool of_list) {
     json_t *out = json_object();
     for (const struct field *field = table->fields; out && field->name; field++) {
-        if (!field_within(field, object_size)) continue;
+        if (!field_within(field, object_size) || (of_list && has_no_value(field, object))) continue;
         if (json_object_set_new(out, field->name, json_from_field(field, object)) == 0) continue;
         json_decref(out);
         return NULL;
@@ -93,7 +100,7 @@ static json_t *json_from_list(const struct table *table, const void *list, int64
     json_t *out = json_array();
     for (int64_t i = 0; out && i < n; i++) {
         const char *object = (const char *)list + (size_t)i * object_size;
-        if (json_array_append_new(out, json_from_object(table, object, object_size)) == 0) continue;
+        if (json_array_append_new(out, json_from_object(table, object, object_size, true)) == 0) continue;
         json_decref(out);
         return NULL;
     }
@@ -103,7 +110,7 @@ static json_t *json_from_list(const struct table *table, const void *list, int64
 static json_t *json_from_record(const struct run_record *r) {
     json_t *root = json_object();
     if (!root) return NULL;
-    int bad = json_object_set_new(root, "run", json_from_object(&runs_table, &r->run, sizeof r->run));
+    int bad = json_object_set_new(root, "run", json_from_object(&runs_table, &r->run, sizeof r->run, false));
     bad |= json_object_set_new(root, "config", json_from_text(r->config));
     bad |= json_object_set_new(root, "identity", json_from_text(r->identity));
     bad |= json_object_set_new(root, "curve", json_from_list(&curves_table, r->curve, r->n_curve, sizeof *r->curve));

@@ -167,6 +167,26 @@ START_TEST(folders_are_compared_seed_by_seed) {
 }
 END_TEST
 
+/* Of one folder: rates are paired apart, and a value that no run has is no side. */
+START_TEST(runs_of_a_folder_are_compared_by_an_option) {
+    char arguments[1024];
+    snprintf(arguments, sizeof arguments,
+             "bench s3:n_train=200,n_val=20,n_test=20,length=4 --profile smoke --models 'lru:state=4 lru:state=6' "
+             "--precision fp32,bf16 --lr 0.01,0.02 --seeds 2 --no-speed --no-plots --quiet --epochs 2 --out %s/p",
+             program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect("compare %s/p --by precision=fp32,bf16", 0);
+    expect_text(out, "precision=bf16 against precision=fp32: 8 pairs of runs", "compare");
+    expect("compare %s/p --by model.state=4,6", 0);
+    expect_text(out, "model.state=6 against model.state=4: 8 pairs of runs", "compare");
+    expect("compare %s/p --by precision=fp32,tf32", ST_DATA);
+    expect_text(err, "precision=fp32 and precision=tf32 have no run in common", "compare");
+    expect("compare %s/p --by precision=fp32", ST_USAGE);
+    expect_text(err, "expected an option and two of its values", "compare");
+    expect("compare %s/p --by precision=fp32,tf32,bf16", ST_USAGE);
+}
+END_TEST
+
 START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
     static const char *const commands[] = {"bench", "sweep", "train", "report", "status", "show"};
     expect("help", 0);
@@ -227,6 +247,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, options_of_a_config_file_hold_for_task_and_model_of_the_words);
     tcase_add_test(c, folders_are_compared_seed_by_seed);
+    tcase_add_test(c, runs_of_a_folder_are_compared_by_an_option);
     tcase_add_test(c, help_is_found_by_any_name_and_names_each_flag_once);
     tcase_add_test(c, a_task_without_a_profile_benches_with_one_that_says_so);
     tcase_add_test(c, a_shell_completes_commands_names_and_flags);

@@ -6,7 +6,10 @@
 #include "harness/report/compare.h"
 #include "tests/harness/report/fixture.h"
 
-static const char *const names[2] = {"before", "after"};
+static enum status compare_folders(struct sheets *sheets, const struct record_set *a, const struct record_set *b) {
+    struct comparison of = {.sets = {a, b}, .names = {"before", "after"}};
+    return compare_runs(sheets, &of, &fixture_problem);
+}
 
 /* The first n records against all of them, as text; the caller frees it. */
 static char *compared(int n) {
@@ -15,7 +18,7 @@ static char *compared(int n) {
     char *text = NULL;
     size_t size;
     some.n = n;
-    ck_ok(compare_folders(&sheets, &some, &fixture_set, names, &fixture_problem));
+    ck_ok(compare_folders(&sheets, &some, &fixture_set));
     FILE *f = open_memstream(&text, &size);
     ck_ok(sheets_write(&sheets, &format_term, f, &fixture_problem));
     fclose(f);
@@ -49,11 +52,11 @@ START_TEST(a_run_in_two_versions_of_the_numerics_is_refused) {
     identify(add_run("lstm;swiglu", 1e-3, 1, 0.25, 0.25), "numerics", "1+clip.2");
     struct record_set one = fixture_set;
     one.n = 1;
-    ck_assert_int_eq(compare_folders(&sheets, &one, &fixture_set, names, &fixture_problem), ST_DATA);
+    ck_assert_int_eq(compare_folders(&sheets, &one, &fixture_set), ST_DATA);
     ck_holds(fixture_problem.text, " of after differ in the numerics alone ");
-    ck_assert_int_eq(compare_folders(&sheets, &fixture_set, &one, names, &fixture_problem), ST_DATA);
+    ck_assert_int_eq(compare_folders(&sheets, &fixture_set, &one), ST_DATA);
     ck_holds(fixture_problem.text, " of before differ in the numerics alone ");
-    ck_ok(compare_folders(&sheets, &one, &one, names, &fixture_problem));
+    ck_ok(compare_folders(&sheets, &one, &one));
     sheets_free(&sheets);
 }
 END_TEST
