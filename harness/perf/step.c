@@ -14,6 +14,9 @@
 #include "harness/perf/profile.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
+#include "harness/store/machine.h"
+#include "harness/store/version.h"
+#include "kernels/lib/gemm.h"
 #include "tasks/examples.h"
 
 #define WARM_UP    3 /* steps not counted */
@@ -205,7 +208,11 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
 }
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
-    printf("{\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
+    struct machine m;
+    machine_read(&m);
+    printf("{\"commit\":\"%.12s%s\",\"machine\":\"%s\",\"products\":\"%s\",", build_info()->commit,
+           build_info()->dirty ? "+" : "", m.id, gemm_library());
+    printf("\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
            ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64
            ",\"threads\":%d,\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
            r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,

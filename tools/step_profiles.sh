@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# step_profiles.sh - training steps by op beside the floors of their ops, a JSON line each, for tools/steps_table.awk.
+# Takes three minutes of a machine that does nothing else.
+#
+#     tools/step_profiles.sh > results/baseline/steps.jsonl
+set -euo pipefail
+lrnn=${LRNN:-./lrnn}
+
+step() { "$lrnn" perf step "$@" --profile yes --json; }
+
+# BD-LRU as tests/peers/steps.py trains it.
+for threads in 1 2; do
+    for precision in fp32 bf16; do
+        step bdlru:m=5,blocks=16 --mlp gelu --dim 64 --precision $precision --threads $threads
+        step bdlru:m=5,blocks=64 --mlp gelu --dim 128 --precision $precision --threads $threads
+        step bdlru:m=5,blocks=64 --mlp gelu --dim 256 --layers 2 --precision $precision --threads $threads
+    done
+done
+# Single layers of sequences of 64 and of 512.
+for length in 64 512; do
+    for model in lstm attention mamba2 deltanet deltaproduct mlstm plstm; do
+        step $model --mlp none --dim 128 --batch 32 --length $length --vocab 2 --threads 1 --steps 10
+    done
+done
+# A tree of 784 leaves, graphs of 64 beside sequences of as many tokens, pLSTM-Vis tiny on images of 192 x 192 in patches
+# of 16, and strings of 3 to 40 tokens as SLiCE's authors have them.
+step myosotis --mlp none --dim 128 --batch 32 --length 784 --vocab 2 --threads 1 --steps 10
+step plstm-graph --mlp none --dim 128 --batch 64 --length 32 --vocab 16 --threads 1 --steps 10
+step plstm --mlp none --dim 128 --batch 64 --length 32 --vocab 16 --threads 1 --steps 10
+step plstm2d:heads=3,mode=PD,form=ref,gates=sliced --backbone vision --mlp gelu --dim 192 --layers 12 --length 144 \
+    --batch 4 --vocab 2 --threads 1 --steps 10
+step slice --backbone slice --dim 128 --batch 256 --length 40 --min-length 3 --vocab 6 --threads 1 --steps 10
+step slice:table=yes --backbone slice --dim 128 --batch 256 --length 40 --min-length 3 --vocab 6 --threads 1 --steps 10 \
+    --buckets 16
