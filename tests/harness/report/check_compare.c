@@ -32,14 +32,14 @@ START_TEST(rows_say_in_what_they_differ_and_what_was_cut_off) {
     identify(add_run("lstm;swiglu", 1e-3, 2, 0.125, 0.125), "dim", "32");
     char *text = compared(3);
     ck_holds(text, "after against before: 3 pairs of runs");
-    ck_holds(text, "lstm dim=64  0.001      1  0.5000  0.5000     +0.0000");
-    ck_holds(text, "lstm dim=32  0.001      2  0.1875  0.1875     +0.0000  +0.0000  +0.0000");
+    ck_holds(text, "lstm dim=64  0.001      1  0.5000       0  0.5000       0     +0.0000");
+    ck_holds(text, "lstm dim=32  0.001      2  0.1875       0  0.1875       0     +0.0000  +0.0000  +0.0000");
     ck_assert_ptr_null(strstr(text, CUT_OFF_MARK));
     free(text);
     cut_off(&fixture_records[0].run, 200);
     text = compared(3);
-    ck_holds(text, "lstm dim=64  0.001      1  0.5000*  0.5000*    +0.0000*");
-    ck_holds(text, "lstm dim=32  0.001      2   0.1875   0.1875     +0.0000 ");
+    ck_holds(text, "lstm dim=64  0.001      1  0.5000*       0  0.5000*       0    +0.0000*");
+    ck_holds(text, "lstm dim=32  0.001      2   0.1875       0   0.1875       0     +0.0000 ");
     ck_holds(text, CUT_OFF_NOTE);
     free(text);
 }
