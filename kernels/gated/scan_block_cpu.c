@@ -66,13 +66,14 @@ FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct 
     (void)layout;
     real buffers[2][SCAN_STATES], dz_row[SCAN_GATES], dv_row[SCAN_WIDTH];
     real *G = buffers[0], *carry = buffers[1];
-    int64_t N = s->N, ahead = scan_rows_ahead(s);
+    int64_t N = s->N;
     bool dz_direct = s->dz && !s->add_dz, dv_direct = s->dv && !s->add_dv;
     int64_t dz_stride = dz_direct ? N : SCAN_STRIDE;
     memset(carry, 0, (size_t)(m * SCAN_STRIDE) * sizeof *carry);
     for (int64_t t = s->T - 1; t >= 0; t--) {
         const real *h = s->h + t * m * N, *h_prev = t ? h - m * N : zeros;
         int64_t prev = t ? N : 0;
+        scan_fetch_back(s, t, m, m);
         real *swap = G;
         G = carry;
         carry = swap;
@@ -82,7 +83,6 @@ FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct 
             int64_t row = t * m + i;
             const real *z = s->z + row * (m + 1) * N, *v = s->v + row * N, *g = G + i * SCAN_STRIDE;
             real *dz = dz_direct ? s->dz + row * (m + 1) * N : dz_row, *dv = dv_direct ? s->dv + row * N : dv_row;
-            scan_prefetch(s, row - ahead, s->T * m);
 #pragma omp simd
             for (int64_t k = 0; k < s->width; k++)
                 dv[k] = row_backward(m, gate, N, z + k, v[k], h_prev + k, prev, h[i * N + k], g[k], carry + k, dz + k,

@@ -67,7 +67,7 @@ FORCE_INLINE real step_backward(int m, enum gate gate, int layout, int64_t N, co
 /* Gradients that are added to, or not wanted, go to a scratch row first. */
 FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct scan_part *s) {
     real carry[SCAN_STATES], dz_row[SCAN_GATES], dv_row[SCAN_WIDTH];
-    int64_t N = s->N, ahead = scan_rows_ahead(s);
+    int64_t N = s->N;
     bool dz_direct = s->dz && !s->add_dz, dv_direct = s->dv && !s->add_dv;
     int64_t dz_stride = dz_direct ? N : SCAN_STRIDE;
     memset(carry, 0, (size_t)(m * SCAN_STRIDE) * sizeof *carry);
@@ -76,7 +76,7 @@ FORCE_INLINE void walk_backward(int m, enum gate gate, int layout, const struct 
         const real *h = s->h + t * m * N, *h_prev = t ? h - m * N : zeros;
         int64_t prev = t ? N : 0;
         real *dz = dz_direct ? s->dz + t * (m + 1) * N : dz_row, *dv = dv_direct ? s->dv + t * N : dv_row;
-        scan_prefetch(s, t - ahead, s->T);
+        scan_fetch_back(s, t, 1, 1);
 #pragma omp simd
         for (int64_t k = 0; k < s->width; k++)
             dv[k] = step_backward(m, gate, layout, N, z + k, v[k], h_prev + k, prev, h + k, ds + k, carry + k, dz + k,
