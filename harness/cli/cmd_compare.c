@@ -58,7 +58,8 @@ static enum status run(int argc, char **argv, struct error *e) {
         return fail(e, ST_USAGE, "compare: say which two folders of run records, or one folder and --by OPTION");
     enum status status = ST_OK;
     int loaded = 0;
-    for (; loaded < cli.n_positional && status == ST_OK; loaded++) status = records_load(&sets[loaded], names[loaded], e);
+    for (; loaded < cli.n_positional && status == ST_OK; loaded++)
+        status = records_load(&sets[loaded], names[loaded], e);
     if (status != ST_OK) loaded--;
     for (int i = 0; i < 2 && status == ST_OK; i++) {
         of.sets[i] = &sets[i < loaded ? i : 0];

@@ -64,8 +64,7 @@ static enum status find_pair(const struct entry *list, int n, const struct entry
     *found = NULL;
     for (int i = 0; i < n; i++) {
         const struct run *run = &list[i].record->run;
-        if (list[i].aside || strcmp(list[i].cell, of->cell) != 0 || run->seed != of->record->run.seed)
-            continue;
+        if (list[i].aside || strcmp(list[i].cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
         if (*found)
             return fail(e, ST_DATA,
                         "runs %s and %s of %s differ in the numerics alone (%s, %s), so that it is not clear which is "

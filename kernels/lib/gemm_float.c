@@ -106,8 +106,7 @@ static bool has_isa(int isa) {
 /* A vector's products of pairs of bf16 take as long as those of fp32 on AMD's processors, and twice as long on Intel's,
  * which have AMX for them. */
 bool gemm_bf16_pays(void) {
-    return has_isa(dnnl_cpu_isa_avx512_core_amx) ||
-           (has_isa(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
+    return has_isa(dnnl_cpu_isa_avx512_core_amx) || (has_isa(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
 }
 
 /* --- a thread's table --------------------------------------------------------------------------------------------- */
