@@ -306,6 +306,7 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
     struct dims dims = {.B = s->B, .T = s->T, .D = s->D, .height = s->height, .width = s->width, .links = s->links};
     ck_assert_msg(model_fit(&choice, &dims, &e) == ST_OK, "%s: %s", s->model, e.text);
     open_graph(&t->graph, &t->params, !s->evaluation, s->guards, s->kernel ? s->kernel : "");
+    t->graph.options.precision = s->precision;
     ck_assert_msg(net_build(&t->net, &t->graph, &b, &choice, &shape, &e) == ST_OK, "%s: %s", s->model, e.text);
     graph_keep(&t->graph, t->net.logits);
     ck_assert_msg(params_reserve(&t->params, true, &e) == ST_OK, "%s", e.text);

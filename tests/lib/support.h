@@ -110,6 +110,7 @@ struct trial_shape {
     int mlp, norm;
     double dropout;
     const char *kernel; /* "" or "reference" */
+    enum precision precision;
     bool guards, evaluation;
     int kind, pool; /* of the backbone */
     bool bidirectional;

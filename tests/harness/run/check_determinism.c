@@ -94,10 +94,19 @@ START_TEST(threads_do_not_change_a_wide_net) {
 }
 END_TEST
 
+/* Precisions that a run may have; the linear maps alone know of them. */
+#define N_PRECISIONS (REAL_IS_DOUBLE ? 1 : PRECISION_BF16 + 1)
+
 /* The default batch and length of the word problems. */
 START_TEST(threads_do_not_change_a_large_batch) {
-    struct trial_shape s = {
-        .model = "bdlru:m=5,blocks=32", .B = 128, .T = 16, .V = 120, .D = 128, .layers = 1, .mlp = MLP_NONE};
+    struct trial_shape s = {.model = "bdlru:m=5,blocks=32",
+                            .B = 128,
+                            .T = 16,
+                            .V = 120,
+                            .D = 128,
+                            .layers = 1,
+                            .mlp = MLP_NONE,
+                            .precision = (enum precision)_i};
     expect_thread_invariance(&s, 6);
 }
 END_TEST
@@ -160,7 +169,7 @@ Suite *check_determinism(void) {
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, threads_do_not_change_a_small_net, 0, models);
     tcase_add_loop_test(tests, threads_do_not_change_a_wide_net, 0, models);
-    tcase_add_test(tests, threads_do_not_change_a_large_batch);
+    tcase_add_loop_test(tests, threads_do_not_change_a_large_batch, 0, N_PRECISIONS);
     tcase_add_loop_test(tests, a_seed_repeats_itself_and_no_other, 0, models);
     tcase_add_test(tests, dropout_changes_from_step_to_step);
     tcase_add_loop_test(tests, tuned_kernels_train_as_the_reference, 0, models);

@@ -1,0 +1,10 @@
+/* cpuinfo.h - what the kernel says of the processor. */
+#ifndef LRNN_TESTS_CPUINFO_H
+#define LRNN_TESTS_CPUINFO_H
+
+#include <stdbool.h>
+
+/* Whether /proc/cpuinfo lists that flag, "avx2". */
+bool cpuinfo_has(const char *flag);
+
+#endif
