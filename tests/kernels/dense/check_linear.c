@@ -109,6 +109,28 @@ START_TEST(a_rounded_product_is_that_of_rounded_factors) {
 }
 END_TEST
 
+/* Two sums of K terms of at most 1 each: either is off by at most half a unit of K an addition. */
+static void expect_sums(const real *got, const real *want, int64_t n, double K, const char *what) {
+    for (int64_t i = 0; i < n; i++) expect_near((double)got[i], (double)want[i], K * K * REAL_EPSILON, what);
+}
+
+/* Whether the library has instructions for them or widens them: its products are exact, and it adds in its own
+ * order. */
+START_TEST(a_product_of_halves_is_that_of_rounded_factors) {
+    struct map got, want, full;
+    map_walk(&got, "linear_bf16_cpu", PRECISION_BF16, PRECISION_FULL);
+    map_walk(&want, "linear_ref", PRECISION_FULL, PRECISION_BF16);
+    map_walk(&full, "linear_cpu", PRECISION_FULL, PRECISION_FULL);
+    expect_sums(got.y->data, want.y->data, ROWS * OUT, IN + 1, "y");
+    expect_sums(got.x->grad, want.x->grad, ROWS * IN, OUT, "gradient of x");
+    expect_sums(got.w->grad, want.w->grad, OUT * IN, ROWS, "gradient of w");
+    ck_assert(same(got.b->grad, full.b->grad, OUT)); /* a sum, not a product */
+    graph_free(&got.g);
+    graph_free(&want.g);
+    graph_free(&full.g);
+}
+END_TEST
+
 Suite *check_linear(void);
 Suite *check_linear(void) {
     Suite *suite = suite_create("linear");
@@ -116,6 +138,7 @@ Suite *check_linear(void) {
     tcase_add_checked_fixture(c, start_kernels, NULL);
     tcase_add_test(c, numbers_are_rounded_to_the_nearest_ties_to_even);
     tcase_add_loop_test(c, a_rounded_product_is_that_of_rounded_factors, 0, 4);
+    tcase_add_test(c, a_product_of_halves_is_that_of_rounded_factors);
     suite_add_tcase(suite, c);
     return suite;
 }

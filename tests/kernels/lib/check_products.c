@@ -1,11 +1,13 @@
 /* check_products.c - the one door to matrix products against sums in double: every layout, sum and bias, at sizes that
- * do not divide by anything, and the same bits on every thread. */
+ * do not divide by anything, and the same bits on every thread; factors of 16 bits against the same ones widened. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/philox.h"
 #include "kernels/lib/gemm.h"
-#include "tests/testing.h"
+#include "kernels/lib/round.h"
+#include "tests/lib/support.h"
 
 #define LARGEST 160 /* rows and columns of a matrix in memory, their gaps included */
 #define PLACES  (LARGEST * LARGEST)
@@ -49,13 +51,12 @@ static void multiply(const struct product *p, real *to) {
     real_gemm(p->ta, p->tb, p->M, p->N, p->K, (real)p->alpha, A, p->lda, B, p->ldb, p->add, to, p->ldc);
 }
 
-/* What does not belong to C stays as it was. */
+/* What does not belong to C stays as it was. ck_assert_msg of each number would take longer than the products. */
 static void check_against_sums(const struct product *p) {
-    const double unit = REAL_IS_DOUBLE ? 2.3e-16 : 1.2e-7;
     for (int64_t at = 0; at < PLACES; at++) {
         int64_t i = at / p->ldc, j = at % p->ldc;
         if (i >= p->M || j >= p->N) {
-            ck_assert_msg(C[at] == before[at], "number %lld outside of C was written", (long long)at);
+            if (C[at] != before[at]) ck_abort_msg("number %lld outside of C was written", (long long)at);
             continue;
         }
         double sum = 0, terms = 0;
@@ -66,10 +67,11 @@ static void check_against_sums(const struct product *p) {
             terms += fabs(term);
         }
         if (p->add) sum += (double)before[at], terms += fabs((double)before[at]);
-        double bound = unit * (double)(p->K + 4) * terms; /* of any order of summation */
-        ck_assert_msg(fabs((double)C[at] - sum) <= bound, "%lld x %lld x %lld, A%s B%s%s: %g instead of %g",
-                      (long long)p->M, (long long)p->N, (long long)p->K, p->ta ? "^T" : "", p->tb ? "^T" : "",
-                      p->add ? ", added" : "", (double)C[at], sum);
+        double bound = REAL_EPSILON * (double)(p->K + 4) * terms; /* of any order of summation */
+        if (!(fabs((double)C[at] - sum) <= bound))
+            ck_abort_msg("%lld x %lld x %lld, A%s B%s%s: %g instead of %g", (long long)p->M, (long long)p->N,
+                         (long long)p->K, p->ta ? "^T" : "", p->tb ? "^T" : "", p->add ? ", added" : "", (double)C[at],
+                         sum);
     }
 }
 
@@ -93,6 +95,75 @@ START_TEST(a_bias_is_added_to_every_row) {
     for (int64_t at = 0; at < M * N; at++) before[at] = bias[at % N];
     real_gemm_bias(M, N, K, A, B, bias, C);
     check_against_sums(&p);
+}
+END_TEST
+
+/* --- factors of 16 bits ------------------------------------------------------------------------------------------- */
+
+/* Of trainings: outputs, gradients of inputs and of weights of linear maps, by tiles of 512 rows and of all. And those
+ * that hurt: one row, one column, one term, an odd number of terms, gaps between rows. */
+static const struct halves {
+    int64_t M, N, K, gap;
+    bool ta, tb, add, bias;
+} halves[] = {
+    {512, 1920, 128, 0, false, true, false, true},  {512, 128, 1920, 0, false, false, true, false},
+    {1920, 128, 512, 0, true, false, false, false}, {2048, 1920, 128, 0, false, true, false, false},
+    {1920, 128, 2048, 0, true, false, true, false}, {2048, 128, 64, 0, false, true, false, true},
+    {1, 128, 129, 0, false, true, false, true},     {1, 65, 31, 0, true, false, true, false},
+    {37, 1, 77, 0, false, true, false, false},      {33, 6, 1, 0, true, false, true, false},
+    {50, 51, 127, 3, true, true, true, false},      {50, 51, 127, 3, false, false, false, false},
+    {17, 120, 33, 5, false, true, true, true},
+};
+#define N_HALVES ((int)(sizeof halves / sizeof *halves))
+
+/* Numbers from -1 to 1, or their magnitudes; to be freed. */
+static real *real_matrix(int64_t n, uint64_t stream, bool magnitudes) {
+    struct rng r = rng_at(7, STREAM_TEST, stream);
+    real *to = malloc((size_t)n * sizeof *to);
+    ck_assert_ptr_nonnull(to);
+    for (int64_t i = 0; i < n; i++) to[i] = (real)(2 * rng_uniform(&r) - 1);
+    for (int64_t i = 0; i < n && magnitudes; i++) to[i] = to[i] < 0 ? -to[i] : to[i];
+    return to;
+}
+
+static uint16_t *half_matrix(int64_t n, uint64_t stream, bool magnitudes) {
+    real *from = real_matrix(n, stream, magnitudes);
+    uint16_t *to = malloc((size_t)n * sizeof *to);
+    ck_assert_ptr_nonnull(to);
+    round_to_bf16(n, from, to);
+    free(from);
+    return to;
+}
+
+/* C, to be freed. */
+static real *product_of_halves(const struct halves *h, bool widen, bool magnitudes) {
+    int64_t lda = (h->ta ? h->M : h->K) + h->gap, ldb = (h->tb ? h->K : h->N) + h->gap, ldc = h->N + h->gap;
+    uint16_t *a = half_matrix((h->ta ? h->K : h->M) * lda, 1, magnitudes);
+    uint16_t *b = half_matrix((h->tb ? h->N : h->K) * ldb, 2, magnitudes);
+    real *c = real_matrix(h->M * ldc, 3, magnitudes), *row = real_matrix(h->N, 4, magnitudes);
+    (widen ? gemm_widened : gemm_bf16)(h->ta, h->tb, h->M, h->N, h->K, a, lda, b, ldb, h->bias ? row : NULL, h->add, c,
+                                       ldc);
+    free(a);
+    free(b);
+    free(row);
+    return c;
+}
+
+/* The products are exact; a sum of K of them, C and the bias is off by at most half a unit of the sum of magnitudes an
+ * addition, in whatever order, and there are two. A hundredth for the rounding of that sum itself. What does not belong
+ * to C stays as it was. */
+START_TEST(halves_give_what_widened_ones_give) {
+    const struct halves *h = &halves[_i];
+    real *got = product_of_halves(h, false, false), *want = product_of_halves(h, true, false);
+    real *magnitudes = product_of_halves(h, true, true);
+    for (int64_t at = 0; at < h->M * (h->N + h->gap); at++) {
+        bool within = at % (h->N + h->gap) < h->N;
+        double bound = within ? 1.01 * (double)(h->K + 2) * REAL_EPSILON * (double)magnitudes[at] : 0;
+        expect_near((double)got[at], (double)want[at], bound, "a number of C");
+    }
+    free(got);
+    free(want);
+    free(magnitudes);
 }
 END_TEST
 
@@ -126,6 +197,7 @@ Suite *check_products(void) {
     tcase_add_checked_fixture(c, set_up, NULL);
     tcase_add_loop_test(c, a_product_is_its_sums, 0, N_SIZES);
     tcase_add_loop_test(c, a_bias_is_added_to_every_row, 0, N_SIZES);
+    tcase_add_loop_test(c, halves_give_what_widened_ones_give, 0, N_HALVES);
     tcase_add_test(c, any_number_of_shapes_may_come);
     tcase_add_test(c, every_thread_computes_the_same_bits);
     suite_add_tcase(suite, c);
