@@ -1,20 +1,45 @@
 #!/usr/bin/env bash
 # hardened.sh PROGRAM: whether the linker and the compiler did what docs/promises.md (P17) says: the program may be
 # loaded anywhere, its tables of functions are read-only before main begins, the stack is not executed, functions with
-# arrays have canaries, and copies into arrays of known size are checked.
+# arrays have canaries, and copies into arrays of known size are checked. And that the look at the processor before main
+# (kernels/lib/processor.c), which ends the program where instructions are missing, is there and takes none of those
+# itself.
 set -euo pipefail
 
 program=$1
+tried=0
 missing=0
 
-# has WHAT PATTERN READELF_FLAG: one line each, and a failure where nothing matches.
+# verdict WHAT COMMAND...: one line, and a failure where the command fails.
+verdict() {
+    local what=$1 says=yes
+    shift
+    "$@" || says=no
+    printf '%-48s %s\n' "$what" $says
+    tried=$((tried + 1))
+    [ $says = yes ] || missing=$((missing + 1))
+}
+
+# has WHAT PATTERN READELF_FLAG: whether something matches.
 has() {
-    if readelf -W "$3" "$program" | grep -E -- "$2" >/dev/null; then
-        printf '%-48s yes\n' "$1"
-    else
-        printf '%-48s no\n' "$1"
-        missing=$((missing + 1))
-    fi
+    verdict "$1" matches "$2" "$3"
+}
+
+matches() {
+    readelf -W "$2" "$program" | grep -E -- "$1" >/dev/null
+}
+
+# The code of the functions named, those that a compiler has not dissolved in others.
+code_of() {
+    for name in "$@"; do objdump -d --no-show-raw-insn --disassemble="$name" "$program"; done
+}
+
+# No instruction of AVX, whose names begin with v, of SSSE3 and SSE4, or of BMI and its neighbours.
+runs_anywhere() {
+    local looks later='v[a-z]|p(abs|blend|shufb|(ins|ext)r[bdq]|mov[sz]x|m(ax|in)(s[bd]|u[wd]))'
+    later+='|sh[lr]x|sarx|rorx|andn |bextr|bzhi|lzcnt|popcnt|movbe'
+    looks=$(code_of look_before_main processor_{has,used,names,require} read_leaves join_text)
+    [ "$(grep -c '^[0-9a-f]* <.*>:$' <<<"$looks")" -ge 4 ] && ! grep -E "[[:space:]]($later)" <<<"$looks"
 }
 
 has 'loaded at any address (PIE)' 'Type: +DYN' -h
@@ -23,5 +48,7 @@ has 'all of them resolved at the start (BIND_NOW)' 'BIND_NOW|Flags:.* NOW' -d
 has 'stack not executable' 'GNU_STACK.* RW ' -l
 has 'canaries' '__stack_chk_fail' --dyn-syms
 has 'checked copies (FORTIFY_SOURCE)' '__(memcpy|memset|snprintf|vsnprintf|printf|fprintf|read)_chk' --dyn-syms
-printf '%d passed, %d failed\n' $((6 - missing)) "$missing"
+has 'a look at the processor before main' 'look_before_main' -s
+verdict 'which any processor can run' runs_anywhere
+printf '%d passed, %d failed\n' $((tried - missing)) "$missing"
 [ "$missing" -eq 0 ]

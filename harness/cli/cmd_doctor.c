@@ -17,6 +17,7 @@
 #include "harness/store/record.h"
 #include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
+#include "kernels/lib/processor.h"
 
 #define LEAST_DISK_MB    100.0
 #define LEAST_MEMORY_GIB 0.5
@@ -54,49 +55,15 @@ static void say(struct doctor *d, enum verdict verdict, const char *what, const 
 
 /* --- the program -------------------------------------------------------------------------------------------------- */
 
-/* Instruction sets that the compiler was allowed to use and whether this processor has them; "" where all are there. */
-static const char *missing_instructions(void) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-#ifdef __AVX512F__
-    if (!__builtin_cpu_supports("avx512f")) return "AVX-512";
-#endif
-#ifdef __AVX2__
-    if (!__builtin_cpu_supports("avx2")) return "AVX2";
-#endif
-#ifdef __FMA__
-    if (!__builtin_cpu_supports("fma")) return "FMA";
-#endif
-#ifdef __SSE4_2__
-    if (!__builtin_cpu_supports("sse4.2")) return "SSE4.2";
-#endif
-#endif
-    return "";
-}
-
-static const char *vector_width(void) {
-#if defined(__AVX512F__)
-    return "AVX-512";
-#elif defined(__AVX2__) && defined(__FMA__)
-    return "AVX2 and FMA";
-#elif defined(__x86_64__)
-    return "SSE, no fused multiply-add (PORTABLE=1?)";
-#else
-    return "the compiler's default";
-#endif
-}
-
 static void check_program(struct doctor *d) {
+    char names[PROCESSOR_TEXT];
     const struct build_info *b = build_info();
     say(d, GOOD, "program", "lrnn %s, commit %.12s%s, %s", b->version, b->commit, b->dirty ? " with local changes" : "",
         b->real_name);
     say(d, GOOD, "compiler", "%s", b->compiler);
     say(d, GOOD, "flags", "%s", b->flags);
-    const char *missing = missing_instructions();
-    if (*missing)
-        say(d, BAD, "processor", "lacks %s, which this binary uses; build it here, or with PORTABLE=1", missing);
-    else
-        say(d, GOOD, "vectors", "built for %s; the processor has them", vector_width());
+    processor_names(processor_used(), names); /* all there, or the program would have ended before */
+    say(d, GOOD, "processor", "has what the program was built to use: %s", *names ? names : "no more than all have");
 }
 
 /* --- the machine -------------------------------------------------------------------------------------------------- */

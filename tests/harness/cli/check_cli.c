@@ -280,6 +280,7 @@ START_TEST(doctor_looks_at_the_folder) {
     char arguments[128];
     snprintf(arguments, sizeof arguments, "doctor --out %s/new/results", program_folder);
     expect_status(run(arguments), 0, arguments);
+    expect_text(out, "has what the program was built to use: ", arguments);
     expect_text(out, "this machine is ready", arguments);
     ck_assert_int_eq(scratch_count(program_folder, "doctor"), 0);
     expect_status(run("doctor --out /proc/results"), 1, "doctor --out /proc/results");
