@@ -74,14 +74,24 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
+/* Rows first to t of one array that a walk back in time reads. */
+static void fetch(const real *array, struct piece p, int64_t T, int64_t N, int64_t first, int64_t t) {
+    scan_fetch_rows(array + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
+}
+
 static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, struct piece p) {
     real carry[SCAN_WIDTH], da_row[SCAN_WIDTH], dx_row[SCAN_WIDTH];
     int64_t T = c->in[1]->dims[1], N = c->in[1]->dims[2];
     real *da_sum = sums.at ? sums.at + p.b * sums.stride + p.k : NULL;
     memset(carry, 0, (size_t)p.width * sizeof *carry);
     if (da_sum) memset(da_sum, 0, (size_t)p.width * sizeof *da_sum);
-    for (int64_t t = T - 1; t >= 0; t--) {
+    for (int64_t t = T - 1, first; t >= 0; t--) {
         int64_t i = (p.b * T + t) * N + p.k;
+        if (scan_fetches(t, T, p.width, &first)) {
+            fetch(tensor_real(c->out[0]), p, T, N, first, t);
+            fetch(call_dout(c, 0), p, T, N, first, t);
+            if (!da_sum) fetch(tensor_real(c->in[0]), p, T, N, first, t);
+        }
         const real *before = t ? tensor_real(c->out[0]) + i - N : zeros, *dh = call_dout(c, 0) + i;
         real *dx = row_of(c, 1, i, dx_row);
         if (da_sum) {
@@ -170,8 +180,13 @@ static void complex_backward_piece(const struct call *c, const struct scratch_ro
         carry[0][k] = carry[1][k] = 0;
         if (constant) sum_re[k] = sum_im[k] = 0;
     }
-    for (int64_t t = T - 1; t >= 0; t--) {
+    for (int64_t t = T - 1, first; t >= 0; t--) {
         int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
+        for (int plane = 0; plane < 2 && scan_fetches(t, T, 2 * p.width, &first); plane++) {
+            fetch(tensor_real(c->out[plane]), p, T, N, first, t);
+            if (call_dout(c, plane)) fetch(call_dout(c, plane), p, T, N, first, t);
+            if (!constant) fetch(tensor_real(c->in[plane]), p, T, N, first, t);
+        }
         struct planes r = {
             .a_re = tensor_real(c->in[0]) + j,
             .a_im = tensor_real(c->in[1]) + j,
