@@ -75,7 +75,7 @@ SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t row, int64_t r
             __builtin_prefetch(s->z + (row * (s->m + 1) + j) * s->N + k);
 }
 
-/* Reads `rows` rows of `width` channels, N apart, in rising order, and does nothing with them but to have them in L2. */
+/* Reads `rows` rows of `width` channels, N apart, in rising order, and does nothing with them but have them in L2. */
 SCAN_CALLED void scan_fetch_rows(const real *from, int64_t rows, int64_t width, int64_t N) {
     volatile real seen = 0;
     real sum = 0;
