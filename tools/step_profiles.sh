@@ -22,8 +22,8 @@ for length in 64 512; do
         step $model --mlp none --dim 128 --batch 32 --length $length --vocab 2 --threads 1 --steps 10
     done
 done
-# A tree of 784 leaves, batches of 64 graphs beside sequences of as many tokens, pLSTM-Vis tiny on images of 192 x 192 in
-# patches of 16, and strings of 3 to 40 tokens as SLiCE's authors have them.
+# A tree of 784 leaves, batches of 64 graphs beside as many tokens of sequences, pLSTM-Vis tiny on images of 192 x 192
+# in patches of 16, and strings of 3 to 40 tokens as SLiCE's authors have them.
 step myosotis --mlp none --dim 128 --batch 32 --length 784 --vocab 2 --threads 1 --steps 10
 step plstm-graph --mlp none --dim 128 --batch 64 --length 32 --vocab 16 --threads 1 --steps 10
 step plstm --mlp none --dim 128 --batch 64 --length 32 --vocab 16 --threads 1 --steps 10
