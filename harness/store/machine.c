@@ -43,8 +43,7 @@ static void add_generation(struct machine *m) {
     size_t used = strlen(m->cpu);
     value_in_file("/proc/cpuinfo", "cpu family", ':', family, sizeof family);
     value_in_file("/proc/cpuinfo", "model\t", ':', model, sizeof model);
-    if (family[0] && model[0])
-        snprintf(m->cpu + used, sizeof m->cpu - used, ", family %s model %s", family, model);
+    if (family[0] && model[0]) snprintf(m->cpu + used, sizeof m->cpu - used, ", family %s model %s", family, model);
 }
 
 void machine_read(struct machine *m) {

@@ -11,7 +11,7 @@
 #define SCAN_STRIDE         272 /* of rows of channels in stack buffers; constant, and no power of two for L1's sets */
 #define SCAN_STATES         (SCAN_ORDER_MAX * SCAN_STRIDE)       /* m rows */
 #define SCAN_GATES          ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
-#define SCAN_PREFETCH_BYTES 2048 /* how far ahead of use gates are asked for; more evicts, less comes late */
+#define SCAN_PREFETCH_BYTES 2048  /* how far ahead of use gates are asked for; more evicts, less comes late */
 #define SCAN_FETCH          32768 /* numbers that a walk back in time has fetched at once: a fraction of L2 */
 
 /* Helpers that 64 specialised walks call: inlined into each they would double its size. */
