@@ -11,6 +11,7 @@
 
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
+#include "kernels/lib/fetch.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
@@ -205,11 +206,21 @@ static void clear_first(const struct strip *s) {
 }
 
 /* `next` holds what flows back from the later steps. */
+/* What the steps from t down read, when it is due. */
+static void fetch_back(const struct strip *s, int64_t t) {
+    int64_t D = s->m * s->N, first;
+    if (!fetch_is_due(t, s->T, s->m * s->m * s->W, &first)) return;
+    fetch_rows(s->a + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
+    fetch_rows(s->y + first * D, t + 1 - first, s->m * s->W, D);
+    fetch_rows(s->dy + first * D, t + 1 - first, s->m * s->W, D);
+}
+
 static void strip_backward(struct strip *s) {
     int64_t D = s->m * s->N;
     memset(s->next, 0, (size_t)(s->m * s->stride) * sizeof *s->next);
     collect_strip(s, s->y + (s->T - 1) * D, s->state);
     for (int64_t t = s->T - 1; t >= 0; t--) {
+        fetch_back(s, t);
         collect_strip(s, s->dy + t * D, s->G);
 #pragma omp simd
         for (int64_t i = 0; i < s->m * s->stride; i++) s->next[i] += s->G[i];

@@ -4,6 +4,7 @@
 #define LRNN_KERNELS_SCAN_H
 
 #include "kernels/gated/gate.h"
+#include "kernels/lib/fetch.h"
 
 #define SCAN_ORDER_MAX      8   /* largest m the CPU kernels are compiled for; beyond, the reference computes */
 #define SCAN_VECTOR         16  /* strips are multiples of this many channels, but for the last */
@@ -11,8 +12,7 @@
 #define SCAN_STRIDE         272 /* of rows of channels in stack buffers; constant, and no power of two for L1's sets */
 #define SCAN_STATES         (SCAN_ORDER_MAX * SCAN_STRIDE)       /* m rows */
 #define SCAN_GATES          ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
-#define SCAN_PREFETCH_BYTES 2048  /* how far ahead of use gates are asked for; more evicts, less comes late */
-#define SCAN_FETCH          32768 /* numbers that a walk back in time has fetched at once: a fraction of L2 */
+#define SCAN_PREFETCH_BYTES 2048 /* how far ahead of use gates are asked for; more evicts, less comes late */
 
 /* Helpers that 64 specialised walks call: inlined into each they would double its size. */
 #define SCAN_CALLED static __attribute__((noinline, unused))
@@ -75,35 +75,15 @@ SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t row, int64_t r
             __builtin_prefetch(s->z + (row * (s->m + 1) + j) * s->N + k);
 }
 
-/* Reads `rows` rows of `width` channels, N apart, in rising order, and does nothing with them but have them in L2. */
-SCAN_CALLED void scan_fetch_rows(const real *from, int64_t rows, int64_t width, int64_t N) {
-    volatile real seen = 0;
-    real sum = 0;
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t k = 0; k < width; k += SCAN_VECTOR) sum += from[r * N + k];
-    seen = sum;
-    (void)seen;
-}
-
-/* Whether a walk back in time that reads `numbers` a step is to fetch before it reads step t of T: at its begin, and
- * then every SCAN_FETCH numbers. *first: the step to fetch from, up to t. */
-LRNN_INLINE bool scan_fetches(int64_t t, int64_t T, int64_t numbers, int64_t *first) {
-    int64_t steps = SCAN_FETCH / numbers + 1;
-    *first = t / steps * steps;
-    return t == T - 1 || t == *first + steps - 1;
-}
-
-/* To be called at each step of a walk back in time, before step t is read: fetches what the steps from t down read,
- * every SCAN_FETCH gates. Processors follow rising addresses far better than falling ones (on Zen 4 three times), and
- * prefetch instructions do not make up for it: BD-LRU's gradient at m = 5, N = 64, B = 128, T = 16 takes 4.0 ms with
- * this and 5.6 with those. A time step is gate_rows rows of m + 1 gates. */
+/* To be called at each step of a walk back in time, before step t is read (kernels/lib/fetch.h): prefetch instructions
+ * do not make up for it. A time step is gate_rows rows of m + 1 gates. */
 LRNN_INLINE void scan_fetch_back(const struct scan_part *s, int64_t t, int64_t gate_rows, int64_t value_rows) {
     int64_t rows = gate_rows * (s->m + 1), first;
-    if (!scan_fetches(t, s->T, rows * s->width, &first)) return;
-    scan_fetch_rows(s->z + first * rows * s->N, (t + 1 - first) * rows, s->width, s->N);
-    scan_fetch_rows(s->h + first * s->m * s->N, (t + 1 - first) * s->m, s->width, s->N);
-    scan_fetch_rows(s->dh + first * s->m * s->N, (t + 1 - first) * s->m, s->width, s->N);
-    scan_fetch_rows(s->v + first * value_rows * s->N, (t + 1 - first) * value_rows, s->width, s->N);
+    if (!fetch_is_due(t, s->T, rows * s->width, &first)) return;
+    fetch_rows(s->z + first * rows * s->N, (t + 1 - first) * rows, s->width, s->N);
+    fetch_rows(s->h + first * s->m * s->N, (t + 1 - first) * s->m, s->width, s->N);
+    fetch_rows(s->dh + first * s->m * s->N, (t + 1 - first) * s->m, s->width, s->N);
+    fetch_rows(s->v + first * value_rows * s->N, (t + 1 - first) * value_rows, s->width, s->N);
 }
 
 SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {

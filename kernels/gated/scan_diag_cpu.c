@@ -76,7 +76,7 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
 
 /* Rows first to t of one array that a walk back in time reads. */
 static void fetch(const real *array, struct piece p, int64_t T, int64_t N, int64_t first, int64_t t) {
-    scan_fetch_rows(array + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
+    fetch_rows(array + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
 }
 
 static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, struct piece p) {
@@ -87,7 +87,7 @@ static void scan_diag_backward_piece(const struct call *c, struct scratch_rows s
     if (da_sum) memset(da_sum, 0, (size_t)p.width * sizeof *da_sum);
     for (int64_t t = T - 1, first; t >= 0; t--) {
         int64_t i = (p.b * T + t) * N + p.k;
-        if (scan_fetches(t, T, p.width, &first)) {
+        if (fetch_is_due(t, T, p.width, &first)) {
             fetch(tensor_real(c->out[0]), p, T, N, first, t);
             fetch(call_dout(c, 0), p, T, N, first, t);
             if (!da_sum) fetch(tensor_real(c->in[0]), p, T, N, first, t);
@@ -182,7 +182,7 @@ static void complex_backward_piece(const struct call *c, const struct scratch_ro
     }
     for (int64_t t = T - 1, first; t >= 0; t--) {
         int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
-        for (int plane = 0; plane < 2 && scan_fetches(t, T, 2 * p.width, &first); plane++) {
+        for (int plane = 0; plane < 2 && fetch_is_due(t, T, 2 * p.width, &first); plane++) {
             fetch(tensor_real(c->out[plane]), p, T, N, first, t);
             if (call_dout(c, plane)) fetch(call_dout(c, plane), p, T, N, first, t);
             if (!constant) fetch(tensor_real(c->in[plane]), p, T, N, first, t);
