@@ -60,21 +60,26 @@ static enum status list_kernels(struct error *e) {
     return ST_OK;
 }
 
-/* Papers whose numbers results/published.csv holds; rows of one paper stand together. */
+/* Whether a row above is of the same paper. Rows of one need not stand together. */
+static bool paper_is_above(const struct csv_table *t, int row) {
+    for (int above = 0; above < row; above++)
+        if (strcmp(csv_cell(t, above, "paper"), csv_cell(t, row, "paper")) == 0) return true;
+    return false;
+}
+
+/* Papers whose numbers results/published.csv holds, once each. */
 static enum status list_published(struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
     TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
     TRY(csv_read(&t, path, e));
-    const char *last = "";
     for (int row = 0; row < t.rows; row++) {
-        const char *arxiv = csv_cell(&t, row, "arxiv");
-        if (strcmp(arxiv, last) == 0) continue;
+        if (paper_is_above(&t, row)) continue;
+        const char *arxiv = csv_text_plain(csv_cell(&t, row, "arxiv"));
         char text[512];
         snprintf(text, sizeof text, "%s%s%s", csv_text_plain(csv_cell(&t, row, "paper")),
-                 *arxiv ? ", https://arxiv.org/abs/" : "", csv_text_plain(arxiv));
-        print_line(*arxiv ? csv_text_plain(arxiv) : "-", text);
-        last = arxiv;
+                 *arxiv ? ", https://arxiv.org/abs/" : "", arxiv);
+        print_line(*arxiv ? arxiv : "-", text);
     }
     csv_free(&t);
     return ST_OK;

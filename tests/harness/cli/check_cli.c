@@ -265,6 +265,22 @@ START_TEST(models_listed_can_be_described) {
 }
 END_TEST
 
+/* Rows of published.csv that belong to one paper do not all stand together there. */
+START_TEST(each_paper_is_listed_once) {
+    expect_status(run("list papers"), 0, "list papers");
+    char *list = strdup(out), *state = NULL, *seen[64];
+    int n = 0;
+    for (char *line = strtok_r(list, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+        line[strcspn(line, " ")] = 0;
+        for (int i = 0; i < n; i++) ck_assert_msg(strcmp(line, seen[i]) != 0, "%s is listed twice:\n%s", line, out);
+        ck_assert_int_lt(n, 64);
+        seen[n++] = line;
+    }
+    expect_text(out, "2505.17761 ", "list papers");
+    free(list);
+}
+END_TEST
+
 /* The loader says what it would load and ends. Half a gigabyte of cuBLAS took .4 s of each start, of any command. */
 START_TEST(no_command_waits_for_libraries_of_a_device) {
     char traced[2048];
@@ -402,6 +418,7 @@ Suite *check_cli(void) {
     tcase_add_test(t, report_help_names_every_report_but_the_template);
     tcase_add_loop_test(t, full_output_is_an_error, 0, 5);
     tcase_add_test(t, models_listed_can_be_described);
+    tcase_add_test(t, each_paper_is_listed_once);
     tcase_add_test(t, no_command_waits_for_libraries_of_a_device);
     tcase_add_test(t, doctor_looks_at_the_folder);
     tcase_add_test(t, a_length_on_the_command_line_replaces_the_profiles);
