@@ -48,7 +48,8 @@ static const struct option report_options[] = {
      "the table of this plan (`lrnn list papers`): the paper's rows and columns, its numbers and ours, a verdict a "
      "cell",
      0},
-    {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL, "only these, by their headings: 'model,acc,published'", 0},
+    {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
+     "only these, by their headings: 'model,acc,published'; run, in no table unasked: the ids of a row's runs", 0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
@@ -110,9 +111,10 @@ static void print_reports(FILE *f) {
 
 /* A plan says itself which runs it is of. */
 static enum status run_paper(const struct report_flags *f, struct error *e) {
-    if (strcmp(f->what, "tables") != 0 || *f->where || f->confirm || *f->to || *f->columns || *f->sort || *f->html)
-        return fail(e, ST_USAGE, "report --paper takes --out, --profile, --task and --format alone");
-    return paper_print(f->paper, f->task, f->profile, f->out, sheet_formats()[f->format], stdout, e);
+    const struct sheet_view view = {f->columns, f->sort};
+    if (strcmp(f->what, "tables") != 0 || *f->where || f->confirm || *f->to || *f->html)
+        return fail(e, ST_USAGE, "report --paper takes --out, --profile, --task, --columns, --sort and --format alone");
+    return paper_print(f->paper, f->task, f->profile, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
 /* A report of many pages. */
@@ -149,7 +151,7 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     TRY(find_report(flags.what, &report, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
-    struct report_view view = {flags.columns, flags.sort};
+    struct sheet_view view = {flags.columns, flags.sort};
     enum status status =
         report_print_view(report, &set, &filter, &view, sheet_formats()[flags.format], flags.out, stdout, e);
     if (status == ST_OK && *flags.to) status = records_export_csv(&set, flags.to, e);

@@ -3,6 +3,7 @@
 #define LRNN_HARNESS_REPORT_H
 
 #include "harness/report/sheet.h"
+#include "harness/report/sheet_pick.h"
 #include "harness/rows/rows.h"
 
 /* What a report makes of the rows. Both functions add sheets and return ST_DATA when the rows hold nothing to report
@@ -25,10 +26,10 @@ struct report {
 
 const struct report *const *report_list(void); /* NULL-terminated, in the order of the list */
 
-/* How a reader wants the sheets; NULL or zeros: as they are. */
-struct report_view {
-    const char *columns, *sort; /* sheet_pick.h; "" = all, as they stand */
-};
+/* Adds the sheets of the report of the rows to `sheets`, for people or for programs, as the reader wants to see them.
+ * ST_DATA, ST_USAGE as report_print_view. */
+enum status report_make(struct sheets *sheets, const struct report *report, const struct report_tables *tables,
+                        bool for_programs, const struct sheet_view *view, struct error *e);
 
 /* Writes the report of the records that pass the filter (NULL: all). `out` is the folder of the records, which may hold
  * perf.csv and published.csv. ST_DATA: no record passes, or the report finds nothing; nothing is written on any
@@ -38,7 +39,7 @@ enum status report_print(const struct report *report, const struct record_set *s
 
 /* The same, as the reader wants it. ST_USAGE: no column of a name. */
 enum status report_print_view(const struct report *report, const struct record_set *set,
-                              const struct report_filter *filter, const struct report_view *view,
+                              const struct report_filter *filter, const struct sheet_view *view,
                               const struct sheet_format *format, const char *out, FILE *stream, struct error *e);
 
 #endif

@@ -75,6 +75,10 @@ void sheet_column(struct sheet *s, enum sheet_align align, const char *format, .
     }
 }
 
+void sheet_on_request(struct sheet *s) {
+    if (!broken(s) && s->n_columns) s->columns[s->n_columns - 1].on_request = true;
+}
+
 /* Whether the rows that have been begun are full. */
 static bool rows_are_full(struct sheet *s) {
     if (s->n_cells == s->n_rows * s->n_columns) return true;

@@ -21,6 +21,7 @@ enum sheet_kind { SHEET_TEXT, SHEET_INT, SHEET_REAL };
 struct sheet_column {
     char *heading;
     enum sheet_align align;
+    bool on_request; /* only for readers who name it (sheet_pick.h) */
 };
 
 struct sheet_cell {
@@ -56,6 +57,8 @@ struct sheet {
 void sheet_caption(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Of the latest column: it is there for readers who name it, and too much for the others. */
+void sheet_on_request(struct sheet *s);
 void sheet_row(struct sheet *s);
 
 /* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one

@@ -74,6 +74,14 @@ static enum status keep_columns(struct sheet *s, const int *picked, int n, struc
     return ST_OK;
 }
 
+/* All but those that are shown on request. */
+static enum status pick_usual(struct sheet *s, struct error *e) {
+    int picked[s->n_columns], n = 0;
+    for (int c = 0; c < s->n_columns; c++)
+        if (!s->columns[c].on_request) picked[n++] = c;
+    return n < s->n_columns ? keep_columns(s, picked, n, e) : ST_OK;
+}
+
 static enum status pick(struct sheet *s, const char *names, struct error *e) {
     int picked[64], n = 0;
     for (const char *at = names;; at++) {
@@ -87,10 +95,17 @@ static enum status pick(struct sheet *s, const char *names, struct error *e) {
     }
 }
 
-enum status sheets_pick(struct sheets *sheets, const char *names, struct error *e) {
-    for (int i = 0; i < sheets->n; i++)
-        if (is_meant(sheets, i, names)) TRY(pick(sheets->list[i], names, e));
-    return ST_OK;
+/* Which sheets are meant is asked before the first of them loses a column. */
+static enum status pick_columns(struct sheets *sheets, const char *names, struct error *e) {
+    bool *meant = calloc((size_t)sheets->n + 1, sizeof *meant);
+    enum status status = meant ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
+    for (int i = 0; i < sheets->n && meant; i++) meant[i] = *names && is_meant(sheets, i, names);
+    for (int i = 0; i < sheets->n && status == ST_OK; i++) {
+        struct sheet *s = sheets->list[i];
+        if (is_usable(s)) status = meant[i] ? pick(s, names, e) : pick_usual(s, e);
+    }
+    free(meant);
+    return status;
 }
 
 /* --- order -------------------------------------------------------------------------------------------------------- */
@@ -127,9 +142,14 @@ static enum status sort(struct sheet *s, const char *name, bool reverse, struct 
     return ST_OK;
 }
 
-enum status sheets_sort(struct sheets *sheets, const char *name, struct error *e) {
+static enum status sort_rows(struct sheets *sheets, const char *name, struct error *e) {
     bool reverse = *name == '-';
     for (int i = 0; i < sheets->n; i++)
         if (is_meant(sheets, i, name + reverse)) TRY(sort(sheets->list[i], name + reverse, reverse, e));
     return ST_OK;
+}
+
+enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e) {
+    if (view->sort && *view->sort) TRY(sort_rows(sheets, view->sort, e));
+    return pick_columns(sheets, view->columns ? view->columns : "", e);
 }

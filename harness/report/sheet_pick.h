@@ -4,12 +4,17 @@
 
 #include "harness/report/sheet.h"
 
-/* Keeps the columns whose headings `names` lists, comma-separated, in that order. Tables of a report may be of several
- * kinds: one without all of them stays as it is. ST_USAGE: none has them all; the message lists those of the first. */
-enum status sheets_pick(struct sheets *sheets, const char *names, struct error *e);
+/* What the reader asks for; zeros: nothing. */
+struct sheet_view {
+    /* Headings, comma-separated: those columns alone, in that order; NULL or "": all but those that are shown on
+     * request. Tables of a report may be of several kinds: one without all of them stays as if nothing was named. */
+    const char *columns;
+    /* A heading: rows by that column, numbers downwards, what is none last, texts upwards; "-NAME": the other way. */
+    const char *sort;
+};
 
-/* Sorts the rows of every sheet by a column: numbers downwards, what is none last, texts upwards; "-NAME": the other
- * way. ST_USAGE as above. */
-enum status sheets_sort(struct sheets *sheets, const char *name, struct error *e);
+/* To be called before sheets are written: what is shown on request leaves them here. ST_USAGE: no sheet has all
+ * columns that are named, or the one to sort by; the message lists those of the first. */
+enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e);
 
 #endif

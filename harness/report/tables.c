@@ -29,6 +29,8 @@ static void add_columns(struct sheet *s, const struct protocol *protocol) {
     sheet_column(s, SHEET_RIGHT, "best of");
     sheet_column(s, SHEET_RIGHT, "published");
     sheet_column(s, SHEET_RIGHT, "diff");
+    sheet_column(s, SHEET_LEFT, "run");
+    sheet_on_request(s); /* five seeds' ids are wider than what is said of them */
 }
 
 /* A footnote for every run that did not end well. */
@@ -120,6 +122,12 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
     }
 }
 
+/* The first digits of the chosen runs' ids, for `lrnn show` and `lrnn rerun`. */
+static void add_ids(struct sheet *s, const struct report_row *row) {
+    sheet_text(s, "%s", "");
+    for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
+}
+
 static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
     enum report_protocol protocol = tables->protocol;
     sheet_row(s);
@@ -149,6 +157,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%.3f", row->published.value);
     if (published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
     sheet_real(s, "%+.3f", row->delta);
+    add_ids(s, row);
 }
 
 /* --- what the columns mean ---------------------------------------------------------------------------------------- */

@@ -117,6 +117,13 @@ static void add_steps(struct sheet *s, const struct paper_cell *c) {
     sheet_append(s, "/%" PRId64, c->of);
 }
 
+/* The first digits of its runs' ids. */
+static void add_ids(struct sheet *s, const struct paper_cell *c) {
+    sheet_text(s, "%s", "");
+    for (const char *id = c->run_ids; id && *id; id += strcspn(id, " "), id += strspn(id, " "))
+        sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
+}
+
 static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
     sheet_caption(s, "Cell by cell");
@@ -125,6 +132,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     static const char *const headings[] = {"published", "ours", "interval", "runs", "steps"};
     for (int i = 0; i < 5; i++) sheet_column(s, SHEET_RIGHT, "%s", headings[i]);
     sheet_column(s, SHEET_LEFT, "verdict");
+    sheet_column(s, SHEET_LEFT, "run");
+    sheet_on_request(s);
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         const struct paper_cell *c = &p->cells[i];
         if (c->planned == 0) continue;
@@ -142,6 +151,7 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
         add_steps(s, c);
         sheet_text(s, "%s", paper_verdict_names[c->verdict]);
+        add_ids(s, c);
     }
     sheet_note(s,
                "within: the paper's number lies in our interval or, where there is none, within %.2f of ours. "
@@ -157,7 +167,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     static const char *const names[] = {
         "plan",       "profile",       "protocol", "row",     "column",       "published", "ours",
         "ci_lo",      "ci_hi",         "ci_kind",  "n",       "n_planned",    "n_failed",  "steps_least",
-        "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting"};
+        "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting", "run_ids"};
     struct sheet *s = sheets_add(sheets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
@@ -184,25 +194,12 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_text(s, "%s", c->verdict == PAPER_NONE ? "" : paper_verdict_names[c->verdict]);
         sheet_int(s, c->any_cut_off);
         sheet_int(s, c->other);
+        sheet_text(s, "%s", c->run_ids ? c->run_ids : "");
     }
 }
 
-enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
-                        const struct sheet_format *format, FILE *f, struct error *e) {
-    struct request *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_MEMORY, "no memory for a table");
-    enum status status = request_words(r, &name, 1, e);
-    if (status == ST_OK && r->file.lines.n == 0)
-        status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", name);
-    if (status == ST_OK) status = text_copy(tasks, r->tasks, sizeof r->tasks, e);
-    if (status == ST_OK) status = text_copy(profile, r->profile, sizeof r->profile, e);
-    if (status == ST_OK) status = paper_print_request(r, out, format, f, e);
-    free(r);
-    return status;
-}
-
-enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
-                                FILE *f, struct error *e) {
+static enum status print_request(const struct request *request, const char *out, const struct sheet_view *view,
+                                 const struct sheet_format *format, FILE *f, struct error *e) {
     struct sheets sheets = {0};
     struct paper_cells *p = calloc(1, sizeof *p);
     if (!p) return fail(e, ST_MEMORY, "no memory for a table");
@@ -215,10 +212,31 @@ enum status paper_print_request(const struct request *request, const char *out, 
             add_matrix(&sheets, p);
             if (!p->speed) add_cells(&sheets, p);
         }
-        status = sheets_write(&sheets, format, f, e);
+        status = sheets_view(&sheets, view, e);
     }
+    if (status == ST_OK) status = sheets_write(&sheets, format, f, e);
     sheets_free(&sheets);
     paper_cells_free(p);
     free(p);
     return status;
+}
+
+enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
+                        const struct sheet_view *view, const struct sheet_format *format, FILE *f, struct error *e) {
+    struct request *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_MEMORY, "no memory for a table");
+    enum status status = request_words(r, &name, 1, e);
+    if (status == ST_OK && r->file.lines.n == 0)
+        status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", name);
+    if (status == ST_OK) status = text_copy(tasks, r->tasks, sizeof r->tasks, e);
+    if (status == ST_OK) status = text_copy(profile, r->profile, sizeof r->profile, e);
+    if (status == ST_OK) status = print_request(r, out, view, format, f, e);
+    free(r);
+    return status;
+}
+
+enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
+                                FILE *f, struct error *e) {
+    const struct sheet_view whole = {NULL, NULL};
+    return print_request(request, out, &whole, format, f, e);
 }

@@ -3,14 +3,15 @@
 #ifndef LRNN_HARNESS_SWEEP_PAPER_H
 #define LRNN_HARNESS_SWEEP_PAPER_H
 
-#include "harness/report/sheet.h"
+#include "harness/report/sheet_pick.h"
 #include "harness/sweep/paper_cells.h"
 
-/* Writes it in a format; of one for programs the cells alone. Nothing is written on an error: as paper_cells_make. */
+/* Writes it in a format, as the reader wants to see it; of one for programs the cells alone. Nothing is written on an
+ * error: as paper_cells_make, sheets_view. */
 enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
-                        const struct sheet_format *format, FILE *f, struct error *e);
+                        const struct sheet_view *view, const struct sheet_format *format, FILE *f, struct error *e);
 
-/* The same of a request that has a plan file, with all that the command line says. */
+/* The same, whole, of a request that has a plan file, with all that the command line says. */
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e);
 

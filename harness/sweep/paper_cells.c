@@ -155,16 +155,26 @@ static void find_published(struct paper_cells *p, const struct published *publis
     p->has_published = p->has_published || isfinite(cell->published);
 }
 
+static enum status add_id(struct paper_cell *cell, const char *id, struct error *e) {
+    size_t used = cell->run_ids ? strlen(cell->run_ids) : 0, size = used + RUN_ID_HEX + 1;
+    char *longer = realloc(cell->run_ids, size);
+    if (!longer) return fail(e, ST_MEMORY, "no memory for a table");
+    snprintf(longer + used, size - used, "%s%s", used ? " " : "", id);
+    cell->run_ids = longer;
+    return ST_OK;
+}
+
 /* Counts a planned run, and what its record says. */
-static void count_run(struct paper_cell *cell, const struct run *run) {
+static enum status count_run(struct paper_cell *cell, const struct run *run, struct error *e) {
     cell->planned++;
-    if (!run) return;
+    if (!run) return ST_OK;
     cell->done++;
     cell->failed += run_failed(run);
     cell->any_cut_off = cell->any_cut_off || run_cut_off(run);
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;
     if (run->max_steps > cell->of) cell->of = run->max_steps;
+    return add_id(cell, run->run_id, e);
 }
 
 /* The latest speed of a planned cell. */
@@ -379,7 +389,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
         if (p->speed)
             take_speed(cell, s, out);
         else
-            count_run(cell, find_run(set, s->run_id));
+            TRY(count_run(cell, find_run(set, s->run_id), e));
         p->n_planned++;
         p->n_done += cell->done - before;
     }
@@ -413,6 +423,7 @@ void paper_cells_free(struct paper_cells *p) {
     plan_free(&p->plan);
     free(p->rows);
     free(p->columns);
+    for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) free(p->cells[i].run_ids);
     free(p->cells);
     free(p->overall);
     *p = (struct paper_cells){.n_rows = 0};

@@ -25,6 +25,7 @@ extern const char *const paper_verdict_names[];
 struct paper_cell {
     int row, column;
     int planned, done, failed; /* runs */
+    char *run_ids;             /* of those that are done, blank-separated; owned; NULL: none */
     int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */
     double ours;               /* NAN: not all settings have a number; of speed tokens a second */
     bool disturbed;            /* of speed: the machine was not quiet meanwhile */

@@ -248,6 +248,12 @@ START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
 }
 END_TEST
 
+static void expect_view(const char *columns, const char *sort, enum status expected) {
+    struct sheet_view view = {columns, sort};
+    enum status status = sheets_view(&sheets, &view, &problem);
+    ck_assert_msg(status == expected, "status %d: %s", status, problem.text);
+}
+
 /* A table of another kind has not the column, and stays whole; a column that no table has is an error. */
 START_TEST(columns_are_picked_where_they_are) {
     add_example();
@@ -259,15 +265,44 @@ START_TEST(columns_are_picked_where_they_are) {
         sheet_text(other, "m%d", i);
         sheet_real(other, "%g", i);
     }
-    ck_assert_int_eq(sheets_sort(&sheets, "mean", &problem), ST_OK);
+    expect_view("acc,model", "mean", ST_OK);
     ck_assert_str_eq(other->cells[0].text, "m1");
-    ck_assert_int_eq(sheets_pick(&sheets, "acc,model", &problem), ST_OK);
     ck_assert_str_eq(sheets.list[0]->columns[0].heading, "acc");
     ck_assert_int_eq(sheets.list[0]->n_columns, 2);
     ck_assert_str_eq(other->columns[1].heading, "mean");
     ck_assert_int_eq(other->n_columns, 2);
-    ck_assert_int_eq(sheets_pick(&sheets, "acc,mean", &problem), ST_USAGE);
+    expect_view("acc,mean", NULL, ST_USAGE);
     ck_assert_str_eq(problem.text, "no column 'mean'; there are: acc, model");
+}
+END_TEST
+
+static struct sheet *add_sheet_with_a_column_on_request(void) {
+    struct sheet *s = sheets_add(&sheets);
+    sheet_column(s, SHEET_LEFT, "run");
+    sheet_on_request(s);
+    sheet_column(s, SHEET_LEFT, "model");
+    for (int i = 0; i < 2; i++) {
+        sheet_row(s);
+        sheet_text(s, "id%d", i);
+        sheet_text(s, "m%d", i);
+    }
+    return s;
+}
+
+START_TEST(a_column_on_request_is_there_for_who_names_it) {
+    struct sheet *s = add_sheet_with_a_column_on_request();
+    add_example();
+    expect_view("model,run", NULL, ST_OK);
+    ck_assert_int_eq(s->n_columns, 2);
+    ck_assert_str_eq(s->cells[3].text, "id1");
+    ck_assert_int_eq(sheets.list[1]->n_columns, 3);
+    for (int named = 0; named < 2; named++) { /* no column is named, or those of another sheet */
+        s = add_sheet_with_a_column_on_request();
+        expect_view(named ? "model,acc" : NULL, NULL, ST_OK);
+        ck_assert_int_eq(s->n_columns, 1);
+        ck_assert_str_eq(s->columns[0].heading, "model");
+        ck_assert_str_eq(s->cells[1].text, "m1");
+    }
 }
 END_TEST
 
@@ -283,6 +318,7 @@ Suite *check_sheet(void) {
     tcase_add_loop_test(c, a_sheet_without_columns_or_with_a_note_to_no_cell_is_told, 0, 2);
     tcase_add_test(c, a_sheet_for_which_there_was_no_memory_is_told);
     tcase_add_test(c, columns_are_picked_where_they_are);
+    tcase_add_test(c, a_column_on_request_is_there_for_who_names_it);
     suite_add_tcase(s, c);
     return s;
 }

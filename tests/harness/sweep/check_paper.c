@@ -51,14 +51,14 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
     expect_text(out, "  0.001     -         -   0/4      -  not run", "report");
     expect("sweep %s/own.plan --shard 1/2 --out %s/r", 0);
     expect(REPORT " --format csv", 0);
-    expect_text(out, ",4,0,14,14,14,unfinished,0,0\n", "report"); /* below, and two of four runs are missing */
-    expect_text(out, ",above,0,0\n", "report");                   /* more runs cannot make it less */
+    expect_text(out, ",4,0,14,14,14,unfinished,0,0,", "report"); /* below, and two of four runs are missing */
+    expect_text(out, ",above,0,0,", "report");                   /* more runs cannot make it less */
     expect("sweep %s/own.plan --out %s/r --quiet", 0);
     expect_text(out, "A table; profile smoke, 16 of 16 runs", "sweep");
     expect(REPORT " --format csv", 0);
-    expect_text(out, ",4,4,0,14,14,14,below,0,0\n", "report");
-    expect_text(out, ",4,4,0,14,14,14,above,0,0\n", "report");
-    expect_text(out, ",4,4,0,14,14,14,,0,0\n", "report"); /* the paper has no number */
+    expect_text(out, ",4,4,0,14,14,14,below,0,0,", "report");
+    expect_text(out, ",4,4,0,14,14,14,above,0,0,", "report");
+    expect_text(out, ",4,4,0,14,14,14,,0,0,", "report"); /* the paper has no number */
     expect(REPORT " --task s4:n_train=200,n_val=20,n_test=20,length=4", 0);
     expect_text(out, "profile smoke, 8 of 8 runs", "report");
     expect(REPORT " --profile quick", 0);
@@ -73,8 +73,8 @@ START_TEST(runs_that_were_cut_off_are_not_below) {
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "* cut off before the end of its schedule", "sweep");
     expect(REPORT " --format csv", 0);
-    expect_text(out, ",3,3,14,cut off,1,0\n", "report");
-    expect_text(out, ",3,3,14,above,1,0\n", "report");
+    expect_text(out, ",3,3,14,cut off,1,0,", "report");
+    expect_text(out, ",3,3,14,above,1,0,", "report");
 }
 END_TEST
 
@@ -181,6 +181,28 @@ START_TEST(columns_and_order_are_the_readers) {
 }
 END_TEST
 
+/* The id of a table's row is one that `lrnn show` finds; nobody gets ids who has not asked for them. */
+START_TEST(rows_and_cells_name_their_runs) {
+    char arguments[256], id[16];
+    expect("report results/baseline --task s3 --profile quick --columns model,run", 0);
+    ck_assert_int_eq(sscanf(strstr(out, "\nlstm "), "\nlstm %9s", id), 1);
+    ck_assert_uint_eq(strlen(id), 8);
+    snprintf(arguments, sizeof arguments, "show %s --out results/baseline", id);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "lstm", arguments);
+    expect("report results/baseline --task s3 --profile quick", 0);
+    ck_assert_ptr_null(strstr(out, id));
+    begin(plan);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    ck_assert_ptr_null(strstr(out, "  run\n"));
+    expect(REPORT " --format csv --columns run_ids --task s4:n_train=200,n_val=20,n_test=20,length=4", 0);
+    ck_assert_uint_eq(strcspn(strchr(out, '\n') + 1, "\n"), 4 * 33 - 1);
+    snprintf(id, sizeof id, "%.8s", strchr(out, '\n') + 1);
+    expect(REPORT " --columns row,run --format html", 0);
+    expect_text(out, id, "report");
+}
+END_TEST
+
 Suite *check_paper(void) {
     Suite *suite = suite_create("paper");
     TCase *c = tcase_create("paper");
@@ -194,6 +216,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, the_table_comes_in_every_format);
     tcase_add_test(c, misuse_is_refused);
     tcase_add_test(c, columns_and_order_are_the_readers);
+    tcase_add_test(c, rows_and_cells_name_their_runs);
     suite_add_tcase(suite, c);
     return suite;
 }
