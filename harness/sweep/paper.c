@@ -165,8 +165,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
 
 static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     static const char *const names[] = {
-        "plan",       "profile",       "protocol", "row",     "column",       "published", "ours",
-        "ci_lo",      "ci_hi",         "ci_kind",  "n",       "n_planned",    "n_failed",  "steps_least",
+        "plan",       "profile",       "protocol", "row",     "column",        "published", "ours",
+        "ci_lo",      "ci_hi",         "ci_kind",  "n",       "n_planned",     "n_failed",  "steps_least",
         "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting", "run_ids"};
     struct sheet *s = sheets_add(sheets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
