@@ -103,14 +103,28 @@ static const char *before(const struct cli *cli) {
     return cli->alone ? "" : "lrnn ";
 }
 
-/* A flag of one letter that `extra` has is written with one dash. */
-static const char *dashes(const struct cli *cli, const struct option *o) {
-    return cli->extra && !o->name[1] && option_find(cli->extra, o->name) == o ? "-" : "--";
+static bool is_extra(const struct cli *cli, const struct option *o) {
+    return cli->extra && option_find(cli->extra, o->name) == o;
+}
+
+/* What stands before a flag's name: a flag of one letter that `extra` has is written with one dash, and the letter that
+ * stands for a flag is told with it. */
+static void dashes(const struct cli *cli, const struct option *o, char *text, size_t size) {
+    if (cli->short_flag && !strcmp(cli->short_flag, o->name))
+        snprintf(text, size, "-%c, --", *o->name);
+    else
+        snprintf(text, size, "%s", is_extra(cli, o) && !o->name[1] ? "-" : "--");
 }
 
 static void print_option(const struct cli *cli, const struct option *o, FILE *f) {
     struct option line[2] = {*o, {.name = NULL}};
-    options_print_help(line, dashes(cli, o), f);
+    char before_name[16], value[OPTION_TEXT + 32];
+    if (!is_extra(cli, o) && cli->profile_sets && cli->profile_sets(o->name)) {
+        snprintf(value, sizeof value, "the profile's, else %s", o->value);
+        line->value = value;
+    }
+    dashes(cli, o, before_name, sizeof before_name);
+    options_print_help(line, before_name, f);
 }
 
 /* --- help: troff, for the man page -------------------------------------------------------------------------------- */
@@ -130,6 +144,12 @@ static void man_text(const char *text) {
     }
 }
 
+/* Where the name in a line of help ends: "--jobs", "-j, --jobs". */
+static char *end_of_name(char *name) {
+    char *end = name + strcspn(name, " ");
+    return end > name && end[-1] == ',' ? end + 1 + strcspn(end + 1, " ") : end;
+}
+
 /* "  --dim            model width D (1..65536); default 128" as a paragraph under the flag's name. */
 static void man_option(const struct cli *cli, const struct option *o) {
     char *line = NULL;
@@ -138,7 +158,7 @@ static void man_option(const struct cli *cli, const struct option *o) {
     if (!f) return;
     print_option(cli, o, f);
     if (fclose(f) == 0) {
-        char *name = line + strspn(line, " "), *end = name + strcspn(name, " ");
+        char *name = line + strspn(line, " "), *end = end_of_name(name);
         const char *meaning = end + strspn(end, " ");
         *end = 0;
         fputs(".TP\n.B ", stdout);
@@ -350,7 +370,8 @@ static enum status read_flag(struct reading *r, struct error *e) {
     snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, text);
     const char *name = word + (word[1] == '-' ? 2 : 1);
     void *object;
-    bool right_dashes = word[1] == '-' || strlen(name) == 1; /* not -steps */
+    bool one_letter = word[1] != '-' && strlen(name) == 1, right_dashes = word[1] == '-' || one_letter; /* not -steps */
+    if (one_letter && cli->short_flag && *name == *cli->short_flag) name = cli->short_flag;
     const struct option *o = right_dashes ? find_flag(cli, name, &object) : NULL;
     if (!o) return unknown_flag(cli, word, name, e);
     TRY(note_given(r, o, word, e));

@@ -55,7 +55,10 @@ struct cli {
     const char **positional;
     int max_positional, n_positional; /* n_positional is set */
     const struct option *extra;       /* flags on_flag deals with: their help, before those of one name; or NULL */
-    const char *without;              /* " seed profile ": flags of the sets that on_flag refuses: no help; or NULL */
+    const char *short_flag;           /* "jobs": the flag that -j stands for, by its first letter; or NULL */
+    /* Whether a profile says something of a flag, whose default help then does not call its own; or NULL: of none. */
+    bool (*profile_sets)(const char *flag);
+    const char *without; /* " seed profile ": flags of the sets that on_flag refuses: no help; or NULL */
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;
     const char *const *headings; /* in --help: one a set, NULL: it goes on with what is above; or NULL */

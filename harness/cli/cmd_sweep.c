@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
+#include "harness/plan/profile.h"
 #include "harness/rows/protocol.h"
 #include "harness/runner/population.h"
 #include "harness/store/shell.h"
@@ -58,7 +59,6 @@ static const struct option extra[] = {
      "config file of key=value lines, or a run's record (.json), of whose task and model nothing is taken; flags stand "
      "over it",
      0},
-    {"j", OPT_TEXT_FIELD, 0, "auto", 0, 0, NULL, "runs in parallel, as --jobs", 0},
     {0}};
 
 struct command_line {
@@ -70,7 +70,6 @@ static enum status on_flag(void *context, const char *name, const char *value, b
     struct command_line *c = context;
     *done = true;
     if (!strcmp(name, "shard")) return shard_parse(value, &c->options.shard, &c->options.shards, e);
-    if (!strcmp(name, "j")) return options_set(sweep_flags, &c->options, "sweep", "jobs", value, e);
     if (!strcmp(name, "variants")) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
             return fail(e, ST_USAGE, "variants=%.60s is not yes or no", value);
@@ -95,6 +94,8 @@ static enum status read_line(struct command_line *c, const struct command *comma
                       .positional = words,
                       .max_positional = most,
                       .extra = extra,
+                      .short_flag = "jobs",
+                      .profile_sets = profile_sets_flag,
                       .without = " seed ",
                       .headings = (const char *const[]){NULL, "the net", "training, and where it runs"},
                       .on_flag = on_flag,

@@ -526,6 +526,17 @@ bool profile_is_name(const char *name) {
     return false;
 }
 
+static bool has_flag(const char *pairs, const char *flag) {
+    struct label flags;
+    return pairs && label_parse_pairs(&flags, "the profile", pairs, " ", NULL) == ST_OK && label_get(&flags, flag);
+}
+
+bool profile_sets_flag(const char *flag) {
+    for (const struct profile *p = profile_list(); p->suite; p++)
+        if (has_flag(p->flags, flag) || has_flag(p->axes, flag)) return true;
+    return false;
+}
+
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e) {
     char known[128] = "";

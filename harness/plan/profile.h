@@ -34,6 +34,9 @@ bool profile_as_published(const char *task, const char *suite, const char *name)
 /* Whether some task or suite has a profile of that name. */
 bool profile_is_name(const char *name);
 
+/* Whether some profile says something of that flag of a run, so that its default there is not the flag's own. */
+bool profile_sets_flag(const char *flag);
+
 /* The profile of a task or alias if it has one of that name, else of its suite; ST_USAGE naming the known ones. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);

@@ -178,9 +178,11 @@ static void expect_flags(const char *page, const struct command *c) {
     snprintf(heading, sizeof heading, "\n.SS lrnn %s\n", usage);
     const char *section = strstr(page, heading), *next = section ? strstr(section + 1, "\n.SS ") : NULL;
     ck_assert_msg(group || section, "no section of %s", c->name);
-    for (const char *at = strstr(out, "\n  --"); at && section; at = strstr(at + 1, "\n  --")) {
+    for (const char *at = strstr(out, "\n  -"); at && section; at = strstr(at + 1, "\n  -")) {
         char flag[80], line[192], wanted[208];
-        snprintf(flag, sizeof flag, "%.*s", (int)strcspn(at + 3, " "), at + 3);
+        const char *end = at + 3 + strcspn(at + 3, " ");
+        if (end[-1] == ',') end += 1 + strcspn(end + 1, " "); /* "-j, --jobs" */
+        snprintf(flag, sizeof flag, "%.*s", (int)(end - at - 3), at + 3);
         escape(flag, line, sizeof line);
         snprintf(wanted, sizeof wanted, "\n.B %s\n", line);
         const char *found = strstr(section, wanted);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plan/config.h"
+#include "harness/plan/profile.h"
 #include "harness/store/record_files.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
@@ -187,6 +189,20 @@ START_TEST(runs_of_a_folder_are_compared_by_an_option) {
 }
 END_TEST
 
+/* The spellings of each flag that the help in `out` names, "--jobs" and "-j" of "  -j, --jobs  runs in parallel"; their
+ * number. */
+static int spellings(char names[][64], int most) {
+    int n = 0;
+    for (const char *line = strstr(out, "\n  -"); line; line = strstr(line + 1, "\n  -")) {
+        for (const char *at = line + 3; *at == '-'; at += strcspn(at, " ") + 1) {
+            ck_assert_int_lt(n, most);
+            snprintf(names[n++], 64, "%.*s", (int)strcspn(at, " ,"), at);
+            if (at[strcspn(at, " ,")] != ',') break;
+        }
+    }
+    return n;
+}
+
 START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
     static const char *const commands[] = {"bench", "sweep", "train", "report", "status", "show"};
     expect("help", 0);
@@ -200,12 +216,38 @@ START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
         char arguments[64];
         snprintf(arguments, sizeof arguments, "help %s", commands[i]);
         expect_status(run(arguments), 0, arguments);
-        for (const char *at = strstr(out, "\n  --"); at; at = strstr(at + 1, "\n  --")) {
-            char flag[64];
-            snprintf(flag, sizeof flag, "\n  %.*s ", (int)strcspn(at + 3, " "), at + 3);
-            ck_assert_msg(strstr(at + 1, flag) == NULL, "%s: twice%s", arguments, flag);
-        }
+        char names[128][64];
+        int n = spellings(names, 128);
+        ck_assert_int_gt(n, 0);
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < k; j++)
+                ck_assert_msg(strcmp(names[k], names[j]) != 0, "%s: %s twice", arguments, names[k]);
     }
+}
+END_TEST
+
+/* One flag of two spellings is one line. The default of what a profile says is not the flag's own. */
+START_TEST(help_says_the_default_that_applies) {
+    expect("bench --help", 0);
+    expect_text(out, "\n  -j, --jobs ", "bench --help");
+    for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+        char flag[64];
+        bool run_flag = sscanf(line, "  --%63s", flag) == 1 &&
+                        (option_find(config_options, flag) || option_find(backbone_options, flag));
+        bool one_of_bench = strstr(" lr profile seed ", flag) != NULL;
+        if (run_flag && !one_of_bench)
+            ck_assert_msg(profile_sets_flag(flag) == !!strstr(line, "default the profile's, else "), "%s", line);
+    }
+    expect("sweep --help", 0);
+    expect_text(out, "passes over the training examples (1..1000000000); default the profile's, else 20\n", "sweep");
+    expect_text(out, "AdamW beta1 (0..0.999999); default 0.9\n", "sweep");
+    expect("train --help", 0);
+    expect_text(out, "passes over the training examples (1..1000000000); default 20\n", "train");
+    expect("train s3 lstm -j 2", ST_USAGE);
+    expect("bench s3 -j 2 --jobs 3", ST_USAGE);
+    expect_text(err, "flag '--jobs' is given twice", "bench");
+    expect("bench s3 -j none", ST_USAGE);
+    expect_text(err, "jobs=none is not a whole number", "bench");
 }
 END_TEST
 
@@ -226,12 +268,13 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
     snprintf(command, sizeof command,
              "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && PATH=$PWD/bin:$PATH bash -c '. ./out; "
              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _lrnn; echo ${COMPREPLY[*]}; }; "
-             "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl' >said",
+             "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl; ask lrnn bench -j; ask lrnn bench --jo' "
+             ">said",
              program_folder, program);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size);
-    ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n");
+    ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
 }
@@ -249,6 +292,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, folders_are_compared_seed_by_seed);
     tcase_add_test(c, runs_of_a_folder_are_compared_by_an_option);
     tcase_add_test(c, help_is_found_by_any_name_and_names_each_flag_once);
+    tcase_add_test(c, help_says_the_default_that_applies);
     tcase_add_test(c, a_task_without_a_profile_benches_with_one_that_says_so);
     tcase_add_test(c, a_shell_completes_commands_names_and_flags);
     suite_add_tcase(suite, c);
