@@ -22,7 +22,9 @@ static const char bash[] =
     "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
     "}\n"
     "complete -o default -F _lrnn lrnn ./lrnn\n";
+/* What bashcompinit defines calls compdef, which is there once compinit has run, as not every shell's start has it. */
 static const char zsh[] = "# lrnn completion zsh: source <(lrnn completion zsh)\n"
+                          "(( $+functions[compdef] )) || { autoload -U compinit && compinit -i }\n"
                           "autoload -U +X bashcompinit && bashcompinit\n";
 
 static enum status run(int argc, char **argv, struct error *e) {

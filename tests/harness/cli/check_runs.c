@@ -280,6 +280,45 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
 }
 END_TEST
 
+/* Where there is a zsh: one without start files, which has not loaded what completes. */
+START_TEST(zsh_loads_its_completion) {
+    char command[1024 + PATH_MAX], program[PATH_MAX];
+    size_t size;
+    if (system("command -v zsh >/dev/null 2>&1") != 0) return;
+    ck_assert_ptr_nonnull(realpath(named_program("LRNN", "./lrnn"), program));
+    expect_status(run("completion zsh"), 0, "completion zsh");
+    snprintf(command, sizeof command,
+             "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && HOME=$PWD PATH=$PWD/bin:$PATH zsh -f -c '. ./out && "
+             "echo $_comps[lrnn] && emulate -L sh && COMP_WORDS=(lrnn swe) && COMP_CWORD=1 && _lrnn && "
+             "echo \"${COMPREPLY[*]}\"' >said 2>&1",
+             program_folder, program);
+    ck_assert_int_eq(system(command), 0);
+    snprintf(command, sizeof command, "%s/said", program_folder);
+    char *said = slurp(command, &size);
+    ck_assert_msg(strstr(said, "-F _lrnn\n") && strstr(said, " sweep "), "%s", said);
+    free(said);
+}
+END_TEST
+
+/* The talk of a command in a pipe: whole lines, nothing that moves a cursor. */
+static void expect_plain_lines(const char *arguments, const char *progress) {
+    expect(arguments, 0);
+    expect_text(err, progress, arguments);
+    ck_assert_msg(strpbrk(err, "\r\033") == NULL, "%s", err);
+    ck_assert_msg(err[strlen(err) - 1] == '\n', "%s", err);
+}
+
+START_TEST(progress_is_plain_lines_in_a_pipe) {
+#define SMALL_TASK "s3:n_train=200,n_val=20,n_test=20"
+    expect_plain_lines("train " SMALL_TASK " lstm:hidden=4 --steps 20 --out %s/r", "step 20/20 loss ");
+    expect_plain_lines("sweep " SMALL_TASK " --models lstm:hidden=4 --steps 20 --lr 0.01 --no-speed --no-plots "
+                       "--out %s/r",
+                       "| lstm:hidden=4;gelu lr 0.01 seed ");
+    expect("train " SMALL_TASK " lstm:hidden=4 --steps 21 --quiet --out %s/r", 0);
+    ck_assert_str_eq(err, "");
+}
+END_TEST
+
 Suite *check_runs(void) {
     Suite *suite = suite_create("runs");
     TCase *c = tcase_create("runs");
@@ -295,6 +334,8 @@ Suite *check_runs(void) {
     tcase_add_test(c, help_says_the_default_that_applies);
     tcase_add_test(c, a_task_without_a_profile_benches_with_one_that_says_so);
     tcase_add_test(c, a_shell_completes_commands_names_and_flags);
+    tcase_add_test(c, zsh_loads_its_completion);
+    tcase_add_test(c, progress_is_plain_lines_in_a_pipe);
     suite_add_tcase(suite, c);
     return suite;
 }
