@@ -1,8 +1,9 @@
 #!/bin/sh
 # bootstrap.sh - installs what building, testing and plotting need, through apt-get.
 #
-#   ./bootstrap.sh          the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
-#   ./bootstrap.sh --dev    also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX
+#   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
+#   ./bootstrap.sh --dev      also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX
+#   ./bootstrap.sh --nightly  also what the stages of `make nightly` need: Chromium, Slurm, zsh
 #
 # Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
 set -eu
@@ -14,6 +15,7 @@ base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-d
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
 dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
 dev="$dev texlive-latex-recommended"
+nightly='chromium slurm-wlm munge zsh'
 
 say() {
     printf 'bootstrap: %s\n' "$*"
@@ -23,12 +25,13 @@ packages=$base
 case "${1-}" in
 '') ;;
 --dev) packages="$base $dev" ;;
+--nightly) packages="$base $dev $nightly" ;;
 -h | --help)
-    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
 *)
-    say "unknown option \"$1\"; the only one is --dev" >&2
+    say "unknown option \"$1\"; expected --dev or --nightly" >&2
     exit 2
     ;;
 esac
