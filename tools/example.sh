@@ -22,14 +22,29 @@ report html html
 report csv csv
 mkdir "$work/plots"
 for kind in accuracy table; do
-    "$lrnn" plot $kind --out "$results" --to "$work/plots" --format svg
+    "$lrnn" plot $kind --paper "$paper" --profile "$profile" --out "$results" --to "$work/plots" --format svg
 done
+
+# What is said of a key in the records of the table's runs, a line a run.
+said() {
+    "$lrnn" report --paper "$paper" --profile "$profile" --out "$results" --format csv --columns run_ids |
+        tr -d '"' | tr ' ' '\n' | grep -E '^[0-9a-f]{32}$' | sort -u | while read -r id; do
+        sed -n 's/^ "'"$1"'": "\{0,1\}\([^",]*\)"\{0,1\},$/\1/p' "$results/runs/${id%"${id#??}"}/$id.json"
+    done
+}
+minutes() { echo "$(($1 / 60)) minutes $(($1 % 60)) seconds"; }
+begun=$(said started | sort | sed -n 1p)
+ended=$(said finished | sort | sed -n '$p')
+passed=$(($(date -d "$ended" +%s) - $(date -d "$begun" +%s)))
+added=$(said wall_s | awk '{ sum += $1 } END { printf "%d", sum }')
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | sed -n 1p)
 cat >"$work/README.md" <<END
 # An example
 
 What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
 \`make example\` writes it again.
+From the start of the first run to the end of the last $(minutes $passed) passed, and the runs took $(minutes "$added")
+in all (\`started\`, \`finished\` and \`wall_s\` of their $(said started | wc -l) records).
 
 - The table, and each cell with its interval, runs, steps and verdict: [Markdown]($paper.md),
   [LaTeX]($paper.tex), [HTML]($paper.html), and for programs, unrounded, [CSV]($paper.csv).
@@ -38,7 +53,7 @@ What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cor
 
     ./lrnn sweep $paper --profile $profile --out results
     ./lrnn report --paper $paper --profile $profile --out results --format md
-    ./lrnn plot accuracy --out results --to docs/example/plots --format svg
+    ./lrnn plot accuracy --paper $paper --profile $profile --out results --to docs/example/plots --format svg
 END
 mkdir -p "$to/plots"
 cp "$work/README.md" "$work/$paper".* "$to/"

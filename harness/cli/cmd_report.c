@@ -60,6 +60,8 @@ static const struct option report_options[] = {
 static const struct option plot_options[] = {
     COMMON,
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", 0},
+    {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
+     "the runs of this plan alone (`lrnn list papers`), under its name; --profile and --task are then the plan's", 0},
     {"x", OPT_CHOICE, AT(view.x), "steps", 0, 0, PLOT_X_NAMES,
      "axis: the first four of accuracy, the others of cost, whose default is params", 0},
     {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,
@@ -160,6 +162,11 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     return status;
 }
 
+static enum status plot_paper(const struct report_flags *f, const char *kind, const char *to, struct error *e) {
+    if (*f->where) return fail(e, ST_USAGE, "plot --paper: the plan says which runs; leave --where out");
+    return paper_plot(f->paper, f->task, f->profile, f->out, to, kind, &f->view, e);
+}
+
 static enum status run_plot(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     struct record_set set;
@@ -168,9 +175,10 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &command_plot, .sets = sets, .n_sets = 1, .positional = &kind, .max_positional = 1};
     TRY(parse(&cli, &flags, argc, argv, e));
     TRY(figure_formats_parse(flags.formats, &flags.view.formats, e));
+    const char *to = *flags.to ? flags.to : flags.out;
+    if (*flags.paper) return plot_paper(&flags, kind, to, e);
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
-    const char *to = *flags.to ? flags.to : flags.out;
     enum status status = report_plot_view(&set, &filter, kind, &flags.view, flags.out, to, e);
     records_free(&set);
     return status;

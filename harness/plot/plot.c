@@ -26,12 +26,14 @@ static const char *metric_name(const struct report_table *t) {
 }
 
 /* What all plots of a table say: names and sizes; which rows were cut off. */
-static void print_settings(FILE *f, const struct report_table *t, const char *heading, const char *what) {
+static void print_settings(FILE *f, const struct report_table *t, const struct plot_view *v, const char *heading,
+                           const char *what) {
     const struct run *run = t->rows[0].run;
     char text[2 * RECORD_TEXT], name[sizeof t->rows->label + 4];
     bool cut_off = false;
     for (int k = 0; k < t->n_rows; k++) cut_off = cut_off || t->rows[k].n_cut;
-    snprintf(text, sizeof text, "%s, profile %s: %s", t->task, t->profile, heading);
+    snprintf(text, sizeof text, "%s%s%s, profile %s: %s", t->task, v->plan ? " of " : "", v->plan ? v->plan : "",
+             v->plan ? v->profile : t->profile, heading);
     gnuplot_setting(f, "heading", text);
     snprintf(text, sizeof text, "%s; D = %lld, %lld layer%s, batch %lld, %lld training sequences of length %lld%s",
              what, (long long)run->d_model, (long long)run->n_layers, run->n_layers == 1 ? "" : "s",
@@ -201,7 +203,7 @@ static void print_accuracy(FILE *script, FILE *data, const struct report_table *
     print_published(script, t, !loss);
     char title[64];
     snprintf(title, sizeof title, "validation %s", loss ? "loss" : metric_name(t));
-    print_settings(script, t, loss ? "loss over training" : "accuracy over training",
+    print_settings(script, t, v, loss ? "loss over training" : "accuracy over training",
                    seeds > 1 ? "mean over seeds, each seed a thin line" : "one seed");
     gnuplot_setting(script, "xtitle", axis_titles[v->x]);
     gnuplot_setting(script, "ytitle", title);
@@ -245,7 +247,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
     char best[64], metric[64];
     snprintf(best, sizeof best, most == 1 ? "best of %d run" : "best of %d runs", most);
     snprintf(metric, sizeof metric, "test %s", metric_name(t));
-    print_settings(script, t, "ours beside the published numbers", "a failed run counts as chance");
+    print_settings(script, t, v, "ours beside the published numbers", "a failed run counts as chance");
     gnuplot_setting(script, "metric", metric);
     gnuplot_setting(script, "best", best);
     gnuplot_setting(script, "interval", seeds < 2 ? "" : least < 5 ? "seeds, min to max" : "95 % interval");
@@ -298,7 +300,7 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
         if (print_points(data, &t->rows[k], &lengths) == 0) fputs("0\tNaN\n", data);
         fputs("\n\n", data);
     }
-    print_settings(script, t, "accuracy by length",
+    print_settings(script, t, v, "accuracy by length",
                    lengths.n ? "mean over seeds" : "mean over seeds, eight neighbouring lengths a point");
     gnuplot_setting(script, "metric", "test token accuracy");
     fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
@@ -327,7 +329,7 @@ static void print_cost(FILE *script, FILE *data, const struct report_table *t, c
     }
     char metric[64];
     snprintf(metric, sizeof metric, "test %s", metric_name(t));
-    print_settings(script, t, "accuracy against cost", "a failed run counts as chance");
+    print_settings(script, t, v, "accuracy against cost", "a failed run counts as chance");
     gnuplot_setting(script, "xtitle", axis_titles[x]);
     gnuplot_setting(script, "metric", metric);
     fprintf(script, "chance = %.9g\n", run_chance(t->rows[0].run));
@@ -398,7 +400,7 @@ static void print_heat(FILE *script, FILE *data, const struct report_table *t, c
         size_t used = strlen(below);
         snprintf(below + used, sizeof below - used, "; the first %d rates and seeds alone", HEAT_MOST);
     }
-    print_settings(script, t, "every learning rate and seed", below);
+    print_settings(script, t, v, "every learning rate and seed", below);
     char metric[64];
     snprintf(metric, sizeof metric, "test %s", metric_name(t));
     gnuplot_setting(script, "metric", metric);
@@ -531,9 +533,4 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
     enum status status = plot_tables(&tables, only, view, to, e);
     report_tables_free(&tables);
     return status;
-}
-
-enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
-                        const char *out, const char *to, struct error *e) {
-    return report_plot_view(set, filter, kind, &(struct plot_view){.x = PLOT_STEPS}, out, to, e);
 }

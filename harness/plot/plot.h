@@ -14,6 +14,9 @@ struct plot_view {
     int y; /* enum plot_value, of curves */
     bool log_x, log_y;
     unsigned formats; /* enum figure_format; 0: SVG and PNG */
+    /* A plan that all runs are of, and its profile, which titles name: what the plan says may be another profile than
+     * the one of that name, and its runs "custom" then. NULL: each table's own profile. */
+    const char *plan, *profile;
 };
 
 /* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell: kind "accuracy"
@@ -26,9 +29,6 @@ struct plot_view {
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 
-/* The same over steps. */
-enum status report_plot(const struct record_set *set, const struct report_filter *filter, const char *kind,
-                        const char *out, const char *to, struct error *e);
 extern const char *const plot_kinds; /* "accuracy table length ..." */
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/rows/load.h"
+
 static const char *text_of(const struct paper_cells *p, const char *key) {
     const char *value = plan_file_get(&p->request.file, p->resolved.profile, key);
     return value ? value : "";
@@ -221,16 +223,24 @@ static enum status print_request(const struct request *request, const char *out,
     return status;
 }
 
-enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
-                        const struct sheet_view *view, const struct sheet_format *format, FILE *f, struct error *e) {
+/* What the words of a command line ask for; the caller's to free. NULL: no such plan, no memory. */
+static struct request *new_request(const char *name, const char *tasks, const char *profile, struct error *e) {
     struct request *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_MEMORY, "no memory for a table");
-    enum status status = request_words(r, &name, 1, e);
+    enum status status = r ? request_words(r, &name, 1, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK && r->file.lines.n == 0)
         status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", name);
     if (status == ST_OK) status = text_copy(tasks, r->tasks, sizeof r->tasks, e);
     if (status == ST_OK) status = text_copy(profile, r->profile, sizeof r->profile, e);
-    if (status == ST_OK) status = print_request(r, out, view, format, f, e);
+    if (status == ST_OK) return r;
+    free(r);
+    return NULL;
+}
+
+enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
+                        const struct sheet_view *view, const struct sheet_format *format, FILE *f, struct error *e) {
+    struct request *r = new_request(name, tasks, profile, e);
+    if (!r) return e->status;
+    enum status status = print_request(r, out, view, format, f, e);
     free(r);
     return status;
 }
@@ -239,4 +249,38 @@ enum status paper_print_request(const struct request *request, const char *out, 
                                 FILE *f, struct error *e) {
     const struct sheet_view whole = {NULL, NULL};
     return print_request(request, out, &whole, format, f, e);
+}
+
+/* --- figures ------------------------------------------------------------------------------------------------------ */
+
+static enum status plot_runs(const struct plan *plan, const struct plot_view *view, const char *kind, const char *out,
+                             const char *to, struct error *e) {
+    struct record_set set;
+    const char **ids = calloc((size_t)plan->n + 1, sizeof *ids);
+    if (!ids) return fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < plan->n; i++) ids[i] = plan->setups[i]->run_id;
+    struct report_filter filter = {.runs = ids, .n_runs = plan->n};
+    enum status status = report_load(&set, out, e);
+    if (status == ST_OK) {
+        status = report_plot_view(&set, &filter, kind, view, out, to, e);
+        records_free(&set);
+    }
+    free(ids);
+    return status;
+}
+
+enum status paper_plot(const char *name, const char *tasks, const char *profile, const char *out, const char *to,
+                       const char *kind, const struct plot_view *view, struct error *e) {
+    struct plan plan = {0};
+    struct resolved resolved;
+    struct request *r = new_request(name, tasks, profile, e);
+    if (!r) return e->status;
+    enum status status = request_plan(r, &plan, &resolved, e);
+    struct plot_view named = *view;
+    named.plan = r->name;
+    named.profile = resolved.profile;
+    if (status == ST_OK) status = plot_runs(&plan, &named, kind, out, to, e);
+    plan_free(&plan);
+    free(r);
+    return status;
 }

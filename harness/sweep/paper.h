@@ -3,6 +3,7 @@
 #ifndef LRNN_HARNESS_SWEEP_PAPER_H
 #define LRNN_HARNESS_SWEEP_PAPER_H
 
+#include "harness/plot/plot.h"
 #include "harness/report/sheet_pick.h"
 #include "harness/sweep/paper_cells.h"
 
@@ -14,5 +15,9 @@ enum status paper_print(const char *name, const char *tasks, const char *profile
 /* The same, whole, of a request that has a plan file, with all that the command line says. */
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e);
+
+/* Figures of the plan's runs that are on record, as report_plot_view; their titles name the plan. ST_DATA: none is. */
+enum status paper_plot(const char *name, const char *tasks, const char *profile, const char *out, const char *to,
+                       const char *kind, const struct plot_view *view, struct error *e);
 
 #endif

@@ -280,6 +280,13 @@ static enum status export_all(const struct sweep *w, const struct record_set *se
     return machines_export(w->out, &machine, e);
 }
 
+static enum status draw_plots(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
+                              struct error *e) {
+    const struct plot_view view = {.plan = w->request->file.lines.n ? w->request->name : NULL,
+                                   .profile = w->resolved.profile};
+    return report_plot_view(set, filter, NULL, &view, w->out, w->out, e);
+}
+
 /* partial: the sweep was stopped; only what is known is shown. */
 static enum status publish(struct sweep *w, bool partial, struct error *e) {
     struct record_set set;
@@ -294,7 +301,7 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
         struct outcome o = outcome_of(w, &set);
         if (!partial) status = export_all(w, &set, e);
         if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
-        if (status == ST_OK && plots) status = report_plot(&set, &filter, NULL, w->out, w->out, e);
+        if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
         if (status == ST_OK && !partial) tell_places(w, plots);
         if (status == ST_OK && !partial && o.failed == o.n)
             status = fail(e, ST_FAIL, "every one of the %d runs failed; the footnotes of the table say how", o.n);

@@ -32,12 +32,18 @@ static char *kept(const char *name) {
     return slurp(path, &size);
 }
 
+/* Figures over steps. */
+static enum status plot(const struct report_filter *filter, const char *kind) {
+    const struct plot_view view = {.x = PLOT_STEPS};
+    return report_plot_view(&fixture_set, filter, kind, &view, fixture_folder, fixture_folder, &fixture_problem);
+}
+
 START_TEST(plots_are_drawn_and_nothing_else_is_left) {
     add_grid();
     add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.9);
     spoil(add_run("lru;swiglu", 1e-3, 0, 0.9, 0.9), RUN_NAN, "loss");
     fixture_records[fixture_set.n - 1].n_curve = 0;
-    ck_ok(report_plot(&fixture_set, NULL, NULL, fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, NULL));
     ck_is_image("s5-table.svg");
     ck_is_image("s5-table.png");
     ck_is_image("s5-accuracy.svg");
@@ -47,7 +53,7 @@ START_TEST(plots_are_drawn_and_nothing_else_is_left) {
 END_TEST
 
 static void ck_shares_points(bool shared) {
-    ck_ok(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "length"));
     ck_is_image("s5-length.svg");
     ck_is_image("s5-length.png");
     char *text = kept("s5-length.svg");
@@ -63,8 +69,7 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
         strcpy(evals[i].difficulty, "length");
     }
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "length", fixture_folder, fixture_folder, &fixture_problem),
-                     ST_USAGE);
+    ck_assert_int_eq(plot(NULL, "length"), ST_USAGE);
     ck_holds(fixture_problem.text, "several lengths");
     fixture_records[fixture_set.n - 1].evals = evals;
     fixture_records[fixture_set.n - 1].n_evals = 9;
@@ -79,8 +84,8 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
     strcpy(run->layers, "a'b\"`touch owned`$(touch owned)\n'.system('touch owned').'{/x}^y_z@5%d%%n%;swiglu");
     fixture_records[0].config[0] = 0; /* its mixer is then what it is called */
     strcpy(run->task, "../x'\n`touch owned`$(touch owned)|\"");
-    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
-    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "table"));
+    ck_ok(plot(NULL, "accuracy"));
     ck_assert_int_eq(scratch_count(fixture_folder, "owned"), 4); /* in the names of the four images only */
     ck_assert_int_eq(scratch_count(fixture_folder, ""), 4);
     ck_assert_int_ne(access("owned", F_OK), 0);
@@ -108,7 +113,7 @@ START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
     cut_off(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3), 200);
     add_run("lstm;swiglu", 1e-3, 1, 0.6, 0.6);
     add_run("lru;swiglu", 1e-3, 1, 0.9, 0.9);
-    ck_ok(report_plot(&fixture_set, NULL, "accuracy", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "accuracy"));
     char *data = kept("data.kept"), *script = kept("script.kept");
     ck_assert_str_eq(data, "100\t0.3\n200\t0.6\n300\t0.9\n\n\n"
                            "100\t0.15\n200\t0.3\n\n\n"
@@ -132,7 +137,7 @@ START_TEST(every_kind_axis_and_format_is_drawn) {
     ck_is_image("s5-accuracy-epochs.svg");
     ck_is_image("s5-loss-time.svg");
     ck_is_image("s5-cost-flops.svg");
-    ck_ok(report_plot(&fixture_set, NULL, "heat", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "heat"));
     ck_is_image("s5-heat.png");
     ck_assert_int_eq(scratch_count(fixture_folder, ".pdf"), PLOT_FLOPS + 1);
     struct plot_view wrong = {.x = PLOT_STATE};
@@ -151,11 +156,10 @@ START_TEST(throughput_is_of_models_that_were_measured_at_several_lengths) {
                                "b B32 T64 D128,7\n";
     char path[PATH_BYTES];
     stand_in_for_gnuplot();
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "throughput", fixture_folder, fixture_folder, &fixture_problem),
-                     ST_DATA);
+    ck_assert_int_eq(plot(NULL, "throughput"), ST_DATA);
     snprintf(path, sizeof path, "%s/perf.csv", fixture_folder);
     spill(path, perf, strlen(perf));
-    ck_ok(report_plot(&fixture_set, NULL, "throughput", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "throughput"));
     char *data = kept("data.kept");
     ck_assert_str_eq(data, "512\t900\n64\t2000\n\n\n");
     free(data);
@@ -165,28 +169,24 @@ END_TEST
 START_TEST(tables_of_one_task_have_plots_of_their_own) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
-    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "table"));
     ck_is_image("s5-paper-table.png");
     ck_is_image("s5-smoke-table.png");
-    ck_ok(report_plot(&fixture_set, &(struct report_filter){.profile = "paper"}, "table", fixture_folder,
-                      fixture_folder, &fixture_problem));
+    ck_ok(plot(&(struct report_filter){.profile = "paper"}, "table"));
     ck_is_image("s5-table.png");
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s5:length=8");
-    ck_ok(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(plot(NULL, "table"));
     ck_is_image("s5-length=8-table.png");
-    ck_ok(report_plot(&fixture_set, &(struct report_filter){.task = "s5:length=8"}, "accuracy", fixture_folder,
-                      fixture_folder, &fixture_problem));
+    ck_ok(plot(&(struct report_filter){.task = "s5:length=8"}, "accuracy"));
     ck_is_image("s5-accuracy.png");
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "pie", fixture_folder, fixture_folder, &fixture_problem),
-                     ST_USAGE);
+    ck_assert_int_eq(plot(NULL, "pie"), ST_USAGE);
 }
 END_TEST
 
 START_TEST(without_gnuplot_the_sentence_says_what_to_install) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     setenv("PATH", "/nowhere", 1);
-    ck_assert_int_eq(report_plot(&fixture_set, NULL, "table", fixture_folder, fixture_folder, &fixture_problem),
-                     ST_FAIL);
+    ck_assert_int_eq(plot(NULL, "table"), ST_FAIL);
     ck_holds(fixture_problem.text, "gnuplot-nox");
     ck_assert_int_eq(scratch_count(fixture_folder, ""), 0);
 }

@@ -203,6 +203,33 @@ START_TEST(rows_and_cells_name_their_runs) {
 }
 END_TEST
 
+static void expect_title(const char *name, const char *title) {
+    char path[512];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    char *picture = slurp(path, &size);
+    expect_text(picture, title, name);
+    free(picture);
+}
+
+/* The plan's smoke profile is not the task's, so that its runs are custom by themselves. */
+START_TEST(pictures_are_called_what_the_table_is_called) {
+    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
+          "epochs=1\nlr=0.5\nmodels=lstm:hidden=4\n");
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect_text(out, "T; profile smoke, 1 of 1 runs", "sweep");
+    expect_title("r/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
+    expect("plot accuracy --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
+    expect_title("p/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
+    expect("plot accuracy --out %s/r --to %s/q --format svg", 0);
+    expect_title("q/s3-accuracy.svg", ",n_test=20, profile custom: accuracy over training<");
+    expect("plot accuracy --paper %s/own.plan --profile quick --out %s/r --to %s/p", ST_DATA);
+    expect("plot accuracy --paper %s/own.plan --where dim=4 --out %s/r", ST_USAGE);
+    expect("plot accuracy --paper s3 --out %s/r", ST_USAGE);
+    expect_text(err, "that is a task; `lrnn list papers` names the plans", "plot");
+}
+END_TEST
+
 Suite *check_paper(void) {
     Suite *suite = suite_create("paper");
     TCase *c = tcase_create("paper");
@@ -217,6 +244,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, misuse_is_refused);
     tcase_add_test(c, columns_and_order_are_the_readers);
     tcase_add_test(c, rows_and_cells_name_their_runs);
+    tcase_add_test(c, pictures_are_called_what_the_table_is_called);
     suite_add_tcase(suite, c);
     return suite;
 }
