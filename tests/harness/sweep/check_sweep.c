@@ -236,6 +236,28 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
 }
 END_TEST
 
+/* Within a fifth, of a run whose curve is nearly all that it leaves. */
+START_TEST(disk_is_announced_as_it_is_taken) {
+    char command[512], *text;
+    size_t size;
+    expect("sweep s3:n_train=200,n_val=20,n_test=20,length=4 --profile smoke --models lstm:hidden=4 --dim 4 --lr 0.001 "
+           "--steps 4000 --eval-every 1 --stop-at 2 --no-speed --no-plots --out %s/r",
+           0);
+    const char *behind = strstr(err, " MB of disk");
+    ck_assert_ptr_nonnull(behind);
+    while (behind[-1] != ' ') behind--;
+    double announced = strtod(behind, NULL);
+    snprintf(command, sizeof command, "du -sb %s/r >%s/taken", program_folder, program_folder);
+    ck_assert_int_eq(system(command), 0);
+    snprintf(command, sizeof command, "%s/taken", program_folder);
+    text = slurp(command, &size);
+    double taken = strtod(text, NULL) / 1e6;
+    free(text);
+    ck_assert_msg(announced > 0.8 * taken && announced < 1.25 * taken, "announced %g MB, taken %g MB", announced,
+                  taken);
+}
+END_TEST
+
 Suite *check_sweep(void) {
     Suite *suite = suite_create("sweep");
     TCase *c = tcase_create("sweep");
@@ -249,6 +271,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
     tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
     tcase_add_test(c, without_slurm_or_where_it_refuses_nothing_is_left);
+    tcase_add_test(c, disk_is_announced_as_it_is_taken);
     suite_add_tcase(suite, c);
     return suite;
 }
