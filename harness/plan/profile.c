@@ -38,9 +38,21 @@
 #define IMAGE_SMOKE "myosotis:heads=4 lru:state=8 bdlru:m=2,blocks=8 plstm2d:heads=2"
 
 /* S4's on sequential CIFAR (state-spaces/s4, configs), whose architecture S5's and Myosotis' are nearest to. */
-#define IMAGE_PAPER                                                                                                    \
-    "backbone=s5 dim=512 layers=6 batch=50 epochs=200 schedule=cosine warmup=900 lr-min=0 decay=0.05 dropout=0.1 "     \
-    "bidirectional=yes ssm-lr-factor=0.1"
+#define IMAGE_PAPER(WARMUP)                                                                                            \
+    "backbone=s5 dim=512 layers=6 batch=50 epochs=200 schedule=cosine warmup=" WARMUP " lr-min=0 decay=0.05 "          \
+    "dropout=0.1 bidirectional=yes ssm-lr-factor=0.1"
+
+/* S5's on MNIST; a warm-up of one epoch. */
+#define MNIST_PAPER(TASK)                                                                                              \
+    {                                                                                                                  \
+        .suite = TASK, .name = "paper", .models = IMAGE_MODELS, .model_options = "", .task_options = "",               \
+        .flags = "backbone=s5 dim=96 layers=4 batch=50 epochs=150 schedule=cosine warmup=1080 lr-min=0 decay=0.01 "    \
+                 "dropout=0.1 bidirectional=yes ssm-lr-factor=0.25",                                                   \
+        .rates = "0.008", .seeds = 1,                                                                                  \
+        .note = "paper (S5's MNIST; Myosotis states S5's block and no more): 4 layers, width 96, batch 50, 150 "       \
+                "epochs, warm-up over the first,\ncosine to 0, both directions, a quarter of the rate for dynamics "   \
+                "and norms",                                                                                           \
+    }
 
 /* pLSTM-Vis as it is, in one mode alone and without positions, and a vision transformer (ml-jku/plstm_experiments). */
 #define ARROW_MODELS(HEADS, VIT_HEADS)                                                                                 \

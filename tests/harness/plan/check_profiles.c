@@ -5,6 +5,7 @@
 #include "harness/plan/plan.h"
 #include "harness/plan/profile_match.h"
 #include "tests/lib/support.h"
+#include "tests/tasks/task_examples.h"
 
 /* The runs of a profile of a task, with one more flag or NULL, and models of the caller's or NULL. */
 static void make(struct plan *plan, const char *task, const char *name, const char *flag, const char *value,
@@ -46,7 +47,8 @@ static void expect_all(const struct plan *plan, const char *name, const char *wh
 
 static const char *const tasks[] = {"s3",       "s5",      "s4-3k",    "compression", "hlru-recall", "mqar",
                                     "parity",   "listops", "a5-slice", "digits",      "shapes",      "pathfinder",
-                                    "brackets", "spirals", "pairs",    "arrow"};
+                                    "brackets", "spirals", "pairs",    "arrow",       "smnist",      "psmnist",
+                                    "zmnist",   "scifar",  "zcifar",   "lra-image"};
 static const char *const names[] = {"smoke", "quick"};
 
 START_TEST(what_a_profile_makes_is_of_it) {
@@ -57,6 +59,26 @@ START_TEST(what_a_profile_makes_is_of_it) {
     make(&plan, tasks[_i], names[1], NULL, NULL, NULL);
     expect_all(&plan, "quick", tasks[_i]);
     plan_free(&plan);
+}
+END_TEST
+
+/* Myosotis on MNIST has S5's small net, CIFAR-10 S4's; the Long Range Arena's image warms up over 18000 steps. */
+START_TEST(released_images_have_the_nets_of_their_papers) {
+    static const struct {
+        const char *task;
+        int64_t dim, layers, warmup;
+    } cases[] = {{"smnist", 96, 4, 1080}, {"zmnist", 96, 4, 1080}, {"psmnist", 512, 6, 900},
+                 {"scifar", 512, 6, 900}, {"zcifar", 512, 6, 900}, {"lra-image", 512, 6, 18000}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan plan;
+        make(&plan, cases[i].task, "paper", NULL, NULL, "myosotis:form=skew");
+        const struct config *c = &plan.setups[0]->config;
+        ck_assert_int_eq(c->net.dim, cases[i].dim);
+        ck_assert_int_eq(c->net.layers, cases[i].layers);
+        ck_assert_int_eq(c->warmup, cases[i].warmup);
+        expect_all(&plan, "paper", cases[i].task);
+        plan_free(&plan);
+    }
 }
 END_TEST
 
@@ -150,8 +172,10 @@ Suite *check_profiles(void) {
     Suite *suite = suite_create("profiles");
     TCase *c = tcase_create("profiles");
     tcase_add_unchecked_fixture(c, start_kernels, NULL);
+    tcase_add_checked_fixture(c, import_data, drop_data);
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
+    tcase_add_test(c, released_images_have_the_nets_of_their_papers);
     tcase_add_test(c, another_flag_makes_it_custom);
     tcase_add_test(c, an_axis_has_the_profiles_values);
     tcase_add_test(c, a_models_own_flags_are_the_profiles);
