@@ -20,7 +20,7 @@ static const struct {
 } keys[] = {
     {"title", false},  {"paper", false},   {"source", false}, {"link", false},   {"base", false},    {"profile", false},
     {"tasks", true},   {"models", true},   {"lr", true},      {"seeds", true},   {"variants", true}, {"rows", true},
-    {"columns", true}, {"protocol", true}, {"overall", true}, {"measure", true},
+    {"columns", true}, {"protocol", true}, {"overall", true}, {"measure", true}, {"lengths", true},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 

@@ -6,7 +6,8 @@
  *   base                               another plan, whose lines hold where this one has none of that key
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
- *   rows columns overall protocol      of the paper's table: harness/sweep/paper.h
+ *   rows columns lengths overall       of the paper's table: harness/sweep/paper_cells.h
+ *   protocol                           how the paper makes a number of its runs
  *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several

@@ -23,13 +23,25 @@ void published_free(struct published *p) {
     csv_free(&p->table);
 }
 
-/* Whether a mixer, as its label has it, is the published model "name:a=1,b=2". */
-static bool label_matches(const char *text, const struct label *mixer) {
-    struct label wanted;
+/* Whether flags have every pair of "name=value,...". */
+static bool flags_include(const struct label *flags, const struct label *wanted) {
+    for (int i = 0; i < wanted->n; i++) {
+        const char *own = flags ? label_get(flags, label_key(wanted, i)) : NULL;
+        if (!own || strcmp(own, label_value(wanted, i)) != 0) return false;
+    }
+    return true;
+}
+
+/* For how many options and flags the published model "name:a=1,b=2@flag=3" asks; -1: the model lacks one of them. */
+static int count_matches(const char *text, const struct label *mixer, const struct label *flags) {
+    struct label wanted, more;
+    char name[LABEL_TEXT];
     const struct model *model = model_find(label_name(mixer));
-    if (label_parse(&wanted, "published model", text, NULL) != ST_OK) return false;
+    if (text_part(&text, "@", name, sizeof name, NULL) != ST_OK) return -1;
+    if (label_parse(&wanted, "published model", name, NULL) != ST_OK) return -1;
+    if (label_parse_pairs(&more, "published model", text + (*text == '@'), ",", NULL) != ST_OK) return -1;
     if (model) (void)label_normalise(&wanted, model->options, NULL);
-    return label_includes(mixer, &wanted);
+    return label_includes(mixer, &wanted) && flags_include(flags, &more) ? wanted.n + more.n : -1;
 }
 
 /* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what
@@ -39,23 +51,30 @@ static bool model_matches(const char *text, const struct run *run) {
     struct label mixer;
     if (run_mixer(run, &mixer, NULL) != ST_OK) return false;
     if (model) (void)label_canonical(&mixer, model->options, NULL);
-    return label_matches(text, &mixer);
+    return count_matches(text, &mixer, NULL) >= 0;
 }
 
 double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
-                          enum metric metric, const struct label *mixer, const char **row) {
-    double value = NAN;
+                          const char *metric, const struct label *mixer, const struct label *flags, const char **row) {
+    double found = NAN, value;
+    int named = -1, valued = -1; /* for how much the row asks that gave the name, and the one that gave the value */
     *row = "";
     for (int i = 0; i < p->table.rows; i++) {
         if (strcmp(csv_cell(&p->table, i, "arxiv"), arxiv) != 0 || strcmp(csv_cell(&p->table, i, "table"), table) != 0)
             continue;
         if (task && strcmp(csv_cell(&p->table, i, "task"), task) != 0) continue;
-        if (!label_matches(csv_cell(&p->table, i, "model"), mixer)) continue;
-        if (!**row) *row = csv_text_plain(csv_cell(&p->table, i, "row"));
-        if (strcmp(csv_cell(&p->table, i, "metric"), metric_names[metric]) != 0) continue; /* at one length */
-        if (parse_double(csv_cell(&p->table, i, "value"), &value)) return value;
+        int matches = count_matches(csv_cell(&p->table, i, "model"), mixer, flags);
+        if (matches > named) {
+            *row = csv_text_plain(csv_cell(&p->table, i, "row"));
+            named = matches;
+        }
+        if (matches > valued && !strcmp(csv_cell(&p->table, i, "metric"), metric) &&
+            parse_double(csv_cell(&p->table, i, "value"), &value)) {
+            found = value;
+            valued = matches;
+        }
     }
-    return NAN;
+    return found;
 }
 
 bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task) {

@@ -32,13 +32,14 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
 
 /* The published number of the run's task, metric and model. A task stands for every number of validation and test
  * examples; a published model "bdlru:m=5" for every run of that mixer with those options, written or default, whatever
- * its others are (blocks, layout, gate-init). */
+ * its others are (blocks, layout, gate-init); one that asks for flags behind an '@' is a plan's alone. */
 struct published_number published_find(const struct published *p, const struct run *run);
 
-/* The number of a metric that a table of a paper has for a task and a model, whose label has every option
- * (label_canonical); of any task where `task` is NULL. *row: what the table calls the model, "" if it does not have it.
- * NAN: none. */
+/* The number that a table of a paper has for a task, of any where `task` is NULL, and a model: its mixer, whose label
+ * has every option (label_canonical), and its flags (row_key), for which a published model "plstm2d:mode=PD@positions=
+ * none" asks. Of several that fit, the one that asks for most. `metric`: "acc", or with a length of the test sequences
+ * "acc_384". *row: what the table calls the model, "" if it does not have it. NAN: none. */
 double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
-                          enum metric metric, const struct label *mixer, const char **row);
+                          const char *metric, const struct label *mixer, const struct label *flags, const char **row);
 
 #endif

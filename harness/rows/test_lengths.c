@@ -1,6 +1,8 @@
 /* test_lengths.c - see test_lengths.h. */
 #include "harness/rows/test_lengths.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/batch.h"
@@ -37,4 +39,31 @@ struct test_lengths test_lengths_of(const struct report_table *t) {
         }
     if (more) l.n = 0;
     return l;
+}
+
+static double accuracy_at(const struct run_record *r, int64_t length) {
+    if (run_failed(&r->run)) return run_chance(&r->run);
+    for (int64_t i = 0; i < r->n_evals; i++)
+        if (is_test_length(&r->evals[i]) && r->evals[i].length == length) return r->evals[i].acc;
+    return NAN;
+}
+
+enum status length_estimate(const struct report_row *row, enum report_protocol protocol, int64_t length,
+                            struct length_estimate *estimate, struct error *e) {
+    double best = -INFINITY, *value = malloc((size_t)row->n * sizeof *value);
+    bool missing = false, best_cut = false;
+    if (!value) return fail(e, ST_MEMORY, "no memory for the numbers of %d runs", row->n);
+    for (int i = 0; i < row->n_all; i++) {
+        double one = accuracy_at(row->all[i], length);
+        missing = missing || isnan(one);
+        if (!(one > best)) continue;
+        best = one;
+        best_cut = run_cut_off(&row->all[i]->run);
+    }
+    for (int i = 0; i < row->n; i++) value[i] = accuracy_at(row->chosen[i], length);
+    *estimate = (struct length_estimate){NAN, {NAN, NAN, NAN, INTERVAL_NONE}, false};
+    estimate->cut = protocol == PROTOCOL_BEST_OF_GRID ? best_cut : row->n_cut > 0;
+    if (!missing) estimate->value = protocol_estimate(protocol, value, row->n, best, &estimate->interval);
+    free(value);
+    return ST_OK;
 }

@@ -19,4 +19,14 @@ struct test_lengths test_lengths_of(const struct report_table *t);
 /* Whether it is the accuracy of the test sequences of one length. */
 bool is_test_length(const struct eval_point *p);
 
+/* What a protocol makes of a row's accuracies of the test sequences of one length, at the rate that the row has chosen;
+ * `value` NAN: a run recorded none. A run that did not end well counts as chance. ST_MEMORY. */
+struct length_estimate {
+    double value;
+    struct interval interval;
+    bool cut; /* a run that gives the value was cut off */
+};
+enum status length_estimate(const struct report_row *row, enum report_protocol protocol, int64_t length,
+                            struct length_estimate *estimate, struct error *e);
+
 #endif

@@ -93,6 +93,9 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
     }
     sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
                p->has_published ? " / the paper's" : "");
+    if (p->lengths[0])
+        sheet_note(s,
+                   "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
     bool cut = false, other = false;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         cut = cut || p->cells[i].cut_off;

@@ -1,12 +1,14 @@
 /* paper_cells.c - see paper_cells.h. */
 #include "harness/sweep/paper_cells.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/plan/row_key.h"
 #include "harness/rows/load.h"
+#include "harness/rows/test_lengths.h"
 #include "harness/store/perf_log.h"
 
 const char *const paper_verdict_names[] = {"-", "not run", "cut off", "unfinished", "within", "above", "below"};
@@ -29,6 +31,47 @@ static void word_of(const struct paper_cells *p, int word, char *text, size_t si
 
 static enum status mixer_of(const struct setup *s, struct label *mixer, struct error *e) {
     return label_of(mixer, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e);
+}
+
+/* The lengths of the test sequences that tell columns apart: "192,384". */
+static enum status read_lengths(struct paper_cells *p, struct error *e) {
+    const char *list = setting(p, "lengths", NULL);
+    p->n_lengths = 1;
+    if (!list) return ST_OK;
+    if (p->speed)
+        return fail(e, ST_USAGE, "%s: lengths=%.60s, but speed is that of training; leave the line out",
+                    p->request.file.name, list);
+    const char *at = list;
+    for (int i = 0;; i++, at++) {
+        char number[32];
+        if (i == PAPER_MOST_LENGTHS || text_part(&at, ",", number, sizeof number, NULL) != ST_OK ||
+            !parse_int64(number, &p->lengths[i]) || p->lengths[i] < 1)
+            return fail(e, ST_USAGE, "%s: lengths=%.60s is not a list of at most %d whole numbers, such as 192,384",
+                        p->request.file.name, list, PAPER_MOST_LENGTHS);
+        p->n_lengths = i + 1;
+        if (!*at) return ST_OK;
+    }
+}
+
+/* "acc", or at a length "acc_384". */
+static void name_metric(const struct setup *s, int64_t length, char *text, size_t size) {
+    if (length)
+        snprintf(text, size, "acc_%" PRId64, length);
+    else
+        snprintf(text, size, "%s", metric_names[s->task.shape.metric]);
+}
+
+/* The number of a task, of any where it is NULL, and of a run's model in the plan's table; *row as the paper says. */
+static enum status find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
+                               const char *task, int64_t length, double *value, const char **row, struct error *e) {
+    struct label mixer, flags;
+    char metric[64];
+    TRY(mixer_of(s, &mixer, e));
+    TRY(row_key(s->identity, &flags, e));
+    name_metric(s, length, metric, sizeof metric);
+    *value = published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), task, metric, &mixer,
+                                &flags, row);
+    return ST_OK;
 }
 
 /* The value that a run has for a key of `rows` or `columns`: "" where its model or task lacks the option. */
@@ -69,13 +112,10 @@ static enum status short_mixer(const struct setup *s, const char *columns, char 
 static enum status name_row(const struct paper_cells *p, const struct published *published, const struct setup *s,
                             int word, char *text, size_t size, struct error *e) {
     const char *keys = setting(p, "rows", "model"), *row = "";
-    struct label mixer;
     char first[LABEL_TEXT];
-    TRY(mixer_of(s, &mixer, e));
+    double number;
     bool whole = !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
-    if (whole)
-        published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), NULL, s->task.shape.metric,
-                           &mixer, &row);
+    if (whole) TRY(find_number(p, published, s, NULL, 0, &number, &row, e));
     TRY(whole ? short_mixer(s, setting(p, "columns", "task"), first, sizeof first, e)
               : text_copy(s->asked.model->name, first, sizeof first, e));
     TRY(text_copy(*row ? row : first, text, size, e));
@@ -106,23 +146,41 @@ static int find_or_add(char (**list)[RECORD_TEXT], int *n, const char *text) {
 
 /* --- cells -------------------------------------------------------------------------------------------------------- */
 
-/* Where each use of the plan stands. */
+/* Where each use of the plan stands, at each of the lengths: first all uses at the first of them. */
 struct spot {
-    int row, column;
+    int row, column, use;
+    int64_t length; /* as the plan says it; 0: all test sequences together */
 };
+
+static const struct setup *setup_of(const struct paper_cells *p, const struct spot *spot) {
+    return p->plan.setups[p->plan.uses[spot->use].run];
+}
+
+static int count_spots(const struct paper_cells *p) {
+    return p->plan.n_uses * p->n_lengths;
+}
+
+static enum status place(struct paper_cells *p, const struct published *published, struct spot *spot, struct error *e) {
+    char row[RECORD_TEXT], column[RECORD_TEXT];
+    const struct setup *s = setup_of(p, spot);
+    int word = p->plan.uses[spot->use].word;
+    TRY(name_row(p, published, s, word, row, sizeof row, e));
+    TRY(value_of(p, s, word, setting(p, "columns", "task"), column, sizeof column, e));
+    size_t used = strlen(column), room = sizeof column - used;
+    if (spot->length && (size_t)snprintf(column + used, room, " at %" PRId64, spot->length) >= room)
+        return fail(e, ST_USAGE, "%s: a column's name is longer than %zu characters", p->request.file.name,
+                    sizeof column - 1);
+    spot->row = find_or_add(&p->rows, &p->n_rows, row);
+    spot->column = find_or_add(&p->columns, &p->n_columns, column);
+    return spot->row < 0 || spot->column < 0 ? fail(e, ST_MEMORY, "no memory for a table") : ST_OK;
+}
 
 static enum status place_uses(struct paper_cells *p, const struct published *published, struct spot *spots,
                               struct error *e) {
-    const char *columns = setting(p, "columns", "task");
-    for (int i = 0; i < p->plan.n_uses; i++) {
-        const struct plan_use *use = &p->plan.uses[i];
-        const struct setup *s = p->plan.setups[use->run];
-        char row[RECORD_TEXT], column[RECORD_TEXT];
-        TRY(name_row(p, published, s, use->word, row, sizeof row, e));
-        TRY(value_of(p, s, use->word, columns, column, sizeof column, e));
-        spots[i].row = find_or_add(&p->rows, &p->n_rows, row);
-        spots[i].column = find_or_add(&p->columns, &p->n_columns, column);
-        if (spots[i].row < 0 || spots[i].column < 0) return fail(e, ST_MEMORY, "no memory for a table");
+    for (int i = 0; i < count_spots(p); i++) {
+        spots[i].use = i % p->plan.n_uses;
+        spots[i].length = p->lengths[i / p->plan.n_uses];
+        TRY(place(p, published, &spots[i], e));
     }
     return ST_OK;
 }
@@ -141,18 +199,18 @@ static enum status make_cells(struct paper_cells *p, struct error *e) {
     return ST_OK;
 }
 
-static void find_published(struct paper_cells *p, const struct published *published, struct paper_cell *cell,
-                           const struct plan_use *use) {
-    struct label mixer, task;
+static enum status find_published(struct paper_cells *p, const struct published *published, struct paper_cell *cell,
+                                  const struct spot *spot, struct error *e) {
+    struct label task;
     char word[RECORD_TEXT];
     const char *row;
-    word_of(p, use->word, word, sizeof word);
-    const struct setup *s = p->plan.setups[use->run];
-    if (mixer_of(s, &mixer, NULL) != ST_OK || label_parse(&task, "task", word, NULL) != ST_OK) return;
-    const char *paper = setting(p, "paper", ""), *table = setting(p, "source", "");
-    const char *name = published_has_task(published, paper, table, word) ? word : label_name(&task);
-    cell->published = published_of_table(published, paper, table, name, s->task.shape.metric, &mixer, &row);
+    word_of(p, p->plan.uses[spot->use].word, word, sizeof word);
+    TRY(label_parse(&task, "task", word, e));
+    bool has_word = published_has_task(published, setting(p, "paper", ""), setting(p, "source", ""), word);
+    TRY(find_number(p, published, setup_of(p, spot), has_word ? word : label_name(&task), spot->length,
+                    &cell->published, &row, e));
     p->has_published = p->has_published || isfinite(cell->published);
+    return ST_OK;
 }
 
 static enum status add_id(struct paper_cell *cell, const char *id, struct error *e) {
@@ -204,15 +262,35 @@ static double mean_validation(const struct report_row *row) {
     return sum / row->n;
 }
 
+/* Positions of the test sequences that the plan calls by a length: of images of that side the pixels or patches. 0:
+ * there are none. */
+static int64_t positions_of(const struct task_shape *shape, int64_t length) {
+    int64_t patch = shape->patch > 1 ? shape->patch : 1, side = length / patch;
+    if (!shape->height) return length;
+    return length % patch ? 0 : side * side;
+}
+
+/* The row's number at a length, or of all test sequences. */
+static enum status number_of_row(const struct paper_cells *p, const struct report_row *row, const struct spot *spot,
+                                 struct length_estimate *number, struct error *e) {
+    *number = (struct length_estimate){row->estimate, row->interval, row->estimate_cut};
+    if (!spot->length) return ST_OK;
+    return length_estimate(row, p->protocol, positions_of(&setup_of(p, spot)->task.shape, spot->length), number, e);
+}
+
 /* Of several rows of one setting (a grid of decays) the best: by its number where the protocol takes the best of the
  * grid, else by validation. */
-static void take_row(struct number *number, const struct report_row *row, enum report_protocol protocol, bool first) {
-    double by = protocol == PROTOCOL_BEST_OF_GRID ? row->estimate : mean_validation(row);
-    if (!first && !(by > number->validation)) return;
+static enum status take_row(const struct paper_cells *p, struct number *number, const struct report_row *row,
+                            const struct spot *spot, bool first, struct error *e) {
+    struct length_estimate own;
+    TRY(number_of_row(p, row, spot, &own, e));
+    double by = p->protocol == PROTOCOL_BEST_OF_GRID ? own.value : mean_validation(row);
+    if (!first && !(by > number->validation)) return ST_OK;
     number->validation = by;
-    number->value = row->estimate;
-    number->interval = row->interval;
-    number->cut_off = row->estimate_cut;
+    number->value = own.value;
+    number->interval = own.interval;
+    number->cut_off = own.cut;
+    return ST_OK;
 }
 
 static bool holds_run(const struct report_row *row, const char *run_id) {
@@ -222,29 +300,30 @@ static bool holds_run(const struct report_row *row, const char *run_id) {
 }
 
 /* Adds the row's number to each cell that has one of its runs. */
-static void add_row(struct paper_cells *p, const struct spot *spots, const struct report_row *row,
-                    struct number *numbers, int *n) {
+static enum status add_row(struct paper_cells *p, const struct spot *spots, const struct report_row *row,
+                           struct number *numbers, int *n, struct error *e) {
     int last = -1;
-    for (int i = 0; i < p->plan.n_uses; i++) {
+    for (int i = 0; i < count_spots(p); i++) {
         int cell = spots[i].row * p->n_columns + spots[i].column, k = 0;
-        if (cell == last || !holds_run(row, p->plan.setups[p->plan.uses[i].run]->run_id)) continue;
+        if (cell == last || !holds_run(row, setup_of(p, &spots[i])->run_id)) continue;
         last = cell;
         while (k < *n && (numbers[k].cell != cell || strcmp(numbers[k].task, row->run->task) != 0)) k++;
         bool first = k == *n;
         if (first) numbers[(*n)++] = (struct number){.cell = cell, .task = row->run->task};
-        take_row(&numbers[k], row, p->protocol, first);
+        TRY(take_row(p, &numbers[k], row, &spots[i], first, e));
     }
+    return ST_OK;
 }
 
 /* Settings that the plan has for a cell. */
 static int count_settings(const struct paper_cells *p, const struct spot *spots, int cell) {
     int n = 0;
-    for (int i = 0; i < p->plan.n_uses; i++) {
+    for (int i = 0; i < count_spots(p); i++) {
         bool earlier = spots[i].row * p->n_columns + spots[i].column != cell;
-        const char *task = p->plan.setups[p->plan.uses[i].run]->task.name;
+        const char *task = setup_of(p, &spots[i])->task.name;
         for (int k = 0; k < i && !earlier; k++)
             earlier = spots[k].row * p->n_columns + spots[k].column == cell &&
-                      !strcmp(p->plan.setups[p->plan.uses[k].run]->task.name, task);
+                      !strcmp(setup_of(p, &spots[k])->task.name, task);
         n += !earlier;
     }
     return n;
@@ -271,7 +350,7 @@ static enum status compute(struct paper_cells *p, const struct spot *spots, cons
                            const char *out, struct error *e) {
     struct report_tables tables;
     const char **ids = calloc((size_t)p->plan.n + 1, sizeof *ids);
-    struct number *numbers = calloc((size_t)p->plan.n_uses + 1, sizeof *numbers);
+    struct number *numbers = calloc((size_t)count_spots(p) + 1, sizeof *numbers);
     int n = 0;
     enum status status = ids && numbers ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     for (int i = 0; i < p->plan.n && status == ST_OK; i++) ids[i] = p->plan.setups[i]->run_id;
@@ -279,8 +358,9 @@ static enum status compute(struct paper_cells *p, const struct spot *spots, cons
     if (status == ST_OK) status = report_tables_make(&tables, set, &filter, out, e);
     if (status == ST_OK) {
         for (int i = 0; i < tables.n; i++)
-            for (int k = 0; k < tables.list[i].n_rows; k++) add_row(p, spots, &tables.list[i].rows[k], numbers, &n);
-        set_numbers(p, spots, numbers, n);
+            for (int k = 0; k < tables.list[i].n_rows && status == ST_OK; k++)
+                status = add_row(p, spots, &tables.list[i].rows[k], numbers, &n, e);
+        if (status == ST_OK) set_numbers(p, spots, numbers, n);
         report_tables_free(&tables);
     }
     free(numbers);
@@ -337,9 +417,10 @@ static enum status mark_others(struct paper_cells *p, const struct spot *spots, 
     for (int i = 0; i < p->plan.n_uses && status == ST_OK; i++) {
         char key[RUN_ID_HEX];
         bool found = false;
-        status = key_of(p->plan.setups[p->plan.uses[i].run], key, e);
+        status = key_of(setup_of(p, &spots[i]), key, e);
         for (int k = 0; k < plan.n && !found; k++) found = !strcmp(keys[k], key);
-        if (!found) cell_at(p, spots[i].row, spots[i].column)->other = true;
+        for (int k = i; k < count_spots(p) && !found; k += p->plan.n_uses)
+            cell_at(p, spots[k].row, spots[k].column)->other = true;
     }
     free(keys);
     plan_free(&plan);
@@ -355,16 +436,12 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
     p->overall = calloc(2 * (size_t)p->n_rows + 1, sizeof *p->overall);
     if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
     for (int r = 0; r < p->n_rows; r++) {
-        struct label mixer;
-        int use = 0;
+        int i = 0;
         double sum = 0;
         for (int c = 0; c < p->n_columns; c++) sum += cell_at(p, r, c)->ours;
-        while (use < p->plan.n_uses && spots[use].row != r) use++;
+        while (spots[i].row != r) i++;
         p->overall[2 * r] = sum / p->n_columns;
-        const struct setup *s = p->plan.setups[p->plan.uses[use].run];
-        TRY(mixer_of(s, &mixer, e));
-        p->overall[2 * r + 1] = published_of_table(published, setting(p, "paper", ""), setting(p, "source", ""), task,
-                                                   s->task.shape.metric, &mixer, &row);
+        TRY(find_number(p, published, setup_of(p, &spots[i]), task, 0, &p->overall[2 * r + 1], &row, e));
     }
     return ST_OK;
 }
@@ -381,15 +458,15 @@ static enum status fill(struct paper_cells *p, const struct published *published
                         struct spot *spots, const char *out, struct error *e) {
     TRY(place_uses(p, published, spots, e));
     TRY(make_cells(p, e));
-    for (int i = 0; i < p->plan.n_uses; i++) {
+    for (int i = 0; i < count_spots(p); i++) {
         struct paper_cell *cell = cell_at(p, spots[i].row, spots[i].column);
-        const struct setup *s = p->plan.setups[p->plan.uses[i].run];
         int before = cell->done;
-        if (cell->planned == 0) find_published(p, published, cell, &p->plan.uses[i]);
+        if (cell->planned == 0) TRY(find_published(p, published, cell, &spots[i], e));
         if (p->speed)
-            take_speed(cell, s, out);
+            take_speed(cell, setup_of(p, &spots[i]), out);
         else
-            TRY(count_run(cell, find_run(set, s->run_id), e));
+            TRY(count_run(cell, find_run(set, setup_of(p, &spots[i])->run_id), e));
+        if (i >= p->plan.n_uses) continue; /* the same runs at another length */
         p->n_planned++;
         p->n_done += cell->done - before;
     }
@@ -402,11 +479,12 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     struct error why;
     TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
     p->speed = p->resolved.speed;
+    TRY(read_lengths(p, e));
     TRY(protocol_find(setting(p, "protocol", "val-mean"), &p->protocol, e));
     TRY(report_load(&set, out, e));
     if (published_read(&published, out, &why) != ST_OK)
         fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
-    struct spot *spots = calloc((size_t)p->plan.n_uses + 1, sizeof *spots);
+    struct spot *spots = calloc((size_t)count_spots(p) + 1, sizeof *spots);
     enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);
     if (status == ST_OK) status = mark_others(p, spots, e);

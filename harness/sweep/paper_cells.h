@@ -2,7 +2,8 @@
  * that the paper's protocol makes of it, and the paper's own.  A plan's `rows` and `columns` say which options tell
  * rows and columns apart: "model" (the mixer with its options, default of rows), "task" (default of columns),
  * "model.OPTION", "task.OPTION", or a flag. What neither names is part of the grid. A task and its one-at-a-time
- * changes are one cell, their mean. */
+ * changes are one cell, their mean.  A plan's `lengths` ("192,384") are those of the test sequences, of images their
+ * sides in pixels: each column becomes one for each of them, of the accuracy there, beside the published "acc_192". */
 #ifndef LRNN_HARNESS_SWEEP_PAPER_CELLS_H
 #define LRNN_HARNESS_SWEEP_PAPER_CELLS_H
 
@@ -19,6 +20,8 @@ enum paper_verdict {
     PAPER_BELOW
 };
 extern const char *const paper_verdict_names[];
+
+#define PAPER_MOST_LENGTHS 8
 
 #define PAPER_MARGIN 0.02 /* where there is no interval: what a best of 15 differs by between two sets of seeds */
 
@@ -43,6 +46,8 @@ struct paper_cells {
     struct plan plan;
     char (*rows)[RECORD_TEXT], (*columns)[RECORD_TEXT]; /* labels, in the plan's order */
     int n_rows, n_columns;
+    int64_t lengths[PAPER_MOST_LENGTHS]; /* of the plan; 0 alone: the columns are of all test sequences together */
+    int n_lengths;                       /* at least 1 */
     struct paper_cell *cells; /* n_rows * n_columns, row-major; one with nothing planned has planned == 0 */
     double *overall;          /* [2 * n_rows]: of each row our mean over all columns, and the paper's; NULL: no such */
     enum report_protocol protocol;
@@ -52,7 +57,8 @@ struct paper_cells {
 };
 
 /* Of zeros but for `request`, which has a plan file. Records are read from `out`. Free with paper_cells_free, also
- * after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns by what is no option. */
+ * after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns by what is no option, lengths
+ * that are none. */
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);
 void paper_cells_free(struct paper_cells *p);
 

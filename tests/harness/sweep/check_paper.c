@@ -1,4 +1,5 @@
 /* check_paper.c - the table of a plan: its rows and columns, the verdict of each cell, the formats, what is refused. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,80 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
 }
 END_TEST
 
+/* --- a column for each length of the test sequences --------------------------------------------------------------- */
+
+static const char two_sizes[] =
+    "title=Arrows\npaper=1234.5678\nsource=Table 9\nprofile=smoke\nlengths=24,48\n"
+    "tasks=arrow:size=24,patch=6,n_train=64,n_val=16,n_test=40\nseeds=2\nlr=0.002\nepochs=1\n"
+    "models=plstm2d:heads=1,mode=PD@positions=learnt plstm2d:heads=1,mode=PD@positions=none "
+    "full-attention:heads=2\n";
+
+static const char size_numbers[] =
+    "paper,arxiv,table,row,task,model,metric,value\n"
+    "P,1234.5678,Table 9,Grid,arrow,plstm2d:mode=PD@positions=learnt,acc_24,0.001\n"
+    "P,1234.5678,Table 9,Grid,arrow,plstm2d:mode=PD@positions=learnt,acc_48,0.999\n"
+    "P,1234.5678,Table 9,Bare,arrow,plstm2d:mode=PD,acc_24,0.125\n" /* asks for less: where positions are not learnt */
+    "P,1234.5678,Table 9,Bare,arrow,plstm2d:mode=PD,acc,0.25\n";
+
+/* The cell at `at` of the line of CSV that begins so; NAN: it is empty. */
+static double csv_number(const char *text, const char *begin, int at) {
+    const char *line = strstr(text, begin);
+    double value;
+    ck_assert_msg(line != NULL, "no line '%s' in\n%s", begin, text);
+    for (; at > 0; at--) {
+        bool quoted = *line == '"';
+        if (quoted) line = strchr(line + 1, '"');
+        line = strchr(line, ',') + 1;
+    }
+    return sscanf(line, "%lf", &value) == 1 ? value : NAN;
+}
+
+/* 24 pixels a side are 16 patches, 48 are 64: the numbers are those of the report by length. */
+START_TEST(each_length_has_a_column_of_its_own) {
+    double small, large;
+    begin(two_sizes);
+    write_text("r/published.csv", size_numbers);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect_text(out, "Arrows; profile smoke, 6 of 6 runs", "sweep"); /* each counts once */
+    expect_text(out, "n_test=40 at 24  arrow:", "sweep");
+    expect_text(out, "\nGrid ", "sweep");
+    expect_text(out, "\nBare ", "sweep");
+    expect_text(out, "accuracy of the test sequences of length N alone", "sweep");
+    expect(REPORT " --format csv", 0);
+    const char *grid = "own,smoke,val-mean,Grid,\"arrow:size=24,patch=6,n_train=64,n_val=16,n_test=40 at ";
+    char first[160], second[160];
+    snprintf(first, sizeof first, "%s24", grid);
+    snprintf(second, sizeof second, "%s48", grid);
+    ck_assert_double_eq(csv_number(out, first, 5), 0.001);
+    ck_assert_double_eq(csv_number(out, second, 5), 0.999);
+    small = csv_number(out, first, 6);
+    large = csv_number(out, second, 6);
+    expect_text(out, ",above,0,0\n", "report");
+    expect_text(out, ",below,0,0\n", "report");
+    snprintf(first, sizeof first, "own,smoke,val-mean,Bare,%s24", strstr(grid, "\"arrow"));
+    ck_assert_double_eq(csv_number(out, first, 5), 0.125);
+    expect("report --what lengths --format csv --where 'model=plstm2d positions=learnt' --out %s/r", 0);
+    ck_assert_double_eq(csv_number(strstr(out, ",16,16,"), ",16,16,", 3), small);
+    ck_assert_double_eq(csv_number(strstr(out, ",64,64,"), ",64,64,", 3), large);
+}
+END_TEST
+
+START_TEST(lengths_that_are_none_are_refused) {
+    static const char *const bad[] = {"24,", "0", "x", "24,-48", "1,2,3,4,5,6,7,8,9"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nlengths=%s\n",
+                 bad[i]);
+        begin(text);
+        expect(REPORT, ST_USAGE);
+        expect_text(err, "is not a list of at most 8 whole numbers, such as 192,384", bad[i]);
+    }
+    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nlengths=8\nmeasure=speed\n");
+    expect(REPORT, ST_USAGE);
+    expect_text(err, "own: lengths=8, but speed is that of training", "report");
+}
+END_TEST
+
 START_TEST(the_table_comes_in_every_format) {
     begin(plan);
     for (const struct sheet_format *const *f = sheet_formats(); *f; f++) {
@@ -240,6 +315,8 @@ Suite *check_paper(void) {
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
+    tcase_add_test(c, each_length_has_a_column_of_its_own);
+    tcase_add_test(c, lengths_that_are_none_are_refused);
     tcase_add_test(c, the_table_comes_in_every_format);
     tcase_add_test(c, misuse_is_refused);
     tcase_add_test(c, columns_and_order_are_the_readers);

@@ -44,8 +44,6 @@ static const char *const without[][2] = {
     {"hlru-fig5", "a figure whose values are written nowhere"},
     {"slice-a5", "a figure of which only the solved lengths can be read"},
     {"plstm-graphs", "graphs of our own"},
-    {"plstm-arrow", "its numbers are those of one size of images each"},
-    {"plstm-arrow-ablation", "its numbers are those of one size of images each"},
 };
 
 static const char *why_without(const char *plan) {
