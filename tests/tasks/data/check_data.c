@@ -428,6 +428,54 @@ START_TEST(what_is_imported_is_trained_on_and_names_the_run) {
 }
 END_TEST
 
+/* Every released format of images, from the files to a trained model. */
+START_TEST(each_format_of_images_is_trained_on) {
+    static const char *const sets[] = {"mnist", "cifar10", "pathfinder32"};
+    static const char *const tasks[] = {"psmnist",   "zmnist",         "scifar",
+                                        "lra-image", "zcifar:patch=4", "pathfinder:released=yes,patch=4"};
+    char text[200];
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        snprintf(text, sizeof text, "data import %s tests/data/%s", sets[i], sets[i]);
+        expect_status(run(text), 0, text);
+    }
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        snprintf(text, sizeof text, "train %s lru:state=4 --dim 4 --steps 3 --batch 4 --out %s/r", tasks[i],
+                 program_folder);
+        expect_status(run(text), 0, text);
+    }
+    ck_assert_int_eq(scratch_count(program_folder, ".json"), (int)(sizeof tasks / sizeof *tasks));
+    free_output();
+}
+END_TEST
+
+static void shell(const char *format) {
+    char command[400];
+    /* cppcheck-suppress wrongPrintfScanfArgNum ; formats have one or two */
+    snprintf(command, sizeof command, format, program_folder, program_folder);
+    ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+#define PATHFINDER "%s/curv_contour_length_14"
+
+/* PIL filters its rows, which make.py does not: the same pixels, so the same content. Lists that end their lines as
+ * other systems do are the same lists. */
+START_TEST(a_picture_of_pil_and_lists_of_other_systems_are_the_same_images) {
+    char text[200];
+    expect_status(run("data import pathfinder32 tests/data/pathfinder32"), 0, "data import");
+    const char *content = strstr(out, "content ");
+    ck_assert_ptr_nonnull(content);
+    char own[60];
+    snprintf(own, sizeof own, "%.40s", content);
+    shell("cp -r tests/data/pathfinder32/curv_contour_length_14 %s");
+    shell("cp tests/data/pil/sample_0.png " PATHFINDER "/imgs/2");
+    shell("sed -i 's/$/\\r/' " PATHFINDER "/metadata/2.npy " PATHFINDER "/metadata/10.npy");
+    snprintf(text, sizeof text, "data import pathfinder32 %s", program_folder);
+    expect_status(run(text), 0, text);
+    expect_text(out, own, "PIL's picture, CRLF");
+    free_output();
+}
+END_TEST
+
 /* A folder whose files are wrong leaves nothing behind, and what was imported before stays. */
 START_TEST(nothing_is_half_imported) {
     char text[300];
@@ -485,6 +533,8 @@ Suite *check_data(void) {
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(programs, program_begin_without_data, program_end);
     tcase_add_test(programs, what_is_imported_is_trained_on_and_names_the_run);
+    tcase_add_test(programs, each_format_of_images_is_trained_on);
+    tcase_add_test(programs, a_picture_of_pil_and_lists_of_other_systems_are_the_same_images);
     tcase_add_test(programs, nothing_is_half_imported);
     suite_add_tcase(suite, programs);
     return suite;

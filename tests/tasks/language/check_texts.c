@@ -142,6 +142,14 @@ START_TEST(pairs_are_read_and_refused_by_line) {
 }
 END_TEST
 
+/* Two steps, the record in the test's folder. */
+static void train(const char *task) {
+    char arguments[200];
+    snprintf(arguments, sizeof arguments, "train %s:length=32 lru:state=4 --dim 4 --steps 2 --batch 4 --out %s/r", task,
+             program_folder);
+    expect_status(run(arguments), 0, arguments);
+}
+
 START_TEST(texts_are_imported_whole_or_not_at_all) {
     expect_status(run("data show lra-text"), 5, "data show lra-text");
     expect_text(err, "`lrnn data import imdb FOLDER` makes it", "data show lra-text");
@@ -149,11 +157,12 @@ START_TEST(texts_are_imported_whole_or_not_at_all) {
     expect_text(err, "cannot read the folder tests/data/aan/train/neg: No such file or directory", "another folder");
     expect_status(run("data import imdb tests/data/imdb"), 0, "data import");
     expect_text(out, "20 training, 0 validation and 8 test texts of at most 45, width 0, 2 labels", "data import");
-    expect_status(run("train lra-text:length=32 lru:state=4 --dim 4 --steps 2 --batch 4"), 0, "train");
+    train("lra-text");
     expect_status(run("data import aan tests/data/imdb"), 5, "no pairs");
     expect_text(err, "cannot find new_aan_pairs.train.tsv in tests/data/imdb", "no pairs");
     expect_status(run("data import aan tests/data/aan"), 0, "data import");
     expect_text(out, "9 training, 3 validation and 4 test pairs of at most", "data import");
+    train("lra-retrieval");
     ck_assert_int_eq(scratch_count(program_folder, ".records"), 2);
     free_output();
 }
