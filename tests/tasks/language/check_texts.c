@@ -142,6 +142,50 @@ START_TEST(pairs_are_read_and_refused_by_line) {
 }
 END_TEST
 
+/* A cut is seen but where a whole pair stands before it: up to its last quote, or to the end of its line. The memory
+ * ends where the file does, so that a sanitizer sees what is read beyond. */
+START_TEST(pairs_cut_anywhere_are_refused) {
+    static const char text[] = "1.0\tid\tP1\tone\t\"two\"\n0.0\ta\tb\t\"c \"\"d\"\"\te\"\t\"na\xc3\xafve\n\"\n";
+    size_t size = sizeof text - 1, line = strcspn(text, "\n");
+    for (size_t n = 0; n <= size; n++) {
+        struct entry_pack pack;
+        struct error e = {ST_OK, ""};
+        char *bytes = malloc(n ? n : 1);
+        memcpy(bytes, text, n);
+        enum status status = read_text(bytes, n, &pack, &e);
+        int64_t pairs = n == line || n == line + 1 ? 1 : n >= size - 1 ? 2 : 0;
+        ck_assert_msg(status == (pairs ? ST_OK : ST_DATA), "%zu bytes: status %d, '%s'", n, status, e.text);
+        if (pairs) ck_assert_int_eq(pack.set.n[SPLIT_TRAIN], pairs);
+        if (!pairs) ck_assert_msg(strstr(e.text, ": expected ") && !strncmp(e.text, "PAIRS, line ", 12), "%s", e.text);
+        if (!pairs) ck_assert_msg(!strchr(e.text, '\n'), "%s", e.text);
+        entry_pack_free(&pack);
+        free(bytes);
+    }
+}
+END_TEST
+
+/* The same from the command line, up to the last text of the first pair. */
+START_TEST(a_folder_with_a_pair_cut_off_is_not_imported) {
+    char path[100], arguments[200];
+    size_t size;
+    snprintf(arguments, sizeof arguments, "cp tests/data/aan/*.tsv %s", program_folder);
+    ck_assert_int_eq(system(arguments), 0);
+    snprintf(path, sizeof path, "%s/new_aan_pairs.eval.tsv", program_folder);
+    snprintf(arguments, sizeof arguments, "data import aan %s", program_folder);
+    char *bytes = slurp(path, &size);
+    size_t last = strcspn(bytes, "\"");
+    for (size_t n = 0; n <= last; n++) {
+        spill(path, bytes, n);
+        expect_status(run(arguments), 5, arguments);
+        expect_text(err, "new_aan_pairs.eval.tsv, line 1: expected ", arguments);
+        ck_assert_ptr_eq(strchr(err, '\n'), err + strlen(err) - 1);
+    }
+    ck_assert_int_eq(scratch_count(program_folder, ".records"), 0);
+    free(bytes);
+    free_output();
+}
+END_TEST
+
 /* Two steps, the record in the test's folder. */
 static void train(const char *task) {
     char arguments[200];
@@ -179,11 +223,13 @@ Suite *check_texts(void) {
     suite_add_tcase(suite, files);
     TCase *reader = tcase_create("reader");
     tcase_add_test(reader, pairs_are_read_and_refused_by_line);
+    tcase_add_test(reader, pairs_cut_anywhere_are_refused);
     suite_add_tcase(suite, reader);
     TCase *command = tcase_create("command line");
     tcase_add_checked_fixture(command, program_begin_without_data, program_end);
     tcase_set_timeout(command, 60);
     tcase_add_test(command, texts_are_imported_whole_or_not_at_all);
+    tcase_add_test(command, a_folder_with_a_pair_cut_off_is_not_imported);
     suite_add_tcase(suite, command);
     return suite;
 }
