@@ -183,7 +183,7 @@ static const struct option data_flags[] = {
     {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
      "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does", 0},
     {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
-     "folder whose perf.csv gets what --files measures; none = stdout alone", 0},
+     "folder whose perf.csv gets the numbers; none = stdout alone", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT
@@ -195,9 +195,7 @@ static enum status run_data(int argc, char **argv, struct error *e) {
     TRY(options_default(data_flags, &f, e));
     TRY(read_words(&subs[3], &set, 1, argc, argv, &task, e));
     if (*f.files) return perf_files(task, f.files, f.seconds, f.json, f.out, e);
-    if (*f.out)
-        return fail(e, ST_USAGE, "perf data: --out keeps the speed of reading files; name their folder with --files");
-    return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, e);
+    return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, f.out, e);
 }
 
 /* --- layers ------------------------------------------------------------------------------------------------------- */

@@ -11,9 +11,7 @@
 
 #include "harness/perf/perf.h"
 #include "harness/perf/sitting.h"
-#include "harness/store/machine.h"
-#include "harness/store/machine_log.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/perf_row.h"
 #include "tasks/data/datasets.h"
 #include "tasks/task.h"
 
@@ -118,19 +116,11 @@ static enum status measure(struct files_run *r, double seconds, struct error *e)
 static enum status keep(const struct files_run *r, const char *pass, const struct samples *all, const char *out,
                         struct error *e) {
     struct perf_row row = {.bench = "files"};
-    struct sitting s = {.warm_up = 1, .foreign = r->foreign};
-    struct machine m;
     if (all->n == 0) return ST_OK;
-    machine_read(&m);
-    sitting_describe(&row, &m, 1);
-    row.dtype[0] = '\0'; /* nothing is multiplied */
     snprintf(row.pass, sizeof row.pass, "%s", pass);
     snprintf(row.shape, sizeof row.shape, "%s files%" PRId64 " bytes%" PRId64 " unpacked%" PRId64, r->name,
              r->log.count.files, r->log.count.bytes, r->log.count.unpacked);
-    sitting_summarise(&s, all);
-    sitting_fill(&s, NAN, &row);
-    TRY(machines_export(out, &m, e));
-    return perf_append(out, &row, e);
+    return sitting_keep(&row, all, r->foreign, NAN, out, e);
 }
 
 static void print(const struct files_run *r, bool json) {

@@ -132,8 +132,10 @@ struct perf_layers_request {
 };
 enum status perf_layers(const struct perf_layers_request *request, struct error *e);
 
-/* Examples generated for `seconds` on one core. */
-enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e);
+/* Examples of a split generated for `seconds` on one core. Where `out` is not empty a row of OUT/perf.csv. ST_FAIL: it
+ * cannot be written. */
+enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, const char *out,
+                      struct error *e);
 
 /* The released files of a data set in a folder, read again and again for `seconds` on one core as an import does, all
  * but the writing; of ListOps, as its task does. Packed files are unpacked alone as well, in turns. Where `out` is not

@@ -7,6 +7,8 @@
 
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"
+#include "harness/store/machine_log.h"
+#include "harness/store/perf_log.h"
 #include "harness/store/version.h"
 
 #define MIN_SAMPLES 30 /* but at least 5 where as many take more than 5 times the time */
@@ -127,4 +129,17 @@ void sitting_describe(struct perf_row *row, const struct machine *m, int threads
     snprintf(row->commit, sizeof row->commit, "%s", b->commit);
     snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m->id);
+}
+
+enum status sitting_keep(struct perf_row *row, const struct samples *all, double foreign, double tokens,
+                         const char *out, struct error *e) {
+    struct sitting s = {.warm_up = 1, .foreign = foreign};
+    struct machine m;
+    machine_read(&m);
+    sitting_describe(row, &m, 1);
+    row->dtype[0] = '\0'; /* nothing is multiplied */
+    sitting_summarise(&s, all);
+    sitting_fill(&s, tokens, row);
+    TRY(machines_export(out, &m, e));
+    return perf_append(out, row, e);
 }

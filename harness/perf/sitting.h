@@ -45,4 +45,9 @@ void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row);
  * threads. */
 void sitting_describe(struct perf_row *row, const struct machine *m, int threads);
 
+/* Appends what one thread's samples of data that is made or read say to OUT/perf.csv, and the machine to machines.csv:
+ * `row` has bench, pass and shape. `tokens` of a sample, NAN: they are not counted. ST_FAIL: it cannot be written. */
+enum status sitting_keep(struct perf_row *row, const struct samples *all, double foreign, double tokens,
+                         const char *out, struct error *e);
+
 #endif

@@ -1,4 +1,4 @@
-/* step.c - a whole training step beside the matrix products it cannot do without; and the generation of data.
+/* step.c - a whole training step beside the matrix products it cannot do without.
  *
  * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP
  * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product
@@ -24,7 +24,6 @@
 #define GEMM_SIZE  2048
 #define COPY_BYTES ((size_t)64 << 20)
 #define MANY       ((int64_t)1 << 30) /* training examples; never reached */
-#define HOST_BYTES ((size_t)256 << 20)
 
 /* --- random tokens as a task -------------------------------------------------------------------------------------- */
 
@@ -244,69 +243,6 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
     gemm_free(&r->gemm);
     trainer_free(&r->trainer);
     setup_free(&r->setup);
-    free(r);
-    return status;
-}
-
-/* --- data --------------------------------------------------------------------------------------------------------- */
-
-#define DATA_ROUND 64 /* examples between two looks at the clock */
-
-struct data_run {
-    struct task_choice task;
-    struct arena host;
-    struct example example;
-    struct samples round;
-    int64_t tokens; /* of a round, mean */
-};
-
-static enum status data_measure(struct data_run *r, int split, double seconds, struct error *e) {
-    const struct task_shape *s = &r->task.shape;
-    struct example *x = &r->example;
-    x->targets = arena_alloc(&r->host, (size_t)s->T * sizeof(int32_t));
-    if (s->vocab_in)
-        x->tokens = arena_alloc(&r->host, (size_t)task_inputs(s, SPLIT_TRAIN) * sizeof(int32_t));
-    else
-        x->values = arena_alloc(&r->host, (size_t)task_inputs(s, SPLIT_TRAIN) * sizeof(real));
-    if (s->links.edges) x->links = arena_alloc(&r->host, (size_t)links_words(s->links) * sizeof(int32_t));
-    if (!x->targets || (!x->tokens && !x->values) || (s->links.edges && !x->links))
-        return fail(e, ST_MEMORY, "%s: no memory for an example of length %" PRId64, r->task.name, s->T);
-    int64_t index = 0, tokens = 0, rounds = 0;
-    for (double begin = time_now_s(); time_now_s() - begin < seconds; rounds++) {
-        double start = time_now_s();
-        for (int i = 0; i < DATA_ROUND; i++) {
-            for (int64_t t = 0; t < s->T; t++) x->targets[t] = IGNORED;
-            r->task.task->fill(r->task.inst, (enum split)split, index++ % s->examples[split], x);
-            tokens += x->length + x->second;
-        }
-        samples_add(&r->round, time_now_s() - start);
-    }
-    r->tokens = rounds ? tokens / rounds : 0;
-    return ST_OK;
-}
-
-static void data_print(const struct data_run *r, bool json) {
-    double best = (double)r->tokens / samples_best(&r->round), median = (double)r->tokens / samples_median(&r->round);
-    double examples = DATA_ROUND / samples_median(&r->round);
-    if (json)
-        printf(
-            "{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g,\"examples_per_s_med\":%.6g,"
-            "\"examples_per_s_best\":%.6g}\n",
-            r->task.name, median, best, examples, DATA_ROUND / samples_best(&r->round));
-    else
-        printf("%s, one core: %.0f tokens/s median, best %.0f; %.0f examples/s median\n", r->task.name, median, best,
-               examples);
-}
-
-enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, struct error *e) {
-    struct data_run *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
-    enum status status = task_parse(&r->task, task, e);
-    if (status == ST_OK) status = arena_reserve(&r->host, HOST_BYTES, e);
-    if (status == ST_OK) status = task_open(&r->task, seed, &r->host, e);
-    if (status == ST_OK) status = data_measure(r, split, seconds, e);
-    if (status == ST_OK) data_print(r, json);
-    arena_free(&r->host);
     free(r);
     return status;
 }

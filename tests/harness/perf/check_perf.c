@@ -210,11 +210,39 @@ START_TEST(perf_data_keeps_what_reading_files_takes) {
     expect_text(out, "| `mutag` | 5 | ", text);
     expect_text(out, "| `listops` | 3 | ", text);
     expect_text(out, " on machine ", text);
-    expect_status(run("perf data s3 --seconds 0.01 --out p"), 2, "--out without --files");
-    expect_text(err, "name their folder with --files", "--out without --files");
     snprintf(text, sizeof text, "perf data listops --files %s --seconds 0.01", program_folder);
     expect_status(run(text), 5, text);
     expect_text(err, "basic_train.tsv: No such file or directory", text);
+}
+END_TEST
+
+/* Rows of tasks with and without a comma in their text, of another split, and the table that they make: of a task
+ * measured twice the later number. Without a row it says so. */
+START_TEST(perf_data_keeps_how_fast_examples_are_drawn) {
+    static const char *const tasks[] = {"digits", "pathfinder:size=16", "arrow:size=48,patch=8", "s3 --split test",
+                                        "digits"};
+    char text[400];
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        snprintf(text, sizeof text, "perf data %s --seconds 0.01 --out %s/p", tasks[i], program_folder);
+        expect_status(run(text), 0, text);
+        expect_text(out, " examples/s median", text);
+    }
+    snprintf(text, sizeof text, "-f tools/examples_table.awk %s/p/perf.csv", program_folder);
+    expect_status(run_program(program_folder, "awk", text), 0, text);
+    double examples, tokens;
+    const char *line = strstr(out, "| `pathfinder:size=16` | ");
+    ck_assert_msg(line && sscanf(line, "| `pathfinder:size=16` | %lf%*[! |] %lfM", &examples, &tokens) == 2, "%s", out);
+    ck_assert_msg(fabs(tokens * 1e6 / examples - 256) < 3, "%s", out); /* three digits of the tokens are shown */
+    expect_text(out, "| `arrow:size=48,patch=8` | ", text);
+    expect_text(out, "| `s3`, test | ", text);
+    expect_text(out, "- Median over rounds of 64 examples", text);
+    line = strstr(out, "| `digits` |");
+    ck_assert_ptr_nonnull(line);
+    ck_assert_ptr_null(strstr(line + 1, "| `digits` |"));
+    expect_status(
+        run_program(program_folder, "awk", "-f tools/examples_table.awk tests/harness/store/schema-1-perf.csv"), 0,
+        "no row");
+    expect_text(out, "- Nothing has been measured yet.\n", "no row");
 }
 END_TEST
 
@@ -326,6 +354,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_data_prints_a_rate);
     tcase_add_test(t, perf_data_reads_released_files);
     tcase_add_test(t, perf_data_keeps_what_reading_files_takes);
+    tcase_add_test(t, perf_data_keeps_how_fast_examples_are_drawn);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);
