@@ -182,8 +182,7 @@ static const struct option data_flags[] = {
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
     {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
      "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL,
-     "folder whose perf.csv gets the numbers; none = stdout alone", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT

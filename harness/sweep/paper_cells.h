@@ -48,8 +48,8 @@ struct paper_cells {
     int n_rows, n_columns;
     int64_t lengths[PAPER_MOST_LENGTHS]; /* of the plan; 0 alone: the columns are of all test sequences together */
     int n_lengths;                       /* at least 1 */
-    struct paper_cell *cells; /* n_rows * n_columns, row-major; one with nothing planned has planned == 0 */
-    double *overall;          /* [2 * n_rows]: of each row our mean over all columns, and the paper's; NULL: no such */
+    struct paper_cell *cells;            /* n_rows * n_columns, row-major; one with nothing planned has planned == 0 */
+    double *overall; /* [2 * n_rows]: of each row our mean over all columns, and the paper's; NULL: no such */
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;

@@ -27,7 +27,7 @@ static int64_t character_bytes(const uint8_t *at, int64_t left, bool *valid) {
     return 1;
 }
 
-/* The ids of the first `most` characters of a text are as many as its characters, known and unknown where they have to be. */
+/* The ids of the first `most` characters of a text are as many as they, known and unknown where they have to be. */
 static void check_ids(const struct characters *v, bool own, const uint8_t *text, int64_t bytes, int64_t most) {
     int32_t tokens[MOST], end = v->level == LEVEL_BYTE ? 257 : 2;
     int32_t n = characters_put(v, text, bytes, most, MOST, tokens);

@@ -105,8 +105,8 @@ START_TEST(labels_are_fair_and_brightness_does_not_tell_them) {
 END_TEST
 
 /* How far the discs are apart does tell something, the more the smaller the image: the second curve begins beside the
- * first and has not got as far from its disc. Of the shares of images that it tells, by which label was the more frequent
- * one at that distance in as many others, these are of 10 000 images; docs/data.md has them. */
+ * first and has not got as far from its disc. The shares of images that it tells, by which label was the more frequent
+ * one at that distance among as many others, are known of 10 000 images; docs/data.md has them. */
 START_TEST(the_distance_of_the_discs_tells_as_much_as_is_said) {
     static const struct {
         int side;
