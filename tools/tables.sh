@@ -11,9 +11,10 @@
 #   tools/tables.sh [--check] PAGE...
 #
 # Commands begin with `lrnn report`, which reads results/baseline and writes Markdown unless they say --format, with
-# `lrnn compare`, which reads and writes the same, or with `awk -f tools/`; those of figures with `lrnn plot`, and draw
-# one SVG. LRNN is the program, ./lrnn if it is not set. No page is written where a command fails, a mark lacks its fellow or a picture of the records
-# has no command. --check writes nothing and fails where a page or picture would change.
+# `lrnn compare FOLDER`, which writes Markdown, or with `awk -f tools/`; those of figures with `lrnn plot`, and draw
+# one SVG. LRNN is the program, ./lrnn if it is not set. No page is written where a command fails, a mark lacks its
+# fellow or a picture of the records has no command. --check writes nothing and fails where a page or picture would
+# change.
 set -eu
 check=no
 if [ "${1-}" = --check ]; then
@@ -32,10 +33,10 @@ command_of() {
     case $1 in
     'lrnn report'*' --format '*) echo "'${LRNN:-./lrnn}' report --out results/baseline${1#lrnn report}" ;;
     'lrnn report'*) echo "'${LRNN:-./lrnn}' report --out results/baseline --format md${1#lrnn report}" ;;
-    'lrnn compare '*) echo "'${LRNN:-./lrnn}' compare results/baseline --format md${1#lrnn compare}" ;;
+    'lrnn compare '*) echo "'${LRNN:-./lrnn}' compare --format md${1#lrnn compare}" ;;
     'awk -f tools/'*) echo "$1" ;;
     *)
-        echo "tables.sh: $2: the command '$1' begins neither with 'lrnn report' or 'lrnn compare' nor with 'awk -f tools/'" >&2
+        echo "tables.sh: $2: the command '$1' begins neither with 'lrnn report', 'lrnn compare' nor 'awk -f tools/'" >&2
         return 1
         ;;
     esac
