@@ -46,8 +46,8 @@ static void check_ids(const struct characters *v, bool own, const uint8_t *text,
         if (tokens[k] != 0) abort();
 }
 
-/* The vocabulary of a text, of characters that are in it at least once. The counter is large: there is one, whose counts
- * go back to 0. */
+/* The vocabulary of a text, of characters that are in it at least once. The counter is large, so that there is one,
+ * whose counts go back to 0. */
 static void make_vocabulary(struct characters *v, const uint8_t *text, int64_t bytes, struct arena *host) {
     static struct character_counter counter;
     struct error e = {ST_OK, ""};
