@@ -251,6 +251,7 @@ static const struct option launches_flags[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 20, NULL, "sequences", 0},
     {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens a sequence", 0},
+    {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT

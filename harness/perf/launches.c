@@ -53,8 +53,13 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
     snprintf(task, sizeof task, "s5:length=%" PRId64 ",n_train=%" PRId64, q->length, 4 * q->batch);
     snprintf(dim, sizeof dim, "%" PRId64, q->dim);
     snprintf(batch, sizeof batch, "%" PRId64, q->batch);
-    const char *const flags[][2] = {{"device", q->device}, {"dim", dim},     {"batch", batch},
-                                    {"epochs", "10"},      {"quiet", "yes"}, {"allow-non-causal", "yes"}};
+    const char *const flags[][2] = {{"device", q->device},
+                                    {"dim", dim},
+                                    {"batch", batch},
+                                    {"epochs", "10"},
+                                    {"quiet", "yes"},
+                                    {"allow-non-causal", "yes"},
+                                    {"precision", precision_name((enum precision)q->precision)}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) TRY(config_set(&c, flags[i][0], flags[i][1], e));
     struct setup *s = setup_make(&c, task, model, e);
     if (!s) return e->status;
@@ -91,8 +96,8 @@ enum status perf_launches(const struct perf_launches_request *q, struct error *e
         else
             printf("| %s | - | - | - | - | - |\n", (*m)->name);
     }
-    printf("\n" REAL_NAME ", D = %" PRId64 ", batch %" PRId64 ", length %" PRId64 "%s.%s%s\n", q->dim, q->batch,
-           q->length, q->model ? "" : ", default options", why.status != ST_OK ? " -: " : "",
-           why.status != ST_OK ? why.text : "");
+    printf("\n%s, D = %" PRId64 ", batch %" PRId64 ", length %" PRId64 "%s.%s%s\n",
+           precision_name((enum precision)q->precision), q->dim, q->batch, q->length,
+           q->model ? "" : ", default options", why.status != ST_OK ? " -: " : "", why.status != ST_OK ? why.text : "");
     return ST_OK;
 }

@@ -163,6 +163,7 @@ struct perf_launches_request {
     const char *model; /* NULL: every mixer */
     char device[OPTION_TEXT];
     int64_t dim, batch, length;
+    int precision; /* enum precision */
 };
 enum status perf_launches(const struct perf_launches_request *request, struct error *e);
 

@@ -40,39 +40,68 @@ struct bias_rows {
     }
 };
 
-/* to[i] = from[i] rounded */
+#define FACTORS 3 /* that a pass has at most */
+
+/* to[i] = from[i] rounded, for i < n */
 struct rounding {
     const real *from;
     real *to;
+    int64_t n;
+};
+
+/* All factors of a pass in one launch, since a step of small products is its launches: groups of four elements, those
+ * of one array behind those of the other. */
+struct roundings {
+    struct rounding of[FACTORS];
+    int count;
     enum precision p;
 
-    template <int W> __device__ void run(int64_t i) const {
-        lanes<W> u;
-        for (int k = 0; k < W; k++) u.v[k] = rounded(p, from[i + k]);
-        store_lanes<W>(to + i, u);
+    static __host__ __device__ int64_t groups_of(int64_t n) {
+        return (n + 3) / 4;
+    }
+
+    __device__ void operator()(int64_t group) const {
+        int k = 0;
+        for (; group >= groups_of(of[k].n); k++) group -= groups_of(of[k].n);
+        int64_t i = 4 * group, n = of[k].n;
+        if (i + 4 <= n) {
+            lanes<4> u = load_lanes<4>(of[k].from + i);
+            for (int j = 0; j < 4; j++) u.v[j] = rounded(p, u.v[j]);
+            store_lanes<4>(of[k].to + i, u);
+            return;
+        }
+        for (; i < n; i++) of[k].to[i] = rounded(p, of[k].from[i]);
     }
 };
 
-/* x, w and dy as the products take them: as they are, or rounded in scratch. x NULL: measured. */
-const real *factor(const struct call *c, const struct exec *x, struct scratch *s, int64_t n, const real *from) {
+/* x, w and dy as the products take them: as they are, or in scratch, where `all` will round them to. */
+const real *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const real *from) {
     if (c->precision == PRECISION_FULL) return from;
     real *to = scratch_reals(s, n);
-    if (x) each(c, x, n, rounding{from, to, c->precision});
+    all->of[all->count++] = {from, to, n};
     return to;
+}
+
+void round_factors(const struct call *c, const struct exec *x, const struct roundings *all) {
+    int64_t groups = 0;
+    for (int k = 0; k < all->count; k++) groups += roundings::groups_of(all->of[k].n);
+    if (groups > 0) each_value(c, x, groups, *all);
 }
 
 struct factors {
     const real *x, *w, *dy;
 };
 
-/* Backward: those of the gradients that are wanted. */
+/* Backward: those of the gradients that are wanted. exec NULL: measured. */
 factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;
     factors f = {nullptr, nullptr, nullptr};
-    if (!backward || w->needs_grad) f.x = factor(c, exec, s, tensor_count(x), tensor_real(x));
-    if (!backward || x->needs_grad) f.w = factor(c, exec, s, tensor_count(w), tensor_real(w));
-    if (backward && (w->needs_grad || x->needs_grad)) f.dy = factor(c, exec, s, tensor_count(y), call_dout(c, 0));
+    struct roundings all = {{}, 0, c->precision};
+    if (!backward || w->needs_grad) f.x = factor(c, &all, s, tensor_count(x), tensor_real(x));
+    if (!backward || x->needs_grad) f.w = factor(c, &all, s, tensor_count(w), tensor_real(w));
+    if (backward && (w->needs_grad || x->needs_grad)) f.dy = factor(c, &all, s, tensor_count(y), call_dout(c, 0));
+    if (exec) round_factors(c, exec, &all);
     return f;
 }
 
