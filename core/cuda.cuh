@@ -13,9 +13,15 @@
 #include "core/op.h"
 #include "core/place.h"
 
+#define CUDA_COUNTERS 1024 /* of a context */
+
 struct cuda_context {
     int index;
     cudaStream_t stream;
+    /* Device memory, CUDA_COUNTERS zeros whenever no kernel runs: blocks of one launch count themselves there
+     * (last_block of kernels/lib/cuda.cuh). Launches of a stream follow each other and share them; another stream needs
+     * its own. */
+    unsigned *counters;
     cublasHandle_t blas;
     void *blas_workspace;
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */

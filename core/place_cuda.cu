@@ -61,8 +61,19 @@ static int devices(const char **why) {
 static void close_context(struct cuda_context *cuda) {
     if (cuda->blas) cublasDestroy(cuda->blas);
     cudaFree(cuda->blas_workspace);
+    cudaFree(cuda->counters);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     delete cuda;
+}
+
+/* Waited for, so that a place that is closed at once gives back no memory that is still to be written. */
+static bool make_counters(struct cuda_context *cuda) {
+    size_t bytes = CUDA_COUNTERS * sizeof *cuda->counters;
+    void *memory = nullptr;
+    if (!CUDA_TRY(cuda, cudaMalloc(&memory, bytes))) return false;
+    cuda->counters = (unsigned *)memory;
+    return CUDA_TRY(cuda, cudaMemsetAsync(memory, 0, bytes, cuda->stream)) &&
+           CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
 }
 
 static void close_place(struct place *p) {
@@ -107,7 +118,7 @@ static enum status open_place(struct place *p, struct error *e) {
     cuda->careful = sync && *sync && *sync != '0';
     cuda->walks = cuda->careful || (graph && *graph == '0');
     good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
-           CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) &&
+           CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) && make_counters(cuda) &&
            CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
            CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, BLAS_WORKSPACE)) &&
            CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, BLAS_WORKSPACE)) &&

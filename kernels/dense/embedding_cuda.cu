@@ -1,6 +1,8 @@
 /* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA: forward four elements a thread. Backward without atomics: a warp
  * owns 32 columns of a tile of table rows, sums of which it keeps in shared memory, and walks a chunk of the ids in
- * their order; then the chunks are added in order. The equations are in embedding.c. */
+ * their order; then the chunks are added in order, by a second kernel: there are a table's worth of sums from each of
+ * them, and the last warp of a tile (last_block) would go over the chunks of hundreds of its rows alone, where a kernel
+ * has blocks for all of the table. The equations are in embedding.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -130,7 +132,8 @@ static void embedding_cuda_backward(const struct call *c, const struct exec *x) 
     LAUNCH(x, embedding_sums_kernel, dim3((unsigned)(k.chunks * k.tiles * k.strips)), dim3(WARP), shared, k,
            tensor_i32(c->in[0]), call_dout(c, 0), out, k.chunks == 1 && call_accumulates(c, 1));
     if (k.chunks > 1)
-        column_sums_stage(c, x, k.chunks, k.V * k.D, 1, matrix_term{scratch}, c->din[1], call_accumulates(c, 1));
+        cuda_chunked_sums(c, x, k.chunks, k.V * k.D, 1, matrix_term{scratch}, c->din[1], call_accumulates(c, 1),
+                          nullptr);
 }
 
 /* Tolerance: the rows of one id are summed one after the other in working precision. */

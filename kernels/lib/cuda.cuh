@@ -40,6 +40,32 @@ template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
     return sum;
 }
 
+/* --- sums whose last step the last block takes --------------------------------------------------------------------
+ * A second kernel would have to wait until the device has none of the first one's blocks left, and a step of a small
+ * net is little more than its launches. So each block stores its partial sums and counts itself, and the one that comes
+ * last, whichever that is, adds them in the order of the blocks: the same bits as by a second kernel. */
+
+/* Whether `blocks` blocks have come to the counter with this one, in each of its threads; then later_load() finds what
+ * they all stored before. The counter, one of the place's, is 0 again for the next launch. All threads must come. */
+static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned blocks) {
+    __shared__ bool last;
+    __threadfence(); /* what this thread stored is there for all blocks before its block is counted */
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+/* What another block of the same launch stored: not from this multiprocessor's own cache, which may hold what was there
+ * before. */
+template <class T> __device__ __forceinline__ T later_load(const T *from) {
+    return __ldcg(from);
+}
+
 /* --- elements ----------------------------------------------------------------------------------------------------- */
 
 /* W neighbouring values, moved 16 bytes at a time. Tensors begin on a cache line, so element i may be the first of 4 if
@@ -117,10 +143,11 @@ __device__ __forceinline__ struct quotient divide(int64_t i, int64_t n) {
     return q;
 }
 
-/* --- sums over rows, in two stages: chunks of rows, then the chunks in order -------------------------------------- */
+/* --- sums over rows: of chunks of rows, then of the chunks in order ----------------------------------------------- */
 
 #define SUM_CHUNK_ROWS 128  /* least rows of a chunk */
 #define SUM_BLOCKS     1024 /* about as many blocks as keep the largest device busy */
+static_assert(SUM_BLOCKS <= CUDA_COUNTERS, "a counter for each tile of columns");
 
 /* Columns a block covers: a power of two up to a warp. */
 static inline int column_sums_width(int64_t C) {
@@ -143,28 +170,30 @@ static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C) {
     return chunks > 1 ? (size_t)(chunks * C) * sizeof(real) : 0;
 }
 
-/* out[k*C + c] (+)= sum of term(r, r*C + c) over the rows r of chunk k. A block has `width` columns side by side and
- * the rows dealt out among CUDA_THREADS / width threads of each. */
+/* How a matrix's rows and columns are cut. A tile is `width` columns side by side. */
+struct column_cut {
+    int64_t rows, C, chunks, tiles;
+    int width;
+};
+
+/* The sum of term(r, r*C + column) over the rows from begin to end, in the threads of the tile's first row; the rows
+ * are dealt out among CUDA_THREADS / width threads of each column. sums: CUDA_THREADS of shared memory. */
 template <class Term>
-__global__ void __launch_bounds__(CUDA_THREADS)
-    column_sums_kernel(int64_t rows, int64_t C, int64_t chunks, int width, Term term, real *out, bool accumulate) {
-    DYNAMIC_SHARED(real, sums); /* CUDA_THREADS */
-    int64_t tiles = (C + width - 1) / width, chunk = blockIdx.x / tiles;
-    int64_t column = blockIdx.x % tiles * width + (int)threadIdx.x % width;
-    int64_t end = rows * (chunk + 1) / chunks;
-    int self = (int)threadIdx.x, dealt = CUDA_THREADS / width, first = self / width;
+__device__ __forceinline__ real rows_sum(const struct column_cut &cut, int64_t begin, int64_t end, int64_t column,
+                                         const Term &term, real *sums) {
+    int self = (int)threadIdx.x, dealt = CUDA_THREADS / cut.width, first = self / cut.width;
     real sum = 0;
-    if (column < C) {
+    if (column < cut.C) {
 #pragma unroll 4
-        for (int64_t r = rows * chunk / chunks + first; r < end; r += dealt) sum += term(r, r * C + column);
+        for (int64_t r = begin + first; r < end; r += dealt) sum += term(r, r * cut.C + column);
     }
     sums[self] = sum;
     __syncthreads();
     for (int half = dealt / 2; half > 0; half /= 2) {
-        if (first < half) sums[self] += sums[self + half * width];
+        if (first < half) sums[self] += sums[self + half * cut.width];
         __syncthreads();
     }
-    if (first == 0 && column < C) put(out + chunk * C + column, accumulate, sums[self]);
+    return sums[self];
 }
 
 /* The sum of a matrix's columns: term(r, i) = m[i]. */
@@ -175,26 +204,49 @@ struct matrix_term {
     }
 };
 
+/* Likewise of one that other blocks of the launch have stored. */
+struct partial_term {
+    const real *m;
+    __device__ real operator()(int64_t, int64_t i) const {
+        return later_load(m + i);
+    }
+};
+
+/* out[c] (+)= sum of term(r, r*C + c) over r; partial[k*C + c]: that of chunk k, if there is more than one. A block has
+ * a chunk of a tile. The tile's last block adds its chunks: as many blocks as a second kernel would have, so that it is
+ * never slower than that. */
 template <class Term>
-void column_sums_stage(const struct call *c, const struct exec *x, int64_t rows, int64_t C, int64_t chunks, Term term,
-                       real *out, bool accumulate) {
+__global__ void __launch_bounds__(CUDA_THREADS) column_sums_kernel(struct column_cut cut, Term term, real *partial,
+                                                                   unsigned *counters, real *out, bool accumulate) {
+    DYNAMIC_SHARED(real, sums); /* CUDA_THREADS */
+    int64_t chunk = blockIdx.x / cut.tiles, tile = blockIdx.x % cut.tiles;
+    int64_t column = tile * cut.width + (int)threadIdx.x % cut.width;
+    bool mine = (int)threadIdx.x < cut.width && column < cut.C;
+    real sum = rows_sum(cut, cut.rows * chunk / cut.chunks, cut.rows * (chunk + 1) / cut.chunks, column, term, sums);
+    if (cut.chunks > 1) {
+        if (mine) partial[chunk * cut.C + column] = sum;
+        if (!last_block(counters + tile, (unsigned)cut.chunks)) return;
+        sum = rows_sum(cut, 0, cut.chunks, column, partial_term{partial}, sums);
+    }
+    if (mine) put(out + column, accumulate, sum);
+}
+
+/* In `chunks` chunks. */
+template <class Term>
+void cuda_chunked_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, int64_t chunks, Term term,
+                       real *out, bool accumulate, real *scratch) {
     int width = column_sums_width(C);
+    struct column_cut cut = {rows, C, chunks, (C + width - 1) / width, width};
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, column_sums_kernel<Term>,
-                dim3((unsigned)(chunks * ((C + width - 1) / width))), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(real),
-                rows, C, chunks, width, term, out, accumulate);
+                dim3((unsigned)(chunks * cut.tiles)), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(real), cut, term,
+                scratch, x->place->cuda->counters, out, accumulate);
 }
 
 /* out[c] (+)= sum over r of term(r, r*C + c). */
 template <class Term>
 void cuda_column_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, Term term, real *out,
                       bool accumulate, real *scratch) {
-    int64_t chunks = column_sums_chunks(rows, C);
-    if (chunks == 1) {
-        column_sums_stage(c, x, rows, C, 1, term, out, accumulate);
-        return;
-    }
-    column_sums_stage(c, x, rows, C, chunks, term, scratch, false);
-    column_sums_stage(c, x, chunks, C, 1, matrix_term{scratch}, out, accumulate);
+    cuda_chunked_sums(c, x, rows, C, column_sums_chunks(rows, C), term, out, accumulate, scratch);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* cross_entropy_cuda.cu - mean cross-entropy over the scored rows on CUDA: a row by a warp, or by as few of its lanes
- * as cover the columns; sums over rows in double, in two stages. The equations are in cross_entropy.c. */
+ * as cover the columns; sums over rows in double, of a block and then of the blocks. The equations are in
+ * cross_entropy.c. */
 #include "kernels/train/train.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -85,9 +86,22 @@ static __device__ __forceinline__ real team_sum_exp(const real *l, int64_t V, re
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
+/* The mean of n partial losses, in thread 0. */
+static __device__ real mean_loss(int n, const struct partial_loss *partial, double *losses, int64_t *counts) {
+    double loss = 0;
+    int64_t scored = 0;
+    for (int i = (int)threadIdx.x; i < n; i += CUDA_THREADS) {
+        loss += later_load(&partial[i].loss);
+        scored += later_load(&partial[i].scored);
+    }
+    loss = block_sum(loss, losses);
+    scored = block_sum(scored, counts);
+    return scored ? (real)(loss / (double)scored) : 0;
+}
+
 static __global__ void __launch_bounds__(CUDA_THREADS)
     losses_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int32_t *predictions,
-                  struct partial_loss *partial) {
+                  struct partial_loss *partial, unsigned *counter, real *out) {
     __shared__ double losses[CUDA_THREADS / WARP];
     __shared__ int64_t counts[CUDA_THREADS / WARP];
     struct row_team t = team_of_thread(size);
@@ -108,21 +122,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     loss = block_sum(loss, losses);
     scored = block_sum(scored, counts);
     if (threadIdx.x == 0) partial[blockIdx.x] = {loss, scored};
-}
-
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    mean_loss_kernel(int n, const struct partial_loss *partial, real *out) {
-    __shared__ double losses[CUDA_THREADS / WARP];
-    __shared__ int64_t counts[CUDA_THREADS / WARP];
-    double loss = 0;
-    int64_t scored = 0;
-    for (int i = (int)threadIdx.x; i < n; i += CUDA_THREADS) {
-        loss += partial[i].loss;
-        scored += partial[i].scored;
-    }
-    loss = block_sum(loss, losses);
-    scored = block_sum(scored, counts);
-    if (threadIdx.x == 0) *out = scored ? (real)(loss / (double)scored) : 0;
+    if (!last_block(counter, gridDim.x)) return;
+    real mean = mean_loss((int)gridDim.x, partial, losses, counts);
+    if (threadIdx.x == 0) *out = mean;
 }
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
@@ -172,8 +174,7 @@ static void cross_entropy_cuda_forward(const struct call *c, const struct exec *
     unsigned blocks = team_blocks(rows, V);
     struct partial_loss *partial = (struct partial_loss *)c->scratch[PASS_FORWARD];
     LAUNCH(x, losses_kernel, dim3(blocks), dim3(CUDA_THREADS), 0, rows, V, team_size(V), tensor_real(c->in[0]),
-           tensor_i32(c->in[1]), tensor_i32(c->out[1]), partial);
-    LAUNCH(x, mean_loss_kernel, dim3(1), dim3(CUDA_THREADS), 0, (int)blocks, partial, tensor_real(c->out[0]));
+           tensor_i32(c->in[1]), tensor_i32(c->out[1]), partial, x->place->cuda->counters, tensor_real(c->out[0]));
 }
 
 static void cross_entropy_cuda_backward(const struct call *c, const struct exec *x) {

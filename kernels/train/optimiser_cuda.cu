@@ -9,7 +9,10 @@
 
 #define NORM_ELEMENTS 4096 /* of one block's partial sum of squares */
 
-static __global__ void __launch_bounds__(CUDA_THREADS) squares_kernel(int64_t n, const real *grad, double *partial) {
+/* A block's sum of squares, and the step's scalars from those of all. */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    begin_kernel(int64_t n, const real *grad, double *partial, unsigned *counter, const real *loss,
+                 struct step_attr attr, struct step_state *state) {
     __shared__ double warps[CUDA_THREADS / WARP];
     int64_t begin = (int64_t)blockIdx.x * NORM_ELEMENTS, end = begin + NORM_ELEMENTS < n ? begin + NORM_ELEMENTS : n;
     double sum = 0;
@@ -17,13 +20,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS) squares_kernel(int64_t n,
     for (int64_t i = begin + threadIdx.x; i < end; i += CUDA_THREADS) sum += (double)grad[i] * (double)grad[i];
     sum = block_sum(sum, warps);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
-}
-
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    begin_kernel(int n, const double *partial, const real *loss, struct step_attr attr, struct step_state *state) {
-    __shared__ double warps[CUDA_THREADS / WARP];
-    double sum = 0;
-    for (int i = (int)threadIdx.x; i < n; i += CUDA_THREADS) sum += partial[i];
+    if (!last_block(counter, gridDim.x)) return;
+    sum = 0;
+    for (int i = (int)threadIdx.x; i < (int)gridDim.x; i += CUDA_THREADS) sum += later_load(partial + i);
     sum = block_sum(sum, warps);
     if (threadIdx.x == 0) begin_step(state, &attr, (double)*loss, sum);
 }
@@ -38,9 +37,8 @@ static size_t step_begin_cuda_workspace(const struct call *c, enum pass pass) {
 
 static void step_begin_cuda_forward(const struct call *c, const struct exec *x) {
     double *partial = (double *)c->scratch[PASS_FORWARD];
-    LAUNCH(x, squares_kernel, dim3((unsigned)norm_blocks(c)), dim3(CUDA_THREADS), 0, tensor_count(c->in[1]),
-           tensor_real(c->in[1]), partial);
-    LAUNCH(x, begin_kernel, dim3(1), dim3(CUDA_THREADS), 0, (int)norm_blocks(c), partial, tensor_real(c->in[0]),
+    LAUNCH(x, begin_kernel, dim3((unsigned)norm_blocks(c)), dim3(CUDA_THREADS), 0, tensor_count(c->in[1]),
+           tensor_real(c->in[1]), partial, x->place->cuda->counters, tensor_real(c->in[0]),
            *(const struct step_attr *)c->attr, x->state);
 }
 

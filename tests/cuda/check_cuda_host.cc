@@ -2,7 +2,9 @@
 #include <csignal>
 #include <vector>
 
-#include "tests/cuda/cuda_host.h"
+#include "tests/cuda/cuda_host.h" /* first: what it stands for is not included by what follows */
+
+#include "kernels/lib/cuda.cuh"
 #include "tests/testing.h"
 
 static const unsigned ALL = 0xffffffffu;
@@ -24,15 +26,15 @@ static void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A
 }
 
 /* n values of device memory. */
-template <class T> struct device {
+template <class T> struct device_array {
     T *at = nullptr;
     size_t n;
-    explicit device(size_t n_) : n(n_) {
+    explicit device_array(size_t n_) : n(n_) {
         ck_assert_int_eq(cudaMalloc((void **)&at, n * sizeof(T)), cudaSuccess);
         cudaMemsetAsync(at, 0, n * sizeof(T), stream);
     }
-    device(const device &) = delete;
-    ~device() {
+    device_array(const device_array &) = delete;
+    ~device_array() {
         cudaFree(at);
     }
     std::vector<T> values() const {
@@ -45,7 +47,7 @@ template <class T> struct device {
 
 /* What it leaves in n values of device memory. */
 template <class Run> static std::vector<float> result_of(size_t n, Run run) {
-    device<float> out(n);
+    device_array<float> out(n);
     run(out.at);
     return out.values();
 }
@@ -90,7 +92,7 @@ static __global__ void leave_kernel(float *out) {
 }
 
 START_TEST(a_thread_that_leaves_before_a_barrier_is_found) {
-    device<float> out(8);
+    device_array<float> out(8);
     launch(leave_kernel, dim3(1), dim3(8), 0, out.at);
 }
 END_TEST
@@ -102,7 +104,7 @@ static __global__ void half_warp_kernel(float *out) {
 }
 
 START_TEST(lanes_that_never_come_are_found) {
-    device<float> out(32);
+    device_array<float> out(32);
     launch(half_warp_kernel, dim3(1), dim3(32), 0, out.at);
 }
 END_TEST
@@ -113,7 +115,7 @@ static __global__ void overrun_kernel(float *out) {
 }
 
 START_TEST(what_a_launch_may_not_ask_for_is_refused) {
-    device<float> out(1);
+    device_array<float> out(1);
     dim3 one(1);
     auto attempt = [&](dim3 grid, dim3 block, size_t shared) {
         return cuda_host_launch("test", stream, overrun_kernel, grid, block, shared, out.at);
@@ -177,12 +179,50 @@ static __global__ void count_kernel(int *count, int *total) {
 
 START_TEST(every_thread_of_every_block_runs_once) {
     for (int order = 0; order < 3; order++) {
-        device<int> count(30 * 24), total(1);
+        device_array<int> count(30 * 24), total(1);
         cuda_host_set_order(order);
         launch(count_kernel, dim3(2, 5, 3), dim3(4, 3, 2), 0, count.at, total.at);
         for (int c : count.values()) ck_assert_int_eq(c, 1);
         ck_assert_int_eq(total.values()[0], 30 * 24);
     }
+}
+END_TEST
+
+/* --- the last block ----------------------------------------------------------------------------------------------- */
+
+/* out[0]: the sum over blocks of their index + 1, out[1]: how many blocks took themselves for the last. */
+static __global__ void last_block_kernel(float *partial, unsigned *counter, float *out) {
+    if (threadIdx.x == 0) partial[blockIdx.x] = (float)blockIdx.x + 1;
+    if (!last_block(counter, gridDim.x) || threadIdx.x != 0) return;
+    for (unsigned b = 0; b < gridDim.x; b++) out[0] += later_load(partial + b);
+    out[1] += 1;
+}
+
+/* Launch after launch: each leaves the counter as the next one needs it. */
+START_TEST(one_block_is_the_last_and_sees_what_all_have_stored) {
+    for (int order = 0; order < 3; order++) {
+        device_array<float> partial(9), out(2);
+        device_array<unsigned> counter(1);
+        cuda_host_set_order(order);
+        for (unsigned n = 1; n <= 3; n++) {
+            launch(last_block_kernel, dim3(3 * n), dim3(40), 0, partial.at, counter.at, out.at);
+            ck_assert_uint_eq(counter.values()[0], 0);
+        }
+        ck_assert_float_eq(out.values()[0], 6 + 21 + 45);
+        ck_assert_float_eq(out.values()[1], 3);
+    }
+}
+END_TEST
+
+/* Members of a population have a place each, whose launches may run at once. */
+START_TEST(each_place_has_counters_of_its_own) {
+    struct place a = {}, b = {};
+    struct error e = {};
+    ck_assert_msg(place_open(&a, "cuda", &e) == ST_OK && place_open(&b, "cuda", &e) == ST_OK, "%s", e.text);
+    unsigned *of_a = a.cuda->counters, *of_b = b.cuda->counters;
+    ck_assert(of_a >= of_b + CUDA_COUNTERS || of_b >= of_a + CUDA_COUNTERS);
+    place_close(&a);
+    place_close(&b);
 }
 END_TEST
 
@@ -193,7 +233,7 @@ static __global__ void add_kernel(float *x, float value) {
 }
 
 START_TEST(a_capture_runs_nothing_and_a_replay_everything) {
-    device<float> x(4);
+    device_array<float> x(4);
     float *from, value = 10;
     cudaGraph_t graph;
     cudaGraphExec_t exec;
@@ -234,7 +274,7 @@ START_TEST(device_memory_begins_as_nans_and_ends) {
 END_TEST
 
 START_TEST(a_failure_stays) {
-    device<float> x(4);
+    device_array<float> x(4);
     setenv("LRNN_CUDA_HOST_FAIL", "2", 1);
     launch(add_kernel, dim3(1), dim3(4), 0, x.at, 1.0f);
     ck_assert_float_eq(x.values()[0], 1);
@@ -254,7 +294,7 @@ static void end_of_the_process(int) {
 
 START_TEST(a_host_that_reads_device_memory_is_found) {
     setenv("LRNN_CUDA_HOST_PROTECT", "1", 1);
-    device<float> x(4);
+    device_array<float> x(4);
     signal(SIGSEGV, end_of_the_process);
     volatile float value = x.at[1];
     (void)value;
@@ -268,7 +308,7 @@ struct holder {
 static __global__ void holder_kernel(struct holder) {}
 
 START_TEST(an_address_of_the_host_among_arguments_is_found) {
-    device<float> x(4);
+    device_array<float> x(4);
     std::vector<float> here(4);
     launch(holder_kernel, dim3(1), dim3(1), 0, holder{1, x.at + 3});
     launch(holder_kernel, dim3(1), dim3(1), 0, holder{1, here.data() + 3});
@@ -310,7 +350,7 @@ END_TEST
 
 /* Kernels run when somebody waits; what pinned memory holds then is what they see, other memory was read at once. */
 START_TEST(a_lazy_device_runs_when_it_is_waited_for) {
-    device<float> x(2);
+    device_array<float> x(2);
     float *from, here = 1;
     setenv("LRNN_CUDA_HOST_LAZY", "1", 1);
     long before = cuda_host_launches();
@@ -340,6 +380,8 @@ Suite *check_cuda_host(void) {
     tcase_add_test(tests, what_a_launch_may_not_ask_for_is_refused);
     tcase_add_test(tests, warp_operations_are_those_of_a_device);
     tcase_add_test(tests, every_thread_of_every_block_runs_once);
+    tcase_add_test(tests, one_block_is_the_last_and_sees_what_all_have_stored);
+    tcase_add_test(tests, each_place_has_counters_of_its_own);
     tcase_add_test(tests, a_capture_runs_nothing_and_a_replay_everything);
     tcase_add_test(tests, device_memory_begins_as_nans_and_ends);
     tcase_add_test(tests, a_failure_stays);

@@ -146,6 +146,9 @@ uint64_t cuda_host_nanoseconds(void);
 template <class T> T __ldg(const T *at) {
     return *at;
 }
+template <class T> T __ldcg(const T *at) {
+    return *at;
+}
 static inline float rsqrtf(float x) {
     return 1.0f / sqrtf(x);
 }
