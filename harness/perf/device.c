@@ -24,8 +24,8 @@
 #define SPIN_S     0.1
 #define STEP_MODEL "bdlru:m=5,blocks=64"
 
-/* Many short sequences, few long ones, blocks of several sizes; and shapes of an S5 model of about a million
- * parameters. */
+/* Many short sequences, few long ones, blocks of several sizes; states, trees, grids and flows of our models' default
+ * widths; and shapes of an S5 model of about a million parameters. */
 static const struct {
     const char *op, *shape;
 } cases[] = {
@@ -46,6 +46,24 @@ static const struct {
     {"scan_block", "batch=128 length=1024 blocks=64 m=5"},
     {"scan_block", "batch=4 length=4096 blocks=64 m=5"},
     {"scan_companion", "batch=4 length=4096 blocks=256 m=5"},
+    {"scan_lstm", "batch=128 length=16 dim=256"},
+    {"scan_lstm", "batch=128 length=128 dim=256"},
+    {"scan_outer", "batch=128 length=128 heads=4 dk=64 dv=64"},
+    {"scan_outer", "batch=8 length=2048 heads=4 dk=64 dv=64"},
+    {"scan_delta", "batch=128 length=128 heads=4 dk=64 dv=64"},
+    {"scan_delta", "batch=128 length=128 heads=4 dk=64 dv=64 substeps=2"},
+    {"scan_plstm", "batch=128 length=128 heads=4 dk=64 dv=64 m=1"},
+    {"grid_scan", "batch=32 length=256 heads=4 dk=32 dv=32"},
+    {"dag_scan", "batch=32 length=64 heads=4 dk=32 dv=32"},
+    {"softmax_attention", "batch=128 length=128 heads=4 dk=64"},
+    {"softmax_attention", "batch=8 length=1024 heads=4 dk=64"},
+    {"tree_solve", "batch=128 length=128 blocks=64"},
+    {"tree_solve", "batch=8 length=1024 blocks=64"},
+    {"scan_flow", "batch=128 length=16 blocks=64 m=4"},
+    {"scan_flow", "batch=128 length=128 blocks=16 m=16"},
+    {"scan_dplr", "batch=128 length=128 dim=128 m=2"},
+    {"scan_hadamard", "batch=128 length=128 dim=128"},
+    {"expm_skew", "batch=128 length=128 heads=8 m=8"},
     {"linear", "batch=128 length=16 dim=256 out=1920"},
     {"linear", "batch=128 length=16 dim=320 out=256"},
     {"rmsnorm", "batch=128 length=128 dim=256"},
@@ -233,8 +251,9 @@ static enum status error_of(struct kernel_run *r, const struct op_sizes *sizes, 
 
 /* Sets of buffers that are together twice as large as the device's cache; 1: one alone is. */
 static int cold_sets(const struct device_run *d, const struct kernel_run *r) {
-    double sets = ceil(2 * (double)d->info.cache / fmax(1, r->cost[PASS_BOTH].bytes));
-    return sets < 2 ? 1 : sets > WALKS ? WALKS : (int)sets;
+    double sets = ceil(2 * (double)d->info.cache / fmax(1, r->cost[PASS_BOTH].bytes)), most = WALKS;
+    if (d->request->small) most = 2;
+    return sets < 2 ? 1 : (int)fmin(sets, most);
 }
 
 /* Both passes over sets of buffers by turns; the first set is there. */
@@ -289,9 +308,11 @@ static enum status read_sizes(const char *text, bool small, struct op_sizes *siz
     TRY(options_default(op_sizes_options, sizes, e));
     TRY(label_apply(&sizes_given, op_sizes_options, sizes, "perf device", e));
     if (!small) return ST_OK;
-    int64_t *all[] = {&sizes->batch, &sizes->length, &sizes->blocks, &sizes->dim, &sizes->out, &sizes->vocab};
+    int64_t *all[] = {&sizes->batch, &sizes->length, &sizes->blocks, &sizes->dim,
+                      &sizes->out,   &sizes->vocab,  &sizes->dk,     &sizes->dv};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (*all[i] > 6) *all[i] = 6;
+    if (sizes->heads > 2) sizes->heads = 2;
     return ST_OK;
 }
 

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# measure.sh - everything that is to be known of a device, in three parts of less than 9 minutes each.
+# measure.sh - everything that is to be known of a device, in three parts of 8 minutes each at most.
 #
 #   tests/device/measure.sh 1|2|3 OUT
 #
 #   1  does it work: the device, the libraries, a training run walked launch by launch and the same one captured, the
 #      suites, compute-sanitizer
 #   2  how fast are its parts: build/device-micro, `lrnn perf device`, Nsight Compute of five kernels
-#   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4 and 16, peers at
-#      lengths 16, 128 and 1024
+#   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4, 16 and 32, peers
+#      at lengths 16, 128 and 1024
 #
-# OUT gets few files: steps-PART.csv (a row a step, with its exit status), log-PART.txt (all that was printed) and a CSV
-# file of each thing measured, which results/device/ then holds. A step that fails or outlasts its time does not stop
-# the others; a tool that is not there makes the row `missing`. The exit status says whether a step failed.
+# OUT gets at most 8 files a part: steps-PART.csv (a row a step, with its exit status), log-PART.txt (all that was
+# printed) and a CSV file of each thing measured, which results/device/ then holds. A step that fails or outlasts its
+# time does not stop the others; a tool that is not there makes the row `missing`. The exit status says whether a step
+# failed.
 #
 # Programs are ./lrnn, build/check and build/device-micro; PREBUILT=FOLDER takes those of a folder that
 # tests/device/pack.sh made, on a machine without compilers; LRNN=, CHECK= and MICRO= name others. SMALL=1 does all
@@ -30,7 +31,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$2" || exit 1
 out=$(cd "$2" && pwd)
 small=${SMALL:-}
-limit=540 # seconds of a part
+limit=480 # seconds of a part: about what its steps may take together
 begun=$SECONDS
 failed=0
 steps=$out/steps-$part.csv
@@ -103,7 +104,9 @@ keep() {
     [ ! -s "$work/$1" ] || cp "$work/$1" "$out/$2"
 }
 
-# Of a suite's log its last line, "N passed, M failed".
+# Of a suite's log its last line, "N passed, M failed". All sizes of the walks, one after the other, would take many
+# times as long as there is.
+export LRNN_CUDA_EVERY="${LRNN_CUDA_EVERY:-8}"
 suite() {
     step "suite-$1" "$2" "$CHECK" "$1"
     sed -n "s/^\([0-9]*\) passed, \([0-9]*\) failed\$/$1,\1,\2/p" "$work/suite-$1" >>"$out/suites.csv"
@@ -114,11 +117,11 @@ sizes='--dim 256 --batch 128'
 
 # One run of a few steps; its losses are the same walked and captured.
 train() {
-    local name=$1 task=s5
+    local name=$1 task=s5 seconds=40
     shift
-    [ -z "$small" ] || task=s3:n_train=96,n_val=32,n_test=32,length=4
+    [ -z "$small" ] || task=s3:n_train=96,n_val=32,n_test=32,length=4 seconds=150 # a host, and one that others use
     # shellcheck disable=SC2086
-    step "$name" 100 env "$@" "$LRNN" train "$task" bdlru:m=5,blocks=8 --device cuda --stop-after 60 --quiet \
+    step "$name" $seconds env "$@" "$LRNN" train "$task" bdlru:m=5,blocks=8 --device cuda --stop-after 60 --quiet \
         --no-color $sizes --log-steps "$work/$name.csv" --out "$work/$name.results"
 }
 
@@ -127,21 +130,21 @@ part_1() {
         --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu &&
         keep nvidia-smi gpu.csv
     step ldd 10 ldd "$LRNN"
-    step doctor 30 "$LRNN" doctor
+    step doctor 20 "$LRNN" doctor
     train train-walked LRNN_CUDA_SYNC=1
     train train-captured LRNN_CUDA_GRAPH=1
-    step walked-equals-captured 10 cmp "$work/train-walked.csv" "$work/train-captured.csv"
+    step walked-equals-captured 5 cmp "$work/train-walked.csv" "$work/train-captured.csv"
     echo 'suite,passed,failed' >"$out/suites.csv"
     if [ -n "$small" ]; then
         suite cuda_host 60
     else
-        suite cuda_run 90
-        suite cuda 120
-        suite cuda_order 60
-        suite cuda_population 40
+        suite cuda_run 70
+        suite cuda 110
+        suite cuda_order 50
+        suite cuda_population 35
     fi
     for tool in memcheck racecheck; do
-        step "$tool" 75 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 1 \
+        step "$tool" 40 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 1 \
             env CK_FORK=no CK_DEFAULT_TIMEOUT=600 "$CHECK" cuda_short
     done
 }
@@ -150,52 +153,61 @@ part_1() {
 profiled='scan_diag|scan_block|linear|rmsnorm|cross_entropy'
 
 part_2() {
-    step micro 120 "$MICRO" && keep micro micro.csv
+    step micro 100 "$MICRO" && keep micro micro.csv
     # shellcheck disable=SC2086
     step perf-device 220 "$LRNN" perf device ${small:+--small --seconds 0} && keep perf-device perf-device.csv
     IFS='|' read -ra ops <<<"$profiled"
     for op in "${ops[@]}"; do
         # shellcheck disable=SC2086
-        step "ncu-$op" 35 ncu --clock-control none --csv --set basic --launch-count 6 --kernel-name-base demangled \
+        step "ncu-$op" 30 ncu --clock-control none --csv --set basic --launch-count 6 --kernel-name-base demangled \
             --kernel-name "regex:$op|gemm" "$LRNN" perf device --only "$op" --no-error --seconds 0 ${small:+--small} &&
             sed -n '/^"/p' "$work/ncu-$op" >>"$work/ncu.csv"
     done
     keep ncu.csv ncu.csv
 }
 
+# The rows of runs of some benches in one file, with the bench in front of each.
+keep_runs() {
+    local name tables head=1
+    for name in "$@"; do
+        tables=$work/folders/$name.tables
+        "$LRNN" report --out "$work/folders/$name" --to "$tables" >/dev/null 2>>"$log" || continue
+        [ -z "$head" ] || sed -n 's/^/bench,/;1p' "$tables/runs.csv"
+        head=
+        sed "1d;s/^/$name,/" "$tables/runs.csv"
+    done >"$out/runs.csv"
+}
+
 # Runs side by side, each a process: what populations are to beat. Populations train as many steps a run, whatever their
-# size, so that runs-population-S.csv (train_s, steps) says how much a device that is shared does more than one run.
+# size, so that their rows of runs.csv (train_s, steps) say how much a device that is shared does more than one run.
 part_3() {
     local task=s5 jobs=8 settings='--profile quick --limit 50s' same='--profile quick --stop-after 4000'
-    local members='1 4 16'
+    local members='1 4 16 32'
     if [ -n "$small" ]; then
         task=s3:n_train=96,n_val=32,n_test=32,length=4 jobs=2
         settings='--profile smoke --dim 8' same='--profile smoke --dim 8 --stop-after 3' members='1 3'
     fi
     mkdir "$work/folders"
     # shellcheck disable=SC2086
-    step bench 130 "$LRNN" bench "$task" --device cuda --models 'bdlru hlru lru' --seeds 1 \
+    step bench 100 "$LRNN" bench "$task" --device cuda --models 'bdlru hlru lru' --seeds 1 \
         $settings --no-plots --no-speed --no-color --out "$work/folders/bench"
     # shellcheck disable=SC2086
-    step side-by-side 90 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $jobs \
+    step side-by-side 70 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $jobs \
         --jobs $jobs $settings --no-plots --no-speed --no-color --out "$work/folders/side"
     for s in $members; do
         # shellcheck disable=SC2086
-        step "population-$s" 45 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $s \
+        step "population-$s" 35 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $s \
             --population $s $same --no-plots --no-speed --no-color --out "$work/folders/population-$s"
     done
-    # shellcheck disable=SC2086
-    for kept in bench side $(printf 'population-%s ' $members); do
-        "$LRNN" report --out "$work/folders/$kept" --to "$work/folders/$kept.tables" >/dev/null 2>>"$log" || continue
-        cp "$work/folders/$kept.tables/runs.csv" "$out/runs-$kept.csv"
-    done
+    # shellcheck disable=SC2046,SC2086
+    keep_runs bench side $(printf 'population-%s ' $members)
     if [ -n "$small" ]; then
         step perf-only 60 "$LRNN" perf device --only scan_block --no-error --small --seconds 0
     elif python3 -c 'import torch' 2>/dev/null; then
-        step peers 190 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 25 \
+        step peers 170 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 25 \
             --lrnn "$LRNN" --out "$out/peers.csv"
     else
-        echo "$part,peers,missing,0,190" >>"$steps"
+        echo "$part,peers,missing,0,170" >>"$steps"
     fi
 }
 
