@@ -128,7 +128,8 @@ static void add_tensor_buffers(struct graph *g) {
         if (!t->has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
         int first = root ? -1 : t->grad_first;
-        int last = t->producer < 0 || t->keep ? end : graph_backward_time(g, t->producer);
+        bool kept = t->keep || (root && graph_device(g) != DEVICE_CPU);
+        int last = t->producer < 0 || kept ? end : graph_backward_time(g, t->producer);
         t->grad_buffer = g->n_buffers;
         add_buffer(g, (size_t)tensor_count(t) * sizeof(real), first, last);
     }
@@ -328,11 +329,18 @@ void graph_add_gradients(struct graph *g) {
             if (g->calls[i].din[j] && tensor_base(g->calls[i].in[j])->param) g->calls[i].accumulate |= 1u << j;
 }
 
+bool graph_keeps_root(const struct graph *g) {
+    if (graph_device(g) == DEVICE_CPU || !g->root || tensor_count(g->root) != 1) return false;
+    const struct tensor *base = tensor_base(g->root);
+    return base->grad_buffer >= 0 && !base->written;
+}
+
 enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));
     TRY(reserve(g, e));
     bind_tensors(g);
     bind_calls(g);
     if (g->options.guards) guard_before(g, -1);
+    if (graph_keeps_root(g)) place_fill(g->options.place, g->root->grad, 1, 1);
     return fill_tables(g, e);
 }

@@ -14,6 +14,10 @@ extern "C" {
  * graph. */
 enum status graph_plan(struct graph *g, struct error *e);
 
+/* Whether the gradient of a scalar root is 1 whenever no walk runs: on a device, where graphs have memory of their own,
+ * and writing it would be one launch more in each step. */
+bool graph_keeps_root(const struct graph *g);
+
 /* From here on the walks of a planned graph add the gradients of the parameters that its root depends on to what is
  * there: several graphs of one net make one gradient. */
 void graph_add_gradients(struct graph *g);

@@ -2,6 +2,7 @@
 #include "core/graph_walk.h"
 
 #include "core/graph_guard.h"
+#include "core/graph_plan.h"
 
 void graph_put(struct graph *g, struct tensor *t, const void *from) {
     place_put(g->options.place, t->data, from, tensor_bytes(t));
@@ -37,7 +38,8 @@ void graph_forward(struct graph *g, struct step_state *state) {
 /* `weight` into the gradient of a scalar root, 0 into gradients that nothing writes. */
 static void seed_gradients(struct graph *g, real weight) {
     const struct place *place = g->options.place;
-    if (tensor_count(g->root) == 1) place_fill(place, g->root->grad, 1, weight);
+    bool there = weight == 1 && graph_keeps_root(g);
+    if (tensor_count(g->root) == 1 && !there) place_fill(place, g->root->grad, 1, weight);
     for (int i = 0; i < g->n_tensors; i++) { /* a parameter, or an input, that the root does not depend on */
         struct tensor *t = g->tensors[i];
         if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
@@ -62,5 +64,6 @@ void graph_backward_weighted(struct graph *g, struct step_state *state, real wei
         c->kernel->backward(c, &x);
         if (g->options.guards) guard_after(g, time, i);
     }
+    if (weight != 1 && graph_keeps_root(g)) place_fill(x.place, g->root->grad, 1, 1);
     tell(g, NULL, PASS_BACKWARD);
 }

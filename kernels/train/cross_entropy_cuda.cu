@@ -8,7 +8,7 @@
 #include "core/real_math.h"
 
 #define MAX_BLOCKS  1024
-#define COUNT_CHUNK 4096 /* targets that one block counts */
+#define COUNT_CHUNK 4096 /* targets that one block counts, and so many that every block may do it again */
 
 namespace {
 
@@ -129,22 +129,28 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
+/* This thread's part of how many targets from begin to end are scored. */
+static __device__ int scored_targets(int64_t begin, int64_t end, const int32_t *targets) {
+    int scored = 0;
+    for (int64_t r = begin + threadIdx.x; r < end; r += CUDA_THREADS) scored += targets[r] != IGNORED;
+    return scored;
+}
+
 static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows, const int32_t *targets, int *counts) {
     __shared__ int warps[CUDA_THREADS / WARP];
     int64_t begin = (int64_t)blockIdx.x * COUNT_CHUNK, end = begin + COUNT_CHUNK < rows ? begin + COUNT_CHUNK : rows;
-    int scored = 0;
-    for (int64_t r = begin + threadIdx.x; r < end; r += CUDA_THREADS) scored += targets[r] != IGNORED;
-    scored = block_sum(scored, warps);
+    int scored = block_sum(scored_targets(begin, end, targets), warps);
     if (threadIdx.x == 0) counts[blockIdx.x] = scored;
 }
 
+/* counts NULL: of few rows, which each block counts. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     softmax_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int n_counts,
                    const int *counts, const real *dloss, real *dlogits, bool accumulate) {
     __shared__ int64_t warps[CUDA_THREADS / WARP];
     struct row_team t = team_of_thread(size);
-    int64_t scored = 0;
-    for (int i = (int)threadIdx.x; i < n_counts; i += CUDA_THREADS) scored += counts[i];
+    int64_t scored = counts ? 0 : scored_targets(0, rows, targets);
+    for (int i = (int)threadIdx.x; counts && i < n_counts; i += CUDA_THREADS) scored += counts[i];
     scored = block_sum(scored, warps);
     real factor = *dloss / (real)(scored ? scored : 1);
     for (; team_goes_on(t.row, rows); t.row += t.step) {
@@ -159,8 +165,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
+/* Blocks that count before the others begin; 0: those count themselves. */
 static int64_t count_blocks(int64_t rows) {
-    return (rows + COUNT_CHUNK - 1) / COUNT_CHUNK;
+    return rows > COUNT_CHUNK ? (rows + COUNT_CHUNK - 1) / COUNT_CHUNK : 0;
 }
 
 static size_t cross_entropy_cuda_workspace(const struct call *c, enum pass pass) {
@@ -181,7 +188,8 @@ static void cross_entropy_cuda_backward(const struct call *c, const struct exec 
     int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), counters = count_blocks(rows);
     int *counts = (int *)c->scratch[PASS_BACKWARD];
     if (!c->din[0]) return;
-    LAUNCH(x, count_kernel, dim3((unsigned)counters), dim3(CUDA_THREADS), 0, rows, tensor_i32(c->in[1]), counts);
+    if (counters > 0)
+        LAUNCH(x, count_kernel, dim3((unsigned)counters), dim3(CUDA_THREADS), 0, rows, tensor_i32(c->in[1]), counts);
     LAUNCH(x, softmax_kernel, dim3(team_blocks(rows, V)), dim3(CUDA_THREADS), 0, rows, V, team_size(V),
            tensor_real(c->in[0]), tensor_i32(c->in[1]), (int)counters, counts, call_dout(c, 0), c->din[0],
            call_accumulates(c, 0));

@@ -44,21 +44,17 @@ static void step_begin_cuda_forward(const struct call *c, const struct exec *x) 
 
 /* --- adamw -------------------------------------------------------------------------------------------------------- */
 
-#define UPDATE_ELEMENTS (4 * CUDA_THREADS) /* of one block */
-#define SEGMENTS        64                 /* of one launch: parameters of a kernel go up to 4096 bytes */
+#define UPDATE_ELEMENTS (4 * CUDA_THREADS) /* of a block at a time */
+#define UPDATE_BLOCKS   512 /* at most: each works the scalars out, two powers in double, slow on small devices */
+#define SEGMENTS        64  /* of one launch: parameters of a kernel go up to 4096 bytes */
 
 namespace {
 
-/* What one step's update needs of the state, worked out once. */
+/* What one step's update needs of the state. */
 struct update_scalars {
     struct adamw_scalars k;
     double lr;
     bool frozen;
-};
-
-/* The attributes without the segments, which lie in host memory. */
-struct update_rates {
-    double beta1, beta2, eps;
 };
 
 struct segment_list {
@@ -74,16 +70,9 @@ struct update_block {
 
 } // namespace
 
-/* The scalars of this step; with them the count of steps may move on, as nothing behind reads the state. */
-static __global__ void update_scalars_kernel(struct adamw_attr attr, struct step_state *state,
-                                             struct update_scalars *scalars) {
-    *scalars = {adamw_scalars(&attr, state), state->lr, state->frozen != 0};
-    state->step++;
-}
-
 /* W elements from i on, in the arithmetic of the CPU's twin. */
 template <int W>
-static __device__ __forceinline__ void update(const struct update_block &u, int64_t i, const struct update_rates &a,
+static __device__ __forceinline__ void update(const struct update_block &u, int64_t i, const struct adamw_attr &a,
                                               const struct update_scalars &s, const struct adamw_segment &of) {
     real scale_g = (real)s.k.gradient, rate = (real)(s.k.rate * of.rate), root = (real)s.k.root, eps = (real)a.eps;
     real b1 = (real)a.beta1, b2 = (real)a.beta2, rest1 = (real)(1 - a.beta1), rest2 = (real)(1 - a.beta2);
@@ -101,13 +90,12 @@ static __device__ __forceinline__ void update(const struct update_block &u, int6
     store_lanes<W>(u.w + i, w);
 }
 
-/* A thread has four elements of the flat array, of which a segment has all, some or none. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    update_kernel(struct segment_list list, struct update_block u, struct update_rates a,
-                  const struct update_scalars *scalars) {
-    struct update_scalars s = *scalars;
-    int64_t block = list.begin / 4 * 4 + (int64_t)blockIdx.x * UPDATE_ELEMENTS, from = block + 4 * (int)threadIdx.x;
-    for (int k = 0; k < list.n && !s.frozen; k++) {
+/* The block's elements from `block` on: a thread has four, of which a segment has all, some or none. */
+static __device__ __forceinline__ void update_elements(const struct segment_list &list, const struct update_block &u,
+                                                       int64_t block, const struct adamw_attr &a,
+                                                       const struct update_scalars &s) {
+    int64_t from = block + 4 * (int)threadIdx.x;
+    for (int k = 0; k < list.n; k++) {
         int64_t begin = list.of[k].offset, end = begin + list.of[k].count;
         if (end <= block || begin >= block + UPDATE_ELEMENTS) continue;
         if (begin <= from && from + 4 <= end) {
@@ -117,6 +105,21 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         for (int64_t i = from; i < from + 4; i++)
             if (i >= begin && i < end) update<1>(u, i, a, s, list.of[k]);
     }
+}
+
+/* counter: of the step's last launch, whose last block counts the step, as no other reads the state any more; NULL of
+ * those before. */
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    update_kernel(struct segment_list list, struct update_block u, struct adamw_attr a, struct step_state *state,
+                  unsigned *counter) {
+    __shared__ struct update_scalars shared;
+    if (threadIdx.x == 0) shared = {adamw_scalars(&a, state), state->lr, state->frozen != 0};
+    __syncthreads();
+    struct update_scalars s = shared;
+    int64_t block = list.begin / 4 * 4 + (int64_t)blockIdx.x * UPDATE_ELEMENTS;
+    for (; block < list.end && !s.frozen; block += (int64_t)gridDim.x * UPDATE_ELEMENTS)
+        update_elements(list, u, block, a, s);
+    if (counter && last_block(counter, gridDim.x) && threadIdx.x == 0) state->step++;
 }
 
 static struct segment_list segments_from(const struct adamw_attr *a, int first) {
@@ -129,24 +132,21 @@ static struct segment_list segments_from(const struct adamw_attr *a, int first) 
     return list;
 }
 
-static size_t adamw_cuda_workspace(const struct call *, enum pass pass) {
-    return pass == PASS_FORWARD ? sizeof(struct update_scalars) : 0;
-}
-
+/* Without any segment a launch counts the step. */
 static void adamw_cuda_forward(const struct call *c, const struct exec *x) {
     const struct adamw_attr *a = (const struct adamw_attr *)c->attr;
-    struct update_scalars *scalars = (struct update_scalars *)c->scratch[PASS_FORWARD];
     struct update_block u = {tensor_real(c->in[0]), tensor_real(c->in[2]), tensor_real(c->in[3]),
                              tensor_real(c->in[1])};
-    struct update_rates rates = {a->beta1, a->beta2, a->eps};
     struct adamw_attr numbers = *a;
     numbers.segments = nullptr; /* the host's */
-    LAUNCH(x, update_scalars_kernel, dim3(1), dim3(1), 0, numbers, x->state, scalars);
-    for (int first = 0; first < a->n_segments; first += SEGMENTS) {
+    for (int first = 0; first == 0 || first < a->n_segments; first += SEGMENTS) {
         struct segment_list list = segments_from(a, first);
-        if (list.n == 0) continue;
-        int64_t n = list.end - list.begin / 4 * 4;
-        LAUNCH(x, update_kernel, cuda_blocks(n, UPDATE_ELEMENTS), dim3(CUDA_THREADS), 0, list, u, rates, scalars);
+        bool last = first + SEGMENTS >= a->n_segments;
+        if (list.n == 0 && !last) continue;
+        int64_t blocks = (list.end - list.begin / 4 * 4 + UPDATE_ELEMENTS - 1) / UPDATE_ELEMENTS;
+        if (blocks > UPDATE_BLOCKS) blocks = UPDATE_BLOCKS;
+        LAUNCH(x, update_kernel, dim3(blocks > 0 ? (unsigned)blocks : 1), dim3(CUDA_THREADS), 0, list, u, numbers,
+               x->state, last ? x->place->cuda->counters : nullptr);
     }
 }
 
@@ -169,6 +169,5 @@ const struct kernel kernel_adamw_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 16,
-    .workspace = adamw_cuda_workspace,
     .forward = adamw_cuda_forward,
 };
