@@ -99,7 +99,8 @@ WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $
 sanitized_cu := -Og -fno-sanitize=null,object-size,vptr,pointer-overflow
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
                 $(if $(SANITIZE),$(sanitized_cu))
-NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+# A kernel that spills registers is a warning of the assembler's, which costs no time.
+NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xptxas -warn-spills -Xptxas -Werror) \
             -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
