@@ -64,13 +64,14 @@ struct statistics {
     real mean, q;
 };
 
-/* Terms of dw: dy n, a row being a token of all heads. */
+/* Terms of dw: dy n, a row being a token of all heads. Columns are divided in 32 bits, which takes no registers for the
+ * call that 64 bits are. */
 struct head_weight_term {
     const real *x, *dy;
     const struct statistics *s;
-    int64_t width;
-    __device__ real operator()(int64_t, int64_t i) const {
-        struct statistics of = s[i / width];
+    int heads, width;
+    __device__ real operator()(int64_t r, int64_t i) const {
+        struct statistics of = s[r * heads + (unsigned)(i - r * heads * width) / (unsigned)width];
         return dy[i] * ((x[i] - of.mean) * of.q);
     }
 };
@@ -149,8 +150,9 @@ template <bool LAYER> static void heads_cuda_backward(const struct call *c, cons
     LAUNCH(x, heads_dx_kernel<LAYER>, cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows, H, width, eps_of(c),
            tensor_real(c->in[0]), tensor_real(c->in[1]), call_dout(c, 0), c->din[0], call_accumulates(c, 0), kept);
     if (c->din[1])
-        cuda_column_sums(c, x, tokens, H * width, head_weight_term{tensor_real(c->in[0]), call_dout(c, 0), kept, width},
-                         c->din[1], call_accumulates(c, 1), (real *)(kept + rows));
+        cuda_column_sums(c, x, tokens, H * width,
+                         head_weight_term{tensor_real(c->in[0]), call_dout(c, 0), kept, (int)H, (int)width}, c->din[1],
+                         call_accumulates(c, 1), (real *)(kept + rows));
 }
 
 /* --- frobenius: parameters, a few thousand values ----------------------------------------------------------------- */

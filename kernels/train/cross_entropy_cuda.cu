@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     __shared__ int64_t counts[CUDA_THREADS / WARP];
     struct row_team t = team_of_thread(size);
     double loss = 0;
-    int64_t scored = 0;
+    int scored = 0; /* of this thread */
     for (; team_goes_on(t.row, rows); t.row += t.step) {
         int64_t r = t.row < rows ? t.row : rows - 1;
         const real *l = logits + r * V;
@@ -120,8 +120,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         scored++;
     }
     loss = block_sum(loss, losses);
-    scored = block_sum(scored, counts);
-    if (threadIdx.x == 0) partial[blockIdx.x] = {loss, scored};
+    int64_t of_block = block_sum((int64_t)scored, counts);
+    if (threadIdx.x == 0) partial[blockIdx.x] = {loss, of_block};
     if (!last_block(counter, gridDim.x)) return;
     real mean = mean_loss((int)gridDim.x, partial, losses, counts);
     if (threadIdx.x == 0) *out = mean;
