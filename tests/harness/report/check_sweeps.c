@@ -64,7 +64,7 @@ START_TEST(misfits_are_refused) {
         {"s3 --layers 1,x", "layers=x is not a whole number"},
         {"s3 --layers 1,0", "layers=0"},
         {"s3 --variants", "task s3 has no list of one-at-a-time changes"},
-        {"s3 --profile mad", "of s3 there are: quick smoke paper"},
+        {"s3 --profile mad", "of s3 there are: quick paper smoke"},
         {"compression --profile fast", "of compression there are: smoke quick paper mad hlru-paper"},
         {"s3 --models lstm@dim", "lstm@dim: 'dim' is not of the form name=value"},
         {"s3 --models lstm@width=3", "has no option 'width'"},
