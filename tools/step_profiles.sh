@@ -16,6 +16,20 @@ for threads in 1 2; do
         step bdlru:m=5,blocks=64 --mlp gelu --dim 256 --layers 2 --precision $precision --threads $threads
     done
 done
+# Two of them side by side, each with a thread of its own; "beside" marks their lines.
+pids=()
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for one in 1 2; do
+    step bdlru:m=5,blocks=64 --mlp gelu --dim 256 --layers 2 --threads 1 >"$folder/$one" &
+    pids+=($!)
+done
+for pid in "${pids[@]}"; do wait "$pid"; done
+sed 's/^{/{"beside":1,/' "$folder"/*
+# BD-LRU of as many parameters at every block size.
+for cut in blocks=640,m=1 blocks=256,m=2 blocks=142,m=3 blocks=91,m=4; do
+    step bdlru:$cut --mlp gelu --dim 128 --threads 1
+done
 # Single layers of sequences of 64 and of 512.
 for length in 64 512; do
     for model in lstm attention mamba2 deltanet deltaproduct mlstm plstm; do

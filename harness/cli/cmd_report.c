@@ -34,7 +34,8 @@ static const char format_names[] =
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", 0},           \
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
         {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}, {                    \
-        "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL, "only runs with these options: 'dim=64 model.m=2'", 0      \
+        "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
+            "only runs with these options: 'dim=64 model.m=2'; of a --paper, its runs with these flags", 0             \
     }
 
 static const struct option report_options[] = {
@@ -111,12 +112,18 @@ static void print_reports(FILE *f) {
         if (!(*r)->hidden) fprintf(f, "  %-11s %s\n", (*r)->name, (*r)->help);
 }
 
+static struct paper_choice paper_of(const struct report_flags *f) {
+    return (struct paper_choice){f->paper, f->task, f->profile, f->where};
+}
+
 /* A plan says itself which runs it is of. */
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
-    if (strcmp(f->what, "tables") != 0 || *f->where || f->confirm || *f->to || *f->html)
-        return fail(e, ST_USAGE, "report --paper takes --out, --profile, --task, --columns, --sort and --format alone");
-    return paper_print(f->paper, f->task, f->profile, f->out, &view, sheet_formats()[f->format], stdout, e);
+    const struct paper_choice choice = paper_of(f);
+    if (strcmp(f->what, "tables") != 0 || f->confirm || *f->to || *f->html)
+        return fail(e, ST_USAGE,
+                    "report --paper takes --out, --profile, --task, --where, --columns, --sort and --format alone");
+    return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
 /* A report of many pages. */
@@ -163,8 +170,8 @@ static enum status run_report(int argc, char **argv, struct error *e) {
 }
 
 static enum status plot_paper(const struct report_flags *f, const char *kind, const char *to, struct error *e) {
-    if (*f->where) return fail(e, ST_USAGE, "plot --paper: the plan says which runs; leave --where out");
-    return paper_plot(f->paper, f->task, f->profile, f->out, to, kind, &f->view, e);
+    const struct paper_choice choice = paper_of(f);
+    return paper_plot(&choice, f->out, to, kind, &f->view, e);
 }
 
 static enum status run_plot(int argc, char **argv, struct error *e) {

@@ -54,7 +54,12 @@ static void sample_runs(const struct crossover *x, struct round *r) {
 }
 
 static void print_head(const struct crossover *x, const struct kernel_run *r) {
-    if (x->q->json) return;
+    if (x->q->json) {
+        printf("{");
+        perf_print_origin();
+        printf(",\"op\":\"%s\",\"shape\":\"%s\"}\n", x->op->name, r->shape);
+        return;
+    }
     printf("%s %s and longer, forward + backward, 1 thread, " REAL_NAME ", best ms\n%10s", x->op->name, r->shape, "T");
     for (int k = 0; k < x->n_kernels; k++) printf(" %24s", x->kernels[k]->name);
     printf("  taken\n");

@@ -4,6 +4,7 @@
  * registers. Both rates are measured between the samples, so that they see the same machine. */
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,16 +65,20 @@ static void print_pass(const struct kernel_run *r, const struct rates *rates, co
     double best = samples_best(t), floor = floor_of(rates, r->cost[pass], &bytes_bound);
     const char *by = bytes_bound ? "bytes" : "flops";
     double gflops = r->cost[pass].flops / best / 1e9, gbytes = r->cost[pass].bytes / best / 1e9;
-    if (json)
-        printf("{\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%d,\"best_ms\":%.6g,\"median_ms\":%.6g,"
+    if (json) {
+        printf("{");
+        perf_print_origin();
+        printf(",\"threads\":%d,\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%d,\"best_ms\":%.6g,"
+               "\"median_ms\":%.6g,"
                "\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,\"floor_ms\":%.6g,\"bound\":\"%s\",\"ratio\":%."
                "6g}\n",
-               k->name, pass_names[pass], r->shape, t->n, best * 1e3, samples_median(t) * 1e3, samples_mad(t) * 1e3,
-               gflops, gbytes, floor * 1e3, by, best / floor);
-    else
+               omp_get_max_threads(), k->name, pass_names[pass], r->shape, t->n, best * 1e3, samples_median(t) * 1e3,
+               samples_mad(t) * 1e3, gflops, gbytes, floor * 1e3, by, best / floor);
+    } else {
         printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass],
                best * 1e3, samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops, gbytes, floor * 1e3, by, best / floor,
                floor / best);
+    }
 }
 
 static void print_run(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, bool json) {

@@ -14,6 +14,10 @@
  * but for the caches and the memory that they share; with more threads those of the clock. */
 double perf_time_s(void);
 
+/* Prints what a line of JSON says of where it is from: "commit":"0123456789ab","machine":"..."; + behind the commit of
+ * edited files. */
+void perf_print_origin(void);
+
 /* --- samples: seconds of repeated measurements of one thing ------------------------------------------------------- */
 
 #define PERF_SAMPLES 2048 /* kept; later ones are dropped */

@@ -1,6 +1,8 @@
 /* rate.c - samples, and what the machine can do; see perf.h. */
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"
+#include "harness/store/machine.h"
+#include "harness/store/version.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +17,13 @@
 
 double perf_time_s(void) {
     return omp_get_max_threads() == 1 ? time_run_s() : time_now_s();
+}
+
+void perf_print_origin(void) {
+    struct machine machine;
+    machine_read(&machine);
+    printf("\"commit\":\"%.12s%s\",\"machine\":\"%s\"", build_info()->commit, build_info()->dirty ? "+" : "",
+           machine.id);
 }
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */

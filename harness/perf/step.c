@@ -14,8 +14,6 @@
 #include "harness/perf/profile.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
-#include "harness/store/machine.h"
-#include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
 #include "tasks/examples.h"
 
@@ -207,10 +205,9 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
 }
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
-    struct machine m;
-    machine_read(&m);
-    printf("{\"commit\":\"%.12s%s\",\"machine\":\"%s\",\"products\":\"%s\",", build_info()->commit,
-           build_info()->dirty ? "+" : "", m.id, gemm_library());
+    printf("{");
+    perf_print_origin();
+    printf(",\"products\":\"%s\",", gemm_library());
     printf("\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
            ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64
            ",\"threads\":%d,\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
@@ -224,7 +221,10 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g",
            s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
            isfinite(r->noise) ? r->noise : -1);
-    if (q->profile) profile_print(&r->profile, &r->rates, s->best, true);
+    if (q->profile) {
+        printf(",\"fma_gflop_per_s\":%.6g,\"copy_gb_per_s\":%.6g", r->rates.flops / 1e9, r->rates.bytes / 1e9);
+        profile_print(&r->profile, &r->rates, s->best, true);
+    }
     puts("}");
 }
 

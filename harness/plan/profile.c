@@ -173,6 +173,17 @@ static const struct profile profiles[] = {
      .as_published = true,
      .note = "quick: the paper's training with one of its rates and one seed, until solved or for 3000 of its 15800 "
              "steps"},
+    {.suite = "s4",
+     .name = "quick",
+     .models = "bdlru:m=1 bdlru:m=2 bdlru:m=4 hlru:m=4 lstm",
+     .model_options = "",
+     .task_options = "",
+     .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5 mlp=gelu stop-after=2400",
+     .rates = "0.001",
+     .seeds = 1,
+     .as_published = true,
+     .note = "quick: the paper's training with one of its rates and one seed, until solved or for 2400 of its 78200 "
+             "steps"},
     WORD_PROBLEM_PAPER("word-problem", "", ""),
     WORD_PROBLEM_PAPER("s3", " eval-every=158", ", validated every two"),
     WORD_PROBLEM_PAPER("s4-3k", " eval-every=120", ", validated every\nfive"),

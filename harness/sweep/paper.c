@@ -65,12 +65,12 @@ static void note_speed(struct sheet *s, const struct paper_cells *p) {
     if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
 }
 
-static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
+static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
     struct sheet *s = sheets_add(sheets);
     const char *columns = text_of(p, "columns"), *dot = strrchr(columns, '.');
     if (s) s->name = p->request.file.name;
-    sheet_caption(s, "%s; profile %s, %d of %d %s", text_of(p, "title"), p->resolved.profile, p->n_done, p->n_planned,
-                  p->speed ? "measured" : "runs");
+    sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", text_of(p, "title"), p->resolved.profile, *flags ? ", " : "",
+                  flags, p->n_done, p->n_planned, p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
     for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
     if (p->overall) sheet_column(s, SHEET_RIGHT, "mean");
@@ -203,8 +203,10 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     }
 }
 
-static enum status print_request(const struct request *request, const char *out, const struct sheet_view *view,
-                                 const struct sheet_format *format, FILE *f, struct error *e) {
+/* flags: which the caption names. */
+static enum status print_request(const struct request *request, const char *flags, const char *out,
+                                 const struct sheet_view *view, const struct sheet_format *format, FILE *f,
+                                 struct error *e) {
     struct sheets sheets = {0};
     struct paper_cells *p = calloc(1, sizeof *p);
     if (!p) return fail(e, ST_MEMORY, "no memory for a table");
@@ -214,7 +216,7 @@ static enum status print_request(const struct request *request, const char *out,
         if (format->for_programs) {
             add_data(&sheets, p);
         } else {
-            add_matrix(&sheets, p);
+            add_matrix(&sheets, p, flags);
             if (!p->speed) add_cells(&sheets, p);
         }
         status = sheets_view(&sheets, view, e);
@@ -226,24 +228,40 @@ static enum status print_request(const struct request *request, const char *out,
     return status;
 }
 
+/* "precision=bf16 seeds=2": the plan's runs with these flags, as `lrnn sweep` takes them. */
+static enum status take_flags(struct request *r, const char *where, struct error *e) {
+    struct label flags = {0};
+    TRY(label_parse_pairs(&flags, "--where", where, " ", e));
+    for (int i = 0; i < flags.n; i++) {
+        bool done;
+        TRY(request_flag(r, label_key(&flags, i), label_value(&flags, i), &done, e));
+        if (!done)
+            return fail(e, ST_USAGE,
+                        "--where %s: with --paper it takes flags of `lrnn sweep`, for example precision=bf16",
+                        label_key(&flags, i));
+    }
+    return ST_OK;
+}
+
 /* What the words of a command line ask for; the caller's to free. NULL: no such plan, no memory. */
-static struct request *new_request(const char *name, const char *tasks, const char *profile, struct error *e) {
+static struct request *new_request(const struct paper_choice *choice, struct error *e) {
     struct request *r = calloc(1, sizeof *r);
-    enum status status = r ? request_words(r, &name, 1, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = r ? request_words(r, &choice->name, 1, e) : fail(e, ST_MEMORY, "no memory for a plan");
     if (status == ST_OK && r->file.lines.n == 0)
-        status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", name);
-    if (status == ST_OK) status = text_copy(tasks, r->tasks, sizeof r->tasks, e);
-    if (status == ST_OK) status = text_copy(profile, r->profile, sizeof r->profile, e);
+        status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", choice->name);
+    if (status == ST_OK) status = text_copy(choice->tasks, r->tasks, sizeof r->tasks, e);
+    if (status == ST_OK) status = text_copy(choice->profile, r->profile, sizeof r->profile, e);
+    if (status == ST_OK) status = take_flags(r, choice->where, e);
     if (status == ST_OK) return r;
     free(r);
     return NULL;
 }
 
-enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
-                        const struct sheet_view *view, const struct sheet_format *format, FILE *f, struct error *e) {
-    struct request *r = new_request(name, tasks, profile, e);
+enum status paper_print(const struct paper_choice *choice, const char *out, const struct sheet_view *view,
+                        const struct sheet_format *format, FILE *f, struct error *e) {
+    struct request *r = new_request(choice, e);
     if (!r) return e->status;
-    enum status status = print_request(r, out, view, format, f, e);
+    enum status status = print_request(r, choice->where, out, view, format, f, e);
     free(r);
     return status;
 }
@@ -251,7 +269,7 @@ enum status paper_print(const char *name, const char *tasks, const char *profile
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e) {
     const struct sheet_view whole = {NULL, NULL};
-    return print_request(request, out, &whole, format, f, e);
+    return print_request(request, "", out, &whole, format, f, e);
 }
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */
@@ -272,11 +290,11 @@ static enum status plot_runs(const struct plan *plan, const struct plot_view *vi
     return status;
 }
 
-enum status paper_plot(const char *name, const char *tasks, const char *profile, const char *out, const char *to,
-                       const char *kind, const struct plot_view *view, struct error *e) {
+enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
+                       const struct plot_view *view, struct error *e) {
     struct plan plan = {0};
     struct resolved resolved;
-    struct request *r = new_request(name, tasks, profile, e);
+    struct request *r = new_request(choice, e);
     if (!r) return e->status;
     enum status status = request_plan(r, &plan, &resolved, e);
     struct plot_view named = *view;

@@ -7,17 +7,23 @@
 #include "harness/report/sheet_pick.h"
 #include "harness/sweep/paper_cells.h"
 
+/* Which runs of which plan, as a command line says it; "": the plan's own. where: flags of `lrnn sweep` in place of the
+ * plan's, "precision=bf16 seeds=2". */
+struct paper_choice {
+    const char *name, *tasks, *profile, *where;
+};
+
 /* Writes it in a format, as the reader wants to see it; of one for programs the cells alone. Nothing is written on an
- * error: as paper_cells_make, sheets_view. */
-enum status paper_print(const char *name, const char *tasks, const char *profile, const char *out,
-                        const struct sheet_view *view, const struct sheet_format *format, FILE *f, struct error *e);
+ * error: as paper_cells_make, sheets_view; ST_USAGE: no such flag. */
+enum status paper_print(const struct paper_choice *choice, const char *out, const struct sheet_view *view,
+                        const struct sheet_format *format, FILE *f, struct error *e);
 
 /* The same, whole, of a request that has a plan file, with all that the command line says. */
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e);
 
 /* Figures of the plan's runs that are on record, as report_plot_view; their titles name the plan. ST_DATA: none is. */
-enum status paper_plot(const char *name, const char *tasks, const char *profile, const char *out, const char *to,
-                       const char *kind, const struct plot_view *view, struct error *e);
+enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
+                       const struct plot_view *view, struct error *e);
 
 #endif

@@ -60,8 +60,12 @@ START_TEST(perf_crossover_says_which_kernel_is_faster) {
     expect_status(run(arguments), 0, arguments);
     char *state = NULL;
     double best[3][2];
+    json_t *head = parse_line(strtok_r(out, "\n", &state));
+    ck_assert_str_eq(json_string_value(json_object_get(head, "op")), "scan_delta");
+    ck_assert_uint_eq(strlen(json_string_value(json_object_get(head, "machine"))), 16);
+    json_decref(head);
     for (int i = 0; i < 8; i++) {
-        json_t *object = parse_line(strtok_r(i ? NULL : out, "\n", &state));
+        json_t *object = parse_line(strtok_r(NULL, "\n", &state));
         int a = i % 2, from = -1;
         ck_assert_str_eq(json_string_value(json_object_get(object, "kernel")),
                          a ? "scan_delta_cpu" : "scan_delta_chunk");

@@ -299,7 +299,13 @@ START_TEST(pictures_are_called_what_the_table_is_called) {
     expect("plot accuracy --out %s/r --to %s/q --format svg", 0);
     expect_title("q/s3-accuracy.svg", ",n_test=20, profile custom: accuracy over training<");
     expect("plot accuracy --paper %s/own.plan --profile quick --out %s/r --to %s/p", ST_DATA);
-    expect("plot accuracy --paper %s/own.plan --where dim=4 --out %s/r", ST_USAGE);
+    expect("plot accuracy --paper %s/own.plan --where dim=4 --out %s/r", ST_DATA);
+    expect(REPORT " --where epochs=1", 0); /* the plan's own value */
+    expect_text(out, "T; profile smoke, epochs=1, 1 of 1 runs", "report");
+    expect(REPORT " --where 'epochs=2 seeds=3'", 0);
+    expect_text(out, "T; profile smoke, epochs=2 seeds=3, 0 of 3 runs", "report");
+    expect(REPORT " --where no-such=2", ST_USAGE);
+    expect_text(err, "--where no-such: with --paper it takes flags of `lrnn sweep`", "report");
     expect("plot accuracy --paper s3 --out %s/r", ST_USAGE);
     expect_text(err, "that is a task; `lrnn list papers` names the plans", "plot");
 }

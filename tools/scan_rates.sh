@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# scan_rates.sh - bytes a second of the scans of gated recurrences, a JSON line a kernel and pass, for
+# tools/scan_table.awk: as many bytes at every block size, more than the caches hold (about 180 MB forward and
+# backward, batch 128, 16 tokens). Takes two minutes of a machine that does nothing else.
+#
+#     tools/scan_rates.sh > results/baseline/scans.jsonl
+set -euo pipefail
+lrnn=${LRNN:-./lrnn}
+
+for threads in 1 2; do
+    for shape in '1 2048' '2 563' '3 315' '4 205' '5 141' '8 64'; do
+        read -r m blocks <<<"$shape"
+        "$lrnn" perf op scan_block --m "$m" --blocks "$blocks" --kernel scan_block_cpu --threads $threads --json
+    done
+    for m in 1 2 3 4 5; do
+        "$lrnn" perf op scan_companion --m $m --blocks 512 --kernel scan_companion_cpu --threads $threads --json
+    done
+    "$lrnn" perf op scan_diag --blocks 2048 --kernel scan_diag_cpu --threads $threads --json
+done
