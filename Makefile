@@ -483,7 +483,7 @@ clean:
 help:
 	@echo "make                  builds ./lrnn (REAL=double: ./lrnn-f64)"
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
-	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (some minutes; PROFILES=)"
+	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (an hour; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SUITES=)"
