@@ -180,7 +180,7 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
         add_row(s, &list[i]);
         cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
     }
-    sheet_caption(s, "%s against %s: %d pairs of runs", sides->names[1], sides->names[0], n);
+    sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
     sheet_note(s,
                "Paired by seed: what is equal in all else but the program's build and numerics. difference: %s - %s, "
                "the test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance. solved: "
