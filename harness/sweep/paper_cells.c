@@ -387,12 +387,14 @@ static enum paper_verdict judge(const struct paper_cell *c, enum report_protocol
     return below ? PAPER_BELOW : above ? PAPER_ABOVE : PAPER_WITHIN;
 }
 
-/* What a run is apart from rate and seed, where it ends and how often it is validated on the way. */
+/* What a run is apart from rate and seed, where it ends, how often it is validated on the way, and its precision, which
+ * is no setting of a paper's: in pairs of runs it makes no difference (docs/findings.md). */
 static enum status key_of(const struct setup *s, char hex[RUN_ID_HEX], struct error *e) {
     struct label key;
     TRY(row_key(s->identity, &key, e));
     label_remove(&key, "stop-after");
     label_remove(&key, "eval-every");
+    label_remove(&key, "precision");
     record_hash_bytes(key.text, key.used, hex);
     return ST_OK;
 }

@@ -67,6 +67,20 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
 }
 END_TEST
 
+/* A precision is no setting of a paper's: such runs have verdicts, in a table of their own. */
+START_TEST(runs_of_another_precision_are_judged) {
+    begin(plan);
+    expect("sweep %s/own.plan --precision bf16 --out %s/r --quiet", 0);
+    expect(REPORT " --format csv", 0);
+    ck_assert_ptr_null(strstr(out, "below"));
+    expect(REPORT " --where precision=bf16 --format csv", 0);
+    expect_text(out, ",4,4,0,14,14,14,below,0,0,", "report");
+    expect_text(out, ",4,4,0,14,14,14,above,0,0,", "report");
+    expect(REPORT " --where 'precision=bf16 batch=64' --format csv", 0);
+    expect_text(out, ",0,4,0,,,0,not run,0,1,", "report"); /* another batch is another setting */
+}
+END_TEST
+
 START_TEST(runs_that_were_cut_off_are_not_below) {
     char text[1024];
     snprintf(text, sizeof text, "%sstop-after=3\n", plan);
@@ -317,6 +331,7 @@ Suite *check_paper(void) {
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
+    tcase_add_test(c, runs_of_another_precision_are_judged);
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
