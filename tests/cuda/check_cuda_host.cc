@@ -168,6 +168,74 @@ START_TEST(warp_operations_are_those_of_a_device) {
 }
 END_TEST
 
+/* --- tensor cores ------------------------------------------------------------------------------------------------- */
+
+/* c += a b of 16 x 8 and 8 x 8 in row-major memory, each lane taking the elements that the PTX ISA gives it. */
+static __global__ void mma_kernel(const float *a, const float *b, float *c) {
+    unsigned g = threadIdx.x / 4, t = threadIdx.x % 4;
+    auto bits = [](float x) {
+        uint32_t word;
+        memcpy(&word, &x, sizeof word);
+        return word;
+    };
+    uint32_t of_a[4] = {bits(a[g * 8 + t]), bits(a[(g + 8) * 8 + t]), bits(a[g * 8 + t + 4]),
+                        bits(a[(g + 8) * 8 + t + 4])};
+    uint32_t of_b[2] = {bits(b[t * 8 + g]), bits(b[(t + 4) * 8 + g])};
+    float *at[4] = {c + g * 8 + 2 * t, c + g * 8 + 2 * t + 1, c + (g + 8) * 8 + 2 * t, c + (g + 8) * 8 + 2 * t + 1};
+    float d[4] = {*at[0], *at[1], *at[2], *at[3]};
+    cuda_host_mma_tf32(d, of_a, of_b);
+    for (int e = 0; e < 4; e++) *at[e] = d[e];
+}
+
+/* Runs it on whole numbers that tell all elements apart, plus `more` in one of them; the sums are added to 1. */
+static std::vector<float> product_of(float more) {
+    device_array<float> a(128), b(64), c(128);
+    std::vector<float> from_a(128), from_b(64), ones(128, 1);
+    for (int i = 0; i < 128; i++) from_a[i] = (float)(i * 7 % 127);
+    for (int i = 0; i < 64; i++) from_b[i] = (float)(i * 5 % 61 - 20);
+    from_a[77] += more;
+    cudaMemcpyAsync(a.at, from_a.data(), 128 * sizeof(float), cudaMemcpyHostToDevice, stream);
+    cudaMemcpyAsync(b.at, from_b.data(), 64 * sizeof(float), cudaMemcpyHostToDevice, stream);
+    cudaMemcpyAsync(c.at, ones.data(), 128 * sizeof(float), cudaMemcpyHostToDevice, stream);
+    launch(mma_kernel, dim3(1), dim3(32), 0, (const float *)a.at, (const float *)b.at, c.at);
+    return c.values();
+}
+
+START_TEST(tensor_cores_multiply_what_lanes_hold) {
+    std::vector<float> got = product_of(0);
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 8; j++) {
+            int sum = 1;
+            for (int k = 0; k < 8; k++) sum += (i * 8 + k) * 7 % 127 * ((k * 8 + j) * 5 % 61 - 20);
+            ck_assert_float_eq(got[i * 8 + j], (float)sum);
+        }
+}
+END_TEST
+
+START_TEST(a_factor_that_is_not_rounded_is_found) {
+    product_of(0x1p-10f);
+}
+END_TEST
+
+START_TEST(tf32_is_the_nearest_number_of_eleven_bits) {
+    static const float nearest[][2] = {{1, 1},
+                                       {1 + 0x1p-12f, 1},
+                                       {1 + 0x1p-11f, 1 + 0x1p-10f}, /* a tie: away from zero */
+                                       {-1 - 0x1p-11f, -1 - 0x1p-10f},
+                                       {1 + 0x1.8p-10f, 1 + 0x1p-9f},
+                                       {INFINITY, INFINITY}};
+    float got;
+    for (auto &pair : nearest) {
+        uint32_t bits = cuda_host_tf32(pair[0]);
+        memcpy(&got, &bits, sizeof got);
+        ck_assert_float_eq(got, pair[1]);
+    }
+    uint32_t bits = cuda_host_tf32(NAN);
+    memcpy(&got, &bits, sizeof got);
+    ck_assert(std::isnan(got));
+}
+END_TEST
+
 /* --- grids -------------------------------------------------------------------------------------------------------- */
 
 static __global__ void count_kernel(int *count, int *total) {
@@ -379,6 +447,9 @@ Suite *check_cuda_host(void) {
     tcase_add_test_raise_signal(tests, lanes_that_never_come_are_found, SIGABRT);
     tcase_add_test(tests, what_a_launch_may_not_ask_for_is_refused);
     tcase_add_test(tests, warp_operations_are_those_of_a_device);
+    tcase_add_test(tests, tensor_cores_multiply_what_lanes_hold);
+    tcase_add_test_raise_signal(tests, a_factor_that_is_not_rounded_is_found, SIGABRT);
+    tcase_add_test(tests, tf32_is_the_nearest_number_of_eleven_bits);
     tcase_add_test(tests, every_thread_of_every_block_runs_once);
     tcase_add_test(tests, one_block_is_the_last_and_sees_what_all_have_stored);
     tcase_add_test(tests, each_place_has_counters_of_its_own);

@@ -68,7 +68,7 @@ struct thread {
 struct warp {
     unsigned mask, arrived, lanes; /* of the operation under way; lanes: those that exist */
     unsigned count;                /* operations done */
-    unsigned char slot[2][32][16];
+    unsigned char slot[2][32][32];
     size_t bytes;
 };
 
@@ -233,7 +233,7 @@ void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t b
     if (!(mask >> self->lane & 1)) cuda_host_die("a warp operation whose mask lacks the lane that executes it");
     if (w->arrived && (w->mask != mask || w->bytes != bytes))
         cuda_host_die("lanes of a warp are in different operations");
-    if (bytes > sizeof w->slot[0][0]) cuda_host_die("a warp exchange of more than 16 bytes");
+    if (bytes > sizeof w->slot[0][0]) cuda_host_die("a warp exchange of more than 32 bytes");
     unsigned set = w->count & 1;
     w->mask = mask;
     w->bytes = bytes;
@@ -263,6 +263,53 @@ unsigned __ballot_sync(unsigned mask, int predicate) {
     for (int i = 0; i < 32; i++)
         if (mask & w->lanes & (1u << i)) bits |= (unsigned)w->slot[set][i][0] << i;
     return bits;
+}
+
+/* --- tensor cores -------------------------------------------------------------------------------------------------
+ * PTX ISA, "Matrix fragments for mma.m16n8k8", .tf32: of lane 4 g + t the registers a0 to a3 are elements (g, t),
+ * (g + 8, t), (g, t + 4), (g + 8, t + 4) of A, b0 and b1 elements (t, g), (t + 4, g) of B, c0 to c3 elements (g, 2t),
+ * (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) of the sums. */
+
+struct fragments {
+    uint32_t a[4], b[2];
+};
+
+uint32_t cuda_host_tf32(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7f800000u) == 0x7f800000u) return bits & 0x7fffffu ? bits | 0x400000u : bits;
+    return (bits + 0x1000u) & ~0x1fffu;
+}
+
+static float tf32_value(uint32_t bits) {
+    float x;
+    if (bits & 0x1fffu && (bits & 0x7fffffffu) <= 0x7f800000u) cuda_host_die("a factor of mma.sync that is no tf32");
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+void cuda_host_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    fragments all[32], own;
+    warp *w = &warps[(size_t)running->warp];
+    unsigned set = w->count & 1;
+    int g = running->lane / 4, t = running->lane % 4;
+    if (w->lanes != 0xffffffffu) cuda_host_die("mma.sync in a warp that has not all its lanes");
+    memcpy(own.a, a, sizeof own.a);
+    memcpy(own.b, b, sizeof own.b);
+    cuda_host_exchange(0xffffffffu, &own, nullptr, sizeof own, -1);
+    for (int lane = 0; lane < 32; lane++) memcpy(&all[lane], w->slot[set][lane], sizeof all[lane]);
+    for (int e = 0; e < 4; e++) {
+        int row = g + e / 2 * 8, column = 2 * t + e % 2;
+        for (int k = 0; k < 8; k++)
+            d[e] += tf32_value(all[row % 8 * 4 + k % 4].a[row / 8 + k / 4 * 2]) *
+                    tf32_value(all[column * 4 + k % 4].b[k / 4]);
+    }
+}
+
+static bool tensor_cores; /* of the grid that runs */
+
+bool cuda_host_tensor_cores(void) {
+    return tensor_cores;
 }
 
 /* --- a grid ------------------------------------------------------------------------------------------------------- */
@@ -318,6 +365,7 @@ void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<vo
 #endif
     warps.resize((n_threads + 31) / 32);
     body = &work;
+    tensor_cores = cuda_host_capability() >= 80;
     shared_bytes = shared;
     shared_memory = (unsigned char *)aligned_alloc(16, (shared + 16) / 16 * 16);
     cuda_host_now.block_dim = block;

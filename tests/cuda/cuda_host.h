@@ -86,7 +86,7 @@ void *cuda_host_shared(void); /* of the running block */
 
 void __syncthreads(void);
 
-/* Gives `bytes` <= 16 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the
+/* Gives `bytes` <= 32 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the
  * mask must come. */
 void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from);
 int cuda_host_lane(void);
@@ -119,6 +119,14 @@ template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, in
 }
 
 unsigned __ballot_sync(unsigned mask, int predicate);
+
+/* mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: d += a b, by all 32 lanes, each holding the elements that the PTX
+ * ISA gives it. Where hardware would ignore bits of a factor (the last 13) this ends the process. The sums are fp32's,
+ * in ascending order; hardware sums in an order of its own. */
+void cuda_host_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+uint32_t cuda_host_tf32(float x);  /* cvt.rna.tf32.f32: to the nearest, ties away from zero */
+bool cuda_host_tensor_cores(void); /* whether the device multiplies in tf32 */
+
 static inline int __any_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, predicate) != 0;
 }
@@ -238,6 +246,7 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 
 /* Runs now, or on replay when the stream is being captured. */
 cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *name, std::function<void()> work);
+int cuda_host_capability(void); /* x 10 */
 void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &body);
 bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block, size_t shared);
 

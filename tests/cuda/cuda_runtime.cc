@@ -49,6 +49,10 @@ static long setting(const char *name, long fallback) {
     return text && *text ? atol(text) : fallback;
 }
 
+int cuda_host_capability(void) {
+    return (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90);
+}
+
 static void run_or_fail(const std::function<void()> &work, bool kernel) {
     static long seen;
     holding lock(device);
@@ -246,8 +250,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
     bool other = index > 0 && setting("LRNN_CUDA_HOST_KINDS", 1) > 1;
     snprintf(p->name, sizeof p->name, "%s", other ? "CUDA on another host" : "CUDA on the host");
     p->totalGlobalMem = device_memory();
-    p->major = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) / 10;
-    p->minor = (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90) % 10;
+    p->major = cuda_host_capability() / 10;
+    p->minor = cuda_host_capability() % 10;
     p->multiProcessorCount = 1;
     return cudaSuccess;
 }
