@@ -4,29 +4,9 @@
 #ifndef LRNN_KERNELS_OUTER_STRIP_CUH
 #define LRNN_KERNELS_OUTER_STRIP_CUH
 
-#include "kernels/matrix/strip.cuh"
+#include "kernels/matrix/outer_sums.cuh"
 
 namespace {
-
-/* Inputs (B,T,...): q, k of G groups; v of H heads; gates of H heads. source NULL: 1. mark and direct NULL: as
- * transition and source, the state is read behind its update. */
-struct outer_inputs {
-    const real *q, *k, *v, *source, *transition, *mark, *direct;
-    int64_t H, G;
-    int dk, J;
-    real scale;
-};
-
-/* Where a gradient goes; NULL: nowhere. */
-struct outer_gradients {
-    real *q, *k, *v, *source, *transition, *mark, *direct;
-    bool add_q, add_k, add_v, add_source, add_transition, add_mark, add_direct;
-};
-
-/* What a strip leaves of a token for the sums over strips: dq, dk, then the gates'. */
-__host__ __device__ inline int64_t outer_partial(int64_t dk, int64_t J) {
-    return 2 * dk + J * J + 2 * J + 1;
-}
 
 /* A token in shared memory. */
 struct outer_token {
@@ -231,40 +211,6 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* From what the strips left of a token: dq and dk of a group, summed over its heads too. */
-struct outer_key_sums {
-    struct strip_shape s;
-    const real *partial;
-    real *to;
-    int64_t H, G, from; /* from: 0 for dq, dk for dk */
-    int dk, J;
-    bool accumulate;
-    __device__ void operator()(int64_t e) const {
-        struct quotient vector = divide(e, dk), at = divide(vector.whole, G), token = divide(at.whole, s.T);
-        int64_t width = outer_partial(dk, J), share = H / G;
-        const real *first = partial + ((token.whole * H + at.rest * share) * s.strips * s.T + token.rest) * width;
-        put(to + e, accumulate, strip_sum(first + from + vector.rest, s.T * width, share * s.strips));
-    }
-};
-
-/* n gates a head, behind dq and dk from `from` on, and those at `beside` added where that is not negative. */
-struct outer_gate_sums {
-    struct strip_shape s;
-    const real *partial;
-    real *to;
-    int64_t H, n, from, beside;
-    int dk, J;
-    bool accumulate;
-    __device__ void operator()(int64_t e) const {
-        struct quotient gate = divide(e, n), at = divide(gate.whole, H), token = divide(at.whole, s.T);
-        int64_t width = outer_partial(dk, J);
-        const real *first = partial + ((token.whole * H + at.rest) * s.strips * s.T + token.rest) * width + 2 * dk;
-        real sum = strip_sum(first + from + gate.rest, s.T * width, s.strips);
-        if (beside >= 0) sum += strip_sum(first + beside + gate.rest, s.T * width, s.strips);
-        put(to + e, accumulate, sum);
-    }
-};
-
 /* --- what the twins call ------------------------------------------------------------------------------------------ */
 
 inline int64_t outer_matrices(int J, enum pass pass) {
@@ -307,27 +253,7 @@ inline void outer_backward(const struct call *c, const struct exec *x, const str
     size_t bytes = strip_shared_bytes(s, outer_matrices(in.J, PASS_BACKWARD), outer_vectors(in.dk, in.J));
     LAUNCH(x, outer_backward_kernel, dim3((unsigned)(B * in.H * s.strips)), dim3(WARP), bytes, in, s, call_dout(c, 0),
            d.v, d.add_v, r.starts, r.inner, r.partial);
-    int64_t J = in.J, direct = 2 * J + J * J;
-    bool behind = !in.mark;
-    if (d.q)
-        each_value(c, x, B * T * in.G * in.dk, outer_key_sums{s, r.partial, d.q, in.H, in.G, 0, in.dk, in.J, d.add_q});
-    if (d.k)
-        each_value(c, x, B * T * in.G * in.dk,
-                   outer_key_sums{s, r.partial, d.k, in.H, in.G, in.dk, in.dk, in.J, d.add_k});
-    if (d.source)
-        each_value(
-            c, x, B * T * in.H * J,
-            outer_gate_sums{s, r.partial, d.source, in.H, J, 0, behind ? direct : -1, in.dk, in.J, d.add_source});
-    if (d.transition)
-        each_value(c, x, B * T * in.H * J * J,
-                   outer_gate_sums{s, r.partial, d.transition, in.H, J * J, 2 * J, behind ? J : -1, in.dk, in.J,
-                                   d.add_transition});
-    if (d.mark)
-        each_value(c, x, B * T * in.H * J,
-                   outer_gate_sums{s, r.partial, d.mark, in.H, J, J, -1, in.dk, in.J, d.add_mark});
-    if (d.direct)
-        each_value(c, x, B * T * in.H,
-                   outer_gate_sums{s, r.partial, d.direct, in.H, 1, direct, -1, in.dk, in.J, d.add_direct});
+    outer_gradient_sums(c, x, in, s, r.partial, d);
 }
 
 } // namespace

@@ -1,28 +1,6 @@
 /* scan_outer_cuda.cu - scan_outer on CUDA: outer_strip.cuh with one matrix a head. Equations: scan_outer.c. */
+#include "kernels/matrix/outer_call.cuh"
 #include "kernels/matrix/outer_strip.cuh"
-#include "kernels/matrix/state.h"
-
-static const real *values_of(const struct call *c, int i) {
-    return c->in[i] ? tensor_real(c->in[i]) : nullptr;
-}
-
-static struct outer_inputs inputs_of(const struct call *c) {
-    const struct outer_attr *a = (const struct outer_attr *)c->attr;
-    struct state_shape s = outer_shape(c);
-    struct outer_inputs in = {values_of(c, OUTER_Q),
-                              values_of(c, OUTER_K),
-                              values_of(c, OUTER_V),
-                              values_of(c, OUTER_SOURCE),
-                              values_of(c, OUTER_DECAY),
-                              values_of(c, OUTER_MARK),
-                              values_of(c, OUTER_DIRECT),
-                              s.heads,
-                              s.groups,
-                              (int)s.dk,
-                              1,
-                              (real)a->scale};
-    return in;
-}
 
 static bool scan_outer_cuda_applicable(const struct call *c, const char **why) {
     int64_t dk = outer_shape(c).dk;
@@ -31,35 +9,21 @@ static bool scan_outer_cuda_applicable(const struct call *c, const char **why) {
 
 static void scan_outer_cuda_forward(const struct call *c, const struct exec *x) {
     struct state_shape s = outer_shape(c);
-    outer_forward(x, inputs_of(c), s.B, s.T, s.dv, tensor_real(c->out[0]), tensor_real(c->out[1]), STATE_CHUNK,
+    outer_forward(x, outer_inputs_of(c), s.B, s.T, s.dv, tensor_real(c->out[0]), tensor_real(c->out[1]), STATE_CHUNK,
                   s.chunks);
 }
 
 static size_t scan_outer_cuda_workspace(const struct call *c, enum pass pass) {
     struct scratch scratch = scratch_measure(c);
     struct state_shape s = outer_shape(c);
-    struct outer_inputs in = inputs_of(c);
+    struct outer_inputs in = outer_inputs_of(c);
     if (pass == PASS_BACKWARD) outer_scratch_of(in, outer_strips(in, s.B, s.T, s.dv, pass), &scratch);
     return scratch.used;
 }
 
 static void scan_outer_cuda_backward(const struct call *c, const struct exec *x) {
     struct state_shape s = outer_shape(c);
-    struct outer_gradients d = {c->din[OUTER_Q],
-                                c->din[OUTER_K],
-                                c->din[OUTER_V],
-                                c->din[OUTER_SOURCE],
-                                c->din[OUTER_DECAY],
-                                c->din[OUTER_MARK],
-                                c->din[OUTER_DIRECT],
-                                call_accumulates(c, OUTER_Q),
-                                call_accumulates(c, OUTER_K),
-                                call_accumulates(c, OUTER_V),
-                                call_accumulates(c, OUTER_SOURCE),
-                                call_accumulates(c, OUTER_DECAY),
-                                call_accumulates(c, OUTER_MARK),
-                                call_accumulates(c, OUTER_DIRECT)};
-    outer_backward(c, x, inputs_of(c), s.B, s.T, s.dv, d);
+    outer_backward(c, x, outer_inputs_of(c), s.B, s.T, s.dv, outer_gradients_of(c));
 }
 
 /* Tolerance: as scan_outer_cpu. */

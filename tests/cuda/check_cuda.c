@@ -1,11 +1,13 @@
 /* check_cuda.c - every CUDA kernel against its reference: at all sizes that the tests walk, on a device or on the host
  * (cuda_host.h). On the host also with the fibers of each block, and the blocks, in other orders: a kernel that misses
  * a barrier computes something else then. On a device a second run stands for that. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/graph_walk.h"
 #include "kernels/gated/gated.h"
+#include "kernels/matrix/state.h"
 #include "kernels/train/train.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/kernels/train/predictions.h"
@@ -282,8 +284,75 @@ START_TEST(longer_chunks_agree_with_the_reference) {
 }
 END_TEST
 
+/* --- matrix states in chunks: several segments, sizes of trainings, heads that share keys ------------------------- */
+
+/* Of both halves of tile_product.cuh: on the host a device is what LRNN_CUDA_HOST_CAPABILITY says. */
+static const char *const capabilities[] = {"75", "90"};
+#define N_CAPABILITIES (int)(sizeof capabilities / sizeof *capabilities)
+
+static const char *const matrix_states[] = {
+    "batch=1 length=512 heads=4 dk=64 dv=64 variant=0",  "batch=1 length=130 heads=8 dk=64 dv=64 variant=1",
+    "batch=1 length=600 heads=4 dk=16 dv=24 variant=3",  "batch=2 length=200 heads=2 dk=33 dv=70 variant=2",
+    "batch=1 length=81 heads=1 dk=128 dv=128 variant=0",
+};
+#define N_MATRIX_STATES (int)(sizeof matrix_states / sizeof *matrix_states)
+
+/* Decays at random leave nothing of a state behind a segment. Near 1 and -1 it crosses many. */
+static void hold_states(struct run *r) {
+    struct tensor *decay = r->call->in[OUTER_DECAY];
+    for (int64_t i = 0; i < tensor_count(decay); i++) {
+        double x = value_at(decay, i);
+        set_value(decay, i, (x < 0 ? -1 : 1) * (1 - 0.01 * fabs(x)));
+    }
+}
+
+START_TEST(chunked_matrix_states_agree_with_the_reference) {
+    const struct kernel *k = kernel_find("scan_outer_chunk_cuda");
+    struct trial_op what = {.op = k->op,
+                            .kernel = k->name,
+                            .sizes = sizes_at(matrix_states[_i / N_CAPABILITIES]),
+                            .outputs = 1,
+                            .guards = true,
+                            .place = &place};
+    struct run got, want;
+    setenv("LRNN_CUDA_HOST_CAPABILITY", capabilities[_i % N_CAPABILITIES], 1);
+    ck_assert(run_open(&got, &what));
+    what.kernel = "reference";
+    what.place = NULL;
+    ck_assert(run_open(&want, &what));
+    hold_states(&got);
+    hold_states(&want);
+    run_walk(&got);
+    run_walk(&want);
+    expect_same_run(&got, &want, k->tolerance);
+    run_close(&got);
+    run_close(&want);
+}
+END_TEST
+
+/* Unasked from a segment on, at widths that fill tiles; else, and where shared memory is too small, the strips. */
+START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
+    static const struct {
+        const char *sizes, *kernel;
+    } choices[] = {
+        {"length=64 dk=16 dv=16", "scan_outer_chunk_cuda"}, {"length=63 dk=16 dv=16", "scan_outer_cuda"},
+        {"length=64 dk=8 dv=16", "scan_outer_cuda"},        {"length=64 dk=16 dv=4", "scan_outer_cuda"},
+        {"length=64 dk=600 dv=16", "scan_outer_cuda"},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        struct trial_op what = {
+            .op = &op_scan_outer, .sizes = sizes_at(choices[i].sizes), .outputs = 1, .place = &place};
+        struct run r;
+        ck_assert(run_open(&r, &what));
+        ck_assert_str_eq(r.call->kernel->name, choices[i].kernel);
+        run_close(&r);
+    }
+}
+END_TEST
+
 int cuda_cases(void) {
-    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + 4 + cuda_run_cases() + cuda_population_cases();
+    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + N_CAPABILITIES * N_MATRIX_STATES + 5 +
+           cuda_run_cases() + cuda_population_cases();
 }
 
 static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_tests) {
@@ -307,6 +376,8 @@ Suite *check_cuda(void) {
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);
     tcase_add_loop_test(larger, chunks_agree_with_the_reference_for_every_m, 0, N_CHUNKED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);
+    tcase_add_loop_test(larger, chunked_matrix_states_agree_with_the_reference, 0, N_CAPABILITIES * N_MATRIX_STATES);
+    tcase_add_test(larger, chunked_matrix_states_are_taken_where_they_pay);
     suite_add_tcase(suite, larger);
     return suite;
 }

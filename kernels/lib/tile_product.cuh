@@ -1,0 +1,158 @@
+/* tile_product.cuh - products of small matrices by the warps of a thread block, their factors in shared memory.
+ *
+ * The result is cut into tiles of 16 x 8, a warp one after the other, four elements a lane in registers, as the
+ * accumulators of mma.sync.m16n8k8 lie (PTX ISA, "Matrix fragments for mma.m16n8k8"): of lane 4 g + t elements (g, 2t),
+ * (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums run over the depth in ascending order, so that bits depend on sizes
+ * alone; rows are a multiple of 16, columns and depth of 8.
+ *
+ * Where tensor cores multiply in tf32 (compute capability 8.0 on, float build) they do, and the sums have fp32's
+ * accuracy all the same: scans are in fp32 in every --precision (docs/design.md, "Numbers"). Each factor is split in
+ * two, x = high + low + rest, both rounded to tf32's 11 significant bits, and three products are summed:
+ *   a b ~ high_a high_b + (low_a high_b + high_a low_b)
+ * |low| <= 2^-11 |x| and |rest| <= 2^-22 |x|, so that what is left out, low_a low_b and the two rests, is at most
+ * 3 * 2^-22 |a b|: of the size of fp32's rounding, which is 2^-24 of each partial sum. The products themselves are
+ * exact, and the small ones are summed apart, where the large sum does not round them. An infinite factor makes NaN of
+ * what is infinite in plain fp32.
+ * Elsewhere the lanes take the same elements by fused multiply-adds of `real`. */
+#ifndef LRNN_KERNELS_TILE_PRODUCT_CUH
+#define LRNN_KERNELS_TILE_PRODUCT_CUH
+
+#include "kernels/lib/cuda.cuh"
+
+#define TILE_ROWS    16
+#define TILE_COLUMNS 8
+#define TILE_DEPTH   8
+
+/* A tile's first element. */
+struct tile {
+    int row, column;
+};
+
+/* A lane's four sums; rest: of the small products. */
+struct tile_sums {
+    real of[4], rest[4];
+};
+
+/* f(tile) for all tiles of rows x columns, dealt out among the block's warps; all lanes of a warp come together. */
+template <class F> __device__ __forceinline__ void each_tile(int rows, int columns, F f) {
+    int across = columns / TILE_COLUMNS, tiles = rows / TILE_ROWS * across;
+    for (int i = (int)threadIdx.x / WARP; i < tiles; i += (int)blockDim.x / WARP)
+        f(tile{i / across * TILE_ROWS, i % across * TILE_COLUMNS});
+}
+
+/* --- tensor cores ------------------------------------------------------------------------------------------------- */
+
+#if !REAL_IS_DOUBLE && (defined(LRNN_CUDA_HOST) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800))
+#define TILE_TENSOR_CORES 1
+
+/* x as the sum of two numbers of tf32, as their bits. */
+struct tile_split {
+    uint32_t high, low;
+};
+
+#ifdef LRNN_CUDA_HOST
+#define tile_tf32 cuda_host_tf32
+#define tile_mma  cuda_host_mma_tf32
+
+static inline bool tile_has_tensor_cores(void) {
+    return cuda_host_tensor_cores();
+}
+
+static inline float tile_value(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+#else
+static __device__ __forceinline__ bool tile_has_tensor_cores(void) {
+    return true;
+}
+
+/* To the nearest, ties away from zero; the low bits are not promised to be 0. */
+static __device__ __forceinline__ uint32_t tile_tf32(float x) {
+    uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits & 0xffffe000u;
+}
+
+static __device__ __forceinline__ float tile_value(uint32_t bits) {
+    return __uint_as_float(bits);
+}
+
+/* d += a b of 16 x 8 and 8 x 8. Of lane 4 g + t: a (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4); b (t, g),
+ * (t + 4, g). */
+static __device__ __forceinline__ void tile_mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+
+static __device__ __forceinline__ struct tile_split tile_split_of(float x) {
+    struct tile_split s;
+    s.high = tile_tf32(x);
+    s.low = tile_tf32(x - tile_value(s.high));
+    return s;
+}
+
+template <class A, class B>
+__device__ __forceinline__ void tile_add_split(struct tile at, int depth, A a, B b, struct tile_sums *d) {
+    int lane = (int)threadIdx.x % WARP, g = lane / 4, t = lane % 4;
+    for (int k = 0; k < depth; k += TILE_DEPTH) {
+        uint32_t high_a[4], low_a[4], high_b[2], low_b[2];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            struct tile_split s = tile_split_of(a(at.row + g + e % 2 * 8, k + t + e / 2 * 4));
+            high_a[e] = s.high;
+            low_a[e] = s.low;
+        }
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            struct tile_split s = tile_split_of(b(k + t + e * 4, at.column + g));
+            high_b[e] = s.high;
+            low_b[e] = s.low;
+        }
+        tile_mma(d->of, high_a, high_b);
+        tile_mma(d->rest, low_a, high_b);
+        tile_mma(d->rest, high_a, low_b);
+    }
+}
+#endif
+
+/* --- any device --------------------------------------------------------------------------------------------------- */
+
+template <class A, class B>
+__device__ __forceinline__ void tile_add_plain(struct tile at, int depth, A a, B b, struct tile_sums *d) {
+    int lane = (int)threadIdx.x % WARP, row = at.row + lane / 4, column = at.column + lane % 4 * 2;
+    for (int k = 0; k < depth; k++) {
+        real upper = a(row, k), lower = a(row + 8, k), left = b(k, column), right = b(k, column + 1);
+        d->of[0] = real_fma(upper, left, d->of[0]);
+        d->of[1] = real_fma(upper, right, d->of[1]);
+        d->of[2] = real_fma(lower, left, d->of[2]);
+        d->of[3] = real_fma(lower, right, d->of[3]);
+    }
+}
+
+/* d += the tile of A B; a(i,k) and b(k,j) are their elements. All lanes of the warp come. */
+template <class A, class B>
+__device__ __forceinline__ void tile_add(struct tile at, int depth, A a, B b, struct tile_sums *d) {
+#ifdef TILE_TENSOR_CORES
+    if (tile_has_tensor_cores()) {
+        tile_add_split(at, depth, a, b, d);
+        return;
+    }
+#endif
+    tile_add_plain(at, depth, a, b, d);
+}
+
+/* store(i, j, sum) for each element of the lane. */
+template <class Store>
+__device__ __forceinline__ void tile_store(struct tile at, const struct tile_sums &d, Store store) {
+    int lane = (int)threadIdx.x % WARP;
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        store(at.row + lane / 4 + e / 2 * 8, at.column + lane % 4 * 2 + e % 2, d.of[e] + d.rest[e]);
+}
+
+#endif

@@ -1,0 +1,183 @@
+/* chunk.cuh - what the chunkwise CUDA twins of the matrix-state recurrences share: matrices in shared memory, where a
+ * block stands, and products (kernels/lib/tile_product.cuh).
+ *
+ * A sequence is cut into segments, and a head's state into strips of W columns (strip.cuh), which do not meet in the
+ * recurrence; a block has a strip of a segment. In struct strip_shape, rows are dk in whole tiles, chunk and chunks the
+ * tokens of a segment and how many there are. A chunk of STATE_CHUNK rows of tokens is computed at once. */
+#ifndef LRNN_KERNELS_CHUNK_CUH
+#define LRNN_KERNELS_CHUNK_CUH
+
+#include "kernels/lib/tile_product.cuh"
+#include "kernels/matrix/state.h"
+#include "kernels/matrix/strip.cuh"
+
+#define CHUNK_THREADS   128
+#define CHUNK_WIDEST    64
+#define CHUNK_NARROWEST TILE_COLUMNS
+static_assert(STATE_CHUNK == TILE_ROWS, "a chunk's tokens are the rows of a tile");
+
+namespace {
+
+/* --- shared memory ------------------------------------------------------------------------------------------------ */
+
+/* In shared memory. Rows lie 4 values more than a multiple of 8 apart: lanes of neighbouring rows read other banks. */
+struct matrix {
+    real *at;
+    int ld;
+    __host__ __device__ real &operator()(int row, int column) const {
+        return at[row * ld + column];
+    }
+};
+
+/* Takes arrays one after the other; base NULL: counts alone. */
+struct cursor {
+    real *base;
+    int used;
+
+    __host__ __device__ real *take(int n) {
+        real *at = base ? base + used : nullptr;
+        used += n;
+        return at;
+    }
+    __host__ __device__ struct matrix take(int rows, int columns) {
+        struct matrix m;
+        m.at = take(rows * (columns + 4));
+        m.ld = columns + 4;
+        return m;
+    }
+};
+
+/* --- where a block stands ----------------------------------------------------------------------------------------- */
+
+struct segment {
+    int64_t b, h, head, strip; /* head, strip: among those of all sequences */
+    int index, begin, end;     /* tokens */
+    int first, width;          /* columns */
+};
+
+/* Blocks are the strips of segment `from`, then those of the next one. */
+__device__ inline struct segment segment_here(const struct strip_shape &s, int from) {
+    struct segment at;
+    int64_t strips = s.B * s.H * s.strips;
+    struct quotient block = divide(blockIdx.x, strips), strip = divide(block.rest, s.strips);
+    struct quotient head = divide(strip.whole, s.H);
+    at.strip = block.rest;
+    at.head = strip.whole;
+    at.b = head.whole;
+    at.h = head.rest;
+    at.index = from + (int)block.whole;
+    at.begin = at.index * s.chunk;
+    at.end = s.T - at.begin > s.chunk ? at.begin + s.chunk : (int)s.T;
+    at.first = (int)strip.rest * s.W;
+    at.width = s.dv - at.first < s.W ? s.dv - at.first : s.W;
+    return at;
+}
+
+/* Shape of a call whose arrays take `reals(shape)` of shared memory: strips as wide as fit. */
+template <class Reals>
+inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t segment, Reals reals) {
+    struct strip_shape s = {.B = z.B, .T = z.T, .H = z.heads};
+    s.rows = (int)(z.dk + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    s.dv = (int)z.dv;
+    s.W = CHUNK_WIDEST;
+    while (s.W > CHUNK_NARROWEST && (s.W / 2 >= s.dv || (size_t)reals(s) * sizeof(real) > STRIP_SHARED)) s.W /= 2;
+    s.strips = (s.dv + s.W - 1) / s.W;
+    s.chunk = (int)segment;
+    s.chunks = (int)((s.T + segment - 1) / segment);
+    return s;
+}
+
+inline bool chunk_fits(int reals, const char **why) {
+    bool fits = (size_t)reals * sizeof(real) <= STRIP_SHARED;
+    if (!fits) *why = "columns of two states and a chunk's keys are larger than a block's shared memory";
+    return fits;
+}
+
+inline dim3 chunk_blocks(const struct strip_shape &s, int segments) {
+    return dim3((unsigned)(segments * s.B * s.H * s.strips));
+}
+
+/* Tokens of the chunk from `begin` on. */
+__device__ inline int chunk_count(const struct segment &at, int begin) {
+    return at.end - begin < STATE_CHUNK ? at.end - begin : STATE_CHUNK;
+}
+
+/* Row i of `count` rows that lie `step` apart; NULL: none. */
+struct spaced_rows {
+    const real *from;
+    int64_t step;
+    int count;
+    __device__ const real *operator()(int i) const {
+        return from && i < count ? from + i * step : nullptr;
+    }
+};
+
+/* to, rows x columns, = factor row(i), whose first `width` values there are; 0 behind them, and where a row is NULL. */
+template <class Row>
+__device__ inline void load(struct matrix to, int rows, int columns, int width, Row row, real factor = 1) {
+    for (int e = (int)threadIdx.x; e < rows * columns; e += CHUNK_THREADS) {
+        int i = e / columns, j = e % columns;
+        const real *from = row(i);
+        to(i, j) = from && j < width ? factor * from[j] : 0;
+    }
+}
+
+/* The block's columns of a state that lies at from, or of 0 where that is NULL. */
+__device__ inline void load_state(const struct strip_shape &s, int dk, const struct segment &at, const real *from,
+                                  struct matrix to) {
+    load(to, s.rows, s.W, at.width, spaced_rows{from, s.dv, dk});
+}
+
+__device__ inline void store_state(const struct strip_shape &s, int dk, const struct segment &at, struct matrix from,
+                                   real *to) {
+    for (int e = (int)threadIdx.x; e < dk * at.width; e += CHUNK_THREADS)
+        to[e / at.width * s.dv + e % at.width] = from(e / at.width, e % at.width);
+}
+
+/* Of states kept before every `every`-th token, (B,tokens / every,H,dk,dv): the block's columns of the one before token
+ * `begin`. */
+__device__ inline real *kept_at(const struct strip_shape &s, int dk, const struct segment &at, int begin, int every,
+                                real *kept) {
+    int64_t count = (s.T + every - 1) / every;
+    return kept + ((at.b * count + begin / every) * s.H + at.h) * dk * s.dv + at.first;
+}
+
+/* --- products ----------------------------------------------------------------------------------------------------- */
+
+/* X = through X + rows^T diag(weight) columns: the state behind a chunk, or the gradient of the one before it. */
+template <class Weight>
+__device__ inline void advance(const struct strip_shape &s, real through, struct matrix rows, Weight weight,
+                               struct matrix columns, struct matrix X) {
+    each_tile(s.rows, s.W, [&](struct tile tile) {
+        struct tile_sums sums = {};
+        tile_add(
+            tile, STATE_CHUNK, [&](int i, int k) { return rows(k, i); },
+            [&](int k, int j) { return weight(k) * columns(k, j); }, &sums);
+        tile_store(tile, sums, [&](int i, int j, real x) { X(i, j) = real_fma(through, X(i, j), x); });
+    });
+}
+
+/* keys or values: [m][n] = row m of a . row n of b. */
+__device__ inline void scores(int width, struct matrix a, struct matrix b, struct matrix to) {
+    each_tile(STATE_CHUNK, STATE_CHUNK, [&](struct tile tile) {
+        struct tile_sums sums = {};
+        tile_add(
+            tile, width, [&](int m, int i) { return a(m, i); }, [&](int i, int n) { return b(n, i); }, &sums);
+        tile_store(tile, sums, [&](int m, int n, real x) { to(m, n) = x; });
+    });
+}
+
+/* put(n, row n of a . row n of b), a warp a row after the other. */
+template <class Put> __device__ inline void row_dots(int width, struct matrix a, struct matrix b, Put put) {
+    int lane = (int)threadIdx.x % WARP;
+    for (int n = (int)threadIdx.x / WARP; n < STATE_CHUNK; n += CHUNK_THREADS / WARP) {
+        real sum = 0;
+        for (int i = lane; i < width; i += WARP) sum = real_fma(a(n, i), b(n, i), sum);
+        sum = warp_sum(sum);
+        if (lane == 0) put(n, sum);
+    }
+}
+
+} // namespace
+
+#endif
