@@ -11,9 +11,9 @@
 #include "kernels/matrix/state.h"
 #include "kernels/matrix/strip.cuh"
 
-#define CHUNK_THREADS   128
-#define CHUNK_WIDEST    64
-#define CHUNK_NARROWEST TILE_COLUMNS
+#define CHUNK_THREADS  128
+#define CHUNK_RESIDENT 4  /* blocks of a multiprocessor, as many as shared memory has room for where it has most */
+#define CHUNK_WIDEST   72 /* columns of a strip: 64 and an mLSTM's normaliser */
 static_assert(STATE_CHUNK == TILE_ROWS, "a chunk's tokens are the rows of a tile");
 
 namespace {
@@ -73,15 +73,17 @@ __device__ inline struct segment segment_here(const struct strip_shape &s, int f
     return at;
 }
 
-/* Shape of a call whose arrays take `reals(shape)` of shared memory: strips as wide as fit. */
+/* Shape of a call whose arrays take `reals(shape)` of shared memory: as few strips as fit, of about the same width. */
 template <class Reals>
 inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t segment, Reals reals) {
+    const int step = TILE_COLUMNS;
     struct strip_shape s = {.B = z.B, .T = z.T, .H = z.heads};
     s.rows = (int)(z.dk + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     s.dv = (int)z.dv;
     s.W = CHUNK_WIDEST;
-    while (s.W > CHUNK_NARROWEST && (s.W / 2 >= s.dv || (size_t)reals(s) * sizeof(real) > STRIP_SHARED)) s.W /= 2;
+    while (s.W > step && (size_t)reals(s) * sizeof(real) > STRIP_SHARED) s.W -= step;
     s.strips = (s.dv + s.W - 1) / s.W;
+    s.W = ((s.dv + s.strips - 1) / s.strips + step - 1) / step * step;
     s.chunk = (int)segment;
     s.chunks = (int)((s.T + segment - 1) / segment);
     return s;
@@ -176,6 +178,14 @@ template <class Put> __device__ inline void row_dots(int width, struct matrix a,
         sum = warp_sum(sum);
         if (lane == 0) put(n, sum);
     }
+}
+
+/* The sum of A o B over a strip's states, in every thread; warps: a real a warp. All threads come. */
+__device__ inline real state_product(const struct strip_shape &s, struct matrix A, struct matrix B, real *warps) {
+    real sum = 0;
+    for (int e = (int)threadIdx.x; e < s.rows * s.W; e += CHUNK_THREADS)
+        sum = real_fma(A(e / s.W, e % s.W), B(e / s.W, e % s.W), sum);
+    return block_sum(sum, warps);
 }
 
 } // namespace

@@ -180,7 +180,7 @@ __device__ inline real *between_state(const struct outer_inputs &in, const struc
 /* What a segment adds, of the first segments but the last (backward: the last but the first), and what it lets
  * through. dy: backward. */
 template <enum pass PASS>
-__global__ void __launch_bounds__(CHUNK_THREADS)
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_summary_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid) {
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
@@ -245,7 +245,7 @@ __device__ inline void write_outputs(const struct outer_inputs &in, const struct
     });
 }
 
-__global__ void __launch_bounds__(CHUNK_THREADS)
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_chunk_forward_kernel(struct outer_inputs in, struct strip_shape s, struct between mid, real *y, real *kept) {
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
@@ -348,15 +348,6 @@ __device__ inline void write_gates(const struct chunk_room &r, int t, real *to) 
     to[3] = r.keys(t, t) * r.values(t, t);
 }
 
-/* <E, C>, in left[0]. */
-__device__ inline void through_gradient(const struct strip_shape &s, const struct chunk_room &r) {
-    real sum = 0;
-    for (int e = (int)threadIdx.x; e < s.rows * s.W; e += CHUNK_THREADS)
-        sum = real_fma(r.E(e / s.W, e % s.W), r.C(e / s.W, e % s.W), sum);
-    sum = block_sum(sum, r.warps);
-    if (threadIdx.x == 0) r.left[0] = sum;
-}
-
 /* All of a chunk that is no state: dv, and partial sums from the chunk's first token on. */
 __device__ inline void chunk_gradients(const struct outer_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, int begin, const struct chunk_room &r, real *dv,
@@ -367,7 +358,8 @@ __device__ inline void chunk_gradients(const struct outer_inputs &in, const stru
     scores(s.rows, r.K, r.Q, r.keys);
     scores(s.W, r.V, r.W, r.values);
     times_state(s, r.W, r.C, r.X);
-    through_gradient(s, r);
+    real along = state_product(s, r.E, r.C, r.warps);
+    if (threadIdx.x == 0) r.left[0] = along;
     __syncthreads();
     row_dots(s.rows, r.Q, r.X, [&](int n, real sum) { r.Y(0, n) = sum; });
     write_keys(
@@ -387,7 +379,7 @@ __device__ inline void chunk_gradients(const struct outer_inputs &in, const stru
     if ((int)threadIdx.x < count) write_gates(r, (int)threadIdx.x, partial + threadIdx.x * step + 2 * in.dk);
 }
 
-__global__ void __launch_bounds__(CHUNK_THREADS)
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_chunk_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid,
                                 real *kept, real *dv, bool add_v, real *partial) {
     DYNAMIC_SHARED(real, shared);

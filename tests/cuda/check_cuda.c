@@ -290,27 +290,35 @@ END_TEST
 static const char *const capabilities[] = {"75", "90"};
 #define N_CAPABILITIES (int)(sizeof capabilities / sizeof *capabilities)
 
-static const char *const matrix_states[] = {
-    "batch=1 length=512 heads=4 dk=64 dv=64 variant=0",  "batch=1 length=130 heads=8 dk=64 dv=64 variant=1",
-    "batch=1 length=600 heads=4 dk=16 dv=24 variant=3",  "batch=2 length=200 heads=2 dk=33 dv=70 variant=2",
-    "batch=1 length=81 heads=1 dk=128 dv=128 variant=0",
+static const struct {
+    const char *kernel, *sizes;
+} matrix_states[] = {
+    {"scan_outer_chunk_cuda", "batch=1 length=512 heads=4 dk=64 dv=64 variant=0"},
+    {"scan_outer_chunk_cuda", "batch=1 length=130 heads=8 dk=64 dv=64 variant=1"},
+    {"scan_outer_chunk_cuda", "batch=1 length=600 heads=4 dk=16 dv=24 variant=3"},
+    {"scan_outer_chunk_cuda", "batch=2 length=200 heads=2 dk=33 dv=70 variant=2"},
+    {"scan_outer_chunk_cuda", "batch=1 length=81 heads=1 dk=128 dv=128 variant=0"},
+    {"scan_delta_chunk_cuda", "batch=1 length=512 heads=4 dk=64 dv=64 substeps=1 variant=0"},
+    {"scan_delta_chunk_cuda", "batch=1 length=130 heads=8 dk=64 dv=64 substeps=2 variant=1"},
+    {"scan_delta_chunk_cuda", "batch=2 length=200 heads=2 dk=33 dv=70 substeps=3 variant=0"},
+    {"scan_delta_chunk_cuda", "batch=1 length=81 heads=1 dk=128 dv=128 substeps=1 variant=0"},
 };
 #define N_MATRIX_STATES (int)(sizeof matrix_states / sizeof *matrix_states)
 
 /* Decays at random leave nothing of a state behind a segment. Near 1 and -1 it crosses many. */
 static void hold_states(struct run *r) {
-    struct tensor *decay = r->call->in[OUTER_DECAY];
-    for (int64_t i = 0; i < tensor_count(decay); i++) {
+    struct tensor *decay = r->call->in[r->call->op == &op_scan_outer ? (int)OUTER_DECAY : (int)DELTA_DECAY];
+    for (int64_t i = 0; decay && i < tensor_count(decay); i++) {
         double x = value_at(decay, i);
         set_value(decay, i, (x < 0 ? -1 : 1) * (1 - 0.01 * fabs(x)));
     }
 }
 
 START_TEST(chunked_matrix_states_agree_with_the_reference) {
-    const struct kernel *k = kernel_find("scan_outer_chunk_cuda");
+    const struct kernel *k = kernel_find(matrix_states[_i / N_CAPABILITIES].kernel);
     struct trial_op what = {.op = k->op,
                             .kernel = k->name,
-                            .sizes = sizes_at(matrix_states[_i / N_CAPABILITIES]),
+                            .sizes = sizes_at(matrix_states[_i / N_CAPABILITIES].sizes),
                             .outputs = 1,
                             .guards = true,
                             .place = &place};
@@ -333,15 +341,22 @@ END_TEST
 /* Unasked from a segment on, at widths that fill tiles; else, and where shared memory is too small, the strips. */
 START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
     static const struct {
+        const struct op *op;
         const char *sizes, *kernel;
     } choices[] = {
-        {"length=64 dk=16 dv=16", "scan_outer_chunk_cuda"}, {"length=63 dk=16 dv=16", "scan_outer_cuda"},
-        {"length=64 dk=8 dv=16", "scan_outer_cuda"},        {"length=64 dk=16 dv=4", "scan_outer_cuda"},
-        {"length=64 dk=600 dv=16", "scan_outer_cuda"},
+        {&op_scan_outer, "length=64 dk=16 dv=16", "scan_outer_chunk_cuda"},
+        {&op_scan_outer, "length=63 dk=16 dv=16", "scan_outer_cuda"},
+        {&op_scan_outer, "length=64 dk=8 dv=16", "scan_outer_cuda"},
+        {&op_scan_outer, "length=64 dk=16 dv=4", "scan_outer_cuda"},
+        {&op_scan_outer, "length=64 dk=600 dv=16", "scan_outer_cuda"},
+        {&op_scan_delta, "length=64 dk=16 dv=16 substeps=1", "scan_delta_chunk_cuda"},
+        {&op_scan_delta, "length=31 dk=16 dv=16 substeps=2", "scan_delta_cuda"},
+        {&op_scan_delta, "length=64 dk=16 dv=16 substeps=17", "scan_delta_cuda"},
+        {&op_scan_delta, "length=64 dk=600 dv=16 substeps=1", "scan_delta_cuda"},
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct trial_op what = {
-            .op = &op_scan_outer, .sizes = sizes_at(choices[i].sizes), .outputs = 1, .place = &place};
+            .op = choices[i].op, .sizes = sizes_at(choices[i].sizes), .outputs = 1, .place = &place};
         struct run r;
         ck_assert(run_open(&r, &what));
         ck_assert_str_eq(r.call->kernel->name, choices[i].kernel);

@@ -1,21 +1,8 @@
 /* scan_delta_cuda.cu - scan_delta on CUDA: a warp a strip of the state's columns (strip.cuh), which the delta rule
  * leaves apart; a token's steps one after the other. Equations: scan_delta.c. */
-#include "kernels/matrix/state.h"
-#include "kernels/matrix/strip.cuh"
+#include "kernels/matrix/delta/delta_sums.cuh"
 
 namespace {
-
-struct delta_inputs {
-    const real *q, *k, *v, *beta, *decay; /* decay: or NULL, 1 */
-    int64_t H;
-    int dk, steps;
-    real scale, rate;
-};
-
-/* What a strip leaves of a token: dq, ddecay, then dk and dbeta of each step. */
-__host__ __device__ inline int64_t delta_partial(int64_t dk, int64_t steps) {
-    return (dk + 1) * (1 + steps);
-}
 
 /* One step in shared memory; q: of the token. */
 struct delta_room {
@@ -197,41 +184,11 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* From what the strips left: n values of each head, of one step of a token or of the token itself. */
-struct delta_sums {
-    struct strip_shape s;
-    const real *partial;
-    real *to;
-    int64_t H, n, steps, from, width, step_width; /* element (token, step, head, n); from: in what a step has left */
-    bool accumulate;
-    __device__ void operator()(int64_t e) const {
-        struct quotient value = divide(e, n), head = divide(value.whole, H), step = divide(head.whole, steps);
-        struct quotient token = divide(step.whole, s.T);
-        const real *first = partial + ((token.whole * H + head.rest) * s.strips * s.T + token.rest) * width;
-        put(to + e, accumulate, strip_sum(first + step.rest * step_width + from + value.rest, s.T * width, s.strips));
-    }
-};
-
 struct delta_scratch {
     real *starts, *inner, *partial;
 };
 
 } // namespace
-
-static struct delta_inputs inputs_of(const struct call *c) {
-    const struct delta_attr *a = (const struct delta_attr *)c->attr;
-    struct delta_inputs in = {tensor_real(c->in[DELTA_Q]),
-                              tensor_real(c->in[DELTA_K]),
-                              tensor_real(c->in[DELTA_V]),
-                              tensor_real(c->in[DELTA_BETA]),
-                              c->in[DELTA_DECAY] ? tensor_real(c->in[DELTA_DECAY]) : nullptr,
-                              a->heads,
-                              (int)delta_shape(c).dk,
-                              (int)a->steps,
-                              (real)a->scale,
-                              (real)a->rate};
-    return in;
-}
 
 static int64_t matrices_of(enum pass pass) {
     return pass == PASS_FORWARD ? 1 : 2;
@@ -261,7 +218,7 @@ static bool scan_delta_cuda_applicable(const struct call *c, const char **why) {
 static void scan_delta_cuda_forward(const struct call *c, const struct exec *x) {
     struct strip_shape s = strips_of(c, PASS_FORWARD);
     size_t bytes = strip_shared_bytes(s, matrices_of(PASS_FORWARD), delta_vectors(s.rows));
-    LAUNCH(x, delta_forward_kernel, dim3((unsigned)(s.B * s.H * s.strips)), dim3(WARP), bytes, inputs_of(c), s,
+    LAUNCH(x, delta_forward_kernel, dim3((unsigned)(s.B * s.H * s.strips)), dim3(WARP), bytes, delta_inputs_of(c), s,
            tensor_real(c->out[0]), tensor_real(c->out[1]), delta_shape(c).chunks);
 }
 
@@ -273,25 +230,13 @@ static size_t scan_delta_cuda_workspace(const struct call *c, enum pass pass) {
 
 static void scan_delta_cuda_backward(const struct call *c, const struct exec *x) {
     struct strip_shape s = strips_of(c, PASS_BACKWARD);
-    struct delta_inputs in = inputs_of(c);
+    struct delta_inputs in = delta_inputs_of(c);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
     struct delta_scratch r = scratch_arrays(c, &scratch);
     size_t bytes = strip_shared_bytes(s, matrices_of(PASS_BACKWARD), delta_vectors(s.rows));
     LAUNCH(x, delta_backward_kernel, dim3((unsigned)(s.B * s.H * s.strips)), dim3(WARP), bytes, in, s, call_dout(c, 0),
            c->din[DELTA_V], call_accumulates(c, DELTA_V), r.starts, r.inner, r.partial);
-    int64_t one = in.dk + 1, width = delta_partial(in.dk, in.steps), tokens = s.B * s.T;
-    const struct {
-        int input;
-        int64_t n, steps, from;
-    } sums[] = {{DELTA_Q, in.dk, 1, 0},
-                {DELTA_DECAY, 1, 1, in.dk},
-                {DELTA_K, in.dk, in.steps, one},
-                {DELTA_BETA, 1, in.steps, one + in.dk}};
-    for (const auto &of : sums)
-        if (c->din[of.input])
-            each_value(c, x, tokens * of.steps * s.H * of.n,
-                       delta_sums{s, r.partial, c->din[of.input], s.H, of.n, of.steps, of.from, width, one,
-                                  call_accumulates(c, of.input)});
+    delta_gradient_sums(c, x, in, s, r.partial);
 }
 
 /* Tolerance: as scan_delta_cpu. */
