@@ -31,12 +31,14 @@ FORCE_INLINE void product_tile(int rows, int vectors, int64_t depth, const real 
         for (int i = 0; i < rows * vectors; i++)
             sum[i] = keep * lanes_at(out + i / vectors * ldo + i % vectors * LANES);
     for (int64_t k = 0; k < depth; k++) {
-        lanes b[TILE_VECTORS];
-#pragma GCC unroll 3
-        for (int v = 0; v < vectors; v++) b[v] = lanes_at(B + k * ldb + v * LANES);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows * vectors; i++)
-            sum[i] = lanes_axpy(A[i / vectors * row + k * step], b[i % vectors], sum[i]);
+        const real *b = B + k * ldb;
+        lanes b0 = lanes_at(b), b1 = vectors > 1 ? lanes_at(b + LANES) : b0;
+        lanes b2 = vectors > 2 ? lanes_at(b + 2 * LANES) : b0;
+#pragma GCC unroll 24
+        for (int i = 0; i < rows * vectors; i++) {
+            int v = i % vectors;
+            sum[i] = lanes_axpy(A[i / vectors * row + k * step], v == 0 ? b0 : v == 1 ? b1 : b2, sum[i]);
+        }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows * vectors; i++) lanes_to(out + i / vectors * ldo + i % vectors * LANES, sum[i]);
@@ -48,13 +50,24 @@ struct factor {
     int64_t row, step;
 };
 
+/* The tile of most sums as a call: inside the loops over tiles gcc 12, tuning for Zen, keeps their counters in vector
+ * registers and has none left for the vectors of B, which it then reads again for every sum. */
+static __attribute__((noinline, unused)) void whole_tile(int64_t depth, struct factor A, const real *B, int64_t ldb,
+                                                         real keep, real *out, int64_t ldo) {
+    product_tile(TILE_ROWS, TILE_VECTORS, depth, A.at, A.row, A.step, B, ldb, keep, out, ldo);
+}
+
 /* The columns from j to the last that tiles of so many vectors fill; returns the first of those left. */
 FORCE_INLINE int64_t product_columns(int tall, int vectors, int64_t j, int64_t rows, int64_t columns, int64_t depth,
                                      struct factor A, const real *B, int64_t ldb, real keep, real *out, int64_t ldo) {
     for (; j + vectors * LANES <= columns; j += vectors * LANES)
-        for (int64_t r = 0; r < rows; r += tall)
-            product_tile(tall, vectors, depth, A.at + r * A.row, A.row, A.step, B + j, ldb, keep, out + r * ldo + j,
-                         ldo);
+        for (int64_t r = 0; r < rows; r += tall) {
+            struct factor a = {A.at + r * A.row, A.row, A.step};
+            if (tall == TILE_ROWS && vectors == TILE_VECTORS)
+                whole_tile(depth, a, B + j, ldb, keep, out + r * ldo + j, ldo);
+            else
+                product_tile(tall, vectors, depth, a.at, a.row, a.step, B + j, ldb, keep, out + r * ldo + j, ldo);
+        }
     return j;
 }
 
