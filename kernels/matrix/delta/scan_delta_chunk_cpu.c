@@ -241,6 +241,19 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
+/* Asks for what `count` tokens from `first` of the sequence on will read. */
+static void prefetch_tokens(const struct head *d, int64_t first, int64_t count, enum pass pass) {
+    const struct call *c = d->c;
+    int64_t H = d->s.heads, dk = d->s.dk, dv = d->s.dv, h = d->h;
+    int64_t token = d->b * d->s.T + first, rows = count * d->s.steps;
+    prefetch_rows(count, dk, value_row(c, DELTA_Q, token, h, dk), H * dk);
+    prefetch_rows(rows, dk, value_row(c, DELTA_K, token, h, dk), H * dk);
+    prefetch_rows(rows, dv, value_row(c, DELTA_V, token, h, dv), H * dv);
+    if (pass == PASS_FORWARD) return;
+    prefetch_rows(count, dv, call_dout(c, 0) + (token * H + h) * dv, H * dv);
+    prefetch_rows(1, dk * dv, kept_state(c, &d->s, d->b, first / STATE_CHUNK, h), 0);
+}
+
 /* Heads d[0] to d[n-1] side by side through time. */
 static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
     const struct state_shape *s = &d->s;
@@ -250,6 +263,7 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
         for (int64_t h = 0; h < n; h++) {
             struct chunk k = chunk_at(d + h, first);
             m->S = m->all_S.at + h * m->all_S.stride;
+            if (!k.last) prefetch_tokens(d + h, first + k.count, chunk_at(d + h, first + k.count).count, PASS_FORWARD);
             if (first % STATE_CHUNK == 0)
                 pack_rows(s->dk, s->dv, m->S, d->VW, kept_state(d->c, s, d[h].b, first / STATE_CHUNK, d[h].h));
             forward_chunk(d + h, &k, m);
@@ -284,23 +298,26 @@ FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
     struct factors *x = m->x;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
+    bool decays = d->c->din[DELTA_DECAY]; /* else nobody asks for the gradient of f */
     memset(x->reads, 0, sizeof x->reads);
     memset(x->writes, 0, sizeof x->writes);
     if (k->first) {
         memset(m->dKQ, 0, (size_t)(TWO * KW) * sizeof *m->dKQ);
     } else {
         chunk_product(TWO, KW, VW, (struct factor){m->PW, VW, 1}, m->St, KW, 0, m->dKQ, KW);
-        row_dots(KW, Q, KW, dQ, KW, x->reads);
-        row_dots(KW, K, KW, dK, KW, x->dots);
+        if (decays) {
+            row_dots(KW, Q, KW, dQ, KW, x->reads);
+            row_dots(KW, K, KW, dK, KW, x->dots);
+            for (int r = 0; r < STATE_CHUNK; r++) x->reads[r] -= x->dots[r];
+        }
         for (int r = 0; r < STATE_CHUNK; r++) {
-            x->reads[r] -= x->dots[r];
             scale_row(KW, -x->a[r], dK + r * KW, dK + r * KW);
             scale_row(KW, x->a[r], dQ + r * KW, dQ + r * KW);
         }
     }
     if (k->last) return;
     chunk_product(STATE_CHUNK, KW, VW, (struct factor){m->U, VW, 1}, m->Gt, KW, 0, m->keys, KW);
-    row_dots(KW, K, KW, m->keys, KW, x->writes);
+    if (decays) row_dots(KW, K, KW, m->keys, KW, x->writes);
     for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
 }
 
@@ -420,25 +437,33 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
 
+/* A kept state where it lies, or a copy with padded rows. */
+static real *state_before(const struct head *d, int64_t kept, real *copy) {
+    real *S = kept_state(d->c, &d->s, d->b, kept, d->h);
+    if (d->KW == d->s.dk && d->VW == d->s.dv) return S;
+    memset(copy, 0, (size_t)(d->KW * d->VW) * sizeof *copy);
+    unpack_rows(d->s.dk, d->s.dv, S, d->VW, copy);
+    return copy;
+}
+
 /* The tokens from kept state `kept` to the next; the chunks go forward once more, for the states before them. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
-    const struct state_shape *s = &d->s;
-    int64_t n = d->KW * d->VW, begin = kept * STATE_CHUNK,
-            end = begin + STATE_CHUNK < s->T ? begin + STATE_CHUNK : s->T;
-    struct scratch_rows states = m->states;
-    if (d->KW > s->dk || d->VW > s->dv) memset(states.at, 0, (size_t)n * sizeof *states.at);
-    unpack_rows(s->dk, s->dv, kept_state(d->c, s, d->b, kept, d->h), d->VW, states.at);
-    for (int64_t first = begin; first + d->tokens < end; first += d->tokens) {
-        struct chunk k = chunk_at(d, first);
-        m->S = states.at + (first - begin) / d->tokens * states.stride;
-        memcpy(m->S + states.stride, m->S, (size_t)n * sizeof *m->S);
+    int64_t begin = kept * STATE_CHUNK, left = d->s.T - begin, chunks = STATE_CHUNK / d->tokens;
+    real *before[STATE_CHUNK];
+    if (left < STATE_CHUNK) chunks = (left + d->tokens - 1) / d->tokens;
+    before[0] = state_before(d, kept, m->states.at);
+    for (int64_t i = 0; i + 1 < chunks; i++) {
+        struct chunk k = chunk_at(d, begin + i * d->tokens);
+        m->S = before[i];
+        before[i + 1] = m->states.at + (i + 1) * m->states.stride;
+        memcpy(before[i + 1], m->S, (size_t)(d->KW * d->VW) * sizeof *m->S);
         read_factors(d, &k, m->x);
         solve_errors(d, &k, m);
-        next_state(d, &k, m, m->S + states.stride);
+        next_state(d, &k, m, before[i + 1]);
     }
-    for (int64_t i = (end - begin - 1) / d->tokens; i >= 0; i--) {
+    for (int64_t i = chunks - 1; i >= 0; i--) {
         struct chunk k = chunk_at(d, begin + i * d->tokens);
-        m->S = states.at + i * states.stride;
+        m->S = before[i];
         backward_chunk(d, &k, m);
     }
 }
@@ -448,6 +473,7 @@ static void backward_heads(const struct head *d, int64_t n, struct matrices *m) 
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
             m->G = m->all_G.at + h * m->all_G.stride;
+            if (kept > 0) prefetch_tokens(d + h, (kept - 1) * STATE_CHUNK, STATE_CHUNK, PASS_BACKWARD);
             backward_between(d + h, kept, m);
         }
 }
