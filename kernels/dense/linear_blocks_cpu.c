@@ -1,12 +1,63 @@
-/* linear_blocks_cpu.c - block-diagonal linear map: chunks of rows on threads, the outputs of a block in vectors, blocks
- * of 4 (mLSTM's) with their size known to the compiler; the weight's gradient as one partial sum a chunk, added in
- * order. The equations are in linear_blocks.c. */
+/* linear_blocks_cpu.c - block-diagonal linear map: chunks of rows on threads, the outputs of a block in vectors, of
+ * blocks of 4 (mLSTM's) as many beside one another as fill a vector; the weight's gradient as one partial sum a chunk,
+ * added in order. The equations are in linear_blocks.c. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/lib/simd.h"
+
+/* --- groups: LANES channels of whole blocks of 4 ------------------------------------------------------------------ */
+
+#define BLOCK             4
+#define IN_BLOCK(lane, j) ((lane) / BLOCK * BLOCK + (j))
+#define OF_BLOCK(v, j)    __builtin_shufflevector(v, v, EACH_LANE(IN_BLOCK, j)) /* number j of its block in each lane */
+
+/* How many of the channels are in groups; the others go block by block. */
+static int64_t grouped_channels(const struct call *c) {
+    return tensor_cols(c->in[1]) == BLOCK && LANES % BLOCK == 0 ? tensor_cols(c->in[0]) / LANES * LANES : 0;
+}
+
+/* Where weight i of input channel c, w[c * 4 + i], stands in its group so that a vector of weights multiplies number
+ * c % 4 of each block, or, turned, number i. */
+FORCE_INLINE int64_t place(int64_t c, int64_t i, bool turned) {
+    int64_t lane = c % LANES, group = (c - lane) * BLOCK;
+    return turned ? group + i * LANES + lane : group + c % BLOCK * LANES + lane - c % BLOCK + i;
+}
+
+static void group_weights(const struct call *c, bool turned, real *to) {
+    const real *w = tensor_real(c->in[1]);
+    for (int64_t e = 0; e < grouped_channels(c) * BLOCK; e++) to[place(e / BLOCK, e % BLOCK, turned)] = w[e];
+}
+
+/* One group of a row: sums over its blocks of weights in their places, times x. */
+FORCE_INLINE lanes group_product(const real *w, lanes x) {
+    lanes sum = lanes_at(w) * OF_BLOCK(x, 0);
+    sum = lanes_fma(lanes_at(w + LANES), OF_BLOCK(x, 1), sum);
+    sum = lanes_fma(lanes_at(w + 2 * LANES), OF_BLOCK(x, 2), sum);
+    return lanes_fma(lanes_at(w + 3 * LANES), OF_BLOCK(x, 3), sum);
+}
+
+/* dw, in places, += dy x of one group of a row. */
+FORCE_INLINE void group_dw(lanes x, lanes dy, real *dw) {
+    lanes_to(dw, lanes_fma(dy, OF_BLOCK(x, 0), lanes_at(dw)));
+    lanes_to(dw + LANES, lanes_fma(dy, OF_BLOCK(x, 1), lanes_at(dw + LANES)));
+    lanes_to(dw + 2 * LANES, lanes_fma(dy, OF_BLOCK(x, 2), lanes_at(dw + 2 * LANES)));
+    lanes_to(dw + 3 * LANES, lanes_fma(dy, OF_BLOCK(x, 3), lanes_at(dw + 3 * LANES)));
+}
+
+/* Sums for dw of all groups, from their places to the weight's order. */
+static void ungroup(int64_t channels, real *dw) {
+    real group[BLOCK * LANES];
+    for (int64_t c = 0; c < channels; c++) {
+        if (c % LANES == 0) memcpy(group, dw + c * BLOCK, sizeof group);
+        for (int64_t i = 0; i < BLOCK; i++) dw[c * BLOCK + i] = group[place(c % LANES, i, false)];
+    }
+}
+
+/* --- block by block ----------------------------------------------------------------------------------------------- */
 
 /* y[i] = sum_j w[j][i] x[j] */
 FORCE_INLINE void block_product(int64_t m, const real *w, const real *x, real *y) {
@@ -33,45 +84,74 @@ FORCE_INLINE void block_dw(int64_t m, const real *x, const real *dy, real *dw) {
         for (int64_t i = 0; i < m; i++) dw[j * m + i] = real_fma(dy[i], x[j], dw[j * m + i]);
 }
 
-FORCE_INLINE void forward_rows(const struct call *c, struct range part, int64_t m) {
-    int64_t C = tensor_cols(c->in[0]);
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+/* grouped: the weights in their places. */
+static void forward_rows(const struct call *c, struct range part, const real *grouped) {
+    int64_t C = tensor_cols(c->in[0]), m = tensor_cols(c->in[1]), whole = grouped_channels(c);
     const real *w = tensor_real(c->in[1]);
     for (int64_t r = part.begin; r < part.end; r++) {
         const real *x = tensor_real(c->in[0]) + r * C;
         real *y = tensor_real(c->out[0]) + r * C;
-        for (int64_t first = 0; first < C; first += m) block_product(m, w + first * m, x + first, y + first);
+        for (int64_t i = 0; i < whole; i += LANES) lanes_to(y + i, group_product(grouped + i * BLOCK, lanes_at(x + i)));
+        for (int64_t i = whole; i < C; i += m) block_product(m, w + i * m, x + i, y + i);
     }
+}
+
+/* The weights in their places; backward turned, and the sums for dw of each chunk. */
+struct arrays {
+    real *grouped;
+    struct scratch_rows dw;
+};
+
+static struct arrays arrays_of(const struct call *c, enum pass pass, struct scratch *s) {
+    struct arrays a = {.grouped = scratch_reals(s, tensor_count(c->in[1]))};
+    if (pass == PASS_BACKWARD) a.dw = scratch_rows(s, row_chunks(tensor_rows(c->in[0])), tensor_count(c->in[1]));
+    return a;
+}
+
+static size_t linear_blocks_cpu_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    arrays_of(c, pass, &s);
+    return s.used;
 }
 
 static void linear_blocks_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), m = tensor_cols(c->in[1]), chunks = row_chunks(rows);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct arrays a = arrays_of(c, PASS_FORWARD, &s);
+    group_weights(c, false, a.grouped);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * m > PARALLEL_MIN)
-    for (int64_t k = 0; k < chunks; k++) {
-        if (m == 4)
-            forward_rows(c, part_at(rows, chunks, k), 4);
-        else
-            forward_rows(c, part_at(rows, chunks, k), m);
-    }
+    for (int64_t k = 0; k < chunks; k++) forward_rows(c, part_at(rows, chunks, k), a.grouped);
 }
 
-static size_t linear_blocks_cpu_workspace(const struct call *c, enum pass pass) {
-    struct scratch s = scratch_measure(c);
-    if (pass == PASS_BACKWARD) scratch_rows(&s, row_chunks(tensor_rows(c->in[0])), tensor_count(c->in[1]));
-    return s.used;
+static void add_dw(const struct call *c, const real *x, const real *dy, real *dw) {
+    int64_t C = tensor_cols(c->in[0]), m = tensor_cols(c->in[1]), whole = grouped_channels(c);
+    for (int64_t i = 0; i < whole; i += LANES) group_dw(lanes_at(x + i), lanes_at(dy + i), dw + i * BLOCK);
+    for (int64_t i = whole; i < C; i += m) block_dw(m, x + i, dy + i, dw + i * m);
+}
+
+static void put_dx(const struct call *c, const real *grouped, const real *dy, real *dx) {
+    int64_t C = tensor_cols(c->in[0]), m = tensor_cols(c->in[1]), whole = grouped_channels(c);
+    bool add = call_accumulates(c, 0);
+    for (int64_t i = 0; i < whole; i += LANES) {
+        lanes sum = group_product(grouped + i * BLOCK, lanes_at(dy + i));
+        lanes_to(dx + i, add ? lanes_at(dx + i) + sum : sum);
+    }
+    for (int64_t i = whole; i < C; i += m) block_dx(m, tensor_real(c->in[1]) + i * m, dy + i, dx + i, add);
 }
 
 /* One chunk of rows: dx, and the chunk's sums for dw. */
-FORCE_INLINE void backward_rows(const struct call *c, struct range part, int64_t m, real *dw) {
+static void backward_rows(const struct call *c, struct range part, const real *grouped, real *dw) {
     int64_t C = tensor_cols(c->in[0]);
-    const real *w = tensor_real(c->in[1]);
     memset(dw, 0, (size_t)tensor_count(c->in[1]) * sizeof *dw);
     for (int64_t r = part.begin; r < part.end; r++) {
-        const real *x = tensor_real(c->in[0]) + r * C, *dy = call_dout(c, 0) + r * C;
-        for (int64_t first = 0; c->din[1] && first < C; first += m) block_dw(m, x + first, dy + first, dw + first * m);
-        for (int64_t first = 0; c->din[0] && first < C; first += m)
-            block_dx(m, w + first * m, dy + first, c->din[0] + r * C + first, call_accumulates(c, 0));
+        const real *dy = call_dout(c, 0) + r * C;
+        if (c->din[1]) add_dw(c, tensor_real(c->in[0]) + r * C, dy, dw);
+        if (c->din[0]) put_dx(c, grouped, dy, c->din[0] + r * C);
     }
+    ungroup(grouped_channels(c), dw);
 }
 
 static void linear_blocks_cpu_backward(const struct call *c, const struct exec *exec) {
@@ -79,15 +159,12 @@ static void linear_blocks_cpu_backward(const struct call *c, const struct exec *
     int64_t rows = tensor_rows(c->in[0]), n = tensor_count(c->in[1]), m = tensor_cols(c->in[1]);
     int64_t chunks = row_chunks(rows);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
-    struct scratch_rows dw = scratch_rows(&s, chunks, n);
+    struct arrays a = arrays_of(c, PASS_BACKWARD, &s);
+    group_weights(c, true, a.grouped);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * m > PARALLEL_MIN)
-    for (int64_t k = 0; k < chunks; k++) {
-        if (m == 4)
-            backward_rows(c, part_at(rows, chunks, k), 4, dw.at + k * dw.stride);
-        else
-            backward_rows(c, part_at(rows, chunks, k), m, dw.at + k * dw.stride);
-    }
-    if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
+    for (int64_t k = 0; k < chunks; k++)
+        backward_rows(c, part_at(rows, chunks, k), a.grouped, a.dw.at + k * a.dw.stride);
+    if (c->din[1]) sum_partials(n, chunks, a.dw.at, a.dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
 /* Tolerance: sums of m products, and over R rows in chunks of at least 128, in working precision. */
