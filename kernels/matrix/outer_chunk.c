@@ -398,6 +398,15 @@ static void read_all_gates(const struct bundle *b, const struct work *w, const s
     }
 }
 
+/* Asks for what a head will read in chunk i. */
+static void prefetch_chunk(const struct outer_sizes *s, const struct outer_head *h, int64_t i, enum pass pass) {
+    struct chunk k = chunk_at(s, i);
+    prefetch_rows(k.count, s->dk, h->q.at + k.first * h->q.step, h->q.step);
+    prefetch_rows(k.count, s->dk, h->k.at + k.first * h->k.step, h->k.step);
+    prefetch_rows(k.count, s->dv, h->v.at + k.first * h->v.step, h->v.step);
+    if (pass == PASS_BACKWARD) prefetch_rows(k.count, s->dv, h->d_o + k.first * h->o_step, h->o_step);
+}
+
 /* States C (of all heads of the bundle) from before chunk `begin` to before chunk `end`. Those before each chunk go to
  * the heads' `kept`, if any, from its start on. */
 static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
@@ -410,6 +419,7 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
             struct work own = *w;
             own.g = gates_of(w, h);
             real *C = states.at + h * states.stride;
+            if (i + 1 < end) prefetch_chunk(b->s, head, i + 1, PASS_FORWARD);
             if (head->kept) pack_states(w, C, head->kept + (i - begin) * head->kept_step);
             forward_chunk(head, &own, &k, read, C);
         }
@@ -426,6 +436,10 @@ static void backward_bundle(const struct bundle *b, const struct work *w, int64_
             struct work own = *w;
             own.g = gates_of(w, h);
             bool add = (b->first + h) % b->s->share > 0;
+            if (i > begin) {
+                prefetch_chunk(b->s, head, i - 1, PASS_BACKWARD);
+                prefetch_rows(1, w->J * w->dk * w->dv, head->kept + (i - 1 - begin) * head->kept_step, 0);
+            }
             const real *C = padded_states(w, head->kept + (i - begin) * head->kept_step);
             backward_chunk(head, &own, &k, C, w->all.E.at + h * w->all.E.stride, add);
         }
