@@ -17,6 +17,11 @@
 
 struct cuda_context {
     int index;
+    /* What kernels choose by. Compute capability x 10, of the device or of the code compiled for it, whichever is less:
+     * what is compiled for an older one has no instructions of the newer. Most bytes of shared memory that a block can
+     * ask for; multiprocessors. */
+    int capability, cores;
+    size_t shared;
     cudaStream_t stream;
     /* Device memory, CUDA_COUNTERS zeros whenever no kernel runs: blocks of one launch count themselves there
      * (last_block of kernels/lib/cuda.cuh). Launches of a stream follow each other and share them; another stream needs
@@ -41,26 +46,47 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
  * of dynamic shared memory, arguments. Arguments are copied now. */
 #define LAUNCH(x, kernel, ...) cuda_launch((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
+/* Likewise of a grid whose blocks, `cluster` neighbours each, run at once (kernels/lib/cluster.cuh): x, kernel, cluster
+ * <= 8, which divides the grid's x, grid, block, shared, arguments. More than 1 takes capability 9.0. */
+#define LAUNCH_CLUSTERS(x, kernel, ...)                                                                                \
+    cuda_launch_clusters((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
+
+#define CUDA_SHARED_UNASKED                                                                                            \
+    ((size_t)48 << 10) /* bytes of a block's shared memory unless the kernel's limit is raised */
+
 #ifdef LRNN_CUDA_HOST
-template <class... P, class... A>
-void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
-                 dim3 grid, dim3 block, size_t shared, A... arguments) {
-    cuda_check(cuda, cuda_host_launch(name, cuda->stream, kernel, grid, block, shared, static_cast<P>(arguments)...),
-               name, file, line);
-}
+#define cuda_launch_kernel(name, config, ...) cuda_host_launch(name, config, __VA_ARGS__)
 #else
+#define cuda_launch_kernel(name, config, ...) cudaLaunchKernelEx(config, __VA_ARGS__)
+#endif
+
+/* The limit is raised to all there is: members of a population launch one kernel at once, with other sizes each. */
 template <class... P, class... A>
-void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
-                 dim3 grid, dim3 block, size_t shared, A... arguments) {
+void cuda_launch_clusters(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
+                          unsigned cluster, dim3 grid, dim3 block, size_t shared, A... arguments) {
+    cudaLaunchAttribute blocks = {};
+    blocks.id = cudaLaunchAttributeClusterDimension;
+    blocks.val.clusterDim.x = cluster;
+    blocks.val.clusterDim.y = blocks.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
     config.dynamicSmemBytes = shared;
     config.stream = cuda->stream;
-    cuda_check(cuda, cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...), name, file, line);
+    config.attrs = &blocks;
+    config.numAttrs = cluster > 1;
+    if (shared > CUDA_SHARED_UNASKED)
+        cuda_check(cuda, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)cuda->shared),
+                   name, file, line);
+    cuda_check(cuda, cuda_launch_kernel(name, &config, kernel, static_cast<P>(arguments)...), name, file, line);
     if (cuda->careful) cuda_check(cuda, cudaStreamSynchronize(cuda->stream), name, file, line);
 }
-#endif
+
+template <class... P, class... A>
+void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
+                 dim3 grid, dim3 block, size_t shared, A... arguments) {
+    cuda_launch_clusters(cuda, name, file, line, kernel, 1, grid, block, shared, arguments...);
+}
 
 /* type *name = the block's dynamic shared memory. */
 #ifdef LRNN_CUDA_HOST

@@ -64,6 +64,7 @@ struct call {
     const struct kernel *kernel;
     const void *attr; /* the op's own attribute struct, or NULL */
     size_t attr_bytes;
+    const struct place *place; /* where it will run; NULL: the CPU */
     int n_in, n_out;
     struct tensor *in[OP_MAX_IN]; /* NULL where an optional input is absent */
     struct tensor *out[OP_MAX_OUT];
@@ -150,7 +151,7 @@ struct kernel {
      * same bits alone and in any batch. */
     const char *tiles;
 
-    /* Whether this kernel computes that call; pure. On false *why is a short reason. NULL = always. */
+    /* Whether this kernel computes that call, on that place; pure. On false *why is a short reason. NULL = always. */
     bool (*applicable)(const struct call *c, const char **why);
     /* Whether it is worth taking unasked, by sizes and processor alone; if not, a later kernel of the list is taken,
      * and this one only when forced. NULL = always, as the last kernel of a device has to be. */

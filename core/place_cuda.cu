@@ -114,17 +114,25 @@ static enum status open_place(struct place *p, struct error *e) {
                     p->index, properties.name, properties.major, properties.minor, OLDEST_DEVICE / 10,
                     OLDEST_DEVICE % 10);
     }
+    int shared = 0;
     const char *sync = getenv("LRNN_CUDA_SYNC"), *graph = getenv("LRNN_CUDA_GRAPH");
     cuda->careful = sync && *sync && *sync != '0';
     cuda->walks = cuda->careful || (graph && *graph == '0');
     good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
+           CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
            CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) && make_counters(cuda) &&
            CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
            CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, BLAS_WORKSPACE)) &&
            CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, BLAS_WORKSPACE)) &&
            CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH));
     p->cuda = cuda;
-    if (good) return ST_OK;
+    if (good) {
+        int device = properties.major * 10 + properties.minor;
+        cuda->capability = attributes.ptxVersion < device ? attributes.ptxVersion : device;
+        cuda->cores = properties.multiProcessorCount;
+        cuda->shared = (size_t)shared;
+        return ST_OK;
+    }
     enum status status = fail(e, failure_kind(cuda), "cuda:%d cannot be used: %s", p->index, cuda->failure);
     close_context(cuda);
     return status;

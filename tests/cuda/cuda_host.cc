@@ -1,4 +1,4 @@
-/* cuda_host.cc - see cuda_host.h: a grid, whose threads are fibers. */
+/* cuda_host.cc - see cuda_host.h: a grid, whose threads are fibers, one cluster after the other. */
 #include "tests/cuda/cuda_host.h"
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #ifdef CUDA_HOST_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef CUDA_HOST_TSAN
@@ -18,12 +19,14 @@
 
 #define STACK_BYTES    ((size_t)256 << 10)
 #define BLOCK_THREADS  1024u
-#define SHARED_BYTES   ((size_t)227 << 10) /* of a block on the largest devices, compute capability 9.0 */
+#define CLUSTER_BLOCKS 8u                  /* what every device of capability 9.0 or newer takes */
+#define SHARED_BYTES   ((size_t)228 << 10) /* more than a block has on the largest devices, in whole pages */
 #define SHARED_UNASKED ((size_t)48 << 10)  /* unless the kernel's limit is raised */
 #define GRID_X         2147483647u
 #define GRID_YZ        65535u
 
-struct cuda_host_thread cuda_host_now;
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
 
 void cuda_host_die(const char *what) {
     fprintf(stderr, "cuda_host: block (%u,%u,%u), thread (%u,%u,%u): %s\n", blockIdx.x, blockIdx.y, blockIdx.z,
@@ -54,13 +57,24 @@ struct fiber {
     void *as_thread; /* ThreadSanitizer's name of it */
 };
 
-enum thread_state { READY, AT_BARRIER, AT_WARP, ENDED };
+enum thread_state { READY, AT_BARRIER, AT_WARP, AT_CLUSTER, ENDED };
+
+/* A block of the cluster that runs. What kernels declare as shared is there once, and each block's own contents while
+ * its threads run alone; meanwhile `declared` keeps those of the others. */
+struct block {
+    uint3 index;
+    unsigned char *shared; /* pages: the dynamic memory, as much of it as the launch says */
+    std::vector<unsigned char> declared;
+    unsigned waiting, ended; /* threads */
+    bool begun;
+};
 
 struct thread {
     fiber *on; /* once begun */
     thread_state state;
+    struct block *of;
     uint3 index;
-    int warp, lane;
+    int warp, lane; /* warps are counted through the cluster */
 };
 
 /* What the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while others have
@@ -74,16 +88,17 @@ struct warp {
 
 /* Never destroyed: what fibers hold must be reachable to the end. */
 static std::vector<fiber *> &free_fibers = *new std::vector<fiber *>; /* made once, used by every block */
-static std::vector<thread> &threads = *new std::vector<thread>;       /* of the block */
+static std::vector<thread> &threads = *new std::vector<thread>;       /* of the cluster */
 static std::vector<warp> &warps = *new std::vector<warp>;
+static block *blocks = new block[CLUSTER_BLOCKS](), *resident; /* resident: whose is what kernels declare */
 static fiber &host = *new fiber; /* the caller's stack, whichever thread that is: one grid runs at a time */
 static fiber *current = &host, *came_from;
 static thread *running;
 static const std::function<void()> *body;
-static unsigned n_threads, n_waiting, n_ended;
-static unsigned turn; /* whose it is: threads come round after round, in the order set */
-static bool moved;    /* whether one went on in this round */
-static unsigned char *shared_memory;
+static unsigned n_blocks, block_threads;       /* of a cluster, of a block */
+static unsigned n_threads, n_waiting, n_ended; /* of the cluster; waiting: at the cluster's barrier */
+static unsigned turn;                          /* whose it is: threads come round after round, in the order set */
+static bool moved;                             /* whether one went on in this round */
 static size_t shared_bytes;
 static int order;
 static long launches;
@@ -157,13 +172,18 @@ static thread *next_ready(void) {
 }
 
 static fiber *make_fiber(void);
+static void make_resident(block *b);
+static void close_shared(block *b);
 
 /* The next thread; behind the last, the host. Returns when this fiber's own goes on, or it has got another. */
 static void pass_on(void) {
     running = next_ready();
     fiber *next = &host;
     if (running) {
-        cuda_host_now.thread = running->index;
+        threadIdx = running->index;
+        blockIdx = running->of->index;
+        running->of->begun = true;
+        make_resident(running->of);
         if (!running->on && free_fibers.empty()) free_fibers.push_back(make_fiber());
         if (!running->on) {
             running->on = free_fibers.back();
@@ -181,6 +201,7 @@ static void fiber_main(void) {
         (*body)();
         running->state = ENDED;
         n_ended++;
+        if (++running->of->ended == block_threads) close_shared(running->of);
         free_fibers.push_back(current);
         pass_on();
     }
@@ -207,23 +228,42 @@ static fiber *make_fiber(void) {
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
 
 void *cuda_host_shared(void) {
-    return shared_memory;
+    return running->of->shared;
 }
 
 int cuda_host_lane(void) {
     return running->lane;
 }
 
-void __syncthreads(void) {
-    if (n_ended) cuda_host_die("__syncthreads after another thread of the block has ended");
-    if (++n_waiting == n_threads) { /* the last one opens it */
-        n_waiting = 0;
+/* At a barrier of n threads, those of one block or of all; the last one opens it. */
+static void wait_for(unsigned *waiting, unsigned n, thread_state state, const block *of) {
+    if (++*waiting == n) {
+        *waiting = 0;
         for (thread &t : threads)
-            if (t.state == AT_BARRIER) t.state = READY;
+            if (t.state == state && (!of || t.of == of)) t.state = READY;
         return;
     }
-    running->state = AT_BARRIER;
+    running->state = state;
     pass_on();
+}
+
+void __syncthreads(void) {
+    if (running->of->ended) cuda_host_die("__syncthreads after another thread of the block has ended");
+    wait_for(&running->of->waiting, block_threads, AT_BARRIER, running->of);
+}
+
+void cuda_host_cluster_sync(void) {
+    if (n_ended) cuda_host_die("a cluster's barrier after another thread of the cluster has ended");
+    wait_for(&n_waiting, n_threads, AT_CLUSTER, nullptr);
+}
+
+void *cuda_host_cluster_shared(void *mine, unsigned rank) {
+    unsigned char *at = (unsigned char *)mine, *begin = running->of->shared;
+    if (rank >= n_blocks) cuda_host_die("shared memory of a block that the cluster does not have");
+    if (at < begin || at > begin + shared_bytes) cuda_host_die("no address of the block's dynamic shared memory");
+    if (!blocks[rank].begun) cuda_host_die("shared memory of a block of the cluster that may not have begun");
+    if (blocks[rank].ended == block_threads) cuda_host_die("shared memory of a block of the cluster that has ended");
+    return blocks[rank].shared + (at - begin);
 }
 
 void cuda_host_exchange(unsigned mask, const void *value, void *result, size_t bytes, int from) {
@@ -314,16 +354,24 @@ bool cuda_host_tensor_cores(void) {
 
 /* --- a grid ------------------------------------------------------------------------------------------------------- */
 
-static void run_block(void) {
-    dim3 d = cuda_host_now.block_dim;
+static void run_cluster(void) {
+    dim3 d = blockDim;
+    unsigned block_warps = (block_threads + 31) / 32;
     n_waiting = n_ended = 0;
     for (unsigned w = 0; w < warps.size(); w++) {
-        unsigned lanes = n_threads - 32 * w < 32 ? n_threads - 32 * w : 32;
+        unsigned before = w % block_warps * 32, lanes = block_threads - before < 32 ? block_threads - before : 32;
         warps[w] = warp();
         warps[w].lanes = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
     }
-    for (unsigned i = 0; i < n_threads; i++)
-        threads[i] = {nullptr, READY, {i % d.x, i / d.x % d.y, i / (d.x * d.y)}, (int)(i / 32), (int)(i % 32)};
+    for (unsigned t = 0; t < n_threads; t++) {
+        unsigned rank = t / block_threads, i = t % block_threads;
+        threads[t] = {nullptr,
+                      READY,
+                      &blocks[rank],
+                      {i % d.x, i / d.x % d.y, i / (d.x * d.y)},
+                      (int)(rank * block_warps + i / 32),
+                      (int)(i % 32)};
+    }
     turn = 0;
     moved = false;
     pass_on();
@@ -333,17 +381,26 @@ static std::map<const void *, size_t> &raised = *new std::map<const void *, size
 static std::mutex &raising = *new std::mutex;
 
 cudaError_t cuda_host_raise_shared(const void *kernel, size_t bytes) {
-    if (bytes > SHARED_BYTES) return cudaErrorInvalidValue;
+    if (bytes > cuda_host_shared_most()) return cudaErrorInvalidValue;
     std::lock_guard<std::mutex> lock(raising);
     raised[kernel] = bytes;
     return cudaSuccess;
 }
 
-bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block, size_t shared) {
+static bool cluster_possible(uint3 cluster, dim3 grid) {
+    return cluster.x >= 1 && cluster.x <= CLUSTER_BLOCKS && cluster.y == 1 && cluster.z == 1 &&
+           grid.x % cluster.x == 0 && cuda_host_capability() >= 90;
+}
+
+bool cuda_host_shape_of(const void *kernel, const cudaLaunchConfig_t *config, struct cuda_host_shape *shape) {
+    dim3 grid = config->gridDim, block = config->blockDim;
     unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+    uint3 cluster = config->numAttrs ? config->attrs->val.clusterDim : uint3{1, 1, 1};
     std::lock_guard<std::mutex> lock(raising);
     auto limit = raised.find(kernel);
-    if (shared > (limit == raised.end() ? SHARED_UNASKED : limit->second)) return false;
+    if (config->dynamicSmemBytes > (limit == raised.end() ? SHARED_UNASKED : limit->second)) return false;
+    if (config->numAttrs && !cluster_possible(cluster, grid)) return false;
+    *shape = {grid, block, config->dynamicSmemBytes, cluster.x};
     return threads >= 1 && threads <= BLOCK_THREADS && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= GRID_X &&
            grid.y <= GRID_YZ && grid.z <= GRID_YZ;
 }
@@ -351,34 +408,80 @@ bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block,
 /* What kernels declare as shared, all of them together; the linker knows where it is. */
 extern "C" unsigned char __start_cuda_shared[] __attribute__((weak)), __stop_cuda_shared[] __attribute__((weak));
 
-UNINSTRUMENTED static void poison_static_shared(void) {
+/* Byte by byte, without the library's functions: AddressSanitizer has zones of its own between these variables. */
+UNINSTRUMENTED static void fill_declared(void) {
     for (volatile unsigned char *at = __start_cuda_shared; at < __stop_cuda_shared; at++) *at = CUDA_HOST_POISON;
 }
 
-/* A kernel's shared memory holds NaNs when a block begins, and ends where the launch says it does. */
-void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &work) {
-    n_threads = block.x * block.y * block.z;
+UNINSTRUMENTED static void exchange_declared(unsigned char *leaving, const unsigned char *coming) {
+    size_t n = (size_t)(__stop_cuda_shared - __start_cuda_shared);
+    volatile unsigned char *at = __start_cuda_shared;
+    for (size_t i = 0; i < n; i++) {
+        leaving[i] = at[i];
+        at[i] = coming[i];
+    }
+}
+
+static void make_resident(block *b) {
+    if (b == resident) return;
+    exchange_declared(resident->declared.data(), b->declared.data());
+    resident = b;
+}
+
+/* Of a cluster, whose other blocks may not reach it any more; of a block alone nobody could. */
+static void close_shared(block *b) {
+    if (n_blocks > 1 && mprotect(b->shared, SHARED_BYTES, PROT_NONE) != 0)
+        cuda_host_die("shared memory cannot be protected");
+}
+
+/* Holds NaNs, and ends where the launch says it does. */
+static void open_shared(block *b) {
+    if (!b->shared) {
+        void *pages = mmap(nullptr, SHARED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (pages == MAP_FAILED) cuda_host_die("no memory for a block's shared memory");
+        b->shared = (unsigned char *)pages;
+    }
+    if (mprotect(b->shared, SHARED_BYTES, PROT_READ | PROT_WRITE) != 0) cuda_host_die("shared memory cannot be opened");
+#ifdef CUDA_HOST_ASAN
+    __asan_unpoison_memory_region(b->shared, SHARED_BYTES);
+    __asan_poison_memory_region(b->shared + shared_bytes, SHARED_BYTES - shared_bytes);
+#endif
+}
+
+static void begin_block(block *b, dim3 grid, unsigned at) {
+    b->index = {at % grid.x, at / grid.x % grid.y, at / (grid.x * grid.y)};
+    b->waiting = b->ended = 0;
+    b->begun = false;
+    if (n_blocks > 1) {
+        open_shared(b);
+        b->declared.assign((size_t)(__stop_cuda_shared - __start_cuda_shared), CUDA_HOST_POISON);
+    }
+    memset(b->shared, CUDA_HOST_POISON, shared_bytes);
+}
+
+void cuda_host_grid(const struct cuda_host_shape &shape, const std::function<void()> &work) {
+    n_blocks = shape.cluster;
+    block_threads = shape.block.x * shape.block.y * shape.block.z;
+    n_threads = n_blocks * block_threads;
     threads.resize(n_threads);
     host.entered = true;
 #ifdef CUDA_HOST_TSAN
     host.as_thread = __tsan_get_current_fiber();
 #endif
-    warps.resize((n_threads + 31) / 32);
+    warps.resize(n_blocks * ((block_threads + 31) / 32));
     body = &work;
     tensor_cores = cuda_host_capability() >= 80;
-    shared_bytes = shared;
-    shared_memory = (unsigned char *)aligned_alloc(16, (shared + 16) / 16 * 16);
-    cuda_host_now.block_dim = block;
-    cuda_host_now.grid_dim = grid;
-    unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
-    for (unsigned long long i = 0; i < blocks; i++) {
-        unsigned b = pick((unsigned)i, (unsigned)blocks);
-        cuda_host_now.block = {b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y)};
-        memset(shared_memory, CUDA_HOST_POISON, shared);
-        poison_static_shared();
-        run_block();
+    shared_bytes = shape.shared;
+    open_shared(blocks);
+    blockDim = shape.block;
+    gridDim = shape.grid;
+    unsigned long long clusters = (unsigned long long)shape.grid.x * shape.grid.y * shape.grid.z / n_blocks;
+    for (unsigned long long i = 0; i < clusters; i++) {
+        unsigned first = pick((unsigned)i, (unsigned)clusters) * n_blocks;
+        for (unsigned rank = 0; rank < n_blocks; rank++) begin_block(&blocks[rank], shape.grid, first + rank);
+        resident = blocks;
+        fill_declared();
+        run_cluster();
     }
-    free(shared_memory);
-    shared_memory = nullptr;
     launches++;
 }

@@ -6,10 +6,11 @@
  * operation); blocks run one after the other. In which order is a setting: a kernel that misses a barrier computes
  * something else in another order. "Device" memory is poisoned; with LRNN_CUDA_HOST_PROTECT=1 it can be reached while a
  * kernel or a copy runs alone, and whatever else touches it ends the process. Shared memory, dynamic or not, holds NaNs
- * when a block begins; the dynamic one is exactly as large as the launch says. Strict where hardware is lenient: a
- * thread that ends while others of its block wait at a barrier, lanes that name each other in different masks, and
- * fibers that all wait are failures; so are a kernel's argument that is an address of the host's, and memory that is
- * reserved or given back while a stream is captured.
+ * when a block begins; the dynamic one is exactly as large as the launch says. The blocks of a cluster run together,
+ * and reach into each other's dynamic shared memory, but not before a block has begun nor when it has ended. Strict
+ * where hardware is lenient: a thread that ends while others of its block or cluster wait at a barrier, lanes that name
+ * each other in different masks, and fibers that all wait are failures; so are a kernel's argument that is an address
+ * of the host's, and memory that is reserved or given back while a stream is captured.
  *
  * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
  * changes too early is found then. Threads may use it at once, each its own streams: kernels and copies run one after
@@ -71,20 +72,32 @@ struct alignas(16) double4 {
     double x, y, z, w;
 };
 
-struct cuda_host_thread {
-    uint3 thread, block;
-    dim3 block_dim, grid_dim;
-};
-extern struct cuda_host_thread cuda_host_now;
-#define threadIdx cuda_host_now.thread
-#define blockIdx  cuda_host_now.block
-#define blockDim  cuda_host_now.block_dim
-#define gridDim   cuda_host_now.grid_dim
-#define warpSize  32
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+#define warpSize 32
 
 void *cuda_host_shared(void); /* of the running block */
 
 void __syncthreads(void);
+
+/* Of the cluster that runs: waits for all its threads; where the block `rank` of it has the dynamic shared memory that
+ * the running block has at `mine`. */
+void cuda_host_cluster_sync(void);
+void *cuda_host_cluster_shared(void *mine, unsigned rank);
+
+namespace cooperative_groups {
+struct cluster_group {
+    static void sync() {
+        cuda_host_cluster_sync();
+    }
+    template <class T> static T *map_shared_rank(T *mine, int rank) {
+        return (T *)cuda_host_cluster_shared((void *)mine, (unsigned)rank);
+    }
+};
+static inline cluster_group this_cluster() {
+    return {};
+}
+} // namespace cooperative_groups
 
 /* Gives `bytes` <= 32 of value to the warp and takes what lane `from` gave; from < 0: only waits. Every lane of the
  * mask must come. */
@@ -186,7 +199,12 @@ typedef struct cuda_host_graph *cudaGraphExec_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDefault = 0 };
-enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMemoryClockRate = 36, cudaDevAttrL2CacheSize = 38 };
+enum cudaDeviceAttr {
+    cudaDevAttrClockRate = 13,
+    cudaDevAttrMemoryClockRate = 36,
+    cudaDevAttrL2CacheSize = 38,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
 
 struct cudaDeviceProp {
     char name[256];
@@ -203,10 +221,11 @@ cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int index);
 
 struct cudaFuncAttributes {
-    int numRegs;
+    int numRegs, ptxVersion;
 };
 template <class Kernel> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, Kernel *) {
     *attributes = {};
+    attributes->ptxVersion = 90; /* what is compiled here is compiled for every device */
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int index);
@@ -246,9 +265,33 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 
 /* Runs now, or on replay when the stream is being captured. */
 cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *name, std::function<void()> work);
-int cuda_host_capability(void); /* x 10 */
-void cuda_host_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &body);
-bool cuda_host_configuration_possible(const void *kernel, dim3 grid, dim3 block, size_t shared);
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        uint3 clusterDim;
+    } val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+};
+
+/* A launch: its clusters lie along the grid's x, and are one block each where there are none. */
+struct cuda_host_shape {
+    dim3 grid, block;
+    size_t shared;
+    unsigned cluster;
+};
+
+/* False: no device takes it, or not this one. */
+bool cuda_host_shape_of(const void *kernel, const cudaLaunchConfig_t *config, struct cuda_host_shape *shape);
+void cuda_host_grid(const struct cuda_host_shape &shape, const std::function<void()> &body);
+int cuda_host_capability(void);     /* x 10 */
+size_t cuda_host_shared_most(void); /* bytes of a block, when the kernel's limit is raised */
 
 /* Ends the process if a word of the argument is an address of memory that the process has and no device. */
 void cuda_host_check_argument(const char *name, int index, const void *argument, size_t bytes);
@@ -263,13 +306,12 @@ template <class P> void cuda_host_check(const char *name, int index, P argument)
 }
 
 template <class... P>
-cudaError_t cuda_host_launch(const char *name, cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
-                             size_t shared, P... arguments) {
+cudaError_t cuda_host_launch(const char *name, const cudaLaunchConfig_t *config, void (*kernel)(P...), P... arguments) {
     int index = 0;
-    if (!cuda_host_configuration_possible((const void *)kernel, grid, block, shared))
-        return cudaErrorInvalidConfiguration;
+    struct cuda_host_shape shape;
+    if (!cuda_host_shape_of((const void *)kernel, config, &shape)) return cudaErrorInvalidConfiguration;
     (cuda_host_check(name, index++, arguments), ...);
-    return cuda_host_enqueue(stream, name, [=] { cuda_host_grid(grid, block, shared, [=] { kernel(arguments...); }); });
+    return cuda_host_enqueue(config->stream, name, [=] { cuda_host_grid(shape, [=] { kernel(arguments...); }); });
 }
 
 /* --- cuBLAS: the product the project uses, by real_gemm --------------------------------------------------------- */
@@ -305,7 +347,8 @@ long cuda_host_launches(void); /* kernels run so far */
 }
 
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_KINDS=2 (all but the first are of
- * another kind), LRNN_CUDA_HOST_MEMORY (bytes a device has), LRNN_CUDA_HOST_CAPABILITY (x 10, default 90),
+ * another kind), LRNN_CUDA_HOST_MEMORY (bytes a device has), LRNN_CUDA_HOST_CAPABILITY (x 10, default 90; clusters
+ * and the shared memory of a block are that capability's), LRNN_CUDA_HOST_CORES (multiprocessors, default 132),
  * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated),
  * LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything after it;
  * with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file), LRNN_CUDA_HOST_FULL=n (the

@@ -252,12 +252,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
     p->totalGlobalMem = device_memory();
     p->major = cuda_host_capability() / 10;
     p->minor = cuda_host_capability() % 10;
-    p->multiProcessorCount = 1;
+    p->multiProcessorCount = (int)setting("LRNN_CUDA_HOST_CORES", 132); /* of an H100 */
     return cudaSuccess;
 }
 
+int cuda_host_capability(void) {
+    return (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90);
+}
+
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */
+size_t cuda_host_shared_most(void) {
+    int capability = cuda_host_capability();
+    size_t kb = capability < 80 ? 64 : capability == 80 || capability == 87 ? 163 : capability < 90 ? 99 : 227;
+    return kb << 10;
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
-    *value = attribute == cudaDevAttrL2CacheSize ? 1 << 20 : 0;
+    *value = attribute == cudaDevAttrL2CacheSize                    ? 1 << 20
+             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int)cuda_host_shared_most()
+                                                                    : 0;
     return cudaSuccess;
 }
 

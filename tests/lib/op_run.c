@@ -229,6 +229,7 @@ bool kernel_applies(const struct kernel *k, const struct trial_op *what) {
     struct graph g;
     const char *why = "";
     open_graph(&g, NULL, true, false, "reference");
+    g.options.place = what->place;
     build(&g, what);
     bool applies = (!k->applicable || k->applicable(call_of(&g, what->op), &why)) && others_have_kernels(&g, k->device);
     graph_free(&g);

@@ -1,0 +1,41 @@
+/* cluster.cuh - blocks of a grid that run at once, and reach into each other's shared memory: the thread block clusters
+ * of compute capability 9.0 (CUDA C++ Programming Guide, "Thread Block Clusters"), launched by LAUNCH_CLUSTERS. Where
+ * there are none a cluster is one block, for which the same code does. */
+#ifndef LRNN_KERNELS_CLUSTER_CUH
+#define LRNN_KERNELS_CLUSTER_CUH
+
+#include "kernels/lib/cuda.cuh"
+
+#ifndef LRNN_CUDA_HOST
+#include <cooperative_groups.h>
+#endif
+
+#define CLUSTER_CAPABILITY 90
+#define CLUSTER_BLOCKS     8 /* that every device with clusters takes */
+
+#if defined(LRNN_CUDA_HOST) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
+
+/* All threads of the cluster must come; what they stored before, in any block's shared memory too, is there after. A
+ * block's shared memory is reached by others behind the first one, and no block may end before the last reach. */
+__device__ __forceinline__ void cluster_sync(void) {
+    cooperative_groups::this_cluster().sync();
+}
+
+/* Where block `rank` of the cluster has the dynamic shared memory that this block has at `mine`. */
+template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int rank) {
+    return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
+}
+
+#else
+
+__device__ __forceinline__ void cluster_sync(void) {
+    __syncthreads();
+}
+
+template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int) {
+    return mine;
+}
+
+#endif
+
+#endif
