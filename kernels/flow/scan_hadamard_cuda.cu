@@ -1,6 +1,6 @@
 /* scan_hadamard_cuda.cu - the homogeneous recurrence with a Walsh-Hadamard generator on CUDA: a thread block a
- * sequence, from one time step to the next, the transform in log2 D rounds of sums and differences in shared memory.
- * Equations: scan_hadamard.c. */
+ * sequence, from one time step to the next, the transform in log2 D rounds of sums and differences: the first five by
+ * shuffles, within each 32 neighbours, the others in shared memory. Equations: scan_hadamard.c. */
 #include <math.h>
 
 #include "kernels/flow/clip.h"
@@ -20,8 +20,17 @@ struct hadamard {
 
 /* x becomes sqrt(D) H x; each thread has written elements of its own before, and may read any afterwards. */
 __device__ __forceinline__ void transform(int64_t D, real *x) {
+    int lane = (int)threadIdx.x % WARP;
+    for (int64_t i = threadIdx.x; i - lane < D; i += blockDim.x) {
+        real own = i < D ? x[i] : 0;
+        for (int half = 1; half < WARP && half < D; half *= 2) {
+            real other = __shfl_xor_sync(FULL_WARP, own, half);
+            own = lane & half ? other - own : own + other;
+        }
+        if (i < D) x[i] = own;
+    }
     __syncthreads();
-    for (int64_t half = 1; half < D; half *= 2) {
+    for (int64_t half = WARP; half < D; half *= 2) {
         for (int64_t p = threadIdx.x; p < D / 2; p += blockDim.x) {
             int64_t i = (p & -half) * 2 + (p & (half - 1));
             real a = x[i], b = x[i + half];
