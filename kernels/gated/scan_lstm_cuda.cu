@@ -1,9 +1,6 @@
 /* scan_lstm_cuda.cu - scan_lstm on CUDA: a product of cuBLAS and an element-wise kernel a time step, all sequences at
  * once; the gradient of the weights as one product over all tokens. Equations: scan_lstm.c. */
-#include "core/real_math.h"
-#include "kernels/gated/gated.h"
-#include "kernels/lib/cuda_gemm.cuh"
-#include "kernels/lib/scratch.h"
+#include "kernels/gated/lstm.cuh"
 
 namespace {
 
@@ -17,10 +14,6 @@ struct lstm_input {
     }
 };
 
-__device__ inline real sigmoid(real x) {
-    return 1 / (1 + real_exp(-x));
-}
-
 /* Channel i % H of sequence i / H at time t: gates hold p and then the activated ones. */
 struct lstm_step {
     real *gates, *cell, *h;
@@ -28,15 +21,12 @@ struct lstm_step {
     __device__ void operator()(int64_t i) const {
         struct quotient at = divide(i, H);
         int64_t row = at.whole * T + t, e = row * H + at.rest;
-        real *of = gates + row * 4 * H + at.rest;
-        real input = sigmoid(of[0]), forget = sigmoid(of[H]), g = real_tanh(of[2 * H]), out = sigmoid(of[3 * H]);
-        real c = real_fma(forget, t > 0 ? cell[e - H] : 0, input * g);
-        of[0] = input;
-        of[H] = forget;
-        of[2 * H] = g;
-        of[3 * H] = out;
-        cell[e] = c;
-        h[e] = out * real_tanh(c);
+        real *of = gates + row * 4 * H + at.rest, p[4] = {of[0], of[H], of[2 * H], of[3 * H]};
+        struct lstm_channel x;
+        x.before = t > 0 ? cell[e - H] : 0;
+        h[e] = lstm_channel_forward(p, &x);
+        cell[e] = x.cell;
+        for (int i = 0; i < 4; i++) of[i * H] = x.gate[i];
     }
 };
 
@@ -50,15 +40,12 @@ struct lstm_step_gradient {
         int64_t row = at.whole * T + t, e = row * H + at.rest;
         const real *of = gates + row * 4 * H + at.rest;
         real *to = dp + row * 4 * H + at.rest;
+        struct lstm_channel x = {{of[0], of[H], of[2 * H], of[3 * H]}, cell[e], t > 0 ? cell[e - H] : 0};
         bool last = t == T - 1;
-        real i = of[0], f = of[H], g = of[2 * H], o = of[3 * H], tanh_c = real_tanh(cell[e]);
-        real d = dout[e] + (last ? 0 : dh[at_]);
-        real d_cell = (last ? 0 : dc[at_]) + d * o * (1 - tanh_c * tanh_c);
-        to[0] = d_cell * g * i * (1 - i);
-        to[H] = t > 0 ? d_cell * cell[e - H] * f * (1 - f) : 0;
-        to[2 * H] = d_cell * i * (1 - g * g);
-        to[3 * H] = d * tanh_c * o * (1 - o);
-        dc[at_] = d_cell * f;
+        real d = dout[e] + (last ? 0 : dh[at_]), carried = last ? 0 : dc[at_], p[4];
+        lstm_channel_backward(&x, d, &carried, p);
+        for (int i = 0; i < 4; i++) to[i * H] = p[i];
+        dc[at_] = carried;
     }
 };
 
@@ -69,15 +56,6 @@ struct lstm_before {
     int64_t T, H;
     __device__ void operator()(int64_t i) const {
         to[i] = divide(divide(i, H).whole, T).rest > 0 ? h[i - H] : 0;
-    }
-};
-
-struct lstm_pass_on {
-    const real *from;
-    real *to;
-    bool accumulate;
-    __device__ void operator()(int64_t i) const {
-        put(to + i, accumulate, from[i]);
     }
 };
 
@@ -97,13 +75,6 @@ struct lstm_scratch lstm_scratch_of(const struct call *c, struct scratch *s) {
 }
 
 } // namespace
-
-/* cuBLAS counts in int. */
-static bool scan_lstm_cuda_applicable(const struct call *c, const char **why) {
-    bool fits = tensor_rows(c->in[0]) <= INT32_MAX && c->in[0]->dims[1] * tensor_cols(c->in[0]) <= INT32_MAX;
-    if (!fits) *why = "a sequence's gates go up to 2147483647";
-    return fits;
-}
 
 static void scan_lstm_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = tensor_cols(c->in[1]);
@@ -136,13 +107,9 @@ static void scan_lstm_cuda_backward(const struct call *c, const struct exec *x) 
                    lstm_step_gradient{tensor_real(c->out[1]), tensor_real(c->out[2]), call_dout(c, 0), r.dh, r.dc, r.dp,
                                       T, H, t});
     }
-    if (c->din[0]) each_value(c, x, rows * 4 * H, lstm_pass_on{r.dp, c->din[0], call_accumulates(c, 0)});
-    if (c->din[1]) {
-        each_value(c, x, rows * H, lstm_before{tensor_real(c->out[0]), r.before, T, H});
-        cuda_gemm(x, PRECISION_FULL, true, false, 4 * H, H, rows, r.dp, 4 * H, r.before, H, call_accumulates(c, 1),
-                  c->din[1], H);
-    }
-    if (c->din[2]) cuda_column_sums(c, x, rows, 4 * H, matrix_term{r.dp}, c->din[2], call_accumulates(c, 2), r.sums);
+    if (c->din[0]) each(c, x, rows * 4 * H, passed_on{r.dp, c->din[0], call_accumulates(c, 0)});
+    if (c->din[1]) each_value(c, x, rows * H, lstm_before{tensor_real(c->out[0]), r.before, T, H});
+    lstm_weight_gradients(c, x, r.dp, r.before, r.sums);
 }
 
 /* Tolerance: as scan_lstm_cpu. */
@@ -153,7 +120,7 @@ const struct kernel kernel_scan_lstm_cuda = {
     .inexact = true,
     .tolerance = 1024,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",
-    .applicable = scan_lstm_cuda_applicable,
+    .applicable = lstm_products_fit,
     .workspace = scan_lstm_cuda_workspace,
     .forward = scan_lstm_cuda_forward,
     .backward = scan_lstm_cuda_backward,

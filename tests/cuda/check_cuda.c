@@ -365,8 +365,86 @@ START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
 }
 END_TEST
 
+/* --- the LSTM's clusters ------------------------------------------------------------------------------------------ */
+
+/* Sizes of trainings, and odd ones; in clusters of 8, 4 and 2 blocks and of one, with values as in a net. */
+static const char *const lstm_sizes[] = {
+    "batch=9 length=16 dim=128", "batch=128 length=3 dim=64", "batch=3 length=130 dim=31",
+    "batch=5 length=19 dim=129", "batch=6 length=7 dim=190",  "batch=1 length=1 dim=1",
+};
+#define N_LSTM_SIZES (int)(sizeof lstm_sizes / sizeof *lstm_sizes)
+
+static struct trial_op lstm_trial(const char *sizes) {
+    return (struct trial_op){.op = &op_scan_lstm,
+                             .kernel = "scan_lstm_cluster_cuda",
+                             .sizes = sizes_at(sizes),
+                             .outputs = 1,
+                             .guards = true,
+                             .fill = FILL_NET,
+                             .place = &place};
+}
+
+START_TEST(the_lstm_agrees_at_sizes_of_trainings) {
+    struct trial_op what = lstm_trial(lstm_sizes[_i]);
+    const struct kernel *k = kernel_find(what.kernel);
+    if (kernel_applies(k, &what)) compare_twin(k, &what); /* a device without clusters takes the smallest alone */
+}
+END_TEST
+
+#ifdef LRNN_CUDA_HOST
+
+/* A device of few multiprocessors has the smallest clusters that do, one of many the largest that pay. */
+START_TEST(the_size_of_a_cluster_changes_no_bits) {
+    struct trial_op what = lstm_trial(lstm_sizes[_i]), other = what;
+    struct place small;
+    struct error e = {0};
+    struct run many, few;
+    setenv("LRNN_CUDA_HOST_CORES", "1", 1);
+    ck_assert_msg(place_open(&small, "cuda", &e) == ST_OK, "%s", e.text);
+    other.place = &small;
+    ck_assert(run_open(&many, &what) && run_open(&few, &other));
+    run_walk(&many);
+    run_walk(&few);
+    expect_same_outputs(&few, &many, 0);
+    expect_same_gradients(&few, &many, 0, -1);
+    run_close(&few);
+    run_close(&many);
+    place_close(&small);
+}
+END_TEST
+
+/* Without clusters one block has to hold all recurrent weights. */
+START_TEST(the_lstm_takes_what_the_device_has) {
+    static const struct {
+        const char *capability, *sizes, *kernel;
+    } known[] = {
+        {"90", "dim=128", "scan_lstm_cluster_cuda"}, {"90", "dim=190", "scan_lstm_cluster_cuda"},
+        {"90", "dim=400", "scan_lstm_cuda"},         {"89", "dim=40", "scan_lstm_cluster_cuda"},
+        {"89", "dim=128", "scan_lstm_cuda"},         {"75", "dim=25", "scan_lstm_cluster_cuda"},
+        {"75", "dim=64", "scan_lstm_cuda"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct trial_op what = lstm_trial(known[i].sizes);
+        struct place there;
+        struct error e = {0};
+        struct run r;
+        setenv("LRNN_CUDA_HOST_CAPABILITY", known[i].capability, 1);
+        ck_assert_msg(place_open(&there, "cuda", &e) == ST_OK, "%s", e.text);
+        what.kernel = NULL;
+        what.place = &there;
+        ck_assert(run_open(&r, &what));
+        ck_assert_str_eq(r.call->kernel->name, known[i].kernel);
+        run_walk(&r);
+        run_close(&r);
+        place_close(&there);
+    }
+}
+END_TEST
+
+#endif
+
 int cuda_cases(void) {
-    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + N_CAPABILITIES * N_MATRIX_STATES + 5 +
+    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + N_CAPABILITIES * N_MATRIX_STATES + N_LSTM_SIZES + 5 +
            cuda_run_cases() + cuda_population_cases();
 }
 
@@ -393,6 +471,11 @@ Suite *check_cuda(void) {
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);
     tcase_add_loop_test(larger, chunked_matrix_states_agree_with_the_reference, 0, N_CAPABILITIES * N_MATRIX_STATES);
     tcase_add_test(larger, chunked_matrix_states_are_taken_where_they_pay);
+    tcase_add_loop_test(larger, the_lstm_agrees_at_sizes_of_trainings, 0, N_LSTM_SIZES);
+#ifdef LRNN_CUDA_HOST
+    tcase_add_loop_test(larger, the_size_of_a_cluster_changes_no_bits, 0, N_LSTM_SIZES);
+    tcase_add_test(larger, the_lstm_takes_what_the_device_has);
+#endif
     suite_add_tcase(suite, larger);
     return suite;
 }

@@ -256,10 +256,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
     return cudaSuccess;
 }
 
-int cuda_host_capability(void) {
-    return (int)setting("LRNN_CUDA_HOST_CAPABILITY", 90);
-}
-
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */
 size_t cuda_host_shared_most(void) {
     int capability = cuda_host_capability();

@@ -1,0 +1,60 @@
+/* lstm.cuh - what the CUDA twins of scan_lstm share: a channel's step and its gradient, and the gradients of the
+ * weights, which are sums over all tokens. Equations: scan_lstm.c. */
+#ifndef LRNN_KERNELS_LSTM_CUH
+#define LRNN_KERNELS_LSTM_CUH
+
+#include "core/real_math.h"
+#include "kernels/gated/gated.h"
+#include "kernels/lib/cuda_gemm.cuh"
+#include "kernels/lib/scratch.h"
+
+static __device__ __forceinline__ real lstm_sigmoid(real x) {
+    return 1 / (1 + real_exp(-x));
+}
+
+/* What a channel has at one time step: its gates i, f, g, o, its cell and the one before. */
+struct lstm_channel {
+    real gate[4], cell, before;
+};
+
+/* Of the channel's four pre-activations; leaves its gates and its cell in x, and returns h. */
+static __device__ __forceinline__ real lstm_channel_forward(const real p[4], struct lstm_channel *x) {
+    x->gate[0] = lstm_sigmoid(p[0]);
+    x->gate[1] = lstm_sigmoid(p[1]);
+    x->gate[2] = real_tanh(p[2]);
+    x->gate[3] = lstm_sigmoid(p[3]);
+    x->cell = real_fma(x->gate[1], x->before, x->gate[0] * x->gate[2]);
+    return x->gate[3] * real_tanh(x->cell);
+}
+
+/* d: of h. dc: what time t + 1 gives the cell, then what it gives time t - 1. dp: of the four pre-activations. */
+static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_channel *x, real d, real *dc,
+                                                             real dp[4]) {
+    real i = x->gate[0], f = x->gate[1], g = x->gate[2], o = x->gate[3], tanh_c = real_tanh(x->cell);
+    real d_cell = *dc + d * o * (1 - tanh_c * tanh_c);
+    dp[0] = d_cell * g * i * (1 - i);
+    dp[1] = d_cell * x->before * f * (1 - f);
+    dp[2] = d_cell * i * (1 - g * g);
+    dp[3] = d * tanh_c * o * (1 - o);
+    *dc = d_cell * f;
+}
+
+/* (+)= the gradients of wh and bh, from dp (B,T,4H), and from `before` (B,T,H): h of the time step before, zeros in
+ * front of the first. sums: cuda_column_sums_bytes. */
+static inline void lstm_weight_gradients(const struct call *c, const struct exec *x, const real *dp, const real *before,
+                                         real *sums) {
+    int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
+    if (c->din[1])
+        cuda_gemm(x, PRECISION_FULL, true, false, 4 * H, H, rows, dp, 4 * H, before, H, call_accumulates(c, 1),
+                  c->din[1], H);
+    if (c->din[2]) cuda_column_sums(c, x, rows, 4 * H, matrix_term{dp}, c->din[2], call_accumulates(c, 2), sums);
+}
+
+/* cuBLAS counts in int. */
+static inline bool lstm_products_fit(const struct call *c, const char **why) {
+    bool fits = tensor_rows(c->in[0]) <= INT32_MAX && c->in[0]->dims[1] * tensor_cols(c->in[0]) <= INT32_MAX;
+    if (!fits) *why = "a sequence's gates go up to 2147483647";
+    return fits;
+}
+
+#endif

@@ -1,0 +1,276 @@
+/* scan_lstm_cluster_cuda.cu - scan_lstm on CUDA: all time steps in one launch. Equations: scan_lstm.c.
+ *
+ * A cluster of blocks (cluster.cuh) takes a tile of sequences from the first time step to the last. Each block has some
+ * of the channels, and their rows of wh (backward: columns) in its shared memory all the while. At each step a block
+ * sums up what its channels get from all channels of the step before, and stores the new values of its own in the
+ * shared memory of every block of the cluster.
+ *
+ * A sum is cut into parts by H alone and a sequence meets no other, so that neither the size of the cluster nor what
+ * stands beside a sequence changes a bit. */
+#include "kernels/gated/lstm.cuh"
+#include "kernels/lib/cluster.cuh"
+
+#define LSTM_TILE     4 /* sequences of a cluster */
+#define LSTM_PARTS    8 /* that a sum over H values is cut into; a thread has one of four sums */
+#define LSTM_CHANNELS 8 /* of a block, fewer of which are not worth a larger cluster */
+#define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* of a block, at most: doubles take twice the registers */
+
+namespace {
+
+struct lstm_cut {
+    int64_t B, T;
+    int H, cluster;
+
+    __host__ __device__ int channels() const { /* of a block; the last ones may have fewer */
+        return (H + cluster - 1) / cluster;
+    }
+    int64_t tiles() const {
+        return (B + LSTM_TILE - 1) / LSTM_TILE;
+    }
+};
+
+/* What a block sums up at each step: 4 G sums, in groups of four, of K values, in parts, for each sequence. */
+struct lstm_sums {
+    int G, K, parts;
+
+    /* Reals of shared memory: the weights (K, G, 4); the values (K, TILE), of two steps; the sums of parts (parts,
+     * TILE, G, 4). */
+    __host__ __device__ int64_t weights() const {
+        return (int64_t)4 * G * K;
+    }
+    __host__ __device__ int64_t values() const {
+        return (int64_t)LSTM_TILE * K;
+    }
+    size_t bytes() const {
+        return (size_t)(weights() + 2 * values() + (int64_t)4 * G * LSTM_TILE * parts) * sizeof(real);
+    }
+    int threads() const {
+        return G * parts;
+    }
+};
+
+/* Forward: the pre-activations of a channel are a group. Backward: dh of four channels is one. */
+__host__ __device__ struct lstm_sums forward_sums(const struct lstm_cut &k) {
+    return {k.channels(), k.H, LSTM_PARTS};
+}
+
+__host__ __device__ struct lstm_sums backward_sums(const struct lstm_cut &k) {
+    return {(k.channels() + 3) / 4, 4 * k.H, 4 * LSTM_PARTS};
+}
+
+/* Where a thread stands: it has a channel of one sequence, or it only sums. */
+struct lstm_place {
+    bool owns, in; /* in: and there is such a sequence */
+    int first, local, channel, s;
+    int64_t b;
+};
+
+__device__ struct lstm_place place_here(const struct lstm_cut &k) {
+    struct lstm_place at;
+    int n = k.channels();
+    at.first = (int)(blockIdx.x % k.cluster) * n;
+    at.local = (int)threadIdx.x % n;
+    at.s = (int)threadIdx.x / n;
+    at.channel = at.first + at.local;
+    at.b = (int64_t)(blockIdx.x / k.cluster) * LSTM_TILE + at.s;
+    at.owns = at.s < LSTM_TILE && at.channel < k.H;
+    at.in = at.owns && at.b < k.B;
+    return at;
+}
+
+/* This thread's part of its group's sums. */
+__device__ __forceinline__ void sum_part(const struct lstm_sums &n, const real *w, const real *values, real *partial) {
+    int part = (int)threadIdx.x / n.G, g = (int)threadIdx.x % n.G, end = n.K * (part + 1) / n.parts;
+    lanes<4> sum[LSTM_TILE] = {};
+#pragma unroll 4
+    for (int j = n.K * part / n.parts; j < end; j++) {
+        lanes<4> weight = load_lanes<4>(w + (j * n.G + g) * 4), value = load_lanes<4>(values + j * LSTM_TILE);
+        for (int s = 0; s < LSTM_TILE; s++)
+            for (int i = 0; i < 4; i++) sum[s].v[i] = real_fma(weight.v[i], value.v[s], sum[s].v[i]);
+    }
+    for (int s = 0; s < LSTM_TILE; s++) store_lanes<4>(partial + ((part * LSTM_TILE + s) * n.G + g) * 4, sum[s]);
+}
+static_assert(LSTM_TILE == 4, "a tile's values are loaded as four lanes");
+
+/* `before` and sum i of the block's 4 G, of all parts in their order; behind a barrier. */
+__device__ __forceinline__ real sum_parts(const struct lstm_sums &n, const real *partial, int s, int i, real before) {
+    for (int part = 0; part < n.parts; part++) before += partial[(part * LSTM_TILE + s) * 4 * n.G + i];
+    return before;
+}
+
+/* To `at` in the shared memory of every block of the cluster. */
+__device__ __forceinline__ void store_in_all(const struct lstm_cut &k, real *at, real value) {
+    for (int rank = 0; rank < k.cluster; rank++) *cluster_shared(at, rank) = value;
+}
+
+} // namespace
+
+/* u, gates (B,T,4H); wh [4H][H]; bh [4H]; cell, h (B,T,H). */
+static __global__ void __launch_bounds__(LSTM_THREADS, 1)
+    lstm_forward_kernel(struct lstm_cut k, const real *u, const real *wh, const real *bh, real *gates, real *cell,
+                        real *h) {
+    DYNAMIC_SHARED(real, w);
+    struct lstm_sums n = forward_sums(k);
+    struct lstm_place at = place_here(k);
+    struct lstm_channel x = {};
+    real *values = w + n.weights(), *partial = values + 2 * n.values(), bias[4] = {};
+    for (int e = (int)threadIdx.x; e < n.K * n.G; e += (int)blockDim.x) {
+        int channel = at.first + e % n.G;
+        lanes<4> weight = {};
+        for (int i = 0; i < 4 && channel < k.H; i++) weight.v[i] = wh[(int64_t)(i * k.H + channel) * k.H + e / n.G];
+        store_lanes<4>(w + 4 * e, weight);
+    }
+    for (int i = 0; i < 4 && at.in; i++) bias[i] = bh[i * k.H + at.channel];
+    cluster_sync();
+    for (int64_t t = 0; t < k.T; t++) {
+        int64_t row = at.b * k.T + t, gate = row * 4 * k.H + at.channel;
+        real p[4] = {}, out = 0;
+        for (int i = 0; i < 4 && at.in; i++) p[i] = u[gate + i * k.H] + bias[i];
+        if (t > 0) {
+            sum_part(n, w, values + (t - 1) % 2 * n.values(), partial);
+            __syncthreads();
+            for (int i = 0; i < 4 && at.in; i++) p[i] = sum_parts(n, partial, at.s, 4 * at.local + i, p[i]);
+        }
+        if (at.in) {
+            out = h[row * k.H + at.channel] = lstm_channel_forward(p, &x);
+            cell[row * k.H + at.channel] = x.before = x.cell;
+            for (int i = 0; i < 4; i++) gates[gate + i * k.H] = x.gate[i];
+        }
+        if (t == k.T - 1) break; /* nobody reaches into another block any more */
+        if (at.owns) store_in_all(k, values + t % 2 * n.values() + at.channel * LSTM_TILE + at.s, out);
+        cluster_sync();
+    }
+}
+
+/* dout, before (B,T,H): h of the step before, zeros in front of the first, NULL: not wanted; dp (B,T,4H). */
+static __global__ void __launch_bounds__(LSTM_THREADS, 1)
+    lstm_backward_kernel(struct lstm_cut k, const real *wh, const real *gates, const real *cell, const real *h,
+                         const real *dout, real *dp, real *before) {
+    DYNAMIC_SHARED(real, w);
+    struct lstm_sums n = backward_sums(k);
+    struct lstm_place at = place_here(k);
+    real *values = w + n.weights(), *partial = values + 2 * n.values(), dc = 0;
+    for (int e = (int)threadIdx.x; e < n.K * n.G; e += (int)blockDim.x) {
+        int local = e % n.G * 4;
+        lanes<4> weight = {};
+        for (int i = 0; i < 4 && local + i < k.channels() && at.first + local + i < k.H; i++)
+            weight.v[i] = wh[(int64_t)(e / n.G) * k.H + at.first + local + i];
+        store_lanes<4>(w + 4 * e, weight);
+    }
+    cluster_sync();
+    for (int64_t t = k.T - 1; t >= 0; t--) {
+        int64_t row = at.b * k.T + t, e = row * k.H + at.channel, gate = row * 4 * k.H + at.channel;
+        struct lstm_channel x = {};
+        real d = 0, p[4] = {};
+        if (at.in) {
+            for (int i = 0; i < 4; i++) x.gate[i] = gates[gate + i * k.H];
+            x.cell = cell[e];
+            x.before = t > 0 ? cell[e - k.H] : 0;
+            d = dout[e];
+            if (before) before[e] = t > 0 ? h[e - k.H] : 0;
+        }
+        if (t < k.T - 1) {
+            sum_part(n, w, values + (t + 1) % 2 * n.values(), partial);
+            __syncthreads();
+            if (at.in) d += sum_parts(n, partial, at.s, at.local, 0);
+        }
+        if (at.in) {
+            lstm_channel_backward(&x, d, &dc, p);
+            for (int i = 0; i < 4; i++) dp[gate + i * k.H] = p[i];
+        }
+        if (t == 0) break; /* nobody reaches into another block any more */
+        for (int i = 0; i < 4 && at.owns; i++)
+            store_in_all(k, values + t % 2 * n.values() + (i * k.H + at.channel) * LSTM_TILE + at.s, p[i]);
+        cluster_sync();
+    }
+}
+
+/* --- how a call is cut -------------------------------------------------------------------------------------------- */
+
+static bool fits(const struct lstm_cut &k, const struct cuda_context *cuda) {
+    struct lstm_sums forward = forward_sums(k), backward = backward_sums(k);
+    return forward.bytes() <= cuda->shared && backward.bytes() <= cuda->shared && forward.threads() <= LSTM_THREADS &&
+           backward.threads() <= LSTM_THREADS && (k.cluster == 1 || cuda->capability >= CLUSTER_CAPABILITY);
+}
+
+/* The smallest cluster that has room for wh, and larger ones while they find multiprocessors that would have no block.
+ * False: there is none. */
+static bool cut(const struct call *c, struct lstm_cut *k) {
+    const struct cuda_context *cuda = c->place ? c->place->cuda : nullptr;
+    int64_t H = tensor_cols(c->in[1]);
+    if (!cuda || H > LSTM_THREADS * CLUSTER_BLOCKS) return false;
+    *k = {c->in[0]->dims[0], c->in[0]->dims[1], (int)H, 1};
+    while (k->cluster < CLUSTER_BLOCKS && !fits(*k, cuda)) k->cluster *= 2;
+    if (!fits(*k, cuda)) return false;
+    for (struct lstm_cut more = *k; more.cluster < CLUSTER_BLOCKS; *k = more) {
+        more.cluster *= 2;
+        bool pays = more.channels() >= LSTM_CHANNELS && more.tiles() * more.cluster <= cuda->cores;
+        if (!pays || !fits(more, cuda)) break;
+    }
+    return true;
+}
+
+static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char **why) {
+    struct lstm_cut k;
+    bool fits = cut(c, &k);
+    if (!fits) *why = "the recurrent weights are larger than the shared memory of a cluster's blocks on this device";
+    return fits && lstm_products_fit(c, why);
+}
+
+static void scan_lstm_cluster_cuda_forward(const struct call *c, const struct exec *x) {
+    struct lstm_cut k;
+    cut(c, &k);
+    struct lstm_sums n = forward_sums(k);
+    LAUNCH_CLUSTERS(x, lstm_forward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
+                    dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[0]), tensor_real(c->in[1]),
+                    tensor_real(c->in[2]), tensor_real(c->out[1]), tensor_real(c->out[2]), tensor_real(c->out[0]));
+}
+
+struct lstm_cluster_scratch {
+    real *dp, *before, *sums;
+};
+
+static struct lstm_cluster_scratch lstm_cluster_scratch_of(const struct call *c, struct scratch *s) {
+    int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
+    struct lstm_cluster_scratch r;
+    r.dp = scratch_reals(s, rows * 4 * H);
+    r.before = scratch_reals(s, rows * H);
+    r.sums = (real *)scratch_bytes(s, cuda_column_sums_bytes(rows, 4 * H));
+    return r;
+}
+
+static size_t scan_lstm_cluster_cuda_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    if (pass == PASS_BACKWARD) lstm_cluster_scratch_of(c, &s);
+    return s.used;
+}
+
+/* din[0] is dp itself, unless something is there already. */
+static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct exec *x) {
+    struct lstm_cut k;
+    cut(c, &k);
+    struct lstm_sums n = backward_sums(k);
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct lstm_cluster_scratch r = lstm_cluster_scratch_of(c, &s);
+    bool adds = c->din[0] && call_accumulates(c, 0);
+    real *dp = c->din[0] && !adds ? c->din[0] : r.dp;
+    LAUNCH_CLUSTERS(x, lstm_backward_kernel, (unsigned)k.cluster, dim3((unsigned)(k.tiles() * k.cluster)),
+                    dim3((unsigned)n.threads()), n.bytes(), k, tensor_real(c->in[1]), tensor_real(c->out[1]),
+                    tensor_real(c->out[2]), tensor_real(c->out[0]), call_dout(c, 0), dp,
+                    c->din[1] ? r.before : nullptr);
+    if (adds) each(c, x, tensor_count(c->in[0]), passed_on{dp, c->din[0], true});
+    lstm_weight_gradients(c, x, dp, r.before, r.sums);
+}
+
+/* Tolerance: as scan_lstm_cpu. */
+const struct kernel kernel_scan_lstm_cluster_cuda = {
+    .name = "scan_lstm_cluster_cuda",
+    .op = &op_scan_lstm,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 1024,
+    .applicable = scan_lstm_cluster_cuda_applicable,
+    .workspace = scan_lstm_cluster_cuda_workspace,
+    .forward = scan_lstm_cluster_cuda_forward,
+    .backward = scan_lstm_cluster_cuda_backward,
+};
