@@ -150,6 +150,9 @@ struct kernel {
     /* Why a row's last digits depend on how many rows stand beside it (tiles of products do); NULL: a sequence has the
      * same bits alone and in any batch. */
     const char *tiles;
+    /* Why a gradient's last digits depend on which others are wanted and whether it is added (a sum that a product
+     * brings along); NULL: they do not depend on the others. */
+    const char *together;
 
     /* Whether this kernel computes that call, on that place; pure. On false *why is a short reason. NULL = always. */
     bool (*applicable)(const struct call *c, const char **why);
