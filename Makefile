@@ -137,7 +137,7 @@ CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
 main  := $(OBJ)/harness/main.o
 objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) \
-         $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/cuda_host.o $(OBJ)/tests/cuda/cuda_runtime.o)
+         $(if $(filter host,$(cuda_mode)),$(patsubst %,$(OBJ)/tests/cuda/%.o,cuda_host cuda_blas cuda_runtime))
 own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
 SHAPES := $(BUILD)/test-shapes$(f64)
 TWINS := $(BUILD)/fuzz-kernels$(f64)

@@ -1,10 +1,11 @@
 /* cublas_cuda.cu - cuBLAS, loaded when a device is opened. Linked to the program, its half gigabyte would be loaded and
  * relocated at each start, also of commands that print a table: .4 s of a processor. So its functions are defined here,
- * by the names and types of its header, and call what the library has under that name. A machine without the library
- * runs all that is not on a device. */
+ * by the names and types of its headers, and call what the library has under that name, or the library of cublasLt,
+ * which cuBLAS is made of and brings with it. A machine without them runs all that is not on a device. */
 #ifndef LRNN_CUDA_HOST
 #include <cstdio>
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <dlfcn.h>
 
@@ -25,7 +26,7 @@ template <class F> static F *function(F *, const char *name) {
     return reinterpret_cast<F *>(found);
 }
 
-/* name as cublas_v2.h declares it. */
+/* name as cublas_v2.h or cublasLt.h declares it; dlsym looks for it in what the library depends on as well. */
 #define FORWARD(name, parameters, arguments)                                                                           \
     extern "C" cublasStatus_t name parameters {                                                                        \
         static auto *const loaded = function(name, #name);                                                             \
@@ -44,6 +45,31 @@ FORWARD(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t b
 FORWARD(cublasSetMathMode, (cublasHandle_t handle, cublasMath_t mode), (handle, mode))
 GEMM(cublasSgemm_v2, float)
 GEMM(cublasDgemm_v2, double)
+FORWARD(cublasLtMatmulDescInit_internal,
+        (cublasLtMatmulDesc_t product, size_t size, cublasComputeType_t compute, cudaDataType_t scale),
+        (product, size, compute, scale))
+FORWARD(cublasLtMatmulDescSetAttribute,
+        (cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size),
+        (product, attribute, value, size))
+FORWARD(cublasLtMatrixLayoutInit_internal,
+        (cublasLtMatrixLayout_t layout, size_t size, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld),
+        (layout, size, type, rows, cols, ld))
+FORWARD(cublasLtMatmulPreferenceInit_internal, (cublasLtMatmulPreference_t wishes, size_t size), (wishes, size))
+FORWARD(cublasLtMatmulPreferenceSetAttribute,
+        (cublasLtMatmulPreference_t wishes, cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+         size_t size),
+        (wishes, attribute, value, size))
+FORWARD(cublasLtMatmulAlgoGetHeuristic,
+        (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
+         cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D, cublasLtMatmulPreference_t wishes, int wanted,
+         cublasLtMatmulHeuristicResult_t *found, int *count),
+        (handle, product, A, B, C, D, wishes, wanted, found, count))
+FORWARD(cublasLtMatmul,
+        (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha, const void *A,
+         cublasLtMatrixLayout_t of_A, const void *B, cublasLtMatrixLayout_t of_B, const void *beta, const void *C,
+         cublasLtMatrixLayout_t of_C, void *D, cublasLtMatrixLayout_t of_D, const cublasLtMatmulAlgo_t *algorithm,
+         void *workspace, size_t bytes, cudaStream_t stream),
+        (handle, product, alpha, A, of_A, B, of_B, beta, C, of_C, D, of_D, algorithm, workspace, bytes, stream))
 
 extern "C" const char *cublasGetStatusString(cublasStatus_t status) {
     static auto *const loaded = function(cublasGetStatusString, "cublasGetStatusString");

@@ -6,6 +6,7 @@
 #define LRNN_CORE_CUDA_CUH
 
 #ifndef LRNN_CUDA_HOST
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #endif
@@ -13,7 +14,8 @@
 #include "core/op.h"
 #include "core/place.h"
 
-#define CUDA_COUNTERS 1024 /* of a context */
+#define CUDA_COUNTERS       1024               /* of a context */
+#define CUDA_BLAS_WORKSPACE ((size_t)32 << 20) /* bytes */
 
 struct cuda_context {
     int index;
@@ -28,7 +30,7 @@ struct cuda_context {
      * its own. */
     unsigned *counters;
     cublasHandle_t blas;
-    void *blas_workspace;
+    void *blas_workspace; /* CUDA_BLAS_WORKSPACE bytes for the products of the stream, which follow each other */
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
     bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
     bool failed, full;         /* full: for want of memory */

@@ -7,7 +7,6 @@
 
 #include "core/cuda.cuh"
 
-#define BLAS_WORKSPACE    ((size_t)32 << 20)
 #define OLDEST_DEVICE     75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS      256
 #define CLOCK_NANOSECONDS 2e5 /* the device's clock of nanoseconds may tick once in a microsecond alone */
@@ -122,8 +121,8 @@ static enum status open_place(struct place *p, struct error *e) {
            CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
            CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) && make_counters(cuda) &&
            CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
-           CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, BLAS_WORKSPACE)) &&
-           CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, BLAS_WORKSPACE)) &&
+           CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, CUDA_BLAS_WORKSPACE)) &&
+           CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, CUDA_BLAS_WORKSPACE)) &&
            CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH));
     p->cuda = cuda;
     if (good) {

@@ -1,4 +1,5 @@
-/* linear_cuda.cu - y = x W^T + b on cuBLAS; db in two stages of column sums. Equations: linear.c.
+/* linear_cuda.cu - y = x W^T + b on cuBLAS, whose products add the bias and sum its gradient where cublasLt can.
+ * Equations: linear.c.
  *
  * In tf32 and bf16 the factors are rounded in scratch first, as on the CPU: how tensor cores would round is theirs to
  * say. They then multiply exactly, for a number in bf16 is one in tf32 too. */
@@ -6,12 +7,6 @@
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/round.h"
 #include "kernels/lib/scratch.h"
-
-static void gemm(const struct call *c, const struct exec *x, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
-                 int64_t K, const real *A, int64_t lda, const real *B, int64_t ldb, bool accumulate, real *C,
-                 int64_t ldc) {
-    cuda_gemm(x, c->precision, transpose_a, transpose_b, M, N, K, A, lda, B, ldb, accumulate, C, ldc);
-}
 
 /* cuBLAS counts in int. */
 static bool linear_cuda_applicable(const struct call *c, const char **why) {
@@ -112,15 +107,17 @@ real *sums_of(const struct call *c, enum pass pass, struct scratch *s) {
 
 } // namespace
 
-/* The bias is there first and the product is added to it: y is written twice and read once, as little as it takes
- * without a product that knows of the bias. */
+/* Without a product that knows of the bias it is there first and the product is added to it. */
 static void linear_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
-    real *y = tensor_real(c->out[0]);
+    real *y = tensor_real(c->out[0]), *bias = c->in[2] ? tensor_real(c->in[2]) : nullptr;
     struct scratch s = scratch_of(c, PASS_FORWARD);
     factors f = factors_of(c, x, PASS_FORWARD, &s);
-    if (c->in[2]) each(c, x, rows * O, bias_rows{tensor_real(c->in[2]), y, O});
-    gemm(c, x, false, true, rows, O, I, f.x, I, f.w, I, c->in[2] != nullptr, y, O);
+    struct product p = {false, true, rows, O, I, f.x, I, f.w, I, false, y, O};
+    if (bias && cuda_gemm_epilogue(x, c->precision, p, EPILOGUE_BIAS, bias)) return;
+    if (bias) each(c, x, rows * O, bias_rows{bias, y, O});
+    p.accumulate = bias != nullptr;
+    cuda_gemm(x, c->precision, p);
 }
 
 static size_t linear_cuda_workspace(const struct call *c, enum pass pass) {
@@ -135,10 +132,9 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     real *sums = sums_of(c, PASS_BACKWARD, &s);
     factors f = factors_of(c, x, PASS_BACKWARD, &s);
-    if (c->din[0]) gemm(c, x, false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I);
-    if (c->din[1]) gemm(c, x, true, false, O, I, rows, f.dy, O, f.x, I, call_accumulates(c, 1), c->din[1], I);
-    if (c->din[2])
-        cuda_column_sums(c, x, rows, O, matrix_term{call_dout(c, 0)}, c->din[2], call_accumulates(c, 2), sums);
+    const struct product dx = {false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I};
+    if (c->din[0]) cuda_gemm(x, c->precision, dx);
+    cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, call_dout(c, 0), sums);
 }
 
 /* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units. */
@@ -149,6 +145,7 @@ const struct kernel kernel_linear_cuda = {
     .inexact = true,
     .tolerance = 64,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",
+    .together = "the product of the weight's gradient sums the bias's",
     .applicable = linear_cuda_applicable,
     .workspace = linear_cuda_workspace,
     .forward = linear_cuda_forward,

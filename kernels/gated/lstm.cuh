@@ -44,10 +44,7 @@ static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_c
 static inline void lstm_weight_gradients(const struct call *c, const struct exec *x, const real *dp, const real *before,
                                          real *sums) {
     int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
-    if (c->din[1])
-        cuda_gemm(x, PRECISION_FULL, true, false, 4 * H, H, rows, dp, 4 * H, before, H, call_accumulates(c, 1),
-                  c->din[1], H);
-    if (c->din[2]) cuda_column_sums(c, x, rows, 4 * H, matrix_term{dp}, c->din[2], call_accumulates(c, 2), sums);
+    cuda_weight_gradients(c, x, PRECISION_FULL, rows, 4 * H, H, dp, before, dp, sums);
 }
 
 /* cuBLAS counts in int. */

@@ -269,6 +269,7 @@ const struct kernel kernel_scan_lstm_cluster_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 1024,
+    .together = "the product of the weight's gradient sums the bias's",
     .applicable = scan_lstm_cluster_cuda_applicable,
     .workspace = scan_lstm_cluster_cuda_workspace,
     .forward = scan_lstm_cluster_cuda_forward,

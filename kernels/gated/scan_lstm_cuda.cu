@@ -82,8 +82,9 @@ static void scan_lstm_cuda_forward(const struct call *c, const struct exec *x) {
     each_value(c, x, B * T * 4 * H, lstm_input{tensor_real(c->in[0]), tensor_real(c->in[2]), gates, 4 * H});
     for (int64_t t = 0; t < T; t++) {
         if (t > 0)
-            cuda_gemm(x, PRECISION_FULL, false, true, B, 4 * H, H, h + (t - 1) * H, T * H, tensor_real(c->in[1]), H,
-                      true, gates + t * 4 * H, T * 4 * H);
+            cuda_gemm(x, PRECISION_FULL,
+                      {false, true, B, 4 * H, H, h + (t - 1) * H, T * H, tensor_real(c->in[1]), H, true,
+                       gates + t * 4 * H, T * 4 * H});
         each_value(c, x, B * H, lstm_step{gates, cell, h, T, H, t});
     }
 }
@@ -101,8 +102,8 @@ static void scan_lstm_cuda_backward(const struct call *c, const struct exec *x) 
     const real *wh = tensor_real(c->in[1]);
     for (int64_t t = T - 1; t >= 0; t--) {
         if (t < T - 1)
-            cuda_gemm(x, PRECISION_FULL, false, false, B, H, 4 * H, r.dp + (t + 1) * 4 * H, T * 4 * H, wh, H, false,
-                      r.dh, H);
+            cuda_gemm(x, PRECISION_FULL,
+                      {false, false, B, H, 4 * H, r.dp + (t + 1) * 4 * H, T * 4 * H, wh, H, false, r.dh, H});
         each_value(c, x, B * H,
                    lstm_step_gradient{tensor_real(c->out[1]), tensor_real(c->out[2]), call_dout(c, 0), r.dh, r.dc, r.dp,
                                       T, H, t});
@@ -120,6 +121,7 @@ const struct kernel kernel_scan_lstm_cuda = {
     .inexact = true,
     .tolerance = 1024,
     .tiles = "cuBLAS takes other tiles for other numbers of rows",
+    .together = "the product of the weight's gradient sums the bias's",
     .applicable = lstm_products_fit,
     .workspace = scan_lstm_cuda_workspace,
     .forward = scan_lstm_cuda_forward,

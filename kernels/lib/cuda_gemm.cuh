@@ -11,17 +11,50 @@
 #endif
 
 /* C (M x N) (+)= op(A) op(B) with K summed over; row-major, each ld a row's length in memory, so that rows may lie
- * apart. cuBLAS sees the transposes: C^T = op(B)^T op(A)^T. */
-static inline void cuda_gemm(const struct exec *x, enum precision precision, bool transpose_a, bool transpose_b,
-                             int64_t M, int64_t N, int64_t K, const real *A, int64_t lda, const real *B, int64_t ldb,
-                             bool accumulate, real *C, int64_t ldc) {
+ * apart. */
+struct product {
+    bool transpose_a, transpose_b;
+    int64_t M, N, K;
+    const real *A;
+    int64_t lda;
+    const real *B;
+    int64_t ldb;
+    bool accumulate;
+    real *C;
+    int64_t ldc;
+};
+
+/* cuBLAS sees the transposes: C^T = op(B)^T op(A)^T. */
+static inline void cuda_gemm(const struct exec *x, enum precision precision, const struct product &p) {
     struct cuda_context *cuda = x->place->cuda;
-    const real one = 1, before = accumulate ? 1 : 0;
+    const real one = 1, before = p.accumulate ? 1 : 0;
     bool full = precision == PRECISION_FULL;
     CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
-    CUBLAS_TRY(cuda,
-               cublas_gemm(cuda->blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                           (int)N, (int)M, (int)K, &one, B, (int)ldb, A, (int)lda, &before, C, (int)ldc));
+    CUBLAS_TRY(cuda, cublas_gemm(cuda->blas, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                 p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.N, (int)p.M, (int)p.K, &one, p.B,
+                                 (int)p.ldb, p.A, (int)p.lda, &before, p.C, (int)p.ldc));
+}
+
+/* What the launch of a product does beside it: adds bias[n] to column n of C; or writes the sum of row m of op(A) to
+ * sums[m]. */
+enum epilogue { EPILOGUE_BIAS, EPILOGUE_SUMS };
+
+/* Both in one launch, `vector` being the bias or the sums. False: cuBLAS has no such product at these sizes on this
+ * device, as it has none of doubles, and nothing was done. */
+bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const struct product &p, enum epilogue epilogue,
+                        real *vector);
+
+/* The gradients of y = x W^T + b, by rows, that are wanted: of W (O x I), input 1 of the call, from dy and x as the
+ * products take them, and of b (O), input 2, from `exact`, which is dy before it was rounded. sums: scratch of
+ * cuda_column_sums. */
+static inline void cuda_weight_gradients(const struct call *c, const struct exec *x, enum precision precision,
+                                         int64_t rows, int64_t O, int64_t I, const real *dy, const real *in,
+                                         const real *exact, real *sums) {
+    const struct product p = {true, false, O, I, rows, dy, O, in, I, call_accumulates(c, 1), c->din[1], I};
+    bool together = c->din[1] && c->din[2] && dy == exact && !call_accumulates(c, 2);
+    if (together && cuda_gemm_epilogue(x, precision, p, EPILOGUE_SUMS, c->din[2])) return;
+    if (c->din[1]) cuda_gemm(x, precision, p);
+    if (c->din[2]) cuda_column_sums(c, x, rows, O, matrix_term{exact}, c->din[2], call_accumulates(c, 2), sums);
 }
 
 #endif

@@ -17,7 +17,7 @@
  * the other, whoever has queued them.
  *
  * Only what the project's kernels use is here; the names are CUDA's. Implementation: cuda_host.cc (threads and
- * grids), cuda_runtime.cc (all else). */
+ * grids), cuda_blas.cc (cuBLAS), cuda_runtime.cc (all else). */
 #ifndef LRNN_TESTS_CUDA_HOST_H
 #define LRNN_TESTS_CUDA_HOST_H
 
@@ -314,13 +314,16 @@ cudaError_t cuda_host_launch(const char *name, const cudaLaunchConfig_t *config,
     return cuda_host_enqueue(config->stream, name, [=] { cuda_host_grid(shape, [=] { kernel(arguments...); }); });
 }
 
-/* --- cuBLAS: the product the project uses, by real_gemm --------------------------------------------------------- */
+/* --- cuBLAS: the products the project uses, by real_gemm -------------------------------------------------------- */
 
 enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS = 0,
+    CUBLAS_STATUS_NOT_INITIALIZED = 1,
     CUBLAS_STATUS_ALLOC_FAILED = 3,
     CUBLAS_STATUS_INVALID_VALUE = 7,
-    CUBLAS_STATUS_EXECUTION_FAILED = 13
+    CUBLAS_STATUS_ARCH_MISMATCH = 8,
+    CUBLAS_STATUS_EXECUTION_FAILED = 13,
+    CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TF32_TENSOR_OP_MATH = 3 };
@@ -338,6 +341,86 @@ cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cubla
 #define cublasSgemm cuda_host_gemm /* of the build's own precision there is one alone */
 #define cublasDgemm cuda_host_gemm
 
+/* --- cublasLt: products with epilogues, of floats alone --------------------------------------------------------- */
+
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1 };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
+enum cublasLtEpilogue_t {
+    CUBLASLT_EPILOGUE_DEFAULT = 1,
+    CUBLASLT_EPILOGUE_BIAS = 4,
+    CUBLASLT_EPILOGUE_BGRADA = 256,
+    CUBLASLT_EPILOGUE_BGRADB = 512
+};
+enum cublasLtReductionScheme_t {
+    CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
+    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+    CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4
+};
+enum cublasLtMatmulDescAttributes_t {
+    CUBLASLT_MATMUL_DESC_TRANSA = 3,
+    CUBLASLT_MATMUL_DESC_TRANSB = 4,
+    CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
+    CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
+};
+enum cublasLtMatmulPreferenceAttributes_t {
+    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+    CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
+};
+
+typedef struct cublasLtContext *cublasLtHandle_t;
+struct cublasLtMatmulDescOpaque_t {
+    cublasComputeType_t compute;
+    cudaDataType_t scale;
+    int32_t op_a, op_b;
+    uint32_t epilogue;
+    void *bias;
+};
+struct cublasLtMatrixLayoutOpaque_t {
+    cudaDataType_t type;
+    uint64_t rows, cols;
+    int64_t ld;
+};
+struct cublasLtMatmulPreferenceOpaque_t {
+    uint64_t workspace;
+    uint32_t reductions, alignment[4]; /* of A, B, C, D */
+};
+struct cublasLtMatmulAlgo_t {
+    uint32_t epilogue, alignment[5]; /* the fifth: of the bias */
+    uint64_t workspace;
+};
+typedef cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
+typedef cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
+typedef cublasLtMatmulPreferenceOpaque_t *cublasLtMatmulPreference_t;
+struct cublasLtMatmulHeuristicResult_t {
+    cublasLtMatmulAlgo_t algo;
+    size_t workspaceSize;
+    cublasStatus_t state;
+};
+
+cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t product, cublasComputeType_t compute, cudaDataType_t scale);
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t size);
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType_t type, uint64_t rows,
+                                        uint64_t cols, int64_t ld);
+cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreference_t wishes);
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t size);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
+                                              cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D,
+                                              cublasLtMatmulPreference_t wishes, int wanted,
+                                              cublasLtMatmulHeuristicResult_t *found, int *count);
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha, const void *A,
+                              cublasLtMatrixLayout_t of_A, const void *B, cublasLtMatrixLayout_t of_B, const void *beta,
+                              const void *C, cublasLtMatrixLayout_t of_C, void *D, cublasLtMatrixLayout_t of_D,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes,
+                              cudaStream_t stream);
+
 /* --- settings of the tests ---------------------------------------------------------------------------------------- */
 
 extern "C" {
@@ -350,6 +433,7 @@ long cuda_host_launches(void); /* kernels run so far */
  * another kind), LRNN_CUDA_HOST_MEMORY (bytes a device has), LRNN_CUDA_HOST_CAPABILITY (x 10, default 90; clusters
  * and the shared memory of a block are that capability's), LRNN_CUDA_HOST_CORES (multiprocessors, default 132),
  * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated),
+ * LRNN_CUDA_HOST_NO_EPILOGUES (cublasLt knows no product: 1, it says so; 2, it names none),
  * LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything after it;
  * with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file), LRNN_CUDA_HOST_FULL=n (the
  * n-th launch alone finds no memory, with that file likewise), LRNN_CUDA_HOST_SLOW (device memory is given back late).

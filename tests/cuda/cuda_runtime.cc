@@ -1,7 +1,5 @@
-/* cuda_runtime.cc - see cuda_host.h: the run-time's functions over the grids of cuda_host.cc, cuBLAS over real_gemm. */
+/* cuda_runtime.cc - see cuda_host.h: the run-time's functions over the grids of cuda_host.cc. */
 #include "tests/cuda/cuda_host.h"
-
-#include "kernels/lib/gemm.h"
 
 #include <atomic>
 #include <cstdio>
@@ -428,56 +426,4 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
             close_memory();
         },
         false);
-}
-
-/* --- cuBLAS ------------------------------------------------------------------------------------------------------- */
-
-struct cuda_host_blas {
-    cudaStream_t stream;
-};
-
-const char *cublasGetStatusString(cublasStatus_t status) {
-    return status == CUBLAS_STATUS_SUCCESS ? "success" : "execution failed";
-}
-
-cublasStatus_t cublasCreate(cublasHandle_t *handle) {
-    *handle = new cuda_host_blas();
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasDestroy(cublasHandle_t handle) {
-    delete handle;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
-    handle->stream = stream;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) {
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-static cublasStatus_t product(cublasHandle_t handle, std::function<void()> work) {
-    cudaError_t result = cuda_host_enqueue(handle->stream, "cublas", work);
-    return result == cudaSuccess                 ? CUBLAS_STATUS_SUCCESS
-           : result == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED
-                                                 : CUBLAS_STATUS_EXECUTION_FAILED;
-}
-
-/* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */
-cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                              const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
-                              real *c, int ldc) {
-    if (*beta != 0 && *beta != 1) return CUBLAS_STATUS_INVALID_VALUE;
-    bool add = *beta != 0;
-    real alpha_now = *alpha;
-    return product(handle, [=] {
-        real_gemm(tb == CUBLAS_OP_T, ta == CUBLAS_OP_T, n, m, k, alpha_now, b, ldb, a, lda, add, c, ldc);
-    });
 }

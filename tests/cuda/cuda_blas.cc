@@ -1,0 +1,222 @@
+/* cuda_blas.cc - see cuda_host.h: the products of cuBLAS and cublasLt by real_gemm, in the order of the stream. */
+#include "tests/cuda/cuda_host.h"
+
+#include "kernels/lib/gemm.h"
+
+#include <cstdlib>
+
+struct cuda_host_blas {
+    cudaStream_t stream;
+};
+
+const char *cublasGetStatusString(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS         ? "success"
+           : status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function"
+           : status == CUBLAS_STATUS_NOT_SUPPORTED ? "the requested functionality is not supported"
+                                                   : "execution failed";
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+    *handle = new cuda_host_blas();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+    handle->stream = stream;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t, void *, size_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t product(cudaStream_t stream, std::function<void()> work) {
+    cudaError_t result = cuda_host_enqueue(stream, "cublas", work);
+    return result == cudaSuccess                 ? CUBLAS_STATUS_SUCCESS
+           : result == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED
+                                                 : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+/* Columns side by side: what real_gemm sees by rows is C^T = op(B)^T op(A)^T. */
+cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+                              const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
+                              real *c, int ldc) {
+    if (*beta != 0 && *beta != 1) return CUBLAS_STATUS_INVALID_VALUE;
+    bool add = *beta != 0;
+    real alpha_now = *alpha;
+    return product(handle->stream, [=] {
+        real_gemm(tb == CUBLAS_OP_T, ta == CUBLAS_OP_T, n, m, k, alpha_now, b, ldb, a, lda, add, c, ldc);
+    });
+}
+
+/* --- cublasLt ----------------------------------------------------------------------------------------------------- */
+
+#define WORKSPACE ((uint64_t)1024) /* bytes that a product wants, where it may have them */
+
+cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t product, cublasComputeType_t compute, cudaDataType_t scale) {
+    *product = {compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Into an attribute of that type, which has its size. */
+template <class T> static cublasStatus_t take(T *attribute, const void *value, size_t size) {
+    if (!value || size != sizeof *attribute) return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(attribute, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t size) {
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return take(&product->op_a, value, size);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return take(&product->op_b, value, size);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return take(&product->epilogue, value, size);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return take(&product->bias, value, size);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType_t type, uint64_t rows,
+                                        uint64_t cols, int64_t ld) {
+    *layout = {type, rows, cols, ld};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreference_t wishes) {
+    *wishes = {0, 7, {256, 256, 256, 256}};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t size) {
+    switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+        return take(&wishes->workspace, value, size);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        return take(&wishes->reductions, value, size);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        return take(&wishes->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, size);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+/* D (m x n) = op(A) (m x k) op(B) (k x n), in columns. */
+struct sizes {
+    int64_t m, n, k;
+};
+
+static bool column_major(const cublasLtMatrixLayoutOpaque_t *l, int32_t op, int64_t rows, int64_t cols) {
+    bool turned = op == CUBLAS_OP_T;
+    return (int64_t)l->rows == (turned ? cols : rows) && (int64_t)l->cols == (turned ? rows : cols) &&
+           l->ld >= (int64_t)l->rows && l->rows <= INT32_MAX && l->cols <= INT32_MAX;
+}
+
+/* That the matrices fit each other, and that there is such a product: of the build's own floats, and of doubles none
+ * with an epilogue. */
+static cublasStatus_t examine(cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
+                              cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D, struct sizes *s) {
+    *s = {(int64_t)D->rows, (int64_t)D->cols, (int64_t)(p->op_a == CUBLAS_OP_T ? A->rows : A->cols)};
+    bool fit = column_major(A, p->op_a, s->m, s->k) && column_major(B, p->op_b, s->k, s->n) &&
+               column_major(C, CUBLAS_OP_N, s->m, s->n) && column_major(D, CUBLAS_OP_N, s->m, s->n);
+    if (!fit || s->m < 1 || s->n < 1 || s->k < 1) return CUBLAS_STATUS_INVALID_VALUE;
+    bool single = p->scale == CUDA_R_32F;
+    cudaDataType_t type = single ? CUDA_R_32F : CUDA_R_64F;
+    bool computed = single ? p->compute == CUBLAS_COMPUTE_32F || p->compute == CUBLAS_COMPUTE_32F_FAST_TF32
+                           : p->compute == CUBLAS_COMPUTE_64F;
+    bool typed = A->type == type && B->type == type && C->type == type && D->type == type;
+    if (!computed || !typed || single == REAL_IS_DOUBLE) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (p->epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
+    if (p->epilogue != CUBLASLT_EPILOGUE_BIAS && p->epilogue != CUBLASLT_EPILOGUE_BGRADB)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!single) return CUBLAS_STATUS_NOT_SUPPORTED;
+    return p->bias ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static uint32_t alignment_of(const void *at) {
+    uint32_t bytes = 256;
+    while ((uintptr_t)at % bytes) bytes /= 2;
+    return bytes;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
+                                              cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D,
+                                              cublasLtMatmulPreference_t wishes, int wanted,
+                                              cublasLtMatmulHeuristicResult_t *found, int *count) {
+    const char *none = getenv("LRNN_CUDA_HOST_NO_EPILOGUES");
+    struct sizes s;
+    *count = 0;
+    if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
+    cublasStatus_t status = examine(product, A, B, C, D, &s);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (none) return *none == '1' ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+    cublasLtMatmulAlgo_t algo = {product->epilogue, {}, wishes->workspace < WORKSPACE ? (uint64_t)0 : WORKSPACE};
+    for (int i = 0; i < 4; i++) algo.alignment[i] = wishes->alignment[i];
+    algo.alignment[4] = product->bias ? alignment_of(product->bias) : 1;
+    found[0] = {algo, algo.workspace, CUBLAS_STATUS_SUCCESS};
+    *count = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The sum of column j of op(B). */
+static real column_sum(const real *B, int64_t ld, bool turned, int64_t k, int64_t j) {
+    real sum = 0;
+    for (int64_t i = 0; i < k; i++) sum += turned ? B[j + i * ld] : B[i + j * ld];
+    return sum;
+}
+
+/* What is given in the workspace is lost. D is read with beta alone; of BGRADB the bias is written, whatever beta is. */
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+                              cublasLtMatrixLayout_t of_A, const void *B, cublasLtMatrixLayout_t of_B, const void *beta,
+                              const void *C, cublasLtMatrixLayout_t of_C, void *D, cublasLtMatrixLayout_t of_D,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes,
+                              cudaStream_t stream) {
+    struct sizes s;
+    if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+    cublasStatus_t status = examine(desc, of_A, of_B, of_C, of_D, &s);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    real first = *(const real *)alpha, second = *(const real *)beta;
+    if (!algorithm || algorithm->epilogue != desc->epilogue || C != D || of_C->ld != of_D->ld ||
+        (second != 0 && second != 1))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    bool room = algorithm->workspace == 0 || (workspace && algorithm->workspace <= bytes);
+    if (!room || alignment_of(workspace) < 256) return CUBLAS_STATUS_INVALID_VALUE;
+    const void *pointers[] = {A, B, C, D, desc->bias, workspace};
+    for (int i = 0; i < 6; i++) {
+        cuda_host_check_argument("cublasLtMatmul", i, &pointers[i], sizeof pointers[i]);
+        if (i < 5 && pointers[i] && alignment_of(pointers[i]) < algorithm->alignment[i])
+            return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    cublasLtMatmulDescOpaque_t p = *desc;
+    bool turned_a = p.op_a == CUBLAS_OP_T, turned_b = p.op_b == CUBLAS_OP_T;
+    int64_t lda = of_A->ld, ldb = of_B->ld, ldd = of_D->ld;
+    size_t spoilt = algorithm->workspace;
+    return product(stream, [=] {
+        const real *a = (const real *)A, *b = (const real *)B;
+        real *d = (real *)D, *bias = (real *)p.bias;
+        memset(workspace, CUDA_HOST_POISON, spoilt);
+        real_gemm(turned_b, turned_a, s.n, s.m, s.k, first, b, ldb, a, lda, second != 0, d, ldd);
+        for (int64_t j = 0; j < s.n; j++) {
+            if (p.epilogue == CUBLASLT_EPILOGUE_BGRADB) bias[j] = column_sum(b, ldb, turned_b, s.k, j);
+            for (int64_t i = 0; i < s.m && p.epilogue == CUBLASLT_EPILOGUE_BIAS; i++) d[i + j * ldd] += bias[i];
+        }
+    });
+}
