@@ -311,7 +311,7 @@ test-cuda: cuda-suites
 	@tools/cuda_sanitizer.sh $(CHECK)
 
 cuda-suites: $(CHECK) $(LRNN)
-	@LRNN=$(dir $(LRNN))lrnn $(CHECK) $(CUDA_SUITES)
+	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
 CUDA_SUITES := cuda cuda_order cuda_run cuda_population $(if $(filter host,$(cuda_mode)),cuda_host,cuda_short)
 

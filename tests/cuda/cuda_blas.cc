@@ -183,7 +183,7 @@ static real column_sum(const real *B, int64_t ld, bool turned, int64_t k, int64_
     return sum;
 }
 
-/* What is given in the workspace is lost. D is read with beta alone; of BGRADB the bias is written, whatever beta is. */
+/* What lies in the workspace is lost. D is read with beta alone; by BGRADB the bias is written, whatever beta is. */
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
                               cublasLtMatrixLayout_t of_A, const void *B, cublasLtMatrixLayout_t of_B, const void *beta,
                               const void *C, cublasLtMatrixLayout_t of_C, void *D, cublasLtMatrixLayout_t of_D,
