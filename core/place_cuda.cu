@@ -40,8 +40,10 @@ bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call,
 
 bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line) {
     if (result == CUBLAS_STATUS_SUCCESS) return true;
+    cudaError_t cause = cudaGetLastError(); /* of a launch that fails cuBLAS says no more than that */
     if (!cuda->failed) cuda->full = result == CUBLAS_STATUS_ALLOC_FAILED;
-    keep_failure(cuda, call, file, line, cublasGetStatusString(result));
+    keep_failure(cuda, call, file, line,
+                 cause == cudaSuccess ? cublasGetStatusString(result) : cudaGetErrorString(cause));
     return false;
 }
 
