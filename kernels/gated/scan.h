@@ -71,8 +71,10 @@ LRNN_INLINE int64_t scan_rows_ahead(const struct scan_part *s) {
 SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t row, int64_t rows) {
     if (row < 0 || row >= rows) return;
     for (int j = 0; j <= s->m; j++)
-        for (int64_t k = 0; k < s->width; k += SCAN_VECTOR)
+        for (int64_t k = 0; k < s->width; k += SCAN_VECTOR) {
             __builtin_prefetch(s->z + (row * (s->m + 1) + j) * s->N + k);
+            __asm__ volatile(""); /* else gcc takes the function for one without effect and drops its calls */
+        }
 }
 
 /* To be called at each step of a walk back in time, before step t is read (kernels/lib/fetch.h): prefetch instructions
