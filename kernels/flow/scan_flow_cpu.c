@@ -205,16 +205,17 @@ static void clear_first(const struct strip *s) {
         memset(s->da + i * s->N, 0, (size_t)s->W * sizeof *s->da);
 }
 
-/* `next` holds what flows back from the later steps. */
-/* What the steps from t down read, when it is due. */
+/* What the steps from t down read and write, when it is due. */
 static void fetch_back(const struct strip *s, int64_t t) {
     int64_t D = s->m * s->N, first;
     if (!fetch_is_due(t, s->T, s->m * s->m * s->W, &first)) return;
     fetch_rows(s->a + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
     fetch_rows(s->y + first * D, t + 1 - first, s->m * s->W, D);
     fetch_rows(s->dy + first * D, t + 1 - first, s->m * s->W, D);
+    if (s->da) fetch_rows(s->da + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
 }
 
+/* `next` holds what flows back from the later steps. */
 static void strip_backward(struct strip *s) {
     int64_t D = s->m * s->N;
     memset(s->next, 0, (size_t)(s->m * s->stride) * sizeof *s->next);
