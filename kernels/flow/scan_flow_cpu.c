@@ -212,7 +212,7 @@ static void fetch_back(const struct strip *s, int64_t t) {
     fetch_rows(s->a + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
     fetch_rows(s->y + first * D, t + 1 - first, s->m * s->W, D);
     fetch_rows(s->dy + first * D, t + 1 - first, s->m * s->W, D);
-    if (s->da) fetch_rows(s->da + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
+    if (s->da) fetch_written(s->da + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
 }
 
 /* `next` holds what flows back from the later steps. */

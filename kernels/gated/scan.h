@@ -86,8 +86,8 @@ LRNN_INLINE void scan_fetch_back(const struct scan_part *s, int64_t t, int64_t g
     fetch_rows(s->h + first * s->m * s->N, (t + 1 - first) * s->m, s->width, s->N);
     fetch_rows(s->dh + first * s->m * s->N, (t + 1 - first) * s->m, s->width, s->N);
     fetch_rows(s->v + first * value_rows * s->N, (t + 1 - first) * value_rows, s->width, s->N);
-    if (s->dz) fetch_rows(s->dz + first * rows * s->N, (t + 1 - first) * rows, s->width, s->N);
-    if (s->dv) fetch_rows(s->dv + first * value_rows * s->N, (t + 1 - first) * value_rows, s->width, s->N);
+    if (s->dz) fetch_written(s->dz + first * rows * s->N, (t + 1 - first) * rows, s->width, s->N);
+    if (s->dv) fetch_written(s->dv + first * value_rows * s->N, (t + 1 - first) * value_rows, s->width, s->N);
 }
 
 SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {

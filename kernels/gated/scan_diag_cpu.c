@@ -74,9 +74,14 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Rows first to t of one array that a walk back in time reads or writes. */
+/* Rows first to t of one array that a walk back in time reads. */
 static void fetch(const real *array, struct piece p, int64_t T, int64_t N, int64_t first, int64_t t) {
     fetch_rows(array + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
+}
+
+/* And of a gradient that it writes, if it is wanted. */
+static void fetch_gradient(const real *gradient, struct piece p, int64_t T, int64_t N, int64_t first, int64_t t) {
+    if (gradient) fetch_written(gradient + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
 }
 
 static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, struct piece p) {
@@ -91,8 +96,8 @@ static void scan_diag_backward_piece(const struct call *c, struct scratch_rows s
             fetch(tensor_real(c->out[0]), p, T, N, first, t);
             fetch(call_dout(c, 0), p, T, N, first, t);
             if (!da_sum) fetch(tensor_real(c->in[0]), p, T, N, first, t);
-            if (!da_sum && c->din[0]) fetch(c->din[0], p, T, N, first, t);
-            if (c->din[1]) fetch(c->din[1], p, T, N, first, t);
+            if (!da_sum) fetch_gradient(c->din[0], p, T, N, first, t);
+            fetch_gradient(c->din[1], p, T, N, first, t);
         }
         const real *before = t ? tensor_real(c->out[0]) + i - N : zeros, *dh = call_dout(c, 0) + i;
         real *dx = row_of(c, 1, i, dx_row);
@@ -188,8 +193,8 @@ static void complex_backward_piece(const struct call *c, const struct scratch_ro
             fetch(tensor_real(c->out[plane]), p, T, N, first, t);
             if (call_dout(c, plane)) fetch(call_dout(c, plane), p, T, N, first, t);
             if (!constant) fetch(tensor_real(c->in[plane]), p, T, N, first, t);
-            if (!constant && c->din[plane]) fetch(c->din[plane], p, T, N, first, t);
-            if (c->din[2 + plane]) fetch(c->din[2 + plane], p, T, N, first, t);
+            if (!constant) fetch_gradient(c->din[plane], p, T, N, first, t);
+            fetch_gradient(c->din[2 + plane], p, T, N, first, t);
         }
         struct planes r = {
             .a_re = tensor_real(c->in[0]) + j,

@@ -29,6 +29,11 @@ static __attribute__((noinline, unused)) void fetch_rows(const real *from, int64
     (void)seen;
 }
 
+/* Likewise of rows that will be written. Where they are parts of longer ones it costs more than it saves. */
+LRNN_INLINE void fetch_written(const real *to, int64_t rows, int64_t width, int64_t stride) {
+    if (width == stride) fetch_rows(to, rows, width, stride);
+}
+
 /* Whether a walk over T steps back in time that reads `numbers` a step is to fetch before it reads step t: at its
  * begin, and then every FETCH_NUMBERS. *first: the step to fetch from, up to t. */
 static inline bool fetch_is_due(int64_t t, int64_t T, int64_t numbers, int64_t *first) {

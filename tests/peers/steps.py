@@ -106,9 +106,9 @@ def net(model, T, B, **flags):
 def settings():
     """By name."""
     found = {}
-    for D, N, L in ((64, 16, 1), (128, 64, 1), (256, 64, 2)):
-        found["step", f"bdlru m=5 D={D} N={N} L={L} B=128 T=16"] = \
-            net(f"bdlru:m=5,blocks={N}", 16, 128, dim=D, layers=L, mlp="gelu")
+    for m, D, N, L, T in ((5, 64, 16, 1, 16), (5, 128, 64, 1, 16), (5, 256, 64, 2, 16), (1, 128, 128, 1, 64)):
+        found["step", f"bdlru m={m} D={D} N={N} L={L} B=128 T={T}"] = \
+            net(f"bdlru:m={m},blocks={N}", T, 128, dim=D, layers=L, mlp="gelu")
     layers = [(model, 64) for model in ("lstm", "attention", "bdlru:m=5", "hlru:m=5", "lru", "mamba2", "deltanet")]
     for model, T in layers + [("lstm", 512), ("attention", 512)]:
         found["layer", f"{model.replace(':', ' ')} D=128 B=32 T={T}"] = net(model, T, 32, dim=128, layers=1, mlp="none")
