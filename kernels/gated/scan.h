@@ -78,7 +78,8 @@ SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t row, int64_t r
 }
 
 /* To be called at each step of a walk back in time, before step t is read (kernels/lib/fetch.h): prefetch instructions
- * do not make up for it. Gradients are fetched as well, for a line is read before a part of it is written. A time step is gate_rows rows of m + 1 gates. */
+ * do not make up for it. Gradients are fetched as well, for a line is read before a part of it is written. A time step
+ * is gate_rows rows of m + 1 gates. */
 LRNN_INLINE void scan_fetch_back(const struct scan_part *s, int64_t t, int64_t gate_rows, int64_t value_rows) {
     int64_t rows = gate_rows * (s->m + 1), first;
     if (!fetch_is_due(t, s->T, rows * s->width, &first)) return;

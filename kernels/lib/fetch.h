@@ -3,9 +3,9 @@
  * Processors follow rising addresses far better than falling ones: on Zen 4 a copy row by row from the end takes
  * three times as long, with prefetch instructions too. So such a walk reads every few steps, before it needs them,
  * all that the next ones will read, from the first address to the last, and the lines that they will write, which the
- * processor reads first as well. BD-LRU's gradient at m = 5, N = 64, B = 128, T = 16 takes 2.8 ms instead of 5.6 (`lrnn
- * perf op scan_block --threads 1`), of which what is written has 0.8, and a quarter more than before where all lies in L2
- * (B = 4). */
+ * processor reads first as well. BD-LRU's gradient at m = 5, N = 64, B = 128, T = 16 takes 2.8 ms instead of 5.6
+ * (`lrnn perf op scan_block --threads 1`), of which what is written has 0.8, and a quarter more than before where all
+ * lies in L2 (B = 4). */
 #ifndef LRNN_KERNELS_FETCH_H
 #define LRNN_KERNELS_FETCH_H
 
