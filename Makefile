@@ -109,7 +109,7 @@ COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
              -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
 ifeq ($(cuda_mode),nvcc)
-# cuBLAS is loaded when a device is opened, from there (core/cublas_cuda.cu).
+# cuBLAS is loaded when a device is opened, from there (core/cuda/cublas_cuda.cu).
 LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64:$(cuda_root)/lib -lcudart_static -ldl \
         -lrt -lpthread -lstdc++
 else ifeq ($(cuda_mode),host)
@@ -143,7 +143,9 @@ SHAPES := $(BUILD)/test-shapes$(f64)
 TWINS := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
 FAULTS := $(BUILD)/faults.so
-tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(if $(filter host,$(cuda_mode)),$(OBJ)/tests/cuda/check_cuda_host.o)
+# Of the shim itself.
+HOST_TESTS := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/check_*.cc))
+tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(HOST_TESTS:%.cc=$(OBJ)/%.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
@@ -220,8 +222,7 @@ $(OBJ)/link.stamp: FORCE
 # The suites are the functions `Suite *check_NAME(void)` of the test files; those under tests/cuda/ need a device.
 suite_names = $(if $(1),$(shell sed -n 's/^Suite \*check_\([a-z0-9_]*\)(void) {.*/\1/p' $(1)))
 suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CHECK($(s))) \
-          $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) \
-            $(if $(filter host,$(cuda_mode)),tests/cuda/check_cuda_host.cc)),CHECK_CUDA($(s)))
+          $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) $(HOST_TESTS)),CHECK_CUDA($(s)))
 $(OBJ)/suites.def: FORCE
 	$(call stamp,'$(suites)')
 $(OBJ)/tests/main.o $(OBJ)/tests/main.tidy: $(OBJ)/suites.def
@@ -313,7 +314,7 @@ test-cuda: cuda-suites
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
-CUDA_SUITES := cuda cuda_order cuda_run cuda_population $(if $(filter host,$(cuda_mode)),cuda_host,cuda_short)
+CUDA_SUITES := cuda cuda_order cuda_run cuda_population $(if $(HOST_TESTS),$(call suite_names,$(HOST_TESTS)),cuda_short)
 
 # `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
 # most of which a requeued job waits.

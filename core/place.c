@@ -1,4 +1,4 @@
-/* place.c - the CPU's half of place.h, and what a build without CUDA says. core/place_cuda.cu is the other half. */
+/* place.c - the CPU's half of place.h, and what a build without CUDA says. The other half: core/cuda/place_cuda.cu. */
 #include "core/place.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@ extern "C" {
 
 enum device { DEVICE_CPU, DEVICE_CUDA, DEVICE_COUNT };
 
-struct cuda_context; /* core/cuda.cuh */
+struct cuda_context; /* core/cuda/cuda.cuh */
 struct place_ops;
 
 /* All zeros: the CPU. */
@@ -142,7 +142,7 @@ struct place_ops {
     void (*capture_free)(struct place_capture *c);
 };
 
-extern const struct place_ops cuda_place_ops; /* core/place_cuda.cu, in a build with CUDA */
+extern const struct place_ops cuda_place_ops; /* core/cuda/place_cuda.cu, in a build with CUDA */
 
 #ifdef __cplusplus
 }

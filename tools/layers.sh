@@ -27,7 +27,7 @@ allowed() {
 # itself stands before all rooms, a source or a list behind them.
 rooms() {
     case $1 in
-    core) echo file ;;
+    core) echo file cuda ;;
     kernels) echo lib dense norm move token gated flow matrix stable links plstm tree train ;;
     tasks) echo data language mad image series graph ;;
     harness) echo store plan run runner rows report plot perf sweep gate cli ;;

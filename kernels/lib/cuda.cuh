@@ -3,7 +3,7 @@
 #ifndef LRNN_KERNELS_CUDA_CUH
 #define LRNN_KERNELS_CUDA_CUH
 
-#include "core/cuda.cuh"
+#include "core/cuda/cuda.cuh"
 #include "kernels/lib/infer.h"
 #include "kernels/kernel.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/cuda.cuh"
+#include "core/cuda/cuda.cuh"
 
 #define OLDEST_DEVICE     75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS      256

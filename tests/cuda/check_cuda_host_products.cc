@@ -1,0 +1,174 @@
+/* check_cuda_host_products.cc - the shim's cublasLt: what its products compute, and what they refuse. */
+#include "tests/cuda/launch.h" /* first */
+
+#include "kernels/lib/cuda_gemm.cuh"
+
+#if !REAL_IS_DOUBLE
+
+/* D (M x N) = op(A) op(B), in columns that lie a value further apart than they are long. */
+struct lt_product {
+    static const int M = 3, N = 2, K = 4, LD = 5, MOST = 5 * 5;
+    cublasHandle_t blas;
+    device_array<float> a{MOST}, b{MOST}, d{MOST}, vector{MOST}, workspace{256};
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t of_a, of_b, of_d;
+    cublasLtMatmulPreferenceOpaque_t wishes;
+    cublasLtMatmulHeuristicResult_t found = {};
+    size_t bytes = 1024;
+    float alpha = 1, beta = 0;
+
+    lt_product(int32_t op_a, int32_t op_b, uint32_t epilogue) {
+        std::vector<float> numbers(MOST);
+        for (int i = 0; i < MOST; i++) numbers[i] = (float)(i * i % 7 - 3);
+        for (float *to : {a.at, b.at, vector.at})
+            cudaMemcpyAsync(to, numbers.data(), MOST * sizeof(float), cudaMemcpyHostToDevice, stream);
+        cudaMemsetAsync(d.at, CUDA_HOST_POISON, MOST * sizeof(float), stream);
+        cublasCreate(&blas);
+        cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+        set(CUBLASLT_MATMUL_DESC_TRANSA, op_a);
+        set(CUBLASLT_MATMUL_DESC_TRANSB, op_b);
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+        set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector.at);
+        cublasLtMatrixLayoutInit(&of_a, CUDA_R_32F, op_a ? K : M, op_a ? M : K, LD);
+        cublasLtMatrixLayoutInit(&of_b, CUDA_R_32F, op_b ? N : K, op_b ? K : N, LD);
+        cublasLtMatrixLayoutInit(&of_d, CUDA_R_32F, M, N, LD);
+        cublasLtMatmulPreferenceInit(&wishes);
+        wish(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)bytes);
+    }
+    ~lt_product() {
+        cublasDestroy(blas);
+    }
+    template <class T> void set(cublasLtMatmulDescAttributes_t attribute, T value) {
+        ck_assert_int_eq(cublasLtMatmulDescSetAttribute(&product, attribute, &value, sizeof value),
+                         CUBLAS_STATUS_SUCCESS);
+    }
+    template <class T> void wish(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+        ck_assert_int_eq(cublasLtMatmulPreferenceSetAttribute(&wishes, attribute, &value, sizeof value),
+                         CUBLAS_STATUS_SUCCESS);
+    }
+    cublasStatus_t ask(int *count) {
+        return cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)blas, &product, &of_a, &of_b, &of_d, &of_d, &wishes, 1,
+                                              &found, count);
+    }
+    cublasStatus_t multiply(void) {
+        return cublasLtMatmul((cublasLtHandle_t)blas, &product, &alpha, a.at, &of_a, b.at, &of_b, &beta, d.at, &of_d,
+                              d.at, &of_d, &found.algo, workspace.at, bytes, stream);
+    }
+};
+
+/* Whole numbers, so exact in any order. Without beta D begins as NaNs, which are not read. */
+static void expect_lt_product(int32_t op_a, int32_t op_b, uint32_t epilogue, float beta) {
+    lt_product p(op_a, op_b, epilogue);
+    const int M = p.M, N = p.N, K = p.K, LD = p.LD;
+    int count;
+    ck_assert_int_eq(p.ask(&count), CUBLAS_STATUS_SUCCESS);
+    ck_assert_int_eq(count, 1);
+    p.beta = beta;
+    if (beta != 0) cudaMemsetAsync(p.d.at, 0, p.MOST * sizeof(float), stream);
+    std::vector<float> a = p.a.values(), b = p.b.values(), bias = p.vector.values();
+    ck_assert_int_eq(p.multiply(), CUBLAS_STATUS_SUCCESS);
+    std::vector<float> d = p.d.values(), vector = p.vector.values();
+    for (int j = 0; j < N; j++) {
+        float sum = 0;
+        for (int k = 0; k < K; k++) sum += op_b ? b[j + k * LD] : b[k + j * LD];
+        if (epilogue == CUBLASLT_EPILOGUE_BGRADB) ck_assert_float_eq(vector[j], sum);
+        for (int i = 0; i < M; i++) {
+            float want = epilogue == CUBLASLT_EPILOGUE_BIAS ? bias[i] : 0;
+            for (int k = 0; k < K; k++)
+                want += (op_a ? a[k + i * LD] : a[i + k * LD]) * (op_b ? b[j + k * LD] : b[k + j * LD]);
+            ck_assert_float_eq(d[i + j * LD], want);
+        }
+    }
+    if (epilogue == CUBLASLT_EPILOGUE_BIAS) ck_assert(vector == bias);
+    ck_assert(std::isnan(p.workspace.values()[0]) && std::isnan(p.workspace.values()[255]));
+}
+
+START_TEST(a_product_does_what_its_epilogue_says) {
+    for (int ops = 0; ops < 4; ops++)
+        for (float beta : {0.0f, 1.0f})
+            for (uint32_t epilogue : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BGRADB})
+                expect_lt_product(ops & 1, ops >> 1, epilogue, beta);
+}
+END_TEST
+
+/* Asked for, or launched with what was found: with what status it is refused. */
+START_TEST(products_that_do_not_fit_are_refused) {
+    typedef lt_product p;
+    static const struct {
+        void (*change)(p &);
+        cublasStatus_t asked, launched;
+    } cases[] = {
+        {[](p &) {}, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_SUCCESS},
+        {[](p &x) { x.of_d.ld = 2; }, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.of_b.cols++; }, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.product.op_a = CUBLAS_OP_T; }, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.product.bias = nullptr; }, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.product.epilogue = CUBLASLT_EPILOGUE_BGRADA; }, CUBLAS_STATUS_NOT_SUPPORTED,
+         CUBLAS_STATUS_NOT_SUPPORTED},
+        {[](p &x) { x.product.epilogue = CUBLASLT_EPILOGUE_BGRADB; }, CUBLAS_STATUS_SUCCESS,
+         CUBLAS_STATUS_NOT_SUPPORTED}, /* what was found is another product */
+        {[](p &x) { x.product.scale = CUDA_R_64F; }, CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_NOT_SUPPORTED},
+        {[](p &x) { x.bytes = 1023; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.workspace.at += 1; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.a.at += 1; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
+        {[](p &x) { x.product.bias = x.vector.at + 1; }, CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_INVALID_VALUE},
+    };
+    for (const auto &c : cases) {
+        p x(CUBLAS_OP_N, CUBLAS_OP_T, CUBLASLT_EPILOGUE_BIAS);
+        int count;
+        float *a = x.a.at, *workspace = x.workspace.at;
+        ck_assert_int_eq(x.ask(&count), CUBLAS_STATUS_SUCCESS);
+        cublasLtMatmulHeuristicResult_t found = x.found;
+        c.change(x);
+        ck_assert_int_eq(x.ask(&count), c.asked);
+        x.found = found;
+        ck_assert_int_eq(x.multiply(), c.launched);
+        x.a.at = a;
+        x.workspace.at = workspace;
+    }
+    char small = 0;
+    cublasLtMatmulDescOpaque_t product;
+    ck_assert_int_eq(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_EPILOGUE, &small, sizeof small),
+                     CUBLAS_STATUS_INVALID_VALUE);
+}
+END_TEST
+
+/* A refusal that is no lack of such a product is a failure of the place, as of any launch. */
+START_TEST(a_wrong_product_is_said) {
+    struct place place = {};
+    struct error e = {};
+    struct exec x = {};
+    device_array<float> memory(64);
+    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
+    x.place = &place;
+    struct product p = {false, false, 2, 3, 4, memory.at, 4, memory.at, 3, false, memory.at + 16, 3};
+    ck_assert(cuda_gemm_epilogue(&x, PRECISION_FULL, p, EPILOGUE_BIAS, memory.at + 32));
+    ck_assert_int_eq(place_wait(&place, &e), ST_OK);
+    setenv("LRNN_CUDA_HOST_NO_EPILOGUES", "2", 1);
+    ck_assert(!cuda_gemm_epilogue(&x, PRECISION_FULL, p, EPILOGUE_BIAS, memory.at + 32));
+    ck_assert_int_eq(place_wait(&place, &e), ST_OK);
+    unsetenv("LRNN_CUDA_HOST_NO_EPILOGUES");
+    p.lda = 3;
+    ck_assert(cuda_gemm_epilogue(&x, PRECISION_FULL, p, EPILOGUE_BIAS, memory.at + 32));
+    ck_assert_int_eq(place_wait(&place, &e), ST_DEVICE);
+    ck_assert_msg(strstr(e.text, "cublasLtMatmulAlgoGetHeuristic failed at kernels/lib/cuda_epilogue.cu:"), "%s",
+                  e.text);
+    place_close(&place);
+}
+END_TEST
+
+#endif
+
+extern "C" Suite *check_cuda_host_products(void);
+Suite *check_cuda_host_products(void) {
+    Suite *suite = suite_create("cuda_host_products");
+    TCase *tests = tcase_create("cuda_host_products");
+    tcase_add_checked_fixture(tests, begin, end);
+#if !REAL_IS_DOUBLE
+    tcase_add_test(tests, a_product_does_what_its_epilogue_says);
+    tcase_add_test(tests, products_that_do_not_fit_are_refused);
+    tcase_add_test(tests, a_wrong_product_is_said);
+#endif
+    suite_add_tcase(suite, tests);
+    return suite;
+}
