@@ -9,33 +9,34 @@
 
 #include "tests/testing.h"
 
-static cudaStream_t stream;
+/* Each test file has its own, and so its own stream. */
+namespace {
 
-static void begin(void) {
+cudaStream_t stream;
+
+void begin(void) {
     ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
 }
 
-static void end(void) {
+void end(void) {
     cuda_host_set_order(0);
     cudaStreamDestroy(stream);
 }
 
 template <class... P, class... A>
-static cudaError_t try_launch(unsigned cluster, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                              A... arguments) {
+cudaError_t try_launch(unsigned cluster, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... arguments) {
     cudaLaunchAttribute attribute = {cudaLaunchAttributeClusterDimension, {{cluster, 1, 1}}};
     cudaLaunchConfig_t config = {grid, block, shared, stream, &attribute, cluster != 1};
     return cuda_host_launch("test", &config, kernel, static_cast<P>(arguments)...);
 }
 
 template <class... P, class... A>
-static void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... arguments) {
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... arguments) {
     ck_assert_int_eq(try_launch(1, kernel, grid, block, shared, arguments...), cudaSuccess);
 }
 
 template <class... P, class... A>
-static void launch_clusters(unsigned cluster, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                            A... arguments) {
+void launch_clusters(unsigned cluster, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... arguments) {
     ck_assert_int_eq(try_launch(cluster, kernel, grid, block, shared, arguments...), cudaSuccess);
 }
 
@@ -60,14 +61,14 @@ template <class T> struct device_array {
 };
 
 /* What it leaves in n values of device memory. */
-template <class Run> static std::vector<float> result_of(size_t n, Run run) {
+template <class Run> std::vector<float> result_of(size_t n, Run run) {
     device_array<float> out(n);
     run(out.at);
     return out.values();
 }
 
 /* Runs in each order; whether the results were the same in all. */
-template <class Run> static bool same_in_every_order(size_t n, Run run) {
+template <class Run> bool same_in_every_order(size_t n, Run run) {
     std::vector<float> first = result_of(n, run);
     for (int order = 1; order < 3; order++) {
         cuda_host_set_order(order);
@@ -79,8 +80,10 @@ template <class Run> static bool same_in_every_order(size_t n, Run run) {
 }
 
 /* The sanitizer would take the signal. */
-static inline void end_of_the_process(int) {
+inline void end_of_the_process(int) {
     abort();
 }
+
+} // namespace
 
 #endif
