@@ -53,8 +53,8 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
 #define LAUNCH_CLUSTERS(x, kernel, ...)                                                                                \
     cuda_launch_clusters((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
-#define CUDA_SHARED_UNASKED                                                                                            \
-    ((size_t)48 << 10) /* bytes of a block's shared memory unless the kernel's limit is raised */
+/* Bytes of a block's shared memory, unless the kernel's limit is raised. */
+#define CUDA_SHARED_UNASKED ((size_t)48 << 10)
 
 #ifdef LRNN_CUDA_HOST
 #define cuda_launch_kernel(name, config, ...) cuda_host_launch(name, config, __VA_ARGS__)

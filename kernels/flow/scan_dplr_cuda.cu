@@ -5,8 +5,6 @@
 #include "kernels/flow/flow.h"
 #include "kernels/lib/cuda.cuh"
 
-#define DPLR_SHARED ((size_t)48 << 10) /* bytes of a block, which every device has */
-
 namespace {
 
 struct dplr {
@@ -107,7 +105,7 @@ static size_t dplr_shared(const struct dplr &k) {
 }
 
 static bool scan_dplr_cuda_applicable(const struct call *c, const char **why) {
-    bool fits = dplr_shared(dplr_of(c)) <= DPLR_SHARED;
+    bool fits = dplr_shared(dplr_of(c)) <= CUDA_SHARED_UNASKED;
     if (!fits) *why = "a state is larger than a block's shared memory";
     return fits;
 }

@@ -7,8 +7,6 @@
 #include "kernels/flow/flow.h"
 #include "kernels/lib/cuda.cuh"
 
-#define HADAMARD_SHARED ((size_t)48 << 10) /* bytes of a block, which every device has */
-
 namespace {
 
 struct hadamard {
@@ -102,7 +100,7 @@ static size_t hadamard_shared(const struct hadamard &k) {
 }
 
 static bool scan_hadamard_cuda_applicable(const struct call *c, const char **why) {
-    bool fits = hadamard_shared(hadamard_of(c)) <= HADAMARD_SHARED;
+    bool fits = hadamard_shared(hadamard_of(c)) <= CUDA_SHARED_UNASKED;
     if (!fits) *why = "a state is larger than a block's shared memory";
     return fits;
 }

@@ -81,7 +81,7 @@ inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t se
     s.rows = (int)(z.dk + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     s.dv = (int)z.dv;
     s.W = CHUNK_WIDEST;
-    while (s.W > step && (size_t)reals(s) * sizeof(real) > STRIP_SHARED) s.W -= step;
+    while (s.W > step && (size_t)reals(s) * sizeof(real) > CUDA_SHARED_UNASKED) s.W -= step;
     s.strips = (s.dv + s.W - 1) / s.W;
     s.W = ((s.dv + s.strips - 1) / s.strips + step - 1) / step * step;
     s.chunk = (int)segment;
@@ -90,7 +90,7 @@ inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t se
 }
 
 inline bool chunk_fits(int reals, const char **why) {
-    bool fits = (size_t)reals * sizeof(real) <= STRIP_SHARED;
+    bool fits = (size_t)reals * sizeof(real) <= CUDA_SHARED_UNASKED;
     if (!fits) *why = "columns of two states and a chunk's keys are larger than a block's shared memory";
     return fits;
 }

@@ -8,8 +8,6 @@
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 
-#define ROW_SUMS_SHARED ((int64_t)48 << 10) /* bytes of a block, which every device has */
-
 /* Sizes of a call, read off its inputs q and v. */
 struct row_sizes {
     int64_t B, T, H, dk, dv;
@@ -29,7 +27,7 @@ struct column_strips {
 
 static inline struct column_strips column_strips_of(struct row_sizes z, int64_t lines) {
     struct column_strips s = {z, WARP, 1, (int)lines};
-    while (s.W > 1 && (lines * (s.W + 1) * (int64_t)sizeof(real) > ROW_SUMS_SHARED || s.W / 2 >= z.dv)) s.W /= 2;
+    while (s.W > 1 && ((size_t)(lines * (s.W + 1)) * sizeof(real) > CUDA_SHARED_UNASKED || s.W / 2 >= z.dv)) s.W /= 2;
     s.strips = (int)((z.dv + s.W - 1) / s.W);
     return s;
 }
@@ -39,7 +37,7 @@ static inline size_t column_strips_shared(const struct column_strips &s) {
 }
 
 static inline bool column_strips_fit(const struct column_strips &s, const char **why) {
-    bool fits = (int64_t)column_strips_shared(s) <= ROW_SUMS_SHARED;
+    bool fits = column_strips_shared(s) <= CUDA_SHARED_UNASKED;
     if (!fits) *why = "a column of the state is larger than a block's shared memory";
     return fits;
 }

@@ -14,8 +14,6 @@
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 
-#define STRIP_SHARED ((size_t)48 << 10) /* bytes of a block, which every device has */
-
 /* rows: of the matrices of a head, one below the other; dv columns in all, W a strip. chunk: tokens of a chunk. */
 struct strip_shape {
     int64_t B, T, H;
@@ -26,7 +24,7 @@ struct strip_shape {
 static inline struct strip_shape strip_shape_of(int64_t B, int64_t T, int64_t H, int64_t rows, int64_t dv,
                                                 int64_t matrices, int64_t vectors) {
     struct strip_shape s = {.B = B, .T = T, .H = H, .rows = (int)rows, .dv = (int)dv, .W = WARP};
-    while (s.W > 1 && (size_t)(matrices * rows * (s.W + 1) + vectors) * sizeof(real) > STRIP_SHARED) s.W /= 2;
+    while (s.W > 1 && (size_t)(matrices * rows * (s.W + 1) + vectors) * sizeof(real) > CUDA_SHARED_UNASKED) s.W /= 2;
     while (s.W > 1 && s.W / 2 >= dv) s.W /= 2;
     s.strips = (int)((dv + s.W - 1) / s.W);
     s.chunk = 1;
@@ -40,7 +38,7 @@ static inline size_t strip_shared_bytes(const struct strip_shape &s, int64_t mat
 }
 
 static inline bool strip_fits(int64_t rows, int64_t matrices, int64_t vectors, const char **why) {
-    bool fits = (size_t)(matrices * rows * 2 + vectors) * sizeof(real) <= STRIP_SHARED;
+    bool fits = (size_t)(matrices * rows * 2 + vectors) * sizeof(real) <= CUDA_SHARED_UNASKED;
     if (!fits) *why = "a column of the state is larger than a block's shared memory";
     return fits;
 }
