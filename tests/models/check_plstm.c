@@ -8,7 +8,7 @@
 #include "kernels/flow/flow.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/plstm/dag_state.h"
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 #include "kernels/plstm/plstm.h"
 #include "tests/lib/support.h"
 

@@ -4,7 +4,7 @@
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/lib/unroll.h"
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 
 #define RAW_MAX 7
 

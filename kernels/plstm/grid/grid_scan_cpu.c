@@ -5,7 +5,7 @@
  * into (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch
  * those that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
 #include "kernels/lib/scratch.h"
-#include "kernels/plstm/grid_tile.h"
+#include "kernels/plstm/grid/grid_tile.h"
 
 #define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch: they come back from an L2 cache */
 

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "kernels/lib/sizes.h"
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 
 struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_form form) {
     struct grid_gates_attr attr = {.form = form};

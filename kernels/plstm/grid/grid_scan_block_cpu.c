@@ -15,7 +15,7 @@
  * blocks, each block's together. Work of order N^2 (dk + dv) a head against N dk dv of the recurrence. */
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/plstm/grid_tile.h"
+#include "kernels/plstm/grid/grid_tile.h"
 
 #define BLOCK_NODES_MAX       4096 /* G has N^2 elements */
 #define BLOCK_NODES_PREFERRED 1024

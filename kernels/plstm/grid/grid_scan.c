@@ -16,7 +16,7 @@
 
 #include "kernels/lib/scratch.h"
 #include "kernels/lib/sizes.h"
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
                          struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk) {

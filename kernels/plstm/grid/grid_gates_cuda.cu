@@ -2,7 +2,7 @@
  * grid_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 
 #define RAW_MAX 7
 

@@ -9,7 +9,7 @@
 
 #include "kernels/lib/simd.h"
 #include "kernels/plstm/dag_state.h"
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 
 /* --- one head ----------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  *
  * Backward keeps the states that enter each node of a stretch of rows, and before each stretch those that enter its
  * first row; the stretches come back in reverse. */
-#include "kernels/plstm/grid.h"
+#include "kernels/plstm/grid/grid.h"
 #include "kernels/matrix/row_sums.cuh"
 
 namespace {
