@@ -1,7 +1,7 @@
-/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which is a block, has W columns of
- * one head of one sequence, a lane a column, and takes them from node to node. Columns do not meet in the recurrence,
- * so that states lie in scratch, each lane reading what it wrote. What gradients sum over columns goes through a table
- * in shared memory, a line a sum. */
+/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which may be a block, has W columns
+ * of one head of one sequence, a lane a column, and takes them from node to node. Columns do not meet in the
+ * recurrence: a lane reads what it wrote, or what the lane of the same column in another warp of its block wrote. What
+ * gradients sum over columns goes through a table in shared memory, a line a sum. */
 #ifndef LRNN_KERNELS_ROW_SUMS_CUH
 #define LRNN_KERNELS_ROW_SUMS_CUH
 
@@ -50,7 +50,8 @@ struct column {
 };
 
 static __device__ __forceinline__ struct column column_here(const struct column_strips &s, int64_t strip) {
-    struct column at = {(int)threadIdx.x, strip, strip * s.W + (int)threadIdx.x, false};
+    int lane = (int)threadIdx.x % WARP;
+    struct column at = {lane, strip, strip * s.W + lane, false};
     at.in = at.lane < s.W && at.j < s.z.dv;
     return at;
 }

@@ -1,41 +1,75 @@
-/* grid_scan_cuda.cu - pLSTM on a grid on CUDA: a strip of columns of one head and direction crosses the grid row by row
- * (row_sums.cuh), all four directions at once. Equations: grid_scan.c.
+/* grid_scan_cuda.cu - pLSTM on a grid on CUDA: nodes of an anti-diagonal do not need each other, and a block takes some
+ * of them at once. Equations: grid_scan.c.
+ *
+ * A block has a strip of columns of one head and direction (row_sums.cuh), all four directions at once, and its warps
+ * have a row of the grid each: warp w is one node behind warp w - 1, and when it is through its row it begins the one
+ * `warps` further. What goes to the next node of the row and to the next row lies in shared memory; what the last warp
+ * hands to the first, which comes to it later, in scratch.
  *
  * Backward keeps the states that enter each node of a stretch of rows, and before each stretch those that enter its
  * first row; the stretches come back in reverse. */
 #include "kernels/plstm/grid/grid.h"
 #include "kernels/matrix/row_sums.cuh"
 
+#define FORWARD_WARPS  16         /* at most */
+#define BACKWARD_WARPS 8          /* likewise: the states of as many rows are kept at once */
+#define LOADED_ROWS    4          /* of a state, read before any of them is written: their loads do not wait */
+#define TABLE_ROWS     (WARP / 2) /* of a state, whose shares of dq and dk are summed at once, a lane a sum */
+
 namespace {
 
 enum { Q, K, V, GATES, DIRECT };
 
 struct grid_strips {
-    struct column_strips s;
+    struct column_strips s; /* lines: what a warp has in shared memory */
     struct grid_scan_attr a;
+    int warps;
     int64_t stride, stretches; /* rows of a stretch */
     const real *q, *k, *v, *gates, *dy;
 
+    __host__ __device__ int64_t state() const {
+        return s.z.dk * s.W;
+    }
     __device__ int64_t row(int64_t b, int direction, int64_t x, int64_t y) const {
         return b * s.z.T + grid_node(&a, direction, x, y);
+    }
+    __device__ int64_t rows(int64_t first) const { /* of the stretch that begins there */
+        return first + stride < a.X ? stride : a.X - first;
     }
 };
 
 /* A strip's states, each array one after the other for all strips of the call. */
 struct grid_room {
-    real *l, *u, *copies, *er, *ed;
-    real *dq, *dk;              /* shares of 4 directions x strips */
-    real *y, *dv;               /* of 4 directions */
-    real *dgates;               /* of strips */
-    int64_t l_n, u_n, copies_n; /* states of one strip */
+    real *line, *er; /* from the last warp to the first: of a row */
+    real *l, *u;     /* of a stretch's nodes */
+    real *copies;    /* of the rows before the stretches but the first */
+    real *dq, *dk;   /* shares of 4 directions x strips */
+    real *y, *dv;    /* of 4 directions */
+    real *dgates;    /* of strips */
 };
 
-struct grid_strips strips_of(const struct call *c) {
+/* No more rows at once than an anti-diagonal has nodes. */
+int warps_of(const struct call *c, const struct grid_strips &g, int64_t most) {
+    size_t room = c->place ? c->place->cuda->shared : CUDA_SHARED_UNASKED;
+    int64_t warps = (int64_t)(room / column_strips_shared(g.s)), nodes = g.a.X < g.a.Y ? g.a.X : g.a.Y;
+    if (warps > most) warps = most;
+    if (warps > nodes) warps = nodes;
+    return warps > 1 ? (int)warps : 1;
+}
+
+/* Forward all rows are one stretch. Backward there are fewest states in all, as in grid_scan_cpu, if a stretch has rows
+ * for all warps then. */
+struct grid_strips strips_of(const struct call *c, enum pass pass) {
     const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
     struct row_sizes z = row_sizes_of(c, a->H);
-    struct grid_strips g = {column_strips_of(z, 2 * z.dk + GRID_PLANES), *a, 1};
-    while (2 * g.stride * g.stride < a->X) g.stride++; /* fewest states in all, as in grid_scan_cpu */
+    bool forward = pass == PASS_FORWARD;
+    struct grid_strips g = {column_strips_of(z, 2 * z.dk + (forward ? 0 : 2 * TABLE_ROWS)), *a};
+    g.warps = warps_of(c, g, forward ? FORWARD_WARPS : BACKWARD_WARPS);
+    g.stride = forward ? a->X : g.warps;
+    while (2 * g.stride * g.stride < a->X) g.stride++;
     g.stretches = (a->X + g.stride - 1) / g.stride;
+    g.stride = (a->X + g.stretches - 1) / g.stretches;
+    if (g.warps > g.stride) g.warps = (int)g.stride;
     g.q = tensor_real(c->in[Q]);
     g.k = tensor_real(c->in[K]);
     g.v = tensor_real(c->in[V]);
@@ -47,22 +81,23 @@ int64_t blocks_of(const struct grid_strips &g) {
     return g.s.z.B * g.s.z.H * 4 * g.s.strips;
 }
 
+size_t shared_of(const struct grid_strips &g) {
+    return (size_t)g.warps * column_strips_shared(g.s);
+}
+
 struct grid_room room_of(const struct grid_strips &g, enum pass pass, struct scratch *s) {
     struct row_sizes z = g.s.z;
-    int64_t state = z.dk * g.s.W, blocks = blocks_of(g), rows = z.B * z.T * z.H;
+    int64_t rows = z.B * z.T * z.H, row = blocks_of(g) * g.a.Y * g.state(); /* of the tensors; of states */
     struct grid_room r = {};
-    r.l_n = pass == PASS_FORWARD ? g.a.Y : g.stride * g.a.Y;
-    r.u_n = pass == PASS_FORWARD ? 1 : g.stride * g.a.Y;
-    r.copies_n = g.stretches * g.a.Y;
-    r.l = scratch_reals(s, blocks * r.l_n * state);
-    r.u = scratch_reals(s, blocks * r.u_n * state);
+    r.line = scratch_reals(s, g.stride > g.warps ? row : 0);
     if (pass == PASS_FORWARD) {
         r.y = scratch_reals(s, 4 * rows * z.dv);
         return r;
     }
-    r.copies = scratch_reals(s, blocks * r.copies_n * state);
-    r.er = scratch_reals(s, blocks * g.a.Y * state);
-    r.ed = scratch_reals(s, blocks * state);
+    r.er = scratch_reals(s, g.a.X > g.warps ? row : 0);
+    r.l = scratch_reals(s, g.stride * row);
+    r.u = scratch_reals(s, g.stride * row);
+    r.copies = scratch_reals(s, (g.stretches - 1) * row);
     r.dq = scratch_reals(s, 4 * g.s.strips * rows * z.dk);
     r.dk = scratch_reals(s, 4 * g.s.strips * rows * z.dk);
     r.dv = scratch_reals(s, 4 * rows * z.dv);
@@ -70,28 +105,117 @@ struct grid_room room_of(const struct grid_strips &g, enum pass pass, struct scr
     return r;
 }
 
-/* A block's head, direction and strip, and the states of it. */
+/* A block's head, direction and strip; the states of it, at this lane's column. */
 struct grid_strip {
     int64_t b, h;
-    int direction;
+    int direction, warp;
     struct column at;
-    real *l, *u, *copies, *er, *ed;
+    real *line, *er, *l, *u, *copies;
+    real *shared; /* of all warps */
 };
 
-__device__ struct grid_strip strip_at(const struct grid_strips &g, const struct grid_room &r) {
-    int64_t state = g.s.z.dk * g.s.W, index = blockIdx.x, line = index / g.s.strips;
+__device__ struct grid_strip strip_at(const struct grid_strips &g, const struct grid_room &r, real *shared) {
+    int64_t index = blockIdx.x, head = index / g.s.strips, row = index * g.a.Y * g.state();
     struct grid_strip w;
     w.at = column_here(g.s, index % g.s.strips);
-    w.direction = (int)(line % 4);
-    w.h = line / 4 % g.s.z.H;
-    w.b = line / 4 / g.s.z.H;
-    w.l = r.l + index * r.l_n * state;
-    w.u = r.u + index * r.u_n * state;
-    w.copies = r.copies ? r.copies + index * r.copies_n * state : nullptr;
-    w.er = r.er ? r.er + index * g.a.Y * state : nullptr;
-    w.ed = r.ed ? r.ed + index * state : nullptr;
+    w.direction = (int)(head % 4);
+    w.h = head / 4 % g.s.z.H;
+    w.b = head / 4 / g.s.z.H;
+    w.warp = (int)threadIdx.x / WARP;
+    w.shared = shared;
+    auto here = [&](real *states, int64_t rows) { return states ? states + rows * row + w.at.lane : nullptr; };
+    w.line = here(r.line, 1);
+    w.er = here(r.er, 1);
+    w.l = here(r.l, g.stride);
+    w.u = here(r.u, g.stride);
+    w.copies = here(r.copies, g.stretches - 1);
     return w;
 }
+
+/* What a warp has in shared memory: a state between rows, one along its row, and backward a table of sums. */
+__device__ __forceinline__ real *shared_at(const struct grid_strips &g, const struct grid_strip &w, int warp,
+                                           int states) {
+    return w.shared + warp * g.s.lines * (g.s.W + 1) + states * g.state();
+}
+
+/* --- the wave ----------------------------------------------------------------------------------------------------- */
+
+/* A warp's node: row and place in it, of a stretch and in the order of the wave. What comes from row to row lies in the
+ * shared memory of warp `slot`, which is free again when the last warp has had it. */
+struct turn {
+    int64_t row, y;
+    int slot;
+};
+
+/* node(turn) for all nodes of `rows` rows, each behind those before it in its row and in its column; those of a warp's
+ * row take at least as long as the other warps are behind: there are Y >= warps of them. */
+template <class Node> __device__ __forceinline__ void wave(const struct grid_strips &g, int64_t rows, Node node) {
+    int warp = (int)threadIdx.x / WARP;
+    int64_t steps = ((rows - 1) / g.warps + 1) * g.a.Y + (rows - 1) % g.warps;
+    struct turn t = {warp, -warp, 0};
+    for (int64_t step = 0; step < steps; step++) {
+        if (t.y >= 0 && t.row < rows) {
+            node(t);
+            if (++t.slot == g.warps) t.slot = 0;
+        }
+        if (++t.y == g.a.Y) {
+            t.y = 0;
+            t.row += g.warps;
+        }
+        __syncthreads();
+    }
+}
+
+/* A state of this lane's column that comes to a node, and where what becomes of it goes. NULL: zero, nowhere. */
+struct carried {
+    const real *from;
+    real *to;
+    int W;
+
+    __device__ __forceinline__ real get(int64_t i) const {
+        return from ? from[i * W] : 0;
+    }
+    __device__ __forceinline__ void put(int64_t i, real x) const {
+        if (to) to[i * W] = x;
+    }
+};
+
+/* What enters the first row of a wave and where what leaves the last one goes, each a state a node or NULL. */
+struct borders {
+    const real *before;
+    real *after;
+    real *line; /* between the last warp and the first */
+};
+
+/* From row to row. */
+__device__ struct carried across(const struct grid_strips &g, const struct grid_strip &w, const struct turn &t,
+                                 int64_t rows, const struct borders &b) {
+    struct carried c = {nullptr, nullptr, g.s.W};
+    if (!w.at.in) return c;
+    int64_t at = t.y * g.state();
+    c.from = c.to = shared_at(g, w, t.slot, 0) + w.at.lane;
+    if (w.warp == 0) c.from = b.line + at;
+    if (w.warp == g.warps - 1) c.to = b.line + at;
+    if (t.row == 0) c.from = b.before ? b.before + at : nullptr;
+    if (t.row == rows - 1) c.to = b.after ? b.after + at : nullptr;
+    return c;
+}
+
+/* Along the row. */
+__device__ struct carried along(const struct grid_strips &g, const struct grid_strip &w, const struct turn &t) {
+    struct carried c = {nullptr, nullptr, g.s.W};
+    if (w.at.in) c.to = shared_at(g, w, w.warp, 1) + w.at.lane;
+    if (t.y > 0) c.from = c.to;
+    return c;
+}
+
+/* Of states in scratch, that of node n; NULL if there are none, or no column for this lane. */
+__device__ __forceinline__ real *kept_at(const struct grid_strips &g, const struct grid_strip &w, real *states,
+                                         int64_t n) {
+    return states && w.at.in ? states + n * g.state() : nullptr;
+}
+
+/* --- nodes -------------------------------------------------------------------------------------------------------- */
 
 /* One node of a strip: its gates, q and k of the head, v of the column. */
 struct grid_place {
@@ -112,136 +236,217 @@ __device__ struct grid_place place_at(const struct grid_strips &g, const struct 
     return p;
 }
 
-/* (l, u) of row i of the state become (Cr, Cd). */
-__device__ __forceinline__ void advance(const struct grid_place &p, int64_t i, real l, real u, real *Cr, real *Cd) {
-    real kv = p.k[i] * p.v;
+/* A row (l, u) of the state becomes (Cr, Cd). */
+__device__ __forceinline__ void advance(const struct grid_place &p, real k, real l, real u, real *Cr, real *Cd) {
+    real kv = k * p.v;
     *Cr = real_fma(p.gate[GRID_RL], l, real_fma(p.gate[GRID_RU], u, p.gate[GRID_SR] * kv));
     *Cd = real_fma(p.gate[GRID_DL], l, real_fma(p.gate[GRID_DU], u, p.gate[GRID_SD] * kv));
 }
 
-__device__ void clear(const struct grid_strips &g, const struct grid_strip &w, real *states, int64_t n) {
-    for (int64_t i = 0; i < n * g.s.z.dk && w.at.in; i++) *column_at(g.s, w.at, states, 0, i) = 0;
+/* rows.run<N>(i) for rows i to i + N - 1 of a state, from `begin` to `end`. */
+template <class Rows> __device__ __forceinline__ void each_rows(int64_t begin, int64_t end, Rows &rows) {
+    int64_t i = begin;
+    for (; i + LOADED_ROWS <= end; i += LOADED_ROWS) rows.template run<LOADED_ROWS>(i);
+    for (; i < end; i++) rows.template run<1>(i);
 }
 
-/* The states that enter the nodes of a stretch, from its copy; those that enter the next stretch to the next copy. */
-__device__ void enter_states(const struct grid_strips &g, const struct grid_strip &w, int64_t first, int64_t end) {
-    int64_t Y = g.a.Y, stretch = first / g.stride;
-    if (!w.at.in) return;
-    for (int64_t i = 0; i < Y * g.s.z.dk; i++)
-        *column_at(g.s, w.at, w.l, 0, i) = *column_at(g.s, w.at, w.copies, stretch * Y, i);
-    for (int64_t x = first; x < end; x++) {
-        clear(g, w, column_at(g.s, w.at, w.u, (x - first) * Y, 0) - w.at.lane, 1);
-        for (int64_t y = 0; y < Y; y++) {
-            struct grid_place p = place_at(g, w, x, y);
-            int64_t n = (x - first) * Y + y;
-            for (int64_t i = 0; i < g.s.z.dk; i++) {
-                real Cr, Cd;
-                advance(p, i, *column_at(g.s, w.at, w.l, n, i), *column_at(g.s, w.at, w.u, n, i), &Cr, &Cd);
-                if (y + 1 < Y) *column_at(g.s, w.at, w.u, n + 1, i) = Cd;
-                if (x + 1 < end) *column_at(g.s, w.at, w.l, n + Y, i) = Cr;
-                if (x + 1 == end && end < g.a.X) *column_at(g.s, w.at, w.copies, (stretch + 1) * Y + y, i) = Cr;
-            }
+struct forward_rows {
+    const struct grid_place &p;
+    struct carried left, top;
+    real read; /* (Ml l + Mu u)^T q */
+
+    template <int N> __device__ __forceinline__ void run(int64_t i) {
+        real l[N], u[N], q[N], k[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            l[j] = left.get(i + j);
+            u[j] = top.get(i + j);
+            q[j] = p.q[i + j];
+            k[j] = p.k[i + j];
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            real Cr, Cd;
+            read = real_fma(q[j], real_fma(p.gate[GRID_ML], l[j], p.gate[GRID_MU] * u[j]), read);
+            advance(p, k[j], l[j], u[j], &Cr, &Cd);
+            left.put(i + j, Cr);
+            top.put(i + j, Cd);
         }
     }
+};
+
+/* The same without q; l and u to where they are kept, unless that is NULL. */
+struct enter_rows {
+    const struct grid_place &p;
+    struct carried left, top;
+    real *l_kept, *u_kept;
+
+    template <int N> __device__ __forceinline__ void run(int64_t i) {
+        real l[N], u[N], k[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            l[j] = left.get(i + j);
+            u[j] = top.get(i + j);
+            k[j] = p.k[i + j];
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            real Cr, Cd;
+            if (l_kept) {
+                l_kept[(i + j) * left.W] = l[j];
+                u_kept[(i + j) * left.W] = u[j];
+            }
+            advance(p, k[j], l[j], u[j], &Cr, &Cd);
+            left.put(i + j, Cr);
+            top.put(i + j, Cd);
+        }
+    }
+};
+
+/* The states that enter the nodes of a stretch, and those that enter the next one to its copy. They are kept for the
+ * way back, if that is next. */
+__device__ void enter_states(const struct grid_strips &g, const struct grid_strip &w, int64_t stretch, bool keep) {
+    int64_t Y = g.a.Y, first = stretch * g.stride, rows = g.rows(first);
+    int64_t row = Y * g.state();
+    struct borders b = {stretch > 0 ? w.copies + (stretch - 1) * row : nullptr,
+                        stretch + 1 < g.stretches ? w.copies + stretch * row : nullptr, w.line};
+    wave(g, rows, [&](const struct turn &t) {
+        struct grid_place p = place_at(g, w, first + t.row, t.y);
+        int64_t n = t.row * Y + t.y;
+        struct enter_rows node = {p, across(g, w, t, rows, b), along(g, w, t)};
+        node.l_kept = kept_at(g, w, keep ? w.l : nullptr, n);
+        node.u_kept = kept_at(g, w, keep ? w.u : nullptr, n);
+        if (w.at.in) each_rows(0, g.s.z.dk, node);
+    });
 }
 
-/* One node, whose entering states are number n of l and u, and whose gradients are er of its column and ed. */
+/* right, down: er and ed; l, u: the states that entered the node. */
+struct backward_rows {
+    const struct column_strips &s;
+    const struct column &at;
+    const struct grid_place &p;
+    struct carried right, down, left, top;
+    real weight, dv, d[GRID_PLANES];
+    real *table; /* shares of dq, those of dk behind them */
+
+    template <int N> __device__ __forceinline__ void run(int64_t i) {
+        real er[N], ed[N], l[N], u[N], q[N], k[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            er[j] = right.get(i + j);
+            ed[j] = down.get(i + j);
+            l[j] = left.get(i + j);
+            u[j] = top.get(i + j);
+            q[j] = p.q[i + j];
+            k[j] = p.k[i + j];
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            real F = real_fma(p.gate[GRID_SR], er[j], p.gate[GRID_SD] * ed[j]), qw = q[j] * weight, kv = k[j] * p.v;
+            int line = (int)(i + j) % TABLE_ROWS;
+            d[GRID_RL] = real_fma(er[j], l[j], d[GRID_RL]);
+            d[GRID_RU] = real_fma(er[j], u[j], d[GRID_RU]);
+            d[GRID_DL] = real_fma(ed[j], l[j], d[GRID_DL]);
+            d[GRID_DU] = real_fma(ed[j], u[j], d[GRID_DU]);
+            d[GRID_SR] = real_fma(er[j], kv, d[GRID_SR]);
+            d[GRID_SD] = real_fma(ed[j], kv, d[GRID_SD]);
+            d[GRID_ML] = real_fma(l[j], qw, d[GRID_ML]);
+            d[GRID_MU] = real_fma(u[j], qw, d[GRID_MU]);
+            dv = real_fma(F, k[j], dv);
+            row_share(s, at, table, line, real_fma(p.gate[GRID_ML], l[j], p.gate[GRID_MU] * u[j]) * weight);
+            row_share(s, at, table, TABLE_ROWS + line, F * p.v);
+            right.put(i + j, real_fma(p.gate[GRID_RL], er[j], real_fma(p.gate[GRID_DL], ed[j], p.gate[GRID_ML] * qw)));
+            down.put(i + j, real_fma(p.gate[GRID_RU], er[j], real_fma(p.gate[GRID_DU], ed[j], p.gate[GRID_MU] * qw)));
+        }
+    }
+};
+
+/* One node, number n of the stretch. */
 __device__ void backward_node(const struct grid_strips &g, const struct grid_strip &w, const struct grid_room &r,
-                              int64_t x, int64_t y, int64_t n, real *table) {
+                              const struct grid_place &p, int64_t n, struct carried right, struct carried down) {
     struct row_sizes z = g.s.z;
-    struct grid_place p = place_at(g, w, x, y);
-    real weight = w.at.in ? (real)g.a.scale * g.dy[p.row * z.dv + w.at.j] : 0, dv = 0, d[GRID_PLANES] = {};
-    for (int64_t i = 0; i < z.dk; i++) {
-        real *right = column_at(g.s, w.at, w.er, y, i), *down = column_at(g.s, w.at, w.ed, 0, i);
-        real er = w.at.in ? *right : 0, ed = w.at.in ? *down : 0, q = p.q[i], k = p.k[i];
-        real l = w.at.in ? *column_at(g.s, w.at, w.l, n, i) : 0, u = w.at.in ? *column_at(g.s, w.at, w.u, n, i) : 0;
-        real F = real_fma(p.gate[GRID_SR], er, p.gate[GRID_SD] * ed), qw = q * weight, kv = k * p.v;
-        d[GRID_RL] = real_fma(er, l, d[GRID_RL]);
-        d[GRID_RU] = real_fma(er, u, d[GRID_RU]);
-        d[GRID_DL] = real_fma(ed, l, d[GRID_DL]);
-        d[GRID_DU] = real_fma(ed, u, d[GRID_DU]);
-        d[GRID_SR] = real_fma(er, kv, d[GRID_SR]);
-        d[GRID_SD] = real_fma(ed, kv, d[GRID_SD]);
-        d[GRID_ML] = real_fma(l, qw, d[GRID_ML]);
-        d[GRID_MU] = real_fma(u, qw, d[GRID_MU]);
-        dv = real_fma(F, k, dv);
-        row_share(g.s, w.at, table, (int)i, real_fma(p.gate[GRID_ML], l, p.gate[GRID_MU] * u) * weight);
-        row_share(g.s, w.at, table, (int)(z.dk + i), F * p.v);
-        if (!w.at.in) continue;
-        *right = real_fma(p.gate[GRID_RL], er, real_fma(p.gate[GRID_DL], ed, p.gate[GRID_ML] * qw));
-        *down = real_fma(p.gate[GRID_RU], er, real_fma(p.gate[GRID_DU], ed, p.gate[GRID_MU] * qw));
-    }
-    for (int i = 0; i < GRID_PLANES; i++) row_share(g.s, w.at, table, (int)(2 * z.dk) + i, d[i]);
     int64_t rows = z.B * z.T * z.H, part = w.direction * g.s.strips + w.at.strip;
-    if (w.at.in) r.dv[(w.direction * rows + p.row) * z.dv + w.at.j] = dv;
-    __syncthreads();
-    for (int line = w.at.lane; line < g.s.lines; line += WARP) {
-        real sum = row_sum(g.s, table, line);
-        if (line < z.dk)
-            r.dq[(part * rows + p.row) * z.dk + line] = sum;
-        else if (line < 2 * z.dk)
-            r.dk[(part * rows + p.row) * z.dk + line - z.dk] = sum;
-        else
-            r.dgates[w.at.strip * rows * 4 * GRID_PLANES + grid_gate_at(z.H, p.row / z.H, w.direction, w.h) +
-                     (line - 2 * z.dk) * 4 * z.H] = sum;
+    real *table = shared_at(g, w, w.warp, 2);
+    struct backward_rows node = {g.s, w.at, p, right, down};
+    node.left = {kept_at(g, w, w.l, n), nullptr, g.s.W};
+    node.top = {kept_at(g, w, w.u, n), nullptr, g.s.W};
+    node.weight = w.at.in ? (real)g.a.scale * g.dy[p.row * z.dv + w.at.j] : 0;
+    node.table = table;
+    for (int64_t begin = 0; begin < z.dk; begin += TABLE_ROWS) {
+        int64_t i = begin + w.at.lane % TABLE_ROWS;
+        each_rows(begin, begin + TABLE_ROWS < z.dk ? begin + TABLE_ROWS : z.dk, node);
+        __syncwarp();
+        if (i < z.dk)
+            (w.at.lane < TABLE_ROWS ? r.dq : r.dk)[(part * rows + p.row) * z.dk + i] = row_sum(g.s, table, w.at.lane);
+        __syncwarp();
     }
-    __syncthreads();
+    for (int i = 0; i < GRID_PLANES; i++) row_share(g.s, w.at, table, i, node.d[i]);
+    if (w.at.in) r.dv[(w.direction * rows + p.row) * z.dv + w.at.j] = node.dv;
+    __syncwarp();
+    if (w.at.lane < GRID_PLANES)
+        r.dgates[w.at.strip * rows * 4 * GRID_PLANES + grid_gate_at(z.H, p.row / z.H, w.direction, w.h) +
+                 w.at.lane * 4 * z.H] = row_sum(g.s, table, w.at.lane);
+    __syncwarp();
+}
+
+__device__ void backward_stretch(const struct grid_strips &g, const struct grid_strip &w, const struct grid_room &r,
+                                 int64_t stretch) {
+    int64_t first = stretch * g.stride, rows = g.rows(first);
+    struct borders b = {stretch + 1 < g.stretches ? w.er : nullptr, stretch > 0 ? w.er : nullptr, w.er};
+    wave(g, rows, [&](const struct turn &t) {
+        int64_t x = rows - 1 - t.row, y = g.a.Y - 1 - t.y;
+        backward_node(g, w, r, place_at(g, w, first + x, y), x * g.a.Y + y, across(g, w, t, rows, b), along(g, w, t));
+    });
 }
 
 } // namespace
 
-static __global__ void __launch_bounds__(WARP) grid_forward_kernel(struct grid_strips g, struct grid_room r) {
-    struct grid_strip w = strip_at(g, r);
+static __global__ void __launch_bounds__(FORWARD_WARPS *WARP)
+    grid_forward_kernel(struct grid_strips g, struct grid_room r) {
+    DYNAMIC_SHARED(real, shared);
+    struct grid_strip w = strip_at(g, r, shared);
     struct row_sizes z = g.s.z;
-    if (!w.at.in) return;
-    clear(g, w, w.l, g.a.Y);
-    for (int64_t x = 0; x < g.a.X; x++) {
-        clear(g, w, w.u, 1);
-        for (int64_t y = 0; y < g.a.Y; y++) {
-            struct grid_place p = place_at(g, w, x, y);
-            real read = 0;
-            for (int64_t i = 0; i < z.dk; i++) {
-                real *l = column_at(g.s, w.at, w.l, y, i), *u = column_at(g.s, w.at, w.u, 0, i);
-                read = real_fma(p.q[i], real_fma(p.gate[GRID_ML], *l, p.gate[GRID_MU] * *u), read);
-                advance(p, i, *l, *u, l, u);
-            }
-            r.y[(w.direction * z.B * z.T * z.H + p.row) * z.dv + w.at.j] = read;
-        }
-    }
+    struct borders b = {nullptr, nullptr, w.line};
+    wave(g, g.a.X, [&](const struct turn &t) {
+        struct grid_place p = place_at(g, w, t.row, t.y);
+        struct forward_rows node = {p, across(g, w, t, g.a.X, b), along(g, w, t)};
+        if (!w.at.in) return;
+        each_rows(0, z.dk, node);
+        r.y[(w.direction * z.B * z.T * z.H + p.row) * z.dv + w.at.j] = node.read;
+    });
 }
 
-static __global__ void __launch_bounds__(WARP) grid_backward_kernel(struct grid_strips g, struct grid_room r) {
-    DYNAMIC_SHARED(real, table); /* a line a sum */
-    struct grid_strip w = strip_at(g, r);
-    clear(g, w, w.copies, g.a.Y);
-    clear(g, w, w.er, g.a.Y);
-    for (int64_t first = 0; first < g.a.X; first += g.stride)
-        enter_states(g, w, first, first + g.stride < g.a.X ? first + g.stride : g.a.X);
+static __global__ void __launch_bounds__(BACKWARD_WARPS *WARP)
+    grid_backward_kernel(struct grid_strips g, struct grid_room r) {
+    DYNAMIC_SHARED(real, shared);
+    struct grid_strip w = strip_at(g, r, shared);
+    for (int64_t stretch = 0; stretch < g.stretches; stretch++) enter_states(g, w, stretch, stretch == g.stretches - 1);
     for (int64_t stretch = g.stretches - 1; stretch >= 0; stretch--) {
-        int64_t first = stretch * g.stride, end = first + g.stride < g.a.X ? first + g.stride : g.a.X;
-        if (stretch < g.stretches - 1) enter_states(g, w, first, end);
-        for (int64_t x = end - 1; x >= first; x--) {
-            clear(g, w, w.ed, 1);
-            for (int64_t y = g.a.Y - 1; y >= 0; y--) backward_node(g, w, r, x, y, (x - first) * g.a.Y + y, table);
-        }
+        if (stretch < g.stretches - 1) enter_states(g, w, stretch, true);
+        backward_stretch(g, w, r, stretch);
     }
 }
 
 static bool grid_scan_cuda_applicable(const struct call *c, const char **why) {
-    return column_strips_fit(strips_of(c).s, why);
+    return column_strips_fit(strips_of(c, PASS_BACKWARD).s, why);
 }
 
 static size_t grid_scan_cuda_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    room_of(strips_of(c), pass, &s);
+    room_of(strips_of(c, pass), pass, &s);
     return s.used;
+}
+
+/* A warp for each row that the block takes at once. */
+static dim3 threads_of(const struct grid_strips &g) {
+    return dim3((unsigned)(g.warps * WARP));
 }
 
 static void grid_scan_cuda_forward(const struct call *c, const struct exec *x) {
     struct scratch s = scratch_of(c, PASS_FORWARD);
-    struct grid_strips g = strips_of(c);
+    struct grid_strips g = strips_of(c, PASS_FORWARD);
     struct grid_room r = room_of(g, PASS_FORWARD, &s);
-    LAUNCH(x, grid_forward_kernel, dim3((unsigned)blocks_of(g)), dim3(WARP), 0, g, r);
+    LAUNCH(x, grid_forward_kernel, dim3((unsigned)blocks_of(g)), threads_of(g), shared_of(g), g, r);
     each_value(c, x, tensor_count(c->out[0]),
                outside_y{outside_of(c, g.s.z, g.a.scale, DIRECT, nullptr), r.y, tensor_count(c->out[0]), 4,
                          tensor_real(c->out[0])});
@@ -249,10 +454,10 @@ static void grid_scan_cuda_forward(const struct call *c, const struct exec *x) {
 
 static void grid_scan_cuda_backward(const struct call *c, const struct exec *x) {
     struct scratch s = scratch_of(c, PASS_BACKWARD);
-    struct grid_strips g = strips_of(c);
+    struct grid_strips g = strips_of(c, PASS_BACKWARD);
     struct grid_room r = room_of(g, PASS_BACKWARD, &s);
     g.dy = call_dout(c, 0);
-    LAUNCH(x, grid_backward_kernel, dim3((unsigned)blocks_of(g)), dim3(WARP), column_strips_shared(g.s), g, r);
+    LAUNCH(x, grid_backward_kernel, dim3((unsigned)blocks_of(g)), threads_of(g), shared_of(g), g, r);
     outside_gradients(c, x, outside_of(c, g.s.z, g.a.scale, DIRECT, g.dy), DIRECT, r.dq, r.dk, 4 * g.s.strips, r.dv, 4);
     int64_t gates = tensor_count(c->in[GATES]);
     if (c->din[GATES])
