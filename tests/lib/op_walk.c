@@ -39,6 +39,16 @@ static const char *const real_sizes[] = {
     "batch=3 length=130 heads=9 dk=6 dv=9 m=2 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
 };
 
+/* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch has
+ * rows, of states that leave room for few rows. */
+static const struct {
+    const char *op, *sizes;
+} own_sizes[] = {
+    {"grid_scan", "batch=1 length=400 heads=1 dk=5 dv=4"},
+    {"grid_scan", "batch=2 length=74 heads=3 dk=18 dv=34"},
+    {"grid_scan", "batch=1 length=100 heads=1 dk=100 dv=33"},
+};
+
 static void apply(struct op_sizes *s, const char *text) {
     struct label pairs;
     struct error e = {0};
@@ -103,6 +113,8 @@ struct op_walk walk_of(const struct op *op, unsigned walks) {
     if (walks & WALK_LONG) append_axes(&w, op, true);
     for (size_t i = 0; i < sizeof real_sizes / sizeof *real_sizes && (walks & WALK_REAL); i++)
         append(&w, op, sizes_at(real_sizes[i]));
+    for (size_t i = 0; i < sizeof own_sizes / sizeof *own_sizes && (walks & WALK_REAL); i++)
+        if (strcmp(op->name, own_sizes[i].op) == 0) append(&w, op, sizes_at(own_sizes[i].sizes));
     return w;
 }
 

@@ -47,11 +47,13 @@ static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
     return (struct cost){40 * work, 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* `length` nodes. Variants: as nearly square as its divisors allow; one column; one row. */
+/* `length` nodes. Variants: as nearly square as its divisors allow; one column; one row; the first with its sides
+ * exchanged. */
 static bool grid_scan_build(struct graph *g, const struct op_sizes *s) {
-    if (s->variant > 2) return false;
+    if (s->variant > 3) return false;
     int64_t H = s->heads, N = s->length, X = s->variant == 1 ? N : s->variant == 2 ? 1 : (int64_t)sqrt((double)N);
     while (N % X != 0) X--;
+    if (s->variant == 3) X = N / X;
     struct tensor *q = input_tokens(g, s, "q", H * s->dk), *k = input_tokens(g, s, "k", H * s->dk);
     struct tensor *v = input_tokens(g, s, "v", H * s->dv), *gates = input_tokens(g, s, "gates", GRID_PLANES * 4 * H);
     grid_scan(g, q, k, v, gates, input_tokens(g, s, "direct", H), X, N / X, H, 1 / sqrt((double)s->dk));
