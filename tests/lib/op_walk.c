@@ -39,8 +39,8 @@ static const char *const real_sizes[] = {
     "batch=3 length=130 heads=9 dk=6 dv=9 m=2 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
 };
 
-/* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch has
- * rows, of states that leave room for few rows. */
+/* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
+ * has rows, of states that leave room for few rows. */
 static const struct {
     const char *op, *sizes;
 } own_sizes[] = {

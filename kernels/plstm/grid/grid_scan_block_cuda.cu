@@ -2,8 +2,8 @@
  * pLSTM, App. D.3, Eq. 16.
  *
  * G[n][m] is what the gates make of a 1 on its way from node m to node n, summed over the directions, and the direct
- * gate on its diagonal. grid_scan_block (CPU) joins blocks of the grid to make it; here a thread has a source m and runs
- * the recurrence of grid_scan.c with a number in the place of each state, a warp along the sources of 32 nodes: N^2
+ * gate on its diagonal. grid_scan_block (CPU) joins blocks of the grid to make it; here a thread has a source m and
+ * runs the recurrence of grid_scan.c with a number in the place of each state, a warp 32 neighbouring sources: N^2
  * multiply-adds a gate, against N^2 (dk + dv) of the products. Those are made by tiles of 16 x 16 nodes
  * (kernels/lib/tile_product.cuh), a thread block a row of tiles, or backward a row and a column:
  *   S = Q K^T, R = W V^T, W = scale dY:   dG = S o R   dQ = (R o G) K   dK = (R o G)^T Q   dV = (S o G)^T W
@@ -389,8 +389,8 @@ static bool grid_scan_block_cuda_applicable(const struct call *c, const char **w
     return pairs_shared(g, OF_DK_DV) <= CUDA_SHARED_UNASKED;
 }
 
-/* A guess until a device has been asked: fewer multiply-adds than the states have, whose gates take as many again as
- * they have elements, with tensor cores for most of them. */
+/* A guess until a device has been asked: a head's matrix has at most half as many numbers as its states in a direction
+ * have elements, and products have no more padding than numbers. */
 static bool grid_scan_block_cuda_preferred(const struct call *c) {
     struct grid_block g = block_of(c);
     return 2 * g.z.T <= g.z.dk * g.z.dv && 2 * g.z.dk > TILE_DEPTH && 2 * g.z.dv > TILE_COLUMNS;
