@@ -130,6 +130,7 @@ struct call *graph_call(struct graph *g, const struct op *op, const void *attr, 
     struct call *c = &g->calls[g->n_calls];
     *c = (struct call){
         .op = op, .attr = own_attr, .attr_bytes = attr ? attr_bytes : 0, .n_in = n_in, .index = g->n_calls};
+    if (g->n_calls > 0) c->stream = c[-1].stream + 1 + c[-1].op->fuses;
     c->place = g->options.place;
     c->precision = g->options.precision;
     for (int i = 0; i < n_in; i++) c->in[i] = in[i];

@@ -74,7 +74,8 @@ struct call {
     size_t scratch_bytes[2];    /* that many */
     enum precision precision;   /* of its products, where it is one that rounds (linear) */
     bool guards;                /* tests: behind each array of scratch lies a zone that nothing may read or write */
-    int index;                  /* position in the graph; the dropout sub-stream */
+    int index;                  /* position in the graph */
+    int stream;                 /* the same, were nothing before it fused; the dropout sub-stream */
     bool active;                /* the plan's: its gradient is part of the backward walk */
     bool zero_dout;             /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
     int workspace_buffer[2];    /* the plan's */
@@ -113,6 +114,7 @@ struct op {
     uint32_t needs_out;  /* bit j: the gradient reads the VALUE of output j */
     uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
     uint32_t mutates;    /* bit i: forward writes input i in place (optimiser, running statistics) */
+    int fuses;           /* ops that it does beside one: dropout masks do not depend on what is fused */
 
     /* Whole numbers among the attributes that a device's kernels read (which row goes where): how many; written to `to`
      * unless that is NULL. Attributes are the host's memory. NULL: none. */

@@ -70,15 +70,30 @@ static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, e
     return graph_param(g, &(struct param_spec){.name = name, .rank = 1, .dims = {D}, .group = group, .init = init});
 }
 
-static struct tensor *norm(struct graph *g, int kind, const char *name, struct tensor *x) {
-    if (!x) return NULL;
-    int64_t D = x->dims[x->rank - 1];
+/* x + branch, not yet added: a norm of the sum does that in the same pass. No branch: x alone. */
+struct residual {
+    struct tensor *x, *branch;
+};
+
+/* The sum. */
+static struct tensor *added(struct graph *g, struct residual r) {
+    return r.branch ? add(g, r.x, r.branch) : r.x;
+}
+
+/* Of the sum, which becomes x. */
+static struct tensor *norm(struct graph *g, int kind, const char *name, struct residual *r) {
+    if (!r->x) return NULL;
+    int64_t D = r->x->dims[r->x->rank - 1];
     struct init one = {.kind = INIT_CONST, .a = 1}, zero = {.kind = INIT_ZERO};
     graph_scope_push(g, name);
-    struct tensor *w = norm_param(g, "weight", D, PARAM_NORM, one);
-    struct tensor *y = kind == NORM_RMS ? rmsnorm(g, x, w, NORM_EPS)
-                                        : layernorm(g, x, w, norm_param(g, "bias", D, PARAM_NORM, zero), NORM_EPS);
+    struct tensor *w = norm_param(g, "weight", D, PARAM_NORM, one), *y;
+    struct tensor *b = kind == NORM_RMS ? NULL : norm_param(g, "bias", D, PARAM_NORM, zero);
+    if (r->branch)
+        y = add_norm(g, r->x, r->branch, w, b, NORM_EPS, &r->x);
+    else
+        y = kind == NORM_RMS ? rmsnorm(g, r->x, w, NORM_EPS) : layernorm(g, r->x, w, b, NORM_EPS);
     graph_scope_pop(g);
+    r->branch = NULL;
     return y;
 }
 
@@ -137,11 +152,6 @@ static struct tensor *mlp(struct graph *g, const struct backbone *b, struct tens
     return linear(g, silu_mul(g, gated, value), weight(g, "w3.weight", D, W, 1, AS_CONTRACT), NULL);
 }
 
-/* x + dropout(branch) */
-static struct tensor *residual(struct graph *g, const struct backbone *b, struct tensor *x, struct tensor *branch) {
-    return add(g, x, dropout(g, branch, b->dropout));
-}
-
 /* The mixer under `name`. */
 static struct tensor *one_way(struct graph *g, const struct model_choice *choice, const char *name, struct tensor *x) {
     graph_scope_push(g, name);
@@ -158,15 +168,17 @@ static struct tensor *mixer(struct graph *g, const struct backbone *b, const str
     return add(g, y, reverse(g, back, g->lengths));
 }
 
-static struct tensor *mad_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
-                                struct tensor *x) {
-    x = residual(g, b, x, mixer(g, b, choice, norm(g, b->norm, "norm", x)));
-    if (b->mlp == MLP_NONE) return x;
-    struct tensor *normed = norm(g, b->norm, "mlp_norm", x);
+static struct residual mad_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                                 struct residual r) {
+    struct tensor *normed = norm(g, b->norm, "norm", &r);
+    r.branch = dropout(g, mixer(g, b, choice, normed), b->dropout);
+    if (b->mlp == MLP_NONE) return r;
+    normed = norm(g, b->norm, "mlp_norm", &r);
     graph_scope_push(g, "mlp");
     struct tensor *mixed_channels = mlp(g, b, normed);
     graph_scope_pop(g);
-    return residual(g, b, x, mixed_channels);
+    r.branch = dropout(g, mixed_channels, b->dropout);
+    return r;
 }
 
 static struct tensor *slice_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
@@ -179,7 +191,8 @@ static struct tensor *slice_layer(struct graph *g, const struct backbone *b, con
         branch = activate(g, branch, ACT_TANH);
     else
         branch = mul(g, branch, activate(g, affine(g, b, "mlp_gate", z, D, init_linear(D, 1)), ACT_SIGMOID));
-    return dropout(g, norm(g, NORM_LAYER, "norm", add(g, z, branch)), b->dropout);
+    struct residual sum = {z, branch};
+    return dropout(g, norm(g, NORM_LAYER, "norm", &sum), b->dropout);
 }
 
 static struct tensor *batch_normed(struct graph *g, struct tensor *x) {
@@ -202,25 +215,25 @@ static struct tensor *s5_layer(struct graph *g, const struct backbone *b, const 
     int64_t D = x->dims[2];
     struct tensor *y = dropout(g, activate(g, mixer(g, b, choice, batch_normed(g, x)), ACT_SILU), b->dropout);
     struct tensor *open = activate(g, affine(g, b, "glu", y, D, init_linear(D, 1)), ACT_SIGMOID);
-    return residual(g, b, x, mul(g, y, open));
+    return add(g, x, dropout(g, mul(g, y, open), b->dropout));
 }
 
-static struct tensor *layer(struct graph *g, const struct backbone *b, const struct model_choice *choice, int64_t index,
-                            struct tensor *x) {
+static struct residual layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                             int64_t index, struct residual r) {
     char name[40];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     g->layer = (int)index;
     graph_scope_push(g, name);
     if (is_pre_norm(b))
-        x = mad_layer(g, b, choice, x);
+        r = mad_layer(g, b, choice, r);
     else if (b->kind == BACKBONE_S5)
-        x = s5_layer(g, b, choice, x);
+        r.x = s5_layer(g, b, choice, r.x);
     else if (b->kind == BACKBONE_STACKED)
-        x = dropout(g, mixer(g, b, choice, x), b->dropout);
+        r.x = dropout(g, mixer(g, b, choice, r.x), b->dropout);
     else
-        x = slice_layer(g, b, choice, x);
+        r.x = slice_layer(g, b, choice, r.x);
     graph_scope_pop(g);
-    return x;
+    return r;
 }
 
 /* loss + the terms that the mixers have kept. */
@@ -275,7 +288,8 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
         char name[16];
         snprintf(name, sizeof name, "decoder.%d", i);
         graph_scope_push(g, name);
-        d = activate(g, affine(g, b, "linear", norm(g, b->norm, "norm", d), b->dim, init), ACT_GELU_ERF);
+        struct tensor *normed = norm(g, b->norm, "norm", &(struct residual){d, NULL});
+        d = activate(g, affine(g, b, "linear", normed, b->dim, init), ACT_GELU_ERF);
         graph_scope_pop(g);
     }
     return d;
@@ -421,14 +435,16 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     if (b->positions == POSITIONS_LEARNT) x = with_positions(g, shape, &grid, x);
     if (b->degree_code) x = degree_code(g, x, &g->links);
     if (dims.T > shape->T) x = choice->model->append(choice->inst, g, x);
-    for (int64_t i = 0; i < b->layers; i++) x = layer(g, b, choice, i, x);
-    if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE) x = first_rows(g, x, shape->T);
+    struct residual r = {x, NULL};
+    for (int64_t i = 0; i < b->layers; i++) r = layer(g, b, choice, i, r);
+    if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE)
+        r = (struct residual){first_rows(g, added(g, r), shape->T), NULL};
     struct init init = map_init(b, b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE ? 4 * b->dim : b->dim);
     if (shape->readout == READOUT_DECODED) {
-        x = decoded(g, b, x, shape->T);
+        r = (struct residual){decoded(g, b, added(g, r), shape->T), NULL};
         init = (struct init){.kind = INIT_NORMAL, .b = 0.02};
     }
-    if (is_pre_norm(b)) x = norm(g, b->norm, "norm", x);
+    x = is_pre_norm(b) ? norm(g, b->norm, "norm", &r) : r.x;
     if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, &grid, x, shape->T);
     if (shape->documents == 2) x = matched(g, b, x);
     net->logits = affine(g, b, "head", x, shape->vocab_out, init);

@@ -68,6 +68,7 @@ static const struct {
     {"linear", "batch=128 length=16 dim=320 out=256"},
     {"rmsnorm", "batch=128 length=128 dim=256"},
     {"layernorm", "batch=128 length=128 dim=256"},
+    {"add_norm", "batch=128 length=128 dim=256"},
     {"add", "batch=128 length=128 dim=256"},
     {"silu_mul", "batch=128 length=128 dim=688"},
     {"activate", "batch=128 length=128 dim=688"},

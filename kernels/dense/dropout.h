@@ -11,12 +11,12 @@ extern "C" {
 
 /* Word e % 4 of block e / 4 of this sequence decides about element e: it is kept if the word is at least
  * dropout_threshold. Each call of a graph has its own sub-stream, each step its own index. */
-LRNN_INLINE struct philox_block dropout_words_at(int index, const struct step_state *state, int64_t block) {
-    return philox_at(state->seed, STREAM_DROPOUT + 256u * (uint32_t)index, (uint64_t)state->step, (uint32_t)block);
+LRNN_INLINE struct philox_block dropout_words_at(int stream, const struct step_state *state, int64_t block) {
+    return philox_at(state->seed, STREAM_DROPOUT + 256u * (uint32_t)stream, (uint64_t)state->step, (uint32_t)block);
 }
 
 LRNN_INLINE struct philox_block dropout_words(const struct call *c, const struct step_state *state, int64_t block) {
-    return dropout_words_at(c->index, state, block);
+    return dropout_words_at(c->stream, state, block);
 }
 
 LRNN_INLINE uint32_t dropout_threshold(double p) {

@@ -220,12 +220,12 @@ struct dropped {
     const real *from;
     real *to, factor;
     bool accumulate;
-    int index; /* of the call */
+    int stream; /* of the call */
     uint32_t threshold;
     const struct step_state *state;
 
     template <int W> __device__ void run(int64_t i) const {
-        struct philox_block words = dropout_words_at(index, state, i / 4);
+        struct philox_block words = dropout_words_at(stream, state, i / 4);
         lanes<W> v = load_lanes<W>(from + i);
         for (int k = 0; k < W; k++) {
             uint32_t word = words.word[0]; /* word (i + k) % 4, chosen without indexing registers */
@@ -242,7 +242,7 @@ struct dropped {
 static void drop(const struct call *c, const struct exec *x, const real *from, real *to, bool accumulate) {
     double p = ((const struct dropout_attr *)c->attr)->p;
     each(c, x, tensor_count(c->out[0]),
-         dropped{from, to, (real)(1 / (1 - p)), accumulate, c->index, dropout_threshold(p), x->state});
+         dropped{from, to, (real)(1 / (1 - p)), accumulate, c->stream, dropout_threshold(p), x->state});
 }
 
 static void dropout_cuda_forward(const struct call *c, const struct exec *x) {

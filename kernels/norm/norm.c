@@ -1,9 +1,12 @@
-/* norm.c - RMSNorm and LayerNorm over the last axis, D wide: the ops and their references, in double.
+/* norm.c - RMSNorm and LayerNorm over the last axis, D wide, of a tensor or of a residual sum: the ops and their
+ * references, in double.
  *
  *   rmsnorm    q = (mean(x^2) + eps)^-1/2              n = x q         y = n w        (Zhang & Sennrich 2019)
  *   layernorm  q = (mean((x - mean x)^2) + eps)^-1/2   n = (x - mean x) q   y = n w + b    (Ba et al. 2016)
  * Adjoint, e = dy w:  rmsnorm dx = q (e - n mean(e n));  layernorm dx = q (e - mean(e) - n mean(e n));
- * dw = sum over rows of dy n;  db = sum over rows of dy. The statistics are computed again from x. */
+ * dw = sum over rows of dy n;  db = sum over rows of dy. The statistics are computed again from x.
+ *
+ *   add_norm   s = x + branch and y = norm(s), either norm: dx = dbranch = ds + the dx above, ds the gradient of s */
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -21,21 +24,33 @@ struct tensor *layernorm(struct graph *g, struct tensor *x, struct tensor *w, st
     return call1(g, &op_layernorm, &attr, sizeof attr, (struct tensor *[]){x, w, b}, 3);
 }
 
+struct tensor *add_norm(struct graph *g, struct tensor *x, struct tensor *branch, struct tensor *w, struct tensor *b,
+                        double eps, struct tensor **sum) {
+    struct norm_attr attr = {.eps = eps};
+    struct call *c = graph_call(g, &op_add_norm, &attr, sizeof attr, (struct tensor *[]){x, w, b, branch}, 4);
+    *sum = c ? c->out[1] : NULL;
+    return c ? c->out[0] : NULL;
+}
+
 static void norm_infer(struct graph *g, struct call *c) {
     const struct norm_attr *a = c->attr;
-    if (!infer_present(g, c, c->n_in) || !infer_vector(g, c, c->in[0], c->in[1], "the weight")) return;
-    if (c->n_in == 3 && !infer_vector(g, c, c->in[0], c->in[2], "the bias")) return;
-    if (!(a->eps >= 0))
+    int required = c->in[3] ? 2 : c->n_in; /* add_norm's bias is optional */
+    if (!infer_present(g, c, required) || !infer_vector(g, c, c->in[0], c->in[1], "the weight")) return;
+    if (c->in[2] && !infer_vector(g, c, c->in[0], c->in[2], "the bias")) return;
+    if (c->in[3] && !infer_same_shape(g, c, 0, 3)) return;
+    if (!(a->eps >= 0)) {
         graph_fail(g, ST_USAGE, "%s: eps is %g, expected a number that is not negative", c->op->name, a->eps);
-    else
-        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+        return;
+    }
+    graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+    if (c->in[3]) graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
 static struct cost norm_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
-    double vectors = D * (c->n_in - 1);
-    if (pass == PASS_FORWARD) return (struct cost){4 * n, sizeof(real) * (2 * n + vectors)};
-    return (struct cost){12 * n, sizeof(real) * (3 * n + 2 * vectors)};
+    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* FLOPs of those: as add's */
+    if (pass == PASS_FORWARD) return (struct cost){(4 + sums) * n, sizeof(real) * ((2 + 2 * sums) * n + vectors)};
+    return (struct cost){(12 + 2 * sums) * n, sizeof(real) * ((3 + 2 * sums) * n + 2 * vectors)};
 }
 
 /* Mean (0 for rmsnorm) and q of one row. */
@@ -44,7 +59,7 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     int64_t D = tensor_cols(c->in[0]);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < D; i++) sum += x[i];
-    *mean = c->op == &op_layernorm ? sum / (double)D : 0;
+    *mean = c->in[2] ? sum / (double)D : 0;
     for (int64_t i = 0; i < D; i++) squares += (x[i] - *mean) * (x[i] - *mean);
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
@@ -56,7 +71,7 @@ static double vector_terms(const struct call *c, int j) {
     for (int64_t i = 0; i < D; i++) {
         double sum = 0, mean, q;
         for (int64_t r = 0; r < rows; r++) {
-            const real *x = tensor_real(c->in[0]) + r * D;
+            const real *x = normed_rows(c) + r * D;
             statistics(c, x, &mean, &q);
             sum += fabs(call_dout(c, 0)[r * D + i]) * (j == 1 ? (fabs(x[i]) + fabs(mean)) * q : 1);
         }
@@ -69,11 +84,12 @@ static double vector_terms(const struct call *c, int j) {
  * leaves. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
-    const real *w = tensor_real(c->in[1]);
+    const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
     double most = 0;
-    if (j > 0) return vector_terms(c, j);
+    if (pass == PASS_FORWARD && j == 1) return 0; /* of the sum: one addition */
+    if (j == 1 || j == 2) return vector_terms(c, j);
     for (int64_t r = 0; r < rows; r++) {
-        const real *x = tensor_real(c->in[0]) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;
+        const real *x = normed_rows(c) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;
         double mean, q, sum_e = 0, sum_en = 0;
         statistics(c, x, &mean, &q);
         for (int64_t i = 0; i < D && dy; i++) {
@@ -83,8 +99,8 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
         for (int64_t i = 0; i < D; i++) {
             double n = (fabs(x[i]) + fabs(mean)) * q;
             double y = n * fabs(w[i]) + (c->in[2] ? fabs(tensor_real(c->in[2])[i]) : 0);
-            double mean_e = c->op == &op_layernorm ? sum_e / (double)D : 0;
-            most = fmax(most, dy ? q * (fabs((double)dy[i] * w[i]) + mean_e + n * sum_en / (double)D) : y);
+            double mean_e = c->in[2] ? sum_e / (double)D : 0, beside = dy && ds ? fabs(ds[r * D + i]) : 0;
+            most = fmax(most, dy ? q * (fabs((double)dy[i] * w[i]) + mean_e + n * sum_en / (double)D) + beside : y);
         }
     }
     return most;
@@ -102,6 +118,20 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
         layernorm(g, x, w, b, eps);
     else
         rmsnorm(g, x, w, eps);
+    return true;
+}
+
+/* Variants, RMSNorm and LayerNorm in turn: all gradients wanted; not that of one summand; with a large eps none of
+ * both, or none of the vectors. */
+static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
+    if (s->variant > 5) return false;
+    bool layer = s->variant % 2 == 1;
+    struct tensor *x = input_tokens(g, s, "x", s->dim), *branch = input_tokens(g, s, "branch", s->dim), *sum;
+    struct tensor *w = input_vector(g, "w", s->dim), *b = layer ? input_vector(g, "b", s->dim) : NULL;
+    if (s->variant == 2 || s->variant == 4) input_constant(x);
+    if (s->variant == 3 || s->variant == 4) input_constant(branch);
+    if (s->variant == 5) input_constant(w), input_constant(b);
+    add_norm(g, x, branch, w, b, s->variant > 3 ? 0.1 : 1e-5, &sum);
     return true;
 }
 
@@ -137,12 +167,35 @@ const struct op op_layernorm = {
     .build = layernorm_build,
 };
 
+const struct op op_add_norm = {
+    .name = "add_norm",
+    .maths = "s = x + branch, y = rmsnorm(s) or layernorm(s)",
+    .source = "",
+    .needs_in = 2,
+    .needs_out = 2,
+    .fuses = 1,
+    .infer = norm_infer,
+    .cost = norm_cost,
+    .terms = norm_terms,
+    .sizes = "batch length dim",
+    .build = add_norm_build,
+};
+
+/* s = x + branch, where there is one. */
+static void sum_ref(const struct call *c) {
+    if (!c->in[3]) return;
+    const real *x = tensor_real(c->in[0]), *branch = tensor_real(c->in[3]);
+    real *sum = tensor_real(c->out[1]);
+    for (int64_t i = 0; i < tensor_count(c->in[0]); i++) sum[i] = x[i] + branch[i];
+}
+
 static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
-    const real *w = tensor_real(c->in[1]), *b = c->n_in == 3 ? tensor_real(c->in[2]) : NULL;
+    const real *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
+    sum_ref(c);
     for (int64_t r = 0; r < rows; r++) {
-        const real *x = tensor_real(c->in[0]) + r * D;
+        const real *x = normed_rows(c) + r * D;
         real *y = tensor_real(c->out[0]) + r * D;
         double mean, q;
         statistics(c, x, &mean, &q);
@@ -150,18 +203,23 @@ static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-static void norm_ref_dx(const struct call *c, const real *x, const real *dy, real *dx) {
+/* The gradients of both summands, or of x, in row r. */
+static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const real *dy) {
     int64_t D = tensor_cols(c->in[0]);
-    const real *w = tensor_real(c->in[1]);
+    const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
     double mean, q, mean_e = 0, mean_en = 0;
     statistics(c, x, &mean, &q);
     for (int64_t i = 0; i < D; i++) {
         mean_e += (double)dy[i] * w[i] / (double)D;
         mean_en += (double)dy[i] * w[i] * (x[i] - mean) * q / (double)D;
     }
-    if (c->op == &op_rmsnorm) mean_e = 0;
-    for (int64_t i = 0; i < D; i++)
-        put(&dx[i], call_accumulates(c, 0), (real)(q * ((double)dy[i] * w[i] - mean_e - (x[i] - mean) * q * mean_en)));
+    if (!c->in[2]) mean_e = 0;
+    for (int64_t i = 0; i < D; i++) {
+        real d = (real)(q * ((double)dy[i] * w[i] - mean_e - (x[i] - mean) * q * mean_en));
+        if (ds) d = ds[r * D + i] + d;
+        if (c->din[0]) put(&c->din[0][r * D + i], call_accumulates(c, 0), d);
+        if (c->din[3]) put(&c->din[3][r * D + i], call_accumulates(c, 3), d);
+    }
 }
 
 /* Sums over rows. */
@@ -188,18 +246,17 @@ static void norm_ref_backward(const struct call *c, const struct exec *exec) {
     struct sums sum = sums_of(c, &s);
     for (int64_t i = 0; i < D; i++) sum.dw[i] = sum.db[i] = 0;
     for (int64_t r = 0; r < rows; r++) {
-        const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
+        const real *x = normed_rows(c) + r * D, *dy = call_dout(c, 0) + r * D;
         double mean, q;
         statistics(c, x, &mean, &q);
         for (int64_t i = 0; i < D; i++) {
             sum.dw[i] += dy[i] * (x[i] - mean) * q;
             sum.db[i] += dy[i];
         }
-        if (c->din[0]) norm_ref_dx(c, x, dy, c->din[0] + r * D);
+        norm_ref_dx(c, r, x, dy);
     }
     for (int64_t i = 0; i < D && c->din[1]; i++) put(&c->din[1][i], call_accumulates(c, 1), (real)sum.dw[i]);
-    for (int64_t i = 0; i < D && c->n_in == 3 && c->din[2]; i++)
-        put(&c->din[2][i], call_accumulates(c, 2), (real)sum.db[i]);
+    for (int64_t i = 0; i < D && c->din[2]; i++) put(&c->din[2][i], call_accumulates(c, 2), (real)sum.db[i]);
 }
 
 const struct kernel kernel_rmsnorm_ref = {
@@ -215,6 +272,16 @@ const struct kernel kernel_rmsnorm_ref = {
 const struct kernel kernel_layernorm_ref = {
     .name = "layernorm_ref",
     .op = &op_layernorm,
+    .device = DEVICE_CPU,
+    .reference = true,
+    .workspace = norm_ref_workspace,
+    .forward = norm_ref_forward,
+    .backward = norm_ref_backward,
+};
+
+const struct kernel kernel_add_norm_ref = {
+    .name = "add_norm_ref",
+    .op = &op_add_norm,
     .device = DEVICE_CPU,
     .reference = true,
     .workspace = norm_ref_workspace,

@@ -17,6 +17,11 @@ struct tensor *rmsnorm(struct graph *g, struct tensor *x, struct tensor *w, doub
 /* LayerNorm over the last axis, biased variance: y = (x - mean) * rsqrt(var + eps) * w + b, w [D], b [D]. */
 struct tensor *layernorm(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b, double eps);
 
+/* RMSNorm (b NULL) or LayerNorm of a residual sum: y = norm(x + branch); *sum = x + branch. x and branch of one shape,
+ * w [D], b [D]. */
+struct tensor *add_norm(struct graph *g, struct tensor *x, struct tensor *branch, struct tensor *w, struct tensor *b,
+                        double eps, struct tensor **sum);
+
 /* y = x * rsqrt(sum x^2 + eps) over the last axis; a head is a row of x (...,H,dk). */
 struct tensor *l2norm(struct graph *g, struct tensor *x, double eps);
 
@@ -47,6 +52,17 @@ struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z);
 struct norm_attr {
     double eps;
 };
+
+/* Inputs of rmsnorm, layernorm and add_norm: x, w, b or none, branch or none; outputs: y and, where there is a branch,
+ * the sum. The rows that are normed: */
+LRNN_INLINE const real *normed_rows(const struct call *c) {
+    return tensor_real(c->in[3] ? c->out[1] : c->in[0]);
+}
+
+/* Gradient of the sum by what else reads it; NULL: nothing does. */
+LRNN_INLINE const real *sum_dout(const struct call *c) {
+    return c->in[3] ? call_dout(c, 1) : NULL;
+}
 
 struct batch_norm_attr {
     double eps, momentum;

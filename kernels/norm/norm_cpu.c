@@ -1,5 +1,5 @@
-/* norm_cpu.c - RMSNorm and LayerNorm: chunks of rows on threads, the columns of a row in vectors; parameter gradients
- * as one partial sum a chunk, added in order. The equations are in norm.c. */
+/* norm_cpu.c - RMSNorm and LayerNorm, of a residual sum as well: chunks of rows on threads, the columns of a row in
+ * vectors; parameter gradients as one partial sum a chunk, added in order. The equations are in norm.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -29,17 +29,28 @@ static struct statistics row_statistics(int64_t D, const real *x, bool layer, re
     return s;
 }
 
+/* Row r of what is normed; of a sum it is added up first, and stays in the cache for what follows. */
+static const real *forward_row(const struct call *c, int64_t r) {
+    int64_t D = tensor_cols(c->in[0]);
+    if (!c->in[3]) return tensor_real(c->in[0]) + r * D;
+    const real *x = tensor_real(c->in[0]) + r * D, *branch = tensor_real(c->in[3]) + r * D;
+    real *sum = tensor_real(c->out[1]) + r * D;
+#pragma omp simd
+    for (int64_t i = 0; i < D; i++) sum[i] = x[i] + branch[i];
+    return sum;
+}
+
 static void norm_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     const struct norm_attr *attr = c->attr;
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
-    const real *x = tensor_real(c->in[0]), *w = tensor_real(c->in[1]), *b = c->n_in == 3 ? tensor_real(c->in[2]) : NULL;
+    const real *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
     real *y = tensor_real(c->out[0]);
 #pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
     for (int64_t k = 0; k < chunks; k++) {
         struct range part = part_at(rows, chunks, k);
         for (int64_t r = part.begin; r < part.end; r++) {
-            const real *xr = x + r * D;
+            const real *xr = forward_row(c, r);
             real *yr = y + r * D;
             struct statistics s = row_statistics(D, xr, b != NULL, (real)attr->eps);
             if (b) {
@@ -53,9 +64,9 @@ static void norm_cpu_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* dx of one row; mean_e is left out for rmsnorm. */
-static void row_dx(int64_t D, const real *x, const real *w, const real *dy, struct statistics s, bool layer, real *dx,
-                   bool accumulate) {
+/* dx of one row, added to `before` (which may be dx) unless that is NULL; mean_e is left out for rmsnorm. */
+static void row_dx(int64_t D, const real *x, const real *w, const real *dy, struct statistics s, bool layer,
+                   const real *before, real *dx) {
     real mean_e = 0, mean_en = 0;
 #pragma omp simd reduction(+ : mean_e, mean_en)
     for (int64_t i = 0; i < D; i++) {
@@ -66,19 +77,47 @@ static void row_dx(int64_t D, const real *x, const real *w, const real *dy, stru
     mean_e = layer ? mean_e / (real)D : 0;
     mean_en /= (real)D;
 #pragma omp simd
-    for (int64_t i = 0; i < D; i++)
-        put(&dx[i], accumulate, s.q * (real_fma(dy[i], w[i], -mean_e) - (x[i] - s.mean) * s.q * mean_en));
+    for (int64_t i = 0; i < D; i++) {
+        real d = s.q * (real_fma(dy[i], w[i], -mean_e) - (x[i] - s.mean) * s.q * mean_en);
+        dx[i] = before ? before[i] + d : d;
+    }
 }
 
-/* Sums of each chunk of rows; db of layernorm alone. */
+/* Row r of the gradient of a summand. */
+static void put_row(const struct call *c, int j, int64_t r, const real *d) {
+    int64_t D = tensor_cols(c->in[0]);
+    if (!c->din[j]) return;
+    real *to = c->din[j] + r * D;
+    bool accumulate = call_accumulates(c, j);
+#pragma omp simd
+    for (int64_t i = 0; i < D; i++) put(&to[i], accumulate, d[i]);
+}
+
+/* Row r of the gradient of x, or of both summands' with d, D of scratch. */
+static void summand_rows(const struct call *c, int64_t r, const real *x, const real *dy, struct statistics s, real *d) {
+    int64_t D = tensor_cols(c->in[0]);
+    const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
+    bool layer = c->in[2] != NULL;
+    if (!c->in[3]) {
+        real *dx = c->din[0] + r * D;
+        row_dx(D, x, w, dy, s, layer, call_accumulates(c, 0) ? dx : NULL, dx);
+    } else {
+        row_dx(D, x, w, dy, s, layer, ds ? ds + r * D : NULL, d);
+        put_row(c, 0, r, d);
+        put_row(c, 3, r, d);
+    }
+}
+
+/* Of each chunk of rows: its sums, db where there is a bias; of add_norm d, the gradient of one row of the sum. */
 struct partials {
-    struct scratch_rows dw, db;
+    struct scratch_rows dw, db, d;
 };
 
 static struct partials partials_of(const struct call *c, struct scratch *s) {
     int64_t chunks = row_chunks(tensor_rows(c->in[0])), D = tensor_cols(c->in[0]);
-    struct partials p = {scratch_rows(s, chunks, D), {NULL, 0}};
-    if (c->n_in == 3) p.db = scratch_rows(s, chunks, D);
+    struct partials p = {.dw = scratch_rows(s, chunks, D)};
+    if (c->in[2]) p.db = scratch_rows(s, chunks, D);
+    if (c->in[3]) p.d = scratch_rows(s, chunks, D);
     return p;
 }
 
@@ -88,18 +127,17 @@ static size_t norm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One chunk of rows: dx, and the chunk's sums of dy n into dw. */
-static void backward_chunk(const struct call *c, struct range part, real *dw) {
+/* One chunk of rows: what goes to x and the branch, and the chunk's sums of dy n into dw. */
+static void backward_chunk(const struct call *c, struct range part, real *dw, real *d) {
     const struct norm_attr *attr = c->attr;
     int64_t D = tensor_cols(c->in[0]);
-    bool layer = c->n_in == 3;
     memset(dw, 0, (size_t)D * sizeof *dw);
     for (int64_t r = part.begin; r < part.end; r++) {
-        const real *x = tensor_real(c->in[0]) + r * D, *dy = call_dout(c, 0) + r * D;
-        struct statistics s = row_statistics(D, x, layer, (real)attr->eps);
+        const real *x = normed_rows(c) + r * D, *dy = call_dout(c, 0) + r * D;
+        struct statistics s = row_statistics(D, x, c->in[2] != NULL, (real)attr->eps);
 #pragma omp simd
         for (int64_t i = 0; i < D; i++) dw[i] = real_fma(dy[i], (x[i] - s.mean) * s.q, dw[i]);
-        if (c->din[0]) row_dx(D, x, tensor_real(c->in[1]), dy, s, layer, c->din[0] + r * D, call_accumulates(c, 0));
+        if (c->din[0] || c->din[3]) summand_rows(c, r, x, dy, s, d);
     }
 }
 
@@ -108,11 +146,11 @@ static void norm_cpu_backward(const struct call *c, const struct exec *exec) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct partials p = partials_of(c, &s);
-    bool bias = c->n_in == 3 && c->din[2];
+    bool bias = c->din[2] != NULL;
 #pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
     for (int64_t k = 0; k < chunks; k++) {
         struct range part = part_at(rows, chunks, k);
-        backward_chunk(c, part, p.dw.at + k * p.dw.stride);
+        backward_chunk(c, part, p.dw.at + k * p.dw.stride, c->in[3] ? p.d.at + k * p.d.stride : NULL);
         if (bias) chunk_sums(part, D, call_dout(c, 0), NULL, p.db.at + k * p.db.stride);
     }
     if (c->din[1]) sum_partials(D, chunks, p.dw.at, p.dw.stride, c->din[1], call_accumulates(c, 1));
@@ -135,6 +173,18 @@ const struct kernel kernel_rmsnorm_cpu = {
 const struct kernel kernel_layernorm_cpu = {
     .name = "layernorm_cpu",
     .op = &op_layernorm,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 64,
+    .workspace = norm_cpu_workspace,
+    .forward = norm_cpu_forward,
+    .backward = norm_cpu_backward,
+};
+
+/* Tolerance: as the norms; the sum is the same bits. */
+const struct kernel kernel_add_norm_cpu = {
+    .name = "add_norm_cpu",
+    .op = &op_add_norm,
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 64,

@@ -87,6 +87,13 @@ static bool two_columns(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
+static bool sums_in_two_columns(struct graph *g, const struct op_sizes *s) {
+    (void)s;
+    struct tensor *x = reals(g, 3, 50, 2), *branch = reals(g, 3, 50, 2), *w = reals(g, 2, 0, 0), *sum;
+    add_norm(g, x, branch, w, reals(g, 2, 0, 0), 1e-5, &sum);
+    return true;
+}
+
 static bool heads_of_two(struct graph *g, const struct op_sizes *s) {
     (void)s;
     struct tensor *x = reals(g, 3, 20, 6);
@@ -110,6 +117,7 @@ static const struct {
     {"scan_block_cpu", relu_blocks, 0, 1, true},
     {"tree_add_cpu", one_coupling, 0, 30, true},
     {"layernorm_cpu", two_columns, 0, 30, true},
+    {"add_norm_cpu", sums_in_two_columns, 0, 30, true},
     {"layernorm_heads_cpu", heads_of_two, 0, 1, true},
 };
 
