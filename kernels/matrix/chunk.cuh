@@ -27,6 +27,9 @@ struct matrix {
     __host__ __device__ real &operator()(int row, int column) const {
         return at[row * ld + column];
     }
+    __device__ struct matrix below(int row) const {
+        return {at + row * ld, ld};
+    }
 };
 
 /* Takes arrays one after the other; base NULL: counts alone. */
@@ -91,7 +94,7 @@ inline struct strip_shape chunk_shape_of(const struct state_shape &z, int64_t se
 
 inline bool chunk_fits(int reals, const char **why) {
     bool fits = (size_t)reals * sizeof(real) <= CUDA_SHARED_UNASKED;
-    if (!fits) *why = "columns of two states and a chunk's keys are larger than a block's shared memory";
+    if (!fits) *why = "columns of a head's states and a chunk's keys and gates are larger than a block's shared memory";
     return fits;
 }
 
