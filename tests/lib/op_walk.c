@@ -35,8 +35,8 @@ static const char *const real_sizes[] = {
     "batch=3 length=33 heads=7 dk=5 dv=7 m=3 blocks=13 dim=21 out=35 vocab=11 substeps=1 interval=5 examples=40",
     "batch=3 length=70 heads=6 dk=7 dv=5 m=5 blocks=21 dim=35 out=13 vocab=33 substeps=2 interval=16 examples=100",
     "batch=5 length=18 heads=5 dk=16 dv=16 m=1 blocks=40 dim=67 out=80 vocab=120 substeps=3 interval=4 examples=9",
-    "batch=5 length=52 heads=4 dk=16 dv=17 m=4 blocks=13 dim=52 out=48 vocab=17 substeps=2 interval=4 examples=50",
-    "batch=3 length=130 heads=9 dk=6 dv=9 m=2 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
+    "batch=5 length=52 heads=4 dk=16 dv=17 m=2 blocks=13 dim=52 out=48 vocab=17 substeps=2 interval=4 examples=50",
+    "batch=3 length=130 heads=9 dk=6 dv=9 m=4 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
 };
 
 /* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
