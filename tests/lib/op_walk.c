@@ -31,6 +31,8 @@ static const struct {
     {"examples", "1 2 31 33", "400"},
 };
 
+/* Where kernels cut sequences into segments of 64 steps, states are coupled by matrices of 4 x 4: products of smaller
+ * ones at random vanish within a segment, and what passes through a whole one would not be seen. */
 static const char *const real_sizes[] = {
     "batch=3 length=33 heads=7 dk=5 dv=7 m=3 blocks=13 dim=21 out=35 vocab=11 substeps=1 interval=5 examples=40",
     "batch=3 length=70 heads=6 dk=7 dv=5 m=5 blocks=21 dim=35 out=13 vocab=33 substeps=2 interval=16 examples=100",
