@@ -406,9 +406,9 @@ __device__ inline void chunk_gradients(const struct outer_inputs &in, const stru
         }
         entry_gradients(in, s, count, i, r, partial);
     }
+    if (dv) write_values(in, s, at, begin, r, dv, add_v);
     for (int a = 0; a < r.g.J; a++) {
         times_state(s, r.V, state_of(s, r.E, a), r.X);
-        if (dv && a == 0) write_values(in, s, at, begin, r, dv, add_v);
         __syncthreads();
         exit_gradients(in, s, count, a, r, partial + in.dk);
     }
