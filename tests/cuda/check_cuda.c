@@ -8,6 +8,7 @@
 #include "core/graph_walk.h"
 #include "kernels/gated/gated.h"
 #include "kernels/matrix/state.h"
+#include "kernels/plstm/plstm.h"
 #include "kernels/train/train.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/kernels/train/predictions.h"
@@ -302,15 +303,28 @@ static const struct {
     {"scan_delta_chunk_cuda", "batch=1 length=130 heads=8 dk=64 dv=64 substeps=2 variant=1"},
     {"scan_delta_chunk_cuda", "batch=2 length=200 heads=2 dk=33 dv=70 substeps=3 variant=0"},
     {"scan_delta_chunk_cuda", "batch=1 length=81 heads=1 dk=128 dv=128 substeps=1 variant=0"},
+    {"scan_plstm_chunk_cuda", "batch=1 length=200 heads=2 dk=17 dv=19 m=1"},
+    {"scan_plstm_chunk_cuda", "batch=2 length=150 heads=3 dk=33 dv=70 m=2"},
+    {"scan_plstm_chunk_cuda", "batch=1 length=512 heads=2 dk=16 dv=24 m=3"},
+    {"scan_plstm_chunk_cuda", "batch=1 length=130 heads=2 dk=64 dv=64 m=4"},
 };
 #define N_MATRIX_STATES (int)(sizeof matrix_states / sizeof *matrix_states)
 
-/* Decays at random leave nothing of a state behind a segment. Near 1 and -1 it crosses many. */
+/* The gate that keeps states, and how many states it couples. */
+static struct tensor *keeping_gate(const struct call *c, int64_t *states) {
+    *states = c->op == &op_scan_plstm ? ((const struct scan_plstm_attr *)c->attr)->J : 1;
+    if (c->op == &op_scan_plstm) return c->in[4];
+    return c->in[c->op == &op_scan_outer ? (int)OUTER_DECAY : (int)DELTA_DECAY];
+}
+
+/* Decays at random leave nothing of a state behind a segment. Near 1 and -1 it crosses many; others hardly mix. */
 static void hold_states(struct run *r) {
-    struct tensor *decay = r->call->in[r->call->op == &op_scan_outer ? (int)OUTER_DECAY : (int)DELTA_DECAY];
-    for (int64_t i = 0; decay && i < tensor_count(decay); i++) {
-        double x = value_at(decay, i);
-        set_value(decay, i, (x < 0 ? -1 : 1) * (1 - 0.01 * fabs(x)));
+    int64_t J;
+    struct tensor *gate = keeping_gate(r->call, &J);
+    for (int64_t i = 0; gate && i < tensor_count(gate); i++) {
+        double x = value_at(gate, i);
+        bool keeps = i / J % J == i % J;
+        set_value(gate, i, keeps ? (x < 0 ? -1 : 1) * (1 - 0.01 * fabs(x)) : 0.02 * x);
     }
 }
 
@@ -353,6 +367,9 @@ START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
         {&op_scan_delta, "length=31 dk=16 dv=16 substeps=2", "scan_delta_cuda"},
         {&op_scan_delta, "length=64 dk=16 dv=16 substeps=17", "scan_delta_cuda"},
         {&op_scan_delta, "length=64 dk=600 dv=16 substeps=1", "scan_delta_cuda"},
+        {&op_scan_plstm, "length=64 dk=16 dv=16 m=2", "scan_plstm_chunk_cuda"},
+        {&op_scan_plstm, "length=63 dk=16 dv=16 m=2", "scan_plstm_cuda"},
+        {&op_scan_plstm, "length=64 dk=64 dv=64 m=16", "scan_plstm_cuda"},
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct trial_op what = {
