@@ -329,7 +329,7 @@ $(MICRO): tests/device/micro.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $@"
 	@$(NVCC) -std=c++20 -O3 $(NVCC_ARCH) $(NVCC_WARN) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
-	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcudart_static -ldl -lrt -lpthread
+	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcublasLt -lcudart_static -ldl -lrt -lpthread
 
 # The pages of `lrnn report --html` in headless Chromium; KEEP=folder keeps them and their screenshots.
 test-html: all

@@ -1,5 +1,5 @@
-/* place_cuda.cu - a CUDA device as a place: see place.h. One stream, one cuBLAS handle with a workspace of its own (so
- * that captured products are reproducible), and the first failure. */
+/* place_cuda.cu - a CUDA device as a place: see place.h. A stream and one that branches off it (queue_cuda.cu), and the
+ * first failure. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -60,21 +60,9 @@ static int devices(const char **why) {
 }
 
 static void close_context(struct cuda_context *cuda) {
-    if (cuda->blas) cublasDestroy(cuda->blas);
-    cudaFree(cuda->blas_workspace);
-    cudaFree(cuda->counters);
-    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    cuda_queue_close(&cuda->now);
+    cuda_queue_close(&cuda->beside);
     delete cuda;
-}
-
-/* Waited for, so that a place that is closed at once gives back no memory that is still to be written. */
-static bool make_counters(struct cuda_context *cuda) {
-    size_t bytes = CUDA_COUNTERS * sizeof *cuda->counters;
-    void *memory = nullptr;
-    if (!CUDA_TRY(cuda, cudaMalloc(&memory, bytes))) return false;
-    cuda->counters = (unsigned *)memory;
-    return CUDA_TRY(cuda, cudaMemsetAsync(memory, 0, bytes, cuda->stream)) &&
-           CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
 }
 
 static void close_place(struct place *p) {
@@ -88,7 +76,13 @@ static void forget_overrides(void) {
     unsetenv("CUBLAS_EMULATION_STRATEGY");
 }
 
+static bool is_off(const char *variable) {
+    const char *value = getenv(variable);
+    return value && *value == '0';
+}
+
 static __global__ void fill_kernel(real *to, int64_t n, real value) {
+    await_previous();
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) to[i] = value;
 }
@@ -116,20 +110,18 @@ static enum status open_place(struct place *p, struct error *e) {
                     OLDEST_DEVICE % 10);
     }
     int shared = 0;
-    const char *sync = getenv("LRNN_CUDA_SYNC"), *graph = getenv("LRNN_CUDA_GRAPH");
+    const char *sync = getenv("LRNN_CUDA_SYNC");
     cuda->careful = sync && *sync && *sync != '0';
-    cuda->walks = cuda->careful || (graph && *graph == '0');
+    cuda->walks = cuda->careful || is_off("LRNN_CUDA_GRAPH");
     good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
            CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
-           CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)) && make_counters(cuda) &&
-           CUBLAS_TRY(cuda, cublasCreate(&cuda->blas)) && CUBLAS_TRY(cuda, cublasSetStream(cuda->blas, cuda->stream)) &&
-           CUDA_TRY(cuda, cudaMalloc(&cuda->blas_workspace, CUDA_BLAS_WORKSPACE)) &&
-           CUBLAS_TRY(cuda, cublasSetWorkspace(cuda->blas, cuda->blas_workspace, CUDA_BLAS_WORKSPACE)) &&
-           CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH));
+           cuda_queue_open(cuda, &cuda->now) && cuda_queue_open(cuda, &cuda->beside);
     p->cuda = cuda;
     if (good) {
         int device = properties.major * 10 + properties.minor;
         cuda->capability = attributes.ptxVersion < device ? attributes.ptxVersion : device;
+        cuda->overlaps = cuda->capability >= CUDA_OVERLAP_CAPABILITY && !cuda->careful && !is_off("LRNN_CUDA_OVERLAP");
+        cuda->branches = !cuda->careful && !is_off("LRNN_CUDA_BRANCHES");
         cuda->cores = properties.multiProcessorCount;
         cuda->shared = (size_t)shared;
         return ST_OK;
@@ -180,7 +172,7 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
             "cuda:%d: %zu MB of device memory are needed, %zu MB of %zu MB are free (%s); lower batch, length or width",
             p->index, size >> 20, available >> 20, total >> 20, cudaGetErrorString(result));
     }
-    if (!CUDA_TRY(p->cuda, cudaMemsetAsync(base, 0, size, p->cuda->stream))) {
+    if (!CUDA_TRY(p->cuda, cudaMemsetAsync(base, 0, size, p->cuda->now.stream))) {
         cudaFree(base);
         return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
     }
@@ -192,21 +184,23 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
 }
 
 static void put(const struct place *p, void *to, const void *from, size_t bytes) {
-    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->stream));
-    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->now.stream));
+    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->now.stream));
 }
 
 static void get(const struct place *p, void *to, const void *from, size_t bytes) {
-    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, p->cuda->stream));
-    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, p->cuda->now.stream));
+    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->now.stream));
 }
 
 static void send(const struct place *p, void *to, const void *from, size_t bytes) {
-    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->now.stream));
+    p->cuda->now.alone = true;
 }
 
 static void copy(const struct place *p, void *to, const void *from, size_t bytes) {
-    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, p->cuda->now.stream));
+    p->cuda->now.alone = true;
 }
 
 static void *host_alloc(const struct place *p, size_t bytes) {
@@ -220,7 +214,8 @@ static void host_free(const struct place *, void *memory) {
 }
 
 static void set(const struct place *p, void *to, int byte, size_t bytes) {
-    CUDA_TRY(p->cuda, cudaMemsetAsync(to, byte, bytes, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaMemsetAsync(to, byte, bytes, p->cuda->now.stream));
+    p->cuda->now.alone = true;
 }
 
 static void fill(const struct place *p, void *to, int64_t n, double value) {
@@ -231,12 +226,13 @@ static void fill(const struct place *p, void *to, int64_t n, double value) {
 }
 
 static enum status wait(const struct place *p, struct error *e) {
-    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->now.stream));
     return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
 /* Cycles of a multiprocessor over nanoseconds, for about that long. */
 static __global__ void clock_kernel(double nanoseconds, double *mhz) {
+    await_previous();
     uint64_t start = device_nanoseconds(), end = start;
     long long cycles = clock64();
     while ((double)(end - start) < nanoseconds) end = device_nanoseconds();
@@ -275,7 +271,7 @@ static void mark_free(struct place_mark *m) {
 }
 
 static void mark_set(const struct place *p, struct place_mark *m) {
-    CUDA_TRY(p->cuda, cudaEventRecord(m->event, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaEventRecord(m->event, p->cuda->now.stream));
 }
 
 static void mark_wait(struct place_mark *m) {
@@ -308,7 +304,8 @@ static void give_up_captures(struct cuda_context *cuda) {
 static bool capture_begin(const struct place *p) {
     struct cuda_context *cuda = p->cuda;
     if (cuda->walks || cuda->failed) return false;
-    if (CUDA_TRY(cuda, cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal))) return true;
+    cuda->now.alone = true;
+    if (CUDA_TRY(cuda, cudaStreamBeginCapture(cuda->now.stream, cudaStreamCaptureModeThreadLocal))) return true;
     give_up_captures(cuda);
     return false;
 }
@@ -317,7 +314,7 @@ static struct place_capture *capture_end(const struct place *p) {
     cudaGraph_t graph = nullptr;
     struct place_capture *c = new (std::nothrow) place_capture();
     bool queued = !p->cuda->failed;
-    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->stream, &graph)) && queued && c &&
+    bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->now.stream, &graph)) && queued && c &&
                 CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches)) &&
                 CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
@@ -332,7 +329,8 @@ static const char *capture_failure(const struct place *p) {
 }
 
 static void replay(const struct place *p, struct place_capture *c) {
-    CUDA_TRY(p->cuda, cudaGraphLaunch(c->exec, p->cuda->stream));
+    CUDA_TRY(p->cuda, cudaGraphLaunch(c->exec, p->cuda->now.stream));
+    p->cuda->now.alone = true;
 }
 
 static int64_t capture_launches(const struct place_capture *c) {

@@ -400,9 +400,56 @@ static void step_replayed(void *context) {
     trainer_step(context);
 }
 
-/* The step of an S5 model of about a million parameters, walked and replayed (G11); times include the way of the
- * batches. */
-static enum status measure_steps(struct device_run *d, const char *precision, struct error *e) {
+/* How a step is done, and what is turned off for it (docs/cuda.md). */
+struct step_way {
+    const char *name, *off;
+    void (*work)(void *context);
+};
+
+static const struct step_way step_ways[] = {{"walked", NULL, step_walked},
+                                            {"replayed", NULL, step_replayed},
+                                            {"replayed without overlap", "LRNN_CUDA_OVERLAP", step_replayed},
+                                            {"replayed on one stream", "LRNN_CUDA_BRANCHES", step_replayed}};
+
+/* A row of the trainer's step; times include the way of the batches. */
+static enum status time_step(const struct device_run *d, const char *precision, const struct setup *s,
+                             struct trainer *t, const struct step_way *way, struct error *e) {
+    struct device_run own = *d;
+    char shape[256];
+    struct cost forward = graph_cost(&t->train, PASS_FORWARD), backward = graph_cost(&t->train, PASS_BACKWARD);
+    struct cost cost = {forward.flops + backward.flops, forward.bytes + backward.bytes};
+    snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->model_label, s->config.batch,
+             params_trained(&t->params));
+    struct device_row row = {"step", way->name, shape, "step", precision, "", NAN, cost};
+    struct samples *times = calloc(1, sizeof *times);
+    if (!times) return fail(e, ST_MEMORY, "no memory for times");
+    own.place = t->place;
+    own.from = place_mark_create(&t->place);
+    own.to = place_mark_create(&t->place);
+    enum status status = sample_work(&own, false, way->work, t, times, e);
+    own.captured = t->capture;
+    if (status == ST_OK) print_row(&own, &row, times);
+    place_mark_free(&t->place, own.from);
+    place_mark_free(&t->place, own.to);
+    free(times);
+    return status;
+}
+
+static enum status measure_way(const struct device_run *d, const char *precision, struct setup *s,
+                               const struct step_way *way, struct error *e) {
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t) return fail(e, ST_MEMORY, "no memory for a trainer");
+    if (way->off) setenv(way->off, "0", 1);
+    enum status status = trainer_create(t, s, e);
+    if (way->off) unsetenv(way->off);
+    if (status == ST_OK) status = time_step(d, precision, s, t, way, e);
+    trainer_free(t);
+    free(t);
+    return status;
+}
+
+/* The step of an S5 model of about a million parameters, in each way (G11). */
+static enum status measure_steps(const struct device_run *d, const char *precision, struct error *e) {
     struct config c;
     TRY(config_default(&c, e));
     const char *const flags[][2] = {{"device", d->request->device},
@@ -415,32 +462,9 @@ static enum status measure_steps(struct device_run *d, const char *precision, st
     struct setup *s =
         setup_make(&c, d->request->small ? "s3" : "s5", d->request->small ? "bdlru:m=2,blocks=2" : STEP_MODEL, e);
     if (!s) return e->status;
-    struct trainer *t = calloc(1, sizeof *t);
-    struct samples *times = calloc(1, sizeof *times);
-    enum status status = t && times ? trainer_create(t, s, e) : fail(e, ST_MEMORY, "no memory for a trainer");
-    struct device_run own = *d;
-    if (status == ST_OK) {
-        own.place = t->place;
-        own.from = place_mark_create(&t->place);
-        own.to = place_mark_create(&t->place);
-        struct cost forward = graph_cost(&t->train, PASS_FORWARD), backward = graph_cost(&t->train, PASS_BACKWARD);
-        struct cost cost = {forward.flops + backward.flops, forward.bytes + backward.bytes};
-        char shape[256];
-        snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->model_label, c.batch,
-                 params_trained(&t->params));
-        struct device_row row = {"step", "walked", shape, "step", precision, "", NAN, cost};
-        status = sample_work(&own, false, step_walked, t, times, e);
-        if (status == ST_OK) print_row(&own, &row, times);
-        row.kernel = "replayed";
-        if (status == ST_OK) status = sample_work(&own, false, step_replayed, t, times, e);
-        own.captured = t->capture;
-        if (status == ST_OK) print_row(&own, &row, times);
-        place_mark_free(&t->place, own.from);
-        place_mark_free(&t->place, own.to);
-    }
-    if (t) trainer_free(t);
-    free(times);
-    free(t);
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof step_ways / sizeof *step_ways && status == ST_OK; i++)
+        status = measure_way(d, precision, s, &step_ways[i], e);
     setup_free(s);
     free(s);
     return status;

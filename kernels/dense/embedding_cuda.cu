@@ -83,6 +83,7 @@ static __device__ void add_rows(int n, const struct wanted *queue, const real *d
  * columns of the sums alone; the queue of rows wanted is filled and emptied by all. */
 static __global__ void __launch_bounds__(WARP)
     embedding_sums_kernel(struct cut k, const int32_t *ids, const real *dy, real *out, bool accumulate) {
+    await_previous();
     DYNAMIC_SHARED(struct wanted, queue);
     int lane = (int)threadIdx.x, waiting = 0;
     int64_t column = blockIdx.x % k.strips * WARP + lane, part = blockIdx.x / k.strips, chunk = part / k.tiles;

@@ -133,8 +133,13 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
     real *sums = sums_of(c, PASS_BACKWARD, &s);
     factors f = factors_of(c, x, PASS_BACKWARD, &s);
     const struct product dx = {false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I};
-    if (c->din[0]) cuda_gemm(x, c->precision, dx);
-    cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, call_dout(c, 0), sums);
+    auto weights = [&] { cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, call_dout(c, 0), sums); };
+    if (c->din[0] && (c->din[1] || c->din[2]))
+        cuda_side_by_side(x->place->cuda, weights, [&] { cuda_gemm(x, c->precision, dx); });
+    else if (c->din[0])
+        cuda_gemm(x, c->precision, dx);
+    else
+        weights();
 }
 
 /* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units. */

@@ -205,6 +205,7 @@ dim3 expm_threads(const struct call *c) {
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     expm_kernel(struct expm_attr a, int64_t count, int64_t room, double *scratch, const real *from, real *to) {
+    await_previous();
     struct expm_matrices w = matrices_at(scratch + blockIdx.x * room, a.J, false);
     for (int64_t m = blockIdx.x; m < count; m += gridDim.x) {
         int64_t at = expm_at(w.n, a.N, m);
@@ -217,6 +218,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     expm_gradient_kernel(struct expm_attr a, int64_t count, int64_t room, double *scratch, const real *from,
                          const real *dU, real *dA, bool accumulate) {
+    await_previous();
     struct expm_matrices w = matrices_at(scratch + blockIdx.x * room, a.J, true);
     for (int64_t m = blockIdx.x; m < count; m += gridDim.x) {
         int64_t at = expm_at(w.n, a.N, m);

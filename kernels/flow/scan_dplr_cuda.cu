@@ -33,6 +33,7 @@ __device__ __forceinline__ real inner(int64_t D, const real *a, const real *b, r
 } // namespace
 
 static __global__ void __launch_bounds__(CUDA_THREADS) dplr_forward_kernel(struct dplr k, real *y) {
+    await_previous();
     DYNAMIC_SHARED(real, before); /* D */
     real *after = before + k.D, *partial = after + k.D;
     int64_t b = blockIdx.x;
@@ -53,6 +54,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) dplr_forward_kernel(struc
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     dplr_backward_kernel(struct dplr k, const real *y, const real *dy, struct dplr_gradients to) {
+    await_previous();
     DYNAMIC_SHARED(real, moved); /* D: the gradient of the step's move */
     real *carried = moved + k.D, *partial = carried + k.D;
     int64_t b = blockIdx.x;

@@ -45,6 +45,7 @@ __device__ inline struct flow_thread flow_here(const struct flow_shape &s) {
 
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_forward_kernel(struct flow_shape s, const real *a, const real *y0, real *y) {
+    await_previous();
     DYNAMIC_SHARED(real, state); /* m x side, twice by turns */
     struct flow_thread at = flow_here(s);
     int64_t D = s.N * s.m;
@@ -67,6 +68,7 @@ static __global__ void __launch_bounds__(FLOW_LARGEST)
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_backward_kernel(struct flow_shape s, const real *a, const real *y, const real *dy, real *da, bool add_a,
                          real *dy0, bool add_y0) {
+    await_previous();
     DYNAMIC_SHARED(real, shared); /* G and the state before, m x side each, twice by turns */
     struct flow_thread at = flow_here(s);
     int64_t D = s.N * s.m;

@@ -42,6 +42,7 @@ __device__ __forceinline__ void transform(int64_t D, real *x) {
 } // namespace
 
 static __global__ void __launch_bounds__(CUDA_THREADS) hadamard_forward_kernel(struct hadamard k, real *y) {
+    await_previous();
     DYNAMIC_SHARED(real, state); /* D */
     real *product = state + k.D;
     int64_t b = blockIdx.x;
@@ -59,6 +60,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) hadamard_forward_kernel(s
 static __global__ void __launch_bounds__(CUDA_THREADS)
     hadamard_backward_kernel(struct hadamard k, const real *y, const real *dy, real *dd, bool add_d, real *dy0,
                              bool add_y0) {
+    await_previous();
     DYNAMIC_SHARED(real, carried); /* D */
     real *moved = carried + k.D;
     int64_t b = blockIdx.x;

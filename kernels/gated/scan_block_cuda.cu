@@ -30,7 +30,7 @@ template <int m> struct block_walk {
 };
 
 template <int m> struct block_forward : block_walk<m> {
-    static constexpr int STEPS = scan_steps(m + 2, block_walk<m>::IN_FLIGHT);
+    static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
     static constexpr bool REVERSE = false;
     struct input {
         scan_gates<m> gates;
@@ -49,10 +49,10 @@ template <int m> struct block_forward : block_walk<m> {
 #pragma unroll
         for (int j = 0; j < m; j++) s.before[j] = scan_first(carry, this->shape, lane, j);
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
-        in.gates.load(this->z + this->gate_at(lane, t), lane.N);
-        in.v = this->v[this->state_at(lane, t)];
+        in.gates.load(this->z + this->gate_at(lane, t), lane.N, read);
+        in.v = read(this->v + this->state_at(lane, t));
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
@@ -77,7 +77,7 @@ template <int m> struct block_forward : block_walk<m> {
 };
 
 template <int m> struct block_adjoint : block_walk<m> {
-    static constexpr int STEPS = scan_steps(m + 4, block_walk<m>::IN_FLIGHT);
+    static constexpr int VALUES = m + 4, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
     static constexpr bool REVERSE = true;
     struct input {
         scan_gates<m> gates;
@@ -96,13 +96,13 @@ template <int m> struct block_adjoint : block_walk<m> {
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
         s = {h[this->state_at(lane, lane.last())], scan_first(carry, this->shape, lane, lane.row), 0};
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
         int64_t i = this->state_at(lane, t);
-        in.gates.load(this->z + this->gate_at(lane, t), lane.N);
-        in.v = this->v[i];
-        in.dh = dh[i];
-        in.before = t > 0 ? h[i - m * lane.N] : 0;
+        in.gates.load(this->z + this->gate_at(lane, t), lane.N, read);
+        in.v = read(this->v + i);
+        in.dh = read(dh + i);
+        in.before = t > 0 ? read(h + (i - m * lane.N)) : 0;
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
@@ -154,7 +154,8 @@ template <int m> struct block_adjoint : block_walk<m> {
 /* A chunk's product P and, from zero, its last state, or what it adds to the carry. A row's thread has its row of P,
  * and needs all rows at every step. */
 template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
-    static constexpr int STEPS = scan_steps(m + 2, block_walk<m>::IN_FLIGHT), LANES = block_walk<m>::LANES;
+    static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
+    static constexpr int LANES = block_walk<m>::LANES;
     static constexpr bool REVERSE = false;
     struct input {
         scan_gates<m> gates;
@@ -173,10 +174,10 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
         s = {};
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
-        in.gates.load(this->z + this->gate_at(lane, t), lane.N);
-        in.x = x[this->state_at(lane, t)];
+        in.gates.load(this->z + this->gate_at(lane, t), lane.N, read);
+        in.x = read(x + this->state_at(lane, t));
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
@@ -271,7 +272,7 @@ template <bool CHUNKED> void block_cuda_forward(const struct call *c, const stru
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, false>(c, e, shape, tensor_real(c->in[1]));
-        scan_launch(c, e, block_forward<m>{walk_of<m>(c, shape), carry, tensor_real(c->out[0])});
+        scan_launch_long(c, e, block_forward<m>{walk_of<m>(c, shape), carry, tensor_real(c->out[0])});
     });
 }
 
@@ -280,9 +281,9 @@ template <bool CHUNKED> void block_cuda_backward(const struct call *c, const str
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, true>(c, e, shape, call_dout(c, 0));
-        scan_launch(c, e,
-                    block_adjoint<m>{walk_of<m>(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry, c->din[0],
-                                     c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
+        scan_launch_long(c, e,
+                         block_adjoint<m>{walk_of<m>(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry,
+                                          c->din[0], c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
     });
 }
 

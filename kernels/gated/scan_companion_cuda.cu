@@ -36,7 +36,7 @@ __device__ __forceinline__ void companion_apply(const scan_gates<m> &gates, real
 }
 
 template <int m, companion_layout LAYOUT> struct companion_forward : companion_walk {
-    static constexpr int STEPS = scan_steps(m + 2, SCAN_COMPANION_IN_FLIGHT);
+    static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, SCAN_COMPANION_IN_FLIGHT);
     static constexpr bool REVERSE = false;
     struct input {
         scan_gates<m> gates;
@@ -52,10 +52,10 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
 #pragma unroll
         for (int j = 0; j < m; j++) at.s[j] = scan_first(carry, shape, lane, j);
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
-        in.gates.load(z + lane.at(t, m + 1), lane.N);
-        in.v = v[lane.at(t)];
+        in.gates.load(z + lane.at(t, m + 1), lane.N, read);
+        in.v = read(v + lane.at(t));
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
@@ -76,7 +76,7 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
 template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary : companion_walk {
     static constexpr companion_layout APPLIED =
         ADJOINT == (LAYOUT == LAYOUT_OBSERVER) ? LAYOUT_COMPANION : LAYOUT_OBSERVER;
-    static constexpr int STEPS = scan_steps(ADJOINT ? 2 * m + 1 : m + 2, SCAN_COMPANION_IN_FLIGHT);
+    static constexpr int VALUES = ADJOINT ? 2 * m + 1 : m + 2, STEPS = scan_steps(VALUES, SCAN_COMPANION_IN_FLIGHT);
     static constexpr bool REVERSE = ADJOINT;
     struct input {
         scan_gates<m> gates;
@@ -93,11 +93,11 @@ template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary
 #pragma unroll
         for (int j = 0; j < m; j++) at.column[j][j] = 1;
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
-        in.gates.load(z + lane.at(t, m + 1), lane.N);
+        in.gates.load(z + lane.at(t, m + 1), lane.N, read);
 #pragma unroll
-        for (int j = 0; j < (ADJOINT ? m : 1); j++) in.x[j] = x[lane.at(t, ADJOINT ? m : 1) + j * lane.N];
+        for (int j = 0; j < (ADJOINT ? m : 1); j++) in.x[j] = read(x + lane.at(t, ADJOINT ? m : 1) + j * lane.N);
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
@@ -126,7 +126,7 @@ template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary
 
 template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_walk {
     static constexpr bool WINDOW = LAYOUT == LAYOUT_COMPANION;
-    static constexpr int STEPS = scan_steps(2 * m + 3, SCAN_COMPANION_IN_FLIGHT);
+    static constexpr int VALUES = 2 * m + 3, STEPS = scan_steps(VALUES, SCAN_COMPANION_IN_FLIGHT);
     static constexpr bool REVERSE = true;
     struct input {
         scan_gates<m> gates;
@@ -141,25 +141,26 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
     real *dz, *dv;
     bool add_dz, add_dv;
 
-    __device__ __forceinline__ real state_at(const scan_lane &lane, int t, int j) const {
-        return t < 0 ? 0 : h[lane.at(t, m) + j * lane.N];
+    template <class Read>
+    __device__ __forceinline__ real state_at(const scan_lane &lane, int t, int j, Read read) const {
+        return t < 0 ? 0 : read(h + lane.at(t, m) + j * lane.N);
     }
     __device__ __forceinline__ void begin(const scan_lane &lane, state &at, shared &) const {
         at = {};
 #pragma unroll
         for (int j = 0; j < m; j++) {
             at.carry[j] = scan_first(carry, shape, lane, j);
-            if constexpr (WINDOW) at.before[j] = state_at(lane, lane.last() - 1, j);
+            if constexpr (WINDOW) at.before[j] = state_at(lane, lane.last() - 1, j, scan_at_once());
         }
-        if constexpr (WINDOW) at.s = state_at(lane, lane.last(), 0);
+        if constexpr (WINDOW) at.s = state_at(lane, lane.last(), 0, scan_at_once());
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         input in = {};
-        in.gates.load(z + lane.at(t, m + 1), lane.N);
-        in.v = v[lane.at(t)];
+        in.gates.load(z + lane.at(t, m + 1), lane.N, read);
+        in.v = read(v + lane.at(t));
 #pragma unroll
-        for (int j = 0; j < m; j++) in.ds[j] = ds[lane.at(t, m) + j * lane.N];
-        in.s = WINDOW ? state_at(lane, t - 2, m - 1) : state_at(lane, t - 1, 0);
+        for (int j = 0; j < m; j++) in.ds[j] = read(ds + lane.at(t, m) + j * lane.N);
+        in.s = WINDOW ? state_at(lane, t - 2, m - 1, read) : state_at(lane, t - 1, 0, read);
         return in;
     }
     __device__ __forceinline__ void prepare(input *in) const {
@@ -240,7 +241,7 @@ template <companion_layout LAYOUT, bool CHUNKED> void run_forward(const struct c
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, LAYOUT, false>(c, e, shape, tensor_real(c->in[1]));
-        scan_launch(c, e, companion_forward<m, LAYOUT>{walk_of(c, shape), carry, tensor_real(c->out[0])});
+        scan_launch_long(c, e, companion_forward<m, LAYOUT>{walk_of(c, shape), carry, tensor_real(c->out[0])});
     });
 }
 
@@ -249,9 +250,10 @@ template <companion_layout LAYOUT, bool CHUNKED> void run_backward(const struct 
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, LAYOUT, true>(c, e, shape, call_dout(c, 0));
-        scan_launch(c, e,
-                    companion_adjoint<m, LAYOUT>{walk_of(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry,
-                                                 c->din[0], c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
+        scan_launch_long(c, e,
+                         companion_adjoint<m, LAYOUT>{walk_of(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry,
+                                                      c->din[0], c->din[1], call_accumulates(c, 0),
+                                                      call_accumulates(c, 1)});
     });
 }
 

@@ -37,10 +37,11 @@ template <int PLANES> __device__ __forceinline__ number<PLANES> sum_of(number<PL
 template <int PLANES> struct source {
     const real *plane[PLANES];
 
-    __device__ __forceinline__ number<PLANES> at(int64_t i) const {
+    template <class Read = scan_at_once>
+    __device__ __forceinline__ number<PLANES> at(int64_t i, Read read = Read()) const {
         number<PLANES> value;
 #pragma unroll
-        for (int p = 0; p < PLANES; p++) value.part[p] = plane[p] ? plane[p][i] : 0;
+        for (int p = 0; p < PLANES; p++) value.part[p] = plane[p] ? read(plane[p] + i) : 0;
         return value;
     }
 };
@@ -67,11 +68,11 @@ template <int PLANES, bool CONSTANT> struct diag_walk {
     source<PLANES> a;
 
     /* a_t, unless it is constant: then nothing is read. */
-    __device__ __forceinline__ value element(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ value element(const scan_lane &lane, int t, Read read) const {
         if constexpr (CONSTANT)
             return {};
         else
-            return a.at(lane.at(t));
+            return a.at(lane.at(t), read);
     }
 
     __device__ __forceinline__ value constant(const scan_lane &lane) const {
@@ -83,7 +84,7 @@ template <int PLANES, bool CONSTANT> struct diag_walk {
 };
 
 template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CONSTANT> {
-    static constexpr int STEPS = scan_steps((CONSTANT ? 1 : 2) * PLANES, 32);
+    static constexpr int VALUES = (CONSTANT ? 1 : 2) * PLANES, STEPS = scan_steps(VALUES, 32);
     static constexpr bool REVERSE = false;
     using value = number<PLANES>;
     struct input {
@@ -98,8 +99,8 @@ template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CON
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
         s = {this->constant(lane), carry.at(lane.index)};
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
-        return {this->element(lane, t), x.at(lane.at(t))};
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
+        return {this->element(lane, t, read), x.at(lane.at(t), read)};
     }
     __device__ __forceinline__ void prepare(input *) const {}
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s,
@@ -111,7 +112,7 @@ template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CON
 };
 
 template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CONSTANT> {
-    static constexpr int STEPS = scan_steps((CONSTANT ? 2 : 3) * PLANES, 36);
+    static constexpr int VALUES = (CONSTANT ? 2 : 3) * PLANES, STEPS = scan_steps(VALUES, 36);
     static constexpr bool REVERSE = true;
     using value = number<PLANES>;
     struct input {
@@ -126,9 +127,9 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
         s = {this->constant(lane), {}, carry.at(lane.index)};
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
         int64_t i = lane.at(t);
-        return {this->element(lane, t), t > 0 ? h.at(i - lane.N) : value{}, dh.at(i)};
+        return {this->element(lane, t, read), t > 0 ? h.at(i - lane.N, read) : value{}, dh.at(i, read)};
     }
     __device__ __forceinline__ void prepare(input *) const {}
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s,
@@ -147,7 +148,7 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
 
 /* A chunk's transition product, and its end from a zero state: of h, or of the adjoint's carry. */
 template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_walk<PLANES, CONSTANT> {
-    static constexpr int STEPS = scan_steps((CONSTANT ? 1 : 2) * PLANES, 32);
+    static constexpr int VALUES = (CONSTANT ? 1 : 2) * PLANES, STEPS = scan_steps(VALUES, 32);
     static constexpr bool REVERSE = ADJOINT;
     using value = number<PLANES>;
     struct input {
@@ -162,8 +163,8 @@ template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_wa
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
         s = {this->constant(lane), {{1}}, {}};
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int t) const {
-        return {this->element(lane, t), x.at(lane.at(t))};
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read read) const {
+        return {this->element(lane, t, read), x.at(lane.at(t), read)};
     }
     __device__ __forceinline__ void prepare(input *) const {}
     __device__ __forceinline__ void step(const scan_lane &, int, const input &in, state &s,
@@ -256,9 +257,9 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         source<PLANES> x = source_of<PLANES>(c->in + PLANES);
         sink<PLANES> h = {};
         for (int p = 0; p < PLANES; p++) h.plane[p] = tensor_real(c->out[p]);
-        scan_launch(c, e,
-                    diag_forward<PLANES, CONSTANT>{
-                        {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h});
+        scan_launch_long(c, e,
+                         diag_forward<PLANES, CONSTANT>{
+                             {shape_of(c), source_of<PLANES>(c->in)}, x, carries<CONSTANT, false>(c, e, x), h});
     }
 
     template <bool CONSTANT> static void run_backward(const struct call *c, const struct exec *e) {
@@ -266,13 +267,13 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         int64_t lanes = scan_lanes(shape);
         source<PLANES> dh = gradient_of<PLANES>(c);
         sink<PLANES> sums = scratch_at<PLANES>(c, PASS_BACKWARD, 2 * PLANES * CHUNKED, lanes);
-        scan_launch(c, e,
-                    diag_adjoint<PLANES, CONSTANT>{{shape, source_of<PLANES>(c->in)},
-                                                   source_of<PLANES>(c->out),
-                                                   dh,
-                                                   carries<CONSTANT, true>(c, e, dh),
-                                                   CONSTANT ? sums : gradient_to<PLANES>(c, 0),
-                                                   gradient_to<PLANES>(c, PLANES)});
+        scan_launch_long(c, e,
+                         diag_adjoint<PLANES, CONSTANT>{{shape, source_of<PLANES>(c->in)},
+                                                        source_of<PLANES>(c->out),
+                                                        dh,
+                                                        carries<CONSTANT, true>(c, e, dh),
+                                                        CONSTANT ? sums : gradient_to<PLANES>(c, 0),
+                                                        gradient_to<PLANES>(c, PLANES)});
         real *stages = scratch_at<PLANES>(c, PASS_BACKWARD, PLANES * (2 * CHUNKED + 1), lanes).plane[0];
         for (int p = 0; CONSTANT && p < PLANES; p++)
             if (c->din[p])

@@ -10,9 +10,9 @@ template <int m> struct scan_gates {
     real p[m + 1], scale; /* gates are p * scale once normalised; raw before */
 
     /* z: the row's first gate; the others lie N apart. */
-    __device__ __forceinline__ void load(const real *z, int N) {
+    template <class Read> __device__ __forceinline__ void load(const real *z, int N, Read read) {
 #pragma unroll
-        for (int j = 0; j <= m; j++) p[j] = z[j * N];
+        for (int j = 0; j <= m; j++) p[j] = read(z + j * N);
     }
 
     __device__ __forceinline__ real slope(enum gate gate, int j) const {

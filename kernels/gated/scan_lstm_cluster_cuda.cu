@@ -109,6 +109,7 @@ __device__ __forceinline__ void store_in_all(const struct lstm_cut &k, real *at,
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_forward_kernel(struct lstm_cut k, const real *u, const real *wh, const real *bh, real *gates, real *cell,
                         real *h) {
+    await_previous();
     DYNAMIC_SHARED(real, w);
     struct lstm_sums n = forward_sums(k);
     struct lstm_place at = place_here(k);
@@ -146,6 +147,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_backward_kernel(struct lstm_cut k, const real *wh, const real *gates, const real *cell, const real *h,
                          const real *dout, real *dp, real *before) {
+    await_previous();
     DYNAMIC_SHARED(real, w);
     struct lstm_sums n = backward_sums(k);
     struct lstm_place at = place_here(k);

@@ -3,6 +3,10 @@
 #ifndef LRNN_KERNELS_CUDA_CUH
 #define LRNN_KERNELS_CUDA_CUH
 
+#ifndef LRNN_CUDA_HOST
+#include <cuda_pipeline.h>
+#endif
+
 #include "core/cuda/cuda.cuh"
 #include "kernels/lib/infer.h"
 #include "kernels/kernel.h"
@@ -66,6 +70,31 @@ template <class T> __device__ __forceinline__ T later_load(const T *from) {
     return __ldcg(from);
 }
 
+/* --- copies that a thread does not wait for ----------------------------------------------------------------------- */
+
+#define COPY_ASYNC_CAPABILITY 80
+
+#ifdef LRNN_CUDA_HOST
+#define copy_async        cuda_host_copy_async
+#define copy_async_commit cuda_host_copy_async_commit
+#define copy_async_wait   cuda_host_copy_async_wait
+#else
+/* *to = *from, `to` in shared memory, some time before this thread's copy_async_wait has waited for the group that its
+ * next copy_async_commit ends. */
+static __device__ __forceinline__ void copy_async(real *to, const real *from) {
+    __pipeline_memcpy_async(to, from, sizeof *to);
+}
+
+static __device__ __forceinline__ void copy_async_commit(void) {
+    __pipeline_commit();
+}
+
+/* Until no more than the last LEFT groups are on their way. */
+template <int LEFT> __device__ __forceinline__ void copy_async_wait(void) {
+    __pipeline_wait_prior(LEFT);
+}
+#endif
+
 /* --- elements ----------------------------------------------------------------------------------------------------- */
 
 /* W neighbouring values, moved 16 bytes at a time. Tensors begin on a cache line, so element i may be the first of 4 if
@@ -90,6 +119,7 @@ template <int W> __device__ __forceinline__ void put_lanes(real *to, bool accumu
 }
 
 template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(int64_t n, F f) {
+    await_previous();
     int64_t i = 4 * cuda_index();
     if (i + 4 <= n) {
         f.template run<4>(i);
@@ -106,6 +136,7 @@ template <class F> void each(const struct call *c, const struct exec *x, int64_t
 }
 
 template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_value_kernel(int64_t n, F f) {
+    await_previous();
     int64_t i = cuda_index();
     if (i < n) f(i);
 }
@@ -218,6 +249,7 @@ struct partial_term {
 template <class Term>
 __global__ void __launch_bounds__(CUDA_THREADS) column_sums_kernel(struct column_cut cut, Term term, real *partial,
                                                                    unsigned *counters, real *out, bool accumulate) {
+    await_previous();
     DYNAMIC_SHARED(real, sums); /* CUDA_THREADS */
     int64_t chunk = blockIdx.x / cut.tiles, tile = blockIdx.x % cut.tiles;
     int64_t column = tile * cut.width + (int)threadIdx.x % cut.width;
@@ -239,7 +271,7 @@ void cuda_chunked_sums(const struct call *c, const struct exec *x, int64_t rows,
     struct column_cut cut = {rows, C, chunks, (C + width - 1) / width, width};
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, column_sums_kernel<Term>,
                 dim3((unsigned)(chunks * cut.tiles)), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(real), cut, term,
-                scratch, x->place->cuda->counters, out, accumulate);
+                scratch, x->place->cuda->now.counters, out, accumulate);
 }
 
 /* out[c] (+)= sum over r of term(r, r*C + c). */

@@ -74,7 +74,8 @@ bool describe_wishes(struct cuda_context *cuda, struct description *d, const str
 bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const struct product &p, enum epilogue epilogue,
                         real *vector) {
     struct cuda_context *cuda = x->place->cuda;
-    cublasLtHandle_t lt = reinterpret_cast<cublasLtHandle_t>(cuda->blas); /* each of cuBLAS's is one of cublasLt's */
+    cublasLtHandle_t lt =
+        reinterpret_cast<cublasLtHandle_t>(cuda->now.blas); /* each of cuBLAS's is one of cublasLt's */
     const float one = 1, before = p.accumulate ? 1 : 0;
     struct description d;
     cublasLtMatmulHeuristicResult_t found = {};
@@ -89,7 +90,7 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
     if (!cublas_check(cuda, asked, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__)) return true;
     if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
     CUBLAS_TRY(cuda, cublasLtMatmul(lt, &d.product, &one, p.B, &d.b, p.A, &d.a, &before, p.C, &d.c, p.C, &d.c,
-                                    &found.algo, cuda->blas_workspace, CUDA_BLAS_WORKSPACE, cuda->stream));
+                                    &found.algo, cuda->now.blas_workspace, CUDA_BLAS_WORKSPACE, cuda->now.stream));
     return true;
 }
 

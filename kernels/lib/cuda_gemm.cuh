@@ -29,8 +29,8 @@ static inline void cuda_gemm(const struct exec *x, enum precision precision, con
     struct cuda_context *cuda = x->place->cuda;
     const real one = 1, before = p.accumulate ? 1 : 0;
     bool full = precision == PRECISION_FULL;
-    CUBLAS_TRY(cuda, cublasSetMathMode(cuda->blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
-    CUBLAS_TRY(cuda, cublas_gemm(cuda->blas, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+    CUBLAS_TRY(cuda, cublasSetMathMode(cuda->now.blas, full ? CUBLAS_DEFAULT_MATH : CUBLAS_TF32_TENSOR_OP_MATH));
+    CUBLAS_TRY(cuda, cublas_gemm(cuda->now.blas, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                                  p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.N, (int)p.M, (int)p.K, &one, p.B,
                                  (int)p.ldb, p.A, (int)p.lda, &before, p.C, (int)p.ldc));
 }

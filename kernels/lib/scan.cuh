@@ -4,12 +4,14 @@
  * A lane is one channel (or block of them) of one batch element, and neighbouring threads are neighbouring lanes. A
  * walk is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time. Its
  * type stands in an unnamed namespace, as with each() of cuda.cuh, and has
- *   ROWS, LANES, STEPS  threads of one lane; lanes of a thread block, whole warps; time steps asked for ahead of use
+ *   ROWS, LANES         threads of one lane; lanes of a thread block, whole warps
+ *   VALUES, STEPS       what a thread reads from memory at a time step; time steps asked for ahead of use
  *   REVERSE             from the last time step to the first
  *   input, state        what a thread reads from memory at a time step; what it carries from one to the next
  *   shared              what the rows of a lane tell each other
  *   begin               the state before the first step
- *   load, prepare       a time step's input; all arithmetic of the next STEPS inputs that needs no state
+ *   load, prepare       a time step's input, its values by read(address), in the same order whatever `read` does; all
+ *                       arithmetic of the next STEPS inputs that needs no state
  *   step, hear          the state after a time step, and its stores; with several rows then, behind a barrier, what the
  *                       others told meanwhile. Two buffers take turns, so that none is overwritten while it is read
  *   end                 what is stored after the last one, by all rows together
@@ -17,7 +19,8 @@
  * walk leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time
  * steps, each chunk's first state (scan_carry), from which a third one does the work.
  *
- * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed.
+ * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed,
+ * in registers, or, where that is too little, of several times as many in shared memory (scan_walk_ring).
  * Bits depend on sizes alone, through the length of chunks. */
 #ifndef LRNN_KERNELS_SCAN_CUH
 #define LRNN_KERNELS_SCAN_CUH
@@ -104,16 +107,23 @@ template <class W> __device__ __forceinline__ int scan_time(const scan_lane &lan
     return W::REVERSE ? lane.first + lane.count - 1 - i : lane.first + i;
 }
 
+/* How a walk has a value: now. */
+struct scan_at_once {
+    __device__ __forceinline__ real operator()(const real *from) const {
+        return *from;
+    }
+};
+
 /* The input of time steps i and on; those behind the last repeat it. */
 template <class W>
 __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int i, typename W::input *next) {
     if (i + W::STEPS <= lane.count) {
 #pragma unroll
-        for (int s = 0; s < W::STEPS; s++) next[s] = w.load(lane, scan_time<W>(lane, i + s));
+        for (int s = 0; s < W::STEPS; s++) next[s] = w.load(lane, scan_time<W>(lane, i + s), scan_at_once());
     } else {
 #pragma unroll
         for (int s = 0; s < W::STEPS; s++)
-            next[s] = w.load(lane, scan_time<W>(lane, i + s < lane.count ? i + s : lane.count - 1));
+            next[s] = w.load(lane, scan_time<W>(lane, i + s < lane.count ? i + s : lane.count - 1), scan_at_once());
     }
 }
 
@@ -138,6 +148,7 @@ __device__ __forceinline__ void scan_step(const W &w, const scan_lane &lane, int
 }
 
 template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLOCKS(W::LANES *W::ROWS)) scan_walk(W w) {
+    await_previous();
     __shared__ typename W::shared shared;
     scan_lane lane = scan_lane_at(w.shape, W::LANES);
     typename W::state state;
@@ -157,16 +168,116 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
     w.end(lane, state, shared);
 }
 
+/* --- the same walk, its input by way of shared memory ------------------------------------------------------------- */
+
+/* Registers hold STEPS inputs on their way. By Little's law a device needs its rate times its latency on the way, an
+ * H100 3.35 TB/s times some .7 us; where lanes are few that is more. There each thread has what it will read copied
+ * (cp.async, capability 8.0) into slots of its own, in SCAN_RING turns of STEPS time steps each, and waits for the turn
+ * at hand alone. No thread reads another's slots, so there is no barrier; sums, and so bits, are those of scan_walk. */
+#define SCAN_RING         4           /* turns, of which all but one are on their way */
+#define SCAN_BYTES_WANTED (18u << 10) /* on their way, of a multiprocessor: 3.35 TB/s * .7 us / 132 */
+
+/* A thread's slots: of each turn STEPS * VALUES, and neighbouring threads lie beside each other. */
+template <class W> struct scan_slots {
+    static constexpr int THREADS = W::LANES * W::ROWS, TURN = W::STEPS * W::VALUES;
+    static constexpr int ALL = SCAN_RING * TURN * THREADS;
+    static constexpr size_t BYTES = sizeof(real) * ALL + sizeof(typename W::shared);
+    real *first;
+
+    __device__ __forceinline__ real *at(int turn, int step) const {
+        return first + (turn % SCAN_RING * TURN + step * W::VALUES) * THREADS;
+    }
+};
+
+/* read() of a walk that has the values copied to slots, and that of one which takes them from there. */
+template <int THREADS> struct scan_ask {
+    real **slot;
+    __device__ __forceinline__ real operator()(const real *from) const {
+        copy_async(*slot, from);
+        *slot += THREADS;
+        return 0;
+    }
+};
+
+template <int THREADS> struct scan_take {
+    real **slot;
+    __device__ __forceinline__ real operator()(const real *) const {
+        real value = **slot;
+        *slot += THREADS;
+        return value;
+    }
+};
+
+/* A turn's inputs by Read; those behind the last repeat it. */
+template <template <int> class Read, class W>
+__device__ __forceinline__ void scan_turn(const W &w, const scan_lane &lane, const scan_slots<W> &slots, int turn,
+                                          typename W::input *in) {
+#pragma unroll
+    for (int s = 0; s < W::STEPS; s++) {
+        int i = turn * W::STEPS + s;
+        real *slot = slots.at(turn, s);
+        in[s] =
+            w.load(lane, scan_time<W>(lane, i < lane.count ? i : lane.count - 1), Read<scan_slots<W>::THREADS>{&slot});
+    }
+}
+
+/* Behind the last turn nothing is asked for, but counted all the same. */
+template <class W>
+__device__ __forceinline__ void scan_request(const W &w, const scan_lane &lane, const scan_slots<W> &slots, int turn) {
+    typename W::input none[W::STEPS];
+    if (turn * W::STEPS < lane.count) scan_turn<scan_ask>(w, lane, slots, turn, none);
+    copy_async_commit();
+}
+
+template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS) scan_walk_ring(W w) {
+    await_previous();
+    DYNAMIC_SHARED(real, ring); /* scan_slots::BYTES */
+    typename W::shared &shared = *(typename W::shared *)(ring + scan_slots<W>::ALL);
+    scan_lane lane = scan_lane_at(w.shape, W::LANES);
+    scan_slots<W> slots = {ring + (threadIdx.y * W::LANES + threadIdx.x)};
+    typename W::state state;
+    typename W::input now[W::STEPS];
+    for (int turn = 0; turn < SCAN_RING - 1; turn++) scan_request(w, lane, slots, turn);
+    w.begin(lane, state, shared);
+    int steps = scan_steps_of(w, lane);
+    for (int turn = 0; turn * W::STEPS < steps; turn++) {
+        scan_request(w, lane, slots, turn + SCAN_RING - 1);
+        copy_async_wait<SCAN_RING - 1>();
+        scan_turn<scan_take>(w, lane, slots, turn, now);
+        w.prepare(now);
+#pragma unroll
+        for (int s = 0; s < W::STEPS; s++)
+            if (turn * W::STEPS + s < steps) scan_step(w, lane, turn * W::STEPS + s, now[s], state, shared);
+    }
+    w.end(lane, state, shared);
+}
+
+/* Whether registers hold too little of it, and time is long enough for a second turn. */
+template <class W> bool scan_wants_ring(const struct cuda_context *cuda, const W &w) {
+    int64_t in_flight = scan_lanes(w.shape) * W::ROWS * W::STEPS * W::VALUES * (int64_t)sizeof(real);
+    return cuda->capability >= COPY_ASYNC_CAPABILITY && scan_slots<W>::BYTES <= cuda->shared / 2 &&
+           w.shape.length > W::STEPS && in_flight < (int64_t)cuda->cores * SCAN_BYTES_WANTED;
+}
+
+/* --- launches ----------------------------------------------------------------------------------------------------- */
+
 template <class W> void scan_launch(const struct call *c, const struct exec *x, const W &w) {
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, scan_walk<W>,
                 cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
 }
 
-/* --- chunks
- * --------------------------------------------------------------------------------------------------------------- Of a
- * summary, m*m planes of transition products, row after row, then m planes of ends, become the chunks' first states; a
- * plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the imaginary
- * part. */
+/* Likewise of the walk that does a scan's work, in one of the two ways. */
+template <class W> void scan_launch_long(const struct call *c, const struct exec *x, const W &w) {
+    if (!scan_wants_ring(x->place->cuda, w)) return scan_launch(c, x, w);
+    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, scan_walk_ring<W>,
+                cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), scan_slots<W>::BYTES, w);
+}
+
+/* --- chunks ------------------------------------------------------------------------------------------------------- */
+
+/* Of a summary, m*m planes of transition products, row after row, then m planes of ends, become the chunks' first
+ * states; a plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the
+ * imaginary part. */
 
 static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool complex_product) {
     return ((complex_product ? m : m * m) + m) * scan_lanes(shape);
@@ -177,7 +288,8 @@ namespace {
 /* Over chunks instead of time steps, first to last, with REVERSE last to first; its shape is scan_whole(B, chunks,
  * N). */
 template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
-    static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, STEPS = scan_steps(m + 1, m <= 2 ? 32 : 24);
+    static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, VALUES = m + 1;
+    static constexpr int STEPS = scan_steps(VALUES, m <= 2 ? 32 : 24);
     static constexpr bool REVERSE = REVERSED;
     struct input {
         real product[m], sum;
@@ -198,11 +310,12 @@ template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
     __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
         s = {};
     }
-    __device__ __forceinline__ input load(const scan_lane &lane, int chunk) const {
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int chunk, Read read) const {
         input in;
 #pragma unroll
-        for (int j = 0; j < m; j++) in.product[j] = product[at(lane, chunk, COMPLEX ? lane.row ^ j : lane.row * m + j)];
-        in.sum = sum[at(lane, chunk, lane.row)];
+        for (int j = 0; j < m; j++)
+            in.product[j] = read(product + at(lane, chunk, COMPLEX ? lane.row ^ j : lane.row * m + j));
+        in.sum = read(sum + at(lane, chunk, lane.row));
         return in;
     }
     /* (re, im) x = (re x0 - im x1, im x0 + re x1) */

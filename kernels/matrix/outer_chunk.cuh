@@ -201,6 +201,7 @@ __device__ inline real *between_states(const struct outer_inputs &in, const stru
 template <class Gates, enum pass PASS>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_summary_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct summary_room<Gates> r = take_summary<Gates>(s, in.J, &cursor);
@@ -287,6 +288,7 @@ __device__ inline void write_outputs(const struct outer_inputs &in, const struct
 template <class Gates>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_chunk_forward_kernel(struct outer_inputs in, struct strip_shape s, struct between mid, real *y, real *kept) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct chunk_room<Gates> r = take_chunk<Gates>(s, in.J, PASS_FORWARD, &cursor);
@@ -419,6 +421,7 @@ template <class Gates>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_chunk_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid,
                                 real *kept, real *dv, bool add_v, real *partial) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct chunk_room<Gates> r = take_chunk<Gates>(s, in.J, PASS_BACKWARD, &cursor);

@@ -76,6 +76,7 @@ __device__ inline void outer_swap(real **a, real **b) {
 static __global__ void __launch_bounds__(WARP)
     outer_forward_kernel(struct outer_inputs in, struct strip_shape s, real *y, real *kept, int kept_every,
                          int64_t kept_chunks) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct strip at = strip_here(s);
     int stride = s.W + 1, matrix = in.dk * stride;
@@ -170,6 +171,7 @@ __device__ inline void outer_column_sums(const struct outer_inputs &in, const st
 static __global__ void __launch_bounds__(WARP)
     outer_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, real *dv, bool add_v,
                           real *starts, real *inner, real *partial) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct strip at = strip_here(s);
     int stride = s.W + 1;

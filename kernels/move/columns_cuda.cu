@@ -79,6 +79,7 @@ static __device__ __forceinline__ struct place_in_parts find_part(const struct p
 /* The matrix's columns go to the parts. */
 template <int W>
 static __global__ void __launch_bounds__(CUDA_THREADS) take_kernel(int64_t units, struct parts p, const real *matrix) {
+    await_previous();
     int64_t i = cuda_index();
     if (i >= units) return;
     struct quotient at = divide(i, p.C);
@@ -90,6 +91,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) take_kernel(int64_t units
 template <int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     give_kernel(int64_t units, struct parts p, real *matrix, bool accumulate) {
+    await_previous();
     int64_t i = cuda_index();
     if (i >= units) return;
     struct quotient at = divide(i, p.C);

@@ -26,6 +26,7 @@ static struct sequences sequences_of(const struct call *c) {
 /* The weight of every row is rounded to real before it is used, as the reference does; the sum is in double. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     pool_kernel(struct sequences s, bool last, const real *x, real *y) {
+    await_previous();
     int64_t i = cuda_index();
     if (i >= s.B * s.D) return;
     struct quotient at = divide(i, s.D);
@@ -38,6 +39,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     pool_gradient_kernel(struct sequences s, bool last, const real *dy, real *dx, bool accumulate) {
+    await_previous();
     int64_t i = cuda_index();
     if (i >= s.B * s.T * s.D) return;
     struct quotient row = divide(i, s.D), at = divide(row.whole, s.T);
@@ -66,6 +68,7 @@ static void pool_cuda_backward(const struct call *c, const struct exec *x) {
 /* to (+)= the rows of `from` in reverse order. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     reverse_kernel(struct sequences s, const real *from, real *to, bool accumulate) {
+    await_previous();
     int64_t i = cuda_index();
     if (i >= s.B * s.T * s.D) return;
     struct quotient row = divide(i, s.D), at = divide(row.whole, s.T);

@@ -92,6 +92,7 @@ static __device__ double column_sum(double x, double *shared) {
 static __global__ void __launch_bounds__(CUDA_THREADS)
     statistics_kernel(struct batch b, struct columns k, const real *x, double momentum, real *run_mean,
                       real *run_variance) {
+    await_previous();
     DYNAMIC_SHARED(double, shared);
     int64_t d = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
     bool there = d < b.D;
@@ -117,6 +118,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     running_kernel(struct batch b, struct columns k, const real *run_mean, const real *run_variance) {
+    await_previous();
     int64_t d = cuda_index();
     if (d >= b.D) return;
     k.mean[d] = (double)run_mean[d];
@@ -127,6 +129,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static __global__ void __launch_bounds__(CUDA_THREADS)
     sums_kernel(struct batch b, struct columns k, const real *x, const real *dy, real *dweight, bool add_weight,
                 real *dbias, bool add_bias) {
+    await_previous();
     DYNAMIC_SHARED(double, shared);
     int64_t d = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
     bool there = d < b.D;

@@ -58,6 +58,7 @@ template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_forward_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *branch, const real *w,
                         const real *b, real *sum, real *y) {
+    await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (r >= rows) return;
@@ -91,6 +92,7 @@ template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_dx_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *w, const real *dy, struct summands to,
                    struct statistics *kept) {
+    await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (r >= rows) return;

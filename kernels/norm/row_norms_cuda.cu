@@ -18,6 +18,7 @@ static __device__ real row_scale(int64_t D, const real *x, real eps, int lane) {
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     l2norm_forward_kernel(int64_t rows, int64_t D, real eps, const real *x, real *y) {
+    await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (r >= rows) return;
@@ -28,6 +29,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static __global__ void __launch_bounds__(CUDA_THREADS)
     l2norm_backward_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *dy, real *dx,
                            bool accumulate) {
+    await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (r >= rows) return;
@@ -95,6 +97,7 @@ static __device__ struct statistics head_statistics(int64_t D, const real *x, re
 template <bool LAYER>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     heads_forward_kernel(int64_t rows, int64_t H, int64_t D, real eps, const real *x, const real *w, real *y) {
+    await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (r >= rows) return;
@@ -108,6 +111,7 @@ template <bool LAYER>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     heads_dx_kernel(int64_t rows, int64_t H, int64_t D, real eps, const real *x, const real *w, const real *dy,
                     real *dx, bool accumulate, struct statistics *kept) {
+    await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (r >= rows) return;
@@ -173,6 +177,7 @@ struct frobenius_gradient {
 
 static __global__ void __launch_bounds__(SUM_THREADS)
     frobenius_kernel(int64_t n, const real *x, int64_t m, const real *z, real *y) {
+    await_previous();
     __shared__ double partial[SUM_THREADS / WARP];
     double sum = 0;
     for (int64_t i = threadIdx.x; i < n; i += SUM_THREADS) sum += (double)x[i] * (double)x[i];

@@ -243,6 +243,7 @@ __device__ void clear_shares(const struct dag_strips &g, const struct dag_strip 
 } // namespace
 
 static __global__ void __launch_bounds__(WARP) dag_forward_kernel(struct dag_strips g, struct dag_room r) {
+    await_previous();
     struct dag_strip w = strip_at(g, r);
     struct row_sizes z = g.s.z;
     if (!w.at.in) return;
@@ -259,6 +260,7 @@ static __global__ void __launch_bounds__(WARP) dag_forward_kernel(struct dag_str
 }
 
 static __global__ void __launch_bounds__(WARP) dag_backward_kernel(struct dag_strips g, struct dag_room r) {
+    await_previous();
     DYNAMIC_SHARED(real, table); /* a line a sum */
     struct dag_strip w = strip_at(g, r);
     int64_t p = 0;

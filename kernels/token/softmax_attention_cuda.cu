@@ -101,6 +101,7 @@ static __device__ __forceinline__ int up_to_warp(int64_t n) {
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS) attention_forward_kernel(struct attention a, real *y) {
+    await_previous();
     int64_t query = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (query >= a.B * a.heads * a.T) return;
@@ -123,6 +124,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) attention_forward_kernel(
 static __global__ void __launch_bounds__(CUDA_THREADS)
     attention_query_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                            struct attention_query *left) {
+    await_previous();
     int64_t query = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (query >= a.B * a.heads * a.T) return;
@@ -153,6 +155,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     attention_key_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                          const struct attention_query *left) {
+    await_previous();
     int64_t key = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
     if (key >= a.B * a.heads * a.T) return;

@@ -102,6 +102,7 @@ static __device__ real mean_loss(int n, const struct partial_loss *partial, doub
 static __global__ void __launch_bounds__(CUDA_THREADS)
     losses_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int32_t *predictions,
                   struct partial_loss *partial, unsigned *counter, real *out) {
+    await_previous();
     __shared__ double losses[CUDA_THREADS / WARP];
     __shared__ int64_t counts[CUDA_THREADS / WARP];
     struct row_team t = team_of_thread(size);
@@ -137,6 +138,7 @@ static __device__ int scored_targets(int64_t begin, int64_t end, const int32_t *
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows, const int32_t *targets, int *counts) {
+    await_previous();
     __shared__ int warps[CUDA_THREADS / WARP];
     int64_t begin = (int64_t)blockIdx.x * COUNT_CHUNK, end = begin + COUNT_CHUNK < rows ? begin + COUNT_CHUNK : rows;
     int scored = block_sum(scored_targets(begin, end, targets), warps);
@@ -147,6 +149,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) count_kernel(int64_t rows
 static __global__ void __launch_bounds__(CUDA_THREADS)
     softmax_kernel(int64_t rows, int64_t V, int size, const real *logits, const int32_t *targets, int n_counts,
                    const int *counts, const real *dloss, real *dlogits, bool accumulate) {
+    await_previous();
     __shared__ int64_t warps[CUDA_THREADS / WARP];
     struct row_team t = team_of_thread(size);
     int64_t scored = counts ? 0 : scored_targets(0, rows, targets);
@@ -181,7 +184,7 @@ static void cross_entropy_cuda_forward(const struct call *c, const struct exec *
     unsigned blocks = team_blocks(rows, V);
     struct partial_loss *partial = (struct partial_loss *)c->scratch[PASS_FORWARD];
     LAUNCH(x, losses_kernel, dim3(blocks), dim3(CUDA_THREADS), 0, rows, V, team_size(V), tensor_real(c->in[0]),
-           tensor_i32(c->in[1]), tensor_i32(c->out[1]), partial, x->place->cuda->counters, tensor_real(c->out[0]));
+           tensor_i32(c->in[1]), tensor_i32(c->out[1]), partial, x->place->cuda->now.counters, tensor_real(c->out[0]));
 }
 
 static void cross_entropy_cuda_backward(const struct call *c, const struct exec *x) {

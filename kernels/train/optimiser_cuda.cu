@@ -13,6 +13,7 @@
 static __global__ void __launch_bounds__(CUDA_THREADS)
     begin_kernel(int64_t n, const real *grad, double *partial, unsigned *counter, const real *loss,
                  struct step_attr attr, struct step_state *state) {
+    await_previous();
     __shared__ double warps[CUDA_THREADS / WARP];
     int64_t begin = (int64_t)blockIdx.x * NORM_ELEMENTS, end = begin + NORM_ELEMENTS < n ? begin + NORM_ELEMENTS : n;
     double sum = 0;
@@ -38,7 +39,7 @@ static size_t step_begin_cuda_workspace(const struct call *c, enum pass pass) {
 static void step_begin_cuda_forward(const struct call *c, const struct exec *x) {
     double *partial = (double *)c->scratch[PASS_FORWARD];
     LAUNCH(x, begin_kernel, dim3((unsigned)norm_blocks(c)), dim3(CUDA_THREADS), 0, tensor_count(c->in[1]),
-           tensor_real(c->in[1]), partial, x->place->cuda->counters, tensor_real(c->in[0]),
+           tensor_real(c->in[1]), partial, x->place->cuda->now.counters, tensor_real(c->in[0]),
            *(const struct step_attr *)c->attr, x->state);
 }
 
@@ -112,6 +113,7 @@ static __device__ __forceinline__ void update_elements(const struct segment_list
 static __global__ void __launch_bounds__(CUDA_THREADS)
     update_kernel(struct segment_list list, struct update_block u, struct adamw_attr a, struct step_state *state,
                   unsigned *counter) {
+    await_previous();
     __shared__ struct update_scalars shared;
     if (threadIdx.x == 0) shared = {adamw_scalars(&a, state), state->lr, state->frozen != 0};
     __syncthreads();
@@ -146,7 +148,7 @@ static void adamw_cuda_forward(const struct call *c, const struct exec *x) {
         int64_t blocks = (list.end - list.begin / 4 * 4 + UPDATE_ELEMENTS - 1) / UPDATE_ELEMENTS;
         if (blocks > UPDATE_BLOCKS) blocks = UPDATE_BLOCKS;
         LAUNCH(x, update_kernel, dim3(blocks > 0 ? (unsigned)blocks : 1), dim3(CUDA_THREADS), 0, list, u, numbers,
-               x->state, last ? x->place->cuda->counters : nullptr);
+               x->state, last ? x->place->cuda->now.counters : nullptr);
     }
 }
 

@@ -16,6 +16,7 @@ struct arrays {
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
     take_batch_kernel(struct arrays a, struct take_batch_attr attr, int64_t n, const struct step_state *state) {
+    await_previous();
     __shared__ int64_t example;
     int64_t row = blockIdx.x;
     if (threadIdx.x == 0) example = take_batch_example(&attr, state->step, gridDim.x, row, n);

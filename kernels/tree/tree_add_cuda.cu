@@ -45,6 +45,7 @@ struct table_rows table_rows_of(const struct call *c) {
  * order. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     row_gradient_kernel(struct table_rows k, int64_t B, const real *dy, real *dp, bool accumulate) {
+    await_previous();
     DYNAMIC_SHARED(double, sums); /* CUDA_THREADS */
     int64_t strips = (k.P + WARP - 1) / WARP, row = blockIdx.x / strips, first, end;
     int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP, warps = CUDA_THREADS / WARP;

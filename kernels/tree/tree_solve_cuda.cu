@@ -243,6 +243,7 @@ struct tree_room room_of(const struct call *c, struct scratch *s) {
 static __global__ void __launch_bounds__(CUDA_THREADS)
     tree_solve_kernel(struct tree_systems s, int width, bool adjoint, struct planes from, struct tree_room room,
                       real *to_re, bool add_re, real *to_im, bool add_im) {
+    await_previous();
     struct tree_block at = tree_block_here(s, width);
     int64_t first = at.b * s.T * s.P + at.head;
     struct complex_real *x = room.x + first, none = {0, 0};
@@ -260,6 +261,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 /* Sums of a row of the tables over the sequences and its nodes: slots take them in turns, then are added in order. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     coupling_sums_kernel(struct coupling_gradients g, struct table_gradients tables, int width) {
+    await_previous();
     DYNAMIC_SHARED(double, sums); /* CUDA_THREADS x 4 */
     struct tree_block at = tree_block_here(g.s, width);
     int64_t row = at.b, first, end;

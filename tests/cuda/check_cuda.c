@@ -18,6 +18,7 @@
 #define N_ORDERS 3
 void cuda_host_set_order(int order);
 long cuda_host_launches(void);
+size_t cuda_host_most_shared(void);
 #else
 #define N_ORDERS 2
 static void cuda_host_set_order(int order) {
@@ -285,6 +286,60 @@ START_TEST(longer_chunks_agree_with_the_reference) {
 }
 END_TEST
 
+#ifdef LRNN_CUDA_HOST
+
+/* --- scans by way of shared memory: one turn, some, more than the ring has ---------------------------------------- */
+
+static const struct {
+    const char *kernel, *sizes;
+} ringed[] = {
+    {"scan_diag_cuda", "batch=3 length=%d blocks=25 variant=1"},
+    {"scan_diag_cuda", "batch=3 length=%d blocks=25 variant=0"},
+    {"scan_diag_complex_cuda", "batch=3 length=%d blocks=25 variant=1"},
+    {"scan_block_cuda", "batch=3 length=%d blocks=13 m=1"},
+    {"scan_block_cuda", "batch=3 length=%d blocks=13 m=2"},
+    {"scan_block_cuda", "batch=3 length=%d blocks=13 m=5"},
+    {"scan_block_cuda", "batch=3 length=%d blocks=13 m=8"},
+    {"scan_companion_cuda", "batch=3 length=%d blocks=25 m=1"},
+    {"scan_companion_cuda", "batch=3 length=%d blocks=25 m=4"},
+    {"scan_companion_cuda", "batch=3 length=%d blocks=25 m=8 layout=observer"},
+};
+#define SUMS_SHARED 4096 /* bytes: more than sums over rows take, less than a ring */
+#define N_RINGED    (int)(sizeof ringed / sizeof *ringed)
+
+/* The bits are those of a device that has no such copies; a walk of one turn needs none. */
+START_TEST(rings_change_no_bits) {
+    static const int lengths[] = {1, 25, 75, 130};
+    struct place old;
+    struct error e = {0};
+    setenv("LRNN_CUDA_HOST_CAPABILITY", "75", 1);
+    ck_assert_msg(place_open(&old, "cuda", &e) == ST_OK, "%s", e.text);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char sizes[96];
+        struct run ring, plain;
+        const struct kernel *k = kernel_find(ringed[_i].kernel);
+        snprintf(sizes, sizeof sizes, ringed[_i].sizes, lengths[i]);
+        struct trial_op what = {
+            .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+        ck_assert(run_open(&ring, &what));
+        cuda_host_most_shared();
+        run_walk(&ring);
+        ck_assert_int_eq(cuda_host_most_shared() > SUMS_SHARED, lengths[i] > 1);
+        what.place = &old;
+        ck_assert(run_open(&plain, &what));
+        run_walk(&plain);
+        ck_assert_uint_lt(cuda_host_most_shared(), SUMS_SHARED);
+        expect_same_outputs(&ring, &plain, 0);
+        expect_same_gradients(&ring, &plain, 0, -1);
+        run_close(&plain);
+        run_close(&ring);
+    }
+    place_close(&old);
+}
+END_TEST
+
+#endif
+
 /* --- matrix states in chunks: several segments, sizes of trainings, heads that share keys ------------------------- */
 
 /* Of both halves of tile_product.cuh: on the host a device is what LRNN_CUDA_HOST_CAPABILITY says. */
@@ -490,6 +545,7 @@ Suite *check_cuda(void) {
     tcase_add_test(larger, chunked_matrix_states_are_taken_where_they_pay);
     tcase_add_loop_test(larger, the_lstm_agrees_at_sizes_of_trainings, 0, N_LSTM_SIZES);
 #ifdef LRNN_CUDA_HOST
+    tcase_add_loop_test(larger, rings_change_no_bits, 0, N_RINGED);
     tcase_add_loop_test(larger, the_size_of_a_cluster_changes_no_bits, 0, N_LSTM_SIZES);
     tcase_add_test(larger, the_lstm_takes_what_the_device_has);
 #endif

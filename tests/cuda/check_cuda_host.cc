@@ -230,7 +230,7 @@ START_TEST(each_place_has_counters_of_its_own) {
     struct place a = {}, b = {};
     struct error e = {};
     ck_assert_msg(place_open(&a, "cuda", &e) == ST_OK && place_open(&b, "cuda", &e) == ST_OK, "%s", e.text);
-    unsigned *of_a = a.cuda->counters, *of_b = b.cuda->counters;
+    unsigned *of_a = a.cuda->now.counters, *of_b = b.cuda->now.counters;
     ck_assert(of_a >= of_b + CUDA_COUNTERS || of_b >= of_a + CUDA_COUNTERS);
     place_close(&a);
     place_close(&b);

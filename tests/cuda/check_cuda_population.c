@@ -69,7 +69,7 @@ static void once(void) {
 /* There is room for two of three, which are done nevertheless, and without a failure. */
 START_TEST(members_wait_for_memory) {
     const char *line = population(THREE, "", "results");
-    setenv("LRNN_CUDA_HOST_MEMORY", "70000000", 1);
+    setenv("LRNN_CUDA_HOST_MEMORY", "140000000", 1);
     expect_status(run(line), 0, line);
     expect_text(err, "cuda: the memory has no room for another run beside 2; it waits until one of them ends", line);
     ck_assert_str_eq(statuses("results"), "ok ok ok ");
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(a_member_too_large_is_a_row) {
     const char *line =
         population("'bdlru:m=8,blocks=2000 bdlru:m=1,blocks=4 hlru:m=2,channels=6'", "--epochs 1", "results");
-    setenv("LRNN_CUDA_HOST_MEMORY", "90000000", 1);
+    setenv("LRNN_CUDA_HOST_MEMORY", "160000000", 1);
     expect_status(run(line), 0, line);
     expect_text(err, "oom: the run needs", line);
     expect_text(statuses("results"), "ok ok ", line);
@@ -141,7 +141,7 @@ END_TEST
 /* A run finds no memory while one that failed is giving back its own: it is no failure of its own. */
 START_TEST(memory_that_is_being_given_back_is_waited_for) {
     const char *line = population("'bdlru:m=8,blocks=2000 bdlru:m=1,blocks=4'", "--epochs 1", "results");
-    setenv("LRNN_CUDA_HOST_MEMORY", "60000000", 1);
+    setenv("LRNN_CUDA_HOST_MEMORY", "130000000", 1);
     setenv("LRNN_CUDA_HOST_SLOW", "1", 1);
     expect_status(run(line), 0, line);
     expect_text(err, "oom: the run needs", line);

@@ -40,7 +40,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
 }
 
 static cublasStatus_t product(cudaStream_t stream, std::function<void()> work) {
-    cudaError_t result = cuda_host_enqueue(stream, "cublas", work);
+    cudaError_t result = cuda_host_enqueue(stream, work);
     return result == cudaSuccess                 ? CUBLAS_STATUS_SUCCESS
            : result == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED
                                                  : CUBLAS_STATUS_EXECUTION_FAILED;

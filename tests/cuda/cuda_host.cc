@@ -69,12 +69,22 @@ struct block {
     bool begun;
 };
 
+/* That a thread has asked for and not waited for; in which group. */
+struct copy {
+    real *to;
+    const real *from;
+    unsigned group;
+};
+
 struct thread {
     fiber *on; /* once begun */
     thread_state state;
     struct block *of;
     uint3 index;
-    int warp, lane; /* warps are counted through the cluster */
+    int warp, lane;  /* warps are counted through the cluster */
+    bool awaited;    /* the launch before has ended */
+    unsigned groups; /* of copies, that are closed */
+    std::vector<copy> copies;
 };
 
 /* What the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while others have
@@ -99,7 +109,8 @@ static unsigned n_blocks, block_threads;       /* of a cluster, of a block */
 static unsigned n_threads, n_waiting, n_ended; /* of the cluster; waiting: at the cluster's barrier */
 static unsigned turn;                          /* whose it is: threads come round after round, in the order set */
 static bool moved;                             /* whether one went on in this round */
-static size_t shared_bytes;
+static size_t shared_bytes, most_shared;
+static bool overlaps, reaches; /* the grid: the launch before it; device memory, as one of its threads has waited */
 static int order;
 static long launches;
 
@@ -109,6 +120,13 @@ extern "C" void cuda_host_set_order(int o) {
 
 extern "C" long cuda_host_launches(void) {
     return launches;
+}
+
+/* The most that a block was launched with since the last call. */
+extern "C" size_t cuda_host_most_shared(void) {
+    size_t most = most_shared;
+    most_shared = 0;
+    return most;
 }
 
 /* Does not return, and says so: as a last call that might, it could take over the frame of leave(). */
@@ -199,6 +217,9 @@ static void fiber_main(void) {
     arrive();
     for (;;) {
         (*body)();
+        if (overlaps && !running->awaited)
+            cuda_host_die("a thread that has not waited for the launch before, which this one may overlap");
+        if (!running->copies.empty()) cuda_host_die("a thread that has not waited for its copies");
         running->state = ENDED;
         n_ended++;
         if (++running->of->ended == block_threads) close_shared(running->of);
@@ -250,6 +271,30 @@ static void wait_for(unsigned *waiting, unsigned n, thread_state state, const bl
 void __syncthreads(void) {
     if (running->of->ended) cuda_host_die("__syncthreads after another thread of the block has ended");
     wait_for(&running->of->waiting, block_threads, AT_BARRIER, running->of);
+}
+
+/* The launch before has always ended here: one thing runs at a time. What the first thread to wait does before that,
+ * which is what they all do, has no device memory, where that is protected. */
+void cuda_host_await_previous(void) {
+    running->awaited = true;
+    if (overlaps && !reaches) cuda_host_open_memory();
+    reaches = true;
+}
+
+void cuda_host_copy_async(real *to, const real *from) {
+    running->copies.push_back({to, from, running->groups});
+}
+
+void cuda_host_copy_async_commit(void) {
+    running->groups++;
+}
+
+void cuda_host_copy_async_settle(unsigned left) {
+    std::vector<copy> &copies = running->copies;
+    size_t done = 0;
+    for (; done < copies.size() && copies[done].group + left < running->groups; done++)
+        *copies[done].to = *copies[done].from;
+    copies.erase(copies.begin(), copies.begin() + (ptrdiff_t)done);
 }
 
 void cuda_host_cluster_sync(void) {
@@ -370,7 +415,10 @@ static void run_cluster(void) {
                       &blocks[rank],
                       {i % d.x, i / d.x % d.y, i / (d.x * d.y)},
                       (int)(rank * block_warps + i / 32),
-                      (int)(i % 32)};
+                      (int)(i % 32),
+                      false,
+                      0,
+                      {}};
     }
     turn = 0;
     moved = false;
@@ -392,15 +440,25 @@ static bool cluster_possible(uint3 cluster, dim3 grid) {
            grid.x % cluster.x == 0 && cuda_host_capability() >= 90;
 }
 
+static const cudaLaunchAttribute *attribute_of(const cudaLaunchConfig_t *config, cudaLaunchAttributeID id) {
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == id) return &config->attrs[i];
+    return nullptr;
+}
+
 bool cuda_host_shape_of(const void *kernel, const cudaLaunchConfig_t *config, struct cuda_host_shape *shape) {
     dim3 grid = config->gridDim, block = config->blockDim;
     unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
-    uint3 cluster = config->numAttrs ? config->attrs->val.clusterDim : uint3{1, 1, 1};
+    const cudaLaunchAttribute *clusters = attribute_of(config, cudaLaunchAttributeClusterDimension);
+    const cudaLaunchAttribute *early = attribute_of(config, cudaLaunchAttributeProgrammaticStreamSerialization);
+    uint3 cluster = clusters ? clusters->val.clusterDim : uint3{1, 1, 1};
     std::lock_guard<std::mutex> lock(raising);
     auto limit = raised.find(kernel);
     if (config->dynamicSmemBytes > (limit == raised.end() ? SHARED_UNASKED : limit->second)) return false;
-    if (config->numAttrs && !cluster_possible(cluster, grid)) return false;
-    *shape = {grid, block, config->dynamicSmemBytes, cluster.x};
+    if (clusters && !cluster_possible(cluster, grid)) return false;
+    if (early && cuda_host_capability() < 90) return false;
+    bool may_overlap = early && early->val.programmaticStreamSerializationAllowed;
+    *shape = {grid, block, config->dynamicSmemBytes, cluster.x, may_overlap};
     return threads >= 1 && threads <= BLOCK_THREADS && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= GRID_X &&
            grid.y <= GRID_YZ && grid.z <= GRID_YZ;
 }
@@ -472,6 +530,9 @@ void cuda_host_grid(const struct cuda_host_shape &shape, const std::function<voi
     body = &work;
     tensor_cores = cuda_host_capability() >= 80;
     shared_bytes = shape.shared;
+    if (shared_bytes > most_shared) most_shared = shared_bytes;
+    overlaps = shape.overlaps;
+    reaches = false;
     open_shared(blocks);
     blockDim = shape.block;
     gridDim = shape.grid;

@@ -7,10 +7,12 @@
  * something else in another order. "Device" memory is poisoned; with LRNN_CUDA_HOST_PROTECT=1 it can be reached while a
  * kernel or a copy runs alone, and whatever else touches it ends the process. Shared memory, dynamic or not, holds NaNs
  * when a block begins; the dynamic one is exactly as large as the launch says. The blocks of a cluster run together,
- * and reach into each other's dynamic shared memory, but not before a block has begun nor when it has ended. Strict
+ * and reach into each other's dynamic shared memory, but not before a block has begun nor when it has ended. A launch
+ * that may overlap the one before it reaches "device" memory, where that is protected, once it has waited. Strict
  * where hardware is lenient: a thread that ends while others of its block or cluster wait at a barrier, lanes that name
- * each other in different masks, and fibers that all wait are failures; so are a kernel's argument that is an address
- * of the host's, and memory that is reserved or given back while a stream is captured.
+ * each other in different masks, and fibers that all wait are failures; so are a thread that ends without having waited
+ * for the launch before, where they may overlap, a kernel's argument that is an address of the host's, and memory that
+ * is reserved or given back while a stream is captured.
  *
  * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
  * changes too early is found then. Threads may use it at once, each its own streams: kernels and copies run one after
@@ -80,6 +82,9 @@ void *cuda_host_shared(void); /* of the running block */
 
 void __syncthreads(void);
 
+/* Where the launch may overlap the one before it on its stream: waits for that one to end. */
+void cuda_host_await_previous(void);
+
 /* Of the cluster that runs: waits for all its threads; where the block `rank` of it has the dynamic shared memory that
  * the running block has at `mine`. */
 void cuda_host_cluster_sync(void);
@@ -140,6 +145,15 @@ void cuda_host_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&
 uint32_t cuda_host_tf32(float x);  /* cvt.rna.tf32.f32: to the nearest, ties away from zero */
 bool cuda_host_tensor_cores(void); /* whether the device multiplies in tf32 */
 
+/* cp.async of one value: what a thread asks for is copied when it waits for it, and no sooner. One that ends without
+ * having waited for all ends the process. */
+void cuda_host_copy_async(real *to, const real *from);
+void cuda_host_copy_async_commit(void);
+void cuda_host_copy_async_settle(unsigned left); /* groups */
+template <int LEFT> void cuda_host_copy_async_wait(void) {
+    cuda_host_copy_async_settle(LEFT);
+}
+
 static inline int __any_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, predicate) != 0;
 }
@@ -188,7 +202,8 @@ enum cudaError_t {
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorIllegalAddress = 700,
-    cudaErrorStreamCaptureUnsupported = 900
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureUnjoined = 904
 };
 
 typedef struct cuda_host_stream *cudaStream_t;
@@ -198,7 +213,7 @@ typedef struct cuda_host_graph *cudaGraphExec_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
-enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDefault = 0 };
+enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 enum cudaDeviceAttr {
     cudaDevAttrClockRate = 13,
     cudaDevAttrMemoryClockRate = 36,
@@ -243,6 +258,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
@@ -263,13 +279,20 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 /* Ends the process, saying which thread of which block runs. */
 [[noreturn]] void cuda_host_die(const char *what);
 
-/* Runs now, or on replay when the stream is being captured. */
-cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *name, std::function<void()> work);
-enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+/* Runs now, or on replay when the stream is being captured. Device memory is there for the work, or, if it opens that
+ * itself, from cuda_host_open_memory on. */
+cudaError_t cuda_host_enqueue(cudaStream_t stream, std::function<void()> work, bool opens = false);
+void cuda_host_open_memory(void);
+
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     struct {
         uint3 clusterDim;
+        int programmaticStreamSerializationAllowed;
     } val;
 };
 struct cudaLaunchConfig_t {
@@ -285,6 +308,7 @@ struct cuda_host_shape {
     dim3 grid, block;
     size_t shared;
     unsigned cluster;
+    bool overlaps; /* the launch before it on the stream */
 };
 
 /* False: no device takes it, or not this one. */
@@ -308,10 +332,12 @@ template <class P> void cuda_host_check(const char *name, int index, P argument)
 template <class... P>
 cudaError_t cuda_host_launch(const char *name, const cudaLaunchConfig_t *config, void (*kernel)(P...), P... arguments) {
     int index = 0;
+    (void)name; /* of a kernel without arguments */
     struct cuda_host_shape shape;
     if (!cuda_host_shape_of((const void *)kernel, config, &shape)) return cudaErrorInvalidConfiguration;
     (cuda_host_check(name, index++, arguments), ...);
-    return cuda_host_enqueue(config->stream, name, [=] { cuda_host_grid(shape, [=] { kernel(arguments...); }); });
+    return cuda_host_enqueue(
+        config->stream, [=] { cuda_host_grid(shape, [=] { kernel(arguments...); }); }, shape.overlaps);
 }
 
 /* --- cuBLAS: the products the project uses, by real_gemm -------------------------------------------------------- */

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,21 +19,44 @@
 
 #define DEFAULT_MEMORY ((size_t)4 << 30)
 
-/* --- streams, captures -------------------------------------------------------------------------------------------- */
+/* --- streams, captures --------------------------------------------------------------------------------------------
+ * A stream's items are done in order, each stream's for itself: one that waits for another stream's mark has that one
+ * go on until it has passed it. So a stream that is waited for at last comes as late as it may. */
+
+struct mark {
+    cudaStream_t on;
+    bool passed;
+    double time; /* when */
+};
+
+struct item {
+    std::function<void()> work;
+    std::shared_ptr<mark> sets, waits; /* instead of work */
+};
+
+typedef std::map<cudaStream_t, std::deque<item>> lanes;
 
 struct cuda_host_graph {
-    std::vector<std::function<void()>> work;
+    cudaStream_t origin;
+    lanes captured;
 };
 
 struct cuda_host_stream {
     cuda_host_graph *capture; /* being recorded, or null */
-    std::vector<std::function<void()>> queue;
+    std::deque<item> queued;
 };
 
 struct cuda_host_event {
-    double time;
-    cudaStream_t stream; /* that it was recorded on last */
+    cudaStream_t stream;        /* that it was recorded on last */
+    cuda_host_graph *capture;   /* and into which capture of it */
+    std::shared_ptr<mark> last; /* what waits for it waits for this */
 };
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 /* The device does one thing at a time, whichever thread has asked for it. What has no lock belongs to a stream, and a
  * stream to one thread. */
@@ -61,21 +86,33 @@ static void run_or_fail(const std::function<void()> &work, bool kernel) {
     if (failure == cudaSuccess) work();
 }
 
-/* Nothing queues work from within work. */
-static void run_queue(cudaStream_t stream) {
-    for (const auto &work : stream->queue) work();
-    stream->queue.clear();
+/* Does the items of a stream, up to its mark `until` or all there are, and what they wait for: those of a replay, or,
+ * `all` being NULL, what streams have queued. False: a mark that never comes. */
+static bool go_on(cudaStream_t stream, lanes *all, const std::shared_ptr<mark> &until) {
+    std::deque<item> &items = all ? (*all)[stream] : stream->queued;
+    while (!items.empty() && !(until && until->passed)) {
+        item next = items.front();
+        items.pop_front();
+        if (next.waits && !next.waits->passed && !go_on(next.waits->on, all, next.waits)) return false;
+        if (next.sets) *next.sets = {next.sets->on, true, now()};
+        if (next.work) next.work();
+    }
+    return !until || until->passed;
 }
 
-static void queue(cudaStream_t stream, std::function<void()> work) {
-    stream->queue.push_back(work);
+static void run_queue(cudaStream_t stream) {
+    if (!go_on(stream, nullptr, nullptr)) cuda_host_die("a stream waits for what never comes");
+}
+
+static void queue(cudaStream_t stream, item next) {
+    stream->queued.push_back(next);
     if (!setting("LRNN_CUDA_HOST_LAZY", 0)) run_queue(stream);
 }
 
 static cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, bool kernel) {
-    std::function<void()> whole = [=] { run_or_fail(work, kernel); };
+    item whole = {[=] { run_or_fail(work, kernel); }, nullptr, nullptr};
     if (stream->capture)
-        stream->capture->work.push_back(whole);
+        stream->capture->captured[stream].push_back(whole);
     else
         queue(stream, whole);
     return failure;
@@ -89,15 +126,14 @@ static bool launch_finds_no_memory(void) {
     return ++seen == setting("LRNN_CUDA_HOST_FULL", 0) && (!once || unlink(once) == 0);
 }
 
-static void open_memory(void);
 static void close_memory(void);
 
-cudaError_t cuda_host_enqueue(cudaStream_t stream, const char *, std::function<void()> work) {
+cudaError_t cuda_host_enqueue(cudaStream_t stream, std::function<void()> work, bool opens) {
     if (launch_finds_no_memory()) return cudaErrorMemoryAllocation;
     return enqueue(
         stream,
         [=] {
-            open_memory();
+            if (!opens) cuda_host_open_memory();
             work();
             close_memory();
         },
@@ -122,20 +158,52 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-    stream->capture = new cuda_host_graph();
+    stream->capture = new cuda_host_graph{stream, {}};
     captures++;
     return failure;
 }
 
+/* The marks of a replay are its own. */
+static lanes fresh_lanes(const cuda_host_graph &graph) {
+    lanes fresh = graph.captured;
+    std::map<mark *, std::shared_ptr<mark>> renewed;
+    for (auto &lane : fresh)
+        for (item &i : lane.second)
+            for (std::shared_ptr<mark> *m : {&i.sets, &i.waits}) {
+                if (!*m) continue;
+                std::shared_ptr<mark> &now = renewed[m->get()];
+                if (!now) now = std::make_shared<mark>(mark{(*m)->on, false, 0});
+                *m = now;
+            }
+    return fresh;
+}
+
+/* Whether the stream that the capture began on waits, at last, for all that the others hold. */
+static bool all_joined(const cuda_host_graph &graph) {
+    lanes rest = fresh_lanes(graph);
+    for (auto &lane : rest)
+        for (item &i : lane.second) i.work = nullptr;
+    if (!go_on(graph.origin, &rest, nullptr)) return false;
+    for (auto &lane : rest)
+        if (!lane.second.empty()) return false;
+    return true;
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     *graph = stream->capture;
+    for (auto &lane : stream->capture->captured) lane.first->capture = nullptr;
     stream->capture = nullptr;
     captures--;
-    return failure;
+    if (all_joined(**graph)) return failure;
+    delete *graph;
+    *graph = nullptr;
+    return cudaErrorStreamCaptureUnjoined;
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
-    *count = graph->work.size();
+    *count = 0;
+    for (const auto &lane : graph->captured)
+        for (const item &i : lane.second) *count += i.work != nullptr;
     return failure;
 }
 
@@ -156,14 +224,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-    for (const auto &work : exec->work) queue(stream, work);
+    std::shared_ptr<cuda_host_graph> graph = std::make_shared<cuda_host_graph>(*exec);
+    queue(stream, {[=] {
+                       lanes all = fresh_lanes(*graph);
+                       go_on(graph->origin, &all, nullptr);
+                   },
+                   nullptr, nullptr});
     return failure;
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 uint64_t cuda_host_nanoseconds(void) {
@@ -186,7 +253,26 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     event->stream = stream;
-    queue(stream, [=] { event->time = now(); });
+    event->capture = stream->capture;
+    event->last = std::make_shared<mark>(mark{stream, false, 0});
+    if (stream->capture) {
+        stream->capture->captured[stream].push_back({nullptr, event->last, nullptr});
+        return failure;
+    }
+    queue(stream, {nullptr, event->last, nullptr});
+    return failure;
+}
+
+/* A stream that waits for what another one's capture holds is captured with it from there on. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    item wait = {nullptr, nullptr, event->last};
+    if (!event->last) return failure; /* never recorded: nothing to wait for */
+    if (event->capture && !stream->capture) stream->capture = event->capture;
+    if (event->capture != stream->capture) cuda_host_die("a wait across the border of a capture");
+    if (stream->capture)
+        stream->capture->captured[stream].push_back(wait);
+    else
+        queue(stream, wait);
     return failure;
 }
 
@@ -198,7 +284,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
-    *ms = (float)(1e3 * (to->time - from->time));
+    *ms = (float)(1e3 * (to->last->time - from->last->time));
     return failure;
 }
 
@@ -275,7 +361,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     return failure;
 }
 
-/* Device memory: whole pages each, by their address; to be reached between open_memory and close_memory alone. */
+/* Device memory: whole pages each, by their address; to be reached between cuda_host_open_memory and close_memory. */
 static std::map<char *, size_t> &allocations = *new std::map<char *, size_t>; /* bytes asked for */
 static std::map<char *, size_t> &pinned = *new std::map<char *, size_t>;
 
@@ -295,7 +381,7 @@ static void protect(int rights) {
         if (mprotect(a.first, pages_of(a.second), rights) != 0) cuda_host_die("device memory cannot be protected");
 }
 
-static void open_memory(void) {
+void cuda_host_open_memory(void) {
     protect(PROT_READ | PROT_WRITE);
 }
 
@@ -410,7 +496,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return enqueue(
         stream,
         [=] {
-            open_memory();
+            cuda_host_open_memory();
             memcpy(to, now_read ? staged.data() : from, bytes);
             close_memory();
         },
@@ -421,7 +507,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
     return enqueue(
         stream,
         [=] {
-            open_memory();
+            cuda_host_open_memory();
             memset(to, byte, bytes);
             close_memory();
         },

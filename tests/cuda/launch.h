@@ -23,9 +23,17 @@ void end(void) {
     cudaStreamDestroy(stream);
 }
 
+/* A launch that may begin before the one before it has ended. */
+template <class... P, class... A>
+cudaError_t try_overlap(cudaStream_t on, void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
+    cudaLaunchAttribute attribute = {cudaLaunchAttributeProgrammaticStreamSerialization, {{}, 1}};
+    cudaLaunchConfig_t config = {grid, block, 0, on, &attribute, 1};
+    return cuda_host_launch("test", &config, kernel, static_cast<P>(arguments)...);
+}
+
 template <class... P, class... A>
 cudaError_t try_launch(unsigned cluster, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A... arguments) {
-    cudaLaunchAttribute attribute = {cudaLaunchAttributeClusterDimension, {{cluster, 1, 1}}};
+    cudaLaunchAttribute attribute = {cudaLaunchAttributeClusterDimension, {{cluster, 1, 1}, 0}};
     cudaLaunchConfig_t config = {grid, block, shared, stream, &attribute, cluster != 1};
     return cuda_host_launch("test", &config, kernel, static_cast<P>(arguments)...);
 }

@@ -5,7 +5,7 @@
 #
 #   1  does it work: the device, the libraries, a training run walked launch by launch and the same one captured, the
 #      suites, compute-sanitizer
-#   2  how fast are its parts: build/device-micro, `lrnn perf device`, Nsight Compute of five kernels
+#   2  how fast are its parts: build/device-micro, `lrnn perf device`, Nsight Compute of the kernels of eight ops
 #   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4, 16 and 32, peers
 #      at lengths 16, 128 and 1024
 #
@@ -134,6 +134,8 @@ part_1() {
     train train-walked LRNN_CUDA_SYNC=1
     train train-captured LRNN_CUDA_GRAPH=1
     step walked-equals-captured 5 cmp "$work/train-walked.csv" "$work/train-captured.csv"
+    train train-plain LRNN_CUDA_OVERLAP=0 LRNN_CUDA_BRANCHES=0
+    step plain-equals-captured 5 cmp "$work/train-plain.csv" "$work/train-captured.csv"
     echo 'suite,passed,failed' >"$out/suites.csv"
     if [ -n "$small" ]; then
         suite cuda_host 60
@@ -149,8 +151,9 @@ part_1() {
     done
 }
 
-# Shapes by which the kernels are known (spec G1, G3, G4), and the products and the optimiser of the step.
-profiled='scan_diag|scan_block|linear|rmsnorm|cross_entropy'
+# Shapes by which the kernels are known (spec G1, G3, G4), the scans with clusters and on tensor cores, and the
+# products and the optimiser of the step.
+profiled='scan_diag|scan_block|scan_lstm|scan_outer|scan_delta|linear|rmsnorm|cross_entropy'
 
 part_2() {
     step micro 100 "$MICRO" && keep micro micro.csv
@@ -159,7 +162,7 @@ part_2() {
     IFS='|' read -ra ops <<<"$profiled"
     for op in "${ops[@]}"; do
         # shellcheck disable=SC2086
-        step "ncu-$op" 30 ncu --clock-control none --csv --set basic --launch-count 6 --kernel-name-base demangled \
+        step "ncu-$op" 20 ncu --clock-control none --csv --set basic --launch-count 6 --kernel-name-base demangled \
             --kernel-name "regex:$op|gemm" "$LRNN" perf device --only "$op" --no-error --seconds 0 ${small:+--small} &&
             sed -n '/^"/p' "$work/ncu-$op" >>"$work/ncu.csv"
     done

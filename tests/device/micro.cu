@@ -1,14 +1,18 @@
 /* micro.cu - what a device can do, apart from the program: one CSV file on stdout.
  *
  *   copy      a copy of 1 GB within the device, bytes read and written both counted
- *   chain     1000 empty kernels, each behind the one before, replayed: what a node of a graph costs
+ *   chain     1000 empty kernels, each behind the one before, replayed: what a node of a graph costs; and where each
+ *             lets the next one begin early and waits for the one before (core/cuda/cuda.cuh, await_previous)
  *   branches  the same kernels as 1, 8 and 32 branches side by side that meet again
  *   product   the 21 products of a step of an S5 model of 1.2 million parameters (`lrnn perf device`, step): 7
  *             linear maps, forward and both gradients, at 2048 tokens, in fp32, tf32 and bf16; single; gates with
  *             values and w1 with w2 as one product each (merged); 8 and 32 models at once (batched)
+ *   pair      the two gradients of each map one after the other, and as branches
+ *   epilogue  the products of a map with a bias, which add it and which sum its gradient, by cublasLt in one launch
  *
  * Times are the device's, between events, medians behind 100 ms of the same work. Factors are random. A program of its
  * own: build/device-micro, `make device-micro`; needs a device. */
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -95,9 +99,36 @@ static void measure_copy(void) {
 
 static __global__ void empty_kernel(void) {}
 
+static __global__ void waiting_kernel(void) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+    cudaGridDependencySynchronize();
+#endif
+}
+
 static void measure_chain(void) {
     double seconds = median_of(1000, [] { empty_kernel<<<1, 32, 0, stream>>>(); });
     print_row("chain", "a node of 1000", "", 1, seconds, 0, 0);
+}
+
+/* On a device that has no such launches, or a program compiled for an older one, there is no row. */
+static void measure_overlapping_chain(void) {
+    cudaDeviceProp properties;
+    cudaFuncAttributes compiled;
+    TRY(cudaGetDeviceProperties(&properties, 0));
+    TRY(cudaFuncGetAttributes(&compiled, waiting_kernel));
+    if (properties.major < 9 || compiled.ptxVersion < 90) return;
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(1);
+    config.blockDim = dim3(32);
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    double seconds = median_of(1000, [&] { TRY(cudaLaunchKernelEx(&config, waiting_kernel)); });
+    print_row("chain", "an overlapping node of 1000", "", 1, seconds, 0, 0);
 }
 
 /* 32 kernels a branch, so that n branches are 32 n nodes; the time is that of all. */
@@ -137,21 +168,25 @@ static const struct {
             {"w2", 256, 688},           {"w3", 688, 256}, {"head", 256, 120}, {"gates+v merged", 256, 2240},
             {"w1+w2 merged", 256, 1376}};
 
+#define MAPS_SINGLE 7 /* the first ones, which are not merged */
+
 enum { FP32, TF32, BF16 };
 static const char *const precisions[] = {"fp32", "tf32", "bf16"};
 
-static cublasHandle_t blas;
-static void *factor[2], *result;
+static cublasHandle_t blas, blas_beside; /* of the stream, of the one that branches off it */
+static cudaStream_t beside;
+static void *factor[2], *result, *workspace;
+#define WORKSPACE ((size_t)32 << 20)
 
 /* C (m,n) = A (m,k) B (k,n) in rows, for `models` of them that lie behind each other: to cuBLAS, whose matrices are
  * columns, C^T = B^T A^T. */
-static void multiply(int precision, bool ta, bool tb, int m, int n, int k, int models) {
+static void multiply(cublasHandle_t by, int precision, bool ta, bool tb, int m, int n, int k, int models) {
     cudaDataType type = precision == BF16 ? CUDA_R_16BF : CUDA_R_32F;
     cublasComputeType_t compute = precision == TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    float one = 1, zero = 0;
-    TRY(cublasGemmStridedBatchedEx(blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, n, m, k, &one,
+    float one = 1, zero = 0, *to = (float *)result + (by == blas ? 0 : (size_t)TOKENS * 2240);
+    TRY(cublasGemmStridedBatchedEx(by, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, n, m, k, &one,
                                    factor[1], type, tb ? k : n, (long long)k * n, factor[0], type, ta ? m : k,
-                                   (long long)m * k, &zero, result, CUDA_R_32F, n, (long long)m * n, models, compute,
+                                   (long long)m * k, &zero, to, CUDA_R_32F, n, (long long)m * n, models, compute,
                                    CUBLAS_GEMM_DEFAULT));
 }
 
@@ -160,10 +195,84 @@ static void measure_product(int map, int pass, int precision, int models) {
     static const char *const passes[] = {"y = x W^T", "dx = dy W", "dW = dy^T x"};
     int m = pass == 2 ? out : TOKENS, n = pass == 0 ? out : in, k = pass == 0 ? in : pass == 1 ? out : TOKENS;
     char shape[128];
-    double seconds = median_of(WALKS, [=] { multiply(precision, pass == 2, pass == 0, m, n, k, models); });
+    double seconds = median_of(WALKS, [=] { multiply(blas, precision, pass == 2, pass == 0, m, n, k, models); });
     double bytes = models * ((precision == BF16 ? 2.0 : 4.0) * ((double)m * k + (double)k * n) + 4.0 * m * n);
     snprintf(shape, sizeof shape, "%s %s %dx%dx%d", maps[map].name, passes[pass], m, n, k);
     print_row("product", shape, precisions[precision], models, seconds, bytes, 2.0 * models * m * n * k);
+}
+
+/* The bytes of the gradients of one map, and their FLOP. */
+static void print_pair(const char *what, const char *shape, int map, int precision, double seconds) {
+    double in = maps[map].in, out = maps[map].out, factor_bytes = precision == BF16 ? 2 : 4;
+    double bytes = factor_bytes * (TOKENS * (in + 2 * out) + in * out) + 4 * (TOKENS * in + in * out);
+    print_row(what, shape, precisions[precision], 1, seconds, bytes, 4.0 * TOKENS * in * out);
+}
+
+/* dx and dW of a map, one after the other or as branches that part and meet, as linear_cuda.cu has them. */
+static void measure_pair(int map, int precision, bool branches) {
+    int in = maps[map].in, out = maps[map].out;
+    cudaEvent_t parted, met;
+    char shape[128];
+    TRY(cudaEventCreateWithFlags(&parted, cudaEventDisableTiming));
+    TRY(cudaEventCreateWithFlags(&met, cudaEventDisableTiming));
+    double seconds = median_of(WALKS, [=] {
+        if (branches) {
+            TRY(cudaEventRecord(parted, stream));
+            TRY(cudaStreamWaitEvent(beside, parted, 0));
+        }
+        multiply(branches ? blas_beside : blas, precision, true, false, out, in, TOKENS, 1);
+        multiply(blas, precision, false, false, TOKENS, in, out, 1);
+        if (branches) {
+            TRY(cudaEventRecord(met, beside));
+            TRY(cudaStreamWaitEvent(stream, met, 0));
+        }
+    });
+    TRY(cudaEventDestroy(parted));
+    TRY(cudaEventDestroy(met));
+    snprintf(shape, sizeof shape, "%s dx and dW %s", maps[map].name, branches ? "as branches" : "in a row");
+    print_pair("pair", shape, map, precision, seconds);
+}
+
+/* y = x W^T + b, or dW = dy^T x with the sum of dy's rows, as kernels/lib/cuda_epilogue.cu asks for them. No row where
+ * cublasLt has no such product. */
+static void measure_epilogue(int map, int precision, cublasLtEpilogue_t epilogue) {
+    bool forward = epilogue == CUBLASLT_EPILOGUE_BIAS;
+    int in = maps[map].in, out = maps[map].out, count = 0;
+    uint64_t m = forward ? TOKENS : out, n = forward ? out : in, k = forward ? in : TOKENS, most = WORKSPACE;
+    int32_t op_b = forward ? CUBLAS_OP_T : CUBLAS_OP_N, op_a = forward ? CUBLAS_OP_N : CUBLAS_OP_T;
+    float one = 1, zero = 0, *vector = (float *)result + (size_t)TOKENS * 2240;
+    cublasLtHandle_t lt = (cublasLtHandle_t)blas;
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t b, a, c;
+    cublasLtMatmulPreferenceOpaque_t wishes;
+    cublasLtMatmulHeuristicResult_t found = {};
+    char shape[128];
+    TRY(cublasLtMatmulDescInit(&product, precision == FP32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32,
+                               CUDA_R_32F));
+    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b));
+    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a));
+    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector));
+    TRY(cublasLtMatrixLayoutInit(&b, CUDA_R_32F, forward ? k : n, forward ? n : k, forward ? k : n));
+    TRY(cublasLtMatrixLayoutInit(&a, CUDA_R_32F, forward ? k : m, forward ? m : k, forward ? k : m));
+    TRY(cublasLtMatrixLayoutInit(&c, CUDA_R_32F, n, m, n));
+    TRY(cublasLtMatmulPreferenceInit(&wishes));
+    TRY(cublasLtMatmulPreferenceSetAttribute(&wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
+    if (cublasLtMatmulAlgoGetHeuristic(lt, &product, &b, &a, &c, &c, &wishes, 1, &found, &count) || count == 0) return;
+    double seconds = median_of(WALKS, [&] {
+        TRY(cublasLtMatmul(lt, &product, &one, factor[1], &b, factor[0], &a, &zero, result, &c, result, &c, &found.algo,
+                           workspace, WORKSPACE, stream));
+    });
+    snprintf(shape, sizeof shape, "%s %s", maps[map].name, forward ? "y = x W^T + b" : "dW = dy^T x, db");
+    double bytes = 4.0 * ((double)m * k + (double)k * n + (double)m * n + out);
+    print_row("epilogue", shape, precisions[precision], 1, seconds, bytes, 2.0 * (double)m * (double)n * (double)k);
+}
+
+static void make_handle(cublasHandle_t *handle, cudaStream_t on, void **memory) {
+    TRY(cublasCreate(handle));
+    TRY(cublasSetStream(*handle, on));
+    TRY(cudaMalloc(memory, WORKSPACE));
+    TRY(cublasSetWorkspace(*handle, *memory, WORKSPACE));
 }
 
 static __global__ void fill_floats(float *to, size_t n) {
@@ -178,11 +287,10 @@ static __global__ void fill_halves(__nv_bfloat16 *to, size_t n) {
 
 static void measure_products(void) {
     size_t most = (size_t)TOKENS * 2240 * 32;
-    void *workspace;
-    TRY(cublasCreate(&blas));
-    TRY(cublasSetStream(blas, stream));
-    TRY(cudaMalloc(&workspace, (size_t)32 << 20));
-    TRY(cublasSetWorkspace(blas, workspace, (size_t)32 << 20));
+    make_handle(&blas, stream, &workspace);
+    TRY(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+    void *workspace_beside;
+    make_handle(&blas_beside, beside, &workspace_beside);
     for (void *&f : factor) TRY(cudaMalloc(&f, most * sizeof(float)));
     TRY(cudaMalloc(&result, most * sizeof(float)));
     for (int precision = FP32; precision <= BF16; precision++) {
@@ -195,6 +303,12 @@ static void measure_products(void) {
         for (int models : {1, 8, 32})
             for (int map = 0; map < (int)(sizeof maps / sizeof *maps); map++)
                 for (int pass = 0; pass < 3; pass++) measure_product(map, pass, precision, models);
+        for (int map = 0; map < MAPS_SINGLE; map++) {
+            measure_pair(map, precision, false);
+            measure_pair(map, precision, true);
+            if (precision != BF16) measure_epilogue(map, precision, CUBLASLT_EPILOGUE_BIAS);
+            if (precision != BF16) measure_epilogue(map, precision, CUBLASLT_EPILOGUE_BGRADB);
+        }
     }
 }
 
@@ -203,6 +317,7 @@ int main(void) {
     printf("what,shape,precision,models,time_us,gb_per_s,tflop_per_s\n");
     measure_copy();
     measure_chain();
+    measure_overlapping_chain();
     for (int n : {1, 8, BRANCHES_MOST}) measure_branches(n);
     measure_products();
     TRY(cudaGetLastError());

@@ -188,6 +188,7 @@ __device__ inline void write_outputs(const struct delta_inputs &in, const struct
  * `to`, and outputs where o is not NULL. */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     delta_walk_kernel(struct delta_inputs in, struct strip_shape s, real *from, real *to, int every, real *o) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct delta_chunk r = take_delta(s, PASS_FORWARD, &cursor);
@@ -386,6 +387,7 @@ __device__ inline void chunk_gradients(const struct delta_inputs &in, const stru
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     delta_chunk_backward_kernel(struct delta_inputs in, struct strip_shape s, const real *d_o, real *states, real *dv,
                                 bool add_v, real *partial) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct delta_chunk r = take_delta(s, PASS_BACKWARD, &cursor);

@@ -64,6 +64,7 @@ __device__ inline void delta_token(const struct delta_inputs &in, const struct s
 
 static __global__ void __launch_bounds__(WARP)
     delta_forward_kernel(struct delta_inputs in, struct strip_shape s, real *o, real *kept, int64_t kept_chunks) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct strip at = strip_here(s);
     int stride = s.W + 1;
@@ -133,6 +134,7 @@ __device__ inline void delta_readout_gradient(const struct delta_inputs &in, con
 static __global__ void __launch_bounds__(WARP)
     delta_backward_kernel(struct delta_inputs in, struct strip_shape s, const real *d_o, real *dv, bool add_v,
                           real *starts, real *inner, real *partial) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct strip at = strip_here(s);
     int stride = s.W + 1;

@@ -282,12 +282,14 @@ struct block_gradients {
 } // namespace
 
 static __global__ void __launch_bounds__(CHUNK_THREADS) grid_reach_kernel(struct grid_block g, struct block_room r) {
+    await_previous();
     int64_t index = cuda_index() / WARP;
     if (index < g.heads() * g.warps()) reach(g, source_of(g, index), r);
 }
 
 static __global__ void __launch_bounds__(CHUNK_THREADS)
     grid_reach_backward_kernel(struct grid_block g, struct block_room r) {
+    await_previous();
     int64_t index = cuda_index() / WARP;
     if (index < DIRECTIONS * g.heads() * g.warps())
         reach_backward(g, source_of(g, index / DIRECTIONS), (int)(index % DIRECTIONS), r);
@@ -295,6 +297,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
 
 static __global__ void __launch_bounds__(CHUNK_THREADS)
     grid_block_forward_kernel(struct grid_block g, struct block_room r, real *y) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct pair_room p = take_pairs(g, OF_Y, &cursor);
@@ -319,6 +322,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
 /* dG, dq and the gradient of the direct gate, which is the diagonal of dG. */
 static __global__ void __launch_bounds__(CHUNK_THREADS)
     grid_block_rows_kernel(struct grid_block g, struct block_room r, struct block_gradients d) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct pair_room p = take_pairs(g, OF_DQ, &cursor);
@@ -350,6 +354,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
 
 static __global__ void __launch_bounds__(CHUNK_THREADS)
     grid_block_columns_kernel(struct grid_block g, struct block_room r, struct block_gradients d) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct cursor cursor = {shared, 0};
     struct pair_room p = take_pairs(g, OF_DK_DV, &cursor);

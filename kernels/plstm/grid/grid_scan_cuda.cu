@@ -403,6 +403,7 @@ __device__ void backward_stretch(const struct grid_strips &g, const struct grid_
 
 static __global__ void __launch_bounds__(FORWARD_WARPS *WARP)
     grid_forward_kernel(struct grid_strips g, struct grid_room r) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct grid_strip w = strip_at(g, r, shared);
     struct row_sizes z = g.s.z;
@@ -418,6 +419,7 @@ static __global__ void __launch_bounds__(FORWARD_WARPS *WARP)
 
 static __global__ void __launch_bounds__(BACKWARD_WARPS *WARP)
     grid_backward_kernel(struct grid_strips g, struct grid_room r) {
+    await_previous();
     DYNAMIC_SHARED(real, shared);
     struct grid_strip w = strip_at(g, r, shared);
     for (int64_t stretch = 0; stretch < g.stretches; stretch++) enter_states(g, w, stretch, stretch == g.stretches - 1);

@@ -1,0 +1,55 @@
+/* queue_cuda.cu - the two streams of a context: see cuda.cuh. Each has a cuBLAS handle with a workspace of its own, so
+ * that captured products are reproducible (cuBLAS, "Results reproducibility"). */
+#include <utility>
+
+#include "core/cuda/cuda.cuh"
+
+/* Waited for, so that a place that is closed at once gives back no memory that is still to be written. */
+static bool make_counters(struct cuda_context *cuda, struct cuda_queue *queue) {
+    size_t bytes = CUDA_COUNTERS * sizeof *queue->counters;
+    void *memory = nullptr;
+    if (!CUDA_TRY(cuda, cudaMalloc(&memory, bytes))) return false;
+    queue->counters = (unsigned *)memory;
+    return CUDA_TRY(cuda, cudaMemsetAsync(memory, 0, bytes, queue->stream)) &&
+           CUDA_TRY(cuda, cudaStreamSynchronize(queue->stream));
+}
+
+bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
+    queue->alone = true;
+    return CUDA_TRY(cuda, cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)) &&
+           CUDA_TRY(cuda, cudaEventCreateWithFlags(&queue->reached, cudaEventDisableTiming)) &&
+           make_counters(cuda, queue) && CUBLAS_TRY(cuda, cublasCreate(&queue->blas)) &&
+           CUBLAS_TRY(cuda, cublasSetStream(queue->blas, queue->stream)) &&
+           CUDA_TRY(cuda, cudaMalloc(&queue->blas_workspace, CUDA_BLAS_WORKSPACE)) &&
+           CUBLAS_TRY(cuda, cublasSetWorkspace(queue->blas, queue->blas_workspace, CUDA_BLAS_WORKSPACE)) &&
+           CUBLAS_TRY(cuda, cublasSetMathMode(queue->blas, CUBLAS_DEFAULT_MATH));
+}
+
+void cuda_queue_close(struct cuda_queue *queue) {
+    if (queue->blas) cublasDestroy(queue->blas);
+    cudaFree(queue->blas_workspace);
+    cudaFree(queue->counters);
+    if (queue->reached) cudaEventDestroy(queue->reached);
+    if (queue->stream) cudaStreamDestroy(queue->stream);
+}
+
+/* What is queued on `later` from now on waits for all that is on `earlier`. */
+static void wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct cuda_queue *earlier) {
+    CUDA_TRY(cuda, cudaEventRecord(earlier->reached, earlier->stream));
+    CUDA_TRY(cuda, cudaStreamWaitEvent(later->stream, earlier->reached, 0));
+    later->alone = true;
+}
+
+void cuda_part(struct cuda_context *cuda) {
+    if (!cuda->branches) return;
+    wait_for(cuda, &cuda->beside, &cuda->now);
+    std::swap(cuda->now, cuda->beside);
+}
+
+void cuda_return(struct cuda_context *cuda) {
+    if (cuda->branches) std::swap(cuda->now, cuda->beside);
+}
+
+void cuda_meet(struct cuda_context *cuda) {
+    if (cuda->branches) wait_for(cuda, &cuda->now, &cuda->beside);
+}
