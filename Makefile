@@ -144,7 +144,7 @@ TWINS := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
 FAULTS := $(BUILD)/faults.so
 # Of the shim itself.
-HOST_TESTS := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/check_*.cc))
+HOST_TESTS := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/host/check_*.cc))
 tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(HOST_TESTS:%.cc=$(OBJ)/%.o)
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
@@ -314,7 +314,8 @@ test-cuda: cuda-suites
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
-CUDA_SUITES := cuda cuda_order cuda_run cuda_population $(if $(HOST_TESTS),$(call suite_names,$(HOST_TESTS)),cuda_short)
+CUDA_SUITES := cuda cuda_order cuda_run cuda_population \
+               $(if $(HOST_TESTS),cuda_measure $(call suite_names,$(HOST_TESTS)),cuda_short)
 
 # `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
 # most of which a requeued job waits.

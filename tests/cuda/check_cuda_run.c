@@ -508,39 +508,6 @@ START_TEST(a_capture_that_fails_is_said_and_the_run_goes_on) {
 }
 END_TEST
 
-/* What measures a device does all its steps, but for tools that are not there. */
-START_TEST(a_device_can_be_measured) {
-    char check[4096], line[SCRATCH_BYTES + 8], path[SCRATCH_BYTES + 32];
-    size_t size;
-    ssize_t n = readlink("/proc/self/exe", check, sizeof check - 1);
-    ck_assert_int_gt(n, 0);
-    check[n] = 0;
-    setenv("CHECK", check, 1);
-    setenv("LRNN", named_program("LRNN", "lrnn"), 1);
-    setenv("SMALL", "1", 1);
-    snprintf(line, sizeof line, "%d %s", _i, program_folder);
-    int status = run_program(program_folder, "tests/device/measure.sh", line);
-    ck_assert_msg(status == 0, "%s\n%s%s", line, out, err);
-    snprintf(path, sizeof path, "%s/steps-%d.csv", program_folder, _i);
-    char *steps = slurp(path, &size);
-    static const char *const wanted[] = {"1,walked-equals-captured,ok,", "2,perf-device,ok,", "3,population-3,ok,"};
-    expect_text(steps, wanted[_i - 1], line);
-    free(steps);
-}
-END_TEST
-
-/* Parts 2 and 3 measure kernels and trainings, minutes on the host: they go with all sizes (EVERY in the Makefile). */
-static int parts_measured(void) {
-    const char *every = getenv("LRNN_CUDA_EVERY");
-    return every && atoi(every) > 1 ? 1 : 3;
-}
-
-START_TEST(the_parts_of_a_measurement_are_said) {
-    ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "4 nowhere"), 2);
-    expect_text(err, "there is no part '4'", "measure.sh 4");
-}
-END_TEST
-
 /* The first run needs more than there is; the second does not. */
 START_TEST(running_out_of_memory_is_a_row) {
     const char *line = in_folder("bench " SMALL " --device cuda --profile smoke --models 'bdlru:m=8,blocks=2000 "
@@ -607,8 +574,6 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, lazy_steps_give_the_same_bits, 0, 2);
     tcase_add_loop_test(tests, biases_are_added_without_epilogues, 1, 3);
     tcase_add_test(tests, a_capture_that_fails_is_said_and_the_run_goes_on);
-    tcase_add_loop_test(tests, a_device_can_be_measured, 1, 1 + parts_measured());
-    tcase_add_test(tests, the_parts_of_a_measurement_are_said);
     tcase_add_test(tests, running_out_of_memory_is_a_row);
     tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);
 #endif

@@ -152,18 +152,19 @@ part_1() {
 }
 
 # Shapes by which the kernels are known (spec G1, G3, G4), the scans with clusters and on tensor cores, and the
-# products and the optimiser of the step.
-profiled='scan_diag|scan_block|scan_lstm|scan_outer|scan_delta|linear|rmsnorm|cross_entropy'
+# products and the loss of the step: op and what its kernels are called.
+profiled='scan_diag=diag_ scan_block=block_ scan_lstm=lstm_ scan_outer=outer_ scan_delta=delta_ linear=gemm
+    rmsnorm=norm_ cross_entropy=losses|softmax|count'
 
 part_2() {
     step micro 100 "$MICRO" && keep micro micro.csv
     # shellcheck disable=SC2086
     step perf-device 220 "$LRNN" perf device ${small:+--small --seconds 0} && keep perf-device perf-device.csv
-    IFS='|' read -ra ops <<<"$profiled"
-    for op in "${ops[@]}"; do
+    for one in $profiled; do
+        op=${one%%=*}
         # shellcheck disable=SC2086
         step "ncu-$op" 20 ncu --clock-control none --csv --set basic --launch-count 6 --kernel-name-base demangled \
-            --kernel-name "regex:$op|gemm" "$LRNN" perf device --only "$op" --no-error --seconds 0 ${small:+--small} &&
+            --kernel-name "regex:${one#*=}" "$LRNN" perf device --only "$op" --no-error --seconds 0 ${small:+--small} &&
             sed -n '/^"/p' "$work/ncu-$op" >>"$work/ncu.csv"
     done
     keep ncu.csv ncu.csv

@@ -1,6 +1,6 @@
 /* launch.h - what the tests of the shim share: a stream, launches on it, and device memory. */
-#ifndef LRNN_TESTS_CUDA_LAUNCH_H
-#define LRNN_TESTS_CUDA_LAUNCH_H
+#ifndef LRNN_TESTS_CUDA_HOST_LAUNCH_H
+#define LRNN_TESTS_CUDA_HOST_LAUNCH_H
 
 #include <csignal>
 #include <vector>

@@ -1,7 +1,7 @@
 /* check_cuda_host_clusters.cc - the shim's clusters: what their blocks see of each other, and what is refused. */
 #include <csignal>
 
-#include "tests/cuda/launch.h" /* first */
+#include "tests/cuda/host/launch.h" /* first */
 
 #include "kernels/lib/cluster.cuh"
 

@@ -1,5 +1,5 @@
 /* check_cuda_host_products.cc - the shim's cublasLt: what its products compute, and what they refuse. */
-#include "tests/cuda/launch.h" /* first */
+#include "tests/cuda/host/launch.h" /* first */
 
 #include "kernels/lib/cuda_gemm.cuh"
 

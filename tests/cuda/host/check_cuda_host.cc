@@ -1,7 +1,7 @@
 /* check_cuda_host.cc - the shim itself: it must compute what a device computes, and find what would be wrong there. */
 #include <csignal>
 
-#include "tests/cuda/launch.h" /* first */
+#include "tests/cuda/host/launch.h" /* first */
 
 #include "kernels/lib/cuda.cuh"
 

@@ -2,7 +2,7 @@
  */
 #include <csignal>
 
-#include "tests/cuda/launch.h" /* first */
+#include "tests/cuda/host/launch.h" /* first */
 
 #include "core/cuda/cuda.cuh"
 
