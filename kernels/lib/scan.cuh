@@ -229,8 +229,10 @@ __device__ __forceinline__ void scan_request(const W &w, const scan_lane &lane, 
     copy_async_commit();
 }
 
+/* Empty for older devices, to which it is never given: what stands in for cp.async there would spill registers. */
 template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS) scan_walk_ring(W w) {
     await_previous();
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * COPY_ASYNC_CAPABILITY
     DYNAMIC_SHARED(real, ring); /* scan_slots::BYTES */
     typename W::shared &shared = *(typename W::shared *)(ring + scan_slots<W>::ALL);
     scan_lane lane = scan_lane_at(w.shape, W::LANES);
@@ -250,12 +252,13 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS) scan_wal
             if (turn * W::STEPS + s < steps) scan_step(w, lane, turn * W::STEPS + s, now[s], state, shared);
     }
     w.end(lane, state, shared);
+#endif
 }
 
 /* Whether registers hold too little of it, and time is long enough for a second turn. */
 template <class W> bool scan_wants_ring(const struct cuda_context *cuda, const W &w) {
     int64_t in_flight = scan_lanes(w.shape) * W::ROWS * W::STEPS * W::VALUES * (int64_t)sizeof(real);
-    return cuda->capability >= COPY_ASYNC_CAPABILITY && scan_slots<W>::BYTES <= cuda->shared / 2 &&
+    return cuda->capability >= COPY_ASYNC_CAPABILITY && scan_slots<W>::BYTES <= cuda->shared &&
            w.shape.length > W::STEPS && in_flight < (int64_t)cuda->cores * SCAN_BYTES_WANTED;
 }
 

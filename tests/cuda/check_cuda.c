@@ -38,6 +38,13 @@ static void end(void) {
     place_close(&place);
 }
 
+/* One more, under a setting of the host's (cuda_host.h). */
+static void open_place_of(struct place *p, const char *variable, const char *value) {
+    struct error e = {0};
+    setenv(variable, value, 1);
+    ck_assert_msg(place_open(p, "cuda", &e) == ST_OK, "%s", e.text);
+}
+
 /* LRNN_CUDA_KERNELS="name name" tests those alone, for whoever writes them. */
 static bool is_tested(const struct kernel *k) {
     const char *names = getenv("LRNN_CUDA_KERNELS"), *at = names ? strstr(names, k->name) : NULL;
@@ -151,6 +158,7 @@ static const struct {
     {"repeat_rows_cuda", "length=200", true, 0},
     {"rmsnorm_cuda", "length=200", true, 0},
     {"layernorm_cuda", "length=200", true, 0},
+    {"add_norm_cuda", "length=200", true, 0},
     {"embedding_cuda", "length=200", true, 1},
     {"scan_diag_cuda", "batch=300 variant=1", true, 0}, /* a constant's gradient: summed over chunks of sequences */
     {"scan_diag_chunk_cuda", "batch=300 variant=1", true, 0},
@@ -311,9 +319,8 @@ static const struct {
 START_TEST(rings_change_no_bits) {
     static const int lengths[] = {1, 25, 75, 130};
     struct place old;
-    struct error e = {0};
-    setenv("LRNN_CUDA_HOST_CAPABILITY", "75", 1);
-    ck_assert_msg(place_open(&old, "cuda", &e) == ST_OK, "%s", e.text);
+    open_place_of(&old, "LRNN_CUDA_HOST_CAPABILITY", "75");
+    unsetenv("LRNN_CUDA_HOST_CAPABILITY");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char sizes[96];
         struct run ring, plain;
@@ -392,7 +399,9 @@ START_TEST(chunked_matrix_states_agree_with_the_reference) {
                             .guards = true,
                             .place = &place};
     struct run got, want;
-    setenv("LRNN_CUDA_HOST_CAPABILITY", capabilities[_i % N_CAPABILITIES], 1);
+    struct place there;
+    open_place_of(&there, "LRNN_CUDA_HOST_CAPABILITY", capabilities[_i % N_CAPABILITIES]);
+    what.place = &there;
     ck_assert(run_open(&got, &what));
     what.kernel = "reference";
     what.place = NULL;
@@ -404,6 +413,7 @@ START_TEST(chunked_matrix_states_agree_with_the_reference) {
     expect_same_run(&got, &want, k->tolerance);
     run_close(&got);
     run_close(&want);
+    place_close(&there);
 }
 END_TEST
 
@@ -469,10 +479,8 @@ END_TEST
 START_TEST(the_size_of_a_cluster_changes_no_bits) {
     struct trial_op what = lstm_trial(lstm_sizes[_i]), other = what;
     struct place small;
-    struct error e = {0};
     struct run many, few;
-    setenv("LRNN_CUDA_HOST_CORES", "1", 1);
-    ck_assert_msg(place_open(&small, "cuda", &e) == ST_OK, "%s", e.text);
+    open_place_of(&small, "LRNN_CUDA_HOST_CORES", "1");
     other.place = &small;
     ck_assert(run_open(&many, &what) && run_open(&few, &other));
     run_walk(&many);
@@ -498,10 +506,8 @@ START_TEST(the_lstm_takes_what_the_device_has) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct trial_op what = lstm_trial(known[i].sizes);
         struct place there;
-        struct error e = {0};
         struct run r;
-        setenv("LRNN_CUDA_HOST_CAPABILITY", known[i].capability, 1);
-        ck_assert_msg(place_open(&there, "cuda", &e) == ST_OK, "%s", e.text);
+        open_place_of(&there, "LRNN_CUDA_HOST_CAPABILITY", known[i].capability);
         what.kernel = NULL;
         what.place = &there;
         ck_assert(run_open(&r, &what));
