@@ -179,6 +179,46 @@ START_TEST(tf32_is_the_nearest_number_of_eleven_bits) {
 }
 END_TEST
 
+/* --- copies on their way ------------------------------------------------------------------------------------------ */
+
+/* Two groups of a copy each: what the slots hold once all but `left` groups have come, and when both have. */
+template <int left> static __global__ void copies_kernel(float *seen) {
+    real *slots = (real *)cuda_host_shared(), from[2] = {10, 20};
+    for (int i = 0; i < 2; i++) {
+        copy_async(&slots[i], &from[i]);
+        copy_async_commit();
+    }
+    copy_async_wait<left>();
+    for (int i = 0; i < 2; i++) seen[i] = (float)slots[i];
+    copy_async_wait<0>();
+    for (int i = 0; i < 2; i++) seen[2 + i] = (float)slots[i];
+}
+
+template <int left> static std::vector<float> copied(void) {
+    return result_of(4, [](float *out) { launch(copies_kernel<left>, dim3(1), dim3(1), 2 * sizeof(real), out); });
+}
+
+START_TEST(a_copy_is_there_when_it_was_waited_for_and_no_sooner) {
+    std::vector<float> none = copied<2>(), one = copied<1>(), both = copied<0>();
+    ck_assert(std::isnan(none[0]) && std::isnan(none[1]));
+    ck_assert(one[0] == 10 && std::isnan(one[1]));
+    ck_assert(both[0] == 10 && both[1] == 20);
+    for (const std::vector<float> &seen : {none, one, both}) ck_assert(seen[2] == 10 && seen[3] == 20);
+}
+END_TEST
+
+/* What no commit has closed is of no group, and not waited for. */
+static __global__ void open_group_kernel(void) {
+    real *slots = (real *)cuda_host_shared(), from = 1;
+    copy_async(&slots[0], &from);
+    copy_async_wait<0>();
+}
+
+START_TEST(a_thread_that_ends_before_its_copies_is_found) {
+    launch(open_group_kernel, dim3(1), dim3(1), sizeof(real));
+}
+END_TEST
+
 /* --- grids -------------------------------------------------------------------------------------------------------- */
 
 static __global__ void count_kernel(int *count, int *total) {
@@ -387,6 +427,8 @@ Suite *check_cuda_host(void) {
     tcase_add_test(tests, tensor_cores_multiply_what_lanes_hold);
     tcase_add_test_raise_signal(tests, a_factor_that_is_not_rounded_is_found, SIGABRT);
     tcase_add_test(tests, tf32_is_the_nearest_number_of_eleven_bits);
+    tcase_add_test(tests, a_copy_is_there_when_it_was_waited_for_and_no_sooner);
+    tcase_add_test_raise_signal(tests, a_thread_that_ends_before_its_copies_is_found, SIGABRT);
     tcase_add_test(tests, every_thread_of_every_block_runs_once);
     tcase_add_test(tests, one_block_is_the_last_and_sees_what_all_have_stored);
     tcase_add_test(tests, each_place_has_counters_of_its_own);
