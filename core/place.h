@@ -102,8 +102,9 @@ double place_mark_seconds(const struct place *p, struct place_mark *from, struct
 struct place_capture;
 
 /* Between begin and end, what is queued is captured instead of done. False: capturing is impossible (the CPU, a device
- * under LRNN_CUDA_SYNC or LRNN_CUDA_GRAPH=0, an earlier failure) and everything is done as ever. NULL from end: it
- * failed, place_capture_failure says how, nothing of it was done, and the place captures no more. */
+ * under LRNN_CUDA_SYNC or LRNN_CUDA_GRAPH=0, earlier failures) and everything is done as ever. NULL from end: it
+ * failed, place_capture_failure says how, nothing of it was done, and the place captures no more, or once more in the
+ * simplest way, which another begin tells. */
 bool place_capture_begin(const struct place *p);
 struct place_capture *place_capture_end(const struct place *p);
 const char *place_capture_failure(const struct place *p); /* "": none */

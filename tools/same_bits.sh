@@ -21,7 +21,11 @@ tasks=${TASKS:-'s3 a5-slice parity listops compression in-context-recall memoriz
     brackets pairs lra-text lra-retrieval spirals heartbeat mutag'}
 if [ -z "${LRNN_CACHE:-}" ]; then
     export LRNN_CACHE=$work/cache
-    for set in tests/data/*/; do "${program[new]}" data import "$(basename "$set")" "$set" >/dev/null; done
+    for set in tests/data/*/; do
+        name=$(basename "$set") # not all are sets that tasks read
+        "${program[new]}" data path "$name" >/dev/null 2>&1 || continue
+        "${program[new]}" data import "$name" "$set" >/dev/null
+    done
 fi
 
 # bits FOLDER: what is compared, a line each.

@@ -39,9 +39,10 @@ struct cuda_context {
     struct cuda_queue now, beside; /* where launches go; the other one of cuda_side_by_side */
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
     bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
-    /* Unless careful, or turned off: launches begin while those before them end (await_previous), LRNN_CUDA_OVERLAP=0;
-     * cuda_side_by_side has two streams, LRNN_CUDA_BRANCHES=0. */
+    /* Unless careful, turned off, or a capture with them failed: launches begin while those before them end
+     * (await_previous), LRNN_CUDA_OVERLAP=0; cuda_side_by_side has two streams, LRNN_CUDA_BRANCHES=0. */
     bool overlaps, branches;
+    bool parted;               /* between cuda_part and cuda_meet, unless it failed */
     bool failed, full;         /* full: for want of memory */
     char failure[512];         /* the first one: call, file, line, CUDA's message */
     char capture_failure[512]; /* likewise of the capture that failed; "": none did */
@@ -87,7 +88,7 @@ static __device__ __forceinline__ void await_previous(void) {
 #define cuda_launch_kernel(name, config, ...) cudaLaunchKernelEx(config, __VA_ARGS__)
 #endif
 
-/* The limit is raised to all there is: members of a population launch one kernel at once, with other sizes each. */
+/* The limit is raised to all there is, so a kernel that asks for more declares no __shared__ of its own: members of a population launch one kernel at once, with other sizes each. */
 template <class... P, class... A>
 void cuda_launch_clusters(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
                           unsigned cluster, dim3 grid, dim3 block, size_t shared, A... arguments) {

@@ -176,6 +176,7 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
         cudaFree(base);
         return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
     }
+    p->cuda->now.alone = true;
     a->base = (char *)base;
     a->size = size;
     a->used = 0;
@@ -292,10 +293,12 @@ struct place_capture {
 };
 
 /* What fails between the beginning of a capture and its instance has done nothing yet: the place goes on without
- * captures. A device that has really failed fails again in the next walk. */
+ * overlapping launches and branches, of which an older driver's graphs know nothing, and if it has gone without them
+ * already, without captures. A device that has really failed fails again in the next walk. */
 static void give_up_captures(struct cuda_context *cuda) {
     cudaGetLastError();
-    cuda->walks = true;
+    cuda->walks = !cuda->overlaps && !cuda->branches;
+    cuda->overlaps = cuda->branches = false;
     snprintf(cuda->capture_failure, sizeof cuda->capture_failure, "%s", cuda->failure);
     cuda->failed = cuda->full = false;
     *cuda->failure = '\0';
@@ -318,6 +321,7 @@ static struct place_capture *capture_end(const struct place *p) {
                 CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches)) &&
                 CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
+    p->cuda->now.alone = p->cuda->beside.alone = true; /* what was captured is not what the streams have behind them */
     if (good) return c;
     delete c;
     give_up_captures(p->cuda);

@@ -33,23 +33,25 @@ void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream) cudaStreamDestroy(queue->stream);
 }
 
-/* What is queued on `later` from now on waits for all that is on `earlier`. */
-static void wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct cuda_queue *earlier) {
-    CUDA_TRY(cuda, cudaEventRecord(earlier->reached, earlier->stream));
-    CUDA_TRY(cuda, cudaStreamWaitEvent(later->stream, earlier->reached, 0));
+/* What is queued on `later` from now on waits for all that is on `earlier`; false if that failed. */
+static bool wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct cuda_queue *earlier) {
     later->alone = true;
+    return CUDA_TRY(cuda, cudaEventRecord(earlier->reached, earlier->stream)) &&
+           CUDA_TRY(cuda, cudaStreamWaitEvent(later->stream, earlier->reached, 0));
 }
 
+/* A capture that is no longer valid does not take the other stream in, which would do at once what is queued there:
+ * then all goes to the stream at hand. */
 void cuda_part(struct cuda_context *cuda) {
-    if (!cuda->branches) return;
-    wait_for(cuda, &cuda->beside, &cuda->now);
-    std::swap(cuda->now, cuda->beside);
+    cuda->parted = cuda->branches && !cuda->failed && wait_for(cuda, &cuda->beside, &cuda->now);
+    if (cuda->parted) std::swap(cuda->now, cuda->beside);
 }
 
 void cuda_return(struct cuda_context *cuda) {
-    if (cuda->branches) std::swap(cuda->now, cuda->beside);
+    if (cuda->parted) std::swap(cuda->now, cuda->beside);
 }
 
 void cuda_meet(struct cuda_context *cuda) {
-    if (cuda->branches) wait_for(cuda, &cuda->now, &cuda->beside);
+    if (cuda->parted) wait_for(cuda, &cuda->now, &cuda->beside);
+    cuda->parted = false;
 }

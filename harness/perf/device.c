@@ -509,10 +509,20 @@ static enum status check_only(const char *only, struct error *e) {
     return fail(e, ST_USAGE, "--only %s: perf device measures %s", only, known);
 }
 
+/* Where launches do not overlap: a kernel's, many in a row, would hide in each other, and their time be no time of one.
+ */
+static enum status open_without_overlap(struct place *p, const char *device, struct error *e) {
+    bool is_set = getenv("LRNN_CUDA_OVERLAP");
+    setenv("LRNN_CUDA_OVERLAP", "0", 0);
+    enum status status = place_open(p, device, e);
+    if (!is_set) unsetenv("LRNN_CUDA_OVERLAP");
+    return status;
+}
+
 enum status perf_device(const struct perf_device_request *request, struct error *e) {
     struct device_run d = {.request = request};
     TRY(check_only(request->only, e));
-    TRY(place_open(&d.place, request->device, e));
+    TRY(open_without_overlap(&d.place, request->device, e));
     if (d.place.device == DEVICE_CPU)
         return fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` the CPU");
     enum status status = open_file(&d, e);

@@ -212,13 +212,14 @@ static void walk_step(struct trainer *t) {
 
 /* A step that cannot be captured is walked each time: the same bits, more launches. */
 static void capture_step(struct trainer *t) {
-    if (place_capture_begin(&t->place)) {
+    while (!t->capture && place_capture_begin(&t->place)) {
         walk_step(t);
         t->capture = place_capture_end(&t->place);
     }
-    if (!t->capture && *place_capture_failure(&t->place))
-        fprintf(stderr, "%s: the step cannot be captured, every step is walked, which is slower: %s\n",
-                t->setup->config.device, place_capture_failure(&t->place));
+    if (*place_capture_failure(&t->place))
+        fprintf(stderr, "%s: the step cannot be captured%s, which is slower: %s\n", t->setup->config.device,
+                t->capture ? " with launches that overlap and branch, it is without" : ", every step is walked",
+                place_capture_failure(&t->place));
 }
 
 /* The first step on a device loads its kernels; the second is captured, and from then on replayed. */

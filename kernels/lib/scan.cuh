@@ -230,7 +230,7 @@ __device__ __forceinline__ void scan_request(const W &w, const scan_lane &lane, 
 }
 
 /* Empty for older devices, to which it is never given: what stands in for cp.async there would spill registers. */
-template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS) scan_walk_ring(W w) {
+template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, 1) scan_walk_ring(W w) {
     await_previous();
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * COPY_ASYNC_CAPABILITY
     DYNAMIC_SHARED(real, ring); /* scan_slots::BYTES */

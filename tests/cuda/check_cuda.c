@@ -17,7 +17,6 @@
 #ifdef LRNN_CUDA_HOST
 #define N_ORDERS 3
 void cuda_host_set_order(int order);
-long cuda_host_launches(void);
 size_t cuda_host_most_shared(void);
 #else
 #define N_ORDERS 2

@@ -203,6 +203,7 @@ enum cudaError_t {
     cudaErrorInvalidDevice = 101,
     cudaErrorIllegalAddress = 700,
     cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
     cudaErrorStreamCaptureUnjoined = 904
 };
 
@@ -458,7 +459,8 @@ long cuda_host_launches(void); /* kernels run so far */
 /* Read from the environment: LRNN_CUDA_HOST_DEVICES (default 1), LRNN_CUDA_HOST_KINDS=2 (all but the first are of
  * another kind), LRNN_CUDA_HOST_MEMORY (bytes a device has), LRNN_CUDA_HOST_CAPABILITY (x 10, default 90; clusters
  * and the shared memory of a block are that capability's), LRNN_CUDA_HOST_CORES (multiprocessors, default 132),
- * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated),
+ * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated: 1, none; 2,
+ * those with overlapping launches or branches; 3, each is invalid before its first branch),
  * LRNN_CUDA_HOST_NO_EPILOGUES (cublasLt knows no product: 1, it says so; 2, it names none),
  * LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything after it;
  * with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file), LRNN_CUDA_HOST_FULL=n (the

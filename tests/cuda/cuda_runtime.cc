@@ -39,6 +39,7 @@ typedef std::map<cudaStream_t, std::deque<item>> lanes;
 struct cuda_host_graph {
     cudaStream_t origin;
     lanes captured;
+    bool overlaps; /* some launch may begin before the one ahead has ended */
 };
 
 struct cuda_host_stream {
@@ -130,6 +131,7 @@ static void close_memory(void);
 
 cudaError_t cuda_host_enqueue(cudaStream_t stream, std::function<void()> work, bool opens) {
     if (launch_finds_no_memory()) return cudaErrorMemoryAllocation;
+    if (stream->capture && opens) stream->capture->overlaps = true;
     return enqueue(
         stream,
         [=] {
@@ -158,7 +160,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-    stream->capture = new cuda_host_graph{stream, {}};
+    stream->capture = new cuda_host_graph{stream, {}, false};
     captures++;
     return failure;
 }
@@ -194,10 +196,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     for (auto &lane : stream->capture->captured) lane.first->capture = nullptr;
     stream->capture = nullptr;
     captures--;
-    if (all_joined(**graph)) return failure;
+    bool lost = setting("LRNN_CUDA_HOST_NO_GRAPH", 0) == 3;
+    if (!lost && all_joined(**graph)) return failure;
     delete *graph;
     *graph = nullptr;
-    return cudaErrorStreamCaptureUnjoined;
+    return lost ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
@@ -208,7 +211,9 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
-    if (setting("LRNN_CUDA_HOST_NO_GRAPH", 0)) return cudaErrorMemoryAllocation;
+    long refused = setting("LRNN_CUDA_HOST_NO_GRAPH", 0);
+    bool simple = graph->captured.size() == 1 && !graph->overlaps;
+    if (refused == 1 || (refused == 2 && !simple)) return cudaErrorMemoryAllocation;
     *exec = new cuda_host_graph(*graph);
     return failure;
 }
@@ -252,6 +257,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (stream->capture && setting("LRNN_CUDA_HOST_NO_GRAPH", 0) == 3) return cudaErrorStreamCaptureInvalidated;
     event->stream = stream;
     event->capture = stream->capture;
     event->last = std::make_shared<mark>(mark{stream, false, 0});

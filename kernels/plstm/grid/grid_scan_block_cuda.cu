@@ -394,11 +394,16 @@ static bool grid_scan_block_cuda_applicable(const struct call *c, const char **w
     return pairs_shared(g, OF_DK_DV) <= CUDA_SHARED_UNASKED;
 }
 
+/* A thread goes through its 4 N nodes one after the other, each a latency of the L2 cache behind the last (measured on
+ * no device): beyond so many the wave is the faster one by estimate. */
+#define BLOCK_NODES_PREFERRED 64
+
 /* A guess until a device has been asked: a head's matrix has at most half as many numbers as its states in a direction
  * have elements, and products have no more padding than numbers. */
 static bool grid_scan_block_cuda_preferred(const struct call *c) {
     struct grid_block g = block_of(c);
-    return 2 * g.z.T <= g.z.dk * g.z.dv && 2 * g.z.dk > TILE_DEPTH && 2 * g.z.dv > TILE_COLUMNS;
+    return g.z.T <= BLOCK_NODES_PREFERRED && 2 * g.z.T <= g.z.dk * g.z.dv && 2 * g.z.dk > TILE_DEPTH &&
+           2 * g.z.dv > TILE_COLUMNS;
 }
 
 static size_t grid_scan_block_cuda_workspace(const struct call *c, enum pass pass) {
