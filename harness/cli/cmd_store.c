@@ -8,9 +8,9 @@ struct flags {
     char out[OPTION_TEXT];
 };
 
-static const struct option options[] = {
-    {"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "results", 0, 0, NULL, "folder that the records go into", 0},
-    {0}};
+static const struct option options[] = {{"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "", 0, 0, NULL,
+                                         "folder that the records go into, new or a store", 0},
+                                        {0}};
 
 static enum status check(int argc, char **argv, struct error *e);
 static enum status merge(int argc, char **argv, struct error *e);
@@ -46,6 +46,7 @@ static enum status merge(int argc, char **argv, struct error *e) {
     TRY(options_default(options, &flags, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store merge: say which folders to take over");
+    if (!*flags.out) return fail(e, ST_USAGE, "store merge: say which folder takes them, --out FOLDER");
     for (int i = 0; i < cli.n_positional; i++) {
         int n;
         TRY(store_check(folders[i], &n, e));

@@ -404,6 +404,12 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
     return ST_OK;
 }
 
+bool plan_has_several_tasks(const struct plan *plan) {
+    for (int i = 1; i < plan->n; i++)
+        if (strcmp(plan->setups[i]->task.name, plan->setups[0]->task.name) != 0) return true;
+    return false;
+}
+
 void plan_free(struct plan *plan) {
     for (int i = 0; i < plan->n; i++) {
         setup_free(plan->setups[i]);

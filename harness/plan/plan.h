@@ -47,6 +47,7 @@ struct plan_request {
  * after an error. ST_USAGE: what does not fit, or more than PLAN_MOST_RUNS. */
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
 void plan_free(struct plan *plan);
+bool plan_has_several_tasks(const struct plan *plan);
 
 /* Keeps every shards-th run, from number `shard` (1 .. shards) on, counted seed after seed over all models: which ones
  * follows from the plan alone. ST_MEMORY. */

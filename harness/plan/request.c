@@ -11,6 +11,16 @@
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
+/* An axis without a value would be no run at all, or pass unseen. */
+static enum status read_grid(struct label *grid, const char *text, struct error *e) {
+    TRY(label_parse_pairs(grid, "--grid", text, " ", e));
+    for (int i = 0; i < grid->n; i++)
+        if (!*label_value(grid, i))
+            return fail(e, ST_USAGE, "--grid: %s has no value; write for example --grid 'model.m=1,2'",
+                        label_key(grid, i));
+    return ST_OK;
+}
+
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e) {
     *done = true;
     if (!strcmp(name, "seed"))
@@ -24,7 +34,7 @@ enum status request_flag(struct request *r, const char *name, const char *value,
         return *value ? text_copy(value, r->rates, sizeof r->rates, e) : fail(e, ST_USAGE, "--lr lists no rate");
     if (!strcmp(name, "seeds")) return text_copy(*value ? value : " ", r->seeds, sizeof r->seeds, e);
     if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
-    if (!strcmp(name, "grid")) return label_parse_pairs(&r->grid, "--grid", value, " ", e);
+    if (!strcmp(name, "grid")) return read_grid(&r->grid, value, e);
     if (plan_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
     *done = false;
     return args_note(&r->args, name, value, done, e);

@@ -62,15 +62,27 @@ bool filter_matches(struct filter *f, const struct label *key) {
     return all;
 }
 
-enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e) {
+/* A task on record that is the one asked for with other options; NULL: none. */
+static const char *kin_of(const char *task, const struct record_set *set) {
+    size_t n = strcspn(task, ": ");
+    for (int i = 0; i < set->n; i++)
+        if (!strncmp(set->list[i].run.task, task, n) && strchr(": ", set->list[i].run.task[n]))
+            return set->list[i].run.task;
+    return NULL;
+}
+
+enum status filter_found_nothing(const struct filter *f, const struct record_set *set, const char *out,
+                                 struct error *e) {
     const struct report_filter *a = f->asked;
+    const char *kin = a->task ? kin_of(a->task, set) : NULL;
     for (int i = 0; i < f->where.n; i++)
         if (!f->met[i])
             return fail(
                 e, ST_USAGE,
                 "--where %s=%s: no run%s%s in %s has an option of that name; a record's `identity` has the names",
                 label_key(&f->where, i), label_value(&f->where, i), a->task ? " of " : "", a->task ? a->task : "", out);
-    return fail(e, ST_DATA, "there is no finished run%s%s%s%s%s%s in %s; lrnn bench makes some",
-                a->task ? " of task " : "", a->task ? a->task : "", a->profile ? " with profile " : "",
-                a->profile ? a->profile : "", a->where ? " where " : "", a->where ? a->where : "", out);
+    return fail(e, ST_DATA, "there is no finished run%s%s%s%s%s%s in %s; %s%s%s", a->task ? " of task " : "",
+                a->task ? a->task : "", a->profile ? " with profile " : "", a->profile ? a->profile : "",
+                a->where ? " where " : "", a->where ? a->where : "", out, kin ? "it has --task '" : "",
+                kin ? kin : "lrnn bench makes some", kin ? "'" : "");
 }

@@ -6,7 +6,7 @@
 
 #include "core/label.h"
 #include "harness/rows/protocol.h"
-#include "harness/store/record.h"
+#include "harness/store/record_files.h"
 
 /* NULL: all. The texts are borrowed. */
 struct report_filter {
@@ -42,7 +42,9 @@ bool filter_matches(struct filter *f, const struct label *key);
 int filter_task_rank(const struct filter *f, const char *task);
 int filter_run_rank(const struct filter *f, const char *run_id);
 
-/* The error where nothing passed: what was asked for, or the option that no run has. ST_DATA, ST_USAGE. */
-enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e);
+/* The error where nothing of the set passed: what was asked for, and the task there is with other options, or the
+ * option that no run has. ST_DATA, ST_USAGE. */
+enum status filter_found_nothing(const struct filter *f, const struct record_set *set, const char *out,
+                                 struct error *e);
 
 #endif

@@ -379,7 +379,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
         return fail(e, ST_MEMORY, "no memory for a report of %d runs", set->n);
     int n_rows;
     TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
-    if (n_rows == 0) return filter_found_nothing(filter, out, e);
+    if (n_rows == 0) return filter_found_nothing(filter, set, out, e);
     struct error why;
     tables->protocol = filter->asked->protocol;
     tables->confirm = filter->asked->confirm;

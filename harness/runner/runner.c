@@ -57,6 +57,7 @@ struct runner {
     double looked;          /* when the last of them was */
     bool told;              /* that there are such */
     bool told_of_memory;    /* that members wait for some */
+    bool several_tasks;     /* which its lines then name */
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
     double began, last_line;
@@ -238,16 +239,17 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     }
     r->work_done += s->flops;
     r->done++;
+    const char *task = r->several_tasks ? s->task.name : "", *gap = r->several_tasks ? " " : "";
     if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
         claim_done(&j->claim, s->config.out, s->run_id);
-        say(r, "[%d/%d] %s lr %g seed %" PRId64 " done in %.0f s, validation %.4f", r->done, r->total, s->model_label,
-            s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc);
+        say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " done in %.0f s, validation %.4f", r->done, r->total, task, gap,
+            s->model_label, s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc);
         return;
     }
     char detail[RECORD_TEXT];
     enum run_status status = classify(j, died, wait_status, detail, sizeof detail);
-    say(r, "[%d/%d] %s lr %g seed %" PRId64 " %s: %s", r->done, r->total, s->model_label, s->config.lr, s->config.seed,
-        run_status_names[status], detail);
+    say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " %s: %s", r->done, r->total, task, gap, s->model_label, s->config.lr,
+        s->config.seed, run_status_names[status], detail);
     struct error e = {ST_OK, ""};
     bool unwritten = ended && j->last.unwritten; /* no row: it says nothing of the model */
     if (!unwritten && record_failure(s, status, detail, j->started, &e) == ST_OK) {
@@ -531,6 +533,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
                          .left_s = NAN,
                          .best = NAN,
                          .began = time_now_s(),
+                         .several_tasks = plan_has_several_tasks(plan),
                          .terminal = isatty(STDERR_FILENO)};
     enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)

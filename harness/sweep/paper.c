@@ -91,6 +91,9 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
         note_speed(s, p);
         return;
     }
+    if (p->n_done == 0)
+        sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are asked "
+                      "for by --profile and --where.");
     sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
                p->has_published ? " / the paper's" : "");
     if (p->lengths[0])

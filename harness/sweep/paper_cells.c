@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/plan/row_key.h"
 #include "harness/rows/load.h"
@@ -483,6 +484,9 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     p->speed = p->resolved.speed;
     TRY(read_lengths(p, e));
     TRY(protocol_find(setting(p, "protocol", "val-mean"), &p->protocol, e));
+    if (access(out, F_OK) != 0)
+        return fail(e, ST_DATA, "there is no folder %s; `lrnn sweep %s --out FOLDER` makes one", out,
+                    p->request.file.name);
     TRY(report_load(&set, out, e));
     if (published_read(&published, out, &why) != ST_OK)
         fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);

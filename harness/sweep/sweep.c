@@ -38,12 +38,6 @@ struct sweep {
     const char *out;
 };
 
-static bool has_several_tasks(const struct plan *plan) {
-    for (int i = 1; i < plan->n; i++)
-        if (strcmp(plan->setups[i]->task.name, plan->setups[0]->task.name) != 0) return true;
-    return false;
-}
-
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
 
 /* How many runs are at work at a time, and in how many processes. Small models leave a device idle, and processes take
@@ -123,7 +117,7 @@ static void announce(const struct sweep *w, int jobs) {
     fprintf(stderr,
             "%s%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping) "
             "and %.*f MB of disk\n",
-            w->plan.setups[0]->task.name, has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile,
+            w->plan.setups[0]->task.name, plan_has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile,
             w->plan.n, jobs, time, unit, bytes < 1e7, bytes / 1e6);
 }
 
@@ -171,7 +165,7 @@ static enum status plan_filter(const struct sweep *w, struct report_filter *filt
     for (int i = 0; i < w->plan.n; i++) (*runs)[i] = w->plan.setups[i]->run_id;
     *filter = (struct report_filter){.runs = *runs,
                                      .n_runs = w->plan.n,
-                                     .task = has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->task.name,
+                                     .task = plan_has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->task.name,
                                      .protocol = (enum report_protocol)w->options->protocol,
                                      .tell_builds = true};
     return ST_OK;
@@ -199,7 +193,7 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     if (w->request->file.lines.n && !timed && !w->options->confirm)
         return paper_print_request(w->request, w->out, format, stdout, e);
     TRY(report_print(&report_tables, set, filter, format, w->out, stdout, e));
-    if (!has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
+    if (!plan_has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
     const struct report *report = w->resolved.variants ? &report_settings
                                   : has_settings(w)    ? &report_layers
                                                        : &report_across;
@@ -269,8 +263,10 @@ static enum status judge(const struct sweep *w, const struct outcome *o, struct 
 static void tell_places(const struct sweep *w, bool plots) {
     if (w->resolved.config.quiet || w->resolved.config.json) return;
     fflush(stdout);
-    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; again: lrnn report --out %s\n",
+    bool paper = w->request->file.lines.n;
+    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; again: lrnn report --out %s",
             w->out, w->out, plots ? ", plots beside them" : "", w->out);
+    fprintf(stderr, paper ? " --paper %s --profile %s\n" : "\n", w->request->file.name, w->resolved.profile);
 }
 
 static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
@@ -293,7 +289,7 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
     struct record_set set;
     struct report_filter filter;
     const char **runs = NULL;
-    bool plots = !w->options->no_plots && !has_several_tasks(&w->plan) && !partial;
+    bool plots = !w->options->no_plots && !plan_has_several_tasks(&w->plan) && !partial;
     TRY(plan_filter(w, &filter, &runs, e));
     filter.confirm = partial ? 0 : w->options->confirm;
     enum status status = partial ? ST_OK : records_mend(w->out, e);
@@ -344,7 +340,7 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
                     w->options->shard, w->options->shards, w->out);
         return judge_shard(w, e);
     }
-    bool table = has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
+    bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
     if (!w->options->no_speed && !table)
         TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : cores, c->quiet, e));
     if (signal_received())

@@ -50,6 +50,9 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
     expect_text(out, "A table; profile smoke, 0 of 16 runs", "report");
     expect_text(out, "\nLRU!           s3:n_train=", "report");
     expect_text(out, "  0.001     -         -   0/4      -  not run", "report");
+    expect_text(out, "None of its runs is on record there; runs of another profile", "report");
+    expect("report --paper %s/own.plan --out %s/nowhere", ST_DATA);
+    expect_text(err, "there is no folder ", "report");
     expect("sweep %s/own.plan --shard 1/2 --out %s/r", 0);
     expect(REPORT " --format csv", 0);
     expect_text(out, ",4,0,14,14,14,unfinished,0,0,", "report"); /* below, and two of four runs are missing */
@@ -64,6 +67,10 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
     expect_text(out, "profile smoke, 8 of 8 runs", "report");
     expect(REPORT " --profile quick", 0);
     expect_text(out, "profile quick, 0 of 16 runs", "report");
+    expect("report %s/r --task s3", ST_DATA);
+    expect_text(err, "/r; it has --task 's3:length=4,", "report");
+    expect("sweep %s/own.plan --grid model.m= --dry-run --out %s/r", ST_USAGE);
+    expect_text(err, "--grid: model.m has no value", "sweep");
 }
 END_TEST
 

@@ -169,6 +169,8 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/nothing --out %s/d", ST_DATA);
     expect("store merge", ST_USAGE);
+    expect("store merge %s/a", ST_USAGE);
+    expect_text(err, "say which folder takes them, --out FOLDER", "store merge");
 }
 END_TEST
 
