@@ -88,7 +88,8 @@ static __device__ __forceinline__ void await_previous(void) {
 #define cuda_launch_kernel(name, config, ...) cudaLaunchKernelEx(config, __VA_ARGS__)
 #endif
 
-/* The limit is raised to all there is, so a kernel that asks for more declares no __shared__ of its own: members of a population launch one kernel at once, with other sizes each. */
+/* The limit is raised to all there is, so a kernel that asks for more declares no __shared__ of its own: members of a
+ * population launch one kernel at once, with other sizes each. */
 template <class... P, class... A>
 void cuda_launch_clusters(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
                           unsigned cluster, dim3 grid, dim3 block, size_t shared, A... arguments) {

@@ -123,13 +123,25 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
 
 /* --- folders ------------------------------------------------------------------------------------------------------ */
 
+/* Every record is looked at: the last that is not whole is the error, and those before it are said. */
+static enum status check_all(struct merging *m, struct error *e) {
+    enum status status = ST_OK;
+    for (int i = 0; i < m->n; i++) {
+        struct error why;
+        enum status one = check_one(m, i, &why);
+        if (one == ST_OK) continue;
+        if (status != ST_OK) fprintf(stderr, "lrnn: %s\n", e->text);
+        status = fail(e, one, "%s", why.text);
+    }
+    return status;
+}
+
 static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
     *m = (struct merging){.from = from, .out = out, .record = calloc(1, sizeof *m->record)};
     if (!m->record) return fail(e, ST_MEMORY, "no memory for a record");
     TRY(records_paths(from, &m->paths, &m->n, e));
     if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
-    for (int i = 0; i < m->n; i++) TRY(check_one(m, i, e));
-    return ST_OK;
+    return check_all(m, e);
 }
 
 static void end(struct merging *m) {

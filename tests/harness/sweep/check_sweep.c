@@ -165,6 +165,11 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     snprintf(command, sizeof command, "for f in %s/b/runs/*/*.json; do truncate -s -40 $f; done", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/a %s/b --out %s/d", ST_DATA);
+    snprintf(command, sizeof command, "for f in $(ls -d %s/a/runs/*/*.json | head -2); do truncate -s -40 $f; done",
+             program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store check %s/a", ST_DATA); /* both are said */
+    ck_assert_msg(strstr(err, ".json") && strstr(strstr(err, ".json") + 1, "\nlrnn"), "%s", err);
     snprintf(command, sizeof command, "test ! -e %s/d", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/nothing --out %s/d", ST_DATA);
