@@ -268,13 +268,16 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
     snprintf(command, sizeof command,
              "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && PATH=$PWD/bin:$PATH bash -c '. ./out; "
              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _lrnn; echo ${COMPREPLY[*]}; }; "
-             "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl; ask lrnn bench -j; ask lrnn bench --jo' "
+             "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl; ask lrnn bench -j; ask lrnn bench --jo; "
+             "ask lrnn report --format j; ask lrnn report --paper hlru-table; ask lrnn help swe; "
+             "ask lrnn sweep --dry-run hlru-fig2; ask lrnn bench --dim 1' "
              ">said",
              program_folder, program);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size);
-    ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\n");
+    ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\njson\nhlru-table1 hlru-table2\n"
+                           "sweep\nhlru-fig2\n\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
 }
