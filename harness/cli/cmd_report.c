@@ -174,21 +174,26 @@ static enum status plot_paper(const struct report_flags *f, const char *kind, co
     return paper_plot(&choice, f->out, to, kind, &f->view, e);
 }
 
+static enum status plot_folder(const struct report_flags *f, const char *kind, const char *to, struct error *e) {
+    struct record_set set;
+    struct report_filter filter = filter_of(f);
+    TRY(load(&set, f->out, e));
+    enum status status = report_plot_view(&set, &filter, kind, &f->view, f->out, to, e);
+    records_free(&set);
+    return status;
+}
+
 static enum status run_plot(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
-    struct record_set set;
     const char *kind = NULL;
     const struct flag_set sets[] = {{plot_options, &flags}};
     struct cli cli = {.command = &command_plot, .sets = sets, .n_sets = 1, .positional = &kind, .max_positional = 1};
     TRY(parse(&cli, &flags, argc, argv, e));
     TRY(figure_formats_parse(flags.formats, &flags.view.formats, e));
     const char *to = *flags.to ? flags.to : flags.out;
-    if (*flags.paper) return plot_paper(&flags, kind, to, e);
-    TRY(load(&set, flags.out, e));
-    struct report_filter filter = filter_of(&flags);
-    enum status status = report_plot_view(&set, &filter, kind, &flags.view, flags.out, to, e);
-    records_free(&set);
-    return status;
+    TRY(*flags.paper ? plot_paper(&flags, kind, to, e) : plot_folder(&flags, kind, to, e));
+    fprintf(stderr, "plots in %s\n", to);
+    return ST_OK;
 }
 
 const struct command command_report = {.name = "report",
