@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/paragraph.h"
+
 bool parse_int64(const char *text, int64_t *value) {
     if (!*text || isspace((unsigned char)*text)) return false;
     char *end;
@@ -277,6 +279,8 @@ int options_format(const struct option *table, const void *object, const char *s
     return total;
 }
 
+#define OPTION_HELP_COLUMN 19 /* where what a flag means begins, unless its name is long */
+
 void options_print_help(const struct option *table, const char *prefix, FILE *out) {
     for (const struct option *o = table; o->name; o++) {
         char range[160] = "", low[40], high[40];
@@ -287,6 +291,10 @@ void options_print_help(const struct option *table, const char *prefix, FILE *ou
         if (o->type == OPT_INT || o->type == OPT_REAL) snprintf(range, sizeof range, " (%s..%s)", low, high);
         char name[80];
         snprintf(name, sizeof name, "%s%s", prefix, o->name);
-        fprintf(out, "  %-16s %s%s; default %s\n", name, o->help, range, *o->value ? o->value : "none");
+        int column = fprintf(out, "  %-16s ", name);
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s; default %s", o->help, range, *o->value ? o->value : "none");
+        paragraph_print(out, terminal_width(out), column, OPTION_HELP_COLUMN, text);
+        fputc('\n', out);
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/store/version.h"
 
 #define MAX_FLAGS 128 /* given on one command line */
@@ -222,7 +223,9 @@ static void print_flags(const struct cli *cli, enum help_kind kind) {
 
 static void help_print(const struct cli *cli, enum help_kind kind) {
     if (kind == HELP_TEXT) {
-        printf("usage: %s%s\n%s\n", before(cli), cli->command->usage, cli->command->summary);
+        printf("usage: %s%s\n", before(cli), cli->command->usage);
+        paragraph_print(stdout, terminal_width(stdout), 0, 0, cli->command->summary);
+        putchar('\n');
     } else {
         printf(".SS ");
         man_text(before(cli));

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/paragraph.h"
 #include "harness/cli/cli.h"
 #include "harness/plan/plan_file.h"
 #include "harness/store/csv.h"
@@ -13,7 +14,9 @@
 #include "tasks/task.h"
 
 static void print_line(const char *name, const char *text) {
-    printf("%-22s %s\n", name, text);
+    int column = printf("%-22s ", name);
+    paragraph_print(stdout, terminal_width(stdout), column, 23, text);
+    putchar('\n');
 }
 
 static enum status list_models(struct error *e) {

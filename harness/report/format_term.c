@@ -1,38 +1,22 @@
 /* format_term.c - a sheet on a terminal: columns as wide as their widest cell.
  *
  * A table goes to terminals, pipes and files alike, so what stands out has no colour here. */
-#include <sys/ioctl.h>
-#include <unistd.h>
-
+#include "core/paragraph.h"
 #include "harness/report/sheet.h"
-
-/* Columns of the terminal: UTF-8 continuation bytes take none. */
-static int width_of(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
 
 static int cell_width(const struct sheet_cell *cell) {
     char mark[SHEET_MARK_BYTES];
     sheet_mark(cell, mark);
-    return width_of(cell->text) + width_of(mark);
+    return text_width(cell->text) + text_width(mark);
 }
 
 static int column_width(const struct sheet *s, int column) {
-    int width = width_of(s->columns[column].heading);
+    int width = text_width(s->columns[column].heading);
     for (int i = column; i < s->n_cells; i += s->n_columns) {
         int cell = cell_width(&s->cells[i]);
         if (cell > width) width = cell;
     }
     return width;
-}
-
-/* Columns that the stream's terminal has; 0: it is none. */
-static int terminal_width(FILE *f) {
-    struct winsize size;
-    int fd = fileno(f);
-    return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /* Columns of a sheet that are written side by side: the first, and [from, to). */
@@ -52,7 +36,7 @@ static void print_field(FILE *f, const struct part *p, int column, const char *t
     const struct sheet *s = p->s;
     int width = p->width[column];
     bool last = column + 1 == (p->to > 1 ? p->to : 1);
-    int padding = width - width_of(text) - width_of(mark);
+    int padding = width - text_width(text) - text_width(mark);
     bool left = s->columns[column].align == SHEET_LEFT;
     if (column) fputs("  ", f);
     if (!left) fprintf(f, "%*s", padding, "");
@@ -80,7 +64,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
     int width[s->n_columns], room = terminal_width(f);
     for (int c = 0; c < s->n_columns; c++) width[c] = column_width(s, c);
     if (s->caption) {
-        print_plain(f, s->caption);
+        paragraph_print(f, room, 0, 0, s->caption);
         fputs("\n\n", f);
     }
     struct part p = {s, width, 1, 1};
@@ -96,8 +80,8 @@ static void write_sheet(const struct sheet *s, FILE *f) {
     } while (p.from < s->n_columns);
     if (s->n_notes) fputc('\n', f);
     for (int i = 0; i < s->n_notes; i++) {
-        if (s->notes[i].number) fprintf(f, "[%d] ", s->notes[i].number);
-        print_plain(f, s->notes[i].text);
+        int column = s->notes[i].number ? fprintf(f, "[%d] ", s->notes[i].number) : 0;
+        paragraph_print(f, room, column, column, s->notes[i].text);
         fputc('\n', f);
     }
 }

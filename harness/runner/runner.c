@@ -11,10 +11,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/paragraph.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
@@ -104,9 +104,10 @@ static const struct job *job_in_turn(const struct runner *r, double now) {
     return NULL;
 }
 
-static int terminal_width(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+/* A column less than there are, behind which the cursor stays. */
+static int line_width(void) {
+    int columns = terminal_width(stderr);
+    return columns > 1 ? columns - 1 : 79;
 }
 
 /* On a terminal one line that is written again and again; else a line now and then. */
@@ -131,7 +132,7 @@ static void show_line(struct runner *r) {
                               .seed = j->setup->config.seed,
                               .step = p->step,
                               .steps = j->setup->steps};
-    progress_line(&v, r->terminal ? terminal_width() : 200, text, sizeof text);
+    progress_line(&v, r->terminal ? line_width() : 200, text, sizeof text);
     fprintf(stderr, "%s%s%s", r->terminal ? "\r\033[K" : "", text, r->terminal ? "" : "\n");
     r->last_line = now;
     fflush(stderr);

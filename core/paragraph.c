@@ -1,0 +1,51 @@
+/* paragraph.c - see paragraph.h. */
+#include "core/paragraph.h"
+
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int terminal_width(FILE *f) {
+    struct winsize size;
+    int fd = fileno(f);
+    return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static bool takes_a_column(char c) {
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+int text_width(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += takes_a_column(*text);
+    return n;
+}
+
+static bool is_control(char c) {
+    return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+/* Bytes of the word that text begins with, and the columns they take. */
+static int word_bytes(const char *text, int *columns) {
+    int n = 0;
+    for (*columns = 0; text[n] && text[n] != ' ' && !is_control(text[n]); n++) *columns += takes_a_column(text[n]);
+    return n;
+}
+
+void paragraph_print(FILE *f, int width, int column, int indent, const char *text) {
+    for (bool first = true; *text; first = false) {
+        int spaces = 0, columns;
+        while (text[spaces] == ' ' || (text[spaces] && is_control(text[spaces]))) spaces++;
+        int bytes = word_bytes(text + spaces, &columns);
+        if (width && !first && column > indent && column + spaces + columns > width) {
+            fprintf(f, "\n%*s", indent, "");
+            column = indent;
+        } else {
+            fprintf(f, "%*s", spaces, "");
+            column += spaces;
+        }
+        fprintf(f, "%.*s", bytes, text + spaces);
+        column += columns;
+        text += spaces + bytes;
+    }
+}
