@@ -71,6 +71,7 @@ enum status request_words(struct request *r, const char *const *words, int n, st
         if (status == ST_DATA && !is_path(words[0])) return neither(words[0], e);
         if (status != ST_OK) return fail(e, status, "%s", why.text);
         snprintf(r->name, sizeof r->name, "%s", r->file.name);
+        r->file_word = words[0];
         first = 1;
     }
     for (int i = first; i < n; i++) {

@@ -12,7 +12,8 @@
 struct request {
     char name[PLAN_NAME_BYTES]; /* of the plan file, or of the tasks */
     struct plan_file file;      /* no lines: none */
-    char profile[OPTION_TEXT];  /* "": the plan's, else quick */
+    const char *file_word; /* how the command line calls it, by its name or path, which is the caller's; NULL: none */
+    char profile[OPTION_TEXT]; /* "": the plan's, else quick */
     /* Blank-separated words; "" = the plan's, else the profile's. */
     char tasks[LABEL_TEXT], models[LABEL_TEXT];
     char rates[OPTION_TEXT], seeds[OPTION_TEXT]; /* "5": 1 to 5; "3,7" or "4..9": those */

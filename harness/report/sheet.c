@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/paragraph.h"
+
 /* --- memory and errors -------------------------------------------------------------------------------------------- */
 
 static bool broken(const struct sheet *s) {
@@ -273,7 +275,7 @@ enum status sheets_write(const struct sheets *sheets, const struct sheet_format 
 }
 
 void print_plain(FILE *f, const char *text) {
-    for (const char *p = text; *p; p++) fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
+    paragraph_print(f, 0, 0, 0, text);
 }
 
 void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]) {

@@ -62,19 +62,23 @@ bool filter_matches(struct filter *f, const struct label *key) {
     return all;
 }
 
-/* A task on record that is the one asked for with other options; NULL: none. */
-static const char *kin_of(const char *task, const struct record_set *set) {
-    size_t n = strcspn(task, ": ");
-    for (int i = 0; i < set->n; i++)
-        if (!strncmp(set->list[i].run.task, task, n) && strchr(": ", set->list[i].run.task[n]))
-            return set->list[i].run.task;
-    return NULL;
+/* A task on record that is the one asked for with other options; NULL: none, or runs of the one asked for are there,
+ * and it was for something else that they did not pass. */
+static const char *kin_of(const struct filter *f, const struct record_set *set) {
+    const char *asked = f->asked->task, *kin = NULL;
+    size_t n = asked ? strcspn(asked, ": ") : 0;
+    for (int i = 0; i < set->n && asked; i++) {
+        const char *task = set->list[i].run.task;
+        if (filter_task_rank(f, task) >= 0) return NULL;
+        if (!strncmp(task, asked, n) && (task[n] == ':' || !task[n])) kin = task;
+    }
+    return kin;
 }
 
 enum status filter_found_nothing(const struct filter *f, const struct record_set *set, const char *out,
                                  struct error *e) {
     const struct report_filter *a = f->asked;
-    const char *kin = a->task ? kin_of(a->task, set) : NULL;
+    const char *kin = kin_of(f, set);
     for (int i = 0; i < f->where.n; i++)
         if (!f->met[i])
             return fail(

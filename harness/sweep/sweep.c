@@ -259,14 +259,29 @@ static enum status judge(const struct sweep *w, const struct outcome *o, struct 
                 o->not_finite, o->n, w->out);
 }
 
+/* What makes a report of the plan's table, with the flags that its runs had; "out" is no such flag. */
+static void tell_paper(const struct request *r, const char *profile) {
+    const struct label *given = &r->args.given;
+    bool any = false;
+    fprintf(stderr, " --paper %s --profile %s", r->file_word, profile);
+    if (*r->tasks) fprintf(stderr, " --task '%s'", r->tasks);
+    for (int i = 0; i < given->n; i++) {
+        if (strcmp(label_key(given, i), "out") == 0) continue;
+        fprintf(stderr, "%s%s=%s", any ? " " : " --where '", label_key(given, i), label_value(given, i));
+        any = true;
+    }
+    if (any) fputc('\'', stderr);
+}
+
 /* Where everything lies, and what to ask for next. */
 static void tell_places(const struct sweep *w, bool plots) {
     if (w->resolved.config.quiet || w->resolved.config.json) return;
     fflush(stdout);
-    bool paper = w->request->file.lines.n;
+    const struct request *r = w->request;
     fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; again: lrnn report --out %s",
             w->out, w->out, plots ? ", plots beside them" : "", w->out);
-    fprintf(stderr, paper ? " --paper %s --profile %s\n" : "\n", w->request->file.name, w->resolved.profile);
+    if (r->file_word && !*r->args.config_file && r->axes.n == 0 && r->grid.n == 0) tell_paper(r, w->resolved.profile);
+    fputc('\n', stderr);
 }
 
 static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
