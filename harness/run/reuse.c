@@ -2,6 +2,7 @@
 #include "harness/run/reuse.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
@@ -22,6 +23,12 @@ enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e
     arena_free(&arena);
     free(record);
     return ST_OK;
+}
+
+bool reuse_is_there(const struct setup *s) {
+    char path[RECORD_TEXT * 2];
+    record_path(s->config.out, s->run_id, path, sizeof path);
+    return !s->config.force && access(path, F_OK) == 0;
 }
 
 void reuse_tell(int other, int total) {

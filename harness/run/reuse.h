@@ -2,6 +2,8 @@
 #ifndef LRNN_HARNESS_REUSE_H
 #define LRNN_HARNESS_REUSE_H
 
+#include <stdbool.h>
+
 #include "harness/plan/setup.h"
 
 enum reuse {
@@ -13,6 +15,9 @@ enum reuse {
 /* Looks for the record of the run under its folder; a damaged one is set aside as record_check says. ST_FAIL: --force
  * could not rename it. */
 enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e);
+
+/* Whether the run has a record that a sweep would keep, by its name alone: nothing is read or renamed. */
+bool reuse_is_there(const struct setup *s);
 
 /* One line on stderr if `other` of `total` runs are on record by other builds. */
 void reuse_tell(int other, int total);

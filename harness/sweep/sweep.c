@@ -14,6 +14,7 @@
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
 #include "harness/rows/load.h"
+#include "harness/run/reuse.h"
 #include "harness/run/signals.h"
 #include "harness/runner/population.h"
 #include "harness/runner/runner.h"
@@ -105,20 +106,30 @@ static const char *time_unit(double *seconds) {
     return unit;
 }
 
-static void announce(const struct sweep *w, int jobs) {
-    double flops = 0, bytes = 0, rate = 0.6 * gemm_rate(); /* a step reaches about this share of the GEMM rate */
+/* Of the runs that are to be done; those on record cost nothing. */
+static void announce(const struct sweep *w, const struct runner_options *runner) {
+    double flops = 0, bytes = 0;
+    int to_do = 0;
     for (int i = 0; i < w->plan.n; i++) {
+        if (reuse_is_there(w->plan.setups[i])) continue;
         flops += w->plan.setups[i]->flops;
         bytes += bytes_of(w->plan.setups[i]);
+        to_do++;
     }
-    double time = flops / (rate * 1e9) / jobs;
     if (w->resolved.defaulted) fprintf(stderr, "this task has no profile of its own; taken is: %s\n", w->resolved.note);
+    fprintf(stderr, "%s%s, profile %s: %d runs", w->plan.setups[0]->task.name,
+            plan_has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile, w->plan.n);
+    if (to_do == 0) {
+        fprintf(stderr, ", none left to do\n");
+        return;
+    }
+    if (to_do < w->plan.n) fprintf(stderr, ", %d left to do", to_do);
+    int jobs = at_a_time(runner, to_do);
+    double time = flops / (0.6 * gemm_rate() * 1e9) / jobs; /* a step reaches about this share of the GEMM rate */
     const char *unit = time_unit(&time);
     fprintf(stderr,
-            "%s%s, profile %s: %d runs, %d at a time, at most about %.1f %s on this machine (less with early stopping) "
-            "and %.*f MB of disk\n",
-            w->plan.setups[0]->task.name, plan_has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile,
-            w->plan.n, jobs, time, unit, bytes < 1e7, bytes / 1e6);
+            ", %d at a time, at most about %.1f %s on this machine (less with early stopping) and %.*f MB of disk\n",
+            jobs, time, unit, bytes < 1e7, bytes / 1e6);
 }
 
 /* The same where nothing is trained. */
@@ -150,8 +161,9 @@ static void list_runs(const struct sweep *w) {
     for (int i = 0; i < w->plan.n; i++) {
         const struct setup *s = w->plan.setups[i];
         bool timed = w->options->limit > 0 || s->config.budget > 0;
-        printf("%s %s %s lr %g seed %" PRId64 " steps %" PRId64 "%s\n", s->run_id, s->task.name, s->model_label,
-               s->config.lr, s->config.seed, s->steps, timed ? " or those of its time" : "");
+        printf("%s %s %s lr %g seed %" PRId64 " steps %" PRId64 "%s%s\n", s->run_id, s->task.name, s->model_label,
+               s->config.lr, s->config.seed, s->steps, timed ? " or those of its time" : "",
+               reuse_is_there(s) ? ", on record" : "");
     }
 }
 
@@ -402,7 +414,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
         return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run; take fewer shards", w->options->shard,
                     w->options->shards);
     if (!options.quiet) {
-        announce(w, at_a_time(&options, w->plan.n));
+        announce(w, &options);
         fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", w->out);
     }
     TRY(run_plan(w, &options, e));
@@ -414,7 +426,7 @@ static enum status show_runs(struct sweep *w, struct error *e) {
     TRY(share_work(w, &options, e));
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (w->resolved.speed && !w->resolved.config.quiet) announce_speeds(w);
-    if (w->plan.n && !w->resolved.speed && !w->resolved.config.quiet) announce(w, at_a_time(&options, w->plan.n));
+    if (w->plan.n && !w->resolved.speed && !w->resolved.config.quiet) announce(w, &options);
     list_runs(w);
     return ST_OK;
 }

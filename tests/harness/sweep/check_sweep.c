@@ -84,11 +84,18 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     ck_assert_int_eq(records_in("r"), 5);
     expect("status %s/r", 0);
     expect_text(out, "5 of 8 runs done, 3 left", "status"); /* of the whole */
+    expect("sweep " SMALL " --dry-run --out %s/r", 0);
+    expect_text(err, ": 8 runs, 3 left to do, ", "sweep --dry-run");
+    ck_assert_int_eq(count(out, ", on record\n"), 5);
+    expect("sweep " SMALL " --dry-run --force --out %s/r", 0);
+    ck_assert_int_eq(count(out, ", on record\n"), 0);
     expect("sweep " SMALL " --out %s/r", 0);
     expect_text(err, "5 of 8 runs are on record already", "sweep");
     expect_text(out, "2 models, 8 runs", "sweep");
     expect("status --out %s/r", 0);
     expect_text(out, "8 of 8 runs done, 0 left", "status");
+    expect("sweep " SMALL " --dry-run --out %s/r", 0);
+    expect_text(err, ": 8 runs, none left to do\n", "sweep --dry-run");
     expect("sweep " SMALL " --shard 4/3 --out %s/r", ST_USAGE);
     expect("sweep " SMALL " --shard 9/9 --out %s/r", ST_USAGE);
     expect_text(err, "shard 9 of 9 has no run", "sweep");
