@@ -452,7 +452,8 @@ example: all
 	@$(LRNN) sweep hlru-table2 --profile quick --quiet --out $(EXAMPLE) $(call flag,JOBS,--jobs) >/dev/null
 	@tools/example.sh $(LRNN) hlru-table2 quick $(EXAMPLE)
 
-# The CSV files of the committed records (curves.csv, of their size, is not committed), and the tables of the pages, which name their commands.
+# The CSV files of the committed records (curves.csv, as large as they are, is not committed), and the tables of the
+# pages, which name their commands.
 PAGES := README.md docs/results.md docs/findings.md docs/performance.md
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
