@@ -59,14 +59,28 @@ static const char *mark_of_row(const struct paper_cells *p, int row) {
     return mark_of(&all);
 }
 
-/* In what the plan's setting is not the paper's, where it has rows of it. */
+/* Whether a cell has the difference; and what the plan says before number k, too. */
+static bool is_told(const struct paper_cells *p, const char *text, int k) {
+    const char *model;
+    bool any = false;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++)
+        any = any || (p->cells[i].differs && strstr(p->cells[i].differs, text));
+    for (int i = 0; i < k; i++)
+        any = any && strcmp(plan_file_differs(&p->request.file, p->resolved.profile, i, &model), text) != 0;
+    return any;
+}
+
+/* In what the plan's setting is not the paper's, where it has rows of it: a text of several models once. */
 static void note_differences(struct sheet *s, const struct paper_cells *p) {
-    const char *model, *text;
+    const char *model, *text, *other;
     for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++) {
-        bool any = false;
-        for (int i = 0; i < p->n_rows * p->n_columns; i++)
-            any = any || (p->cells[i].differs && strstr(p->cells[i].differs, text));
-        if (any) sheet_note(s, SETTINGS_MARK " Not the paper's setting%s%s: %s.", *model ? ", " : "", model, text);
+        char models[LABEL_TEXT] = "";
+        if (!is_told(p, text, k)) continue;
+        for (int i = k; (other = plan_file_differs(&p->request.file, p->resolved.profile, i, &model)) != NULL; i++) {
+            size_t used = strlen(models);
+            if (*model && !strcmp(other, text)) snprintf(models + used, sizeof models - used, ", %s", model);
+        }
+        sheet_note(s, SETTINGS_MARK " Not the paper's setting%s: %s.", models, text);
     }
 }
 

@@ -136,6 +136,11 @@ START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
     expect_text(out, ",narrower than theirs\n", "csv");
     expect(REPORT " --format html", 0);
     ck_assert_msg(is_once("narrower than theirs"), "%s", out);
+    snprintf(text, sizeof text, "%sdiffers.lru=narrower\ndiffers.lstm=narrower\n", plan);
+    begin(text);
+    expect(REPORT, 0);
+    ck_assert_msg(is_once("~ Not the paper's setting, lru, lstm: narrower.\n"), "%s", out);
+    ck_assert_msg(is_once("narrower"), "%s", out);
     snprintf(text, sizeof text, "%sdiffers=narrower\n", plan);
     begin(text);
     expect(REPORT, 0);
