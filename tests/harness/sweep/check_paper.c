@@ -148,6 +148,14 @@ START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
 }
 END_TEST
 
+/* A short profile draws what the paper's profile imports: its table asks for no file. */
+START_TEST(a_short_profile_needs_no_data_of_the_papers) {
+    expect("report --paper myosotis-images --profile quick --out results/baseline", 0);
+    expect_text(out, "~ of another setting than the paper's: profile quick", "report");
+    expect("report --paper myosotis-images --out results/baseline", ST_DATA);
+}
+END_TEST
+
 START_TEST(rows_and_columns_are_options_or_flags) {
     begin(
         "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
@@ -378,6 +386,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
+    tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
     tcase_add_test(c, each_length_has_a_column_of_its_own);
