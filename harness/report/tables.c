@@ -162,6 +162,23 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
 
 /* --- what the columns mean ---------------------------------------------------------------------------------------- */
 
+/* What is compared with a published number is what that paper reports. */
+static void note_best(struct sheet *s, const struct report_table *t) {
+    bool best = false, mean = false;
+    for (int k = 0; k < t->n_rows; k++) {
+        const struct published_number *p = &t->rows[k].published;
+        best = best || (isfinite(p->value) && p->best);
+        mean = mean || (isfinite(p->value) && !p->best);
+    }
+    sheet_note(s, "best of (n): the largest test value of all n runs, every rate and seed.%s",
+               best && mean
+                   ? " diff = ours - published: the best where the paper reports the best of its runs, else the "
+                     "mean at the chosen rate."
+               : best ? " diff = best - published, which is the best of the paper's runs."
+               : mean ? " diff = mean at the chosen rate - published: the paper reports no best of its runs."
+                      : "");
+}
+
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
     int least = t->rows[0].n, most_grid = 1;
     bool uneven = false, speed_missing = false, cut = false, settings = false, disturbed = false;
@@ -186,8 +203,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
     sheet_note(s, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");
-    sheet_note(s, "best of (n): the largest test value of all n runs, every rate and seed, as the papers report it. "
-                  "diff = best - published.");
+    note_best(s, t);
     if (most_grid > 1)
         sheet_note(s,
                    "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",

@@ -116,6 +116,7 @@ struct published_number published_find(const struct published *p, const struct r
             parse_double(csv_cell(&p->table, i, "value"), &found.value)) {
             found.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
             found.as_published = profile_as_published(run->task, run->suite, run->profile);
+            found.best = strcmp(csv_cell(&p->table, i, "protocol"), "best-of-grid") == 0;
             return found;
         }
     return (struct published_number){.value = NAN};

@@ -22,6 +22,7 @@ struct published_number {
     double value;      /* NAN: none */
     bool settings;     /* the mean over the task and its one-at-a-time changes (tasks/variants.h), not the task alone */
     bool as_published; /* the run's nets, data and schedule are the paper's (profile_as_published) */
+    bool best;         /* the best of the paper's grid, not a mean over seeds or a single run */
 };
 
 /* Whether a mixer, whose label has every option (label_canonical), and its flags (row_key; NULL: none) are what a text

@@ -281,7 +281,8 @@ static enum status compute(struct report_row *row, const struct report_filter *a
     row->estimate = protocol_estimate(asked->protocol, row->value, row->n, row->best, &row->interval);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
     row->published = published_find(published, row->run);
-    row->delta = row->n_cut_all || published_is_other(&row->published) ? NAN : row->best - row->published.value;
+    row->delta = (row->published.best ? row->best : row->mean) - row->published.value;
+    if (row->n_cut_all || published_is_other(&row->published)) row->delta = NAN;
     find_speed(row, out);
     return ST_OK;
 }

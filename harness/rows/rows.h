@@ -44,7 +44,9 @@ struct report_row {
     bool best_cut;        /* so was the one that gives `best` */
     bool estimate_cut;    /* so was one of those that give `estimate` */
     struct published_number published;
-    double delta; /* best - published; NAN where a run of the grid was cut off, or the number is of other settings */
+    /* Ours - published: the best of the grid where the paper reports that, else the mean at the chosen rate. NAN: a run
+     * of the grid was cut off, or the number is of other settings. */
+    double delta;
     double tok_per_s; /* NAN if not measured */
     bool disturbed;   /* and not known to have been measured alone */
 };
