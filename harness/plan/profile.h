@@ -21,7 +21,8 @@ struct profile {
     const char *rates;        /* learning rates of the grid, comma-separated */
     int seeds;                /* 1 .. seeds */
     const char *note;         /* one sentence for the table's foot */
-    bool as_published;        /* nets, data and schedule are the paper's, as those of the name paper always are */
+    bool as_published;        /* nets, data and schedule are the paper's, as those of the name paper are unless .. */
+    bool adapted;             /* .. its published numbers are of other nets, or of a training that nobody states */
 };
 
 /* All of them, a suite's together; a profile with suite == NULL ends the list. */

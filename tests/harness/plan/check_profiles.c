@@ -167,6 +167,17 @@ START_TEST(a_rate_of_another_grid_and_a_name_of_ones_own) {
 }
 END_TEST
 
+START_TEST(a_profile_is_as_published_unless_it_says_otherwise) {
+    ck_assert(profile_as_published("s3", "word-problem", "paper"));
+    ck_assert(profile_as_published("s3", "word-problem", "quick"));
+    ck_assert(profile_as_published("arrow:patch=16", "arrow", "paper"));
+    ck_assert(!profile_as_published("s5", "word-problem", "quick"));
+    ck_assert(!profile_as_published("smnist:order=snake", "images", "paper"));
+    ck_assert(!profile_as_published("heartbeat", "uea", "paper"));
+    ck_assert(!profile_as_published("listops", "lra", "paper"));
+}
+END_TEST
+
 Suite *check_profiles(void);
 Suite *check_profiles(void) {
     Suite *suite = suite_create("profiles");
@@ -177,6 +188,7 @@ Suite *check_profiles(void) {
     tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
     tcase_add_test(c, released_images_have_the_nets_of_their_papers);
     tcase_add_test(c, another_flag_makes_it_custom);
+    tcase_add_test(c, a_profile_is_as_published_unless_it_says_otherwise);
     tcase_add_test(c, an_axis_has_the_profiles_values);
     tcase_add_test(c, a_models_own_flags_are_the_profiles);
     tcase_add_test(c, a_rate_of_another_grid_and_a_name_of_ones_own);
