@@ -44,7 +44,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_deltanet = {
     .name = "deltanet",
-    .summary = "delta rule, one step a token, eigenvalues in [-1, 1] (DeltaNet, Yang et al. 2024)",
+    .summary = "delta rule, one step a token, eigenvalues in [-1, 1] (DeltaNet, Yang et al.; Grazzi et al. 2024)",
     .equation = "S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T;  b_t = beta sigmoid(W_b x_t);  y_t = W_o "
                 "RMSNorm(S_t^T q_t / sqrt(dk))",
     .options = options,

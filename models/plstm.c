@@ -9,7 +9,7 @@
  * The released start of J > 1 is an exact saddle: all J states are equal, and the gradient moves them alike. Ours draws
  * the weights of S and M from N(0, s^2) and adds such numbers to the biases of L and R, s = `track-init`.
  *
- * pLSTM paper (workshop version), Eq. 1, 2 and App. D.6; gates, norm and initialisation as the released 1D layer
+ * pLSTM paper (workshop version), Eq. 1, 2, App. D.6 and D.7; gates, norm and initialisation as the released 1D layer
  * (ml-jku/plstm, config/plstm_1d_layer.py). */
 #include <inttypes.h>
 

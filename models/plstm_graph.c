@@ -43,7 +43,7 @@ static const struct option options[] = {
     {"direction", OPT_CHOICE, offsetof(struct plstm_graph, direction), "forward", 0, 0, "forward back both",
      "along the edges, against them, or two layers each in turn", OPT_LATER},
     {"gate-start", OPT_REAL, offsetof(struct plstm_graph, gate_start), "-5", -100, 100, NULL,
-     "bias that S, M and D begin with; the authors' -5 has them all but closed", OPT_LATER},
+     "bias that S, M and D begin with; -5, all but closed, is the library's, -4, -4 and -6 the paper's", OPT_LATER},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

@@ -128,7 +128,7 @@ static struct heads matrices_heads(const struct call *c) {
 const struct op op_expm_skew = {
     .name = "expm_skew",
     .maths = "U = expm(A - A^T) for each J x J matrix A: scaling and squaring",
-    .source = "pLSTM (workshop version), App. D.6; ml-jku/plstm, 1D layer",
+    .source = "pLSTM (workshop version), App. D.7; ml-jku/plstm, 1D layer",
     .needs_in = 1,
     .infer = expm_skew_infer,
     .cost = expm_cost,
@@ -156,7 +156,7 @@ const struct op op_expm_flow = {
 const struct op op_sandwich = {
     .name = "sandwich",
     .maths = "T = U diag(e) W for each J x J matrix",
-    .source = "pLSTM (workshop version), App. D.6; ml-jku/plstm, 1D layer",
+    .source = "pLSTM (workshop version), App. D.7; ml-jku/plstm, 1D layer",
     .needs_in = 7,
     .infer = sandwich_infer,
     .cost = sandwich_cost,
