@@ -150,6 +150,14 @@ static enum status read_second(const char *folder, const struct run_record *firs
     return status;
 }
 
+/* What --keep has kept is not done over, nor taken away afterwards. */
+static enum status refuse_kept(const char *folder, const char *id, struct error *e) {
+    char path[PATH_BYTES];
+    record_path(folder, id, path, sizeof path);
+    if (access(path, F_OK) != 0) return ST_OK;
+    return fail(e, ST_USAGE, "rerun: %s is there already, kept by --keep; move the folder %s away", path, folder);
+}
+
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
                                struct rerun_result *result, struct error *e) {
     char folder[PATH_BYTES];
@@ -163,9 +171,10 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
         return fail(e, ST_USAGE, "rerun: run %.8s started from a file; `lrnn show` has the command, with --from",
                     s->run_id);
     TRY(path_format(folder, sizeof folder, e, "%s/rerun", out));
+    TRY(refuse_kept(folder, s->run_id, e));
     TRY(text_copy(folder, s->config.out, sizeof s->config.out, e));
     s->config.keep_weights = *r->run.ckpt_xxh3 ? s->config.keep_weights : KEEP_NONE;
-    s->config.quiet = s->config.force = true;
+    s->config.quiet = true;
     TRY(train_run(s, NULL, NULL, e));
     TRY(read_second(folder, r, result, e));
     if (!keep) remove_traces(folder, s->run_id);

@@ -542,8 +542,8 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     set_jobs(r);
     if (status == ST_OK) run_waiting(r);
     if (status == ST_OK && signal_received())
-        status = fail(e, (enum status)(128 + signal_received()),
-                      "stopped with %d of %d runs done; the same command goes on", r->done, r->total);
+        status = fail(e, (enum status)(128 + signal_received()), "stopped with %d of %d runs done; the same command %s",
+                      r->done, r->total, plan->n && plan->setups[0]->config.force ? RUNNER_FORCED_GOES_ON : "goes on");
     else if (status == ST_OK && r->write_failed)
         status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
     free(waiting);

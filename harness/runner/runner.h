@@ -15,6 +15,9 @@ struct runner_options {
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };
 
+/* Behind "the same command": --force sets aside whatever is on record, what this very command has done too. */
+#define RUNNER_FORCED_GOES_ON "without --force does what has no record, with it everything anew"
+
 /* Does all runs that have no record yet, seed after seed, of one seed the longest first; a first one that would take
  * longer than all others on the other processes goes alone and on all cores. Runs that another process does in the
  * same folder (harness/store/claim.h) are left to it, and waited for. A run that dies becomes a row (killed, oom,

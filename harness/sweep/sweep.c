@@ -338,12 +338,18 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-static enum status run_plan(struct sweep *w, const struct runner_options *options, struct error *e) {
+/* --confirm-seeds: of the runs that are done, none is done again for --force or --retry-failed. */
+static enum status run_confirmation(struct sweep *w, struct runner_options *options, struct error *e) {
+    int done = w->plan.n;
+    TRY(plan_confirmation(w, e));
+    for (int i = 0; i < done; i++) w->plan.setups[i]->config.force = false;
+    options->retry_failed = false;
+    return runner_do(&w->plan, options, e);
+}
+
+static enum status run_plan(struct sweep *w, struct runner_options *options, struct error *e) {
     enum status status = runner_do(&w->plan, options, e);
-    if (status == ST_OK && w->options->confirm && w->options->shards <= 1) {
-        TRY(plan_confirmation(w, e));
-        status = runner_do(&w->plan, options, e);
-    }
+    if (status == ST_OK && w->options->confirm && w->options->shards <= 1) status = run_confirmation(w, options, e);
     if (status <= 128) return status;
     struct error why; /* stopped: what there is, if it can be shown */
     if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
@@ -400,6 +406,10 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     int cores = omp_get_num_procs();
     struct runner_options options = {
         .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
+    if (w->options->shards > 1 && w->options->limit > 0)
+        return fail(e, ST_USAGE,
+                    "--shard with --limit: the time is shared among as many runs as are done at once, which differs "
+                    "from machine to machine, so that shards would do other runs; --budget gives each run its own");
     TRY(share_work(w, &options, e));
     TRY(find_devices(w, &options, e));
     signals_install();
@@ -415,7 +425,8 @@ static enum status do_runs(struct sweep *w, struct error *e) {
                     w->options->shards);
     if (!options.quiet) {
         announce(w, &options);
-        fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", w->out);
+        fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out,
+                w->resolved.config.force ? RUNNER_FORCED_GOES_ON : "goes on");
     }
     TRY(run_plan(w, &options, e));
     return finish(w, cores, e);
@@ -439,6 +450,10 @@ static enum status check_array(const struct sweep *w, struct error *e) {
         return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: there is nothing to share",
                     w->request->name);
     if (o->shards > 1) return fail(e, ST_USAGE, "--slurm gives each of its tasks a shard; leave --shard out");
+    if (w->resolved.config.force)
+        return fail(e, ST_USAGE,
+                    "--slurm with --force: a task that is requeued would do again what it has done; another --out has "
+                    "no records yet");
     if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
         return fail(
             e, ST_USAGE,

@@ -67,6 +67,14 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     char folder[256];
     snprintf(folder, sizeof folder, "test ! -e %s/r/rerun", program_folder);
     ck_assert_int_eq(system(folder), 0);
+    /* What --keep has kept stays. */
+    snprintf(arguments, sizeof arguments, "rerun %s --keep", path);
+    expect_status(run(arguments), 0, arguments);
+    snprintf(arguments, sizeof arguments, "rerun %s", path);
+    expect_status(run(arguments), ST_USAGE, arguments);
+    expect_text(err, "is there already, kept by --keep; move the folder ", arguments);
+    snprintf(folder, sizeof folder, "test -e %s/r/rerun/weights/%s.safetensors", program_folder, id);
+    ck_assert_int_eq(system(folder), 0);
     /* The same record with another loss at one point, as bits that were not repeated. */
     struct arena arena = {0};
     struct error e;

@@ -99,6 +99,8 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     expect("sweep " SMALL " --shard 4/3 --out %s/r", ST_USAGE);
     expect("sweep " SMALL " --shard 9/9 --out %s/r", ST_USAGE);
     expect_text(err, "shard 9 of 9 has no run", "sweep");
+    expect("sweep " SMALL " --shard 1/3 --limit 5s --out %s/r", ST_USAGE);
+    expect_text(err, "--shard with --limit", "sweep");
     expect("status %s/nowhere", ST_DATA);
 }
 END_TEST
@@ -222,6 +224,8 @@ START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
              program_folder, program_folder, program_folder, program_folder, program_folder);
     ck_assert_int_eq(system(command), 0);
     ck_assert_int_eq(records_in("r"), RUNS);
+    expect("sweep " SMALL " --slurm 2 --force --out %s/r", ST_USAGE);
+    expect_text(err, "--force", "sweep --slurm");
     expect("sweep " SMALL " --slurm 2 --dry-run --out %s/r", 0);
     expect_text(out, "#SBATCH --array=1-2", "sweep");
 }
