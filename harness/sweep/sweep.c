@@ -42,11 +42,13 @@ struct sweep {
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
 
 /* How many runs are at work at a time, and in how many processes. Small models leave a device idle, and processes take
- * turns on it; on the CPU a process a core has no neighbour to wait for. */
+ * turns on it; on the CPU a process a core, or as many cores as a run has threads, has no neighbour to wait for. */
 static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
     const struct sweep_options *o = w->options;
     bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
-    r->jobs = o->jobs ? (int)o->jobs : device ? 1 : omp_get_num_procs();
+    int threads = w->resolved.config.threads ? (int)w->resolved.config.threads : 1;
+    int together = omp_get_num_procs() > threads ? omp_get_num_procs() / threads : 1;
+    r->jobs = o->jobs ? (int)o->jobs : device ? 1 : together;
     r->members = o->population ? (int)o->population : device && !own_processes ? POPULATION_AUTO : 1;
     if (r->members > 1 && o->jobs)
         return fail(e, ST_USAGE,
@@ -350,8 +352,8 @@ static enum status run_confirmation(struct sweep *w, struct runner_options *opti
 static enum status run_plan(struct sweep *w, struct runner_options *options, struct error *e) {
     enum status status = runner_do(&w->plan, options, e);
     if (status == ST_OK && w->options->confirm && w->options->shards <= 1) status = run_confirmation(w, options, e);
-    if (status <= 128) return status;
-    struct error why; /* stopped: what there is, if it can be shown */
+    if (status != ST_FAIL && status <= 128) return status;
+    struct error why; /* stopped, or not to be written: what there is, if it can be shown */
     if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
     return status;
 }
