@@ -499,6 +499,11 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     w->options = options;
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
+    if (status == ST_OK && request->file.lines.n && options->protocol)
+        status = fail(e, ST_USAGE,
+                      "%s says itself how a cell's number is made of its runs; --protocol is of a task's "
+                      "own table (lrnn report)",
+                      request->name);
     w->out = w->resolved.config.out;
     if (status == ST_OK)
         status = options->slurm     ? submit(w, e)
