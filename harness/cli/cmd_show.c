@@ -33,27 +33,9 @@ static const struct option rerun_flags[] = {
 /* "name   value" of every field that has one. */
 static void print_fields(const struct run *run) {
     for (const struct field *f = runs_table.fields; f->name; f++) {
-        const void *value = (const char *)run + f->offset;
         char number[64];
-        switch (f->type) {
-        case FIELD_INT:
-            if (*(const int64_t *)value != -1) printf("  %-16s %" PRId64 "\n", f->name, *(const int64_t *)value);
-            break;
-        case FIELD_U64:
-            printf("  %-16s %" PRIu64 "\n", f->name, *(const uint64_t *)value);
-            break;
-        case FIELD_REAL:
-            if (!isfinite(*(const double *)value)) break;
-            format_double(*(const double *)value, number, sizeof number);
-            printf("  %-16s %s\n", f->name, number);
-            break;
-        case FIELD_TEXT:
-            if (*(const char *)value) printf("  %-16s %s\n", f->name, (const char *)value);
-            break;
-        case FIELD_NAME:
-            printf("  %-16s %s\n", f->name, field_name(f, run));
-            break;
-        }
+        const char *text = field_text(f, run, number, sizeof number);
+        if (text) printf("  %-16s %s\n", f->name, text);
     }
 }
 

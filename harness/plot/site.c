@@ -117,17 +117,9 @@ static void print_field(FILE *f, const char *name, const char *value) {
 /* Every field that has a value. */
 static void print_fields(FILE *f, const struct run *run) {
     for (const struct field *field = runs_table.fields; field->name; field++) {
-        const void *value = (const char *)run + field->offset;
-        char text[64] = "";
-        if (field->type == FIELD_INT && *(const int64_t *)value != -1)
-            snprintf(text, sizeof text, "%" PRId64, *(const int64_t *)value);
-        if (field->type == FIELD_U64) snprintf(text, sizeof text, "%" PRIu64, *(const uint64_t *)value);
-        if (field->type == FIELD_REAL && isfinite(*(const double *)value))
-            format_double(*(const double *)value, text, sizeof text);
-        const char *shown = field->type == FIELD_TEXT   ? (const char *)value
-                            : field->type == FIELD_NAME ? field_name(field, run)
-                                                        : text;
-        if (shown && *shown) print_field(f, field->name, shown);
+        char number[64];
+        const char *text = field_text(field, run, number, sizeof number);
+        if (text) print_field(f, field->name, text);
     }
 }
 

@@ -378,10 +378,11 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
     bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
     if (!w->options->no_speed && !table)
         TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : cores, c->quiet, e));
-    if (signal_received())
-        return fail(e, (enum status)(128 + signal_received()),
-                    "stopped before every speed was measured; the same command goes on");
-    return publish(w, false, e);
+    if (!signal_received()) return publish(w, false, e);
+    struct error why; /* the runs are all done */
+    if (publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+    return fail(e, (enum status)(128 + signal_received()),
+                "stopped before every speed was measured; the same command goes on");
 }
 
 /* A plan that trains nothing: each model alone, then the table. */
