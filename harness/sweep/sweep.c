@@ -292,8 +292,10 @@ static void tell_places(const struct sweep *w, bool plots) {
     if (w->resolved.config.quiet || w->resolved.config.json) return;
     fflush(stdout);
     const struct request *r = w->request;
-    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; again: lrnn report --out %s",
-            w->out, w->out, plots ? ", plots beside them" : "", w->out);
+    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", w->out, w->out,
+            plots ? ", plots beside them" : "");
+    if (!plots && !w->options->no_plots) fprintf(stderr, "plots of its tasks: lrnn plot --out %s; ", w->out);
+    fprintf(stderr, "again: lrnn report --out %s", w->out);
     if (r->file_word && !*r->args.config_file && r->axes.n == 0 && r->grid.n == 0) tell_paper(r, w->resolved.profile);
     fputc('\n', stderr);
 }

@@ -181,6 +181,10 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     ck_assert_int_eq(system(command), 0);
     expect("store check %s/a", ST_DATA); /* both are said */
     ck_assert_msg(strstr(err, ".json") && strstr(strstr(err, ".json") + 1, "\nlrnn"), "%s", err);
+    expect("store check %s/a %s/c %s/b", ST_DATA); /* each folder is */
+    expect_text(out, "/c: 9 records, all whole\n", "store check");
+    ck_assert_ptr_nonnull(strstr(err, "/a/runs"));
+    ck_assert_ptr_nonnull(strstr(err, "/b/runs"));
     snprintf(command, sizeof command, "test ! -e %s/d", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/nothing --out %s/d", ST_DATA);
