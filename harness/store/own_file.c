@@ -23,7 +23,7 @@ static bool ends(const char *path, const char *ending) {
 
 /* A full disk or a killed writer leaves the beginning of a table, or nothing. */
 static bool begins_as_table(FILE *f) {
-    static const char *const firsts[] = {"schema,"};
+    static const char *const firsts[] = {"schema,", "machine_id,"};
     char text[16];
     size_t n = fread(text, 1, sizeof text, f);
     for (size_t i = 0; i < sizeof firsts / sizeof *firsts && !ferror(f); i++) {

@@ -147,8 +147,8 @@ static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
     char path[PATH_BYTES];
     TRY(records_export_check(out, e));
-    for (int i = 0; i < 3; i++) {
-        static const char *const names[] = {"summary", "perf", "limits"};
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"summary", "perf", "limits", "machines"};
         TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, names[i]));
         TRY(own_file_check(path, e));
     }

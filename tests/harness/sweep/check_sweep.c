@@ -118,7 +118,8 @@ END_TEST
 
 /* A table of somebody else's in the folder is said before anything is run. */
 START_TEST(tables_of_others_are_left_alone) {
-    static const char *const names[] = {"runs.csv", "curves.csv", "evals.csv", "summary.csv", "perf.csv", "limits.csv"};
+    static const char *const names[] = {"runs.csv", "curves.csv", "evals.csv",   "summary.csv",
+                                        "perf.csv", "limits.csv", "machines.csv"};
     static const char theirs[] = "date,weight\n2024-02-29,71\n";
     char folder[256], path[512];
     size_t size;
