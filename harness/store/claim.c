@@ -27,7 +27,8 @@ struct owner {
     long pid, began;
 };
 
-/* Clock ticks since boot at which the process began; -1: there is none of that number. */
+/* Clock ticks since boot at which the process began; -1: there is none of that number, or it is dead and only waits for
+ * its parent to ask how it ended. */
 static long start_of(long pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -37,7 +38,7 @@ static long start_of(long pid) {
     text[n] = 0;
     const char *at = strrchr(text, ')'); /* a name may hold blanks */
     long began = -1;
-    if (!at) return -1;
+    if (!at || !at[1] || at[2] == 'Z' || at[2] == 'X') return -1;
     for (int field = 2; field < 22 && at; field++) at = strchr(at + 1, ' ');
     if (at) began = strtol(at + 1, NULL, 10);
     return began;

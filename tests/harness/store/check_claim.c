@@ -1,5 +1,6 @@
 /* check_claim.c - claims: one owner a run, whoever asks, and none for ever. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,19 @@ START_TEST(the_claim_of_a_dead_process_is_taken_over_at_once) {
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     ck_assert_int_eq(take(&mine), CLAIM_MINE);
+}
+END_TEST
+
+/* It is dead while its parent has not asked for its exit status. */
+START_TEST(the_claim_of_a_zombie_is_taken_over_at_once) {
+    struct claim mine;
+    siginfo_t info;
+    pid_t pid = fork();
+    if (pid == 0) _exit(take(&mine) != CLAIM_MINE);
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    ck_assert_int_eq(info.si_status, 0);
+    ck_assert_int_eq(take(&mine), CLAIM_MINE);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 END_TEST
 
@@ -177,6 +191,7 @@ Suite *check_claim(void) {
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, a_run_is_claimed_once_until_it_is_released);
     tcase_add_test(c, the_claim_of_a_dead_process_is_taken_over_at_once);
+    tcase_add_test(c, the_claim_of_a_zombie_is_taken_over_at_once);
     tcase_add_test(c, another_machines_claim_grows_stale_by_its_age);
     tcase_add_loop_test(c, a_claim_that_says_nothing_holds_nobody_up, 0, 5);
     tcase_add_test(c, a_beat_keeps_a_claim_young);
