@@ -252,5 +252,7 @@ enum status claims_list(const char *out, struct claim_info **list, int *n, struc
     if (d) closedir(d);
     if (status == ST_OK) return ST_OK;
     free(*list);
+    *list = NULL;
+    *n = 0;
     return status;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "harness/store/claim.h"
+#include "harness/store/files.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
@@ -107,6 +108,26 @@ START_TEST(another_machines_claim_grows_stale_by_its_age) {
 }
 END_TEST
 
+/* "./././." is a path as long as it is wanted: twenty names fit behind it, and one that is a byte longer does not. */
+START_TEST(a_list_that_fails_leaves_nothing_to_free) {
+    char out[PATH_BYTES] = ".", path[SCRATCH_BYTES + 64];
+    struct claim_info *list;
+    int n;
+    struct error e = {0};
+    write_claim(10, "host 1 1 place then what\n", 5);
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(path, sizeof path, "%s/claims/%032x.1", folder, i);
+        spill(path, "host 1 1 place then what\n", 25);
+    }
+    size_t length = sizeof out - sizeof "/claims/" RUN_ID ".1";
+    for (size_t i = 1; i < length; i++) out[i] = i % 2 ? '/' : '.';
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(claims_list(out, &list, &n, &e), ST_FAIL);
+    ck_assert_ptr_null(list);
+    ck_assert_int_eq(n, 0);
+}
+END_TEST
+
 /* An empty file, as a full disk may leave one, and bytes of anything. */
 START_TEST(a_claim_that_says_nothing_holds_nobody_up) {
     static const char *const texts[] = {"", "\n", "host", "host x y z w\n", "\xff\xfe\x01\x02"};
@@ -193,6 +214,7 @@ Suite *check_claim(void) {
     tcase_add_test(c, the_claim_of_a_dead_process_is_taken_over_at_once);
     tcase_add_test(c, the_claim_of_a_zombie_is_taken_over_at_once);
     tcase_add_test(c, another_machines_claim_grows_stale_by_its_age);
+    tcase_add_test(c, a_list_that_fails_leaves_nothing_to_free);
     tcase_add_loop_test(c, a_claim_that_says_nothing_holds_nobody_up, 0, 5);
     tcase_add_test(c, a_beat_keeps_a_claim_young);
     tcase_add_test(c, of_many_who_want_a_run_one_gets_it);
