@@ -123,6 +123,14 @@ static void print_fields(FILE *f, const struct run *run) {
     }
 }
 
+/* Whether the row is of the run's machine, as it was then; without the second id where one of them does not have it. */
+static bool is_machine_of(const struct run *run, const struct csv_table *t, int row) {
+    const char *epoch = csv_cell(t, row, "env_epoch");
+    bool known = *epoch && *run->env_epoch;
+    return strcmp(csv_cell(t, row, "machine_id"), run->machine_id) == 0 &&
+           (!known || strcmp(epoch, run->env_epoch) == 0);
+}
+
 /* The machine's row of machines.csv, if it is there. */
 static void print_machine(FILE *f, const struct site *site, const struct run *run) {
     char path[PATH_BYTES];
@@ -131,9 +139,9 @@ static void print_machine(FILE *f, const struct site *site, const struct run *ru
         csv_read(&t, path, NULL) != ST_OK)
         return;
     for (int row = 0; row < t.rows; row++) {
-        if (strcmp(csv_cell(&t, row, "machine_id"), run->machine_id) != 0) continue;
+        if (!is_machine_of(run, &t, row)) continue;
         fputs("<h2>Machine</h2>\n<div class=\"box\"><table>\n", f);
-        for (int c = 0; c < t.columns; c++) print_field(f, t.header[c], csv_text_plain(t.cells[row * t.columns + c]));
+        for (int c = 0; c < t.columns; c++) print_field(f, t.header[c], csv_text_plain(csv_cell(&t, row, t.header[c])));
         fputs("</table></div>\n", f);
         break;
     }
