@@ -2,7 +2,6 @@
  * again and says whether the bits agree. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/cli/cli.h"
@@ -70,18 +69,15 @@ static enum status with_run(const struct command *command, const struct option *
     const struct flag_set sets[] = {{table, &f}};
     struct cli cli = {.command = command, .sets = sets, .n_sets = 1, .positional = &word, .max_positional = 1};
     char out[PATH_BYTES], id[RUN_ID_HEX];
-    struct arena arena = {0};
+    struct open_record *open;
     TRY(options_default(table, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (!word) return fail(e, ST_USAGE, "%s: say which run, by the first digits of its id", command->name);
     snprintf(out, sizeof out, "%s", f.out);
     TRY(run_find(command->name, word, out, id, e));
-    struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = run_read(command->name, out, id, record, &arena, e);
-    if (status == ST_OK) status = what(&f, out, record, e);
-    arena_free(&arena);
-    free(record);
+    TRY(run_record_open(command->name, out, id, &open, e));
+    enum status status = what(&f, out, &open->record, e);
+    record_close(open);
     return status;
 }
 

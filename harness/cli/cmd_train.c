@@ -65,13 +65,11 @@ static void show(void *context, const struct progress *p) {
 
 static enum status print_result(const struct setup *s, bool strict, struct error *e) {
     char path[RECORD_TEXT * 2];
-    struct arena arena = {0};
-    struct run_record *record = calloc(1, sizeof *record);
+    struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_MEMORY, "no memory");
-    if (status == ST_OK) status = record_read(path, record, &arena, e);
+    enum status status = record_open(path, &open, e);
     if (status == ST_OK) {
-        const struct run *r = &record->run;
+        const struct run *r = &open->record.run;
         if (s->config.json)
             printf("{\"run_id\":\"%s\",\"task\":\"%s\",\"model\":\"%s\",\"status\":\"%s\",\"steps\":%" PRId64
                    ",\"params\":%" PRId64
@@ -90,8 +88,7 @@ static enum status print_result(const struct setup *s, bool strict, struct error
             status = fail(e, ST_FAIL, "--strict: NaN or infinity in run %s: %s", r->run_id,
                           *r->status_detail ? r->status_detail : "logits of its test");
     }
-    arena_free(&arena);
-    free(record);
+    record_close(open);
     return status;
 }
 

@@ -140,14 +140,11 @@ static void remove_traces(const char *folder, const char *id) {
 
 static enum status read_second(const char *folder, const struct run_record *first, struct rerun_result *result,
                                struct error *e) {
-    struct arena arena = {0};
-    struct run_record *second = calloc(1, sizeof *second);
-    if (!second) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = run_read("rerun", folder, first->run.run_id, second, &arena, e);
-    if (status == ST_OK) *result = compare(first, second);
-    arena_free(&arena);
-    free(second);
-    return status;
+    struct open_record *second;
+    TRY(run_record_open("rerun", folder, first->run.run_id, &second, e));
+    *result = compare(first, &second->record);
+    record_close(second);
+    return ST_OK;
 }
 
 /* What --keep has kept is not done over, nor taken away afterwards. */

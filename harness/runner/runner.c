@@ -390,14 +390,10 @@ static int by_seed_and_length(const void *a, const void *b) {
 /* A record that tells of a failure that may not happen again is set aside, so that the run is done once more. */
 static enum status set_aside_failure(const struct setup *s, struct error *e) {
     char path[RECORD_TEXT * 2];
-    struct run_record *record = calloc(1, sizeof *record);
-    struct arena arena = {0};
+    struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    bool read = record && arena_reserve(&arena, (size_t)64 << 20, NULL) == ST_OK &&
-                record_read(path, record, &arena, NULL) == ST_OK;
-    int64_t status = read ? record->run.status : RUN_OK;
-    arena_free(&arena);
-    free(record);
+    int64_t status = record_open(path, &open, NULL) == ST_OK ? open->record.run.status : RUN_OK;
+    record_close(open);
     if (status != RUN_KILLED && status != RUN_TIMEOUT && status != RUN_OOM && status != RUN_ERROR) return ST_OK;
     return record_set_aside(s->config.out, s->run_id, "retried", e);
 }

@@ -144,9 +144,10 @@ static enum status read_one(const char *path, struct run_record *r, struct arena
     bool set_aside = false, named = id_of_name(slash ? slash + 1 : path, id, &set_aside);
     size_t size;
     TRY(file_read(path, RECORD_MOST_BYTES, &text, &size, e));
-    enum status status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
+    enum status status = arena->base ? ST_OK : arena_reserve(arena, record_arena_bytes(size), e);
+    if (status == ST_OK) status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
     free(text);
-    if (status == ST_OK && r) r->set_aside = set_aside;
+    if (status == ST_OK) r->set_aside = set_aside;
     return status;
 }
 
@@ -154,6 +155,21 @@ enum status record_read(const char *path, struct run_record *r, struct arena *ar
     enum status status = read_one(path, r, arena, e);
     if (status == ST_USAGE && e) e->status = ST_DATA;
     return status == ST_USAGE ? ST_DATA : status;
+}
+
+enum status record_open(const char *path, struct open_record **open, struct error *e) {
+    struct open_record *o = *open = calloc(1, sizeof *o);
+    if (!o) return fail(e, ST_MEMORY, "no memory for a run record");
+    enum status status = record_read(path, &o->record, &o->arena, e);
+    if (status == ST_OK) return ST_OK;
+    record_close(o);
+    *open = NULL;
+    return status;
+}
+
+void record_close(struct open_record *open) {
+    if (open) arena_free(&open->arena);
+    free(open);
 }
 
 struct path_list {
