@@ -36,7 +36,7 @@ static enum status check_metadata(const struct safetensors *file, const char *pa
                     WEIGHTS_VERSION);
     if (!safetensors_metadata(file, "config"))
         return fail(e, ST_DATA, "%s has no configuration in its __metadata__; `lrnn export` writes it", path);
-    if (dtype && strcmp(dtype, REAL_NAME) != 0)
+    if (dtype && REAL_IS_DOUBLE != !strcmp(dtype, "fp64"))
         return fail(e, ST_DATA, "%s holds %s weights, and this program computes in %s; %s reads them", path,
                     st_shown(dtype, shown), REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
     return ST_OK;

@@ -206,6 +206,12 @@ START_TEST(the_record_says_it) {
     ck_assert_int_eq(set.n, 1);
     ck_assert_str_eq(set.list[0].run.dtype, "bf16");
     expect_text(set.list[0].run.kernel, ", oneDNN ", line);
+    snprintf(line, sizeof line, "export %s %s/w --out %s", set.list[0].run.run_id, program_folder, program_folder);
+    expect_status(run(line), 0, line);
+    snprintf(line, sizeof line, "import %s/w",
+             program_folder); /* the weights themselves are of the program's precision */
+    expect_status(run(line), 0, line);
+    expect_text(out, "equal the run's record to the last bit", line);
     records_free(&set);
 }
 END_TEST
