@@ -8,9 +8,11 @@
 
 #include "harness/plan/config.h"
 #include "harness/plan/profile.h"
+#include "models/model.h"
 
 #define ENDING     ".plan"
 #define MOST_BASES 8
+#define DIFFERS    "differs" /* in itself of all rows, with ".MODEL" of one */
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
@@ -20,7 +22,7 @@ static const struct {
 } keys[] = {
     {"title", false},  {"paper", false},   {"source", false}, {"link", false},   {"base", false},    {"profile", false},
     {"tasks", true},   {"models", true},   {"lr", true},      {"seeds", true},   {"variants", true}, {"rows", true},
-    {"columns", true}, {"protocol", true}, {"overall", true}, {"measure", true}, {"lengths", true},
+    {"columns", true}, {"protocol", true}, {"overall", true}, {"measure", true}, {"lengths", true},  {DIFFERS, false},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 
@@ -47,6 +49,12 @@ static const char *without_profile(const char *key) {
     if (!dot || (size_t)(dot - key) >= sizeof word) return key;
     snprintf(word, sizeof word, "%.*s", (int)(dot - key), key);
     return profile_is_name(word) ? dot + 1 : key;
+}
+
+/* The model of a key "differs.MODEL"; NULL: it is another key. */
+static const char *model_of_key(const char *key) {
+    size_t n = strlen(DIFFERS);
+    return strncmp(key, DIFFERS, n) == 0 && key[n] == '.' ? key + n + 1 : NULL;
 }
 
 static bool is_key(const char *key) {
@@ -79,6 +87,28 @@ static enum status unknown_key(const char *key, struct error *e) {
     return fail(e, ST_USAGE, "unknown key '%.60s'; docs/papers.md lists the keys of a plan", key);
 }
 
+/* "bdlru:m=2@dim=64", as in `models`. */
+static enum status check_model(const char *text, struct error *e) {
+    struct model_choice choice;
+    struct label flags;
+    char mixer[LABEL_TEXT];
+    TRY(text_part(&text, "@", mixer, sizeof mixer, e));
+    TRY(model_parse(&choice, mixer, e));
+    TRY(label_parse_pairs(&flags, "behind '@'", text + (*text == '@'), ",", e));
+    for (int i = 0; i < flags.n; i++)
+        if (!is_flag(find_flag(label_key(&flags, i)))) return unknown_key(label_key(&flags, i), e);
+    return ST_OK;
+}
+
+static enum status check_key(const char *key, struct error *e) {
+    const char *model = model_of_key(key);
+    if (model && strlen(key) >= PLAN_NAME_BYTES)
+        return fail(e, ST_USAGE, "%.40s... has %zu characters, expected at most %d; name fewer options", key,
+                    strlen(key), PLAN_NAME_BYTES - 1);
+    if (model) return check_model(model, e);
+    return is_key(key) ? ST_OK : unknown_key(key, e);
+}
+
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
 static void trim(char *text) {
@@ -97,18 +127,28 @@ static enum status go_on(struct label *lines, const char *text, struct error *e)
     return label_set(lines, key, value, e);
 }
 
+/* The '=' that ends a line's key. A model may have some of its own: the key is what stands before the last of them that
+ * no blank comes before. NULL: there is none. */
+static char *end_of_key(char *line) {
+    char *end = strchr(line, '=');
+    if (!end || !model_of_key(without_profile(line))) return end;
+    for (char *at = end; *at && *at != ' ' && *at != '\t'; at++)
+        if (*at == '=') end = at;
+    return end;
+}
+
 static enum status add_line(struct label *lines, char *line, struct error *e) {
     bool goes_on = *line == ' ' || *line == '\t';
     line += strspn(line, " \t");
     trim(line);
     if (!*line || *line == '#') return ST_OK;
     if (goes_on) return go_on(lines, line, e);
-    char *equals = strchr(line, '=');
+    char *equals = end_of_key(line);
     if (!equals) return fail(e, ST_USAGE, "'%.60s' is not of the form key=value", line);
     *equals = 0;
     const char *value = equals + 1 + strspn(equals + 1, " \t");
     trim(line);
-    if (!is_key(without_profile(line))) return unknown_key(without_profile(line), e);
+    TRY(check_key(without_profile(line), e));
     if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
     if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
     if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
@@ -179,7 +219,8 @@ static enum status read_chain(struct plan_file *p, const char *name, char chain[
     for (int i = 0; i < base.lines.n; i++) {
         const char *key = label_key(&base.lines, i);
         int known = find_key(key);
-        bool people = known >= 0 && !keys[known].setting && strcmp(key, "profile") != 0;
+        bool kept = !strcmp(key, "profile") || !strcmp(key, DIFFERS);
+        bool people = known >= 0 && !keys[known].setting && !kept;
         if (!people && !label_get(&p->lines, key)) TRY(label_add(&p->lines, key, label_value(&base.lines, i), e));
     }
     return ST_OK;
@@ -203,6 +244,16 @@ const char *plan_file_get(const struct plan_file *p, const char *profile, const 
     return value ? value : label_get(&p->lines, key);
 }
 
+const char *plan_file_differs(const struct plan_file *p, const char *profile, int i, const char **model) {
+    for (int k = 0; k < p->lines.n; k++) {
+        const char *key = without_profile(label_key(&p->lines, k)), *of = model_of_key(key);
+        if ((!of && strcmp(key, DIFFERS) != 0) || plan_file_get(p, profile, key) != label_value(&p->lines, k)) continue;
+        *model = of ? of : "";
+        if (i-- == 0) return label_value(&p->lines, k);
+    }
+    return NULL;
+}
+
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings,
                                struct error *e) {
     *settings = (struct label){0};
@@ -210,7 +261,7 @@ enum status plan_file_settings(const struct plan_file *p, const char *profile, s
     for (int i = 0; i < p->lines.n; i++) {
         const char *key = label_key(&p->lines, i), *plain = without_profile(key);
         int known = find_key(plain);
-        if (known >= 0 && !keys[known].setting) continue;
+        if ((known >= 0 && !keys[known].setting) || model_of_key(plain)) continue;
         const char *value = plan_file_get(p, profile, plain);
         if (value && !label_get(settings, plain)) TRY(label_add(settings, plain, value, e));
     }

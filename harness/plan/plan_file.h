@@ -8,6 +8,7 @@
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
  *   rows columns lengths overall       of the paper's table: harness/sweep/paper_cells.h
  *   protocol                           how the paper makes a number of its runs
+ *   differs differs.MODEL              in what the plan's runs are not the paper's, all of them or those of a model
  *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several
@@ -28,7 +29,8 @@ struct plan_file {
 };
 
 /* Reads the text of a plan. `name` stands in messages. ST_USAGE with the line: one that is no pair, a key that is none
- * (with the nearest), one given twice, one without a value, bytes that are no text, or too many of them. */
+ * (with the nearest), a model that is none, one given twice, one without a value, bytes that are no text, or too many
+ * of them. */
 enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e);
 
 /* Reads a plan and those that it is based on. `name` is a file's path if it has a '/' or ends with ".plan", else that
@@ -38,6 +40,10 @@ enum status plan_file_read(struct plan_file *p, const char *name, struct error *
 
 /* The value of a key under a profile; NULL: the plan does not say. */
 const char *plan_file_get(const struct plan_file *p, const char *profile, const char *key);
+
+/* Difference number i, from 0, of the plan's runs under a profile from the paper's: its text, and the model whose runs
+ * it is of, "" being all. NULL: there are fewer. */
+const char *plan_file_differs(const struct plan_file *p, const char *profile, int i, const char **model);
 
 /* Every key under that profile, once, with its value; what is for people, the base and the profile are left out. */
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);

@@ -24,8 +24,9 @@
     "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \
     "lstm@dim=1024 mamba2@dim=1024 deltaproduct:steps=4,forget=yes@dim=1024"
 
-/* A coupling of each node's own, as the paper associates them, in the form that needs no bound. Couplings that a level
- * shares cannot tell a node's subtrees apart (docs/findings.md has what that costs). Of images quad-trees. */
+/* A coupling of each node's own, as the paper associates them; in skew form, which is ours and needs no bound, where the
+ * paper's is symmetric and diagonally dominant (dd). Couplings that a level shares cannot tell a node's subtrees apart
+ * (docs/findings.md has what that costs). Of images quad-trees. */
 #define MYOSOTIS     "myosotis:form=skew,share=node"
 #define MYOSOTIS_4   MYOSOTIS ",arity=4"
 #define IMAGE_MODELS MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm plstm2d"
@@ -49,16 +50,17 @@
         .flags = "backbone=s5 dim=96 layers=4 batch=50 epochs=150 schedule=cosine warmup=1080 lr-min=0 decay=0.01 "    \
                  "dropout=0.1 bidirectional=yes ssm-lr-factor=0.25",                                                   \
         .rates = "0.008", .seeds = 1,                                                                                  \
-        .note = "paper (S5's MNIST; Myosotis states S5's block and no more): 4 layers, width 96, batch 50, 150 "       \
-                "epochs, warm-up over the first,\ncosine to 0, both directions, a quarter of the rate for dynamics "   \
-                "and norms",                                                                                           \
+        .note = "paper (S5's MNIST; Myosotis has S5's net and says nothing of training): 4 layers, width 96, batch "   \
+                "50, 150 epochs, warm-up over\nthe first, cosine to 0, both directions, a quarter of the rate for "    \
+                "dynamics and norms",                                                                                  \
     }
 
-/* pLSTM-Vis as it is, in one mode alone and without positions, and a vision transformer (ml-jku/plstm_experiments). */
-#define ARROW_MODELS(HEADS, VIT_HEADS)                                                                                 \
+/* pLSTM-Vis as it is, in one mode alone and without positions, and a vision transformer, whose class token is the mean
+ * of the patches here (ml-jku/plstm_experiments). */
+#define ARROW_MODELS(HEADS, VIT_HEADS, NORM)                                                                           \
     "plstm2d:" HEADS ",mode=PD@pool=corners,positions=learnt plstm2d:" HEADS ",mode=P@pool=corners,positions=learnt "  \
     "plstm2d:" HEADS ",mode=D@pool=corners,positions=learnt plstm2d:" HEADS ",mode=PD@pool=corners "                   \
-    "full-attention:heads=" VIT_HEADS "@norm=layernorm,positions=learnt"
+    "full-attention:heads=" VIT_HEADS "@norm=" NORM ",positions=learnt"
 #define ARROW_GATES "form=ref,gates=sliced"
 #define ARROW_NET   "backbone=vision mlp=gelu "
 
@@ -75,8 +77,9 @@
         .model_options = "dt=1,init-std=0.25", .task_options = "increments=yes,scale=yes,time=" TIME,                  \
         .flags = "backbone=slice-paper dim=" #DIM " layers=1 batch=32 steps=100k eval-every=1000 patience=11",         \
         .rates = RATE, .seeds = 5,                                                                                     \
-        .note = "paper (SLiCE's time series): batch 32, a constant rate, at most 100000 steps, validated every 1000, " \
-                "ended after 11\nvalidations without a gain; a new division of the series for every seed",             \
+        .note = "paper (SLiCE's time series, in the net of its token tasks): batch 32, a constant rate, at most "      \
+                "100000 steps, validated every\n1000, ended after 11 validations without a gain; a new division of "   \
+                "the series for every seed",                                                                           \
     }
 
 /* Of the Long Range Arena's released texts: S4's training of one (configs/experiment/lra), and shorter ones. */
@@ -223,7 +226,7 @@ static const struct profile profiles[] = {
      .seeds = 1,
      .note = "paper (SLiCE's A5): lengths 3 to 20, 1 to 4 layers, a step learns from 256 strings and 25 of length 2; "
              "transitions of about 1024\nnumbers a channel, baselines of width 1024; steps, ranks and keep rates are "
-             "not published: a million steps at most"},
+             "ours, for the copy of the paper read\nhere has lost its digits: a million steps at most"},
     {.suite = "mad",
      .name = "smoke",
      .models = MAD_SMOKE,
@@ -273,14 +276,13 @@ static const struct profile profiles[] = {
      .model_options = "",
      .task_options = "length=64,n_train=20k",
      .flags = "epochs=200 schedule=cosine-epoch lr-min=1e-5 mlp=gelu",
-     .axes = "decay=0,0.1",
      .variants = true,
      .rates = "0.001,0.0005,0.0001",
      .seeds = 5,
      .as_published = true,
      .note = "hlru-paper (BD-LRU/H-LRU, Table 1): one layer, length 64, 20000 examples, and V 32, length 128, 10000 "
-             "examples one at a time;\n3 rates x decay 0, 0.1 (not stated there: MAD's) x 5 seeds, cosine to 1e-5 over "
-             "200 epochs, best run of each setting"},
+             "examples one at a time;\n3 rates x 5 seeds, no decay (not stated there), cosine to 1e-5 over MAD's 200 "
+             "epochs, best run of each setting"},
     {.suite = "mqar",
      .name = "smoke",
      .models = MAD_SMOKE,
@@ -368,10 +370,12 @@ static const struct profile profiles[] = {
      .models = "bdlru:m=2 slice plstm lstm " MYOSOTIS,
      .model_options = "",
      .task_options = "",
-     .flags = "dim=256 layers=6 batch=32 epochs=40 schedule=cosine warmup=12000 lr-min=0 decay=0.05 bidirectional=yes",
+     .flags = "backbone=s5 dim=256 layers=6 batch=32 epochs=40 schedule=cosine warmup=12000 lr-min=0 decay=0.05 "
+              "bidirectional=yes",
      .rates = "0.01",
      .seeds = 1,
-     .note = "paper (S4's ListOps): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine to 0"},
+     .note = "paper (S4's ListOps, in S5's net): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine "
+             "to 0"},
 #include "harness/plan/profile_images.def"
     {.suite = "text",
      .name = "smoke",

@@ -44,6 +44,10 @@ static int count_matches(const char *text, const struct label *mixer, const stru
     return label_includes(mixer, &wanted) && flags_include(flags, &more) ? wanted.n + more.n : -1;
 }
 
+bool published_model_fits(const char *text, const struct label *mixer, const struct label *flags) {
+    return count_matches(text, mixer, flags) >= 0;
+}
+
 /* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what
  * this program does not know of an old record is compared as it stands. */
 static bool model_matches(const char *text, const struct run *run) {
@@ -51,7 +55,7 @@ static bool model_matches(const char *text, const struct run *run) {
     struct label mixer;
     if (run_mixer(run, &mixer, NULL) != ST_OK) return false;
     if (model) (void)label_canonical(&mixer, model->options, NULL);
-    return count_matches(text, &mixer, NULL) >= 0;
+    return published_model_fits(text, &mixer, NULL);
 }
 
 double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,

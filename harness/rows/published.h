@@ -24,6 +24,10 @@ struct published_number {
     bool as_published; /* the run's nets, data and schedule are the paper's (profile_as_published) */
 };
 
+/* Whether a mixer, whose label has every option (label_canonical), and its flags (row_key; NULL: none) are what a text
+ * "plstm2d:mode=PD@positions=none" asks for. */
+bool published_model_fits(const char *text, const struct label *mixer, const struct label *flags);
+
 /* Whether there is one, of another setting than the run: to be shown, not compared. */
 bool published_is_other(const struct published_number *p);
 

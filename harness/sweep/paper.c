@@ -26,10 +26,17 @@ static bool is_best(const struct paper_cells *p, int row, int column) {
     return isfinite(own);
 }
 
+static const char *mark_of(const struct paper_cell *c) {
+    bool other = paper_cell_is_other(c);
+    if (c->cut_off) return other ? CUT_OFF_MARK SETTINGS_MARK : CUT_OFF_MARK;
+    return other ? SETTINGS_MARK : "";
+}
+
 /* "12.3k!": tokens a second. */
 static void add_speed(struct sheet *s, const struct paper_cell *c) {
     sheet_count(s, c->ours);
     if (c->disturbed) sheet_append(s, DISTURBED_MARK);
+    if (c->done) sheet_append(s, "%s", mark_of(c));
 }
 
 /* "0.998* / 1.000": ours, then the paper's where it has numbers at all. */
@@ -43,18 +50,38 @@ static void add_pair(struct sheet *s, const struct paper_cells *p, double ours, 
         sheet_append(s, " / -");
 }
 
-static const char *mark_of(const struct paper_cell *c) {
-    if (c->cut_off) return c->other ? CUT_OFF_MARK SETTINGS_MARK : CUT_OFF_MARK;
-    return c->other ? SETTINGS_MARK : "";
-}
-
 static const char *mark_of_row(const struct paper_cells *p, int row) {
     struct paper_cell all = {.row = row};
     for (int c = 0; c < p->n_columns; c++) {
         all.cut_off = all.cut_off || cell_at(p, row, c)->cut_off;
-        all.other = all.other || cell_at(p, row, c)->other;
+        all.other = all.other || paper_cell_is_other(cell_at(p, row, c));
     }
     return mark_of(&all);
+}
+
+/* Whether a cell has the difference; and what the plan says before number k, too. */
+static bool is_told(const struct paper_cells *p, const char *text, int k) {
+    const char *model;
+    bool any = false;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++)
+        any = any || (p->cells[i].differs && strstr(p->cells[i].differs, text));
+    for (int i = 0; i < k; i++)
+        any = any && strcmp(plan_file_differs(&p->request.file, p->resolved.profile, i, &model), text) != 0;
+    return any;
+}
+
+/* In what the plan's setting is not the paper's, where it has rows of it: a text of several models once. */
+static void note_differences(struct sheet *s, const struct paper_cells *p) {
+    const char *model, *text, *other;
+    for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++) {
+        char models[LABEL_TEXT] = "";
+        if (!is_told(p, text, k)) continue;
+        for (int i = k; (other = plan_file_differs(&p->request.file, p->resolved.profile, i, &model)) != NULL; i++) {
+            size_t used = strlen(models);
+            if (*model && !strcmp(other, text)) snprintf(models + used, sizeof models - used, ", %s", model);
+        }
+        sheet_note(s, SETTINGS_MARK " Not the paper's setting%s: %s.", models, text);
+    }
 }
 
 static void note_speed(struct sheet *s, const struct paper_cells *p) {
@@ -63,6 +90,26 @@ static void note_speed(struct sheet *s, const struct paper_cells *p) {
     sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
                   "perf.csv. Bold: the fastest in its column. The paper's figures are of another machine.");
     if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
+}
+
+static void note_numbers(struct sheet *s, const struct paper_cells *p) {
+    if (p->n_done == 0)
+        sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are asked "
+                      "for by --profile and --where.");
+    sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
+               p->has_published ? " / the paper's" : "");
+    if (p->lengths[0])
+        sheet_note(s,
+                   "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
+    bool cut = false, other = false;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        cut = cut || p->cells[i].cut_off;
+        other = other || (p->cells[i].other && p->cells[i].done);
+    }
+    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (other)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
+                   p->resolved.profile);
 }
 
 static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
@@ -87,27 +134,11 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
         }
         if (p->overall) add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), p->overall[2 * r + 1]);
     }
-    if (p->speed) {
+    if (p->speed)
         note_speed(s, p);
-        return;
-    }
-    if (p->n_done == 0)
-        sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are asked "
-                      "for by --profile and --where.");
-    sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
-               p->has_published ? " / the paper's" : "");
-    if (p->lengths[0])
-        sheet_note(s,
-                   "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
-    bool cut = false, other = false;
-    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
-        cut = cut || p->cells[i].cut_off;
-        other = other || (p->cells[i].other && p->cells[i].done);
-    }
-    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (other)
-        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
-                   p->resolved.profile);
+    else
+        note_numbers(s, p);
+    note_differences(s, p);
 }
 
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */
@@ -175,7 +206,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     static const char *const names[] = {
         "plan",       "profile",       "protocol", "row",     "column",        "published", "ours",
         "ci_lo",      "ci_hi",         "ci_kind",  "n",       "n_planned",     "n_failed",  "steps_least",
-        "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting", "run_ids"};
+        "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting", "run_ids",   "differs"};
     struct sheet *s = sheets_add(sheets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
@@ -201,8 +232,9 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_int(s, c->of);
         sheet_text(s, "%s", c->verdict == PAPER_NONE ? "" : paper_verdict_names[c->verdict]);
         sheet_int(s, c->any_cut_off);
-        sheet_int(s, c->other);
+        sheet_int(s, paper_cell_is_other(c));
         sheet_text(s, "%s", c->run_ids ? c->run_ids : "");
+        sheet_text(s, "%s", c->differs ? c->differs : "");
     }
 }
 

@@ -214,12 +214,13 @@ static enum status find_published(struct paper_cells *p, const struct published 
     return ST_OK;
 }
 
-static enum status add_id(struct paper_cell *cell, const char *id, struct error *e) {
-    size_t used = cell->run_ids ? strlen(cell->run_ids) : 0, size = used + RUN_ID_HEX + 1;
-    char *longer = realloc(cell->run_ids, size);
+/* Adds an item to a list, which begins as NULL. */
+static enum status add_item(char **list, const char *separator, const char *item, struct error *e) {
+    size_t used = *list ? strlen(*list) : 0, size = used + strlen(separator) + strlen(item) + 1;
+    char *longer = realloc(*list, size);
     if (!longer) return fail(e, ST_MEMORY, "no memory for a table");
-    snprintf(longer + used, size - used, "%s%s", used ? " " : "", id);
-    cell->run_ids = longer;
+    snprintf(longer + used, size - used, "%s%s", used ? separator : "", item);
+    *list = longer;
     return ST_OK;
 }
 
@@ -233,7 +234,7 @@ static enum status count_run(struct paper_cell *cell, const struct run *run, str
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;
     if (run->max_steps > cell->of) cell->of = run->max_steps;
-    return add_id(cell, run->run_id, e);
+    return add_item(&cell->run_ids, " ", run->run_id, e);
 }
 
 /* The latest speed of a planned cell. */
@@ -371,9 +372,13 @@ static enum status compute(struct paper_cells *p, const struct spot *spots, cons
 
 /* --- verdicts ----------------------------------------------------------------------------------------------------- */
 
+bool paper_cell_is_other(const struct paper_cell *c) {
+    return c->other || c->differs;
+}
+
 static enum paper_verdict judge(const struct paper_cell *c, enum report_protocol protocol) {
     if (c->done == 0) return PAPER_NOT_RUN;
-    if (!isfinite(c->published) || c->other) return PAPER_NONE;
+    if (!isfinite(c->published) || paper_cell_is_other(c)) return PAPER_NONE;
     if (!isfinite(c->ours)) return PAPER_UNFINISHED;
     double low = c->ours - PAPER_MARGIN, high = c->ours + PAPER_MARGIN;
     if (c->interval.kind != INTERVAL_NONE) {
@@ -400,7 +405,8 @@ static enum status key_of(const struct setup *s, char hex[RUN_ID_HEX], struct er
     return ST_OK;
 }
 
-/* Marks the cells whose runs the plan's own profile does not have. */
+/* Marks the cells whose runs the plan's own profile does not have: all whose data would have to be imported first to
+ * know that profile's runs, since a short profile then has others in their place. */
 static enum status mark_others(struct paper_cells *p, const struct spot *spots, struct error *e) {
     const char *own = plan_file_get(&p->request.file, "", "profile");
     struct plan plan = {0};
@@ -414,6 +420,7 @@ static enum status mark_others(struct paper_cells *p, const struct spot *spots, 
     snprintf(r->seeds, sizeof r->seeds, "1");
     snprintf(r->rates, sizeof r->rates, "0.001");
     enum status status = request_plan(r, &plan, &resolved, e);
+    if (status == ST_DATA) status = ST_OK;
     char(*keys)[RUN_ID_HEX] = calloc((size_t)plan.n + 1, sizeof *keys);
     if (status == ST_OK && !keys) status = fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < plan.n && status == ST_OK; i++) status = key_of(plan.setups[i], keys[i], e);
@@ -429,6 +436,22 @@ static enum status mark_others(struct paper_cells *p, const struct spot *spots, 
     plan_free(&plan);
     free(r);
     return status;
+}
+
+/* Says of each cell what the plan says of its row. */
+static enum status mark_differences(struct paper_cells *p, const struct spot *spots, struct error *e) {
+    const char *model, *text;
+    for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++)
+        for (int i = 0; i < count_spots(p); i++) {
+            struct paper_cell *cell = cell_at(p, spots[i].row, spots[i].column);
+            struct label mixer, flags;
+            if (cell->differs && strstr(cell->differs, text)) continue;
+            TRY(mixer_of(setup_of(p, &spots[i]), &mixer, e));
+            TRY(row_key(setup_of(p, &spots[i])->identity, &flags, e));
+            if (*model && !published_model_fits(model, &mixer, &flags)) continue;
+            TRY(add_item(&cell->differs, "; ", text, e));
+        }
+    return ST_OK;
 }
 
 /* The mean over the columns, where the plan names the paper's row of it. */
@@ -494,6 +517,7 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);
     if (status == ST_OK) status = mark_others(p, spots, e);
+    if (status == ST_OK) status = mark_differences(p, spots, e);
     if (status == ST_OK) status = add_overall(p, &published, spots, e);
     for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
         p->cells[i].verdict = judge(&p->cells[i], p->protocol);
@@ -507,7 +531,10 @@ void paper_cells_free(struct paper_cells *p) {
     plan_free(&p->plan);
     free(p->rows);
     free(p->columns);
-    for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) free(p->cells[i].run_ids);
+    for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) {
+        free(p->cells[i].run_ids);
+        free(p->cells[i].differs);
+    }
     free(p->cells);
     free(p->overall);
     *p = (struct paper_cells){.n_rows = 0};

@@ -3,7 +3,8 @@
  * rows and columns apart: "model" (the mixer with its options, default of rows), "task" (default of columns),
  * "model.OPTION", "task.OPTION", or a flag. What neither names is part of the grid. A task and its one-at-a-time
  * changes are one cell, their mean.  A plan's `lengths` ("192,384") are those of the test sequences, of images their
- * sides in pixels: each column becomes one for each of them, of the accuracy there, beside the published "acc_192". */
+ * sides in pixels: each column becomes one for each of them, of the accuracy there, beside the published "acc_192".  A
+ * plan's `differs` and `differs.MODEL` say in what its runs are not the paper's: such cells get no verdict. */
 #ifndef LRNN_HARNESS_SWEEP_PAPER_CELLS_H
 #define LRNN_HARNESS_SWEEP_PAPER_CELLS_H
 
@@ -37,6 +38,7 @@ struct paper_cell {
     bool cut_off;              /* a run that gives the number was */
     bool any_cut_off;          /* a run of the cell was */
     bool other;                /* its runs are of another setting than the plan's own profile has */
+    char *differs;             /* in what the plan's setting is not the paper's, "A; B"; owned; NULL: in nothing */
     enum paper_verdict verdict;
 };
 
@@ -60,6 +62,8 @@ struct paper_cells {
  * after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns by what is no option, lengths
  * that are none. */
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);
+/* Whether its runs are of another setting than the paper's: it has no verdict. */
+bool paper_cell_is_other(const struct paper_cell *c);
 void paper_cells_free(struct paper_cells *p);
 
 #endif

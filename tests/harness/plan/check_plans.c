@@ -34,6 +34,13 @@ static const struct {
     {"model.gate= \n", "model.gate has no value"},
     {"lr=1e-3\ntasks=s3\nlr=1e-4", "PLAN line 3: lr is given twice"},
     {"  lstm\n", "PLAN line 1: begins with a blank, and no value before it goes on"},
+    {"differs=\n", "PLAN line 1: differs has no value"},
+    {"differs.lstm= \n", "PLAN line 1: differs.lstm has no value"},
+    {"differs.lsmt=narrower", "PLAN line 1: unknown model 'lsmt'; did you mean 'lstm'?"},
+    {"paper.differs.bdlru:n=2=narrower", "did you mean 'm'?"},
+    {"differs.lstm@dmi=64=narrower", "unknown key 'dmi'; did you mean 'dim'?"},
+    {"differs.bdlru:m=2", "PLAN line 1: "},
+    {"differs.slice:structure=diagonal-dense,block=16,interval=12,depth=2=A", "expected at most 63; name fewer"},
     {"tasks=s3\ntitle=a\x01z", "PLAN line 2 has a byte 1, which is no text"},
 };
 
@@ -76,11 +83,33 @@ START_TEST(a_profile_has_lines_of_its_own_and_values_go_on) {
 }
 END_TEST
 
+/* A model's own '=' does not end the key; a profile's line stands over the same line without. */
+START_TEST(a_plan_says_in_what_it_differs_from_its_paper) {
+    static const char text[] = "tasks=s3\ndiffers=a=b, all\ndiffers.bdlru:m=2,blocks=4@dim=64=narrower, of n=3\n"
+                               "differs.lstm=no residual\nquick.differs.lstm=no norm\n";
+    static const char *const models[] = {"", "bdlru:m=2,blocks=4@dim=64", "lstm"};
+    static const char *const texts[] = {"a=b, all", "narrower, of n=3", "no residual"};
+    struct plan_file p;
+    struct error e = {0};
+    struct label settings;
+    const char *model = NULL;
+    ck_assert_msg(plan_file_parse(&p, "PLAN", text, sizeof text - 1, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(plan_file_differs(&p, "paper", i, &model), texts[i]);
+        ck_assert_str_eq(model, models[i]);
+    }
+    ck_assert_ptr_null(plan_file_differs(&p, "paper", 3, &model));
+    ck_assert_str_eq(plan_file_differs(&p, "quick", 2, &model), "no norm");
+    ck_assert_int_eq(plan_file_settings(&p, "quick", &settings, &e), ST_OK);
+    ck_assert_int_eq(settings.n, 1); /* no run is another for it */
+}
+END_TEST
+
 START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
     char path[SCRATCH_BYTES + 64], text[SCRATCH_BYTES + 128];
     struct plan_file p;
     struct error e = {0};
-    write_plan("base.plan", "title=below\ntasks=s3\nmodels=lstm\n");
+    write_plan("base.plan", "title=below\ntasks=s3\nmodels=lstm\ndiffers=narrower\n");
     snprintf(text, sizeof text, "base=%s/base.plan\ntasks=s4\n", own_folder);
     write_plan("above.plan", text);
     snprintf(path, sizeof path, "%s/above.plan", own_folder);
@@ -88,6 +117,7 @@ START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
     ck_assert_str_eq(p.name, "above");
     ck_assert_str_eq(plan_file_get(&p, "", "tasks"), "s4");
     ck_assert_str_eq(plan_file_get(&p, "", "models"), "lstm");
+    ck_assert_str_eq(plan_file_get(&p, "", "differs"), "narrower");
     ck_assert_ptr_null(plan_file_get(&p, "", "title"));
     snprintf(text, sizeof text, "base=%s/above.plan\n", own_folder);
     write_plan("base.plan", text);
@@ -309,6 +339,7 @@ Suite *check_plans(void) {
     tcase_add_loop_test(c, bad_lines_are_named, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(c, too_much_text_is_refused);
     tcase_add_test(c, a_profile_has_lines_of_its_own_and_values_go_on);
+    tcase_add_test(c, a_plan_says_in_what_it_differs_from_its_paper);
     tcase_add_test(c, a_plan_may_be_based_on_another_but_not_on_itself);
     tcase_add_test(c, tasks_seeds_and_grids_multiply);
     tcase_add_test(c, the_command_line_stands_over_the_plan_and_the_plan_over_the_profile);

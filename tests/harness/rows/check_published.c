@@ -128,7 +128,7 @@ START_TEST(published_languages_have_the_published_average) {
         for (int i = 0; i < p.table.rows; i++) {
             ck_assert(parse_double(csv_cell(&p.table, i, "value"), &value));
             if (stands_in(&p, i, "repository figure (May 2025)", rows[r][1])) average = value;
-            if (!stands_in(&p, i, "repository table (fsa_table.png)", rows[r][0])) continue;
+            if (!stands_in(&p, i, "Table 2 (fsa_table.png of its repository)", rows[r][0])) continue;
             sum += value;
             n++;
         }

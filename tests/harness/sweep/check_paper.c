@@ -116,6 +116,46 @@ START_TEST(another_profile_or_flag_is_another_setting) {
 }
 END_TEST
 
+/* Whether a text stands in what was printed, and once. */
+static bool is_once(const char *text) {
+    const char *at = strstr(out, text);
+    return at && !strstr(at + 1, text);
+}
+
+START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
+    char text[1024];
+    snprintf(text, sizeof text, "%sdiffers.lru:state=4=narrower\n  than theirs\ndiffers.plstm=not there\n", plan);
+    begin(text);
+    expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
+    expect_text(out, "~ / 0.001", "sweep");
+    ck_assert_msg(is_once("~ Not the paper's setting, lru:state=4: narrower than theirs.\n"), "%s", out);
+    ck_assert_ptr_null(strstr(out, "not there")); /* it has no such row */
+    ck_assert_ptr_null(strstr(out, "above"));
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",differs\n", "csv");
+    expect_text(out, ",narrower than theirs\n", "csv");
+    expect(REPORT " --format html", 0);
+    ck_assert_msg(is_once("narrower than theirs"), "%s", out);
+    snprintf(text, sizeof text, "%sdiffers.lru=narrower\ndiffers.lstm=narrower\n", plan);
+    begin(text);
+    expect(REPORT, 0);
+    ck_assert_msg(is_once("~ Not the paper's setting, lru, lstm: narrower.\n"), "%s", out);
+    ck_assert_msg(is_once("narrower"), "%s", out);
+    snprintf(text, sizeof text, "%sdiffers=narrower\n", plan);
+    begin(text);
+    expect(REPORT, 0);
+    ck_assert_msg(is_once("~ Not the paper's setting: narrower.\n"), "%s", out);
+}
+END_TEST
+
+/* A short profile draws what the paper's profile imports: its table asks for no file. */
+START_TEST(a_short_profile_needs_no_data_of_the_papers) {
+    expect("report --paper myosotis-images --profile quick --out results/baseline", 0);
+    expect_text(out, "~ of another setting than the paper's: profile quick", "report");
+    expect("report --paper myosotis-images --out results/baseline", ST_DATA);
+}
+END_TEST
+
 START_TEST(rows_and_columns_are_options_or_flags) {
     begin(
         "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
@@ -351,6 +391,8 @@ Suite *check_paper(void) {
     tcase_add_test(c, runs_of_another_precision_are_judged);
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
+    tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
+    tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
     tcase_add_test(c, each_length_has_a_column_of_its_own);

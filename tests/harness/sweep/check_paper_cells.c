@@ -57,22 +57,37 @@ static const char *setting(const struct plan_file *file, const char *key, const 
     return value ? value : fallback;
 }
 
+/* Takes from `left` every difference that the plan says and a cell has. */
+static void take_differences(const struct paper_cells *p, bool left[64]) {
+    const char *model, *text;
+    for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++)
+        for (int i = 0; i < p->n_rows * p->n_columns; i++)
+            if (p->cells[i].differs && strstr(p->cells[i].differs, text)) left[k] = false;
+}
+
 /* Numbers that the plan finds for its tasks; every task for which its table has any must find one. */
 static int count_numbers(const char *plan, const struct plan_file *file, const struct published *published) {
     struct paper_cells *p = calloc(1, sizeof *p);
+    const char *model, *profile = plan_file_get(file, "", "profile");
+    bool left[64], any = false; /* of the plan's differences, those that no row has */
     int n = 0;
     ck_assert_ptr_nonnull(p);
+    memset(left, true, sizeof left);
     for (const char *at = setting(file, "tasks", ""); *at; at += strspn(at, " ")) {
         char task[LABEL_TEXT];
         struct error e;
         ck_assert_int_eq(text_part(&at, " ", task, sizeof task, &e), ST_OK);
         if (!make_cells(p, plan, task)) continue;
+        any = true;
+        take_differences(p, left);
         for (int i = 0; i < p->n_rows * p->n_columns; i++) n += isfinite(p->cells[i].published);
         ck_assert_msg(p->has_published || why_without(plan) ||
                           !published_has_task(published, setting(file, "paper", ""), setting(file, "source", ""), task),
                       "%s: none of the published numbers of %s is found", plan, task);
         paper_cells_free(p);
     }
+    for (int k = 0; any && plan_file_differs(file, profile, k, &model); k++)
+        ck_assert_msg(!left[k], "%s: no row is of the model of 'differs.%s'", plan, model);
     free(p);
     return n;
 }
