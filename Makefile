@@ -425,7 +425,8 @@ $(OBJ)/%.tidy: %.c .clang-tidy tools/lint.h
 	@mkdir -p $(@D)
 	@echo "  TIDY $<"
 	@$(CC) -I. $(FLAGS) $(ABOUT) -MM -MP -MT $@ -MF $@.d $<
-	@clang-tidy --quiet $< -- -std=gnu11 -I. $(LINT_FIRST) -fopenmp $(ABOUT) >$@ 2>$@.log || [ -s $@ ] || cat $@.log
+	@clang-tidy --quiet $< -- -std=gnu11 -I. $(LINT_FIRST) -fopenmp $(ABOUT) >$@ 2>$@.log || [ -s $@ ] || \
+	  { cat $@.log >&2; exit 1; }
 
 LINT_FIRST = -include tools/lint.h
 $(OBJ)/core/status.tidy: LINT_FIRST =

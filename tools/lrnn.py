@@ -54,12 +54,15 @@ def load(folder):
 
 
 def weights(folder, run_id):
-    """The weights that validation chose. run_id: its first digits are enough."""
-    found = sorted(pathlib.Path(folder, "weights").glob(run_id + "*.safetensors"))
-    found = [path for path in found if path.name.count(".") == 1]
+    """The weights that validation chose, by the run's record: a run that was done again has others than at first.
+    run_id: its first digits are enough."""
+    found = list(pathlib.Path(folder, "runs").glob(f"??/{run_id}*.json"))
     if len(found) != 1:
-        raise FileNotFoundError(f"{len(found)} runs in {folder}/weights begin with {run_id}")
-    return safetensors(found[0])
+        raise FileNotFoundError(f"{len(found)} runs in {folder}/runs begin with '{run_id}'")
+    run = json.loads(found[0].read_text(encoding="utf-8"))["run"]
+    if not run.get("ckpt"):
+        raise FileNotFoundError(f"run {run['run_id']} kept no weights")
+    return safetensors(pathlib.Path(folder, run["ckpt"]))
 
 
 def safetensors(path):

@@ -412,6 +412,14 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
 
 /* --- what commands share ------------------------------------------------------------------------------------------ */
 
+enum status cli_print_json(json_t *line, struct error *e) {
+    bool printed = line && json_dumpf(line, stdout, JSON_COMPACT) == 0;
+    json_decref(line);
+    if (!printed) return fail(e, ST_MEMORY, "no memory for a line of JSON");
+    putchar('\n');
+    return ST_OK;
+}
+
 int cli_threads(int64_t wanted) {
     if (wanted > 0) omp_set_num_threads((int)wanted);
     return omp_get_max_threads();

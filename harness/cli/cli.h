@@ -5,6 +5,8 @@
 #ifndef LRNN_HARNESS_CLI_H
 #define LRNN_HARNESS_CLI_H
 
+#include <jansson.h>
+
 #include "core/option.h"
 
 struct command {
@@ -66,6 +68,9 @@ struct cli {
     bool alone;                  /* a program of its own: no "lrnn" before its usage */
 };
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
+
+/* Prints the object in one line and releases it. ST_MEMORY: it is NULL, or cannot be printed. */
+enum status cli_print_json(json_t *line, struct error *e);
 
 /* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one a core. Returns the number in use. */
 int cli_threads(int64_t wanted);

@@ -73,36 +73,31 @@ static enum status export_initial(const struct run_record *record, const char *t
 static enum status export_run(const char *out, const char *id, enum weights_of which, const char *target,
                               struct error *e) {
     static const char *const names[] = {"best", "last", "initial"};
-    struct arena arena = {0};
+    struct open_record *open;
     struct weights_count count = {0};
-    struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = run_read("export", out, id, record, &arena, e);
-    if (status == ST_OK)
-        status = which == WEIGHTS_INITIAL ? export_initial(record, target, &count, e)
-                                          : weights_export(record, which, out, target, &count, e);
+    TRY(run_record_open("export", out, id, &open, e));
+    const struct run_record *record = &open->record;
+    enum status status = which == WEIGHTS_INITIAL ? export_initial(record, target, &count, e)
+                                                  : weights_export(record, which, out, target, &count, e);
     if (status == ST_OK)
         printf("exported run %s (%s, %s), %s weights: %d tensors, %" PRId64 " values, %s, to %s\n", id,
                record->run.task, record->run.layers, names[which], count.tensors, count.values, record->run.dtype,
                target);
-    arena_free(&arena);
-    free(record);
+    record_close(open);
     return status;
 }
 
 static enum status export_curve(const char *out, const char *id, int as, const char *target, struct error *e) {
-    struct arena arena = {0};
-    struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = run_read("export", out, id, record, &arena, e);
-    if (status == ST_OK) status = (as == AS_MLLOG ? export_mllog : export_tensorboard)(record, target, e);
+    struct open_record *open;
+    TRY(run_record_open("export", out, id, &open, e));
+    const struct run_record *record = &open->record;
+    enum status status = (as == AS_MLLOG ? export_mllog : export_tensorboard)(record, target, e);
     if (status == ST_OK)
         printf("exported run %.8s (%s, %s): %" PRId64 " points of its curve to %s\n", id, record->run.task,
                record->run.layers, record->n_curve, target);
     if (status == ST_OK && as == AS_TENSORBOARD && !strstr(target, "tfevents"))
         fprintf(stderr, "lrnn: TensorBoard looks at files alone that have \"tfevents\" in their names\n");
-    arena_free(&arena);
-    free(record);
+    record_close(open);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "harness/plan/args.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
+#include "harness/store/record_json.h"
 
 struct import_flags {
     int64_t threads;
@@ -35,7 +36,7 @@ static enum status check_metadata(const struct safetensors *file, const char *pa
                     WEIGHTS_VERSION);
     if (!safetensors_metadata(file, "config"))
         return fail(e, ST_DATA, "%s has no configuration in its __metadata__; `lrnn export` writes it", path);
-    if (dtype && strcmp(dtype, REAL_NAME) != 0)
+    if (dtype && REAL_IS_DOUBLE != !strcmp(dtype, "fp64"))
         return fail(e, ST_DATA, "%s holds %s weights, and this program computes in %s; %s reads them", path,
                     st_shown(dtype, shown), REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
     return ST_OK;
@@ -94,16 +95,27 @@ static const char *comparison(const struct safetensors *file, const struct evalu
     return other ? "different" : "equal";
 }
 
-static void print_json(const struct setup *s, const struct evaluation *v, const char *verdict) {
-    char number[8][40];
+/* "s3", where the configuration says word-problem. */
+static const char *task_of(const struct setup *s, const struct safetensors *file) {
+    const char *called = safetensors_metadata(file, "task");
+    return called ? called : s->task.name;
+}
+
+static enum status print_json(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
+                              const char *verdict, struct error *e) {
+    json_t *line = json_pack("{s:s, s:o, s:s, s:o, s:i, s:I}", "run_id", s->run_id, "task",
+                             json_from_text(task_of(s, file)), "model", s->model.model->name, "layers",
+                             json_from_text(s->model_label), "tensors", v->tensors, "params", (json_int_t)v->values);
+    static const char *const names[] = {"val_acc",  "val_seq_acc",  "val_last_acc",  "val_loss",
+                                        "test_acc", "test_seq_acc", "test_last_acc", "test_loss"};
     const double values[8] = {v->val.acc,  v->val.seq_acc,  v->val.last_acc,  v->val.loss,
                               v->test.acc, v->test.seq_acc, v->test.last_acc, v->test.loss};
-    for (int i = 0; i < 8; i++) format_double(isfinite(values[i]) ? values[i] : 0, number[i], sizeof number[i]);
-    printf("{\"run_id\":\"%s\",\"task\":\"%s\",\"model\":\"%s\",\"tensors\":%d,\"params\":%" PRId64
-           ",\"val_acc\":%s,\"val_seq_acc\":%s,\"val_last_acc\":%s,\"val_loss\":%s,\"test_acc\":%s,\"test_seq_acc\":%s,"
-           "\"test_last_acc\":%s,\"test_loss\":%s,\"recorded\":\"%s\"}\n",
-           s->run_id, s->task.task->name, s->model.model->name, v->tensors, v->values, number[0], number[1], number[2],
-           number[3], number[4], number[5], number[6], number[7], verdict);
+    bool whole = line != NULL;
+    for (int i = 0; i < 8 && whole; i++) whole = json_object_set_new(line, names[i], json_from_real(values[i])) == 0;
+    whole = whole && json_object_set_new(line, "recorded", json_string(verdict)) == 0;
+    if (whole) return cli_print_json(line, e);
+    json_decref(line);
+    return cli_print_json(NULL, e);
 }
 
 static void print_split(const char *name, const struct scores *scores, int64_t n) {
@@ -114,9 +126,8 @@ static void print_split(const char *name, const struct scores *scores, int64_t n
 static void print_text(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                        const char *verdict) {
     char task[ST_SHOWN_NAME], val[ST_SHOWN_NAME], test[ST_SHOWN_NAME];
-    const char *called = safetensors_metadata(file, "task"); /* "s3", where the configuration says word-problem */
-    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", st_shown(called ? called : s->task.name, task),
-           s->model_label, s->run_id, v->tensors, v->values);
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", st_shown(task_of(s, file), task), s->model_label,
+           s->run_id, v->tensors, v->values);
     print_split("val", &v->val, s->task.shape.examples[SPLIT_VAL]);
     print_split("test", &v->test, s->task.shape.examples[SPLIT_TEST]);
     if (!strcmp(verdict, "equal")) printf("accuracies and losses equal the run's record to the last bit\n");
@@ -137,7 +148,7 @@ static enum status import_file(const struct safetensors *file, const char *path,
     if (status == ST_OK) {
         compare_ids(file, s);
         if (f->json)
-            print_json(s, &v, comparison(file, &v));
+            status = print_json(s, file, &v, comparison(file, &v), e);
         else
             print_text(s, file, &v, comparison(file, &v));
     }

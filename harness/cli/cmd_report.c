@@ -20,6 +20,7 @@ struct report_flags {
     int format, protocol;
     int64_t confirm;
     struct plot_view view;
+    char given[256]; /* names of the flags that stand on the line: " out task " */
 };
 
 /* " term md latex csv ..." */
@@ -116,13 +117,32 @@ static struct paper_choice paper_of(const struct report_flags *f) {
     return (struct paper_choice){f->paper, f->task, f->profile, f->where};
 }
 
-/* A plan says itself which runs it is of. */
+/* Remembers that the flag was given. */
+static enum status on_report_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
+    struct report_flags *f = context;
+    size_t used = strlen(f->given);
+    (void)value, (void)done;
+    int n = snprintf(f->given + used, sizeof f->given - used, "%s%s ", used ? "" : " ", name);
+    return n < (int)(sizeof f->given - used) ? ST_OK : fail(e, ST_USAGE, "report: too many flags");
+}
+
+/* A flag that this kind of report has no use for is not ignored. takes: " out task ". */
+static enum status refuse_others(const struct report_flags *f, const char *kind, const char *takes, struct error *e) {
+    for (const struct option *o = report_options; o->name; o++) {
+        char name[64];
+        snprintf(name, sizeof name, " %s ", o->name);
+        if (strstr(f->given, name) && !strstr(takes, name))
+            return fail(e, ST_USAGE, "report %s has no use for --%s; it takes%.*s", kind, o->name,
+                        (int)strlen(takes) - 1, takes);
+    }
+    return ST_OK;
+}
+
+/* A plan says itself which runs it is of, and how a cell's number is made of them. */
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
-    if (strcmp(f->what, "tables") != 0 || f->confirm || *f->to || *f->html)
-        return fail(e, ST_USAGE,
-                    "report --paper takes --out, --profile, --task, --where, --columns, --sort and --format alone");
+    TRY(refuse_others(f, "--paper", " paper out profile task where columns sort format ", e));
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
@@ -132,6 +152,7 @@ static enum status run_html(const struct report_flags *f, struct error *e) {
     struct report_filter filter = filter_of(f);
     struct error why = {ST_OK, ""};
     int pages = 0, pictures = 0;
+    TRY(refuse_others(f, "--html", " html out profile task where protocol confirm-seeds ", e));
     TRY(load(&set, f->out, e));
     enum status status = site_write(&set, &filter, f->out, f->html, &pages, &pictures, &why, e);
     records_free(&set);
@@ -152,6 +173,8 @@ static enum status run_report(int argc, char **argv, struct error *e) {
                       .n_sets = 1,
                       .positional = &folder,
                       .max_positional = 1,
+                      .on_flag = on_report_flag,
+                      .context = &flags,
                       .more_help = print_reports};
     TRY(parse(&cli, &flags, argc, argv, e));
     if (folder) TRY(text_copy(folder, flags.out, sizeof flags.out, e));

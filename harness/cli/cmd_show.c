@@ -2,7 +2,6 @@
  * again and says whether the bits agree. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/cli/cli.h"
@@ -33,27 +32,9 @@ static const struct option rerun_flags[] = {
 /* "name   value" of every field that has one. */
 static void print_fields(const struct run *run) {
     for (const struct field *f = runs_table.fields; f->name; f++) {
-        const void *value = (const char *)run + f->offset;
         char number[64];
-        switch (f->type) {
-        case FIELD_INT:
-            if (*(const int64_t *)value != -1) printf("  %-16s %" PRId64 "\n", f->name, *(const int64_t *)value);
-            break;
-        case FIELD_U64:
-            printf("  %-16s %" PRIu64 "\n", f->name, *(const uint64_t *)value);
-            break;
-        case FIELD_REAL:
-            if (!isfinite(*(const double *)value)) break;
-            format_double(*(const double *)value, number, sizeof number);
-            printf("  %-16s %s\n", f->name, number);
-            break;
-        case FIELD_TEXT:
-            if (*(const char *)value) printf("  %-16s %s\n", f->name, (const char *)value);
-            break;
-        case FIELD_NAME:
-            printf("  %-16s %s\n", f->name, field_name(f, run));
-            break;
-        }
+        const char *text = field_text(f, run, number, sizeof number);
+        if (text) printf("  %-16s %s\n", f->name, text);
     }
 }
 
@@ -88,18 +69,15 @@ static enum status with_run(const struct command *command, const struct option *
     const struct flag_set sets[] = {{table, &f}};
     struct cli cli = {.command = command, .sets = sets, .n_sets = 1, .positional = &word, .max_positional = 1};
     char out[PATH_BYTES], id[RUN_ID_HEX];
-    struct arena arena = {0};
+    struct open_record *open;
     TRY(options_default(table, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (!word) return fail(e, ST_USAGE, "%s: say which run, by the first digits of its id", command->name);
     snprintf(out, sizeof out, "%s", f.out);
     TRY(run_find(command->name, word, out, id, e));
-    struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = run_read(command->name, out, id, record, &arena, e);
-    if (status == ST_OK) status = what(&f, out, record, e);
-    arena_free(&arena);
-    free(record);
+    TRY(run_record_open(command->name, out, id, &open, e));
+    enum status status = what(&f, out, &open->record, e);
+    record_close(open);
     return status;
 }
 

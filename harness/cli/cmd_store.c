@@ -28,12 +28,18 @@ static enum status check(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &subs[0], .positional = folders, .max_positional = MOST_FOLDERS};
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store check: say which folder");
-    for (int i = 0; i < cli.n_positional; i++) {
+    enum status status = ST_OK;
+    for (int i = 0; i < cli.n_positional; i++) { /* all of them: the first that is not whole makes the exit status */
+        struct error why;
         int n;
-        TRY(store_check(folders[i], &n, e));
-        printf("%s: %d records, all whole\n", folders[i], n);
+        if (store_check(folders[i], &n, &why) == ST_OK)
+            printf("%s: %d records, all whole\n", folders[i], n);
+        else if (status == ST_OK)
+            status = fail(e, why.status, "%s", why.text);
+        else
+            fprintf(stderr, "lrnn: %s\n", why.text);
     }
-    return ST_OK;
+    return status;
 }
 
 /* Every folder is checked before the first is taken over. */

@@ -13,6 +13,7 @@
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
 #include "harness/store/record_files.h"
+#include "harness/store/record_json.h"
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 
@@ -63,35 +64,39 @@ static void show(void *context, const struct progress *p) {
     fflush(stderr);
 }
 
+static enum status print_line(const struct run *r, const char *path, struct error *e) {
+    return cli_print_json(json_pack("{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "run_id", r->run_id,
+                                    "task", json_from_text(r->task), "model", r->model, "layers",
+                                    json_from_text(r->layers), "status", run_status_names[r->status], "steps",
+                                    (json_int_t)r->steps, "params", (json_int_t)r->params, "val_acc",
+                                    json_from_real(r->val_acc), "test_acc", json_from_real(r->test_acc), "test_seq_acc",
+                                    json_from_real(r->test_seq_acc), "record", json_from_text(path)),
+                          e);
+}
+
+static void print_text(const struct run *r, const char *path) {
+    printf("%s %s: %s after %" PRId64 " steps (%s), best at %" PRId64
+           "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s\nrecord %s\n",
+           r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,
+           r->test_seq_acc, r->test_last_acc, r->params, r->wall_s, path);
+    if (*r->status_detail) printf("%s\n", r->status_detail);
+}
+
 static enum status print_result(const struct setup *s, bool strict, struct error *e) {
     char path[RECORD_TEXT * 2];
-    struct arena arena = {0};
-    struct run_record *record = calloc(1, sizeof *record);
+    struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_MEMORY, "no memory");
-    if (status == ST_OK) status = record_read(path, record, &arena, e);
-    if (status == ST_OK) {
-        const struct run *r = &record->run;
-        if (s->config.json)
-            printf("{\"run_id\":\"%s\",\"task\":\"%s\",\"model\":\"%s\",\"status\":\"%s\",\"steps\":%" PRId64
-                   ",\"params\":%" PRId64
-                   ",\"val_acc\":%.6f,\"test_acc\":%.6f,\"test_seq_acc\":%.6f,\"record\":\"%s\"}\n",
-                   r->run_id, s->task.task->name, s->model.model->name, run_status_names[r->status], r->steps,
-                   r->params, isfinite(r->val_acc) ? r->val_acc : 0, isfinite(r->test_acc) ? r->test_acc : 0,
-                   isfinite(r->test_seq_acc) ? r->test_seq_acc : 0, path);
-        else
-            printf("%s %s: %s after %" PRId64 " steps (%s), best at %" PRId64
-                   "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64
-                   " parameters; %.0f s\nrecord %s\n",
-                   r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,
-                   r->test_seq_acc, r->test_last_acc, r->params, r->wall_s, path);
-        if (*r->status_detail && !s->config.json) printf("%s\n", r->status_detail);
-        if (strict && run_not_finite(r))
-            status = fail(e, ST_FAIL, "--strict: NaN or infinity in run %s: %s", r->run_id,
-                          *r->status_detail ? r->status_detail : "logits of its test");
-    }
-    arena_free(&arena);
-    free(record);
+    TRY(record_open(path, &open, e));
+    const struct run *r = &open->record.run;
+    enum status status = ST_OK;
+    if (s->config.json)
+        status = print_line(r, path, e);
+    else
+        print_text(r, path);
+    if (status == ST_OK && strict && run_not_finite(r))
+        status = fail(e, ST_FAIL, "--strict: NaN or infinity in run %s: %s", r->run_id,
+                      *r->status_detail ? r->status_detail : "logits of its test");
+    record_close(open);
     return status;
 }
 

@@ -9,10 +9,11 @@
 
 /* Gives each run of the plan that has a time (its --budget, or its equal share of `limit_s` seconds on `jobs`
  * processes; 0 = no limit) the steps it takes in it: it has a --stop-after then, or is as without a limit where that is
- * no shorter. The steps are those that OUT/limits.csv has for the run and the time, else the run is timed with
- * `threads` threads and they are written there, so that the same command goes on with the same runs. Only steps are
- * counted, not validation. ST_USAGE: the time is over before the first step; ST_FAIL: a run cannot be timed, or
- * limits.csv not written. */
+ * no shorter. The steps are those that OUT/limits.csv has for the run and the time, else those of another run of its
+ * row (row_key.h), so that seeds and rates go equally far; of a row's first run a few steps are timed with `threads`
+ * threads. They are written there, so that the same command goes on with the same runs. Only steps are counted, not
+ * validation. ST_USAGE: the time is over before the first step; ST_FAIL: a run cannot be timed, or limits.csv not
+ * written; 130 or 143 after a signal. */
 enum status limits_apply(struct plan *plan, double limit_s, int jobs, int threads, bool quiet, struct error *e);
 
 #endif

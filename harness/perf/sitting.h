@@ -42,7 +42,7 @@ enum status sitting_run_quiet(struct sitting *s, enum status (*one)(void *contex
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row);
 
 /* The columns that say when, by which build and on which machine a sitting was that begins now, and on how many
- * threads. */
+ * threads; the precision is the program's own. */
 void sitting_describe(struct perf_row *row, const struct machine *m, int threads);
 
 /* Appends what one thread's samples of data that is made or read say to OUT/perf.csv, and the machine to machines.csv:

@@ -26,6 +26,7 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
     struct machine m;
     machine_read(&m);
     sitting_describe(row, &m, threads);
+    snprintf(row->dtype, sizeof row->dtype, "%s", precision_name((enum precision)s->config.precision));
     snprintf(row->bench, sizeof row->bench, "train-step");
     snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
              s->model_label, s->config.batch, s->task.shape.T, s->config.net.dim, s->config.net.layers,

@@ -161,13 +161,10 @@ static enum status read_lines(FILE *file, const char *path, struct config *c, ch
 /* The configuration that a run's record holds. */
 static enum status read_record(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                                struct error *e) {
-    struct arena arena = {0};
-    struct run_record *record = calloc(1, sizeof *record);
-    enum status status = record ? arena_reserve(&arena, (size_t)64 << 20, e) : fail(e, ST_MEMORY, "no memory");
-    if (status == ST_OK) status = record_read(path, record, &arena, e);
-    if (status == ST_OK) status = config_read_text(record->config, path, c, task, model, e);
-    arena_free(&arena);
-    free(record);
+    struct open_record *open;
+    TRY(record_open(path, &open, e));
+    enum status status = config_read_text(open->record.config, path, c, task, model, e);
+    record_close(open);
     return status;
 }
 

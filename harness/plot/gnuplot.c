@@ -1,21 +1,17 @@
 /* gnuplot.c - see gnuplot.h. */
 #include "harness/plot/gnuplot.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/label.h"
 #include "harness/store/files.h"
 #include "harness/store/own_file.h"
-
-#define GNUPLOT_MISSING 127 /* exit code of a child that could not start it, as a shell's */
+#include "harness/store/shell.h"
 
 static const struct terminal {
     const char *name, *settings; /* the height in points stands for %d; 100 points are an inch of a PDF */
@@ -68,38 +64,16 @@ void gnuplot_number(FILE *f, double value, const char *end) {
 
 /* --- running it --------------------------------------------------------------------------------------------------- */
 
-/* Runs it in `folder`, what it says going to the file `log`; returns its exit code, or -1. */
-static int run_gnuplot(const char *folder, const char *script, const char *log) {
-    pid_t child = fork();
-    if (child == 0) {
-        int fd = chdir(folder) == 0 ? open(log, O_CREAT | O_WRONLY | O_TRUNC, 0666) : -1;
-        char *const arguments[] = {"gnuplot", "-d", (char *)script, NULL}; /* -d: no settings of the user's */
-        if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(1);
-        execvp("gnuplot", arguments);
-        _exit(errno == ENOENT ? GNUPLOT_MISSING : 126);
-    }
-    int state;
-    while (child > 0 && waitpid(child, &state, 0) < 0)
-        if (errno != EINTR) return -1;
-    return child > 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
-}
-
 /* The last line of what gnuplot said. */
-static void last_words(const char *path, char *text, size_t size) {
-    char *bytes;
-    size_t n;
-    snprintf(text, size, "no reason given");
-    if (file_read(path, 1 << 20, &bytes, &n, NULL) != ST_OK) return;
-    while (n > 0 && isspace((unsigned char)bytes[n - 1])) bytes[--n] = 0;
-    char *line = strrchr(bytes, '\n');
-    if (n > 0) snprintf(text, size, "%s", line ? line + 1 : bytes);
-    free(bytes);
+static const char *last_words(const char *said) {
+    const char *line = strrchr(said, '\n');
+    return !*said ? "no reason given" : line ? line + 1 : said;
 }
 
 /* The files of one plot while it is made, all in TO. gnuplot runs there and sees their last part only. */
 struct drawing {
     const struct figure *figure;
-    char data[PATH_BYTES], script[PATH_BYTES], log[PATH_BYTES + 8], picture[N_TERMINALS][PATH_BYTES + 8];
+    char data[PATH_BYTES], script[PATH_BYTES], picture[N_TERMINALS][PATH_BYTES + 8];
 };
 
 static const char *base_name(const char *path) {
@@ -185,14 +159,18 @@ static enum status finish(const struct drawing *d, const char *to, struct error 
 
 static enum status draw(struct drawing *d, const char *to, struct error *e) {
     TRY(write_script(d, to, e));
-    char reason[512];
-    int code = run_gnuplot(to, base_name(d->script), base_name(d->log));
-    if (code == GNUPLOT_MISSING)
+    const char *const arguments[] = {"gnuplot", "-d", base_name(d->script), NULL}; /* -d: no settings of the user's */
+    char said[16384];
+    int code;
+    struct error why;
+    enum status status = program_run(arguments, to, NULL, said, sizeof said, &code, &why);
+    if (status == ST_DATA)
         return fail(e, ST_FAIL,
                     "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
-    last_words(d->log, reason, sizeof reason);
+    if (status != ST_OK) return fail(e, status, "%s", why.text);
     if (code != 0)
-        return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %s", to, d->figure->stem, code, reason);
+        return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %.500s", to, d->figure->stem, code,
+                    last_words(said));
     return finish(d, to, e);
 }
 
@@ -204,12 +182,10 @@ enum status gnuplot_draw(const struct figure *figure, const char *to, struct err
     enum status status = path_format(target, sizeof target, e, "%s/data.tsv", to);
     if (status == ST_OK) status = temporary_write(target, figure->numbers, strlen(figure->numbers), d->data, e);
     if (status == ST_OK) {
-        snprintf(d->log, sizeof d->log, "%s.log", d->data);
         for (size_t k = 0; k < N_TERMINALS; k++)
             snprintf(d->picture[k], sizeof d->picture[k], "%s.%s", d->data, terminals[k].name);
         status = draw(d, to, e);
         unlink(d->data);
-        unlink(d->log);
         if (*d->script) unlink(d->script);
         for (size_t k = 0; k < N_TERMINALS; k++) unlink(d->picture[k]);
     }

@@ -11,11 +11,14 @@
 
 #define SPEED_MOST 64 /* models */
 
-/* "bdlru:m=5 B32 T64 D128": what stands before " B", and the number behind " T". */
-static bool read_shape(const char *shape, char *model, size_t size, double *length) {
+/* Of the shape "bdlru:m=5 B32 T64 D128" what stands before " B", with the precision of its products unless it is fp32,
+ * and the number behind " T". */
+static bool read_model(const struct csv_table *t, int row, char *model, size_t size, double *length) {
+    const char *shape = csv_cell(t, row, "shape"), *dtype = csv_cell(t, row, "dtype");
     const char *B = strstr(shape, " B"), *T = strstr(shape, " T");
     if (!B || !T) return false;
-    snprintf(model, size, "%.*s", (int)(B - shape), shape);
+    bool plain = !*dtype || !strcmp(dtype, "fp32");
+    snprintf(model, size, "%.*s%s%s", (int)(B - shape), shape, plain ? "" : " ", plain ? "" : dtype);
     *length = atof(T + 2);
     return *length > 0;
 }
@@ -44,16 +47,15 @@ static enum status add_speed(struct speeds *s, const char *model, double length,
     return ST_OK;
 }
 
-/* Of each model and length the latest row of what `bench` measured. */
+/* Of each model, precision and length the latest row of what `bench` measured. */
 static enum status collect_speeds(struct speeds *s, const struct csv_table *t, struct error *e) {
     for (int row = 0; row < t->rows; row++) {
         char model[256], other[256];
         double length, same, speed = csv_cell_real(t, row, "tok_per_s");
-        if (!read_shape(csv_cell(t, row, "shape"), model, sizeof model, &length) || !(speed > 0)) continue;
+        if (!read_model(t, row, model, sizeof model, &length) || !(speed > 0)) continue;
         bool latest = true;
         for (int k = row + 1; k < t->rows && latest; k++)
-            latest = !(read_shape(csv_cell(t, k, "shape"), other, sizeof other, &same) && same == length &&
-                       !strcmp(model, other));
+            latest = !(read_model(t, k, other, sizeof other, &same) && same == length && !strcmp(model, other));
         if (latest) TRY(add_speed(s, model, length, speed, e));
     }
     return ST_OK;

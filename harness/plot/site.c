@@ -117,18 +117,18 @@ static void print_field(FILE *f, const char *name, const char *value) {
 /* Every field that has a value. */
 static void print_fields(FILE *f, const struct run *run) {
     for (const struct field *field = runs_table.fields; field->name; field++) {
-        const void *value = (const char *)run + field->offset;
-        char text[64] = "";
-        if (field->type == FIELD_INT && *(const int64_t *)value != -1)
-            snprintf(text, sizeof text, "%" PRId64, *(const int64_t *)value);
-        if (field->type == FIELD_U64) snprintf(text, sizeof text, "%" PRIu64, *(const uint64_t *)value);
-        if (field->type == FIELD_REAL && isfinite(*(const double *)value))
-            format_double(*(const double *)value, text, sizeof text);
-        const char *shown = field->type == FIELD_TEXT   ? (const char *)value
-                            : field->type == FIELD_NAME ? field_name(field, run)
-                                                        : text;
-        if (shown && *shown) print_field(f, field->name, shown);
+        char number[64];
+        const char *text = field_text(field, run, number, sizeof number);
+        if (text) print_field(f, field->name, text);
     }
+}
+
+/* Whether the row is of the run's machine, as it was then; without the second id where one of them does not have it. */
+static bool is_machine_of(const struct run *run, const struct csv_table *t, int row) {
+    const char *epoch = csv_cell(t, row, "env_epoch");
+    bool known = *epoch && *run->env_epoch;
+    return strcmp(csv_cell(t, row, "machine_id"), run->machine_id) == 0 &&
+           (!known || strcmp(epoch, run->env_epoch) == 0);
 }
 
 /* The machine's row of machines.csv, if it is there. */
@@ -139,9 +139,9 @@ static void print_machine(FILE *f, const struct site *site, const struct run *ru
         csv_read(&t, path, NULL) != ST_OK)
         return;
     for (int row = 0; row < t.rows; row++) {
-        if (strcmp(csv_cell(&t, row, "machine_id"), run->machine_id) != 0) continue;
+        if (!is_machine_of(run, &t, row)) continue;
         fputs("<h2>Machine</h2>\n<div class=\"box\"><table>\n", f);
-        for (int c = 0; c < t.columns; c++) print_field(f, t.header[c], csv_text_plain(t.cells[row * t.columns + c]));
+        for (int c = 0; c < t.columns; c++) print_field(f, t.header[c], csv_text_plain(csv_cell(&t, row, t.header[c])));
         fputs("</table></div>\n", f);
         break;
     }

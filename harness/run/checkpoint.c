@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -177,37 +176,32 @@ static void restore(struct trainer *t, struct run_progress *p, const struct head
     memcpy(p->started, h->started, sizeof p->started);
 }
 
-/* The whole file, or NULL with errno. */
-static char *read_all(const char *path, size_t *size) {
-    struct stat info;
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    char *bytes = fstat(fileno(file), &info) == 0 ? malloc((size_t)info.st_size + 1) : NULL;
-    *size = bytes ? fread(bytes, 1, (size_t)info.st_size, file) : 0;
-    fclose(file);
-    return bytes;
+/* A damaged one that keeps its name would be lost under the next. */
+static enum status set_aside(const char *path, const char *why, struct error *e) {
+    char target[PATH_BYTES];
+    if (!file_move_aside(path, "corrupt", target) && errno != ENOENT)
+        return fail(e, ST_FAIL, "checkpoint %s is not usable: %s; it cannot be renamed to %s: %s", path, why, target,
+                    strerror(errno));
+    fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why, target);
+    return ST_OK;
 }
 
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e) {
-    char path[RECORD_TEXT * 2], aside[RECORD_TEXT * 2 + 16];
+    char path[RECORD_TEXT * 2], *bytes;
+    struct header h;
+    size_t size;
     checkpoint_path(t->setup, path, sizeof path);
     *found = false;
-    size_t size;
-    char *bytes = read_all(path, &size);
-    if (!bytes && errno == ENOENT) return ST_OK;
-    if (!bytes) return fail(e, ST_FAIL, "cannot read checkpoint %s: %s", path, strerror(errno));
-    struct header h;
+    enum status status = file_read(path, SIZE_MAX, &bytes, &size, e);
+    if (status == ST_DATA) return ST_OK; /* there is none */
+    if (status != ST_OK) return status;
     const char *why = defect(t, p, bytes, size, &h);
     if (why) {
-        snprintf(aside, sizeof aside, "%s.corrupt", path);
-        fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why,
-                aside);
-        if (rename(path, aside) != 0) fprintf(stderr, "lrnn: cannot rename %s: %s\n", path, strerror(errno));
         free(bytes);
-        return ST_OK;
+        return set_aside(path, why, e);
     }
     bool other = false;
-    enum status status = admit(t->setup, &h, path, &other, e);
+    status = admit(t->setup, &h, path, &other, e);
     if (status == ST_OK) {
         restore(t, p, &h, bytes);
         p->mixed_builds |= other;

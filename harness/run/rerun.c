@@ -140,14 +140,19 @@ static void remove_traces(const char *folder, const char *id) {
 
 static enum status read_second(const char *folder, const struct run_record *first, struct rerun_result *result,
                                struct error *e) {
-    struct arena arena = {0};
-    struct run_record *second = calloc(1, sizeof *second);
-    if (!second) return fail(e, ST_MEMORY, "no memory for a run record");
-    enum status status = run_read("rerun", folder, first->run.run_id, second, &arena, e);
-    if (status == ST_OK) *result = compare(first, second);
-    arena_free(&arena);
-    free(second);
-    return status;
+    struct open_record *second;
+    TRY(run_record_open("rerun", folder, first->run.run_id, &second, e));
+    *result = compare(first, &second->record);
+    record_close(second);
+    return ST_OK;
+}
+
+/* What --keep has kept is not done over, nor taken away afterwards. */
+static enum status refuse_kept(const char *folder, const char *id, struct error *e) {
+    char path[PATH_BYTES];
+    record_path(folder, id, path, sizeof path);
+    if (access(path, F_OK) != 0) return ST_OK;
+    return fail(e, ST_USAGE, "rerun: %s is there already, kept by --keep; move the folder %s away", path, folder);
 }
 
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
@@ -163,9 +168,10 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
         return fail(e, ST_USAGE, "rerun: run %.8s started from a file; `lrnn show` has the command, with --from",
                     s->run_id);
     TRY(path_format(folder, sizeof folder, e, "%s/rerun", out));
+    TRY(refuse_kept(folder, s->run_id, e));
     TRY(text_copy(folder, s->config.out, sizeof s->config.out, e));
     s->config.keep_weights = *r->run.ckpt_xxh3 ? s->config.keep_weights : KEEP_NONE;
-    s->config.quiet = s->config.force = true;
+    s->config.quiet = true;
     TRY(train_run(s, NULL, NULL, e));
     TRY(read_second(folder, r, result, e));
     if (!keep) remove_traces(folder, s->run_id);

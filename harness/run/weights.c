@@ -173,7 +173,7 @@ static enum status nothing_kept(const struct run *run, struct error *e) {
                 run->run_id);
 }
 
-/* The path in a record is one that weights_keep wrote: a record from elsewhere cannot lead out of the folder. */
+/* The path in a record is one that weights_write gave it: a record from elsewhere cannot lead out of the folder. */
 static bool is_kept_path(const struct run *run) {
     char expected[RECORD_TEXT];
     name_weights(run, "", expected);

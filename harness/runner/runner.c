@@ -50,8 +50,10 @@ struct runner {
     int members;                             /* of a population; 1: each run has a process of its own */
     int devices;                             /* with a population each; 1: that of the runs */
     int n_jobs;
-    int returned;           /* runs that a population has left undone, which wait to be done alone */
     struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
+    struct setup **alone;   /* in the same places those that a population has left undone, which wait for the others */
+    int returned;           /* of these */
+    int stopped;            /* runs that were stopped by a signal of their own */
     int done, total, next;  /* next: to be looked at */
     int elsewhere;          /* of those that have been looked at: done by others now */
     double looked;          /* when the last of them was */
@@ -236,6 +238,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);
         j->by->told_to_stop = true;
         claim_release(&j->claim);
+        r->stopped++;
         return;
     }
     r->work_done += s->flops;
@@ -262,10 +265,10 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", unwritten ? detail : e.text);
 }
 
-/* A run that a population has left undone waits to be done alone. */
+/* A run that a population has left undone waits to be done alone: no population is given it again. */
 static void return_job(struct runner *r, struct job *j) {
     claim_release(&j->claim);
-    r->waiting[j->index] = j->setup;
+    r->alone[j->index] = j->setup;
     j->setup = NULL;
     r->returned++;
 }
@@ -387,14 +390,10 @@ static int by_seed_and_length(const void *a, const void *b) {
 /* A record that tells of a failure that may not happen again is set aside, so that the run is done once more. */
 static enum status set_aside_failure(const struct setup *s, struct error *e) {
     char path[RECORD_TEXT * 2];
-    struct run_record *record = calloc(1, sizeof *record);
-    struct arena arena = {0};
+    struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    bool read = record && arena_reserve(&arena, (size_t)64 << 20, NULL) == ST_OK &&
-                record_read(path, record, &arena, NULL) == ST_OK;
-    int64_t status = read ? record->run.status : RUN_OK;
-    arena_free(&arena);
-    free(record);
+    int64_t status = record_open(path, &open, NULL) == ST_OK ? open->record.run.status : RUN_OK;
+    record_close(open);
     if (status != RUN_KILLED && status != RUN_TIMEOUT && status != RUN_OOM && status != RUN_ERROR) return ST_OK;
     return record_set_aside(s->config.out, s->run_id, "retried", e);
 }
@@ -489,6 +488,8 @@ static void end_populations(struct runner *r) {
 /* Behind all others those that a population has left: one after the other, each in a process of its own. */
 static void turn_to_returned(struct runner *r) {
     end_populations(r);
+    for (int i = 0; i < r->total; i++)
+        if (r->alone[i]) r->waiting[i] = r->alone[i];
     r->members = r->devices = r->n_jobs = 1;
     r->returned = r->next = r->elsewhere = 0;
 }
@@ -499,7 +500,7 @@ static void run_waiting(struct runner *r) {
         if (!busy && r->next == r->total && r->returned) turn_to_returned(r);
         start_jobs(r);
         busy = wait_for_news(r);
-        if (signal_received()) stop_jobs(r);
+        if (signal_received() || r->write_failed) stop_jobs(r);
         show_line(r);
     }
     end_populations(r);
@@ -522,7 +523,7 @@ static void set_jobs(struct runner *r) {
 
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e) {
     struct runner *r = calloc(1, sizeof *r);
-    struct setup **waiting = calloc((size_t)plan->n + 1, sizeof *waiting);
+    struct setup **waiting = calloc(2 * ((size_t)plan->n + 1), sizeof *waiting);
     if (!r || !waiting) {
         free(r);
         free(waiting);
@@ -531,21 +532,26 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     *r = (struct runner){.options = options,
                          .plan = plan,
                          .waiting = waiting,
+                         .alone = waiting + plan->n + 1,
                          .left_s = NAN,
                          .best = NAN,
                          .began = time_now_s(),
                          .several_tasks = plan_has_several_tasks(plan),
                          .terminal = isatty(STDERR_FILENO)};
+    const char *goes_on = plan->n && plan->setups[0]->config.force ? RUNNER_FORCED_GOES_ON : "goes on";
     enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
     set_jobs(r);
     if (status == ST_OK) run_waiting(r);
     if (status == ST_OK && signal_received())
-        status = fail(e, (enum status)(128 + signal_received()),
-                      "stopped with %d of %d runs done; the same command goes on", r->done, r->total);
+        status = fail(e, (enum status)(128 + signal_received()), "stopped with %d of %d runs done; the same command %s",
+                      r->done, r->total, plan->n && plan->setups[0]->config.force ? RUNNER_FORCED_GOES_ON : "goes on");
     else if (status == ST_OK && r->write_failed)
         status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
+    else if (status == ST_OK && r->stopped)
+        status = fail(e, ST_FAIL, "%d of %d runs were stopped by a signal of their own; the same command %s",
+                      r->stopped, r->total, goes_on);
     free(waiting);
     free(r);
     return status;

@@ -15,12 +15,16 @@ struct runner_options {
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };
 
+/* Behind "the same command": --force sets aside whatever is on record, what this very command has done too. */
+#define RUNNER_FORCED_GOES_ON "without --force does what has no record, with it everything anew"
+
 /* Does all runs that have no record yet, seed after seed, of one seed the longest first; a first one that would take
  * longer than all others on the other processes goes alone and on all cores. Runs that another process does in the
  * same folder (harness/store/claim.h) are left to it, and waited for. A run that dies becomes a row (killed, oom,
  * timeout, error) and the others go on; of a population those that it has left undone are first done again, behind all
- * others, each alone in a process. Errors: 130 or 143 after a signal (running runs have saved checkpoints),
- * ST_FAIL when the output of a run cannot be written, which ends the others too. */
+ * others, each alone in a process. Errors: 130 or 143 after a signal (running runs have saved checkpoints), ST_FAIL
+ * when the output of a run cannot be written, which stops the others too, or, behind all others, where a run's own
+ * process was told to stop. */
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e);
 
 #endif

@@ -13,14 +13,19 @@
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 
-/* Whether the file ends inside a row: a writer was killed, or the disk was full. */
-static bool is_torn(int fd, off_t size) {
-    char last = '\n';
-    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+/* The bytes of the file's whole lines. A writer that was killed, or a disk that was full, may have left a part of one
+ * behind them; no cell of these tables holds a line feed. -1 with errno. */
+static off_t whole_lines(int fd, off_t size) {
+    for (char last; size > 0; size--) {
+        ssize_t n = pread(fd, &last, 1, size - 1);
+        if (n < 0) return -1;
+        if (n == 1 && last == '\n') break;
+    }
+    return size;
 }
 
-/* Whether the file's header is the table's: "" is, of a file that is to get one. */
-static bool has_our_header(int fd, const struct table *table, off_t size) {
+/* Whether the file's header is the table's, or the beginning of it: "" is, of a file that is to get one. */
+static bool has_our_header(int fd, const struct table *table) {
     char *ours = NULL;
     size_t bytes = 0;
     FILE *f = open_memstream(&ours, &bytes);
@@ -28,8 +33,8 @@ static bool has_our_header(int fd, const struct table *table, off_t size) {
     table_csv_header(table, f);
     fclose(f);
     char *theirs = calloc(1, bytes + 1);
-    bool same = size == 0 || !theirs || !ours ||
-                (pread(fd, theirs, bytes, 0) == (ssize_t)bytes && memcmp(ours, theirs, bytes) == 0);
+    ssize_t n = theirs ? pread(fd, theirs, bytes, 0) : 0;
+    bool same = !theirs || !ours || (n >= 0 && memcmp(ours, theirs, (size_t)n) == 0);
     free(theirs);
     free(ours);
     return same;
@@ -103,15 +108,17 @@ static int open_locked(const char *path, struct stat *locked) {
     }
 }
 
-/* Appends one row behind `end`, under a lock, in one write; what could not be written whole is taken back. */
-static enum status append_locked(int fd, off_t end, const char *path, const struct table *table, const void *object,
+/* Appends one row behind the whole lines, under a lock, in one write; what could not be written whole is taken back. */
+static enum status append_locked(int fd, off_t bytes, const char *path, const struct table *table, const void *object,
                                  struct error *e) {
     char *text = NULL;
     size_t size = 0;
+    off_t end = whole_lines(fd, bytes);
+    if (end < 0 || (end < bytes && ftruncate(fd, end) != 0))
+        return fail(e, ST_FAIL, "cannot take a torn row off %s: %s", path, strerror(errno));
     FILE *f = open_memstream(&text, &size);
     if (!f) return fail(e, ST_MEMORY, "no memory to write %s", path);
     if (end == 0) table_csv_header(table, f);
-    if (is_torn(fd, end)) fputc('\n', f);
     table_csv_row(table, object, f);
     bool whole = !ferror(f);
     whole = fclose(f) == 0 && whole;
@@ -132,7 +139,7 @@ enum status table_append(const struct table *table, const void *object, const ch
         struct stat info;
         int fd = open_locked(path, &info);
         if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
-        bool ours = has_our_header(fd, table, info.st_size);
+        bool ours = has_our_header(fd, table);
         enum status status = ours ? append_locked(fd, info.st_size, path, table, object, e) : convert(path, table, e);
         close(fd); /* releases the lock */
         if (ours || status != ST_OK) return status;

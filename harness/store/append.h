@@ -5,8 +5,9 @@
 #include "harness/store/schema.h"
 
 /* Appends one row to OUT/<table>.csv, the header before the first, under a lock and in one write; flushed and fsynced.
- * What could not be written whole is taken back. A file of an earlier schema is first written anew with the columns of
- * this one. ST_FAIL with path and reason; ST_DATA: the file is of a later schema, or no table. */
+ * What could not be written whole is taken back, as is a row that another writer left unfinished. A file of an earlier
+ * schema is first written anew with the columns of this one. ST_FAIL with path and reason; ST_DATA: the file is of a
+ * later schema, or no table. */
 enum status table_append(const struct table *table, const void *object, const char *out, struct error *e);
 
 #endif

@@ -27,7 +27,8 @@ struct owner {
     long pid, began;
 };
 
-/* Clock ticks since boot at which the process began; -1: there is none of that number. */
+/* Clock ticks since boot at which the process began; -1: there is none of that number, or it is dead and only waits for
+ * its parent to ask how it ended. */
 static long start_of(long pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -37,7 +38,7 @@ static long start_of(long pid) {
     text[n] = 0;
     const char *at = strrchr(text, ')'); /* a name may hold blanks */
     long began = -1;
-    if (!at) return -1;
+    if (!at || !at[1] || at[2] == 'Z' || at[2] == 'X') return -1;
     for (int field = 2; field < 22 && at; field++) at = strchr(at + 1, ' ');
     if (at) began = strtol(at + 1, NULL, 10);
     return began;
@@ -98,8 +99,9 @@ static time_t folder_now(const char *folder) {
     return known ? s.st_mtime : time(NULL);
 }
 
-/* What a claim says, and whether its owner is at it. False: it is gone. */
-static bool read_claim(const char *folder, const char *path, struct claim_info *info) {
+/* What a claim says, and whether its owner is at it. `clock` is the folder whose clock another machine's claim goes by;
+ * NULL: nothing is to be written there, and this machine's clock has to do. False: it is gone. */
+static bool read_claim(const char *clock, const char *path, struct claim_info *info) {
     char *text;
     size_t size;
     struct stat s;
@@ -112,11 +114,13 @@ static bool read_claim(const char *folder, const char *path, struct claim_info *
     free(text);
     memcpy(info->host, o.host, sizeof info->host);
     info->pid = o.pid;
-    info->age_s = difftime(folder_now(folder), s.st_mtime);
     if (fields != 5 || !strcmp(o.host, FREE)) return true;
     read_self(&self);
     bool here = !strcmp(self.host, o.host) && !strcmp(self.place, o.place);
-    info->live = here ? start_of(o.pid) == o.began : info->age_s < CLAIM_STALE_S;
+    if (here)
+        info->live = start_of(o.pid) == o.began;
+    else
+        info->live = difftime(clock ? folder_now(clock) : time(NULL), s.st_mtime) < CLAIM_STALE_S;
     return true;
 }
 
@@ -221,7 +225,7 @@ static enum status add_claim(const char *folder, const char *run_id, struct clai
     char path[PATH_BYTES];
     struct claim_info info;
     TRY(make_path(path, sizeof path, folder, run_id, latest(folder, run_id), e));
-    if (!read_claim(folder, path, &info) || !strcmp(info.host, FREE)) return ST_OK;
+    if (!read_claim(NULL, path, &info) || !strcmp(info.host, FREE)) return ST_OK;
     struct claim_info *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
     if (!longer) return fail(e, ST_MEMORY, "no memory for a list of claims");
     *list = longer;
@@ -248,5 +252,7 @@ enum status claims_list(const char *out, struct claim_info **list, int *n, struc
     if (d) closedir(d);
     if (status == ST_OK) return ST_OK;
     free(*list);
+    *list = NULL;
+    *n = 0;
     return status;
 }

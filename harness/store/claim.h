@@ -40,12 +40,11 @@ void claim_done(struct claim *c, const char *out, const char *run_id);
 struct claim_info {
     char run_id[RUN_ID_HEX], host[64], what[RECORD_TEXT], since[32];
     long pid;
-    double age_s; /* since the last touch */
-    bool live;    /* not stale, not free */
+    bool live; /* not stale, not free */
 };
 
 /* Every run under OUT/claims that somebody does or was doing; the caller frees *list. None, where there is no
- * folder. */
+ * folder. Nothing is written, so that the age of another machine's claim is by the clock of this one. */
 enum status claims_list(const char *out, struct claim_info **list, int *n, struct error *e);
 
 #endif

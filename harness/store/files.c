@@ -125,6 +125,20 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
     return folder_sync(path, e);
 }
 
+bool file_move_aside(const char *path, const char *suffix, char *target) {
+    int result = -1;
+    errno = ENAMETOOLONG;
+    for (int i = 1; i < 10000 && result != 0; i++) {
+        int n = i == 1 ? snprintf(target, PATH_BYTES, "%s.%s", path, suffix)
+                       : snprintf(target, PATH_BYTES, "%s.%s.%d", path, suffix, i);
+        if (n < 0 || n >= PATH_BYTES) break;
+        result = link(path, target);
+        if (result != 0 && errno != EEXIST) break;
+    }
+    if (result == 0) unlink(path);
+    return result == 0;
+}
+
 static enum status read_open_file(FILE *f, const char *path, size_t most, char **bytes, size_t *size, struct error *e) {
     struct stat info;
     if (fstat(fileno(f), &info) != 0 || !S_ISREG(info.st_mode))

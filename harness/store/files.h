@@ -2,6 +2,7 @@
 #ifndef LRNN_HARNESS_FILES_H
 #define LRNN_HARNESS_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/status.h"
@@ -28,6 +29,10 @@ enum status temporary_write(const char *path, const void *bytes, size_t size, ch
 
 /* Makes earlier link, rename and unlink calls in the folder of `path` durable. */
 enum status folder_sync(const char *path, struct error *e);
+
+/* Renames a file to PATH.SUFFIX, or .SUFFIX.2, .3, the first name that is free; `target` (PATH_BYTES) is that name.
+ * False with errno: it stays where it is. */
+bool file_move_aside(const char *path, const char *suffix, char *target);
 
 /* A whole file in memory, a terminator behind it; the caller frees *bytes. ST_DATA: no such file; ST_FAIL: it cannot be
  * read, or is larger than `most` bytes. */

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/store/record_json.h"
-
 #define ID_DIGITS (RUN_ID_HEX - 1)
 
 /* Ids in a folder that begin as asked for. */
@@ -101,16 +99,11 @@ enum status run_find(const char *command, const char *text, char out[PATH_BYTES]
                 command, text);
 }
 
-enum status run_read(const char *command, const char *out, const char *id, struct run_record *record,
-                     struct arena *arena, struct error *e) {
-    char path[PATH_BYTES], *text;
-    size_t size;
+enum status run_record_open(const char *command, const char *out, const char *id, struct open_record **open,
+                            struct error *e) {
+    char path[PATH_BYTES];
     TRY(path_format(path, sizeof path, e, "%s/runs/%.2s/%s.json", out, id, id));
     if (access(path, F_OK) != 0)
         return fail(e, ST_DATA, "%s: run %s is not finished: there is no record %s", command, id, path);
-    TRY(file_read(path, RECORD_MOST_BYTES, &text, &size, e));
-    enum status status = arena_reserve(arena, record_arena_bytes(size), e);
-    if (status == ST_OK) status = record_parse(text, size, path, id, record, arena, e);
-    free(text);
-    return status == ST_USAGE ? e->status = ST_DATA : status;
+    return record_open(path, open, e);
 }

@@ -2,16 +2,15 @@
 #ifndef LRNN_HARNESS_STORE_FIND_RUN_H
 #define LRNN_HARNESS_STORE_FIND_RUN_H
 
-#include "core/arena.h"
 #include "harness/store/files.h"
-#include "harness/store/record.h"
+#include "harness/store/record_files.h"
 
 /* `out` comes in as the folder to look in and goes out as the folder that holds the run; `command` begins messages.
  * ST_USAGE: several runs begin so, or it is neither id nor path; ST_DATA: there is none, or it is not finished. */
 enum status run_find(const char *command, const char *text, char out[PATH_BYTES], char id[RUN_ID_HEX], struct error *e);
 
-/* Reads the record of a run of OUT; texts and arrays live on `arena`, which is reserved here. Errors as record_read. */
-enum status run_read(const char *command, const char *out, const char *id, struct run_record *record,
-                     struct arena *arena, struct error *e);
+/* Opens the record of a run of OUT, which the caller closes. Errors as record_read. */
+enum status run_record_open(const char *command, const char *out, const char *id, struct open_record **open,
+                            struct error *e);
 
 #endif

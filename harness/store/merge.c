@@ -13,14 +13,12 @@
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
 
-#define RECORD_ARENA ((size_t)64 << 20) /* address space for one record's curve; committed as used */
-
 /* What is copied: the records of a folder. */
 struct merging {
     const char *from, *out;
     char **paths;
     int n;
-    struct run_record *record; /* room for one */
+    struct open_record *open; /* the one that is looked at */
     struct merge_count count;
 };
 
@@ -66,18 +64,15 @@ static enum status read_weights(const struct merging *m, const struct run *run, 
 /* --- a record ----------------------------------------------------------------------------------------------------- */
 
 static enum status read_record(struct merging *m, int i, struct error *e) {
-    struct arena arena = {0};
-    TRY(arena_reserve(&arena, RECORD_ARENA, e));
-    enum status status = record_read(m->paths[i], m->record, &arena, e);
-    arena_free(&arena);
-    return status;
+    record_close(m->open);
+    return record_open(m->paths[i], &m->open, e);
 }
 
 static enum status check_one(struct merging *m, int i, struct error *e) {
     char *bytes;
     size_t size;
     TRY(read_record(m, i, e));
-    TRY(read_weights(m, &m->record->run, &bytes, &size, e));
+    TRY(read_weights(m, &m->open->record.run, &bytes, &size, e));
     free(bytes);
     return ST_OK;
 }
@@ -110,7 +105,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     TRY(read_record(m, i, e));
     TRY(path_format(path, sizeof path, e, "%s/%s", m->out, name));
     if (access(path, F_OK) != 0) {
-        TRY(copy_weights(m, &m->record->run, e));
+        TRY(copy_weights(m, &m->open->record.run, e));
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
         enum status status = put_file(m->out, name, bytes, size, &new, e);
         free(bytes);
@@ -118,7 +113,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     }
     m->count.records += new;
     m->count.known += !new;
-    return copy_speed(m, &m->record->run, e);
+    return copy_speed(m, &m->open->record.run, e);
 }
 
 /* --- folders ------------------------------------------------------------------------------------------------------ */
@@ -137,8 +132,7 @@ static enum status check_all(struct merging *m, struct error *e) {
 }
 
 static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
-    *m = (struct merging){.from = from, .out = out, .record = calloc(1, sizeof *m->record)};
-    if (!m->record) return fail(e, ST_MEMORY, "no memory for a record");
+    *m = (struct merging){.from = from, .out = out};
     TRY(records_paths(from, &m->paths, &m->n, e));
     if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
     return check_all(m, e);
@@ -147,7 +141,7 @@ static enum status begin(struct merging *m, const char *from, const char *out, s
 static void end(struct merging *m) {
     for (int i = 0; i < m->n; i++) free(m->paths[i]);
     free(m->paths);
-    free(m->record);
+    record_close(m->open);
 }
 
 enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e) {

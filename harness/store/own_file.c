@@ -21,10 +21,16 @@ static bool ends(const char *path, const char *ending) {
     return n > m && strcmp(path + n - m, ending) == 0;
 }
 
+/* A full disk or a killed writer leaves the beginning of a table, or nothing. */
 static bool begins_as_table(FILE *f) {
-    static const char first[] = "schema,";
-    char text[sizeof first];
-    return fread(text, 1, sizeof first - 1, f) == sizeof first - 1 && memcmp(text, first, sizeof first - 1) == 0;
+    static const char *const firsts[] = {"schema,", "machine_id,"};
+    char text[16];
+    size_t n = fread(text, 1, sizeof text, f);
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts && !ferror(f); i++) {
+        size_t length = strlen(firsts[i]);
+        if (memcmp(text, firsts[i], n < length ? n : length) == 0) return true;
+    }
+    return false;
 }
 
 static bool is_marked(FILE *f) {

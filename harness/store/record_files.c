@@ -35,26 +35,10 @@ static enum status checked_path(const char *out, const char *run_id, char *path,
 
 /* --- damaged records ---------------------------------------------------------------------------------------------- */
 
-/* Renames a file to PATH.SUFFIX, or .SUFFIX.2, .3, the first name that is free. False with errno: it stays where it
- * is. */
-static bool move_aside(const char *path, const char *suffix, char target[PATH_BYTES]) {
-    int result = -1;
-    errno = ENAMETOOLONG;
-    for (int i = 1; i < 10000 && result != 0; i++) {
-        int n = i == 1 ? snprintf(target, PATH_BYTES, "%s.%s", path, suffix)
-                       : snprintf(target, PATH_BYTES, "%s.%s.%d", path, suffix, i);
-        if (n < 0 || n >= PATH_BYTES) break;
-        result = link(path, target);
-        if (result != 0 && errno != EEXIST) break;
-    }
-    if (result == 0) unlink(path);
-    return result == 0;
-}
-
 /* Moves a damaged record aside and tells why on stderr. */
 static void set_aside(const char *path, const char *reason) {
     char target[PATH_BYTES];
-    if (move_aside(path, "corrupt", target))
+    if (file_move_aside(path, "corrupt", target))
         fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, reason);
     else if (errno != ENOENT) /* else another process was faster, and has told */
         fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), reason);
@@ -63,7 +47,7 @@ static void set_aside(const char *path, const char *reason) {
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e) {
     char path[PATH_BYTES], target[PATH_BYTES];
     TRY(checked_path(out, run_id, path, e));
-    if (move_aside(path, suffix, target) || errno == ENOENT) return ST_OK;
+    if (file_move_aside(path, suffix, target) || errno == ENOENT) return ST_OK;
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
@@ -160,9 +144,10 @@ static enum status read_one(const char *path, struct run_record *r, struct arena
     bool set_aside = false, named = id_of_name(slash ? slash + 1 : path, id, &set_aside);
     size_t size;
     TRY(file_read(path, RECORD_MOST_BYTES, &text, &size, e));
-    enum status status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
+    enum status status = arena->base ? ST_OK : arena_reserve(arena, record_arena_bytes(size), e);
+    if (status == ST_OK) status = record_parse(text, size, path, named ? id : NULL, r, arena, e);
     free(text);
-    if (status == ST_OK && r) r->set_aside = set_aside;
+    if (status == ST_OK) r->set_aside = set_aside;
     return status;
 }
 
@@ -170,6 +155,21 @@ enum status record_read(const char *path, struct run_record *r, struct arena *ar
     enum status status = read_one(path, r, arena, e);
     if (status == ST_USAGE && e) e->status = ST_DATA;
     return status == ST_USAGE ? ST_DATA : status;
+}
+
+enum status record_open(const char *path, struct open_record **open, struct error *e) {
+    struct open_record *o = *open = calloc(1, sizeof *o);
+    if (!o) return fail(e, ST_MEMORY, "no memory for a run record");
+    enum status status = record_read(path, &o->record, &o->arena, e);
+    if (status == ST_OK) return ST_OK;
+    record_close(o);
+    *open = NULL;
+    return status;
+}
+
+void record_close(struct open_record *open) {
+    if (open) arena_free(&open->arena);
+    free(open);
 }
 
 struct path_list {

@@ -2,7 +2,6 @@
  * that one altered bit is found, without memory and before anything is parsed. */
 #include "harness/store/record_json.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +24,7 @@ size_t record_arena_bytes(size_t size) {
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* JSON is UTF-8; a text that is not (a path, a name from the command line) has its other bytes replaced by '?'. */
-static json_t *json_from_text(const char *text) {
+json_t *json_from_text(const char *text) {
     json_t *value = json_string(text);
     if (value) return value;
     char *plain = strdup(text);
@@ -38,7 +36,7 @@ static json_t *json_from_text(const char *text) {
     return value;
 }
 
-static json_t *json_from_real(double value) {
+json_t *json_from_real(double value) {
     if (isnan(value)) return json_null();
     if (isinf(value)) return json_string(value < 0 ? "-inf" : "inf");
     return json_real(value);

@@ -2,6 +2,7 @@
 #ifndef LRNN_HARNESS_RECORD_JSON_H
 #define LRNN_HARNESS_RECORD_JSON_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "core/arena.h"
@@ -12,6 +13,11 @@
 
 /* Arena bytes that suffice for the curves and evaluations of any whole record of `size` bytes. */
 size_t record_arena_bytes(size_t size);
+
+/* Values as records have them. A text that is not UTF-8 (a path, a name from the command line) has its other bytes
+ * replaced by '?'; a number that is none is null, infinity the text "inf" or "-inf". NULL: no memory. */
+json_t *json_from_text(const char *text);
+json_t *json_from_real(double value);
 
 /* The text of a record; the caller frees *text. ST_FAIL: a value outside its enum, or no memory. */
 enum status record_format(const struct run_record *r, char **text, size_t *size, struct error *e);

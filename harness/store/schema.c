@@ -2,6 +2,7 @@
  * type, unit and meaning, in the order of the columns. */
 #include "harness/store/schema.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -294,6 +295,27 @@ void field_print(const struct field *field, const void *object, FILE *f) {
     case FIELD_NAME:
         fputs(field_name(field, object), f);
         break;
+    }
+}
+
+const char *field_text(const struct field *field, const void *object, char *number, size_t size) {
+    const void *value = (const char *)object + field->offset;
+    switch (field->type) {
+    case FIELD_INT:
+        snprintf(number, size, "%" PRId64, *(const int64_t *)value);
+        return *(const int64_t *)value == -1 ? NULL : number;
+    case FIELD_U64:
+        snprintf(number, size, "%" PRIu64, *(const uint64_t *)value);
+        return number;
+    case FIELD_REAL:
+        format_double(*(const double *)value, number, size);
+        return isfinite(*(const double *)value) ? number : NULL;
+    case FIELD_TEXT:
+        return *(const char *)value ? value : NULL;
+    case FIELD_NAME:
+        return field_name(field, object);
+    default:
+        return NULL;
     }
 }
 

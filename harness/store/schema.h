@@ -82,6 +82,9 @@ const struct field *table_field(const struct table *table, const char *name);
 bool field_equal(const struct field *field, const void *a, const void *b);
 void field_print(const struct field *field, const void *object, FILE *f);
 
+/* A value as people read it: a text, or written into `number`; NULL where the field has none. */
+const char *field_text(const struct field *field, const void *object, char *number, size_t size);
+
 /* The header row, and one row, of a table's CSV. */
 void table_csv_header(const struct table *table, FILE *f);
 void table_csv_row(const struct table *table, const void *object, FILE *f);

@@ -16,7 +16,8 @@ void shell_quote(FILE *f, const char *text) {
 }
 
 /* Never returns. */
-static void be_program(const char *const *arguments, int input, int output) {
+static void be_program(const char *const *arguments, const char *folder, int input, int output) {
+    if (folder && chdir(folder) != 0) _exit(126);
     if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(126);
     close(input);
     close(output);
@@ -48,13 +49,13 @@ static void write_all(int fd, const char *text) {
     }
 }
 
-static enum status talk(const char *const *arguments, const char *input, const int to[2], const int from[2], char *said,
-                        size_t size, int *code, struct error *e) {
+static enum status talk(const char *const *arguments, const char *folder, const char *input, const int to[2],
+                        const int from[2], char *said, size_t size, int *code, struct error *e) {
     pid_t child = fork();
     if (child == 0) {
         close(to[1]);
         close(from[0]);
-        be_program(arguments, to[0], from[1]);
+        be_program(arguments, folder, to[0], from[1]);
     }
     close(to[0]);
     close(from[1]);
@@ -72,8 +73,8 @@ static enum status talk(const char *const *arguments, const char *input, const i
     return ST_OK;
 }
 
-enum status program_run(const char *const *arguments, const char *input, char *said, size_t size, int *code,
-                        struct error *e) {
+enum status program_run(const char *const *arguments, const char *folder, const char *input, char *said, size_t size,
+                        int *code, struct error *e) {
     int to[2], from[2];
     if (pipe(to) != 0) return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
     if (pipe(from) != 0) {
@@ -82,7 +83,7 @@ enum status program_run(const char *const *arguments, const char *input, char *s
         return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
     }
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
-    enum status status = talk(arguments, input, to, from, said, size, code, e);
+    enum status status = talk(arguments, folder, input, to, from, said, size, code, e);
     signal(SIGPIPE, before);
     return status;
 }

@@ -90,7 +90,7 @@ static enum status hand_over(const char *script, int64_t *id, struct error *e) {
     char said[600];
     int code;
     struct error why;
-    enum status status = program_run(arguments, script, said, sizeof said, &code, &why);
+    enum status status = program_run(arguments, NULL, script, said, sizeof said, &code, &why);
     if (status == ST_DATA)
         return fail(e, ST_DATA,
                     "--slurm: there is no sbatch in PATH; call this on a login node of the cluster, or share the work "

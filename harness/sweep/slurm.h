@@ -16,7 +16,7 @@ struct slurm_array {
     const char *words;  /* the command behind "lrnn", each word quoted, without what chooses the shard */
     const char *sbatch; /* further flags of sbatch: "--gres=gpu:1 --time=4:00:00", or "" */
     int64_t tasks;
-    int64_t jobs; /* runs at a time in a task; 0: as many as the task has cores */
+    int64_t jobs; /* 0: a task does as many runs at a time as it has cores; else the words or the device say how many */
 };
 
 /* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line. */

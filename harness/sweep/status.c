@@ -66,7 +66,8 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
     if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
     if (status == ST_OK) {
         for (int i = 0; i < folder.n_sweeps; i++) *left += print_sweep(&folder, &folder.sweeps[i], f);
-        for (int i = 0; i < folder.n_claims; i++) print_claim(&folder.claims[i], f);
+        for (int i = 0; i < folder.n_claims; i++) /* of a run on record a kill has left it behind the record */
+            if (!find_record(&folder, folder.claims[i].run_id)) print_claim(&folder.claims[i], f);
         if (folder.n_sweeps == 0) fprintf(f, "%d records, no list of a sweep: lrnn sweep writes one\n", folder.set.n);
     }
     free(folder.claims);

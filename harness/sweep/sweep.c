@@ -42,11 +42,13 @@ struct sweep {
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
 
 /* How many runs are at work at a time, and in how many processes. Small models leave a device idle, and processes take
- * turns on it; on the CPU a process a core has no neighbour to wait for. */
+ * turns on it; on the CPU a process a core, or as many cores as a run has threads, has no neighbour to wait for. */
 static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
     const struct sweep_options *o = w->options;
     bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
-    r->jobs = o->jobs ? (int)o->jobs : device ? 1 : omp_get_num_procs();
+    int threads = w->resolved.config.threads ? (int)w->resolved.config.threads : 1;
+    int together = omp_get_num_procs() > threads ? omp_get_num_procs() / threads : 1;
+    r->jobs = o->jobs ? (int)o->jobs : device ? 1 : together;
     r->members = o->population ? (int)o->population : device && !own_processes ? POPULATION_AUTO : 1;
     if (r->members > 1 && o->jobs)
         return fail(e, ST_USAGE,
@@ -145,8 +147,8 @@ static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
     char path[PATH_BYTES];
     TRY(records_export_check(out, e));
-    for (int i = 0; i < 3; i++) {
-        static const char *const names[] = {"summary", "perf", "limits"};
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"summary", "perf", "limits", "machines"};
         TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, names[i]));
         TRY(own_file_check(path, e));
     }
@@ -290,8 +292,10 @@ static void tell_places(const struct sweep *w, bool plots) {
     if (w->resolved.config.quiet || w->resolved.config.json) return;
     fflush(stdout);
     const struct request *r = w->request;
-    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; again: lrnn report --out %s",
-            w->out, w->out, plots ? ", plots beside them" : "", w->out);
+    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", w->out, w->out,
+            plots ? ", plots beside them" : "");
+    if (!plots && !w->options->no_plots) fprintf(stderr, "plots of its tasks: lrnn plot --out %s; ", w->out);
+    fprintf(stderr, "again: lrnn report --out %s", w->out);
     if (r->file_word && !*r->args.config_file && r->axes.n == 0 && r->grid.n == 0) tell_paper(r, w->resolved.profile);
     fputc('\n', stderr);
 }
@@ -338,14 +342,20 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-static enum status run_plan(struct sweep *w, const struct runner_options *options, struct error *e) {
+/* --confirm-seeds: of the runs that are done, none is done again for --force or --retry-failed. */
+static enum status run_confirmation(struct sweep *w, struct runner_options *options, struct error *e) {
+    int done = w->plan.n;
+    TRY(plan_confirmation(w, e));
+    for (int i = 0; i < done; i++) w->plan.setups[i]->config.force = false;
+    options->retry_failed = false;
+    return runner_do(&w->plan, options, e);
+}
+
+static enum status run_plan(struct sweep *w, struct runner_options *options, struct error *e) {
     enum status status = runner_do(&w->plan, options, e);
-    if (status == ST_OK && w->options->confirm && w->options->shards <= 1) {
-        TRY(plan_confirmation(w, e));
-        status = runner_do(&w->plan, options, e);
-    }
-    if (status <= 128) return status;
-    struct error why; /* stopped: what there is, if it can be shown */
+    if (status == ST_OK && w->options->confirm && w->options->shards <= 1) status = run_confirmation(w, options, e);
+    if (status != ST_FAIL && status <= 128) return status;
+    struct error why; /* stopped, or not to be written: what there is, if it can be shown */
     if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
     return status;
 }
@@ -370,10 +380,11 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
     bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
     if (!w->options->no_speed && !table)
         TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : cores, c->quiet, e));
-    if (signal_received())
-        return fail(e, (enum status)(128 + signal_received()),
-                    "stopped before every speed was measured; the same command goes on");
-    return publish(w, false, e);
+    if (!signal_received()) return publish(w, false, e);
+    struct error why; /* the runs are all done */
+    if (publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+    return fail(e, (enum status)(128 + signal_received()),
+                "stopped before every speed was measured; the same command goes on");
 }
 
 /* A plan that trains nothing: each model alone, then the table. */
@@ -400,6 +411,10 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     int cores = omp_get_num_procs();
     struct runner_options options = {
         .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
+    if (w->options->shards > 1 && w->options->limit > 0)
+        return fail(e, ST_USAGE,
+                    "--shard with --limit: the time is shared among as many runs as are done at once, which differs "
+                    "from machine to machine, so that shards would do other runs; --budget gives each run its own");
     TRY(share_work(w, &options, e));
     TRY(find_devices(w, &options, e));
     signals_install();
@@ -415,7 +430,8 @@ static enum status do_runs(struct sweep *w, struct error *e) {
                     w->options->shards);
     if (!options.quiet) {
         announce(w, &options);
-        fprintf(stderr, "records in %s/runs; stop it any time, the same command goes on\n", w->out);
+        fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out,
+                w->resolved.config.force ? RUNNER_FORCED_GOES_ON : "goes on");
     }
     TRY(run_plan(w, &options, e));
     return finish(w, cores, e);
@@ -439,6 +455,10 @@ static enum status check_array(const struct sweep *w, struct error *e) {
         return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: there is nothing to share",
                     w->request->name);
     if (o->shards > 1) return fail(e, ST_USAGE, "--slurm gives each of its tasks a shard; leave --shard out");
+    if (w->resolved.config.force)
+        return fail(e, ST_USAGE,
+                    "--slurm with --force: a task that is requeued would do again what it has done; another --out has "
+                    "no records yet");
     if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
         return fail(
             e, ST_USAGE,
@@ -482,6 +502,11 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     w->options = options;
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
+    if (status == ST_OK && request->file.lines.n && options->protocol)
+        status = fail(e, ST_USAGE,
+                      "%s says itself how a cell's number is made of its runs; --protocol is of a task's "
+                      "own table (lrnn report)",
+                      request->name);
     w->out = w->resolved.config.out;
     if (status == ST_OK)
         status = options->slurm     ? submit(w, e)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "tests/faults/exercise.h"
 #include "tests/lib/program.h"
@@ -140,21 +141,53 @@ START_TEST(steps_of_the_clock_change_no_duration) {
 }
 END_TEST
 
-/* Trains with a rate that has a point, and reads the record. */
+/* Training with a rate that has a point. */
+static void train_words(char arguments[1024], const char *variables, const char *store) {
+    snprintf(arguments, 1024,
+             "%s %s train s3:length=4,n_train=64,n_val=16,n_test=16 lstm --dim 8 --layers 1 --batch 8 --steps 4 "
+             "--lr 0.0015 --threads 1 --quiet --out %s",
+             variables, named_program("LRNN", "./lrnn"), store);
+}
+
+/* The record of it. */
 static struct run trained(const char *variables, const char *store) {
     struct record_set set;
     struct error e = {0};
     char arguments[1024];
-    snprintf(arguments, sizeof arguments,
-             "%s %s train s3:length=4,n_train=64,n_val=16,n_test=16 lstm --dim 8 --layers 1 --batch 8 --steps 4 "
-             "--lr 0.0015 --threads 1 --quiet --out %s",
-             variables, named_program("LRNN", "./lrnn"), store);
+    train_words(arguments, variables, store);
     expect_status(run_program(program_folder, "env", arguments), 0, arguments);
     ck_assert_msg(records_load(&set, store, &e) == ST_OK && set.n == 1, "%s", e.text);
     struct run r = set.list[0].run;
     records_free(&set);
     return r;
 }
+
+/* Else the next checkpoint would take the damaged one's place. */
+START_TEST(a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run) {
+    char variables[512], store[256], path[512], command[1024];
+    struct error e = {0};
+    size_t size;
+    program_begin();
+    snprintf(store, sizeof store, "%s/whole", program_folder);
+    struct run whole = trained("", store);
+    snprintf(store, sizeof store, "%s/cut/checkpoints", program_folder);
+    ck_assert_int_eq(make_folder(store, &e), ST_OK);
+    snprintf(path, sizeof path, "%s/%s.ckpt", store, whole.run_id);
+    spill(path, "half", 4);
+    snprintf(variables, sizeof variables, "LRNN_FAIL=link:1 LD_PRELOAD=$(realpath %s)",
+             named_program("LRNN_FAULTS", "build/faults.so"));
+    snprintf(store, sizeof store, "%s/cut", program_folder);
+    train_words(command, variables, store);
+    expect_status(run_program(program_folder, "env", command), ST_FAIL, command);
+    expect_text(err, "is not usable: it is too short; it cannot be renamed to", command);
+    char *kept = slurp(path, &size);
+    ck_assert_str_eq(kept, "half");
+    free(kept);
+    ck_assert_str_eq(trained("", store).ckpt_xxh3, whole.ckpt_xxh3);
+    ck_assert_int_eq(scratch_count(store, ".ckpt.corrupt"), 1);
+    program_end();
+}
+END_TEST
 
 /* German, made here, with its comma; faults.so ends the program if it is not in force. */
 START_TEST(numbers_have_a_point_in_every_locale) {
@@ -190,6 +223,7 @@ Suite *check_faults(void) {
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
                                   steps_of_the_clock_change_no_duration,
+                                  a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
                                   numbers_have_a_point_in_every_locale};
     Suite *suite = suite_create("faults");
     TCase *c = tcase_create("faults");

@@ -1,16 +1,22 @@
 /* check_python.c - docs/python.md as its readers run it, where python3 is; what it exports is read back. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
-/* Without python3 there is nothing to run the page by: the program does not need it. */
+/* Without it there is nothing to run the page by: the program does not need it. */
+static bool has_python(void) {
+    return system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' >/dev/null 2>&1") == 0;
+}
+
 START_TEST(the_page_runs_block_after_block) {
     char command[1024], text[512];
     size_t size;
-    if (system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' >/dev/null 2>&1") != 0) return;
+    if (!has_python()) return;
     snprintf(command, sizeof command, "python3 tests/python/page.py docs/python.md %s %s tools >%s/said 2>&1",
              program_folder, named_program("LRNN", "./lrnn"), program_folder);
     int status = system(command);
@@ -18,6 +24,38 @@ START_TEST(the_page_runs_block_after_block) {
     char *said = slurp(text, &size);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "docs/python.md:\n%.3000s", said);
     free(said);
+}
+END_TEST
+
+/* Without the weights of the first attempt, which are the same bits. */
+START_TEST(weights_are_those_that_the_record_names) {
+    static const char train[] = "train s3:length=4,n_train=64,n_val=16,n_test=16 lstm --dim 8 --layers 1 --batch 8 "
+                                "--steps 2 --threads 1 --quiet --json --out %s/store%s --seed %d";
+    char command[1024], said[512], id[3][40];
+    if (!has_python()) return;
+    for (int i = 0; i < 3; i++) { /* twice the same run, and one that keeps nothing */
+        snprintf(command, sizeof command, train, program_folder,
+                 i == 1   ? " --force"
+                 : i == 2 ? " --keep-weights no"
+                          : "",
+                 i / 2);
+        expect_status(run(command), 0, command);
+        ck_assert_int_eq(sscanf(out, "{\"run_id\":\"%32[0-9a-f]", id[i]), 1);
+    }
+    ck_assert_str_eq(id[0], id[1]);
+    snprintf(command, sizeof command, "%s/store/weights/%s.safetensors", program_folder, id[0]);
+    ck_assert_int_eq(unlink(command), 0);
+    snprintf(command, sizeof command,
+             "-c 'import sys; sys.path.insert(0, \"tools\"); import lrnn\n"
+             "print(\"embed\" in \" \".join(lrnn.weights(\"%s/store\", \"%.8s\")))\n"
+             "for id in \"\", \"%.8s\":\n"
+             "    try: lrnn.weights(\"%s/store\", id)\n"
+             "    except FileNotFoundError as e: print(e)'",
+             program_folder, id[0], id[2], program_folder);
+    expect_status(run_program(program_folder, "python3", command), 0, command);
+    snprintf(said, sizeof said, "True\n2 runs in %s/store/runs begin with ''\nrun %s kept no weights\n", program_folder,
+             id[2]);
+    ck_assert_str_eq(out, said);
 }
 END_TEST
 
@@ -36,6 +74,7 @@ Suite *check_python(void) {
     TCase *c = tcase_create("python");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_add_test(c, the_page_runs_block_after_block);
+    tcase_add_test(c, weights_are_those_that_the_record_names);
     tcase_add_test(c, dumps_are_refused_in_a_sentence);
     suite_add_tcase(suite, c);
     return suite;

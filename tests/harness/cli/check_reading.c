@@ -1,6 +1,7 @@
 /* check_reading.c - commands that read a folder of records: they leave it as it is, and say in one sentence what keeps
  * them from telling the truth. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,28 @@ START_TEST(commands_that_look_at_runs_leave_the_folder_alone) {
 }
 END_TEST
 
+/* A claim of another machine, one of a process here that is gone, and one that was left when its run's record was
+ * written. */
+START_TEST(status_tells_of_claims_and_leaves_them_alone) {
+    char path[PATH_BYTES], record[PATH_BYTES];
+    any_record(record);
+    const char *const ids[] = {"00000000000000000000000000000000", "11111111111111111111111111111111",
+                               strrchr(record, '/') + 1};
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/claims/%.32s.1", results, ids[i]);
+        spill(path, "elsewhere 7 1 boot/space 2026-01-01T00:00:00Z s3 lstm\n", 53);
+        struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+        if (i > 0) ck_assert_int_eq(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+    }
+    expect_status(reads_only("status"), 0, "status");
+    expect_text(out, "00000000 s3 lstm: elsewhere 7, since 2026-01-01T00:00:00Z\n", "status");
+    expect_text(out, "11111111 s3 lstm: elsewhere 7, since 2026-01-01T00:00:00Z; gone", "status");
+    char id[16];
+    snprintf(id, sizeof id, "%.8s", ids[2]);
+    ck_assert_msg(strstr(out, id) == NULL, "%s", out);
+}
+END_TEST
+
 START_TEST(a_damaged_record_is_named_and_left_where_it_is) {
     char path[PATH_BYTES];
     any_record(path);
@@ -181,6 +204,7 @@ Suite *check_reading(void) {
     tcase_set_timeout(c, 120);
     tcase_add_test(c, reports_and_plots_leave_the_folder_alone);
     tcase_add_test(c, commands_that_look_at_runs_leave_the_folder_alone);
+    tcase_add_test(c, status_tells_of_claims_and_leaves_them_alone);
     tcase_add_test(c, a_damaged_record_is_named_and_left_where_it_is);
     tcase_add_test(c, a_record_of_a_later_schema_is_named);
     tcase_add_test(c, what_cannot_be_read_is_named);

@@ -57,6 +57,23 @@ START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
 }
 END_TEST
 
+/* What was not measured is no zero, a name is the text line's, and a folder may be called anything. */
+START_TEST(a_run_that_failed_is_a_line_of_json) {
+    expect(
+        "train s3:n_train=200,n_val=20,n_test=20,length=64 bdlru:m=2,blocks=4,gate=none --dim 16 --epochs 3 --lr 1e6 "
+        "--quiet --json --out '%s/a\"b'",
+        0);
+    json_t *line = parse_line(out);
+    ck_assert_str_eq(json_string_value(json_object_get(line, "status")), "nan");
+    ck_assert_str_eq(json_string_value(json_object_get(line, "task")), "s3:length=64,n_train=200,n_val=20,n_test=20");
+    ck_assert_str_eq(json_string_value(json_object_get(line, "model")), "bdlru");
+    ck_assert_str_eq(json_string_value(json_object_get(line, "layers")), "bdlru:blocks=4,m=2,gate=none;swiglu");
+    ck_assert(json_is_null(json_object_get(line, "test_acc")));
+    ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(line, "record")), "/a\"b/runs/"));
+    json_decref(line);
+}
+END_TEST
+
 START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     char arguments[1024];
     train();
@@ -66,6 +83,14 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_text(out, ", the best weights;", arguments);
     char folder[256];
     snprintf(folder, sizeof folder, "test ! -e %s/r/rerun", program_folder);
+    ck_assert_int_eq(system(folder), 0);
+    /* What --keep has kept stays. */
+    snprintf(arguments, sizeof arguments, "rerun %s --keep", path);
+    expect_status(run(arguments), 0, arguments);
+    snprintf(arguments, sizeof arguments, "rerun %s", path);
+    expect_status(run(arguments), ST_USAGE, arguments);
+    expect_text(err, "is there already, kept by --keep; move the folder ", arguments);
+    snprintf(folder, sizeof folder, "test -e %s/r/rerun/weights/%s.safetensors", program_folder, id);
     ck_assert_int_eq(system(folder), 0);
     /* The same record with another loss at one point, as bits that were not repeated. */
     struct arena arena = {0};
@@ -328,6 +353,7 @@ Suite *check_runs(void) {
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_run_is_shown_with_the_command_that_repeats_it);
+    tcase_add_test(c, a_run_that_failed_is_a_line_of_json);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, options_of_a_config_file_hold_for_task_and_model_of_the_words);

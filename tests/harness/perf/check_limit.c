@@ -1,8 +1,10 @@
 /* check_limit.c - a time for training becomes a number of steps, once, and that is what the run is. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/perf/limit.h"
+#include "harness/run/signals.h"
 #include "harness/store/limit_log.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/program.h"
@@ -78,6 +80,37 @@ START_TEST(the_smaller_of_limit_and_budget_counts) {
 }
 END_TEST
 
+/* Timed by itself each would have steps of its own, and a table a row for each. */
+START_TEST(seeds_and_rates_of_a_row_go_equally_far) {
+    struct setup *all[] = {small("seed", "1"), small("seed", "2"), small("lr", "0.5"), small("dim", "8")};
+    struct plan plan = {.setups = all, .n = 3};
+    struct limit_row row;
+    struct error e = {0};
+    char id[RUN_ID_HEX];
+    memcpy(id, all[2]->run_id, sizeof id);
+    write_decision(all[0], 5, 6);
+    write_decision(all[3], 5, 9);
+    ck_assert_msg(limits_apply(&plan, 5, 3, 1, true, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(all[i]->steps, 6);
+    ck_assert(limit_find(own_folder, id, 5, &row));
+    ck_assert_int_eq(row.steps, 6);
+    ck_assert_double_eq(row.time_ns, 1);
+    ck_assert_msg(apply(all[3], 5, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(all[3]->steps, 9);
+    for (int i = 0; i < 4; i++) small_run_free(all[i]);
+}
+END_TEST
+
+START_TEST(a_signal_ends_the_timing) {
+    struct setup *s = small("seed", "1");
+    struct error e = {0};
+    signals_raise_stop();
+    ck_assert_int_eq(apply(s, 5, &e), 128 + SIGTERM);
+    ck_assert_msg(strstr(e.text, "the same command goes on") != NULL, "%s", e.text);
+    small_run_free(s);
+}
+END_TEST
+
 START_TEST(a_time_without_a_step_is_refused) {
     struct setup *s = small("budget", "0.000001s");
     struct limit_row row;
@@ -116,6 +149,8 @@ Suite *check_limit(void) {
     tcase_add_test(c, what_was_decided_first_stays);
     tcase_add_test(c, time_enough_is_no_limit);
     tcase_add_test(c, the_smaller_of_limit_and_budget_counts);
+    tcase_add_test(c, seeds_and_rates_of_a_row_go_equally_far);
+    tcase_add_test(c, a_signal_ends_the_timing);
     tcase_add_test(c, a_time_without_a_step_is_refused);
     suite_add_tcase(suite, c);
     c = tcase_create("program");

@@ -163,6 +163,16 @@ START_TEST(throughput_is_of_models_that_were_measured_at_several_lengths) {
     char *data = kept("data.kept");
     ck_assert_str_eq(data, "512\t900\n64\t2000\n\n\n");
     free(data);
+    static const char both[] = "shape,dtype,tok_per_s\na B32 T64 D128,fp32,1\na B32 T64 D128,bf16,2\n"
+                               "a B32 T512 D128,fp32,3\na B32 T512 D128,bf16,4\n";
+    spill(path, both, strlen(both));
+    ck_ok(plot(NULL, "throughput"));
+    data = kept("data.kept");
+    ck_assert_str_eq(data, "64\t1\n512\t3\n\n\n64\t2\n512\t4\n\n\n");
+    char *script = kept("script.kept");
+    ck_holds(script, "name[1] = 'a'\nname[2] = 'a bf16'\n");
+    free(script);
+    free(data);
 }
 END_TEST
 

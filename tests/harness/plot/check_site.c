@@ -55,6 +55,39 @@ START_TEST(pages_lead_from_all_tasks_to_a_run) {
 }
 END_TEST
 
+/* The page of the only run. */
+static char *page_of_run(const struct run *run) {
+    char name[RUN_ID_HEX + 16];
+    ck_ok(write_site("site"));
+    snprintf(name, sizeof name, "site/run-%s.html", run->run_id);
+    return page(name);
+}
+
+/* Between two others, one of which is the same machine under an earlier kernel. */
+START_TEST(a_run_shows_the_machine_that_did_it) {
+    static const char text[] = "machine_id,env_epoch,cpu\naaaa,1111,'=other\nbbbb,1111,earlier\nbbbb,2222,'=this\n";
+    char path[PATH_BYTES];
+    setenv("PATH", "/nowhere", 1);
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(run->machine_id, "bbbb");
+    strcpy(run->env_epoch, "2222");
+    snprintf(path, sizeof path, "%s/machines.csv", fixture_folder);
+    spill(path, text, sizeof text - 1);
+    char *of_this = page_of_run(run);
+    ck_holds(of_this, "<th>cpu</th><td>=this</td>");
+    ck_assert_ptr_null(strstr(of_this, "other"));
+    free(of_this);
+    run->env_epoch[0] = 0; /* a record of before it was stored */
+    char *of_either = page_of_run(run);
+    ck_holds(of_either, "<th>cpu</th><td>earlier</td>");
+    free(of_either);
+    strcpy(run->env_epoch, "3333");
+    char *of_none = page_of_run(run);
+    ck_assert_ptr_null(strstr(of_none, "<h2>Machine</h2>"));
+    free(of_none);
+}
+END_TEST
+
 START_TEST(names_are_text_in_pages) {
     setenv("PATH", "/nowhere", 1);
     struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
@@ -90,6 +123,7 @@ Suite *check_site(void);
 Suite *check_site(void) {
     const TTest *const tests[] = {
         pages_lead_from_all_tasks_to_a_run,
+        a_run_shows_the_machine_that_did_it,
         names_are_text_in_pages,
         a_folder_of_something_else_is_left_alone,
     };

@@ -205,6 +205,11 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
         expect_text(out, "  0/3 [", bench);
         expect_text(out, "Each row is of its 3 largest seeds", bench);
     }
+    char forced[512];
+    snprintf(forced, sizeof forced, "%s --force", bench);
+    expect_status(run_out(forced), 0, forced);
+    ck_assert_int_eq(scratch_count(runs, ".json.replaced"), 2 * 2 + 3); /* each once */
+    ck_assert_int_eq(scratch_count(runs, ".json"), 2 * (2 * 2 + 3));
     expect_status(run_out("report --confirm-seeds 3 --protocol mean-ci90"), 0, "report --confirm-seeds 3");
     expect_text(out, "  0/3 [", "report --confirm-seeds 3");
     expect_status(run_out("report --confirm-seeds 5"), ST_USAGE, "report --confirm-seeds 5");

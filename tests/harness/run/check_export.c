@@ -339,6 +339,23 @@ START_TEST(a_value_that_is_not_finite_is_named) {
 }
 END_TEST
 
+/* Logits of all signs overflow. */
+START_TEST(a_loss_that_is_none_is_null) {
+    struct doctored d;
+    take_apart(&d);
+    for (int i = 0; i < d.n; i++)
+        for (int64_t j = 0; j < d.file.tensors[i].count; j++)
+            if (!strcmp(d.sources[i].name, "norm.weight") || !strcmp(d.sources[i].name, "head.weight"))
+                d.values[i][j] *= 1e37;
+    put_together(&d);
+    expect(0, "import @/w.safetensors --json", "\"val_loss\":null", NULL);
+    json_t *line = parse_line(out);
+    ck_assert_str_eq(json_string_value(json_object_get(line, "task")), "s3:length=8,n_train=300,n_val=50,n_test=60");
+    ck_assert_str_eq(json_string_value(json_object_get(line, "layers")), "bdlru:blocks=3,m=2;swiglu");
+    json_decref(line);
+}
+END_TEST
+
 static const struct {
     const char *key, *value, *message;
 } bad_metadata[] = {
@@ -412,6 +429,7 @@ Suite *check_export(void) {
     tcase_add_test(commands, many_missing_tensors_are_counted);
     tcase_add_test(commands, another_dtype_is_named);
     tcase_add_test(commands, a_value_that_is_not_finite_is_named);
+    tcase_add_test(commands, a_loss_that_is_none_is_null);
     tcase_add_loop_test(commands, bad_metadata_is_refused_with_its_reason, 0, N_METADATA);
     tcase_add_test(commands, another_model_of_the_same_task_does_not_fit);
     tcase_add_test(commands, changed_weights_and_a_changed_configuration_are_said);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/perf/speed.h"
 #include "harness/run/checkpoint.h"
+#include "harness/store/perf_log.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/cpuinfo.h"
@@ -206,7 +208,33 @@ START_TEST(the_record_says_it) {
     ck_assert_int_eq(set.n, 1);
     ck_assert_str_eq(set.list[0].run.dtype, "bf16");
     expect_text(set.list[0].run.kernel, ", oneDNN ", line);
+    snprintf(line, sizeof line, "export %s %s/w --out %s", set.list[0].run.run_id, program_folder, program_folder);
+    expect_status(run(line), 0, line);
+    snprintf(line, sizeof line, "import %s/w",
+             program_folder); /* the weights themselves are of the program's precision */
+    expect_status(run(line), 0, line);
+    expect_text(out, "equal the run's record to the last bit", line);
     records_free(&set);
+}
+END_TEST
+
+/* So does the row of its speed, which tables find by the cell. */
+START_TEST(a_speed_says_it) {
+    static const char *const names[] = {"fp32", "tf32", "bf16"};
+    struct setup *setups[3];
+    struct perf_row row;
+    struct error e;
+    for (int i = 0; i < 3; i++) {
+        setups[i] = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "precision", names[i]);
+        ck_assert_msg(speed_measure(setups[i], 1, false, &row, &e) == ST_OK, "%s", e.text);
+        ck_assert_str_eq(row.dtype, names[i]);
+        ck_assert_msg(perf_append(program_folder, &row, &e) == ST_OK, "%s", e.text);
+    }
+    for (int i = 0; i < 3; i++) {
+        ck_assert(perf_latest(program_folder, setups[i]->cell_id, &row));
+        ck_assert_str_eq(row.dtype, names[i]);
+        small_run_free(setups[i]);
+    }
 }
 END_TEST
 
@@ -231,6 +259,7 @@ Suite *check_precision(void) {
     tcase_add_loop_test(c, a_run_means_the_same_on_every_instruction_set, 0, 3);
     tcase_add_test(c, products_of_halves_mean_the_same);
     tcase_add_test(c, the_record_says_it);
+    tcase_add_test(c, a_speed_says_it);
 #endif
     tcase_add_test(c, the_double_build_has_its_own_precision_alone);
     suite_add_tcase(suite, c);

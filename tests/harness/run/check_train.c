@@ -11,6 +11,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/run/trainer.h"
+#include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/alloc_count.h"
@@ -97,7 +98,26 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         ck_assert_int_eq(access(path, F_OK), -1);
         free(p.curve);
     }
-    ck_assert_int_ge(scratch_count(own_folder, ".ckpt.corrupt"), 1);
+    ck_assert_int_eq(scratch_count(own_folder, ".ckpt.corrupt"), 40);
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
+/* A disk that is away for a moment costs no work of hours. A folder opens, and no read of it succeeds. */
+START_TEST(a_checkpoint_that_cannot_be_read_is_not_damaged) {
+    struct setup *s = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=3", NULL, NULL);
+    struct trainer t;
+    struct run_progress p = {.curve_capacity = 0};
+    struct error e;
+    char path[512];
+    bool found;
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->run_id);
+    ck_assert_int_eq(make_folder(path, &e), ST_OK);
+    open_trainer(&t, s);
+    ck_assert_int_eq(checkpoint_read(&t, &p, &found, &e), ST_FAIL);
+    ck_assert_msg(strstr(e.text, path) != NULL, "%s", e.text);
+    ck_assert_int_eq(access(path, F_OK), 0);
     trainer_free(&t);
     small_run_free(s);
 }
@@ -247,6 +267,7 @@ Suite *check_train(void) {
     tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_loop_test(c, resumed_equals_uninterrupted, 0, 4);
     tcase_add_test(c, every_damaged_checkpoint_is_set_aside);
+    tcase_add_test(c, a_checkpoint_that_cannot_be_read_is_not_damaged);
     tcase_add_test(c, validation_selects_and_test_reports);
     tcase_add_test(c, a_run_stops_for_the_reason_it_records);
     tcase_add_test(c, divergence_is_a_row_that_names_step_and_tensor);

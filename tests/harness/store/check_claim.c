@@ -1,5 +1,6 @@
 /* check_claim.c - claims: one owner a run, whoever asks, and none for ever. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "harness/store/claim.h"
+#include "harness/store/files.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
@@ -70,6 +72,19 @@ START_TEST(the_claim_of_a_dead_process_is_taken_over_at_once) {
 }
 END_TEST
 
+/* It is dead while its parent has not asked for its exit status. */
+START_TEST(the_claim_of_a_zombie_is_taken_over_at_once) {
+    struct claim mine;
+    siginfo_t info;
+    pid_t pid = fork();
+    if (pid == 0) _exit(take(&mine) != CLAIM_MINE);
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    ck_assert_int_eq(info.si_status, 0);
+    ck_assert_int_eq(take(&mine), CLAIM_MINE);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
 START_TEST(another_machines_claim_grows_stale_by_its_age) {
     static const char elsewhere[] = "elsewhere 1 1 boot/space 2026-01-01T00:00:00Z s3 lstm\n";
     struct claim mine;
@@ -90,6 +105,26 @@ START_TEST(another_machines_claim_grows_stale_by_its_age) {
     ck_assert_int_eq(n, 1);
     ck_assert_int_eq(list[0].pid, getpid());
     free(list);
+}
+END_TEST
+
+/* "./././." is a path as long as it is wanted: twenty names fit behind it, and one that is a byte longer does not. */
+START_TEST(a_list_that_fails_leaves_nothing_to_free) {
+    char out[PATH_BYTES] = ".", path[SCRATCH_BYTES + 64];
+    struct claim_info *list;
+    int n;
+    struct error e = {0};
+    write_claim(10, "host 1 1 place then what\n", 5);
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(path, sizeof path, "%s/claims/%032x.1", folder, i);
+        spill(path, "host 1 1 place then what\n", 25);
+    }
+    size_t length = sizeof out - sizeof "/claims/" RUN_ID ".1";
+    for (size_t i = 1; i < length; i++) out[i] = i % 2 ? '/' : '.';
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(claims_list(out, &list, &n, &e), ST_FAIL);
+    ck_assert_ptr_null(list);
+    ck_assert_int_eq(n, 0);
 }
 END_TEST
 
@@ -177,7 +212,9 @@ Suite *check_claim(void) {
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, a_run_is_claimed_once_until_it_is_released);
     tcase_add_test(c, the_claim_of_a_dead_process_is_taken_over_at_once);
+    tcase_add_test(c, the_claim_of_a_zombie_is_taken_over_at_once);
     tcase_add_test(c, another_machines_claim_grows_stale_by_its_age);
+    tcase_add_test(c, a_list_that_fails_leaves_nothing_to_free);
     tcase_add_loop_test(c, a_claim_that_says_nothing_holds_nobody_up, 0, 5);
     tcase_add_test(c, a_beat_keeps_a_claim_young);
     tcase_add_test(c, of_many_who_want_a_run_one_gets_it);

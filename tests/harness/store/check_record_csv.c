@@ -9,6 +9,7 @@
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/machine_log.h"
+#include "harness/store/own_file.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/record.h"
 #include "harness/store/record_csv.h"
@@ -330,6 +331,31 @@ START_TEST(a_file_of_an_earlier_schema_goes_on) {
 }
 END_TEST
 
+/* Whatever part of it a full disk or a killed writer left, nothing at all included: it is ours, and its whole rows and
+ * the next one are there. */
+START_TEST(a_table_that_was_cut_off_goes_on) {
+    struct perf_row row = {.cell_id = "old", .tok_per_s = 7};
+    struct csv_table t;
+    char path[PATH_BYTES];
+    size_t size, header = strlen(PERF_HEADER);
+    for (int i = 0; i < 2; i++) ck_ok(perf_append(out, &row, &problem));
+    snprintf(path, sizeof path, "%s/perf.csv", out);
+    char *text = slurp(path, &size);
+    size_t one = (size - header) / 2;
+    strcpy(row.cell_id, "new");
+    for (size_t left = 0; left <= size; left++) {
+        spill(path, text, left);
+        ck_ok(own_file_check(path, &problem));
+        ck_ok(perf_append(out, &row, &problem));
+        ck_ok(csv_read(&t, path, &problem));
+        ck_assert_int_eq(t.rows, 1 + (left < header ? 0 : (int)((left - header) / one)));
+        ck_assert_str_eq(csv_cell(&t, t.rows - 1, "cell_id"), "new");
+        csv_free(&t);
+    }
+    free(text);
+}
+END_TEST
+
 START_TEST(the_machine_is_the_same_every_time_and_listed_once) {
     struct machine m, again;
     struct csv_table t;
@@ -367,6 +393,7 @@ Suite *check_record_csv(void) {
         the_latest_speed_of_a_cell_is_found,
         eight_writers_of_perf_csv_lose_no_row,
         a_file_of_an_earlier_schema_goes_on,
+        a_table_that_was_cut_off_goes_on,
         the_machine_is_the_same_every_time_and_listed_once,
     };
     Suite *s = suite_create("record_csv");

@@ -1,9 +1,14 @@
-/* check_record_json.c - records as text where memory runs out. */
+/* check_record_json.c - records as text where memory runs out, and where they are long. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "harness/store/files.h"
+#include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/schema.h"
 #include "tests/harness/store/record_samples.h"
+#include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
 static struct error problem;
@@ -55,11 +60,59 @@ START_TEST(no_memory_is_an_error_and_not_damage) {
 }
 END_TEST
 
+/* The room for its points is that which the file's size asks for, not one that should do for any. */
+START_TEST(a_record_is_opened_however_long_its_curve_is) {
+    enum { POINTS = 20000 };
+    static const struct curve_point none = {.tokens = -1,
+                                            .wall_s = NAN,
+                                            .split = 1,
+                                            .loss = NAN,
+                                            .acc = NAN,
+                                            .macro_acc = NAN,
+                                            .seq_acc = NAN,
+                                            .last_acc = NAN,
+                                            .lr = NAN,
+                                            .grad_norm = NAN,
+                                            .tok_per_s = NAN};
+    struct run_record r;
+    struct open_record *open;
+    struct curve_point *curve = calloc(POINTS, sizeof *curve);
+    char folder[SCRATCH_BYTES], path[PATH_BYTES], *text;
+    size_t size;
+    record_init(&r);
+    sample_id(1, r.run.run_id);
+    r.curve = curve;
+    r.n_curve = POINTS;
+    for (int i = 0; i < POINTS; i++) {
+        curve[i] = none;
+        curve[i].step = i;
+    }
+    ck_ok(record_format(&r, &text, &size, &problem));
+    scratch_make(folder);
+    snprintf(path, sizeof path, "%s/long.json", folder);
+    spill(path, text, size);
+    ck_ok(record_open(path, &open, &problem));
+    ck_assert_uint_ge(open->arena.size, record_arena_bytes(size));
+    ck_assert_uint_lt(open->arena.size, record_arena_bytes(size) + (1 << 20));
+    ck_assert_int_eq(open->record.n_curve, POINTS);
+    ck_assert_int_eq(open->record.curve[POINTS - 1].step, POINTS - 1);
+    record_close(open);
+    spill(path, text, size / 2);
+    ck_assert_int_eq(record_open(path, &open, &problem), ST_DATA);
+    ck_assert_ptr_null(open);
+    record_close(open);
+    free(text);
+    free(curve);
+    scratch_remove(folder);
+}
+END_TEST
+
 Suite *check_record_json(void);
 Suite *check_record_json(void) {
     Suite *s = suite_create("record_json");
     TCase *c = tcase_create("record_json");
     tcase_add_test(c, no_memory_is_an_error_and_not_damage);
+    tcase_add_test(c, a_record_is_opened_however_long_its_curve_is);
     suite_add_tcase(s, c);
     return s;
 }

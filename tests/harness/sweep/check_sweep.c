@@ -87,6 +87,8 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     expect("sweep " SMALL " --dry-run --out %s/r", 0);
     expect_text(err, ": 8 runs, 3 left to do, ", "sweep --dry-run");
     ck_assert_int_eq(count(out, ", on record\n"), 5);
+    expect("sweep " SMALL " --dry-run --threads 4096 --out %s/none", 0);
+    expect_text(err, ": 8 runs, 1 at a time, ", "sweep --threads"); /* each with as many as there may be */
     expect("sweep " SMALL " --dry-run --force --out %s/r", 0);
     ck_assert_int_eq(count(out, ", on record\n"), 0);
     expect("sweep " SMALL " --out %s/r", 0);
@@ -99,6 +101,8 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     expect("sweep " SMALL " --shard 4/3 --out %s/r", ST_USAGE);
     expect("sweep " SMALL " --shard 9/9 --out %s/r", ST_USAGE);
     expect_text(err, "shard 9 of 9 has no run", "sweep");
+    expect("sweep " SMALL " --shard 1/3 --limit 5s --out %s/r", ST_USAGE);
+    expect_text(err, "--shard with --limit", "sweep");
     expect("status %s/nowhere", ST_DATA);
 }
 END_TEST
@@ -114,7 +118,8 @@ END_TEST
 
 /* A table of somebody else's in the folder is said before anything is run. */
 START_TEST(tables_of_others_are_left_alone) {
-    static const char *const names[] = {"runs.csv", "curves.csv", "evals.csv", "summary.csv", "perf.csv"};
+    static const char *const names[] = {"runs.csv", "curves.csv", "evals.csv",   "summary.csv",
+                                        "perf.csv", "limits.csv", "machines.csv"};
     static const char theirs[] = "date,weight\n2024-02-29,71\n";
     char folder[256], path[512];
     size_t size;
@@ -126,11 +131,11 @@ START_TEST(tables_of_others_are_left_alone) {
         expect("sweep " SMALL " --out %s/r", ST_USAGE);
         expect_text(err, "is there and was not written by lrnn; move it away", "sweep");
         expect_text(err, path, "sweep");
-        ck_assert_int_eq(scratch_count(folder, ""), 1);
+        ck_assert_int_eq(scratch_count(folder, ""), (int)i + 1);
         char *kept = slurp(path, &size);
         ck_assert_str_eq(kept, theirs);
         free(kept);
-        ck_assert_int_eq(unlink(path), 0);
+        spill(path, "", 0); /* nothing of anybody's, which a full disk leaves */
     }
     expect("sweep " SMALL " --out %s/r", 0);
     expect("sweep " SMALL " --out %s/r", 0); /* over its own */
@@ -177,6 +182,10 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     ck_assert_int_eq(system(command), 0);
     expect("store check %s/a", ST_DATA); /* both are said */
     ck_assert_msg(strstr(err, ".json") && strstr(strstr(err, ".json") + 1, "\nlrnn"), "%s", err);
+    expect("store check %s/a %s/c %s/b", ST_DATA); /* each folder is */
+    expect_text(out, "/c: 9 records, all whole\n", "store check");
+    ck_assert_ptr_nonnull(strstr(err, "/a/runs"));
+    ck_assert_ptr_nonnull(strstr(err, "/b/runs"));
     snprintf(command, sizeof command, "test ! -e %s/d", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/nothing --out %s/d", ST_DATA);
@@ -222,6 +231,8 @@ START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
              program_folder, program_folder, program_folder, program_folder, program_folder);
     ck_assert_int_eq(system(command), 0);
     ck_assert_int_eq(records_in("r"), RUNS);
+    expect("sweep " SMALL " --slurm 2 --force --out %s/r", ST_USAGE);
+    expect_text(err, "--force", "sweep --slurm");
     expect("sweep " SMALL " --slurm 2 --dry-run --out %s/r", 0);
     expect_text(out, "#SBATCH --array=1-2", "sweep");
 }
