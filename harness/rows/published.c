@@ -1,12 +1,14 @@
 /* published.c - finds the published number that a run is to be compared with. */
 #include "harness/rows/published.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/plan/profile.h"
+#include "harness/rows/stats.h"
 #include "harness/store/files.h"
 #include "models/model.h"
 #include "tasks/task.h"
@@ -58,9 +60,25 @@ static bool model_matches(const char *text, const struct run *run) {
     return published_model_fits(text, &mixer, NULL);
 }
 
-double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
-                          const char *metric, const struct label *mixer, const struct label *flags, const char **row) {
-    double found = NAN, value;
+static struct published_value value_at(const struct published *p, int i) {
+    struct published_value v = {NAN, NAN, csv_cell(&p->table, i, "spread_kind"), 0};
+    int64_t n = 0;
+    if (!parse_double(csv_cell(&p->table, i, "value"), &v.value)) v.value = NAN;
+    if (!parse_double(csv_cell(&p->table, i, "spread"), &v.spread)) v.spread = NAN;
+    if (parse_int64(csv_cell(&p->table, i, "n"), &n) && n > 0 && n < INT_MAX) v.n = (int)n;
+    return v;
+}
+
+double published_half_width(const struct published_value *v) {
+    if (!isfinite(v->spread)) return 0;
+    if (!strcmp(v->kind, "sd")) return v->n > 1 ? stats_t_quantile(0.975, v->n - 1) * v->spread / sqrt(v->n) : 0;
+    return strncmp(v->kind, "ci", 2) == 0 ? v->spread : 0;
+}
+
+struct published_value published_of_table(const struct published *p, const char *arxiv, const char *table,
+                                          const char *task, const char *metric, const struct label *mixer,
+                                          const struct label *flags, const char **row) {
+    struct published_value found = {NAN, NAN, "", 0};
     int named = -1, valued = -1; /* for how much the row asks that gave the name, and the one that gave the value */
     *row = "";
     for (int i = 0; i < p->table.rows; i++) {
@@ -72,11 +90,10 @@ double published_of_table(const struct published *p, const char *arxiv, const ch
             *row = csv_text_plain(csv_cell(&p->table, i, "row"));
             named = matches;
         }
-        if (matches > valued && !strcmp(csv_cell(&p->table, i, "metric"), metric) &&
-            parse_double(csv_cell(&p->table, i, "value"), &value)) {
-            found = value;
-            valued = matches;
-        }
+        if (matches <= valued || strcmp(csv_cell(&p->table, i, "metric"), metric) != 0) continue;
+        if (!isfinite(value_at(p, i).value)) continue;
+        found = value_at(p, i);
+        valued = matches;
     }
     return found;
 }

@@ -40,11 +40,24 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
  * its others are (blocks, layout, gate-init); one that asks for flags behind an '@' is a plan's alone. */
 struct published_number published_find(const struct published *p, const struct run *run);
 
+/* A number as a table prints it: ".851 +- .06". */
+struct published_value {
+    double value;     /* NAN: none */
+    double spread;    /* NAN: none is printed */
+    const char *kind; /* of the spread: "sd", "ci90"; "" or "none" */
+    int n;            /* values that it is the mean of; 0: nobody says */
+};
+
+/* Half the width of the paper's interval: a spread that is one, of a standard deviation of n values the t-interval of
+ * 95 % of their mean. 0: the table has the number alone, or nobody says what the spread is. */
+double published_half_width(const struct published_value *v);
+
 /* The number that a table of a paper has for a task, of any where `task` is NULL, and a model: its mixer, whose label
  * has every option (label_canonical), and its flags (row_key), for which a published model "plstm2d:mode=PD@positions=
  * none" asks. Of several that fit, the one that asks for most. `metric`: "acc", or with a length of the test sequences
- * "acc_384". *row: what the table calls the model, "" if it does not have it. NAN: none. */
-double published_of_table(const struct published *p, const char *arxiv, const char *table, const char *task,
-                          const char *metric, const struct label *mixer, const struct label *flags, const char **row);
+ * "acc_384". *row: what the table calls the model, "" if it does not have it. */
+struct published_value published_of_table(const struct published *p, const char *arxiv, const char *table,
+                                          const char *task, const char *metric, const struct label *mixer,
+                                          const struct label *flags, const char **row);
 
 #endif

@@ -39,15 +39,17 @@ static void add_speed(struct sheet *s, const struct paper_cell *c) {
     if (c->done) sheet_append(s, "%s", mark_of(c));
 }
 
-/* "0.998* / 1.000": ours, then the paper's where it has numbers at all. */
-static void add_pair(struct sheet *s, const struct paper_cells *p, double ours, const char *mark, double published) {
+/* "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
+static void add_pair(struct sheet *s, const struct paper_cells *p, double ours, const char *mark,
+                     const struct published_value *theirs) {
     sheet_real(s, "%.3f", ours);
     if (isfinite(ours)) sheet_append(s, "%s", mark);
     if (!p->has_published) return;
-    if (isfinite(published))
-        sheet_append(s, " / %.3f", published);
+    if (isfinite(theirs->value))
+        sheet_append(s, " / %.3f", theirs->value);
     else
         sheet_append(s, " / -");
+    if (isfinite(theirs->spread)) sheet_append(s, " +- %g", theirs->spread);
 }
 
 static const char *mark_of_row(const struct paper_cells *p, int row) {
@@ -129,10 +131,12 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
             if (p->speed)
                 add_speed(s, cell);
             else
-                add_pair(s, p, cell->ours, mark_of(cell), cell->published);
+                add_pair(s, p, cell->ours, mark_of(cell), &cell->published);
             if (is_best(p, r, c)) sheet_strong(s);
         }
-        if (p->overall) add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), p->overall[2 * r + 1]);
+        if (!p->overall) continue;
+        const struct published_value mean = {p->overall[2 * r + 1], NAN, "", 0};
+        add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), &mean);
     }
     if (p->speed)
         note_speed(s, p);
@@ -163,6 +167,20 @@ static void add_ids(struct sheet *s, const struct paper_cell *c) {
         sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
 }
 
+static void note_spreads(struct sheet *s, const struct paper_cells *p) {
+    static const char *const kinds[][2] = {
+        {"sd", "the standard deviation of the paper's values; its interval is that of their mean, 95% by t"},
+        {"ci90", "the paper's interval of 90%"}};
+    for (int k = 0; k < 2; k++) {
+        bool any = false;
+        for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+            const struct published_value *v = &p->cells[i].published;
+            any = any || (isfinite(v->spread) && !strcmp(v->kind, kinds[k][0]));
+        }
+        if (any) sheet_note(s, "+-: %s. within: it and our interval overlap.", kinds[k][1]);
+    }
+}
+
 static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
     sheet_caption(s, "Cell by cell");
@@ -179,7 +197,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         sheet_row(s);
         sheet_text(s, "%s", p->rows[c->row]);
         sheet_text(s, "%s", p->columns[c->column]);
-        sheet_real(s, "%.3f", c->published);
+        sheet_real(s, "%.3f", c->published.value);
+        if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
         sheet_real(s, "%.3f", c->ours);
         if (isfinite(c->ours)) sheet_append(s, "%s", mark_of(c));
         if (c->interval.kind == INTERVAL_NONE)
@@ -197,16 +216,36 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
                "unfinished: runs are missing that could change this. cut off: ours is below, and its runs were "
                "stopped before the end of their schedule.",
                PAPER_MARGIN);
+    note_spreads(s, p);
     sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------------- */
 
 static void add_data(struct sheets *sheets, const struct paper_cells *p) {
-    static const char *const names[] = {
-        "plan",       "profile",       "protocol", "row",     "column",        "published", "ours",
-        "ci_lo",      "ci_hi",         "ci_kind",  "n",       "n_planned",     "n_failed",  "steps_least",
-        "steps_most", "steps_planned", "verdict",  "cut_off", "other_setting", "run_ids",   "differs"};
+    static const char *const names[] = {"plan",
+                                        "profile",
+                                        "protocol",
+                                        "row",
+                                        "column",
+                                        "published",
+                                        "ours",
+                                        "ci_lo",
+                                        "ci_hi",
+                                        "ci_kind",
+                                        "n",
+                                        "n_planned",
+                                        "n_failed",
+                                        "steps_least",
+                                        "steps_most",
+                                        "steps_planned",
+                                        "verdict",
+                                        "cut_off",
+                                        "other_setting",
+                                        "run_ids",
+                                        "differs",
+                                        "published_spread",
+                                        "published_spread_kind"};
     struct sheet *s = sheets_add(sheets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
@@ -219,7 +258,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_text(s, "%s", protocol_of(p->protocol)->name);
         sheet_text(s, "%s", p->rows[c->row]);
         sheet_text(s, "%s", p->columns[c->column]);
-        sheet_real(s, "%g", c->published);
+        sheet_real(s, "%g", c->published.value);
         sheet_real(s, "%g", c->ours);
         sheet_real(s, "%g", interval ? c->interval.low : NAN);
         sheet_real(s, "%g", interval ? c->interval.high : NAN);
@@ -235,6 +274,8 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_int(s, paper_cell_is_other(c));
         sheet_text(s, "%s", c->run_ids ? c->run_ids : "");
         sheet_text(s, "%s", c->differs ? c->differs : "");
+        sheet_real(s, "%g", c->published.spread);
+        sheet_text(s, "%s", isfinite(c->published.spread) ? c->published.kind : "");
     }
 }
 

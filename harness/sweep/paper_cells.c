@@ -64,7 +64,8 @@ static void name_metric(const struct setup *s, int64_t length, char *text, size_
 
 /* The number of a task, of any where it is NULL, and of a run's model in the plan's table; *row as the paper says. */
 static enum status find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
-                               const char *task, int64_t length, double *value, const char **row, struct error *e) {
+                               const char *task, int64_t length, struct published_value *value, const char **row,
+                               struct error *e) {
     struct label mixer, flags;
     char metric[64];
     TRY(mixer_of(s, &mixer, e));
@@ -114,7 +115,7 @@ static enum status name_row(const struct paper_cells *p, const struct published 
                             int word, char *text, size_t size, struct error *e) {
     const char *keys = setting(p, "rows", "model"), *row = "";
     char first[LABEL_TEXT];
-    double number;
+    struct published_value number;
     bool whole = !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
     if (whole) TRY(find_number(p, published, s, NULL, 0, &number, &row, e));
     TRY(whole ? short_mixer(s, setting(p, "columns", "task"), first, sizeof first, e)
@@ -195,8 +196,8 @@ static enum status make_cells(struct paper_cells *p, struct error *e) {
     if (!p->cells) return fail(e, ST_MEMORY, "no memory for a table");
     for (int r = 0; r < p->n_rows; r++)
         for (int c = 0; c < p->n_columns; c++)
-            *cell_at(p, r, c) =
-                (struct paper_cell){.row = r, .column = c, .ours = NAN, .published = NAN, .least = -1, .most = -1};
+            *cell_at(p, r, c) = (struct paper_cell){
+                .row = r, .column = c, .ours = NAN, .published = {.value = NAN}, .least = -1, .most = -1};
     return ST_OK;
 }
 
@@ -210,7 +211,7 @@ static enum status find_published(struct paper_cells *p, const struct published 
     bool has_word = published_has_task(published, setting(p, "paper", ""), setting(p, "source", ""), word);
     TRY(find_number(p, published, setup_of(p, spot), has_word ? word : label_name(&task), spot->length,
                     &cell->published, &row, e));
-    p->has_published = p->has_published || isfinite(cell->published);
+    p->has_published = p->has_published || isfinite(cell->published.value);
     return ST_OK;
 }
 
@@ -378,15 +379,15 @@ bool paper_cell_is_other(const struct paper_cell *c) {
 
 static enum paper_verdict judge(const struct paper_cell *c, enum report_protocol protocol) {
     if (c->done == 0) return PAPER_NOT_RUN;
-    if (!isfinite(c->published) || paper_cell_is_other(c)) return PAPER_NONE;
+    if (!isfinite(c->published.value) || paper_cell_is_other(c)) return PAPER_NONE;
     if (!isfinite(c->ours)) return PAPER_UNFINISHED;
     double low = c->ours - PAPER_MARGIN, high = c->ours + PAPER_MARGIN;
     if (c->interval.kind != INTERVAL_NONE) {
         low = c->interval.low;
         high = c->interval.high;
     }
-    const double rounding = 1e-9;
-    bool below = high<c->published - rounding, above = low> c->published + rounding;
+    double half = published_half_width(&c->published) + 1e-9; /* which is for rounding */
+    bool below = high<c->published.value - half, above = low> c->published.value + half;
     bool may_rise = c->done < c->planned && (below || protocol != PROTOCOL_BEST_OF_GRID);
     if (below && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
     if (may_rise) return PAPER_UNFINISHED; /* a best of the grid can only grow */
@@ -458,6 +459,7 @@ static enum status mark_differences(struct paper_cells *p, const struct spot *sp
 static enum status add_overall(struct paper_cells *p, const struct published *published, const struct spot *spots,
                                struct error *e) {
     const char *task = setting(p, "overall", NULL), *row;
+    struct published_value theirs;
     if (!task || *p->request.tasks) return ST_OK; /* a part of the tasks has another mean */
     p->overall = calloc(2 * (size_t)p->n_rows + 1, sizeof *p->overall);
     if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
@@ -467,7 +469,8 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
         for (int c = 0; c < p->n_columns; c++) sum += cell_at(p, r, c)->ours;
         while (spots[i].row != r) i++;
         p->overall[2 * r] = sum / p->n_columns;
-        TRY(find_number(p, published, setup_of(p, &spots[i]), task, 0, &p->overall[2 * r + 1], &row, e));
+        TRY(find_number(p, published, setup_of(p, &spots[i]), task, 0, &theirs, &row, e));
+        p->overall[2 * r + 1] = theirs.value;
     }
     return ST_OK;
 }

@@ -16,7 +16,7 @@ enum paper_verdict {
     PAPER_NOT_RUN,    /* no run is on record */
     PAPER_CUT_OFF,    /* runs ended before their schedule's end, and ours is below */
     PAPER_UNFINISHED, /* runs are missing that could change it */
-    PAPER_WITHIN,     /* the paper's lies in our interval, or no further than PAPER_MARGIN from ours */
+    PAPER_WITHIN,     /* the paper's interval or number and ours, or PAPER_MARGIN to either side of ours, overlap */
     PAPER_ABOVE,
     PAPER_BELOW
 };
@@ -34,11 +34,11 @@ struct paper_cell {
     double ours;               /* NAN: not all settings have a number; of speed tokens a second */
     bool disturbed;            /* of speed: the machine was not quiet meanwhile */
     struct interval interval;  /* of one setting's number */
-    double published;          /* NAN: none */
-    bool cut_off;              /* a run that gives the number was */
-    bool any_cut_off;          /* a run of the cell was */
-    bool other;                /* its runs are of another setting than the plan's own profile has */
-    char *differs;             /* in what the plan's setting is not the paper's, "A; B"; owned; NULL: in nothing */
+    struct published_value published;
+    bool cut_off;     /* a run that gives the number was */
+    bool any_cut_off; /* a run of the cell was */
+    bool other;       /* its runs are of another setting than the plan's own profile has */
+    char *differs;    /* in what the plan's setting is not the paper's, "A; B"; owned; NULL: in nothing */
     enum paper_verdict verdict;
 };
 

@@ -92,6 +92,30 @@ START_TEST(runs_of_another_precision_are_judged) {
 }
 END_TEST
 
+/* A spread that reaches ours makes it within; a standard deviation is one of values, not of their mean. */
+START_TEST(a_published_spread_is_printed_and_counts) {
+    static const struct {
+        const char *spread, *printed, *verdict;
+    } cases[] = {{"0.999,ci90,15", "0.999 +- 0.999", ",within,"},   {"0.01,ci90,15", "0.999 +- 0.01", ",below,"},
+                 {"0.9,sd,2", "0.999 +- 0.9", ",within,"},          {"0.9,sd,400", "0.999 +- 0.9", ",below,"},
+                 {"0.999,unknown,15", "0.999 +- 0.999", ",below,"}, {",none,15", "0.999 ", ",below,"}};
+    begin(plan);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "paper,arxiv,table,row,task,model,metric,value,spread,spread_kind,n\n"
+                 "P,1234.5678,Table 9,LRU!,s4,lru,acc,0.999,%s\n",
+                 cases[i].spread);
+        write_text("r/published.csv", text);
+        expect(REPORT, 0);
+        expect_text(out, cases[i].printed, cases[i].spread);
+        expect(REPORT " --format csv", 0);
+        expect_text(out, cases[i].verdict, cases[i].spread);
+    }
+}
+END_TEST
+
 START_TEST(runs_that_were_cut_off_are_not_below) {
     char text[1024];
     snprintf(text, sizeof text, "%sstop-after=3\n", plan);
@@ -132,8 +156,8 @@ START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
     ck_assert_ptr_null(strstr(out, "not there")); /* it has no such row */
     ck_assert_ptr_null(strstr(out, "above"));
     expect(REPORT " --format csv", 0);
-    expect_text(out, ",differs\n", "csv");
-    expect_text(out, ",narrower than theirs\n", "csv");
+    expect_text(out, ",run_ids,differs,", "csv");
+    expect_text(out, ",narrower than theirs,", "csv");
     expect(REPORT " --format html", 0);
     ck_assert_msg(is_once("narrower than theirs"), "%s", out);
     snprintf(text, sizeof text, "%sdiffers.lru=narrower\ndiffers.lstm=narrower\n", plan);
@@ -389,6 +413,7 @@ Suite *check_paper(void) {
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
     tcase_add_test(c, runs_of_another_precision_are_judged);
+    tcase_add_test(c, a_published_spread_is_printed_and_counts);
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);

@@ -80,7 +80,7 @@ static int count_numbers(const char *plan, const struct plan_file *file, const s
         if (!make_cells(p, plan, task)) continue;
         any = true;
         take_differences(p, left);
-        for (int i = 0; i < p->n_rows * p->n_columns; i++) n += isfinite(p->cells[i].published);
+        for (int i = 0; i < p->n_rows * p->n_columns; i++) n += isfinite(p->cells[i].published.value);
         ck_assert_msg(p->has_published || why_without(plan) ||
                           !published_has_task(published, setting(file, "paper", ""), setting(file, "source", ""), task),
                       "%s: none of the published numbers of %s is found", plan, task);
