@@ -333,6 +333,41 @@ START_TEST(biases_start_where_the_authors_do) {
 }
 END_TEST
 
+/* MAD's auto-encoder draws all linear maps anew from N(0, .02^2), those of mixers and of the MLP too; its other nets,
+ * convolutions and the LSTM's own maps keep theirs, uniform within 1 / sqrt(inputs). */
+START_TEST(linear_maps_start_where_mads_do) {
+    static const struct {
+        const char *model, *name;
+        int readout;
+        double sd; /* of the values */
+    } cases[] = {
+        {"bdlru:m=2,blocks=32", "layers.0.mixer.gates.weight", READOUT_DECODED, 0.02},
+        {"bdlru:m=2,blocks=32,gate-init=5", "layers.0.mixer.gates.weight", READOUT_DECODED, 0.1},
+        {"bdlru:m=2,blocks=32", "layers.0.mlp.w3.weight", READOUT_DECODED, 0.02},
+        {"bdlru:m=2,blocks=32", "decoder.1.linear.weight", READOUT_DECODED, 0.02},
+        {"bdlru:m=2,blocks=32", "head.weight", READOUT_DECODED, 0.02},
+        {"deltanet:heads=2", "layers.0.mixer.q.weight", READOUT_DECODED, 0.02},
+        {"deltanet:heads=2", "layers.0.mixer.q.conv", READOUT_DECODED, 0.5 / 1.7320508},
+        {"lstm:hidden=64", "layers.0.mixer.wh", READOUT_DECODED, 0.125 / 1.7320508},
+        {"bdlru:m=2,blocks=32", "layers.0.mixer.gates.weight", READOUT_POSITIONS, 0.125 / 1.7320508},
+        {"bdlru:m=2,blocks=32", "layers.0.mlp.w1.weight", READOUT_POSITIONS, 0.125 / 1.7320508},
+    };
+    struct trial t;
+    struct trial_shape s = {.model = cases[_i].model, .B = 1, .T = 4, .V = 90, .D = 64, .mlp = MLP_SWIGLU};
+    s.layers = 1;
+    s.readout = cases[_i].readout;
+    trial_open(&t, &s, 11);
+    const struct param *p = params_find(&t.params, cases[_i].name);
+    ck_assert_msg(p != NULL, "no %s", cases[_i].name);
+    double squares = 0;
+    for (int64_t e = 0; e < p->count; e++) squares += pow((double)t.params.value[p->offset + e], 2);
+    double sd = sqrt(squares / (double)p->count), tolerance = 4 / sqrt(2 * (double)p->count); /* 4 sigma, relative */
+    ck_assert_msg(fabs(sd / cases[_i].sd - 1) < tolerance, "%s of %s: sd %g, expected %g", p->name, cases[_i].model, sd,
+                  cases[_i].sd);
+    trial_close(&t);
+}
+END_TEST
+
 Suite *check_backbone(void);
 Suite *check_backbone(void) {
     Suite *suite = suite_create("backbone");
@@ -349,6 +384,7 @@ Suite *check_backbone(void) {
     tcase_add_loop_test(tests, the_slice_paper_wraps_each_mixer_in_its_way, 0, 3);
     tcase_add_loop_test(tests, each_backbone_declares_its_parameters, 0, KINDS);
     tcase_add_loop_test(tests, biases_start_where_the_authors_do, 0, 13);
+    tcase_add_loop_test(tests, linear_maps_start_where_mads_do, 0, 10);
     suite_add_tcase(suite, tests);
     return suite;
 }
