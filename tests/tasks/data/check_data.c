@@ -423,6 +423,13 @@ START_TEST(each_format_of_images_is_trained_on) {
         expect_status(run(text), 0, text);
     }
     ck_assert_int_eq(scratch_count(program_folder, ".json"), (int)(sizeof tasks / sizeof *tasks));
+    /* One set in the place of another: its labels would be more than there are logits. */
+    expect_status(run("data path mnist"), 0, "data path");
+    snprintf(text, sizeof text, "train pathfinder:released=yes,file=%.*s lru:state=4 --steps 1",
+             (int)strcspn(out, "\n"), out);
+    expect_status(run(text), ST_DATA, text);
+    expect_text(err, "holds images of 28 x 28 x 1 with 10 labels, and those of pathfinder32 are of 32 x 32 x 1 with 2",
+                text);
     free_output();
 }
 END_TEST

@@ -62,6 +62,35 @@ START_TEST(curves_are_whole_and_keep_apart) {
 }
 END_TEST
 
+/* Curves that may turn by any angle bend to either side as often: with a continuity below 1 left turns once went
+ * further, and below 1/4 out of the table of directions. */
+START_TEST(curves_bend_to_both_sides_alike) {
+    static const double continuity[] = {0.1, 0.3, 0.7, 1};
+    static struct pathfinder_table table;
+    static struct pathfinder_scene s;
+    struct pathfinder_sizes w = pathfinder_standard(64);
+    struct rng r = rng_at(6, STREAM_TEST, 0);
+    int left = 0, right = 0;
+    w.continuity = continuity[_i];
+    pathfinder_table_make(&table);
+    for (int image = 0; image < 60; image++) {
+        s.label = image % 2;
+        while (!pathfinder_try(&w, &table, &r, &s)) continue;
+        for (int i = 0; i + 1 < s.n; i++) {
+            if (!follows(&w, &s, i, i + 1)) continue;
+            struct pathfinder_point a = {s.dash[i].to.x - s.dash[i].from.x, s.dash[i].to.y - s.dash[i].from.y};
+            struct pathfinder_point b = {s.dash[i + 1].to.x - s.dash[i + 1].from.x,
+                                         s.dash[i + 1].to.y - s.dash[i + 1].from.y};
+            double cross = a.x * b.y - a.y * b.x;
+            left += cross < -1e-9;
+            right += cross > 1e-9;
+        }
+    }
+    ck_assert_int_gt(left + right, 500);
+    ck_assert_msg(abs(left - right) < 4 * sqrt(left + right), "%d turns to the left, %d to the right", left, right);
+}
+END_TEST
+
 /* Crossing, parallel and touching dashes by hand. */
 START_TEST(distances_are_those_of_geometry) {
     const struct pathfinder_dash flat = {{0, 0}, {4, 0}}, cross = {{2, -1}, {2, 1}}, above = {{1, 3}, {9, 3}},
@@ -156,6 +185,7 @@ Suite *check_pathfinder(void) {
     TCase *tests = tcase_create("pathfinder");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_loop_test(tests, curves_are_whole_and_keep_apart, 0, N_SIDES);
+    tcase_add_loop_test(tests, curves_bend_to_both_sides_alike, 0, 4);
     tcase_add_test(tests, distances_are_those_of_geometry);
     tcase_add_test(tests, labels_are_fair_and_brightness_does_not_tell_them);
     tcase_add_loop_test(tests, the_distance_of_the_discs_tells_as_much_as_is_said, 0, 3);
