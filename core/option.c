@@ -10,6 +10,8 @@
 
 #include "core/paragraph.h"
 
+#define MOST_NAMED 24 /* of names in an error; `lrnn list` and `lrnn --help` name all of longer lists */
+
 bool parse_int64(const char *text, int64_t *value) {
     if (!*text || isspace((unsigned char)*text)) return false;
     char *end;
@@ -128,7 +130,14 @@ enum status name_choose(const char *kind, const char *name, int count, const cha
         if (strcmp(name_of(list, *index), name) == 0) return ST_OK;
     const char *near = nearest_name(name, count, name_of, list);
     if (near) return fail(e, ST_USAGE, "unknown %s '%.100s'; did you mean '%s'?", kind, name, near);
-    return fail(e, ST_USAGE, "unknown %s '%.100s'; `lrnn list` and `lrnn --help` name what there is", kind, name);
+    if (count > MOST_NAMED)
+        return fail(e, ST_USAGE, "unknown %s '%.100s'; `lrnn list` and `lrnn --help` name what there is", kind, name);
+    char names[32 * MOST_NAMED] = "";
+    int used = 0;
+    for (int i = 0; i < count && used < (int)sizeof names; i++)
+        if (strcmp(name_of(list, i), "template") != 0)
+            used += snprintf(names + used, sizeof names - (size_t)used, " %s", name_of(list, i));
+    return fail(e, ST_USAGE, "unknown %s '%.100s'; there are:%s", kind, name, names);
 }
 
 static const char *option_name(const void *list, int i) {

@@ -85,7 +85,8 @@ const struct option *option_find(const struct option *table, const char *name);
 const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i),
                          const void *list);
 
-/* Finds `name` among these names and stores its *index. ST_USAGE: "unknown KIND 'NAME'; did you mean 'NEAREST'?" */
+/* Finds `name` among these names and stores its *index. ST_USAGE: "unknown KIND 'NAME'; did you mean 'NEAREST'?", or
+ * where none is near all names but a template's; of a long list, the commands that print it. */
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
                         const void *list, int *index, struct error *e);
 

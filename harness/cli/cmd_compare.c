@@ -42,6 +42,15 @@ static enum status print(const struct comparison *of, int format, struct error *
     return status;
 }
 
+/* Says when there are none. */
+static enum status load(struct record_set *set, const char *folder, const char *side, struct error *e) {
+    TRY(records_load(set, folder, e));
+    if (set->n) return ST_OK;
+    records_free(set);
+    return fail(e, ST_DATA, "compare: no run records under %s/runs; the %s folder has to be the --out of runs", folder,
+                side);
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     struct flags f;
     const char *names[2];
@@ -59,7 +68,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     enum status status = ST_OK;
     int loaded = 0;
     for (; loaded < cli.n_positional && status == ST_OK; loaded++)
-        status = records_load(&sets[loaded], names[loaded], e);
+        status = load(&sets[loaded], names[loaded], loaded ? "second" : "first", e);
     if (status != ST_OK) loaded--;
     for (int i = 0; i < 2 && status == ST_OK; i++) {
         of.sets[i] = &sets[i < loaded ? i : 0];

@@ -27,7 +27,9 @@ static const struct option flags[] = {
      "those after the last step, of a run made with --keep-weights all; without either: those that validation chose",
      0},
     {"as", OPT_CHOICE, AT(as), "weights", 0, 0, "weights tensorboard mllog",
-     "weights: a safetensors file; tensorboard: its curve as an event file; mllog: as lines of MLPerf's log", 0},
+     "weights: a safetensors file; tensorboard: its curve as an event file, which TensorBoard finds where FILE has "
+     "\"tfevents\" in its name; mllog: as lines of MLPerf's log",
+     0},
     {0}};
 
 /* --- the command -------------------------------------------------------------------------------------------------- */

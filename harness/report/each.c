@@ -65,11 +65,13 @@ static void fill(struct sheet *s, const struct report_table *t) {
             cut = cut || run_cut_off(&t->rows[k].all[i]->run);
         }
     }
-    sheet_note(s,
-               "training loss: cross entropy, mean since the last but one evaluation. test: the task's metric at the "
-               "step with the best validation.");
-    sheet_note(s, "run: the first digits of its id, for `lrnn show` and `lrnn rerun`.");
-    sheet_note(s, "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
+    sheet_note_on(
+        s, "training loss,test",
+        "training loss: cross entropy, mean since the last but one evaluation. test: the task's metric at the "
+        "step with the best validation.");
+    sheet_note_on(s, "run", "run: the first digits of its id, for `lrnn show` and `lrnn rerun`.");
+    sheet_note_on(s, "validation accuracy at each evaluation",
+                  "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     repeats_note(s, &repeats);
 }

@@ -183,13 +183,13 @@ void sheet_strong(struct sheet *s) {
     if (cell) cell->strong = true;
 }
 
-__attribute__((format(printf, 3, 0))) static void add_note(struct sheet *s, int number, const char *format,
-                                                           va_list args) {
+__attribute__((format(printf, 4, 0))) static void add_note(struct sheet *s, int number, const char *columns,
+                                                           const char *format, va_list args) {
     struct sheet_note *notes = with_room(s->notes, s->n_notes, sizeof *notes);
     char *text = text_of(NULL, format, args);
     if (notes) s->notes = notes;
     if (notes && text)
-        notes[s->n_notes++] = (struct sheet_note){.text = text, .number = number};
+        notes[s->n_notes++] = (struct sheet_note){.text = text, .number = number, .of = columns};
     else {
         free(text);
         no_memory(s);
@@ -202,7 +202,7 @@ void sheet_footnote(struct sheet *s, const char *format, ...) {
     va_list args;
     va_start(args, format);
     if (cell->n_notes++ == 0) cell->first_note = s->n_footnotes + 1;
-    add_note(s, ++s->n_footnotes, format, args);
+    add_note(s, ++s->n_footnotes, NULL, format, args);
     va_end(args);
 }
 
@@ -210,7 +210,15 @@ void sheet_note(struct sheet *s, const char *format, ...) {
     if (broken(s)) return;
     va_list args;
     va_start(args, format);
-    add_note(s, 0, format, args);
+    add_note(s, 0, NULL, format, args);
+    va_end(args);
+}
+
+void sheet_note_on(struct sheet *s, const char *columns, const char *format, ...) {
+    if (broken(s)) return;
+    va_list args;
+    va_start(args, format);
+    add_note(s, 0, columns, format, args);
     va_end(args);
 }
 

@@ -36,7 +36,8 @@ struct sheet_cell {
 
 struct sheet_note {
     char *text;
-    int number; /* of a footnote, from 1; 0: a remark on the whole table */
+    int number;     /* of a footnote, from 1; 0: a remark on the table */
+    const char *of; /* the headings of the columns that it is on, by commas; NULL: on the whole table. Borrowed */
 };
 
 struct sheet {
@@ -73,8 +74,9 @@ void sheet_append(struct sheet *s, const char *format, ...) __attribute__((forma
 void sheet_strong(struct sheet *s);
 void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A remark below the table. */
+/* A remark below the table; one on those columns alone goes where a reader leaves all of them out. */
 void sheet_note(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sheet_note_on(struct sheet *s, const char *columns, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* --- sheets that are written together ----------------------------------------------------------------------------- */
 

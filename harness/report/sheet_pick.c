@@ -49,6 +49,30 @@ static bool is_picked(const int *picked, int n, int column) {
     return false;
 }
 
+static bool names_column(const char *names, const char *heading) {
+    size_t n = strlen(heading);
+    for (const char *at = names; *at; at += strspn(at, ",")) {
+        size_t length = strcspn(at, ",");
+        if (length == n && strncmp(at, heading, n) == 0) return true;
+        at += length;
+    }
+    return false;
+}
+
+/* Takes away the remarks on columns that are not there. */
+static void drop_notes(struct sheet *s) {
+    int n = 0;
+    for (int i = 0; i < s->n_notes; i++) {
+        bool shown = !s->notes[i].of;
+        for (int c = 0; c < s->n_columns && !shown; c++) shown = names_column(s->notes[i].of, s->columns[c].heading);
+        if (shown)
+            s->notes[n++] = s->notes[i];
+        else
+            free(s->notes[i].text);
+    }
+    s->n_notes = n;
+}
+
 /* The texts of what is left out are freed, those of what stays move. */
 static enum status keep_columns(struct sheet *s, const int *picked, int n, struct error *e) {
     struct sheet_cell *cells = calloc((size_t)s->n_rows * (size_t)n + 1, sizeof *cells);
@@ -71,6 +95,7 @@ static enum status keep_columns(struct sheet *s, const int *picked, int n, struc
     s->columns = columns;
     s->n_columns = n;
     s->n_cells = s->n_rows * n;
+    drop_notes(s);
     return ST_OK;
 }
 

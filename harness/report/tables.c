@@ -14,6 +14,10 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
+/* What a protocol calls its column, and what it stands beside. */
+#define INTERVAL "95% CI or values,90% CI or values,grid"
+#define ACCURACY "acc," INTERVAL
+
 static void add_columns(struct sheet *s, const struct protocol *protocol) {
     sheet_column(s, SHEET_LEFT, "model");
     sheet_column(s, SHEET_RIGHT, "params");
@@ -170,13 +174,13 @@ static void note_best(struct sheet *s, const struct report_table *t) {
         best = best || (isfinite(p->value) && p->best);
         mean = mean || (isfinite(p->value) && !p->best);
     }
-    sheet_note(s, "best of (n): the largest test value of all n runs, every rate and seed.%s",
-               best && mean
-                   ? " diff = ours - published: the best where the paper reports the best of its runs, else the "
-                     "mean at the chosen rate."
-               : best ? " diff = best - published, which is the best of the paper's runs."
-               : mean ? " diff = mean at the chosen rate - published: the paper reports no best of its runs."
-                      : "");
+    sheet_note_on(s, "best of,diff", "best of (n): the largest test value of all n runs, every rate and seed.%s",
+                  best && mean
+                      ? " diff = ours - published: the best where the paper reports the best of its runs, else the "
+                        "mean at the chosen rate."
+                  : best ? " diff = best - published, which is the best of the paper's runs."
+                  : mean ? " diff = mean at the chosen rate - published: the paper reports no best of its runs."
+                         : "");
 }
 
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
@@ -194,25 +198,28 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         settings = settings || published_is_other(&row->published);
         disturbed = disturbed || row->disturbed;
     }
-    sheet_note(s, protocol_of(tables->protocol)->sentence, run_metric_name(t->rows[0].run));
+    sheet_note_on(s, ACCURACY, protocol_of(tables->protocol)->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm)
         sheet_note(s, "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds).",
                    (long long)tables->confirm);
-    if (cut) sheet_note(s, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
     repeats_note(s, &repeats);
-    if (least < 5) sheet_note(s, "Fewer than 5 seeds: the seeds' values instead of an interval.");
-    sheet_note(s, "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
+    if (least < 5) sheet_note_on(s, INTERVAL, "Fewer than 5 seeds: the seeds' values instead of an interval.");
+    sheet_note_on(s, "solved,seq acc",
+                  "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");
     note_best(s, t);
     if (most_grid > 1)
-        sheet_note(s,
-                   "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",
-                   most_grid, stats_normal_max_mean(most_grid));
+        sheet_note_on(
+            s, "best of,diff",
+            "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",
+            most_grid, stats_normal_max_mean(most_grid));
     if (uneven) sheet_note(s, "The grid is not complete: the rates have different numbers of seeds.");
     if (speed_missing)
-        sheet_note(s, "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
-    if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
-    if (settings) sheet_note(s, "%s.", SETTINGS_NOTE);
+        sheet_note_on(s, "tok/s",
+                      "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
+    if (disturbed) sheet_note_on(s, "tok/s", "%s.", DISTURBED_NOTE);
+    if (settings) sheet_note_on(s, "published,diff", "%s.", SETTINGS_NOTE);
     if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
 }
 

@@ -119,8 +119,9 @@ static void announce(const struct sweep *w, const struct runner_options *runner)
         to_do++;
     }
     if (w->resolved.defaulted) fprintf(stderr, "this task has no profile of its own; taken is: %s\n", w->resolved.note);
-    fprintf(stderr, "%s%s, profile %s: %d runs", w->plan.setups[0]->task.name,
-            plan_has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile, w->plan.n);
+    fprintf(stderr, "%s%s, profile %s: %d run%s", w->plan.setups[0]->task.name,
+            plan_has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile, w->plan.n,
+            w->plan.n == 1 ? "" : "s");
     if (to_do == 0) {
         fprintf(stderr, ", none left to do\n");
         return;
@@ -128,10 +129,13 @@ static void announce(const struct sweep *w, const struct runner_options *runner)
     if (to_do < w->plan.n) fprintf(stderr, ", %d left to do", to_do);
     int jobs = at_a_time(runner, to_do);
     double time = flops / (0.6 * gemm_rate() * 1e9) / jobs; /* a step reaches about this share of the GEMM rate */
-    const char *unit = time_unit(&time);
-    fprintf(stderr,
-            ", %d at a time, at most about %.1f %s on this machine (less with early stopping) and %.*f MB of disk\n",
-            jobs, time, unit, bytes < 1e7, bytes / 1e6);
+    char most[64] = "under a second";
+    if (time >= 1) {
+        const char *unit = time_unit(&time);
+        snprintf(most, sizeof most, "at most about %.1f %s", time, unit);
+    }
+    fprintf(stderr, ", %d at a time, %s on this machine (less with early stopping) and %.*f MB of disk\n", jobs, most,
+            bytes < 1e7, bytes / 1e6);
 }
 
 /* The same where nothing is trained. */

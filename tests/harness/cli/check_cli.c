@@ -229,6 +229,9 @@ START_TEST(report_help_names_every_report_but_the_template) {
     }
     expect_status(run("report --what tabels"), ST_USAGE, "report --what tabels");
     expect_text(err, "unknown report 'tabels'; did you mean 'tables'?", "report --what tabels");
+    expect_status(run("report --what xyzzyx"), ST_USAGE, "report --what xyzzyx");
+    const char *names = strstr(err, "unknown report 'xyzzyx'; there are: tables ");
+    ck_assert_msg(names && !strstr(names, "template"), "%s", err);
     expect_status(run("report --format tex"), ST_USAGE, "report --format tex");
     expect_text(err, "is not one of: term md details latex csv", "report --format tex");
 }

@@ -1,4 +1,7 @@
-/* check_readme.c - what README.md shows is what its commands print of the committed records, byte for byte. */
+/* check_readme.c - what README.md shows is what its commands print of the committed records, byte for byte; and its
+ * commands leave a clone as it was. */
+#include <dirent.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +103,46 @@ START_TEST(committed_runs_that_were_cut_off_are_marked) {
 }
 END_TEST
 
+/* Whether .gitignore has a line for it. */
+static bool is_ignored(const char *name) {
+    size_t size;
+    char path[512], *lines = slurp(".gitignore", &size), *rest;
+    bool found = false;
+    snprintf(path, sizeof path, "/results/%s", name);
+    for (char *line = strtok_r(lines, "\n", &rest); line && !found; line = strtok_r(NULL, "\n", &rest)) {
+        size_t n = strlen(line);
+        if (n && line[n - 1] == '/') line[n - 1] = 0;
+        found = fnmatch(line, path, FNM_PATHNAME) == 0;
+    }
+    free(lines);
+    return found;
+}
+
+START_TEST(what_commands_write_into_results_is_ignored_by_git) {
+    static const char *const lines[] = {
+        "bench s3:n_train=100,n_val=20,n_test=20,length=4 --profile smoke --models lstm:hidden=4 --epochs 1 --no-speed "
+        "--quiet",
+        "plot accuracy --format pdf"};
+    char arguments[512];
+    int n = 0;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        snprintf(arguments, sizeof arguments, "%s --out %s/results", lines[i], program_folder);
+        expect_status(run(arguments), 0, arguments);
+    }
+    snprintf(arguments, sizeof arguments, "%s/results", program_folder);
+    DIR *folder = opendir(arguments);
+    ck_assert_ptr_nonnull(folder);
+    for (struct dirent *d; (d = readdir(folder)) != NULL;) {
+        if (d->d_name[0] == '.') continue;
+        ck_assert_msg(is_ignored(d->d_name), "git would show results/%s", d->d_name);
+        n++;
+    }
+    closedir(folder);
+    ck_assert_int_ge(n, 7);
+    ck_assert(is_ignored("rerun") && is_ignored("slurm") && !is_ignored("published"));
+}
+END_TEST
+
 Suite *check_readme(void);
 Suite *check_readme(void) {
     Suite *suite = suite_create("readme");
@@ -108,6 +151,7 @@ Suite *check_readme(void) {
     tcase_add_test(c, commands_of_the_readme_print_what_it_shows);
     tcase_add_test(c, committed_tables_have_no_row_twice_and_no_difference_of_unlike_things);
     tcase_add_test(c, committed_runs_that_were_cut_off_are_marked);
+    tcase_add_test(c, what_commands_write_into_results_is_ignored_by_git);
     suite_add_tcase(suite, c);
     return suite;
 }

@@ -191,6 +191,11 @@ START_TEST(folders_are_compared_seed_by_seed) {
     expect("compare %s/a %s/r", ST_DATA);
     expect_text(err, "have no run in common", "compare");
     expect("compare %s/a", ST_USAGE);
+    expect("compare %s/a %s/none", ST_DATA);
+    expect_text(err, "/none/runs; the second folder has to be the --out of runs", "compare");
+    expect("compare %s/none %s/a", ST_DATA);
+    expect_text(err, "no run records under ", "compare");
+    expect_text(err, "/none/runs; the first folder has to be", "compare");
 }
 END_TEST
 

@@ -355,6 +355,7 @@ END_TEST
 START_TEST(rows_and_cells_name_their_runs) {
     char arguments[256], id[16];
     expect("report results/baseline --task s3 --profile quick --columns model,run", 0);
+    ck_assert_msg(!strstr(out, "acc:") && !strstr(out, "best of"), "a note on what is not shown: %s", out);
     ck_assert_int_eq(sscanf(strstr(out, "\nlstm "), "\nlstm %9s", id), 1);
     ck_assert_uint_eq(strlen(id), 8);
     snprintf(arguments, sizeof arguments, "show %s --out results/baseline", id);
