@@ -254,6 +254,7 @@ START_TEST(a_full_disk_is_an_error_and_earlier_results_stay) {
 }
 END_TEST
 
+/* Steps of all runs on record, each of which stopped at its limit. */
 static int64_t steps_of_only(const char *flag) {
     struct record_set set;
     struct error e;
@@ -270,17 +271,41 @@ static int64_t steps_of_only(const char *flag) {
     return steps;
 }
 
-/* Runs that would take hours: each has an equal share, in steps that are decided once, so the same command has nothing
- * left to do, and another limit makes other runs. */
+/* Steps of the runs in limits.csv that were given so many seconds, of which there are four: what their step takes goes
+ * that often into their time. */
+static int64_t steps_given(double seconds) {
+    char path[SCRATCH_BYTES + 16];
+    struct csv_table t;
+    struct error e;
+    int64_t steps = 0;
+    int n = 0;
+    snprintf(path, sizeof path, "%s/limits.csv", folder);
+    ck_assert_msg(csv_read(&t, path, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < t.rows; i++) {
+        if (csv_cell_real(&t, i, "seconds") != seconds) continue;
+        int64_t own = csv_cell_int(&t, i, "steps");
+        ck_assert_int_eq(own, (int64_t)(seconds / (1e-9 * csv_cell_real(&t, i, "time_ns"))));
+        steps += own;
+        n++;
+    }
+    csv_free(&t);
+    ck_assert_msg(n == 4, "%d runs of 4 have %g s", n, seconds);
+    return steps;
+}
+
+/* Runs that would take hours: each of the four on two processes has half of the limit, in steps that are decided once,
+ * so the same command has nothing left to do, and another limit makes other runs. */
 START_TEST(a_limit_is_shared_so_that_every_run_has_a_row) {
     seeds = "2";
     epochs = "1000000";
     int64_t steps = steps_of_only("--limit=2s");
     ck_assert_int_eq(valid_records(), 4);
+    ck_assert_int_eq(steps, steps_given(1));
     ck_assert_int_eq(steps_of_only("--limit=2s"), steps);
     ck_assert_int_eq(valid_records(), 4);
-    ck_assert_int_gt(steps_of_only("--limit=1s"), steps);
+    int64_t later = steps_of_only("--limit=1s") - steps;
     ck_assert_int_eq(valid_records(), 8);
+    ck_assert_int_eq(later, steps_given(0.5));
 }
 END_TEST
 
