@@ -339,14 +339,42 @@ START_TEST(an_unwritable_output_is_said_before_training) {
 }
 END_TEST
 
-START_TEST(ctrl_c_saves_and_the_same_command_goes_on) {
+/* Starts four runs that write no checkpoint by themselves, and stops them when two are at work. */
+static void stop_two_of_four(int signal_number) {
+    char claims[SCRATCH_BYTES + 8];
+    snprintf(claims, sizeof claims, "%s/claims", folder);
+    checkpoint_every = "0";
+    seeds = "2";
+    epochs = "300";
     pid_t pid = start_bench(folder, 0);
-    sleep_ms(400);
-    kill(-pid, SIGINT);
+    wait_for_files(claims, "", 2);
+    wait_for_a_run();
+    double before = time_now_s();
+    kill(-pid, signal_number);
     int status = wait_for(pid);
-    ck_assert_msg(status == 130 || status == 0, "exit %d: %s", status, log_text());
-    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
-    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_msg(status == 128 + signal_number, "exit %d: %s", status, log_text());
+    ck_assert_msg(time_now_s() - before < 5, "it took %g s to stop", time_now_s() - before);
+    ck_assert_int_eq(valid_records(), 0);
+    ck_assert_int_eq(checkpoints(), 2);
+}
+
+START_TEST(ctrl_c_saves_and_the_same_command_goes_on) {
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct record_set set;
+    struct error e;
+    stop_two_of_four(signals[_i]);
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert_int_eq(checkpoints(), 0);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(set.n, 4);
+    int resumed = 0;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(set.list[i].run.status, RUN_OK);
+        resumed += set.list[i].run.resumed == 1;
+    }
+    ck_assert_int_eq(resumed, 2);
+    records_free(&set);
 }
 END_TEST
 
@@ -363,7 +391,7 @@ Suite *check_bench(void) {
     tcase_add_test(c, a_limit_is_shared_so_that_every_run_has_a_row);
     tcase_add_test(c, a_limited_run_is_the_run_of_its_steps);
     tcase_add_test(c, an_unwritable_output_is_said_before_training);
-    tcase_add_test(c, ctrl_c_saves_and_the_same_command_goes_on);
+    tcase_add_loop_test(c, ctrl_c_saves_and_the_same_command_goes_on, 0, 2);
     suite_add_tcase(suite, c);
     return suite;
 }
