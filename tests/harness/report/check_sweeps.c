@@ -45,7 +45,7 @@ START_TEST(ranges_and_lists_make_every_combination) {
                 (const char *[]){" a5-slice:length=3 ", " a5-slice lstm", NULL});
     expect_plan("a5-slice:length=4..5 --profile paper --layers 2", 2 * 9, NULL);
     expect_plan("a5-slice:length=4 --profile paper --layers 2..3 --models lstm", 2, NULL);
-    expect_plan("hlru-recall --profile hlru-paper --models lstm --seeds 2", 4 * 2 * 3 * 2,
+    expect_plan("hlru-recall --profile hlru-paper --models lstm --seeds 2", 4 * 3 * 2,
                 (const char *[]){" hlru-recall lstm", " hlru-recall:vocab=32 ", " hlru-recall:length=128 ",
                                  " hlru-recall:n_train=10000 ", NULL});
     expect_plan("in-context-recall --profile hlru-paper --models lstm --decay 0 --seeds 1", 4 * 3,
