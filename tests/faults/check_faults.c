@@ -76,6 +76,7 @@ START_TEST(kills_take_no_finished_run) {
     struct tally t = {0};
     kill_exercise(4, 8, 1, 0, &t);
     expect_nothing_lost(&t);
+    ck_assert_msg(t.failed > 0, "none of %lld kills fell between the first record and the last", (long long)t.tried);
 }
 END_TEST
 

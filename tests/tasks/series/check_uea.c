@@ -234,7 +234,8 @@ Suite *check_uea(void) {
     TCase *files = tcase_create("files");
     tcase_add_checked_fixture(files, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(files, import_data, drop_data);
-    tcase_add_loop_test(files, every_case_is_in_one_split_and_repeats_are_left_out, 0, 6);
+    tcase_add_loop_test(files, every_case_is_in_one_split_and_repeats_are_left_out, 0,
+                        (int)(sizeof problems / sizeof *problems));
     tcase_add_test(files, scaled_channels_span_the_range);
     tcase_add_test(files, records_are_whole_or_refused);
     suite_add_tcase(suite, files);
