@@ -224,6 +224,12 @@ static void add_alpha(struct product *q) {
     release(&one);
 }
 
+/* On processors with AVX-512 oneDNN 3.7 takes the gaps within a vector (a row of A^T, a column of C) for none and reads
+ * and writes the numbers beside it, so that products with a vector are not left to it. */
+static bool is_of_vector(const struct shape *s) {
+    return s->M == 1 || s->N == 1;
+}
+
 #else
 
 typedef const dnnl_memory_desc_t *matrix_seen;
@@ -257,6 +263,11 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, matrix_seen a, matrix
 
 static void add_alpha(struct product *q) {
     (void)q;
+}
+
+static bool is_of_vector(const struct shape *s) {
+    (void)s;
+    return false;
 }
 
 #endif
@@ -339,9 +350,26 @@ static void attach(struct product *q, int part, const void *at) {
     check(dnnl_memory_set_data_handle(q->parts[part].memory, data), "begin");
 }
 
+/* Without the library: a few numbers of C, each the sum of its products. */
+static void sum_products(const struct shape *s, const float *A, const float *B, const float *bias, float *C) {
+    int64_t next_a = s->transpose_a ? s->lda : 1, next_b = s->transpose_b ? 1 : s->ldb;
+    for (int64_t i = 0; i < s->M; i++)
+        for (int64_t j = 0; j < s->N; j++) {
+            const float *a = A + i * (s->transpose_a ? 1 : s->lda), *b = B + j * (s->transpose_b ? s->ldb : 1);
+            float *c = C + i * s->ldc + j, sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t k = 0; k < s->K; k++) sum += a[k * next_a] * b[k * next_b];
+            *c = s->alpha * sum + (bias ? bias[j] : 0) + (s->add ? *c : 0);
+        }
+}
+
 /* oneDNN asks OpenMP for the number of its threads when a primitive is made, and without AVX-512 when it runs. */
 static void run(const struct shape *s, const void *A, const void *B, const real *bias, real *C) {
     if (s->M <= 0 || s->N <= 0) return;
+    if (is_of_vector(s)) {
+        sum_products(s, A, B, bias, C);
+        return;
+    }
     struct products *p = table_of_thread();
     int threads = omp_get_max_threads();
     if (threads != 1) omp_set_num_threads(1);
@@ -379,11 +407,11 @@ void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *
 
 void gemm_bf16(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
                const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc) {
-    if (!has_isa(dnnl_cpu_isa_avx512_core_bf16)) {
+    struct shape s = shape_of(dnnl_bf16, transpose_a, transpose_b, M, N, K, lda, ldb, ldc);
+    if (!has_isa(dnnl_cpu_isa_avx512_core_bf16) || is_of_vector(&s)) {
         gemm_widened(transpose_a, transpose_b, M, N, K, A, lda, B, ldb, bias, add, C, ldc);
         return;
     }
-    struct shape s = shape_of(dnnl_bf16, transpose_a, transpose_b, M, N, K, lda, ldb, ldc);
     s.bias = bias != NULL, s.add = add;
     run(&s, A, B, bias, C);
 }
