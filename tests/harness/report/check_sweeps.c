@@ -71,6 +71,7 @@ START_TEST(misfits_are_refused) {
         {"s3 --models lstm@dim", "lstm@dim: 'dim' is not of the form name=value"},
         {"s3 --models lstm@width=3", "has no option 'width'"},
         {"s3 --models lstm@dim=3,dim=4", "lstm@dim=3,dim=4: option 'dim' is given twice"},
+        {"s3 --layers 1..1000,1001", "'1001' and others are more than 1000 values"},
     };
     char all[512];
     snprintf(all, sizeof all, "bench %s --dry-run", cases[_i][0]);
@@ -254,7 +255,7 @@ Suite *check_sweeps(void) {
     TCase *c = tcase_create("sweeps");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_add_test(c, ranges_and_lists_make_every_combination);
-    tcase_add_loop_test(c, misfits_are_refused, 0, 11);
+    tcase_add_loop_test(c, misfits_are_refused, 0, 13);
     tcase_add_test(c, every_change_of_every_task_is_another_task);
     tcase_add_test(c, mads_schedules_are_those_of_its_protocol);
     tcase_add_test(c, fewest_layers_at_each_length_from_one_command);
