@@ -1,5 +1,5 @@
 #!/bin/sh
-# bootstrap.sh - installs what building, testing and plotting need, through apt-get.
+# bootstrap.sh - installs what building, testing and plotting need, through apt-get: Debian 12 or 13, or alike.
 #
 #   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
 #   ./bootstrap.sh --dev      also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX
@@ -8,9 +8,9 @@
 # Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
 set -eu
 
-# oneDNN multiplies in float, OpenBLAS in double. OpenBLAS in its default, pthread variant: it locks its shared buffers,
-# so OpenMP threads may call it at the same time once it is told to use one thread itself. (A serial build may lack
-# those locks.)
+# oneDNN (version 2 or 3) multiplies in float, OpenBLAS in double. OpenBLAS in its default, pthread variant: it locks
+# its shared buffers, so OpenMP threads may call it at the same time once it is told to use one thread itself. (A serial
+# build may lack those locks.)
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
 dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
@@ -45,7 +45,7 @@ if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>
         ending='Install them by your own package manager, then run make.'
     fi
     say "this system has no apt-get. Needed: GNU make, gcc, pkg-config, gnuplot, and the development files of" \
-        "oneDNN (version 2), OpenBLAS (cblas), jansson, xxhash, zlib, libpng and Check. $ending" >&2
+        "oneDNN (version 2 or 3), OpenBLAS (cblas), jansson, xxhash, zlib, libpng and Check. $ending" >&2
     exit $status
 fi
 

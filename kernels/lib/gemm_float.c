@@ -2,7 +2,9 @@
  *
  * oneDNN writes machine code for the sizes, strides and sums of a product, which takes a fraction of a millisecond.
  * Each thread keeps what it has made in a table by shape, so that after a warm-up step a product is a look-up and a
- * call. All shapes share one scratchpad a thread, as large as the largest. */
+ * call. All shapes share one scratchpad a thread, as large as the largest.
+ *
+ * oneDNN 2 and 3 do the same by other calls; what differs stands together below. Their sums differ in rounding. */
 #include "kernels/lib/gemm.h"
 
 #if !REAL_IS_DOUBLE
@@ -19,10 +21,14 @@
 
 #include "core/status.h"
 
+#if DNNL_VERSION_MAJOR < 2 || DNNL_VERSION_MAJOR > 3
+#error "oneDNN 2 or 3 is needed (libdnnl-dev of Debian 12 or 13)"
+#endif
+
 #define SLOTS     1024 /* of a thread's table; a power of two */
 #define MAX_KEPT  512  /* shapes of a thread; then it begins anew, which only walks through all shapes reach */
 #define PAGE      4096
-#define MAX_PARTS 5 /* arguments of a primitive */
+#define MAX_PARTS 6 /* arguments of a primitive */
 
 /* What a primitive is made for. Compared by its bytes: starts zeroed, padding included. */
 struct shape {
@@ -36,7 +42,7 @@ struct shape {
 struct product {
     struct shape shape; /* M 0: an empty slot */
     dnnl_primitive_t primitive;
-    dnnl_exec_arg_t parts[MAX_PARTS]; /* source, weights, destination, scratchpad, bias */
+    dnnl_exec_arg_t parts[MAX_PARTS]; /* source, weights, destination, scratchpad, bias, alpha */
     int n_parts;
 };
 
@@ -81,14 +87,27 @@ static const char *isa_name(void) {
         return "AVX512_CORE_BF16";
     case dnnl_cpu_isa_avx512_core_amx:
         return "AVX512_CORE_AMX";
+#if DNNL_VERSION_MAJOR >= 3
+    case dnnl_cpu_isa_avx2_vnni_2:
+        return "AVX2_VNNI_2";
+    case dnnl_cpu_isa_avx512_core_fp16:
+        return "AVX512_CORE_FP16";
+    case dnnl_cpu_isa_avx512_core_amx_fp16:
+        return "AVX512_CORE_AMX_FP16";
+#endif
     default:
         return "generic";
     }
 }
 
+/* Of oneDNN 2 without a version, for 2.6 of Debian 12 is the one that is in use. */
 const char *gemm_library(void) {
     static _Thread_local char text[64];
-    snprintf(text, sizeof text, "oneDNN %s", isa_name());
+    const dnnl_version_t *v = dnnl_version();
+    if (v->major == 2)
+        snprintf(text, sizeof text, "oneDNN %s", isa_name());
+    else
+        snprintf(text, sizeof text, "oneDNN %d.%d %s", v->major, v->minor, isa_name());
     return text;
 }
 
@@ -161,12 +180,103 @@ static uint64_t hash_of(const struct shape *s) {
     return h >> 40;
 }
 
+/* --- oneDNN 2 and 3 ----------------------------------------------------------------------------------------------- */
+
+/* In 2 a description of a matrix is a struct, in 3 an object to be destroyed; alpha is part of the primitive in 2, an
+ * argument of each call in 3. */
+#if DNNL_VERSION_MAJOR >= 3
+
+typedef const_dnnl_memory_desc_t matrix_seen; /* as oneDNN takes it */
+
+static matrix_seen seen(const dnnl_memory_desc_t *m) {
+    return *m;
+}
+
+static void release(dnnl_memory_desc_t *m) {
+    dnnl_memory_desc_destroy(*m);
+}
+
+static dnnl_status_t describe(dnnl_memory_desc_t *m, dnnl_data_type_t type, dnnl_dims_t sizes, dnnl_dims_t strides) {
+    return dnnl_memory_desc_create_with_strides(m, 2, sizes, type, strides);
+}
+
+static dnnl_status_t scale_by(dnnl_primitive_attr_t how, const float *alpha) {
+    (void)alpha;
+    return dnnl_primitive_attr_set_scales_mask(how, DNNL_ARG_SRC, 0);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t after) {
+    return dnnl_post_ops_append_sum(after, 1, 0, dnnl_data_type_undef);
+}
+
+static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, matrix_seen a, matrix_seen b, matrix_seen bias,
+                            matrix_seen c, dnnl_primitive_attr_t how) {
+    return dnnl_matmul_primitive_desc_create(chosen, engine, a, b, bias, c, how);
+}
+
+/* Where a call reads alpha: the shape that stays in the table. */
+static void add_alpha(struct product *q) {
+    dnnl_exec_arg_t *part = &q->parts[q->n_parts++];
+    dnnl_memory_desc_t one;
+    part->arg = DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC;
+    check(dnnl_memory_desc_create_with_tag(&one, 1, (dnnl_dims_t){1}, dnnl_f32, dnnl_x), "describe");
+    check(dnnl_memory_create(&part->memory, one, engine, &q->shape.alpha), "describe");
+    release(&one);
+}
+
+/* On processors with AVX-512 oneDNN 3.7 takes the gaps within a vector (a row of A^T, a column of C) for none and reads
+ * and writes the numbers beside it, so that products with a vector are not left to it. */
+static bool is_of_vector(const struct shape *s) {
+    return s->M == 1 || s->N == 1;
+}
+
+#else
+
+typedef const dnnl_memory_desc_t *matrix_seen;
+
+static matrix_seen seen(const dnnl_memory_desc_t *m) {
+    return m;
+}
+
+static void release(dnnl_memory_desc_t *m) {
+    (void)m;
+}
+
+static dnnl_status_t describe(dnnl_memory_desc_t *m, dnnl_data_type_t type, dnnl_dims_t sizes, dnnl_dims_t strides) {
+    return dnnl_memory_desc_init_by_strides(m, 2, sizes, type, strides);
+}
+
+static dnnl_status_t scale_by(dnnl_primitive_attr_t how, const float *alpha) {
+    return dnnl_primitive_attr_set_output_scales(how, 1, 0, alpha);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t after) {
+    return dnnl_post_ops_append_sum(after, 1);
+}
+
+static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, matrix_seen a, matrix_seen b, matrix_seen bias,
+                            matrix_seen c, dnnl_primitive_attr_t how) {
+    dnnl_matmul_desc_t d;
+    dnnl_status_t status = dnnl_matmul_desc_init(&d, a, b, bias, c);
+    return status == dnnl_success ? dnnl_primitive_desc_create(chosen, &d, how, engine, NULL) : status;
+}
+
+static void add_alpha(struct product *q) {
+    (void)q;
+}
+
+static bool is_of_vector(const struct shape *s) {
+    (void)s;
+    return false;
+}
+
+#endif
+
 /* --- making a primitive ------------------------------------------------------------------------------------------- */
 
 static dnnl_memory_desc_t matrix(dnnl_data_type_t type, int64_t rows, int64_t columns, bool transposed, int64_t ld) {
     dnnl_memory_desc_t m;
-    check(dnnl_memory_desc_init_by_strides(&m, 2, (dnnl_dims_t){rows, columns}, type,
-                                           (dnnl_dims_t){transposed ? 1 : ld, transposed ? ld : 1}),
+    check(describe(&m, type, (dnnl_dims_t){rows, columns}, (dnnl_dims_t){transposed ? 1 : ld, transposed ? ld : 1}),
           "describe");
     return m;
 }
@@ -176,19 +286,19 @@ static dnnl_primitive_attr_t attributes(const struct shape *s) {
     dnnl_post_ops_t after;
     check(dnnl_primitive_attr_create(&a), "describe");
     check(dnnl_primitive_attr_set_scratchpad_mode(a, dnnl_scratchpad_mode_user), "describe");
-    if (s->alpha != 1) check(dnnl_primitive_attr_set_output_scales(a, 1, 0, &s->alpha), "describe");
+    if (s->alpha != 1) check(scale_by(a, &s->alpha), "describe");
     if (!s->add) return a;
     check(dnnl_post_ops_create(&after), "describe");
-    check(dnnl_post_ops_append_sum(after, 1), "describe");
+    check(append_sum(after), "describe");
     check(dnnl_primitive_attr_set_post_ops(a, after), "describe");
     dnnl_post_ops_destroy(after);
     return a;
 }
 
-static void add_part(struct product *q, int what, const dnnl_memory_desc_t *desc) {
+static void add_part(struct product *q, int what, matrix_seen m) {
     dnnl_exec_arg_t *part = &q->parts[q->n_parts++];
     part->arg = what;
-    check(dnnl_memory_create(&part->memory, desc, engine, NULL), "describe");
+    check(dnnl_memory_create(&part->memory, m, engine, NULL), "describe");
 }
 
 static void reserve_scratch(struct products *p, size_t bytes) {
@@ -203,20 +313,20 @@ static void make(struct products *p, struct product *q, const struct shape *s) {
     dnnl_memory_desc_t a = matrix(s->type, s->M, s->K, s->transpose_a, s->lda);
     dnnl_memory_desc_t b = matrix(s->type, s->K, s->N, s->transpose_b, s->ldb);
     dnnl_memory_desc_t c = matrix(dnnl_f32, s->M, s->N, false, s->ldc), bias = matrix(dnnl_f32, 1, s->N, false, s->N);
-    dnnl_matmul_desc_t d;
     dnnl_primitive_desc_t chosen;
     *q = (struct product){.n_parts = 0};
-    check(dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c), "describe");
     dnnl_primitive_attr_t how = attributes(s);
-    check(dnnl_primitive_desc_create(&chosen, &d, how, engine, NULL), "choose kernels for");
+    check(choose(&chosen, seen(&a), seen(&b), s->bias ? seen(&bias) : NULL, seen(&c), how), "choose kernels for");
     check(dnnl_primitive_create(&q->primitive, chosen), "make");
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(chosen, dnnl_query_scratchpad_md, 0);
+    matrix_seen scratch = dnnl_primitive_desc_query_md(chosen, dnnl_query_scratchpad_md, 0);
     reserve_scratch(p, dnnl_memory_desc_get_size(scratch));
-    add_part(q, DNNL_ARG_SRC, &a);
-    add_part(q, DNNL_ARG_WEIGHTS, &b);
-    add_part(q, DNNL_ARG_DST, &c);
+    add_part(q, DNNL_ARG_SRC, seen(&a));
+    add_part(q, DNNL_ARG_WEIGHTS, seen(&b));
+    add_part(q, DNNL_ARG_DST, seen(&c));
     add_part(q, DNNL_ARG_SCRATCHPAD, scratch);
-    if (s->bias) add_part(q, DNNL_ARG_BIAS, &bias);
+    if (s->bias) add_part(q, DNNL_ARG_BIAS, seen(&bias));
+    if (s->alpha != 1) add_alpha(q);
+    release(&a), release(&b), release(&c), release(&bias);
     dnnl_primitive_desc_destroy(chosen);
     dnnl_primitive_attr_destroy(how);
     q->shape = *s;
@@ -240,9 +350,26 @@ static void attach(struct product *q, int part, const void *at) {
     check(dnnl_memory_set_data_handle(q->parts[part].memory, data), "begin");
 }
 
+/* Without the library: a few numbers of C, each the sum of its products. */
+static void sum_products(const struct shape *s, const float *A, const float *B, const float *bias, float *C) {
+    int64_t next_a = s->transpose_a ? s->lda : 1, next_b = s->transpose_b ? 1 : s->ldb;
+    for (int64_t i = 0; i < s->M; i++)
+        for (int64_t j = 0; j < s->N; j++) {
+            const float *a = A + i * (s->transpose_a ? 1 : s->lda), *b = B + j * (s->transpose_b ? s->ldb : 1);
+            float *c = C + i * s->ldc + j, sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t k = 0; k < s->K; k++) sum += a[k * next_a] * b[k * next_b];
+            *c = s->alpha * sum + (bias ? bias[j] : 0) + (s->add ? *c : 0);
+        }
+}
+
 /* oneDNN asks OpenMP for the number of its threads when a primitive is made, and without AVX-512 when it runs. */
 static void run(const struct shape *s, const void *A, const void *B, const real *bias, real *C) {
     if (s->M <= 0 || s->N <= 0) return;
+    if (is_of_vector(s)) {
+        sum_products(s, A, B, bias, C);
+        return;
+    }
     struct products *p = table_of_thread();
     int threads = omp_get_max_threads();
     if (threads != 1) omp_set_num_threads(1);
@@ -280,11 +407,11 @@ void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *
 
 void gemm_bf16(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
                const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc) {
-    if (!has_isa(dnnl_cpu_isa_avx512_core_bf16)) {
+    struct shape s = shape_of(dnnl_bf16, transpose_a, transpose_b, M, N, K, lda, ldb, ldc);
+    if (!has_isa(dnnl_cpu_isa_avx512_core_bf16) || is_of_vector(&s)) {
         gemm_widened(transpose_a, transpose_b, M, N, K, A, lda, B, ldb, bias, add, C, ldc);
         return;
     }
-    struct shape s = shape_of(dnnl_bf16, transpose_a, transpose_b, M, N, K, lda, ldb, ldc);
     s.bias = bias != NULL, s.add = add;
     run(&s, A, B, bias, C);
 }

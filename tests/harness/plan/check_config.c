@@ -42,13 +42,17 @@ START_TEST(task_and_model_are_collected_line_by_line) {
 END_TEST
 
 START_TEST(what_is_wrong_in_a_config_file_is_named_by_its_line) {
-    static const char *const cases[][2] = {
+    char long_line[1100];
+    memset(long_line, '#', sizeof long_line - 1);
+    long_line[sizeof long_line - 1] = 0;
+    const char *const cases[][2] = {
         {"task=s3\ntask.length=8\ntask.length=9\n", "the text line 3: option 'length' is given twice"},
         {"task.length=8\ntask=s3:length=9\n", "the text line 2: option 'length' is given twice"},
         {"model=bdlru:m\n", "the text line 1: model bdlru: 'm' is not of the form name=value"},
         {"\nlr=fast\n", "the text line 2: the configuration: lr=fast is not a number"},
         {"model=plstm-graph\nmodel.edges=0-1,1-2\n", "plstm-graph: '0-1,1-2' holds a comma"},
         {"lr\n", "the text line 1: 'lr' is not of the form key=value"},
+        {long_line, "the text line 1 is longer than 1022 bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct config c = defaults();

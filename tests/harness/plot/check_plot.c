@@ -128,7 +128,8 @@ END_TEST
 START_TEST(every_kind_axis_and_format_is_drawn) {
     add_grid();
     for (int x = PLOT_STEPS; x <= PLOT_FLOPS; x++) {
-        struct plot_view view = {.x = x, .y = x == PLOT_TIME ? PLOT_LOSS : PLOT_ACC, .log_y = x == PLOT_TIME};
+        struct plot_view view = {
+            .x = x, .y = x == PLOT_TIME ? PLOT_LOSS : PLOT_ACC, .log_x = x == PLOT_EPOCHS, .log_y = x == PLOT_TIME};
         const char *kind = x >= PLOT_PARAMS ? "cost" : "accuracy";
         view.formats = FIGURE_SVG | FIGURE_PDF;
         ck_ok(report_plot_view(&fixture_set, NULL, kind, &view, fixture_folder, fixture_folder, &fixture_problem));

@@ -274,6 +274,33 @@ START_TEST(columns_are_picked_where_they_are) {
     ck_assert_int_eq(other->n_columns, 2);
     expect_view("acc,mean", NULL, ST_USAGE);
     ck_assert_str_eq(problem.text, "no column 'mean'; there are: acc, model");
+    expect_view("acc,acc", NULL, ST_USAGE);
+    ck_assert_str_eq(problem.text, "column 'acc' is named twice");
+}
+
+START_TEST(more_columns_than_a_table_can_have_are_refused) {
+    struct sheet *s = sheets_add(&sheets);
+    char names[65 * 4] = "";
+    for (int i = 0; i < 65; i++) {
+        sheet_column(s, SHEET_RIGHT, "c%02d", i);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%sc%02d", i ? "," : "", i);
+    }
+    expect_view(names, NULL, ST_USAGE);
+    ck_assert_str_eq(problem.text, "more than 64 columns are named");
+}
+END_TEST
+
+/* A remark on columns that are left out says nothing to the reader; one on the table stays. */
+START_TEST(a_note_goes_with_its_columns) {
+    struct sheet *s = add_example();
+    int n = s->n_notes;
+    sheet_note(s, "of the table");
+    sheet_note_on(s, "n & m,acc", "of two columns");
+    sheet_note_on(s, "acc", "of one");
+    expect_view("model,n & m", NULL, ST_OK);
+    ck_assert_int_eq(s->n_notes, n + 2);
+    ck_assert_str_eq(s->notes[n].text, "of the table");
+    ck_assert_str_eq(s->notes[n + 1].text, "of two columns");
 }
 END_TEST
 
@@ -320,6 +347,8 @@ Suite *check_sheet(void) {
     tcase_add_loop_test(c, a_sheet_without_columns_or_with_a_note_to_no_cell_is_told, 0, 2);
     tcase_add_test(c, a_sheet_for_which_there_was_no_memory_is_told);
     tcase_add_test(c, columns_are_picked_where_they_are);
+    tcase_add_test(c, more_columns_than_a_table_can_have_are_refused);
+    tcase_add_test(c, a_note_goes_with_its_columns);
     tcase_add_test(c, a_column_on_request_is_there_for_who_names_it);
     suite_add_tcase(s, c);
     return s;

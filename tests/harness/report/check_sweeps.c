@@ -70,6 +70,7 @@ static const char *const misfits[][2] = {
     {"s3 --models lstm@dim", "lstm@dim: 'dim' is not of the form name=value"},
     {"s3 --models lstm@width=3", "has no option 'width'"},
     {"s3 --models lstm@dim=3,dim=4", "lstm@dim=3,dim=4: option 'dim' is given twice"},
+    {"s3 --layers 1..1000,1001", "'1001' and others are more than 1000 values"},
 };
 
 START_TEST(misfits_are_refused) {

@@ -180,8 +180,12 @@ END_TEST
 
 START_TEST(csv_files_that_are_none_are_refused_with_the_line) {
     static const char *const bad[][2] = {
-        {"", "header"},    {"a,b\n1\n", "line 2"},          {"a\n\"open\n", "line 2"}, {"a\n\"x\"y\n", "line 2"},
-        {"a,b", "header"}, {"a\n\"x\ny\"\n1,2\n", "line 4"}};
+        {"", "bad.csv has no header row"},
+        {"a,b", "bad.csv has no header row"},
+        {"a,b\n1\n", "bad.csv, line 2: expected 2 cells as in the header, got 1"},
+        {"a\n\"open\n", "bad.csv, line 2: a quoted cell does not end properly"},
+        {"a\n\"x\"y\n", "bad.csv, line 2: a quoted cell does not end properly"},
+        {"a\n\"x\ny\"\n1,2\n", "bad.csv, line 4: expected 1 cells as in the header, got 2"}};
     char path[PATH_BYTES];
     struct csv_table t;
     snprintf(path, sizeof path, "%s/bad.csv", out);

@@ -12,7 +12,9 @@
 #define LARGEST 160 /* rows and columns of a matrix in memory, their gaps included */
 #define PLACES  (LARGEST * LARGEST)
 
-static const int64_t sizes[][3] = {{1, 1, 1}, {3, 7, 5}, {16, 48, 32}, {33, 6, 129}, {100, 120, 64}};
+/* The last three: a row, a column, and a product of two of them, which lie in memory with gaps as well. */
+static const int64_t sizes[][3] = {{1, 1, 1},      {3, 7, 5},   {16, 48, 32}, {33, 6, 129},
+                                   {100, 120, 64}, {1, 33, 17}, {33, 1, 17},  {17, 33, 1}};
 #define N_SIZES ((int)(sizeof sizes / sizeof *sizes))
 
 static real A[PLACES], B[PLACES], before[PLACES], C[PLACES], bias[LARGEST];
