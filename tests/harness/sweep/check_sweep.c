@@ -71,7 +71,10 @@ START_TEST(two_sweeps_on_one_folder_share_the_work) {
         free(log);
     }
     ck_assert_int_eq(done, RUNS);
-    ck_assert_int_eq(scratch_count(program_folder, ".claim"), 0);
+    char claims[256];
+    snprintf(claims, sizeof claims, "%s/r/claims", program_folder);
+    ck_assert_int_eq(access(claims, F_OK), 0);
+    ck_assert_int_eq(scratch_count(claims, ""), 0);
 }
 END_TEST
 
