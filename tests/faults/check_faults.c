@@ -158,7 +158,10 @@ START_TEST(a_claim_is_touched_as_long_as_its_run_lasts) {
              named_program("LRNN_FAULTS", "build/faults.so"), named_program("LRNN", "./lrnn"), program_folder,
              program_folder);
     pid_t pid = fork();
-    if (pid == 0) execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
     snprintf(pattern, sizeof pattern, "%s/r/claims/*.1", program_folder);
     int missing = 1;
     for (long ms = 0; missing && ms < patience_ms(); ms++) {
