@@ -216,6 +216,7 @@ START_TEST(a_hidden_command_works_and_is_not_listed) {
     expect_status(run("template word --times 2"), 0, "template");
     ck_assert_str_eq(out, "word\nword\n");
     expect_status(run("template --times 0"), ST_USAGE, "template");
+    expect_text(err, "times=0 is not a whole number from 1 to 1000", "template");
 }
 END_TEST
 

@@ -23,7 +23,8 @@
 #define RUNS   20 /* two models, ten seeds */
 
 static char folder[SCRATCH_BYTES], log_path[SCRATCH_BYTES + 8];
-static const char *last_flag; /* one more flag for the next bench, or NULL */
+static const char *last_flag, *retry; /* further flags for the next bench, or NULL, the second only behind a first */
+static const char *models = MODELS;
 static const char *seeds = "10", *epochs = "20", *checkpoint_every = "0.05s";
 
 static void set_up(void) {
@@ -55,8 +56,8 @@ static pid_t start_bench(const char *out, rlim_t file_limit) {
         setrlimit(RLIMIT_FSIZE, &limit);
     }
     execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models",
-          MODELS, "--seeds", seeds, "--jobs", "2", "--epochs", epochs, "--checkpoint-every", checkpoint_every,
-          "--no-plots", "--no-speed", "--out", out, last_flag, NULL);
+          models, "--seeds", seeds, "--jobs", "2", "--epochs", epochs, "--checkpoint-every", checkpoint_every,
+          "--no-plots", "--no-speed", "--out", out, last_flag, retry, NULL);
     _exit(127);
 }
 
@@ -187,6 +188,50 @@ START_TEST(a_killed_worker_becomes_a_row_and_retry_does_it_again) {
     ck_assert_int_eq(scratch_count(folder, ".retried"), 1);
     ck_assert_int_eq(valid_records(), 6);
     ck_assert_msg(strstr(log_text(), ", attempt 1: killed (") != NULL, "%s", log_text()); /* it still counts */
+}
+END_TEST
+
+/* Of the two runs on record the row of the one that has no end. */
+static struct run endless_row(void) {
+    struct record_set set;
+    struct error e;
+    struct run row = {.status = -1};
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < set.n; i++) {
+        const struct run *run = &set.list[i].run;
+        if (set.list[i].set_aside)
+            ck_assert_int_eq(run->status, RUN_TIMEOUT);
+        else if (!strcmp(run->model, "lru"))
+            row = *run;
+        else
+            ck_assert_int_eq(run->status, RUN_OK);
+    }
+    records_free(&set);
+    return row;
+}
+
+START_TEST(a_run_that_takes_too_long_is_a_row_and_retry_does_it_again) {
+    models = "lru:state=4@epochs=1000000 bdlru:m=1,blocks=4@epochs=2";
+    epochs = "1";
+    seeds = "1";
+    checkpoint_every = "0";
+    double before = time_now_s();
+    last_flag = "--timeout=3s";
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert(time_now_s() - before >= 3);
+    ck_assert_int_eq(valid_records(), 2);
+    struct run row = endless_row();
+    ck_assert_int_eq(row.status, RUN_TIMEOUT);
+    ck_assert_str_eq(row.stop_reason, "timeout");
+    ck_assert_str_eq(row.status_detail, "longer than the time-out");
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_msg(strstr(log_text(), "2 of 2 runs are on record") != NULL, "%s", log_text());
+    retry = "--retry-failed";
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_int_eq(scratch_count(folder, ".retried"), 1);
+    ck_assert_int_eq(valid_records(), 2);
+    ck_assert_int_eq(endless_row().status, RUN_TIMEOUT);
 }
 END_TEST
 
@@ -384,6 +429,7 @@ Suite *check_bench(void) {
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, kill_at_any_moment_loses_no_finished_run);
     tcase_add_test(c, a_killed_worker_becomes_a_row_and_retry_does_it_again);
+    tcase_add_test(c, a_run_that_takes_too_long_is_a_row_and_retry_does_it_again);
     tcase_add_test(c, a_run_that_cannot_begin_is_a_row_and_the_others_are_done);
     tcase_add_test(c, a_second_bench_runs_nothing);
     tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);

@@ -482,7 +482,6 @@ END_TEST
 Suite *check_mad(void) {
     Suite *suite = suite_create("mad");
     TCase *tests = tcase_create("mad");
-    tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_test(tests, options_that_do_not_fit_are_refused);
     tcase_add_test(tests, the_tightest_options_are_accepted);
