@@ -18,8 +18,8 @@
 #define ATTR(type, ...) &(const struct type){__VA_ARGS__}, sizeof(struct type)
 #define NONE            NULL, 0
 
-/* `inputs` in the op's order, blanks between: "2,3,5" is real, "7:2,3" ids below 7, "-" is not given. In a sentence they
- * are called a, b, c and so on where the op has no name of its own for them. */
+/* `inputs` in the op's order, blanks between: "2,3,5" is real, "7:2,3" ids below 7, "-" is not given. A sentence calls
+ * them a, b, c and so on where the op has no name of its own for them. */
 static const struct misfit {
     const struct op *op;
     const void *attr;
