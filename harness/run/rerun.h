@@ -19,8 +19,8 @@ struct rerun_result {
 
 /* Trains it again in OUT/rerun, which is removed afterwards unless `keep`, and compares every point of the curve, every
  * evaluation and the best weights. ST_DATA: this program would give the run another id (its task or the numerics have
- * another version, or it computes in another precision), so the bits cannot be compared. ST_USAGE: OUT/rerun has a record of that run, which an earlier `keep` has left.
- * Other errors as train_run. */
+ * another version, or it computes in another precision), so the bits cannot be compared. ST_USAGE: OUT/rerun has a
+ * record of that run, which an earlier `keep` has left. Other errors as train_run. */
 enum status rerun_do(const struct run_record *r, const char *out, int64_t threads, bool keep,
                      struct rerun_result *result, struct error *e);
 
