@@ -24,9 +24,9 @@
     "slice:structure=dense@dim=32 slice:structure=dplr,rank=4@dim=112 slice:structure=sparse,keep=0.25@dim=64 "        \
     "lstm@dim=1024 mamba2@dim=1024 deltaproduct:steps=4,forget=yes@dim=1024"
 
-/* A coupling of each node's own, as the paper associates them; in skew form, which is ours and needs no bound, where the
- * paper's is symmetric and diagonally dominant (dd). Couplings that a level shares cannot tell a node's subtrees apart
- * (docs/findings.md has what that costs). Of images quad-trees. */
+/* A coupling of each node's own, as the paper associates them; in skew form, which is ours and needs no bound, where
+ * the paper's is symmetric and diagonally dominant (dd). Couplings that a level shares cannot tell a node's subtrees
+ * apart (docs/findings.md has what that costs). Of images quad-trees. */
 #define MYOSOTIS     "myosotis:form=skew,share=node"
 #define MYOSOTIS_4   MYOSOTIS ",arity=4"
 #define IMAGE_MODELS MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm plstm2d"
