@@ -280,9 +280,13 @@ static struct tensor *matched(struct graph *g, const struct backbone *b, struct 
     return activate(g, affine(g, b, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
 }
 
+/* MAD's auto-encoder draws every linear map, those of mixers and MLPs too, from N(0, .02^2): athms/mad-lab,
+ * mad/model/auto_encoder.py, which goes over all modules of that kind. Its language model leaves them as they are. */
+#define DECODED_SD 0.02
+
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
 static struct tensor *decoded(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
-    struct init init = {.kind = INIT_NORMAL, .b = 0.02};
+    struct init init = {.kind = INIT_NORMAL, .b = DECODED_SD};
     struct tensor *d = decode_positions(g, pool(g, x, g->lengths, POOL_LAST), T);
     for (int i = 0; i < 2; i++) {
         char name[16];
@@ -429,6 +433,8 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
         return fail(e, ST_USAGE,
                     "--pool corners reads those of an image that is read row by row, and the task's examples are none; "
                     "take last or mean, or an image task without order, transpose and pad");
+    bool decodes = shape->readout == READOUT_DECODED;
+    g->linear_sd = decodes ? DECODED_SD : 0;
     declare_inputs(net, g, shape);
     const struct grid grid = {dims.height, dims.width};
     struct tensor *x = encoded(g, b, shape, net->input);
@@ -440,9 +446,9 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     if (dims.T > shape->T && shape->readout != READOUT_SEQUENCE)
         r = (struct residual){first_rows(g, added(g, r), shape->T), NULL};
     struct init init = map_init(b, b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE ? 4 * b->dim : b->dim);
-    if (shape->readout == READOUT_DECODED) {
+    if (decodes) {
         r = (struct residual){decoded(g, b, added(g, r), shape->T), NULL};
-        init = (struct init){.kind = INIT_NORMAL, .b = 0.02};
+        init = (struct init){.kind = INIT_NORMAL, .b = DECODED_SD};
     }
     x = is_pre_norm(b) ? norm(g, b->norm, "norm", &r) : r.x;
     if (shape->readout == READOUT_SEQUENCE) x = pooled(g, b, &grid, x, shape->T);

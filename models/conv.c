@@ -26,8 +26,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct conv *o = inst;
     int64_t N = o->channels, D = x->dims[2];
     struct tensor *v = linear(g, x, weight(g, "v.weight", N, D, 1, AS_CONTRACT), NULL);
-    struct tensor *z =
-        conv_depthwise(g, v, weight(g, "kernel", N, o->m, 1, (struct layout){2, {N, o->m}, {1, 0}}), NULL);
+    struct tensor *z = conv_depthwise(
+        g, v, weight_from(g, "kernel", N, o->m, init_linear(o->m, 1), (struct layout){2, {N, o->m}, {1, 0}}), NULL);
     return linear(g, z, weight(g, "out.weight", D, N, 1, AS_CONTRACT), NULL);
 }
 

@@ -10,7 +10,7 @@
 struct tensor *silu_conv(struct graph *g, struct tensor *x, const char *name, const char *bias_name, int64_t width) {
     if (!x) return NULL;
     int64_t C = x->dims[2];
-    struct tensor *w = weight(g, name, C, width, 1, (struct layout){2, {C, width}, {1, 0}});
+    struct tensor *w = weight_from(g, name, C, width, init_linear(width, 1), (struct layout){2, {C, width}, {1, 0}});
     struct tensor *b = bias_name ? vector(g, bias_name, C, init_linear(width, 1), AS_CONTRACT) : NULL;
     return activate(g, conv_depthwise(g, x, w, b), ACT_SILU);
 }

@@ -58,7 +58,7 @@ static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name
     if (!x) return NULL;
     int64_t I = x->dims[2];
     struct layout inputs_first = {3, {I / BLOCK, BLOCK, BLOCK}, {0, 2, 1}};
-    return linear_blocks(g, x, weight(g, name, I, BLOCK, 1, inputs_first));
+    return linear_blocks(g, x, weight_from(g, name, I, BLOCK, init_linear(BLOCK, 1), inputs_first));
 }
 
 /* Bias of the gates of a = H heads: those of i, then those of f. */

@@ -17,12 +17,18 @@ static inline struct init init_small(int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = sqrt(0.4 / (double)fan)};
 }
 
-/* Weight [out][in] of the framework default, decayed, stored by `layout`. */
+/* Weight [out][in] that starts from `init`, decayed, stored by `layout`. */
+static inline struct tensor *weight_from(struct graph *g, const char *name, int64_t out, int64_t in, struct init init,
+                                         struct layout layout) {
+    return graph_param(
+        g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .layout = layout, .init = init});
+}
+
+/* Weight of a linear map: as the net has them start, times `gain`. */
 static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
                                     struct layout layout) {
-    return graph_param(
-        g, &(struct param_spec){
-               .name = name, .rank = 2, .dims = {out, in}, .layout = layout, .init = init_linear(in, gain)});
+    struct init normal = {.kind = INIT_NORMAL, .b = g->linear_sd * gain};
+    return weight_from(g, name, out, in, g->linear_sd > 0 ? normal : init_linear(in, gain), layout);
 }
 
 /* Vector [n], decayed like the weights (MAD decays every parameter). */

@@ -29,7 +29,6 @@ struct task_shape {
     int64_t documents;             /* that an example has, of T positions each; 0 and 1: one */
     bool unequal;                  /* examples differ in length, or in the number of their nodes */
     bool per_sequence;             /* one label a sequence instead of one target a position */
-    bool auto_encoder;             /* targets are decoded from one vector a sequence (MAD's compression) */
     bool needs_causal;             /* a target must not depend on later inputs */
     int64_t examples[SPLIT_COUNT]; /* in each split */
     double chance;                 /* primary metric of uniform guessing */
@@ -47,6 +46,7 @@ struct task {
     const char *suite;          /* "word-problem", "mad", ... */
     const char *data;           /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
     bool divided_by_seed;       /* which of its data are for validation and test depends on the seed */
+    bool auto_encoder;          /* targets are decoded from one vector a sequence (MAD's compression) */
     bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
     int version;                /* part of a run's identity: raised when examples change */
     const struct option *options;

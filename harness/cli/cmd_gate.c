@@ -1,4 +1,5 @@
 /* cmd_gate.c - `lrnn gate`: whether this build is as accurate and as fast as a baseline. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static struct compare_request request_of(const struct gate_flags *f, const char 
 static enum status write_baseline(const struct gate_flags *f, struct baseline *b, struct error *e) {
     cli_threads(1);
     baseline_init(b);
-    TRY(gate_measure(b, e));
+    TRY(gate_measure(b, INT_MAX, GATE_BANK, e));
     TRY(baseline_write(b, f->write, e));
     printf("%s: %d golden traces", f->write, b->n_traces);
     for (int i = 0; i < b->n_banks; i++)

@@ -9,9 +9,9 @@
 
 /* --- a baseline --------------------------------------------------------------------------------------------------- */
 
-static enum status measure_traces(struct baseline *b, enum trace_kernels kernels, struct error *e) {
+static enum status measure_traces(struct baseline *b, enum trace_kernels kernels, int most, struct error *e) {
     struct trace t;
-    for (int i = 0; trace_at(i, &t); i++) {
+    for (int i = 0; i < most && trace_at(i, &t); i++) {
         if (b->n_traces == BASELINE_TRACES)
             return fail(e, ST_FAIL, "a baseline has at most %d traces", BASELINE_TRACES);
         struct baseline_trace *to = &b->traces[b->n_traces++];
@@ -21,14 +21,14 @@ static enum status measure_traces(struct baseline *b, enum trace_kernels kernels
     return ST_OK;
 }
 
-enum status gate_measure(struct baseline *b, struct error *e) {
-    for (int k = 0; k < TRACE_KERNELS; k++) TRY(measure_traces(b, (enum trace_kernels)k, e));
+enum status gate_measure(struct baseline *b, int traces, int seeds, struct error *e) {
+    for (int k = 0; k < TRACE_KERNELS; k++) TRY(measure_traces(b, (enum trace_kernels)k, traces, e));
     for (int i = 0; i < seeds_count(); i++) {
         struct baseline_bank *bank = &b->banks[b->n_banks++];
         seeds_name(i, bank->name);
         TRY(seeds_numerics(bank->name, bank->numerics, e));
-        bank->n = GATE_BANK;
-        TRY(seeds_run(i, 1, GATE_BANK, bank->metric, &bank->solved, e));
+        bank->n = seeds;
+        TRY(seeds_run(i, 1, seeds, bank->metric, &bank->solved, e));
     }
     return ST_OK;
 }

@@ -24,9 +24,9 @@ struct gate_result {
     struct gate_row rows[GATE_ROWS];
 };
 
-/* Fills an empty baseline with what this build makes: all traces with either kernels, all banks. Errors: as trace_run
- * and seeds_run. */
-enum status gate_measure(struct baseline *b, struct error *e);
+/* Fills an empty baseline with what this build makes: the first `traces` traces with either kernels, and banks of the
+ * first `seeds` seeds, at most GATE_BANK. Errors: as trace_run and seeds_run. */
+enum status gate_measure(struct baseline *b, int traces, int seeds, struct error *e);
 
 /* Adds a row for each trace and bank of the baseline. A trace or bank of another numerics version (--force) is
  * inconclusive; one that this program does not have any more is not compared. */

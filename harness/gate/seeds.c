@@ -40,13 +40,11 @@ static enum status configure(struct config *c, int cell, int seed, struct error 
 
 enum status seeds_numerics(const char *name, char text[NUMERICS_TEXT], struct error *e) {
     struct config c;
-    struct model_choice model;
     int cell = seeds_find(name);
     text[0] = 0;
     if (cell < 0) return ST_OK;
     TRY(configure(&c, cell, 1, e));
-    TRY(model_parse(&model, cells[cell].model, e));
-    return numerics_of(&c, &model, text, NUMERICS_TEXT, e);
+    return numerics_of_labels(&c, cells[cell].task, cells[cell].model, text, NUMERICS_TEXT, e);
 }
 
 static enum status train(struct trainer *t, const struct setup *s, double *metric, struct error *e) {

@@ -161,10 +161,8 @@ static enum status configure(struct config *c, const struct trace *t, const char
 
 enum status trace_numerics(const struct trace *t, const char *kernel, char text[NUMERICS_TEXT], struct error *e) {
     struct config c;
-    struct model_choice model;
     TRY(configure(&c, t, kernel, e));
-    TRY(model_parse(&model, t->model, e));
-    return numerics_of(&c, &model, text, NUMERICS_TEXT, e);
+    return numerics_of_labels(&c, t->task, t->model, text, NUMERICS_TEXT, e);
 }
 
 enum status trace_run(const struct trace *t, const char *kernel, struct trace_row *row, struct error *e) {

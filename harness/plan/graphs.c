@@ -140,7 +140,8 @@ static struct batch_tensors take(struct graph *g, const struct net *net, int64_t
 }
 
 bool graphs_can_take(const struct setup *s) {
-    return s->steps >= s->steps_per_epoch;
+    int64_t extra = setup_extra_batch(s);
+    return s->steps >= s->steps_per_epoch && (!extra || s->task.shape.extra_examples / extra <= s->steps);
 }
 
 /* The feeder's seeds and orders: epochs of whole batches, and of the extra strings without a gap. */

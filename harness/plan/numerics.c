@@ -11,8 +11,8 @@ static bool model_is(const struct model_choice *model, const char *name) {
 }
 
 /* Heads that lay side by side read the first one's state in the chunk kernel of the delta rule. */
-static bool uses_delta(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_delta(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "deltanet") || model_is(model, "deltaproduct");
 }
 
@@ -30,64 +30,64 @@ static bool option_is(const struct model_choice *model, const char *name, const 
 }
 
 /* Several states a head started all alike, on a saddle. */
-static bool uses_track(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_track(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "plstm") && !option_is(model, "track", "1") && !option_is(model, "track-init", "0");
 }
 
 /* The norm stood alone under the clip. */
-static bool uses_clip(const struct config *config, const struct model_choice *model) {
-    (void)model;
+static bool uses_clip(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)model;
     return config->clip > 0;
 }
 
 /* The first step of a warm-up ran at lr / warmup. */
-static bool uses_warmup(const struct config *config, const struct model_choice *model) {
-    (void)model;
+static bool uses_warmup(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)model;
     return config->warmup > 0;
 }
 
 /* Intervals of the log-ODE form: a shorter last one counted where a string filled the graph alone, and two structures
  * kept what is of token nets. */
-static bool uses_interval(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_interval(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "slice") && !option_is(model, "interval", "1");
 }
 
 /* Nodes without a token had gates, and the sides of a grid followed from the graph's length. */
-static bool uses_grid(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_grid(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "plstm2d");
 }
 
 /* The normaliser of P-mode counted edges that lead behind a sequence's end. */
-static bool uses_branches(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_branches(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "plstm-graph") && option_is(model, "mode", "P") && !option_is(model, "edges", "path");
 }
 
 /* A chain went on behind a sequence's end, and so did a tree whose leaves were given. */
-static bool uses_chain(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_chain(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "myosotis") && (option_is(model, "arity", "1") || !option_is(model, "leaves", "all"));
 }
 
 /* 2: the update ran with the tuned kernels whatever was forced. 3: in double the loss lost the digits that the largest
  * logit has before its point. 4: in double batch norm's sums over thousands of rows lost digits. */
-static bool uses_reference(const struct config *config, const struct model_choice *model) {
-    (void)model;
+static bool uses_reference(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)model;
     return strcmp(config->kernel, "reference") == 0 || strcmp(config->kernel, "cross_entropy_ref") == 0;
 }
 
 /* Batch norm decayed and the embedding did not. */
-static bool uses_s5(const struct config *config, const struct model_choice *model) {
-    (void)model;
+static bool uses_s5(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)model;
     return config->net.kind == BACKBONE_S5 && config->decay > 0;
 }
 
 /* SLiCE's steps had no bound. */
-static bool uses_flow(const struct config *config, const struct model_choice *model) {
-    (void)config;
+static bool uses_flow(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)config;
     return model_is(model, "slice");
 }
 
@@ -98,22 +98,29 @@ static bool is_slice_net(const struct config *config) {
 }
 
 /* The biases of SLiCE's nets started at 0. */
-static bool uses_biases(const struct config *config, const struct model_choice *model) {
-    (void)model;
+static bool uses_biases(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)model;
     return is_slice_net(config);
 }
 
 /* What mixers exempt from decay was exempt in the nets of SLiCE and MAD too, whose loops decay it. */
-static bool uses_tags(const struct config *config, const struct model_choice *model) {
+static bool uses_tags(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task;
     bool untagged = is_slice_net(config) || config->net.kind == BACKBONE_MAD_LM;
     bool state = model_is(model, "lru") || model_is(model, "mamba2") || model_is(model, "myosotis") ||
                  (model_is(model, "deltaproduct") && option_is(model, "forget", "yes"));
     return untagged && state && config->decay > 0;
 }
 
+/* Linear maps in front of the auto-encoder's code started as in other nets. */
+static bool uses_decoded(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)config, (void)model;
+    return task->auto_encoder;
+}
+
 /* On CUDA the tensor cores rounded the factors their own way. */
-static bool uses_tf32(const struct config *config, const struct model_choice *model) {
-    (void)model;
+static bool uses_tf32(const struct config *config, const struct task *task, const struct model_choice *model) {
+    (void)task, (void)model;
     return config->precision == PRECISION_TF32;
 }
 
@@ -121,19 +128,20 @@ static bool uses_tf32(const struct config *config, const struct model_choice *mo
 static const struct {
     const char *name;
     int version;
-    bool (*used)(const struct config *config, const struct model_choice *model);
+    bool (*used)(const struct config *config, const struct task *task, const struct model_choice *model);
 } parts[] = {
-    {"delta", 2, uses_delta},       {"track", 2, uses_track},   {"clip", 2, uses_clip},    {"warmup", 2, uses_warmup},
-    {"interval", 2, uses_interval}, {"grid", 2, uses_grid},     {"dag", 2, uses_branches}, {"chain", 2, uses_chain},
-    {"ref", 4, uses_reference},     {"s5", 2, uses_s5},         {"tags", 2, uses_tags},    {"tf32", 2, uses_tf32},
-    {"flow", 2, uses_flow},         {"biases", 2, uses_biases},
+    {"delta", 2, uses_delta},   {"track", 2, uses_track},       {"clip", 2, uses_clip},
+    {"warmup", 2, uses_warmup}, {"interval", 2, uses_interval}, {"grid", 2, uses_grid},
+    {"dag", 2, uses_branches},  {"chain", 2, uses_chain},       {"ref", 4, uses_reference},
+    {"s5", 2, uses_s5},         {"tags", 2, uses_tags},         {"tf32", 2, uses_tf32},
+    {"flow", 2, uses_flow},     {"biases", 2, uses_biases},     {"decoded", 2, uses_decoded},
 };
 
-enum status numerics_of(const struct config *config, const struct model_choice *model, char *text, size_t size,
-                        struct error *e) {
+enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,
+                        char *text, size_t size, struct error *e) {
     size_t used = (size_t)snprintf(text, size, "%s", NUMERICS_BASE);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (!parts[i].used(config, model)) continue;
+        if (!parts[i].used(config, task, model)) continue;
         used += (size_t)snprintf(text + used, size - used, "+%s.%d", parts[i].name, parts[i].version);
         if (used >= size)
             return fail(e, ST_FAIL, "the numerics version of a run has more than %zu characters", size - 1);
@@ -141,15 +149,23 @@ enum status numerics_of(const struct config *config, const struct model_choice *
     return ST_OK;
 }
 
-enum status numerics_of_stored(const char *stored, char *text, size_t size, struct error *e) {
-    struct config config;
-    char task[LABEL_TEXT] = "", name[LABEL_TEXT] = "";
-    TRY(config_default(&config, e));
-    TRY(config_read_text(stored, "the configuration", &config, task, name, e));
+enum status numerics_of_labels(const struct config *config, const char *task_label, const char *model_label, char *text,
+                               size_t size, struct error *e) {
+    struct task_choice *task = calloc(1, sizeof *task);
     struct model_choice *model = calloc(1, sizeof *model);
-    if (!model) return fail(e, ST_MEMORY, "no memory for a model's options");
-    enum status status = model_parse(model, name, e);
-    if (status == ST_OK) status = numerics_of(&config, model, text, size, e);
+    enum status status = task && model ? ST_OK : fail(e, ST_MEMORY, "no memory for the options of task and model");
+    if (status == ST_OK) status = task_parse(task, task_label, e);
+    if (status == ST_OK) status = model_parse(model, model_label, e);
+    if (status == ST_OK) status = numerics_of(config, task->task, model, text, size, e);
+    free(task);
     free(model);
     return status;
+}
+
+enum status numerics_of_stored(const char *stored, char *text, size_t size, struct error *e) {
+    struct config config;
+    char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
+    TRY(config_default(&config, e));
+    TRY(config_read_text(stored, "the configuration", &config, task, model, e));
+    return numerics_of_labels(&config, task, model, text, size, e);
 }

@@ -145,7 +145,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
                     s->task.name, s->model.model->causal ? "a bidirectional one" : s->model.model->name);
     TRY(net_check(&c->net, s->model.model, e));
-    if (shape->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
+    if (s->task.task->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
         return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
                     s->task.name);
     bool vocabulary = shape->vocab_out > c->net.dim;
@@ -195,7 +195,9 @@ static enum status fit_lengths(struct setup *s, struct error *e) {
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     const struct task_shape *t = &s->task.shape;
-    enum readout readout = t->auto_encoder ? READOUT_DECODED : t->per_sequence ? READOUT_SEQUENCE : READOUT_POSITIONS;
+    enum readout readout = s->task.task->auto_encoder ? READOUT_DECODED
+                           : t->per_sequence          ? READOUT_SEQUENCE
+                                                      : READOUT_POSITIONS;
     bool image = t->height > 0 && !t->visit; /* row by row */
     return (struct net_shape){.B = s->config.batch,
                               .T = task_length(t, split),
@@ -266,7 +268,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     if (s->steps == s->schedule_steps) c->stop_after = 0;
     TRY(check_schedule(s, e));
     c->eval_every = s->eval_every;
-    TRY(numerics_of(&s->config, &s->model, s->numerics, sizeof s->numerics, e));
+    TRY(numerics_of(&s->config, s->task.task, &s->model, s->numerics, sizeof s->numerics, e));
     TRY(identify(s, e));
     return name_model(s, e);
 }

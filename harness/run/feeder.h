@@ -76,8 +76,8 @@ struct feeder {
 /* Bytes of the batches of a step. */
 size_t feeder_bytes(const struct setup *setup);
 
-/* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop. ST_FAIL:
- * no memory, no thread. */
+/* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop.
+ * ST_MEMORY; ST_FAIL: no thread. */
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e);
 
 /* The batches of a step, in any order of steps; valid until the next call. Those of the next step are then begun. */

@@ -114,10 +114,14 @@ static void report_progress(struct running *r, bool now) {
     const struct setup *s = t->setup;
     int64_t tokens_here = r->n_steps_here * s->config.batch * s->task.shape.T;
     const struct run_progress *p = &r->progress;
+    const struct curve_point *latest = p->n_curve ? &p->curve[p->n_curve - 1] : NULL;
+    bool macro = s->task.shape.metric == METRIC_MACRO_ACC;
     struct progress progress = {.step = t->state.step,
                                 .steps = s->steps,
                                 .loss = t->state.loss,
-                                .acc = p->n_curve ? p->curve[p->n_curve - 1].acc : NAN,
+                                .acc = !latest ? NAN
+                                       : macro ? latest->macro_acc
+                                               : latest->acc,
                                 .tok_per_s = (double)tokens_here / (time - r->began),
                                 .wall_s = wall(r)};
     r->hooks->progress(r->hooks->context, &progress);

@@ -254,7 +254,7 @@ static enum status verify(struct check *c, struct error *e) {
 enum status verify_file(const char *path, const char *kernel, const struct place *place, struct verify_total *total,
                         FILE *out, struct error *e) {
     struct check c = {.path = path, .kernel = kernel, .place = place, .out = out, .total = total};
-    if (safetensors_read(&c.file, path, e) != ST_OK) return e->status = ST_USAGE;
+    if (safetensors_read(&c.file, path, e) != ST_OK) return e->status = e->status == ST_MEMORY ? ST_MEMORY : ST_USAGE;
     enum status status = verify(&c, e);
     arena_free(&c.values);
     graph_free(&c.graph);

@@ -45,7 +45,8 @@ struct rounding {
 };
 
 /* All factors of a pass in one launch, since a step of small products is its launches: groups of four elements, those
- * of one array behind those of the other. */
+ * of one array behind those of the other. An array may begin anywhere: a batch of values is a part of a split's, and
+ * begins where the one before has ended. */
 struct roundings {
     struct rounding of[FACTORS];
     int count;
@@ -58,8 +59,8 @@ struct roundings {
     __device__ void operator()(int64_t group) const {
         int k = 0;
         for (; group >= groups_of(of[k].n); k++) group -= groups_of(of[k].n);
-        int64_t i = 4 * group, n = of[k].n;
-        if (i + 4 <= n) {
+        int64_t i = 4 * group, n = of[k].n < 4 * group + 4 ? of[k].n : 4 * group + 4;
+        if (n - i == 4 && reinterpret_cast<uintptr_t>(of[k].from) % sizeof(lanes<4>) == 0) {
             lanes<4> u = load_lanes<4>(of[k].from + i);
             for (int j = 0; j < 4; j++) u.v[j] = rounded(p, u.v[j]);
             store_lanes<4>(of[k].to + i, u);

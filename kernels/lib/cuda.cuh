@@ -97,8 +97,8 @@ template <int LEFT> __device__ __forceinline__ void copy_async_wait(void) {
 
 /* --- elements ----------------------------------------------------------------------------------------------------- */
 
-/* W neighbouring values, moved 16 bytes at a time. Tensors begin on a cache line, so element i may be the first of 4 if
- * 4 divides i. */
+/* W neighbouring values, moved 16 bytes at a time. Planned tensors begin on a cache line, so element i may be the first
+ * of 4 if 4 divides i; inputs need not (linear_cuda.cu). */
 template <int W> struct alignas(W * sizeof(real) < 16 ? W * sizeof(real) : 16) lanes { real v[W]; };
 
 template <int W> __device__ __forceinline__ lanes<W> load_lanes(const real *from) {

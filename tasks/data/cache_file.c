@@ -91,7 +91,7 @@ enum status cache_open(const char *path, cache_parse *parse, void *set, size_t s
     const struct mapping *known = status == ST_OK ? find_mapping(&info, parse) : NULL;
     if (status == ST_OK && !known) {
         status = map_file(fd, &info, path, parse, e);
-        known = &mappings[n_mappings - 1];
+        if (status == ST_OK) known = &mappings[n_mappings - 1];
     }
     if (status == ST_OK) memcpy(set, known->set, set_bytes);
     pthread_mutex_unlock(&mapping_lock);

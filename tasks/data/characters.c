@@ -82,7 +82,7 @@ enum status characters_make(struct characters *v, int level, const struct charac
     struct entry *entry = arena_alloc(host, (size_t)(n + 1) * sizeof *entry);
     uint32_t *code = arena_alloc(host, (size_t)(n + 1) * sizeof *code);
     int32_t *id = arena_alloc(host, (size_t)(n + 1) * sizeof *id);
-    if (!entry || !code || !id) return fail(e, ST_FAIL, "no room for a vocabulary of %lld characters", (long long)n);
+    if (!entry || !code || !id) return fail(e, ST_MEMORY, "no room for a vocabulary of %lld characters", (long long)n);
     for (uint32_t k = 0; k < CODES; k++)
         if (c->count[k] >= least) entry[i++] = (struct entry){c->count[k], k, 0};
     qsort(entry, (size_t)n, sizeof *entry, by_count);

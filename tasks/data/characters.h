@@ -30,7 +30,7 @@ enum status counter_create(struct character_counter *c, struct error *e);
 void counter_add(struct character_counter *c, const uint8_t *text, int64_t bytes);
 void counter_free(struct character_counter *c);
 
-/* The vocabulary of what was counted (nothing at LEVEL_BYTE), on `host`. ST_FAIL: no room. */
+/* The vocabulary of what was counted (nothing at LEVEL_BYTE), on `host`. ST_MEMORY: no room. */
 enum status characters_make(struct characters *v, int level, const struct character_counter *c, int64_t least,
                             struct arena *host, struct error *e);
 

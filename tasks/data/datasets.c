@@ -376,7 +376,14 @@ enum status dataset_open(const char *name, const char *task, const char *file, s
     TRY(dataset_find(name, &d, e));
     TRY(find_file(d, task, file, path, e));
     if (image_set_open(set, path, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
-    return ST_OK;
+    if (set->height == d->height && set->width == d->width && set->channels == d->channels && set->labels == d->labels)
+        return ST_OK;
+    return fail(e, ST_DATA,
+                "%s: %s holds images of %" PRId64 " x %" PRId64 " x %" PRId64 " with %" PRId64
+                " labels, and those of %s "
+                "are of %" PRId64 " x %" PRId64 " x %" PRId64 " with %" PRId64 ": it is of another data set",
+                task, path, set->height, set->width, set->channels, set->labels, d->name, d->height, d->width,
+                d->channels, d->labels);
 }
 
 enum status dataset_open_entries(const char *name, const char *task, const char *file, struct entry_set *set,
@@ -387,6 +394,9 @@ enum status dataset_open_entries(const char *name, const char *task, const char 
     TRY(dataset_find(name, &d, e));
     TRY(find_file(d, task, file, path, e));
     if (entry_set_open(set, path, d->kind, &why) != ST_OK) return fail(e, why.status, "%s: %.900s", task, why.text);
+    if (d->labels && set->labels != d->labels)
+        return fail(e, ST_DATA, "%s: %s has %" PRId64 " labels, and %s has %" PRId64 ": it is of another data set",
+                    task, path, set->labels, d->name, d->labels);
     return ST_OK;
 }
 

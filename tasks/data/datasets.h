@@ -56,7 +56,7 @@ enum status dataset_import(const struct dataset *d, const char *folder, bool kee
 enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e);
 
 /* Opens what was imported for a task, in `file` or, if that is empty, in the cache folder. ST_DATA: nothing was, and
- * how to import it. */
+ * how to import it; or the file holds another data set. */
 enum status dataset_open(const char *name, const char *task, const char *file, struct image_set *set, struct error *e);
 enum status dataset_open_entries(const char *name, const char *task, const char *file, struct entry_set *set,
                                  struct error *e);

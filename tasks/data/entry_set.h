@@ -61,6 +61,7 @@ enum status entry_set_parse(struct entry_set *set, const void *bytes, size_t siz
 /* Entries as they are collected: in memory, since their number and their sizes are known at the end. */
 struct entry_pack {
     struct entry_set set; /* kind, width and labels set by the caller; the rest is counted */
+    uint64_t label_names; /* hash of the labels' names, where the files have some: all of them number them alike */
     struct {
         int64_t label, length, offset;
     } * row;

@@ -27,7 +27,7 @@ struct image_set {
     char hash[CACHE_HASH];
 };
 
-/* Maps the file into memory, checks its header, its size and, with `whole`, its hash and labels. The mapping lives as
+/* Maps the file into memory, checks its header, its size, its hash and labels. The mapping lives as
  * long as the process: a file is mapped once, however many runs read it. ST_DATA: it is missing, or what is wrong with
  * it. */
 enum status image_set_open(struct image_set *set, const char *path, struct error *e);

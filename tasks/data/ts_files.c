@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "tasks/data/grow.h"
 
@@ -193,6 +194,11 @@ static enum status read_file(struct ts *f, enum split split, struct entry_pack *
     if (pack->set.labels != f->labels)
         return fail(f->text.e, ST_DATA, "%s: expected %" PRId64 " labels as in the file before, found %" PRId64,
                     f->text.from->name, pack->set.labels, f->labels);
+    uint64_t names = XXH3_64bits(f->name, (size_t)f->labels * TS_NAME);
+    if (!pack->label_names) pack->label_names = names;
+    if (pack->label_names != names)
+        return fail(f->text.e, ST_DATA, "%s: its %" PRId64 " labels have other names than those of the file before",
+                    f->text.from->name, f->labels);
     int64_t cases = 0;
     for (int c; (c = text_peek(&f->text)) != TEXT_END;)
         if (c == '\n' || c == '#') {

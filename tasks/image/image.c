@@ -166,7 +166,7 @@ enum status image_open(struct image *im, const char *task, const int64_t most[SP
     im->visit = NULL;
     if (im->order == ORDER_RASTER && !im->transpose && !im->pad) return ST_OK;
     int32_t *visit = arena_alloc(host, (size_t)im->T * sizeof *visit);
-    if (!visit) return fail(e, ST_FAIL, "%s: no room for the order of %lld pixels", task, (long long)im->T);
+    if (!visit) return fail(e, ST_MEMORY, "%s: no room for the order of %lld pixels", task, (long long)im->T);
     make_order(im, visit);
     im->visit = visit;
     return ST_OK;

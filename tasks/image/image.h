@@ -63,7 +63,7 @@ LRNN_INLINE int64_t image_values(const struct image *im) {
 }
 
 /* Makes the order, on `host`; `most` is what there is of each split, taken where nothing else is wanted. ST_USAGE: more
- * is wanted than there is (`bounded`), patches do not fill the image; ST_FAIL: no room. */
+ * is wanted than there is (`bounded`), patches do not fill the image; ST_MEMORY: no room. */
 enum status image_open(struct image *im, const char *task, const int64_t most[SPLIT_COUNT], bool bounded,
                        struct arena *host, struct error *e);
 

@@ -136,13 +136,14 @@ static bool begin(const struct pathfinder_sizes *w, const struct pathfinder_tabl
 /* One dash more, in a direction drawn with weight cos^2(continuity x turn), those that are not free left out. */
 static bool extend(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                    struct pathfinder_scene *s, struct growth *g) {
-    enum { MOST = 91 };
+    enum { MOST = 91 }; /* turns of 4 degrees or more that are less than a whole one */
     struct pathfinder_dash choice[MOST];
     double weight[MOST], sum = 0;
     int degrees[MOST], n = 0, step = (int)(RADIAN / (w->length + w->margin) + 0.5);
     struct pathfinder_point at = moved(s->dash[g->last].to, t->direction[g->degrees], 2 * w->margin);
     if (step < 4) step = 4;
-    for (int turn = -(int)(90 / w->continuity) / step * step; turn < 90; turn += step) {
+    int most = w->continuity > 0.5 ? (int)(90 / w->continuity) : PATHFINDER_TURNS / 2;
+    for (int turn = -most / step * step; turn <= most && turn < PATHFINDER_TURNS / 2; turn += step) {
         int bent = (int)(w->continuity * (turn < 0 ? -turn : turn) + 0.5);
         if (bent >= 90) continue;
         degrees[n] = (g->degrees + turn + PATHFINDER_TURNS) % PATHFINDER_TURNS;

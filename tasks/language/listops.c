@@ -136,7 +136,7 @@ static enum status check_lengths(const struct listops *w, struct arena *host, st
     size_t mark = arena_mark(host);
     int32_t *tokens = arena_alloc(host, (size_t)w->max_length * sizeof *tokens);
     if (!tokens)
-        return fail(e, ST_FAIL, "listops: no room for an expression of max_length=%lld tokens",
+        return fail(e, ST_MEMORY, "listops: no room for an expression of max_length=%lld tokens",
                     (long long)w->max_length);
     struct rng r = rng_at(0, STREAM_TABLE, 0);
     int64_t drawn = 0, trees = 0, hits = 0;

@@ -252,7 +252,7 @@ static enum status read_header(struct reader *r) {
 }
 
 static enum status no_room(const struct reader *r) {
-    return fail(r->e, ST_FAIL, "%s, line %" PRId64 ": no room for more; the %zu MB for tables of a task are full",
+    return fail(r->e, ST_MEMORY, "%s, line %" PRId64 ": no room for more; the %zu MB for tables of a task are full",
                 r->file, r->line, r->arena->size >> 20);
 }
 

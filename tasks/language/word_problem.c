@@ -142,7 +142,7 @@ static enum status make_group(struct word_problem *w, char family, int number, s
     size_t bytes = (size_t)w->order * (size_t)w->order * sizeof(uint16_t);
     uint16_t *product = arena_alloc(host, bytes);
     if (!product)
-        return fail(e, ST_FAIL, "word-problem: no room for the %zu bytes of the product table of group %s", bytes,
+        return fail(e, ST_MEMORY, "word-problem: no room for the %zu bytes of the product table of group %s", bytes,
                     w->group);
     w->product = product;
     if (family != 'z') {

@@ -44,7 +44,6 @@ static void compression_shape(const void *inst, struct task_shape *out) {
     mad_shape(&c->mad, c->mad.length, c->mad.vocab, out);
     out->chance = out->floor = 2.0 / (double)c->mad.vocab;
     out->needs_causal = false;
-    out->auto_encoder = true;
 }
 
 static void compression_fill(const void *inst, enum split split, int64_t index, struct example *x) {
@@ -66,6 +65,7 @@ const struct task task_compression = {
     .name = "compression",
     .summary = "store a random string in one vector; memory capacity (MAD, Poli et al. 2024)",
     .suite = "mad",
+    .auto_encoder = true,
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct compression),

@@ -27,7 +27,7 @@ static enum status memorization_open(void *inst, uint64_t seed, struct arena *ho
                     (long long)c->mad.length);
     size_t bytes = (size_t)c->ids.keys * sizeof *c->map;
     int32_t *map = arena_alloc(host, bytes);
-    if (!map) return fail(e, ST_FAIL, "memorization: no room for the %zu bytes of the map", bytes);
+    if (!map) return fail(e, ST_MEMORY, "memorization: no room for the %zu bytes of the map", bytes);
     for (int32_t k = 0; k < c->ids.keys; k++) {
         uint64_t place =
             permute_index(MAP_SEED, STREAM_TABLE, (uint64_t)c->mad.vocab, (uint64_t)k, (uint64_t)c->ids.values);

@@ -60,7 +60,7 @@ static enum status mqar_open(void *inst, uint64_t seed, struct arena *host, stru
     c->slots = (int32_t)(c->mad.length / 2 - c->pairs);
     size_t bytes = (size_t)c->slots * sizeof *c->weight;
     double *weight = arena_alloc(host, bytes), sum = 0;
-    if (!weight) return fail(e, ST_FAIL, "mqar: no room for the %zu bytes of the slots' weights", bytes);
+    if (!weight) return fail(e, ST_MEMORY, "mqar: no room for the %zu bytes of the slots' weights", bytes);
     for (int32_t g = 0; g < c->slots; g++) weight[g] = sum += pow(g + 1, c->power - 1);
     c->weight = weight;
     c->mad.seed = seed;

@@ -67,7 +67,7 @@ static enum status leave_duplicates_out(struct uea *w, struct arena *host, struc
     while (slots < 2 * all) slots *= 2;
     int32_t *use = arena_alloc(host, (size_t)all * sizeof *use),
             *seen = arena_alloc(host, (size_t)slots * sizeof *seen);
-    if (!use || !seen) return fail(e, ST_FAIL, "uea: no room for the order of %lld series", (long long)all);
+    if (!use || !seen) return fail(e, ST_MEMORY, "uea: no room for the order of %lld series", (long long)all);
     for (int64_t p = 0; p < slots; p++) seen[p] = -1;
     for (int64_t i = 0; i < all; i++) {
         struct entry r = entry_get(s, i), other;
@@ -87,7 +87,7 @@ static enum status leave_duplicates_out(struct uea *w, struct arena *host, struc
 static enum status find_ranges(struct uea *w, struct arena *host, struct error *e) {
     int64_t C = w->from.set.width;
     double *range = arena_alloc(host, (size_t)(2 * C) * sizeof *range);
-    if (!range) return fail(e, ST_FAIL, "uea: no room for the ranges of %lld channels", (long long)C);
+    if (!range) return fail(e, ST_MEMORY, "uea: no room for the ranges of %lld channels", (long long)C);
     for (int64_t c = 0; c < C; c++) range[2 * c] = INFINITY, range[2 * c + 1] = -INFINITY;
     for (int64_t i = 0; i < w->n; i++) {
         struct entry r = entry_get(&w->from.set, w->use[i]);

@@ -1,12 +1,16 @@
 /* check_faults.c - the short forms of what `make torture` does for an hour. */
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "tests/faults/exercise.h"
+#include "tests/lib/process.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -76,6 +80,7 @@ START_TEST(kills_take_no_finished_run) {
     struct tally t = {0};
     kill_exercise(4, 8, 1, 0, &t);
     expect_nothing_lost(&t);
+    ck_assert_msg(t.failed > 0, "none of %lld kills fell between the first record and the last", (long long)t.tried);
 }
 END_TEST
 
@@ -137,6 +142,43 @@ START_TEST(steps_of_the_clock_change_no_duration) {
                   "wall %g s, training %g s, evaluation %g s, a step %g ms", r->wall_s, r->train_s, r->eval_s,
                   r->step_ms_med);
     records_free(&set);
+    program_end();
+}
+END_TEST
+
+/* Half a minute between two touches goes by in half a second. Other machines tell a live owner by them alone. */
+START_TEST(a_claim_is_touched_as_long_as_its_run_lasts) {
+    char command[1024], pattern[SCRATCH_BYTES + 16];
+    glob_t found;
+    struct stat first, now;
+    program_begin();
+    snprintf(command, sizeof command,
+             "LRNN_CLOCK_SPEED=60 LD_PRELOAD=$(realpath %s) exec %s bench s3:n_train=200,n_val=20,n_test=20,length=4 "
+             "--profile smoke --models lru:state=4 --seeds 1 --epochs 1000000 --quiet --out %s/r >%s/out 2>&1",
+             named_program("LRNN_FAULTS", "build/faults.so"), named_program("LRNN", "./lrnn"), program_folder,
+             program_folder);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    snprintf(pattern, sizeof pattern, "%s/r/claims/*.1", program_folder);
+    int missing = 1;
+    for (long ms = 0; missing && ms < patience_ms(); ms++) {
+        missing = glob(pattern, 0, NULL, &found);
+        if (missing) sleep_ms(1);
+    }
+    ck_assert_int_eq(missing, 0);
+    ck_assert_int_eq(stat(found.gl_pathv[0], &first), 0);
+    now = first;
+    for (long ms = 0; now.st_mtim.tv_sec == first.st_mtim.tv_sec && ms < patience_ms(); ms++) {
+        sleep_ms(1);
+        ck_assert_int_eq(stat(found.gl_pathv[0], &now), 0);
+    }
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(wait_for(pid), 128 + SIGTERM);
+    ck_assert_int_gt(now.st_mtim.tv_sec, first.st_mtim.tv_sec);
+    globfree(&found);
     program_end();
 }
 END_TEST
@@ -223,6 +265,7 @@ Suite *check_faults(void) {
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
                                   steps_of_the_clock_change_no_duration,
+                                  a_claim_is_touched_as_long_as_its_run_lasts,
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
                                   numbers_have_a_point_in_every_locale};
     Suite *suite = suite_create("faults");

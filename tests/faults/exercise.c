@@ -1,7 +1,6 @@
 /* exercise.c - see exercise.h. */
 #include "tests/faults/exercise.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/philox.h"
@@ -18,6 +16,7 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "tests/faults/power.h"
+#include "tests/lib/process.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -70,15 +69,8 @@ static pid_t start(const char *folder, const char *name, const char *const *vari
     _exit(127);
 }
 
-/* Exit status, or 128 and the signal's number. */
-static int finish(pid_t pid) {
-    int status;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static int run_words(const char *folder, const char *const *variables, const char *arguments) {
-    return finish(start(folder, "last", variables, arguments));
+    return wait_for(start(folder, "last", variables, arguments));
 }
 
 static char *said(const char *folder, const char *stream) {
@@ -277,13 +269,15 @@ void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct ta
             done = 0;
         }
         pid_t pid = start(folder, "last", NULL, arguments);
-        usleep((useconds_t)(20000 + rng_below(&r, 400000)));
+        if (k % 2) wait_for_files(store, ".json", (int)done + 1);
+        usleep((useconds_t)(k % 2 ? rng_below(&r, 20000) : 20000 + rng_below(&r, 400000)));
         kill(-pid, SIGKILL); /* parent and workers at once */
-        finish(pid);
+        wait_for(pid);
         t->tried++;
         now = access(store, F_OK) == 0 ? whole_records(store, &e) : 0;
         if (now < done) bad(t, "kill %d: %ld records, %ld before: %.300s", k, (long)now, (long)done, e.text);
         if (scratch_count(folder, ".corrupt")) bad(t, "kill %d: a record is damaged", k);
+        t->failed += now > 0 && now < runs;
         done = now;
     }
     if (*folder) {
@@ -342,7 +336,7 @@ void writers_exercise(int writers, int runs, struct tally *t) {
             pids[w] = start(folder, name, NULL, arguments);
         }
         for (int w = 0; w < writers; w++) {
-            int status = finish(pids[w]);
+            int status = wait_for(pids[w]);
             t->tried++;
             if (status != 0) bad(t, "writer %d of run %d ends with %d", w, run, status);
         }
@@ -409,7 +403,7 @@ void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t) {
         usleep((useconds_t)(60000 + rng_below(&r, 500000)));
         double asked = time_now_s();
         kill(pid, SIGINT);
-        status = finish(pid);
+        status = wait_for(pid);
         double took = time_now_s() - asked;
         char *text = said(folder, "err");
         if (took > t->worst) t->worst = took;

@@ -35,8 +35,8 @@ void fault_exercise(int command, const char *kind, enum fault fault, long most, 
 void power_exercise(int choices, int forgetful, struct tally *t);
 
 /* Kills a bench of so many runs with all its processes `kills` times at random moments and starts it again, into a new
- * folder where it has come to its end; until `seconds` are over (0: no limit). No finished run is lost, none is
- * damaged. */
+ * folder where it has come to its end; until `seconds` are over (0: no limit). Every second kill falls behind a further
+ * record. `failed` counts the kills between the first record and the last. No finished run is lost, none is damaged. */
 void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct tally *t);
 
 /* Flips `flips` random bits of a record, one at a time: each is found. */

@@ -8,6 +8,7 @@
  *   LRNN_FAIL_COUNT=F    at its end the program writes "KIND CALLS" lines into F
  *   LRNN_FILE_LOG=F      a log of calls that change files (file_log.h)
  *   LRNN_CLOCK_STEPS=1   each look at the time of day jumps by a day, to and fro
+ *   LRNN_CLOCK_SPEED=N   durations are N times as long as they are
  *   LRNN_LOCALE=1        the locale of the environment is turned on before main(), as a library might
  *   LRNN_NO_SOCKET=1     socket() ends the process by SIGSYS, whoever calls it */
 #define _GNU_SOURCE
@@ -45,6 +46,7 @@ static const int kind_errors[K_COUNT] = {ENOMEM, ENOMEM, ENOSPC, ENOSPC, EIO, ED
 static atomic_bool counting;
 static atomic_long calls[K_COUNT];
 static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills;
+static long clock_speed = 1;
 static long fail_from, fail_to;
 
 /* Whether this call is one that fails; errno is set then. */
@@ -103,6 +105,8 @@ static int started(int argc, char **argv, char **environment) {
     if (wish) read_wish(wish);
     if (log) log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     clock_steps = getenv("LRNN_CLOCK_STEPS") != NULL;
+    const char *speed = getenv("LRNN_CLOCK_SPEED");
+    if (speed) clock_speed = strtol(speed, NULL, 10);
     if (getenv("LRNN_LOCALE") && (!setlocale(LC_ALL, "") || localeconv()->decimal_point[0] != ',')) abort();
     if (getenv("LRNN_NO_SOCKET")) forbid_sockets();
     dl_iterate_phdr(note_object, NULL);
@@ -378,6 +382,10 @@ static time_t jump(void) {
 int clock_gettime(clockid_t clock, struct timespec *t) {
     int status = (int)syscall(SYS_clock_gettime, clock, t);
     if (clock == CLOCK_REALTIME) t->tv_sec += jump();
+    if (clock == CLOCK_MONOTONIC && clock_speed > 1) {
+        int64_t ns = (t->tv_sec * (int64_t)1000000000 + t->tv_nsec) * clock_speed;
+        *t = (struct timespec){ns / 1000000000, ns % 1000000000};
+    }
     return status;
 }
 

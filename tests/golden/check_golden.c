@@ -1,6 +1,5 @@
 /* check_golden.c - trainings have the bits of tests/golden/traces.tsv, or a raised numerics version and a new file; and
  * they stay near the exact traces in every other build. */
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,35 +16,20 @@ static int trace_count(void) {
     return n;
 }
 
-/* The file's row of that trace. */
-static bool find_row(const char *name, const char *precision, const char *arithmetic, struct trace_row *row) {
-    FILE *f = fopen(TRACES, "r");
-    ck_assert_msg(f != NULL, "there is no %s; make golden writes it", TRACES);
-    fclose(f);
-    return trace_find_row(TRACES, name, precision, arithmetic, row);
-}
-
-/* A mixer with ground truth is part of the suite, so it has golden traces too; a new one gets both. */
-static bool has_cases(const char *model) {
-    char needle[64];
-    bool found = false;
-    snprintf(needle, sizeof needle, "-%.*s-", (int)strcspn(model, ":"), model);
-    DIR *folder = opendir("tests/cases");
-    ck_assert_ptr_nonnull(folder);
-    for (struct dirent *entry; !found && (entry = readdir(folder));) found = strstr(entry->d_name, needle) != NULL;
-    closedir(folder);
-    return found;
+/* The file's row of that trace, which every one has, so that a mixer that is listed is held to its bits. */
+static struct trace_row row_of(const char *name, const char *precision, const char *arithmetic) {
+    struct trace_row row;
+    ck_assert_msg(trace_find_row(TRACES, name, precision, arithmetic, &row),
+                  "%s, %s, %s has no row in %s; make golden writes it", name, precision, arithmetic, TRACES);
+    return row;
 }
 
 START_TEST(reference_kernels_give_the_bits_of_the_file) {
     struct trace t;
-    struct trace_row got, want;
+    struct trace_row got;
     ck_assert(trace_at(_i, &t));
     golden_run(&t, "reference", &got);
-    if (!find_row(got.name, REAL_NAME, trace_arithmetic(), &want)) {
-        ck_assert_msg(!has_cases(t.model), "%s has no row in %s; make golden writes it", got.name, TRACES);
-        return;
-    }
+    struct trace_row want = row_of(got.name, REAL_NAME, trace_arithmetic());
     ck_assert_msg(!strcmp(got.numerics, want.numerics),
                   "%s: numerics %s, in the file %s; make golden writes new traces", got.name, got.numerics,
                   want.numerics);
@@ -69,14 +53,13 @@ static void expect_near_exact(const struct trace_row *got, const struct trace_ro
                   got->loss[0], got->loss[1], got->loss[2], exact->loss[0], exact->loss[1], exact->loss[2]);
 }
 
-/* A mixer without ground truth may have no row: its reference stands for it. */
 START_TEST(tuned_kernels_stay_near_the_exact_trace) {
     struct trace t;
-    struct trace_row tuned, exact;
+    struct trace_row tuned;
     char name[TRACE_TEXT];
     ck_assert(trace_at(_i, &t));
     trace_name(&t, name);
-    if (!find_row(name, REAL_NAME, "plain", &exact)) golden_run(&t, "reference", &exact);
+    struct trace_row exact = row_of(name, REAL_NAME, "plain");
     golden_run(&t, "", &tuned);
     expect_near_exact(&tuned, &exact, trace_tuned_bounds, "tuned kernels");
 }
@@ -90,12 +73,7 @@ START_TEST(fused_rows_stay_near_the_exact_ones) {
     ck_assert(trace_at(_i, &t));
     trace_name(&t, name);
     for (int p = 0; p < 2; p++) {
-        struct trace_row fused, exact;
-        bool has_fused = find_row(name, precisions[p], "fma", &fused);
-        bool has_exact = find_row(name, precisions[p], "plain", &exact);
-        ck_assert_msg((has_fused && has_exact) || (!has_fused && !has_exact && !has_cases(t.model)),
-                      "%s, %s: a row is missing in %s; make golden writes all", name, precisions[p], TRACES);
-        if (!has_exact) continue;
+        struct trace_row fused = row_of(name, precisions[p], "fma"), exact = row_of(name, precisions[p], "plain");
         ck_assert_msg(!strcmp(fused.numerics, exact.numerics), "%s, %s: numerics %s and %s; make golden writes all",
                       name, precisions[p], fused.numerics, exact.numerics);
         expect_near_exact(&fused, &exact, fused_bounds, "fused multiply-adds");

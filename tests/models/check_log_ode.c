@@ -184,10 +184,11 @@ START_TEST(exponentials_are_those_known) {
 }
 END_TEST
 
+static const int flow_sizes[] = {2, 7, 16, 17, 40};
+
 /* (I + E)(I + F) = I for E of L and F of -L, of small and of large matrices. */
 START_TEST(a_flow_back_undoes_a_flow) {
-    static const int sizes[] = {2, 7, 16, 17, 40};
-    int m = sizes[_i];
+    int m = flow_sizes[_i];
     double l[1600] = {0}, e[1600] = {0}, f[1600] = {0};
     struct rng r = rng_at(5, STREAM_TEST, (uint64_t)m);
     for (int i = 0; i < m * m; i++) l[i] = (2 * rng_uniform(&r) - 1) * 2 / sqrt(m);
@@ -323,17 +324,18 @@ static void move_state(const struct layer *l, double (*w)[C], int64_t n, bool ar
     }
 }
 
-START_TEST(the_mixer_is_its_equations) {
-    static const struct {
-        int64_t T, interval, depth;
-        bool exact;
-    } cases[] = {{11, 3, 2, false}, {11, 3, 2, true}, {11, 5, 1, false}, {11, 1, 1, true}, {11, 1, 2, true},
+static const struct {
+    int64_t T, interval, depth;
+    bool exact;
+} equations[] = {{11, 3, 2, false}, {11, 3, 2, true}, {11, 5, 1, false}, {11, 1, 1, true}, {11, 1, 2, true},
                  {11, 20, 2, true}, {1, 4, 2, true},  {2, 2, 2, false},  {12, 4, 2, true}};
-    int64_t T = cases[_i].T, interval = cases[_i].interval;
+
+START_TEST(the_mixer_is_its_equations) {
+    int64_t T = equations[_i].T, interval = equations[_i].interval;
     char options[96];
     struct layer l;
     snprintf(options, sizeof options, ",dt=0.5,interval=%lld,depth=%lld,flow=%s", (long long)interval,
-             (long long)cases[_i].depth, cases[_i].exact ? "exp" : "euler");
+             (long long)equations[_i].depth, equations[_i].exact ? "exp" : "euler");
     open_with(&l, "slice:structure=block,block=3", options, T, D);
     layer_run(&l);
     for (int64_t b = 0; b < 2; b++)
@@ -346,7 +348,7 @@ START_TEST(the_mixer_is_its_equations) {
                 for (int i = 0; i < D; i++) w[n][1 + i] = 0.5 * tensor_real(l.x)[(b * T + t) * D + i];
                 n++;
                 if (t % interval == 0 || t == T - 1) {
-                    move_state(&l, w, n, cases[_i].depth == 2, cases[_i].exact, k, y);
+                    move_state(&l, w, n, equations[_i].depth == 2, equations[_i].exact, k, y);
                     n = 0;
                 }
                 for (int i = 0; i < M; i++)
@@ -382,13 +384,14 @@ static void add_open_generator(const struct layer *l, int structure, double lett
         }
 }
 
+static const char *const linear_models[] = {"slice:structure=dplr,rank=2,interval=3,dt=0.5",
+                                            "slice:structure=hadamard,interval=3,dt=0.5",
+                                            "slice:structure=sparse,keep=0.4,interval=3,dt=0.5"};
+
 START_TEST(open_structures_are_linear_in_the_letters) {
-    static const char *const models[] = {"slice:structure=dplr,rank=2,interval=3,dt=0.5",
-                                         "slice:structure=hadamard,interval=3,dt=0.5",
-                                         "slice:structure=sparse,keep=0.4,interval=3,dt=0.5"};
     enum { T = 11 };
     struct layer l;
-    layer_open(&l, models[_i], T, WIDE);
+    layer_open(&l, linear_models[_i], T, WIDE);
     multiply(&l, "A", 3); /* far from where tanh is linear */
     layer_run(&l);
     for (int64_t b = 0; b < 2; b++) {
@@ -405,7 +408,7 @@ START_TEST(open_structures_are_linear_in_the_letters) {
             }
             for (int i = 0; i < WIDE; i++)
                 expect_near(tensor_real(l.y)[(b * T + t) * WIDE + i], y[i], 512 * REAL_EPSILON * fmax(1, fabs(y[i])),
-                            models[_i]);
+                            linear_models[_i]);
         }
     }
     layer_close(&l);
@@ -455,20 +458,21 @@ static int64_t first_seen(int64_t at, int64_t interval, int64_t T) {
     return end < T - 1 ? end : T - 1;
 }
 
+static const char *const waiting[] = {
+    "slice:structure=block,block=4,interval=3,depth=2,flow=exp",
+    "slice:structure=diagonal-dense,block=5,interval=3,depth=2",
+    "slice:structure=dense,interval=3",
+    "slice:structure=dplr,rank=2,interval=3",
+    "slice:structure=hadamard,interval=3",
+    "slice:structure=sparse,keep=0.3,interval=3",
+};
+
 START_TEST(outputs_wait_for_the_end_of_their_interval) {
-    static const char *const models[] = {
-        "slice:structure=block,block=4,interval=3,depth=2,flow=exp",
-        "slice:structure=diagonal-dense,block=5,interval=3,depth=2",
-        "slice:structure=dense,interval=3",
-        "slice:structure=dplr,rank=2,interval=3",
-        "slice:structure=hadamard,interval=3",
-        "slice:structure=sparse,keep=0.3,interval=3",
-    };
     enum { T = 12, WIDTH = 16 };
     static const int64_t changed[] = {0, 1, 2, 3, 4, 7, 9, 10, 11};
     struct layer l;
     real before[2 * T * WIDTH];
-    layer_open(&l, models[_i], T, WIDTH);
+    layer_open(&l, waiting[_i], T, WIDTH);
     layer_run(&l);
     memcpy(before, l.y->data, sizeof before);
     for (int64_t t = 1; t < T - 1; t++)
@@ -489,17 +493,18 @@ END_TEST
 
 static const struct trial_shape one_layer = {.B = 2, .T = 8, .V = 6, .D = 9, .layers = 1, .kind = BACKBONE_SLICE};
 
+static const char *const differentiated[] = {
+    "slice:block=3,interval=3,depth=2,flow=exp,dt=0.5,penalty=0.1",
+    "slice:structure=diagonal-dense,block=4,interval=2,depth=2,dt=0.5,penalty=0.1",
+    "slice:structure=dense,interval=20,depth=2,dt=0.5",
+    "slice:structure=dplr,rank=2,interval=3,dt=0.5",
+};
+
 /* With the loss term, whose gradient joins that of the brackets in A. */
 START_TEST(gradients_of_whole_nets_are_differences_of_the_loss) {
-    static const char *const models[] = {
-        "slice:block=3,interval=3,depth=2,flow=exp,dt=0.5,penalty=0.1",
-        "slice:structure=diagonal-dense,block=4,interval=2,depth=2,dt=0.5,penalty=0.1",
-        "slice:structure=dense,interval=20,depth=2,dt=0.5",
-        "slice:structure=dplr,rank=2,interval=3,dt=0.5",
-    };
     struct trial t;
     struct trial_shape shape = one_layer;
-    shape.model = models[_i];
+    shape.model = differentiated[_i];
     trial_open(&t, &shape, 5);
     graph_forward(&t.graph, &t.state);
     expect_gradients(&t, 9);
@@ -539,17 +544,21 @@ Suite *check_log_ode(void) {
     tcase_add_test(c, generators_that_commute_have_no_brackets);
     tcase_add_test(c, brackets_have_their_sign_and_order);
     tcase_add_test(c, exponentials_are_those_known);
-    tcase_add_loop_test(c, a_flow_back_undoes_a_flow, 0, 5);
+    tcase_add_loop_test(c, a_flow_back_undoes_a_flow, 0, (int)(sizeof flow_sizes / sizeof *flow_sizes));
     tcase_add_test(c, the_defaults_build_what_they_always_did);
     tcase_add_test(c, the_defaults_are_no_part_of_an_identity);
-    tcase_add_loop_test(c, depth_2_changes_no_single_step, 0, 4);
+    tcase_add_loop_test(c, depth_2_changes_no_single_step, 0, (int)(sizeof closed / sizeof *closed));
     tcase_add_test(c, structures_still_meet_in_their_limits);
-    tcase_add_loop_test(c, the_mixer_is_its_equations, 0, 9);
-    tcase_add_loop_test(c, open_structures_are_linear_in_the_letters, 0, 3);
-    tcase_add_loop_test(c, outputs_wait_for_the_end_of_their_interval, 0, 6);
+    tcase_add_loop_test(c, the_mixer_is_its_equations, 0, (int)(sizeof equations / sizeof *equations));
+    tcase_add_loop_test(c, open_structures_are_linear_in_the_letters, 0,
+                        (int)(sizeof linear_models / sizeof *linear_models));
+    tcase_add_loop_test(c, outputs_wait_for_the_end_of_their_interval, 0, (int)(sizeof waiting / sizeof *waiting));
     tcase_add_test(c, what_does_not_fit_is_refused);
-    if (REAL_IS_DOUBLE) tcase_add_loop_test(c, the_error_falls_one_order_faster_at_depth_2, 0, 4);
-    if (REAL_IS_DOUBLE) tcase_add_loop_test(c, gradients_of_whole_nets_are_differences_of_the_loss, 0, 4);
+    if (REAL_IS_DOUBLE)
+        tcase_add_loop_test(c, the_error_falls_one_order_faster_at_depth_2, 0, (int)(sizeof closed / sizeof *closed));
+    if (REAL_IS_DOUBLE)
+        tcase_add_loop_test(c, gradients_of_whole_nets_are_differences_of_the_loss, 0,
+                            (int)(sizeof differentiated / sizeof *differentiated));
     suite_add_tcase(s, c);
     return s;
 }

@@ -12,6 +12,7 @@
 #include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
+#define N_KERNELS (int)(sizeof kernels / sizeof *kernels)
 
 /* The mixer's core as it builds it: gates, (1, v), recurrence, read-out. */
 struct memory {
@@ -324,13 +325,13 @@ Suite *check_mlstm(void) {
     Suite *suite = suite_create("mlstm");
     TCase *tests = tcase_create("mlstm");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, the_running_maximum_changes_nothing_but_the_range, 0, 2);
-    tcase_add_loop_test(tests, offsets_of_m_cancel, 0, 2);
-    tcase_add_loop_test(tests, gates_lie_in_0_1, 0, 2);
-    tcase_add_loop_test(tests, large_gates_stay_finite, 0, 2);
-    tcase_add_loop_test(tests, one_token, 0, 2);
-    tcase_add_loop_test(tests, block_maps_lie_between_scale_and_linear, 0, 2);
-    tcase_add_loop_test(tests, head_norm_of_one_head_is_layernorm, 0, 2);
+    tcase_add_loop_test(tests, the_running_maximum_changes_nothing_but_the_range, 0, N_KERNELS);
+    tcase_add_loop_test(tests, offsets_of_m_cancel, 0, N_KERNELS);
+    tcase_add_loop_test(tests, gates_lie_in_0_1, 0, N_KERNELS);
+    tcase_add_loop_test(tests, large_gates_stay_finite, 0, N_KERNELS);
+    tcase_add_loop_test(tests, one_token, 0, N_KERNELS);
+    tcase_add_loop_test(tests, block_maps_lie_between_scale_and_linear, 0, N_KERNELS);
+    tcase_add_loop_test(tests, head_norm_of_one_head_is_layernorm, 0, N_KERNELS);
     tcase_add_test(tests, parameters_by_hand);
     tcase_add_test(tests, gates_start_open_to_the_past);
     tcase_add_test(tests, misfits_name_their_numbers);

@@ -111,6 +111,7 @@ static double beta_of(enum tree_form form, int64_t arity) {
 
 static const struct tree trees[] = {{1, 1, 1}, {1, 7, 7}, {2, 2, 2}, {2, 5, 16}, {3, 3, 9}, {4, 3, 16}, {13, 2, 13}};
 static const char *const kernels[] = {"reference", "tree_solve_cpu"};
+#define N_KERNELS (int)(sizeof kernels / sizeof *kernels)
 
 /* T x = u, row by row; <x, w> = Re <u, lambda> with lambda = du. */
 START_TEST(solutions_satisfy_the_system_and_the_adjoint) {
@@ -392,13 +393,13 @@ Suite *check_myosotis(void) {
     TCase *tests = tcase_create("myosotis");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, solutions_satisfy_the_system_and_the_adjoint, 0, (int)(sizeof trees / sizeof *trees));
-    tcase_add_loop_test(tests, a_chain_is_a_recurrence, 0, 2);
-    tcase_add_loop_test(tests, bounds_keep_the_system_well_conditioned, 0, 2);
-    tcase_add_loop_test(tests, phases_only_rotate, 0, 2);
-    tcase_add_loop_test(tests, siblings_commute, 0, 2);
-    tcase_add_loop_test(tests, padding_is_cut_off, 0, 2);
-    tcase_add_loop_test(tests, a_chain_ends_with_its_tokens, 0, 2);
-    tcase_add_loop_test(tests, equal_nodes_are_a_level, 0, 2);
+    tcase_add_loop_test(tests, a_chain_is_a_recurrence, 0, N_KERNELS);
+    tcase_add_loop_test(tests, bounds_keep_the_system_well_conditioned, 0, N_KERNELS);
+    tcase_add_loop_test(tests, phases_only_rotate, 0, N_KERNELS);
+    tcase_add_loop_test(tests, siblings_commute, 0, N_KERNELS);
+    tcase_add_loop_test(tests, padding_is_cut_off, 0, N_KERNELS);
+    tcase_add_loop_test(tests, a_chain_ends_with_its_tokens, 0, N_KERNELS);
+    tcase_add_loop_test(tests, equal_nodes_are_a_level, 0, N_KERNELS);
     tcase_add_test(tests, hippo_frequencies_are_the_spectrum);
     tcase_add_test(tests, misfits_name_the_numbers);
     tcase_add_test(tests, couplings_of_another_width_are_refused);

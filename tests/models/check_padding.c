@@ -143,19 +143,20 @@ static void open_grid(struct trial *t, const char *model, int64_t T) {
     open_and_walk(t, &s, T, 7);
 }
 
+static const struct {
+    const char *given, *grown;
+    int64_t nodes, T;
+} grids[] = {{"plstm2d:heads=2,height=3,width=4", "plstm2d:heads=2,width=4", 12, 10},
+             {"plstm2d:heads=2,height=3,width=4,mode=D", "plstm2d:heads=2,width=4,mode=D", 12, 9},
+             {"plstm2d:heads=2,height=4,width=3,form=ref", "plstm2d:heads=2,width=3,form=ref", 12, 7}};
+
 /* A node without a token has gates of 0, the same as none: in a grid of given sides, in one that grows with its tokens,
  * and in each sequence's own, wherever it has the sides that were given. */
 START_TEST(missing_nodes_of_a_grid_are_as_beyond_its_edge) {
-    static const struct {
-        const char *given, *grown;
-        int64_t nodes, T;
-    } cases[] = {{"plstm2d:heads=2,height=3,width=4", "plstm2d:heads=2,width=4", 12, 10},
-                 {"plstm2d:heads=2,height=3,width=4,mode=D", "plstm2d:heads=2,width=4,mode=D", 12, 9},
-                 {"plstm2d:heads=2,height=4,width=3,form=ref", "plstm2d:heads=2,width=3,form=ref", 12, 7}};
     struct trial given, grown;
-    open_grid(&given, cases[_i].given, cases[_i].nodes);
-    open_grid(&grown, cases[_i].grown, cases[_i].T);
-    expect_equal(tensor_real(grown.net.logits), tensor_real(given.net.logits), B * V, 0, cases[_i].given);
+    open_grid(&given, grids[_i].given, grids[_i].nodes);
+    open_grid(&grown, grids[_i].grown, grids[_i].T);
+    expect_equal(tensor_real(grown.net.logits), tensor_real(given.net.logits), B * V, 0, grids[_i].given);
     for (int64_t i = 0; i < given.params.floats; i++)
         if (!(given.params.grad[i] == grown.params.grad[i])) ck_abort_msg("gradient %lld differs", (long long)i);
     trial_close(&grown);
@@ -180,7 +181,7 @@ Suite *check_padding(void) {
     while (model_at(models, &D)) models++;
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, labels_depend_neither_on_pads_nor_on_the_length_of_the_graph, 0, models);
-    tcase_add_loop_test(tests, missing_nodes_of_a_grid_are_as_beyond_its_edge, 0, 3);
+    tcase_add_loop_test(tests, missing_nodes_of_a_grid_are_as_beyond_its_edge, 0, (int)(sizeof grids / sizeof *grids));
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -8,11 +8,12 @@
 #include "harness/run/trainer.h"
 #include "tests/lib/support.h"
 
+static const char *const trees[] = {"myosotis:heads=4", "myosotis:heads=4,arity=3,share=node,form=free",
+                                    "myosotis:heads=4,levels=8,share=head,selective=yes"};
+
 /* A task that trains short and tests long: one tree, and so one set of parameters, for both. What it makes of a short
  * sequence does not depend on which of the two graphs reads it. */
 START_TEST(one_tree_serves_two_lengths) {
-    static const char *const models[] = {"myosotis:heads=4", "myosotis:heads=4,arity=3,share=node,form=free",
-                                         "myosotis:heads=4,levels=8,share=head,selective=yes"};
     struct config c;
     struct error e;
     struct trainer t;
@@ -20,7 +21,7 @@ START_TEST(one_tree_serves_two_lengths) {
     ck_assert_int_eq(config_set(&c, "dim", "8", &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "batch", "4", &e), ST_OK);
     struct setup *s =
-        setup_make(&c, "parity:min_length=2,max_length=5,eval_min_length=6,eval_max_length=21", models[_i], &e);
+        setup_make(&c, "parity:min_length=2,max_length=5,eval_min_length=6,eval_max_length=21", trees[_i], &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
     int64_t B = t.train_net.input->dims[0], T = t.train_net.input->dims[1], V = tensor_cols(t.train_net.logits);
@@ -207,7 +208,7 @@ Suite *check_sizes(void) {
     Suite *suite = suite_create("sizes");
     TCase *tests = tcase_create("sizes");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, one_tree_serves_two_lengths, 0, 3);
+    tcase_add_loop_test(tests, one_tree_serves_two_lengths, 0, (int)(sizeof trees / sizeof *trees));
     tcase_add_loop_test(tests, kernels_agree_at_hard_sizes, 0, (int)(sizeof hard_sizes / sizeof *hard_sizes));
     int models = 0;
     while (model_list()[models]) models++;

@@ -40,11 +40,20 @@ wait_for() {
     say "$what"
 }
 
+# A port of loopback that nobody listens on, below those that the system gives away.
+free_port() {
+    local port
+    while port=$((20000 + RANDOM % 10000)) && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+    echo "$port"
+}
+
 # --- a cluster of one node --------------------------------------------------------------------------------------------
 host=$(hostname -s)
 dd if=/dev/urandom of="$work/key" bs=1 count=128 status=none
 chmod 400 "$work/key"
 chmod 755 "$work"
+control_port=$(free_port)
+while node_port=$(free_port) && [ "$node_port" -eq "$control_port" ]; do :; done
 mkdir -p "$work/munge" "$work/state" "$work/spool"
 munged --foreground --force --socket="$work/munge/socket" --key-file="$work/key" --pid-file="$work/munge/pid" \
     --seed-file="$work/munge/seed" --log-file="$work/munge.log" >"$work/munged.log" 2>&1 &
@@ -56,8 +65,8 @@ AuthType=auth/munge
 AuthInfo=socket=$work/munge/socket
 CryptoType=crypto/munge
 SlurmUser=root
-SlurmctldPort=16817
-SlurmdPort=16818
+SlurmctldPort=$control_port
+SlurmdPort=$node_port
 StateSaveLocation=$work/state
 SlurmdSpoolDir=$work/spool
 SlurmctldPidFile=$work/slurmctld.pid

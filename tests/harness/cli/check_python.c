@@ -63,6 +63,7 @@ START_TEST(dumps_are_refused_in_a_sentence) {
     expect_status(run("data dump s3"), 2, "data dump s3");
     expect_text(err, "say into which file", "data dump");
     expect_status(run("data dump s3 /nowhere/x.npz --count 3"), 1, "data dump");
+    expect_text(err, "cannot write /nowhere/x.npz: No such file or directory", "data dump");
     expect_status(run("data dump s3:length=4096,n_train=1M /tmp/never.npz"), 2, "data dump");
     expect_text(err, "--count takes fewer", "data dump");
 }

@@ -52,8 +52,11 @@ START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, id, arguments); /* the same run */
     expect("show nothing --out %s/r", ST_USAGE);
+    expect_text(err, "'nothing' is neither a run id", "show");
     expect("show 0000 --out %s/r", ST_DATA);
+    expect_text(err, "/r/runs begins with '0000'", "show");
     expect("show", ST_USAGE);
+    expect_text(err, "say which run, by the first digits of its id", "show");
 }
 END_TEST
 
@@ -141,6 +144,7 @@ START_TEST(a_record_is_a_config_file) {
     spill(arguments, "{}\n", 3);
     snprintf(arguments, sizeof arguments, "train -c %s/r/damaged.json", program_folder);
     expect_status(run(arguments), ST_DATA, arguments);
+    expect_text(err, "damaged.json, 3 bytes, does not begin as a run record does", arguments);
 }
 END_TEST
 
@@ -172,6 +176,7 @@ START_TEST(options_of_a_config_file_hold_for_task_and_model_of_the_words) {
     expect("train s3 lru -c %s/run.conf --print-config", ST_USAGE);
     expect_text(err, "did you mean 'length'", "train");
     expect("train -c %s/run.conf", ST_USAGE);
+    expect_text(err, "train needs a task and a model", "train");
 }
 END_TEST
 
@@ -191,6 +196,7 @@ START_TEST(folders_are_compared_seed_by_seed) {
     expect("compare %s/a %s/r", ST_DATA);
     expect_text(err, "have no run in common", "compare");
     expect("compare %s/a", ST_USAGE);
+    expect_text(err, "say which two folders of run records", "compare");
     expect("compare %s/a %s/none", ST_DATA);
     expect_text(err, "/none/runs; the second folder has to be the --out of runs", "compare");
     expect("compare %s/none %s/a", ST_DATA);
@@ -216,6 +222,7 @@ START_TEST(runs_of_a_folder_are_compared_by_an_option) {
     expect("compare %s/p --by precision=fp32", ST_USAGE);
     expect_text(err, "expected an option and two of its values", "compare");
     expect("compare %s/p --by precision=fp32,tf32,bf16", ST_USAGE);
+    expect_text(err, "expected an option and two of its values", "compare");
 }
 END_TEST
 
@@ -242,6 +249,7 @@ START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
     expect("help bdlru", 0);
     expect_text(out, "equation", "help bdlru");
     expect("help nothing-like-it", ST_USAGE);
+    expect_text(err, "unknown name 'nothing-like-it'", "help");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char arguments[64];
         snprintf(arguments, sizeof arguments, "help %s", commands[i]);
@@ -274,6 +282,7 @@ START_TEST(help_says_the_default_that_applies) {
     expect("train --help", 0);
     expect_text(out, "passes over the training examples (1..1000000000); default 20\n", "train");
     expect("train s3 lstm -j 2", ST_USAGE);
+    expect_text(err, "unknown flag '-j'", "train");
     expect("bench s3 -j 2 --jobs 3", ST_USAGE);
     expect_text(err, "flag '--jobs' is given twice", "bench");
     expect("bench s3 -j none", ST_USAGE);
@@ -310,6 +319,7 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
                            "sweep\nhlru-fig2\n\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
+    expect_text(err, "say for which shell, bash or zsh", "completion fish");
 }
 END_TEST
 

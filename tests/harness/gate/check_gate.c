@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "harness/gate/gate.h"
+#include "harness/gate/seeds.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
@@ -218,6 +219,94 @@ START_TEST(other_numbers_are_a_regression) {
 }
 END_TEST
 
+/* A bank as a build of the same numbers would have left it, of whose seeds the gate runs the first five. */
+static struct baseline_bank *add_bank(int cell) {
+    struct baseline_bank *bank = &kept.banks[kept.n_banks++];
+    struct error e = {0};
+    int solved = 0;
+    seeds_name(cell, bank->name);
+    ck_assert_msg(seeds_numerics(bank->name, bank->numerics, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(seeds_run(cell, 1, GATE_SEEDS, bank->metric, &solved, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(solved, GATE_SEEDS);
+    for (int i = GATE_SEEDS; i < GATE_BANK; i++) bank->metric[i] = 1;
+    bank->n = bank->solved = GATE_BANK;
+    return bank;
+}
+
+/* Seeds that all solve the task are the same until the baseline's had more than a point more of the metric. The tables
+ * of a file are Markdown. */
+START_TEST(seeds_that_lose_a_point_are_a_regression) {
+    char markdown[SCRATCH_BYTES + 16], flags[SCRATCH_BYTES + 64], wanted[TRACE_TEXT + 64];
+    size_t size;
+    struct baseline_bank *bank = add_bank(1);
+    snprintf(markdown, sizeof markdown, "%s/gate.md", program_folder);
+    snprintf(flags, sizeof flags, "--accuracy --markdown %s", markdown);
+    kept.n_traces = 0;
+    keep();
+    expect_gate(flags, 0, "cells with many seeds     1             0          0             0");
+    snprintf(wanted, sizeof wanted, "%s: same; 5 of 5 seeds solved, mean metric +0.0000", bank->name);
+    expect_text(out, wanted, flags);
+    for (int i = 0; i < GATE_SEEDS; i++) bank->metric[i] += 0.03 + 0.001 * i;
+    keep();
+    expect_gate(flags, 3, "the gate: regressed");
+    snprintf(wanted, sizeof wanted, "%s: regressed; 5 of 5 seeds solved, mean metric -0.0320", bank->name);
+    expect_text(out, wanted, flags);
+    char *text = slurp(markdown, &size);
+    expect_text(text, "| cells with many seeds | 0 | 0 | 1 | 0 |", flags);
+    expect_text(text, ": regressed; 5 of 5 seeds solved, mean metric -0.0320", flags);
+    free(text);
+}
+END_TEST
+
+/* The rule is one of banks whose runs all solved the task, and of cells that this program has. */
+START_TEST(a_bank_that_the_rule_is_not_made_for_is_not_compared) {
+    kept.banks[kept.n_banks++] = (struct baseline_bank){.n = GATE_BANK, .solved = GATE_BANK - 1};
+    seeds_name(0, kept.banks[0].name);
+    struct error e = {0};
+    ck_assert_msg(seeds_numerics(kept.banks[0].name, kept.banks[0].numerics, &e) == ST_OK, "%s", e.text);
+    kept.n_traces = 0;
+    keep();
+    expect_gate("--accuracy", 1, "the bank has 19 of 20 runs that solved it: the rule asks for 20 of 20");
+    kept.banks[0].n = kept.banks[0].solved = 2 * GATE_SEEDS - 1;
+    keep();
+    expect_gate("--accuracy", 1, "the bank has 9 of 9 runs that solved it");
+    snprintf(kept.banks[0].name, TRACE_TEXT, "s3 gone steps=1");
+    snprintf(kept.banks[0].numerics, NUMERICS_TEXT, "1");
+    kept.banks[0].n = kept.banks[0].solved = GATE_BANK;
+    keep();
+    expect_gate("--accuracy --force", 1, "this program has no such cell");
+}
+END_TEST
+
+/* What --write writes, but of one trace and of banks of two seeds. */
+START_TEST(what_a_build_makes_is_written_and_read_back) {
+    struct baseline *made = calloc(1, sizeof *made), *back = calloc(1, sizeof *back);
+    struct error e = {0};
+    baseline_init(made);
+    ck_assert_msg(gate_measure(made, 1, 2, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(baseline_write(made, baseline_path, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(baseline_read(back, baseline_path, &e) == ST_OK, "%s", e.text);
+    ck_assert_mem_eq(back, made, sizeof *made);
+    ck_assert_int_eq(back->n_traces, TRACE_KERNELS);
+    for (int k = 0; k < TRACE_KERNELS; k++) {
+        ck_assert_int_eq(back->traces[k].kernels, k);
+        ck_assert(trace_same_bits(&back->traces[k].row, &kept.traces[k].row));
+    }
+    ck_assert_int_eq(back->n_banks, seeds_count());
+    for (int i = 0; i < back->n_banks; i++) {
+        double metric;
+        int solved = 0;
+        ck_assert_int_eq(seeds_find(back->banks[i].name), i);
+        ck_assert_int_eq(back->banks[i].n, 2);
+        ck_assert_int_eq(back->banks[i].solved, 2);
+        ck_assert_msg(seeds_run(i, 2, 1, &metric, &solved, &e) == ST_OK, "%s", e.text);
+        ck_assert(metric == back->banks[i].metric[1] && metric > 0.9 && metric <= 1);
+    }
+    free(made);
+    free(back);
+}
+END_TEST
+
 START_TEST(a_trace_that_cannot_be_compared_is_no_comparison) {
     kept.n_traces = 1;
     snprintf(kept.traces[0].row.name, TRACE_TEXT, "s3 gone");
@@ -393,6 +482,9 @@ Suite *check_gate(void) {
     const TTest *const builds[] = {the_same_build_is_the_same,
                                    a_baseline_reads_back_as_it_was_written,
                                    other_numbers_are_a_regression,
+                                   seeds_that_lose_a_point_are_a_regression,
+                                   a_bank_that_the_rule_is_not_made_for_is_not_compared,
+                                   what_a_build_makes_is_written_and_read_back,
                                    a_trace_that_cannot_be_compared_is_no_comparison,
                                    an_empty_baseline_fails,
                                    a_baseline_of_another_machine_is_refused,

@@ -80,6 +80,46 @@ START_TEST(the_smaller_of_limit_and_budget_counts) {
 }
 END_TEST
 
+/* Four runs on two processes: half of the limit each. With more processes than runs none has more than the limit. */
+START_TEST(a_limit_is_shared_by_runs_and_processes) {
+    static const struct {
+        int runs, jobs;
+        double seconds; /* of 6 */
+    } shares[] = {{4, 2, 3}, {4, 1, 1.5}, {3, 2, 4}, {2, 2, 6}, {1, 8, 6}};
+    struct error e = {0};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        struct setup *all[4];
+        char seed[8];
+        for (int j = 0; j < shares[i].runs; j++) {
+            snprintf(seed, sizeof seed, "%zu%d", i + 1, j); /* of this row of the table alone */
+            all[j] = small("seed", seed);
+            write_decision(all[j], shares[i].seconds, 7 + j);
+        }
+        struct plan plan = {.setups = all, .n = shares[i].runs};
+        ck_assert_msg(limits_apply(&plan, 6, shares[i].jobs, 1, true, &e) == ST_OK, "%s", e.text);
+        for (int j = 0; j < shares[i].runs; j++) {
+            ck_assert_int_eq(all[j]->steps, 7 + j);
+            small_run_free(all[j]);
+        }
+    }
+}
+END_TEST
+
+/* As many steps as go into the time, by what one was measured to take. */
+START_TEST(steps_are_the_time_by_that_of_a_step) {
+    struct setup *s = small("epochs", "100000000");
+    struct limit_row row;
+    struct error e = {0};
+    char asked[RUN_ID_HEX];
+    memcpy(asked, s->run_id, sizeof asked);
+    ck_assert_msg(apply(s, 7, &e) == ST_OK, "%s", e.text);
+    ck_assert(limit_find(own_folder, asked, 7, &row));
+    ck_assert_int_eq(row.steps, (int64_t)(7 / (1e-9 * row.time_ns)));
+    ck_assert_int_eq(s->steps, row.steps);
+    small_run_free(s);
+}
+END_TEST
+
 /* Timed by itself each would have steps of its own, and a table a row for each. */
 START_TEST(seeds_and_rates_of_a_row_go_equally_far) {
     struct setup *all[] = {small("seed", "1"), small("seed", "2"), small("lr", "0.5"), small("dim", "8")};
@@ -149,6 +189,8 @@ Suite *check_limit(void) {
     tcase_add_test(c, what_was_decided_first_stays);
     tcase_add_test(c, time_enough_is_no_limit);
     tcase_add_test(c, the_smaller_of_limit_and_budget_counts);
+    tcase_add_test(c, a_limit_is_shared_by_runs_and_processes);
+    tcase_add_test(c, steps_are_the_time_by_that_of_a_step);
     tcase_add_test(c, seeds_and_rates_of_a_row_go_equally_far);
     tcase_add_test(c, a_signal_ends_the_timing);
     tcase_add_test(c, a_time_without_a_step_is_refused);

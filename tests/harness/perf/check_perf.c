@@ -8,9 +8,13 @@
 #include <unistd.h>
 
 #include "harness/perf/sitting.h"
+#include "harness/perf/speed.h"
+#include "harness/store/csv.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
+#include "tests/harness/run/small_run.h"
 #include "tests/lib/program.h"
+#include "tests/lib/support.h"
 #include "tests/testing.h"
 
 START_TEST(perf_op_prints_time_floor_and_ratio) {
@@ -250,11 +254,29 @@ START_TEST(perf_data_keeps_how_fast_examples_are_drawn) {
 }
 END_TEST
 
+/* Every row is of as many tokens as its shape says, "MODEL B2 T64 D16 params...". */
+static void expect_tokens_of_layers(void) {
+    char path[SCRATCH_BYTES + 16];
+    struct csv_table t;
+    struct error e = {0};
+    snprintf(path, sizeof path, "%s/p/perf.csv", program_folder);
+    ck_assert_msg(csv_read(&t, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_gt(t.rows, 0);
+    for (int i = 0; i < t.rows; i++) {
+        const char *shape = csv_cell(&t, i, "shape"), *B = strstr(shape, " B2 T");
+        ck_assert_msg(B != NULL, "%s", shape);
+        double want = 2 * strtod(B + 5, NULL);
+        expect_near(csv_cell_real(&t, i, "tok_per_s") * csv_cell_real(&t, i, "time_ns") * 1e-9, want, 1e-9 * want,
+                    shape);
+    }
+    csv_free(&t);
+}
+
 START_TEST(perf_layers_has_a_row_for_every_mixer) {
     char arguments[256], table[256];
-    snprintf(arguments, sizeof arguments, "perf layers --dim 16 --batch 1 --seconds 0 --out %s/p", program_folder);
+    snprintf(arguments, sizeof arguments, "perf layers --dim 16 --batch 2 --seconds 0 --out %s/p", program_folder);
     expect_status(run(arguments), 0, arguments);
-    expect_text(out, "one layer, forward and backward, D = 16, batch 1", arguments);
+    expect_text(out, "one layer, forward and backward, D = 16, batch 2", arguments);
     for (const struct model *const *m = model_list(); *m; m++) {
         char row[80];
         double speed[3];
@@ -266,12 +288,27 @@ START_TEST(perf_layers_has_a_row_for_every_mixer) {
         for (int i = 0; i < 3; i++, line = strchr(line + 1, '|'))
             ck_assert_msg(sscanf(line, "| %lfk", &speed[i]) == 1 && speed[i] > 0, "%s", line);
     }
+    expect_tokens_of_layers();
     snprintf(table, sizeof table, "-f tools/layers_table.awk %s/p/perf.csv", program_folder);
     expect_status(run_program(program_folder, "awk", table), 0, table);
     expect_text(out, "| mixer | parameters | T = 64 | T = 512 | T = 2048 |", table);
     expect_text(out, "| bdlru | ", table);
-    expect_text(out, "- D = 16, batch 1, default options", table);
+    expect_text(out, "- D = 16, batch 2, default options", table);
     expect_text(out, " on machine ", table);
+}
+END_TEST
+
+/* Tokens a second are those of a step over its time: of the 128 sequences of 8 tokens of the run. */
+START_TEST(the_speed_of_a_run_is_that_of_its_tokens) {
+    struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", NULL, NULL);
+    for (int quiet = 0; quiet < 2; quiet++) {
+        struct perf_row row;
+        struct error e = {0};
+        ck_assert_msg(speed_measure(s, 1, quiet, &row, &e) == ST_OK, "%s", e.text);
+        double tokens = row.tok_per_s * row.time_ns_med * 1e-9;
+        ck_assert_double_eq_tol(tokens, 128 * 8, 1e-9 * 128 * 8);
+    }
+    small_run_free(s);
 }
 END_TEST
 
@@ -360,6 +397,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_data_keeps_what_reading_files_takes);
     tcase_add_test(t, perf_data_keeps_how_fast_examples_are_drawn);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
+    tcase_add_test(t, the_speed_of_a_run_is_that_of_its_tokens);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);
     tcase_add_test(t, a_sitting_ends_with_the_error_of_what_it_measures);

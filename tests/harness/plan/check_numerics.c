@@ -7,7 +7,7 @@
 #include "tests/testing.h"
 
 /* `flags`: lines of a config file. */
-static struct setup *setup_of(const char *model, const char *flags) {
+static struct setup *setup_on(const char *task, const char *model, const char *flags) {
     char none[LABEL_TEXT] = "";
     struct config c;
     struct error e = {0};
@@ -15,9 +15,13 @@ static struct setup *setup_of(const char *model, const char *flags) {
     ck_assert_int_eq(config_set(&c, "dim", "16", &e), ST_OK);
     ck_assert_msg(config_read_text(flags, "flags", &c, none, none, &e) == ST_OK, "%s", e.text);
     c.allow_non_causal = true;
-    struct setup *s = setup_make(&c, "s3", model, &e);
+    struct setup *s = setup_make(&c, task, model, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     return s;
+}
+
+static struct setup *setup_of(const char *model, const char *flags) {
+    return setup_on("s3", model, flags);
 }
 
 static void expect_numerics(const char *model, const char *flags, const char *want) {
@@ -62,11 +66,24 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
 }
 END_TEST
 
+START_TEST(a_part_may_be_of_a_task) {
+    struct setup *s = setup_on("hlru-compress", "lru:state=8", "");
+    char stored[NUMERICS_TEXT];
+    struct error e;
+    ck_assert_str_eq(s->numerics, "1+decoded.2");
+    ck_assert_msg(numerics_of_stored(s->config_text, stored, sizeof stored, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(stored, s->numerics);
+    ck_assert_int_eq(numerics_of_stored("task=nothing\nmodel=lru\n", stored, sizeof stored, &e), ST_USAGE);
+    setup_free(s);
+    free(s);
+}
+END_TEST
+
 START_TEST(a_text_without_room_is_an_error) {
     char text[4];
     struct error e = {0};
     struct setup *s = setup_of("deltanet:heads=2", "");
-    ck_assert_int_eq(numerics_of(&s->config, &s->model, text, sizeof text, &e), ST_FAIL);
+    ck_assert_int_eq(numerics_of(&s->config, s->task.task, &s->model, text, sizeof text, &e), ST_FAIL);
     ck_assert_msg(strstr(e.text, "3 characters") != NULL, "%s", e.text);
     setup_free(s);
     free(s);
@@ -78,6 +95,7 @@ Suite *check_numerics(void) {
     Suite *suite = suite_create("numerics");
     TCase *tests = tcase_create("numerics");
     tcase_add_test(tests, a_run_carries_the_versions_of_the_parts_it_uses);
+    tcase_add_test(tests, a_part_may_be_of_a_task);
     tcase_add_test(tests, a_text_without_room_is_an_error);
     suite_add_tcase(suite, tests);
     return suite;

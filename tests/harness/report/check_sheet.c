@@ -203,18 +203,19 @@ static void misbuild(struct sheet *s, int how) {
     if (how == 3) sheet_column(s, SHEET_LEFT, "late");
 }
 
+static const char *const misbuilt[] = {"row 3 of the table Task_1: 50 % gets more cells than the 3 columns",
+                                       "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
+                                       "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
+                                       "the table Task_1: 50 % gets a column behind its first row"};
+
 START_TEST(a_sheet_that_is_built_wrongly_is_told_and_not_written) {
-    static const char *const sentences[] = {"row 3 of the table Task_1: 50 % gets more cells than the 3 columns",
-                                            "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
-                                            "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
-                                            "the table Task_1: 50 % gets a column behind its first row"};
     add_example();
     struct sheet *s = add_example();
     misbuild(s, _i);
     if (s->problem.status != ST_OK) sheet_text(s, "what comes behind it changes nothing");
     char *text = render(&format_term, ST_FAIL);
     ck_assert_str_eq(text, "");
-    ck_assert_str_eq(problem.text, sentences[_i]);
+    ck_assert_str_eq(problem.text, misbuilt[_i]);
     free(text);
 }
 END_TEST
@@ -341,7 +342,8 @@ Suite *check_sheet(void) {
     tcase_add_test(c, a_bare_sheet_has_a_remark_for_a_caption);
     tcase_add_test(c, counts_are_short);
     tcase_add_test(c, no_text_is_cut_off);
-    tcase_add_loop_test(c, a_sheet_that_is_built_wrongly_is_told_and_not_written, 0, 4);
+    tcase_add_loop_test(c, a_sheet_that_is_built_wrongly_is_told_and_not_written, 0,
+                        (int)(sizeof misbuilt / sizeof *misbuilt));
     tcase_add_loop_test(c, a_sheet_without_columns_or_with_a_note_to_no_cell_is_told, 0, 2);
     tcase_add_test(c, a_sheet_for_which_there_was_no_memory_is_told);
     tcase_add_test(c, columns_are_picked_where_they_are);

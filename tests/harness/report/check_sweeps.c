@@ -57,26 +57,27 @@ START_TEST(ranges_and_lists_make_every_combination) {
 }
 END_TEST
 
+static const char *const misfits[][2] = {
+    {"s3:length=5..3", "length: the range 5..3 has no value"},
+    {"s3:length=1..2000", "too many values"},
+    {"s3 --layers 2..1", "layers: the range 2..1 has no value"},
+    {"s3 --layers ,", "layers= is not a whole number"},
+    {"s3 --layers 1,x", "layers=x is not a whole number"},
+    {"s3 --layers 1,0", "layers=0"},
+    {"s3 --variants", "task s3 has no list of one-at-a-time changes"},
+    {"s3 --profile mad", "of s3 there are: quick paper smoke"},
+    {"compression --profile fast", "of compression there are: smoke quick paper mad hlru-paper"},
+    {"s3 --models lstm@dim", "lstm@dim: 'dim' is not of the form name=value"},
+    {"s3 --models lstm@width=3", "has no option 'width'"},
+    {"s3 --models lstm@dim=3,dim=4", "lstm@dim=3,dim=4: option 'dim' is given twice"},
+    {"s3 --layers 1..1000,1001", "'1001' and others are more than 1000 values"},
+};
+
 START_TEST(misfits_are_refused) {
-    static const char *const cases[][2] = {
-        {"s3:length=5..3", "length: the range 5..3 has no value"},
-        {"s3:length=1..2000", "too many values"},
-        {"s3 --layers 2..1", "layers: the range 2..1 has no value"},
-        {"s3 --layers ,", "layers= is not a whole number"},
-        {"s3 --layers 1,x", "layers=x is not a whole number"},
-        {"s3 --layers 1,0", "layers=0"},
-        {"s3 --variants", "task s3 has no list of one-at-a-time changes"},
-        {"s3 --profile mad", "of s3 there are: quick paper smoke"},
-        {"compression --profile fast", "of compression there are: smoke quick paper mad hlru-paper"},
-        {"s3 --models lstm@dim", "lstm@dim: 'dim' is not of the form name=value"},
-        {"s3 --models lstm@width=3", "has no option 'width'"},
-        {"s3 --models lstm@dim=3,dim=4", "lstm@dim=3,dim=4: option 'dim' is given twice"},
-        {"s3 --layers 1..1000,1001", "'1001' and others are more than 1000 values"},
-    };
     char all[512];
-    snprintf(all, sizeof all, "bench %s --dry-run", cases[_i][0]);
+    snprintf(all, sizeof all, "bench %s --dry-run", misfits[_i][0]);
     expect_status(run(all), ST_USAGE, all);
-    expect_text(err, cases[_i][1], all);
+    expect_text(err, misfits[_i][1], all);
 }
 END_TEST
 
@@ -255,7 +256,7 @@ Suite *check_sweeps(void) {
     TCase *c = tcase_create("sweeps");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_add_test(c, ranges_and_lists_make_every_combination);
-    tcase_add_loop_test(c, misfits_are_refused, 0, 13);
+    tcase_add_loop_test(c, misfits_are_refused, 0, (int)(sizeof misfits / sizeof *misfits));
     tcase_add_test(c, every_change_of_every_task_is_another_task);
     tcase_add_test(c, mads_schedules_are_those_of_its_protocol);
     tcase_add_test(c, fewest_layers_at_each_length_from_one_command);

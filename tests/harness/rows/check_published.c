@@ -37,8 +37,6 @@ START_TEST(published_numbers_are_found_by_mixer_and_m) {
 }
 END_TEST
 
-/* Every mean the paper prints is that of its row, up to its rounding (it cuts off some, so a whole unit of the third
- * digit). This is what fixes the one cell that the text copy of the paper lacks. */
 START_TEST(a_default_matches_whether_it_is_written_or_not) {
     static const char text[] = "task,model,metric,value\n"
                                "s5,slice:structure=block,acc,0.25\n"
@@ -76,6 +74,8 @@ START_TEST(a_default_matches_whether_it_is_written_or_not) {
 }
 END_TEST
 
+/* Every mean the paper prints is that of its row, up to its rounding (it cuts off some, so a whole unit of the third
+ * digit). This is what fixes the one cell that the text copy of the paper lacks. */
 START_TEST(published_means_are_those_of_their_rows) {
     struct published p;
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));

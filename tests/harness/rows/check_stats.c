@@ -276,7 +276,6 @@ START_TEST(the_rule_chooses_by_the_number_of_values) {
 }
 END_TEST
 
-/* A difference that all seeds share is seen through a spread between seeds many times larger. */
 Suite *check_stats(void) {
     Suite *suite = suite_create("stats");
     TCase *tests = tcase_create("stats");

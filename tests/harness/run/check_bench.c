@@ -1,5 +1,4 @@
 /* check_bench.c - the bench as a process: what survives kills, corrupt records, full disks and Ctrl-C. */
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -9,13 +8,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/philox.h"
+#include "harness/store/clock.h"
+#include "harness/store/csv.h"
 #include "harness/store/record.h"
 #include "harness/store/record_files.h"
+#include "tests/lib/process.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
@@ -23,8 +23,9 @@
 #define RUNS   20 /* two models, ten seeds */
 
 static char folder[SCRATCH_BYTES], log_path[SCRATCH_BYTES + 8];
-static const char *last_flag; /* one more flag for the next bench, or NULL */
-static const char *seeds = "10", *epochs = "20";
+static const char *last_flag, *retry; /* further flags for the next bench, or NULL, the second only behind a first */
+static const char *models = MODELS;
+static const char *seeds = "10", *epochs = "20", *checkpoint_every = "0.05s";
 
 static void set_up(void) {
     scratch_make(folder);
@@ -38,11 +39,6 @@ static void tear_down(void) {
 static const char *program(void) {
     const char *path = getenv("LRNN");
     return path ? path : "./lrnn";
-}
-
-static void sleep_ms(long ms) {
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&t, &t) != 0 && errno == EINTR) continue;
 }
 
 /* Starts `lrnn bench s3` over the 20 runs, in a process group of its own. file_limit: largest file it may write, 0 =
@@ -60,15 +56,9 @@ static pid_t start_bench(const char *out, rlim_t file_limit) {
         setrlimit(RLIMIT_FSIZE, &limit);
     }
     execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models",
-          MODELS, "--seeds", seeds, "--jobs", "2", "--epochs", epochs, "--checkpoint-every", "0.05s", "--no-plots",
-          "--no-speed", "--out", out, last_flag, NULL);
+          models, "--seeds", seeds, "--jobs", "2", "--epochs", epochs, "--checkpoint-every", checkpoint_every,
+          "--no-plots", "--no-speed", "--out", out, last_flag, retry, NULL);
     _exit(127);
-}
-
-static int wait_for(pid_t pid) {
-    int status;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* The log's text, cut to fit. */
@@ -87,7 +77,17 @@ static const char *log_text(void) {
     return text;
 }
 
-/* Names and contents hash of all records present: finished work that must survive. */
+/* Checkpoints that are there. A kill can leave a hidden temporary file, but none under a checkpoint's name. */
+static int checkpoints(void) {
+    glob_t found;
+    char pattern[256];
+    snprintf(pattern, sizeof pattern, "%s/checkpoints/*", folder);
+    int n = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+    globfree(&found);
+    return n;
+}
+
+/* Number of the records that count: no run has two. */
 static int valid_records(void) {
     struct record_set set;
     struct error e;
@@ -103,52 +103,135 @@ static int valid_records(void) {
     return n;
 }
 
+/* Finished work: the runs on record, and a hash of each file's bytes. */
+struct finished {
+    int n;
+    char id[RUNS][RUN_ID_HEX], bytes[RUNS][RUN_ID_HEX];
+};
+
+static void read_finished(struct finished *f) {
+    struct record_set set;
+    struct error e;
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_le(set.n, RUNS);
+    f->n = set.n;
+    for (int i = 0; i < set.n; i++) {
+        char path[256];
+        size_t size;
+        memcpy(f->id[i], set.list[i].run.run_id, RUN_ID_HEX);
+        record_path(folder, f->id[i], path, sizeof path);
+        char *text = slurp(path, &size);
+        record_hash_bytes(text, size, f->bytes[i]);
+        free(text);
+    }
+    records_free(&set);
+}
+
+/* All that was finished before is there, byte for byte. */
+static void expect_kept(const struct finished *before, const struct finished *now) {
+    for (int i = 0; i < before->n; i++) {
+        int j = 0;
+        while (j < now->n && strcmp(before->id[i], now->id[j]) != 0) j++;
+        ck_assert_msg(j < now->n, "run %s was on record and is not any more", before->id[i]);
+        ck_assert_msg(!strcmp(before->bytes[i], now->bytes[j]), "the record of run %s was changed", before->id[i]);
+    }
+}
+
+/* Every second kill falls behind a further record, so that some fall between the first record and the last however slow
+ * the machine is. */
 START_TEST(kill_at_any_moment_loses_no_finished_run) {
     struct rng r = rng_at(7, STREAM_TEST, 0);
-    int done = 0, kills = 0;
-    for (; kills < 12 && done < RUNS; kills++) {
+    struct finished before = {.n = 0}, now;
+    int between = 0;
+    for (int kills = 0; kills < 12 && before.n < RUNS; kills++) {
         pid_t pid = start_bench(folder, 0);
-        sleep_ms(60 + (long)rng_below(&r, 500));
+        if (kills % 2) wait_for_files(folder, ".json", before.n + 1);
+        sleep_ms(kills % 2 ? (long)rng_below(&r, 50) : 60 + (long)rng_below(&r, 500));
         kill(-pid, SIGKILL); /* parent and workers at once */
         wait_for(pid);
-        int now = valid_records();
-        ck_assert_msg(now >= done, "%d records after kill %d, %d before", now, kills, done);
-        done = now;
+        read_finished(&now);
+        expect_kept(&before, &now);
+        between += now.n > 0 && now.n < RUNS;
+        before = now;
     }
+    ck_assert_int_gt(between, 0);
     ck_assert_int_eq(scratch_count(folder, ".corrupt"), 0);
     int status = wait_for(start_bench(folder, 0));
     ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    read_finished(&now);
+    expect_kept(&before, &now);
     ck_assert_int_eq(valid_records(), RUNS);
-    glob_t left; /* a kill can leave a hidden temporary file, but none under a checkpoint's name */
-    char pattern[256];
-    snprintf(pattern, sizeof pattern, "%s/checkpoints/*", folder);
-    ck_assert_int_eq(glob(pattern, 0, NULL, &left), GLOB_NOMATCH);
+    ck_assert_int_eq(checkpoints(), 0);
 }
 END_TEST
 
+/* Waits until a run is at work, which makes the folder of records when it begins. */
+static void wait_for_a_run(void) {
+    char records[SCRATCH_BYTES + 8];
+    snprintf(records, sizeof records, "%s/runs", folder);
+    for (long ms = 0; access(records, F_OK) != 0 && ms < patience_ms(); ms++) sleep_ms(1);
+}
+
+/* A process that dies before it has its run is replaced without a word. */
 START_TEST(a_killed_worker_becomes_a_row_and_retry_does_it_again) {
+    seeds = "3";
+    epochs = "100"; /* long enough for a kill to find it at work */
     pid_t pid = start_bench(folder, 0);
-    char command[64];
-    snprintf(command, sizeof command, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    pid_t worker = 0;
-    for (int i = 0; i < 400 && !worker; i++) {
-        FILE *f = fopen(command, "r");
-        int found = 0;
-        if (f && fscanf(f, "%d", &found) == 1) worker = found;
-        if (f) fclose(f);
-        sleep_ms(1);
-    }
-    ck_assert_int_gt(worker, 0);
-    kill(worker, SIGKILL);
+    wait_for_a_run();
+    kill(first_child(pid), SIGKILL);
     int status = wait_for(pid);
     ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
-    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_int_eq(valid_records(), 6);
     ck_assert_msg(strstr(log_text(), "signal 9") != NULL, "%s", log_text());
     last_flag = "--retry-failed";
     ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
     ck_assert_int_eq(scratch_count(folder, ".retried"), 1);
-    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_int_eq(valid_records(), 6);
     ck_assert_msg(strstr(log_text(), ", attempt 1: killed (") != NULL, "%s", log_text()); /* it still counts */
+}
+END_TEST
+
+/* Of the two runs on record the row of the one that has no end. */
+static struct run endless_row(void) {
+    struct record_set set;
+    struct error e;
+    struct run row = {.status = -1};
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < set.n; i++) {
+        const struct run *run = &set.list[i].run;
+        if (set.list[i].set_aside)
+            ck_assert_int_eq(run->status, RUN_TIMEOUT);
+        else if (!strcmp(run->model, "lru"))
+            row = *run;
+        else
+            ck_assert_int_eq(run->status, RUN_OK);
+    }
+    records_free(&set);
+    return row;
+}
+
+START_TEST(a_run_that_takes_too_long_is_a_row_and_retry_does_it_again) {
+    models = "lru:state=4@epochs=1000000 bdlru:m=1,blocks=4@epochs=2";
+    epochs = "1";
+    seeds = "1";
+    checkpoint_every = "0";
+    double before = time_now_s();
+    last_flag = "--timeout=3s";
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert(time_now_s() - before >= 3);
+    ck_assert_int_eq(valid_records(), 2);
+    struct run row = endless_row();
+    ck_assert_int_eq(row.status, RUN_TIMEOUT);
+    ck_assert_str_eq(row.stop_reason, "timeout");
+    ck_assert_str_eq(row.status_detail, "longer than the time-out");
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_msg(strstr(log_text(), "2 of 2 runs are on record") != NULL, "%s", log_text());
+    retry = "--retry-failed";
+    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_int_eq(scratch_count(folder, ".retried"), 1);
+    ck_assert_int_eq(valid_records(), 2);
+    ck_assert_int_eq(endless_row().status, RUN_TIMEOUT);
 }
 END_TEST
 
@@ -216,6 +299,7 @@ START_TEST(a_full_disk_is_an_error_and_earlier_results_stay) {
 }
 END_TEST
 
+/* Steps of all runs on record, each of which stopped at its limit. */
 static int64_t steps_of_only(const char *flag) {
     struct record_set set;
     struct error e;
@@ -232,17 +316,41 @@ static int64_t steps_of_only(const char *flag) {
     return steps;
 }
 
-/* Runs that would take hours: each has an equal share, in steps that are decided once, so the same command has nothing
- * left to do, and another limit makes other runs. */
+/* Steps of the runs in limits.csv that were given so many seconds, of which there are four: what their step takes goes
+ * that often into their time. */
+static int64_t steps_given(double seconds) {
+    char path[SCRATCH_BYTES + 16];
+    struct csv_table t;
+    struct error e;
+    int64_t steps = 0;
+    int n = 0;
+    snprintf(path, sizeof path, "%s/limits.csv", folder);
+    ck_assert_msg(csv_read(&t, path, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < t.rows; i++) {
+        if (csv_cell_real(&t, i, "seconds") != seconds) continue;
+        int64_t own = csv_cell_int(&t, i, "steps");
+        ck_assert_int_eq(own, (int64_t)(seconds / (1e-9 * csv_cell_real(&t, i, "time_ns"))));
+        steps += own;
+        n++;
+    }
+    csv_free(&t);
+    ck_assert_msg(n == 4, "%d runs of 4 have %g s", n, seconds);
+    return steps;
+}
+
+/* Runs that would take hours: each of the four on two processes has half of the limit, in steps that are decided once,
+ * so the same command has nothing left to do, and another limit makes other runs. */
 START_TEST(a_limit_is_shared_so_that_every_run_has_a_row) {
     seeds = "2";
     epochs = "1000000";
     int64_t steps = steps_of_only("--limit=2s");
     ck_assert_int_eq(valid_records(), 4);
+    ck_assert_int_eq(steps, steps_given(1));
     ck_assert_int_eq(steps_of_only("--limit=2s"), steps);
     ck_assert_int_eq(valid_records(), 4);
-    ck_assert_int_gt(steps_of_only("--limit=1s"), steps);
+    int64_t later = steps_of_only("--limit=1s") - steps;
     ck_assert_int_eq(valid_records(), 8);
+    ck_assert_int_eq(later, steps_given(0.5));
 }
 END_TEST
 
@@ -276,14 +384,42 @@ START_TEST(an_unwritable_output_is_said_before_training) {
 }
 END_TEST
 
-START_TEST(ctrl_c_saves_and_the_same_command_goes_on) {
+/* Starts four runs that write no checkpoint by themselves, and stops them when two are at work. */
+static void stop_two_of_four(int signal_number) {
+    char claims[SCRATCH_BYTES + 8];
+    snprintf(claims, sizeof claims, "%s/claims", folder);
+    checkpoint_every = "0";
+    seeds = "2";
+    epochs = "300";
     pid_t pid = start_bench(folder, 0);
-    sleep_ms(400);
-    kill(-pid, SIGINT);
+    wait_for_files(claims, "", 2);
+    wait_for_a_run();
+    double before = time_now_s();
+    kill(-pid, signal_number);
     int status = wait_for(pid);
-    ck_assert_msg(status == 130 || status == 0, "exit %d: %s", status, log_text());
-    ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
-    ck_assert_int_eq(valid_records(), RUNS);
+    ck_assert_msg(status == 128 + signal_number, "exit %d: %s", status, log_text());
+    ck_assert_msg(time_now_s() - before < 5, "it took %g s to stop", time_now_s() - before);
+    ck_assert_int_eq(valid_records(), 0);
+    ck_assert_int_eq(checkpoints(), 2);
+}
+
+START_TEST(ctrl_c_saves_and_the_same_command_goes_on) {
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct record_set set;
+    struct error e;
+    stop_two_of_four(signals[_i]);
+    int status = wait_for(start_bench(folder, 0));
+    ck_assert_msg(status == 0, "exit %d: %s", status, log_text());
+    ck_assert_int_eq(checkpoints(), 0);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(set.n, 4);
+    int resumed = 0;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(set.list[i].run.status, RUN_OK);
+        resumed += set.list[i].run.resumed == 1;
+    }
+    ck_assert_int_eq(resumed, 2);
+    records_free(&set);
 }
 END_TEST
 
@@ -293,6 +429,7 @@ Suite *check_bench(void) {
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, kill_at_any_moment_loses_no_finished_run);
     tcase_add_test(c, a_killed_worker_becomes_a_row_and_retry_does_it_again);
+    tcase_add_test(c, a_run_that_takes_too_long_is_a_row_and_retry_does_it_again);
     tcase_add_test(c, a_run_that_cannot_begin_is_a_row_and_the_others_are_done);
     tcase_add_test(c, a_second_bench_runs_nothing);
     tcase_add_test(c, a_corrupt_record_is_set_aside_and_done_again);
@@ -300,7 +437,7 @@ Suite *check_bench(void) {
     tcase_add_test(c, a_limit_is_shared_so_that_every_run_has_a_row);
     tcase_add_test(c, a_limited_run_is_the_run_of_its_steps);
     tcase_add_test(c, an_unwritable_output_is_said_before_training);
-    tcase_add_test(c, ctrl_c_saves_and_the_same_command_goes_on);
+    tcase_add_loop_test(c, ctrl_c_saves_and_the_same_command_goes_on, 0, 2);
     suite_add_tcase(suite, c);
     return suite;
 }

@@ -184,10 +184,11 @@ static real *train(const struct setup *s, int threads, int n, int again, double 
     return weights;
 }
 
+static const char *const cut[][2] = {{WORDS, "slice"}, {GRAPHS, "plstm-graph:heads=2"}};
+
 START_TEST(threads_and_checkpoints_change_no_bit) {
     static const int threads[] = {2, 3, 7, 16};
-    static const char *const cases[][2] = {{WORDS, "slice"}, {GRAPHS, "plstm-graph:heads=2"}};
-    struct setup *s = setup_of(cases[_i][0], cases[_i][1], "buckets=4 batch=70 dropout=0.1");
+    struct setup *s = setup_of(cut[_i][0], cut[_i][1], "buckets=4 batch=70 dropout=0.1");
     struct trainer t;
     double want[12], got[12];
     open_trainer(&t, s);
@@ -339,7 +340,7 @@ Suite *check_buckets(void) {
     tcase_add_loop_test(same, every_mixer_learns_the_same, 0, models);
     tcase_add_loop_test(same, every_net_learns_the_same, 0, N_NETS);
     tcase_add_test(same, a_batch_may_be_cut_into_single_examples);
-    tcase_add_loop_test(same, threads_and_checkpoints_change_no_bit, 0, 2);
+    tcase_add_loop_test(same, threads_and_checkpoints_change_no_bit, 0, (int)(sizeof cut / sizeof *cut));
     tcase_add_test(same, parts_have_masks_of_their_own);
     tcase_add_loop_test(same, sizes_ascend_to_the_whole_and_no_part_is_longer_than_it_needs, 0, 2);
     tcase_add_test(same, buckets_are_part_of_a_run_but_not_of_one_without);

@@ -43,12 +43,13 @@ START_TEST(the_reference_computes_every_graph) {
 }
 END_TEST
 
+static const char *const alone[] = {"adamw_ref", "step_begin_ref", "scan_block_ref", "linear_ref"};
+
 /* Whatever graph its op is in; all other calls keep the kernel that they have unasked. */
 START_TEST(a_kernel_is_forced_for_its_op_alone) {
-    static const char *const names[] = {"adamw_ref", "step_begin_ref", "scan_block_ref", "linear_ref"};
     struct setup *plain = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
-    struct setup *s = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "kernel", names[_i]);
-    const struct kernel *forced = kernel_find(names[_i]);
+    struct setup *s = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "kernel", alone[_i]);
+    const struct kernel *forced = kernel_find(alone[_i]);
     struct trainer a, b;
     int taken = 0;
     open_forced(&a, plain);
@@ -99,31 +100,33 @@ START_TEST(a_kernel_with_nothing_to_compute_is_refused) {
 }
 END_TEST
 
+static const struct {
+    const char *flags, *has, *lacks;
+} recorded[] = {
+    {"", " scan_block_cpu ", "_ref"},
+    {" --kernel adamw_ref", " adamw_ref, oneDNN ", "adamw_cpu"}, /* LRNN is the float build, here as there */
+    {" --kernel reference", " adamw_ref, oneDNN ", "_cpu"},
+};
+
 START_TEST(the_record_names_the_kernels_that_ran) {
-    static const struct {
-        const char *flags, *has, *lacks;
-    } cases[] = {
-        {"", " scan_block_cpu ", "_ref"},
-        {" --kernel adamw_ref", " adamw_ref, oneDNN ", "adamw_cpu"}, /* LRNN is the float build, here as there */
-        {" --kernel reference", " adamw_ref, oneDNN ", "_cpu"},
-    };
     char line[1024];
     struct record_set set;
     struct error e;
-    snprintf(line, sizeof line, "train " SMALL "bdlru:m=2,blocks=4 --out %s%s", program_folder, cases[_i].flags);
+    snprintf(line, sizeof line, "train " SMALL "bdlru:m=2,blocks=4 --out %s%s", program_folder, recorded[_i].flags);
     expect_status(run(line), 0, line);
     ck_assert_msg(records_load(&set, program_folder, &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(set.n, 1);
-    expect_text(set.list[0].run.kernel, cases[_i].has, line);
-    ck_assert_msg(!strstr(set.list[0].run.kernel, cases[_i].lacks), "%s", set.list[0].run.kernel);
+    expect_text(set.list[0].run.kernel, recorded[_i].has, line);
+    ck_assert_msg(!strstr(set.list[0].run.kernel, recorded[_i].lacks), "%s", set.list[0].run.kernel);
     records_free(&set);
 }
 END_TEST
 
+static const char *const counted[] = {SMALL_TASK, "a5-slice:length=3,n_train=300,n_val=20,n_test=20"};
+
 /* Also where every step learns from strings of another length besides. */
 START_TEST(a_plan_counts_the_flops_of_the_graphs_that_run) {
-    static const char *const tasks[] = {SMALL_TASK, "a5-slice:length=3,n_train=300,n_val=20,n_test=20"};
-    struct setup *s = small_run_of(tasks[_i], program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
+    struct setup *s = small_run_of(counted[_i], program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
     struct trainer t;
     struct error e = {0};
     double flops;
@@ -159,10 +162,11 @@ Suite *check_forced(void) {
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, begin, program_end);
     tcase_add_test(tests, the_reference_computes_every_graph);
-    tcase_add_loop_test(tests, a_kernel_is_forced_for_its_op_alone, 0, 4);
+    tcase_add_loop_test(tests, a_kernel_is_forced_for_its_op_alone, 0, (int)(sizeof alone / sizeof *alone));
     tcase_add_loop_test(tests, a_kernel_with_nothing_to_compute_is_refused, 0, N_REFUSED);
-    tcase_add_loop_test(tests, the_record_names_the_kernels_that_ran, 0, 3);
-    tcase_add_loop_test(tests, a_plan_counts_the_flops_of_the_graphs_that_run, 0, 2);
+    tcase_add_loop_test(tests, the_record_names_the_kernels_that_ran, 0, (int)(sizeof recorded / sizeof *recorded));
+    tcase_add_loop_test(tests, a_plan_counts_the_flops_of_the_graphs_that_run, 0,
+                        (int)(sizeof counted / sizeof *counted));
     tcase_add_test(tests, names_without_room_are_an_error);
     suite_add_tcase(suite, tests);
     return suite;

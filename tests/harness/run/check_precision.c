@@ -158,23 +158,24 @@ START_TEST(a_limit_holds_where_the_processor_has_it) {
 }
 END_TEST
 
+static const char *const spelt[] = {"ONEDNN_MAX_CPU_ISA=SSE41", "DNNL_MAX_CPU_ISA=SSE41", "ONEDNN_MAX_CPU_ISA=SSE42"};
+
 /* oneDNN reads either spelling, and leaves a value that it does not know aside. */
 START_TEST(a_limit_is_spelt_in_two_ways) {
-    static const char *const runs[] = {"ONEDNN_MAX_CPU_ISA=SSE41", "DNNL_MAX_CPU_ISA=SSE41",
-                                       "ONEDNN_MAX_CPU_ISA=SSE42"};
     char most[64], line[1024];
     snprintf(most, sizeof most, "%s", isa_with(""));
-    ck_assert_str_eq(isa_with(runs[_i]), _i < 2 ? "SSE41" : most);
+    ck_assert_str_eq(isa_with(spelt[_i]), _i < 2 ? "SSE41" : most);
     snprintf(line, sizeof line, TRAIN "--out %s", program_folder);
-    expect_status(run_with(runs[_i], line), 0, line);
+    expect_status(run_with(spelt[_i], line), 0, line);
 }
 END_TEST
 
+static const char *const precisions[] = {"", "--precision tf32", "--precision bf16"};
+
 START_TEST(a_run_means_the_same_on_every_instruction_set) {
-    static const char *const flags[] = {"", "--precision tf32", "--precision bf16"};
     char *want = NULL;
     for (const struct limit *l = limits; l < limits + N_LIMITS; l++) {
-        char *got = losses_of_all_threads(l, flags[_i]);
+        char *got = losses_of_all_threads(l, precisions[_i]);
         if (got && !want) want = strdup(got);
         if (got) expect_alike(got, want, l->isa);
         free(got);
@@ -255,8 +256,9 @@ Suite *check_precision(void) {
     tcase_add_test(c, another_precision_is_another_run);
     tcase_add_test(c, a_checkpoint_of_another_precision_is_refused);
     tcase_add_test(c, a_limit_holds_where_the_processor_has_it);
-    tcase_add_loop_test(c, a_limit_is_spelt_in_two_ways, 0, 3);
-    tcase_add_loop_test(c, a_run_means_the_same_on_every_instruction_set, 0, 3);
+    tcase_add_loop_test(c, a_limit_is_spelt_in_two_ways, 0, (int)(sizeof spelt / sizeof *spelt));
+    tcase_add_loop_test(c, a_run_means_the_same_on_every_instruction_set, 0,
+                        (int)(sizeof precisions / sizeof *precisions));
     tcase_add_test(c, products_of_halves_mean_the_same);
     tcase_add_test(c, the_record_says_it);
     tcase_add_test(c, a_speed_says_it);

@@ -57,8 +57,9 @@ static void other_compiler(struct run *run) {
     run->compiler[0] = run->compiler[0] == 'x' ? 'y' : 'x';
 }
 
+static void (*const changes[])(struct run *run) = {other_sources, no_sources, other_compiler};
+
 START_TEST(a_record_is_known_by_the_build_that_made_it) {
-    static void (*const changes[])(struct run * run) = {other_sources, no_sources, other_compiler};
     struct setup *s = small(NULL, NULL);
     struct run row;
     ck_assert_int_eq(found_reuse(s), REUSE_NONE);
@@ -85,10 +86,11 @@ static char *told(int other, int total) {
     return text;
 }
 
+static const char *const lines[] = {
+    "", "lrnn: 1 of 3 runs is on record by another build of the program; --force does it again\n",
+    "lrnn: 2 of 3 runs are on record by another build of the program; --force does them again\n"};
+
 START_TEST(records_of_another_build_are_told_in_one_line) {
-    static const char *const lines[] = {
-        "", "lrnn: 1 of 3 runs is on record by another build of the program; --force does it again\n",
-        "lrnn: 2 of 3 runs are on record by another build of the program; --force does them again\n"};
     char *text = told(_i, 3);
     ck_assert_str_eq(text, lines[_i]);
     free(text);
@@ -170,8 +172,8 @@ Suite *check_reuse(void) {
     Suite *suite = suite_create("reuse");
     TCase *c = tcase_create("reuse");
     tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
-    tcase_add_loop_test(c, a_record_is_known_by_the_build_that_made_it, 0, 3);
-    tcase_add_loop_test(c, records_of_another_build_are_told_in_one_line, 0, 3);
+    tcase_add_loop_test(c, a_record_is_known_by_the_build_that_made_it, 0, (int)(sizeof changes / sizeof *changes));
+    tcase_add_loop_test(c, records_of_another_build_are_told_in_one_line, 0, (int)(sizeof lines / sizeof *lines));
     tcase_add_test(c, force_sets_the_record_aside_and_does_the_run_again);
     tcase_add_loop_test(c, a_checkpoint_of_another_build_is_refused_unless_forced, 0, 2);
     suite_add_tcase(suite, c);

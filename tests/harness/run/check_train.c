@@ -265,7 +265,7 @@ Suite *check_train(void) {
     Suite *suite = suite_create("train");
     TCase *c = tcase_create("train");
     tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
-    tcase_add_loop_test(c, resumed_equals_uninterrupted, 0, 4);
+    tcase_add_loop_test(c, resumed_equals_uninterrupted, 0, (int)(sizeof resumed_models / sizeof *resumed_models));
     tcase_add_test(c, every_damaged_checkpoint_is_set_aside);
     tcase_add_test(c, a_checkpoint_that_cannot_be_read_is_not_damaged);
     tcase_add_test(c, validation_selects_and_test_reports);
@@ -274,7 +274,7 @@ Suite *check_train(void) {
     tcase_add_test(c, a_finished_run_is_not_done_again);
     tcase_add_test(c, identity_ignores_what_cannot_change_a_result);
     tcase_add_test(c, a_later_option_is_part_of_the_identity_when_it_is_set);
-    tcase_add_loop_test(c, a_step_allocates_nothing, 0, 4);
+    tcase_add_loop_test(c, a_step_allocates_nothing, 0, (int)(sizeof resumed_models / sizeof *resumed_models));
     suite_add_tcase(suite, c);
     return suite;
 }

@@ -1,20 +1,18 @@
 /* check_population.c - runs that one process trains at once, on the CPU: the same records as each alone, and what is
  * left when the process is killed, stopped or asked for what does not go with it. tests/cuda/ has the same on a device.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/runner/same_runs.h"
+#include "tests/lib/process.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -76,11 +74,6 @@ END_TEST
 
 /* --- processes that end ------------------------------------------------------------------------------------------- */
 
-static void sleep_ms(long ms) {
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&t, &t) != 0 && errno == EINTR) continue;
-}
-
 /* The long bench by a population of three, in a process group of its own; what it says goes to "log". */
 static pid_t start_bench(void) {
     const char *line = bench("--epochs 150 --population 3 --checkpoint-every 0.05s", "results");
@@ -93,25 +86,10 @@ static pid_t start_bench(void) {
     _exit(127);
 }
 
-static int wait_for(pid_t pid) {
-    int status;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* The process of the population, once it is there and has begun to train. */
 static pid_t worker_of(pid_t parent) {
-    char path[64];
-    int found = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    for (int i = 0; i < 2000 && !found; i++) {
-        FILE *f = fopen(path, "r");
-        if (f && fscanf(f, "%d", &found) != 1) found = 0;
-        if (f) fclose(f);
-        sleep_ms(1);
-    }
-    ck_assert_int_gt(found, 0);
-    for (int i = 0; i < 2000 && scratch_count(results("results"), ".ckpt") < 2; i++) sleep_ms(1);
+    pid_t found = first_child(parent);
+    wait_for_files(results("results"), ".ckpt", 2);
     return found;
 }
 

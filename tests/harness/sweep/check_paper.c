@@ -177,6 +177,7 @@ START_TEST(a_short_profile_needs_no_data_of_the_papers) {
     expect("report --paper myosotis-images --profile quick --out results/baseline", 0);
     expect_text(out, "~ of another setting than the paper's: profile quick", "report");
     expect("report --paper myosotis-images --out results/baseline", ST_DATA);
+    expect_text(err, "/mnist.images; `lrnn data urls mnist` says where its files are", "report");
 }
 END_TEST
 
@@ -208,6 +209,7 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect("sweep %s/own.plan --shard 1/2 --out %s/r", ST_USAGE);
     expect_text(err, "own measures speed, each model alone on one machine: it has no shards", "sweep");
     expect("sweep %s/own.plan --slurm 1 --out %s/r", ST_USAGE);
+    expect_text(err, "own measures speed, each model alone on one machine: there is nothing to share", "sweep");
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "Fast; profile smoke, 1 of 1 measured", "sweep");
     expect_text(out, "Tokens a second of training steps", "sweep");
@@ -322,8 +324,11 @@ START_TEST(misuse_is_refused) {
     expect("report --paper s3", ST_USAGE);
     expect_text(err, "that is a task; `lrnn list papers` names the plans", "report");
     expect("report --paper no-such", ST_USAGE);
+    expect_text(err, "unknown task 'no-such'", "report");
     expect(REPORT " --what lengths", ST_USAGE);
+    expect_text(err, "report --paper has no use for --what", "report");
     expect(REPORT " --profile mad", ST_USAGE);
+    expect_text(err, "unknown profile 'mad'; of ", "report");
     write_text("r/published.csv", "a,b\n1\n"); /* damaged: ours alone */
     expect(REPORT, 0);
     expect_text(err, "no published numbers beside ours", "report");
@@ -347,7 +352,9 @@ START_TEST(columns_and_order_are_the_readers) {
     }
     ck_assert_int_gt(rows, 2);
     expect("report results/baseline --task s3 --columns model,model", ST_USAGE);
+    expect_text(err, "column 'model' is named twice", "report");
     expect("report results/baseline --task s3 --sort speed", ST_USAGE);
+    expect_text(err, "no column 'speed'; there are: model, params", "report");
 }
 END_TEST
 
@@ -395,7 +402,9 @@ START_TEST(pictures_are_called_what_the_table_is_called) {
     expect("plot accuracy --out %s/r --to %s/q --format svg", 0);
     expect_title("q/s3-accuracy.svg", ",n_test=20, profile custom: accuracy over training<");
     expect("plot accuracy --paper %s/own.plan --profile quick --out %s/r --to %s/p", ST_DATA);
+    expect_text(err, "there is no finished run in", "plot");
     expect("plot accuracy --paper %s/own.plan --where dim=4 --out %s/r", ST_DATA);
+    expect_text(err, "there is no finished run in", "plot");
     expect(REPORT " --where epochs=1", 0); /* the plan's own value */
     expect_text(out, "T; profile smoke, epochs=1, 1 of 1 runs", "report");
     expect(REPORT " --where 'epochs=2 seeds=3'", 0);

@@ -71,7 +71,10 @@ START_TEST(two_sweeps_on_one_folder_share_the_work) {
         free(log);
     }
     ck_assert_int_eq(done, RUNS);
-    ck_assert_int_eq(scratch_count(program_folder, ".claim"), 0);
+    char claims[256];
+    snprintf(claims, sizeof claims, "%s/r/claims", program_folder);
+    ck_assert_int_eq(access(claims, F_OK), 0);
+    ck_assert_int_eq(scratch_count(claims, ""), 0);
 }
 END_TEST
 
@@ -99,11 +102,13 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     expect("sweep " SMALL " --dry-run --out %s/r", 0);
     expect_text(err, ": 8 runs, none left to do\n", "sweep --dry-run");
     expect("sweep " SMALL " --shard 4/3 --out %s/r", ST_USAGE);
+    expect_text(err, "--shard 4/3: expected i/n with 1 <= i <= n", "sweep");
     expect("sweep " SMALL " --shard 9/9 --out %s/r", ST_USAGE);
     expect_text(err, "shard 9 of 9 has no run", "sweep");
     expect("sweep " SMALL " --shard 1/3 --limit 5s --out %s/r", ST_USAGE);
     expect_text(err, "--shard with --limit", "sweep");
     expect("status %s/nowhere", ST_DATA);
+    expect_text(err, "/nowhere: No such file or directory", "status");
 }
 END_TEST
 
@@ -159,7 +164,8 @@ END_TEST
 
 START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     expect("bench " SMALL " --out %s/a", 0);
-    expect("bench " SMALL " --epochs 2 --models lru:state=4 --out %s/b", ST_USAGE); /* a flag twice */
+    expect("bench " SMALL " --epochs 2 --models lru:state=4 --out %s/b", ST_USAGE);
+    expect_text(err, "flag '--epochs' is given twice", "bench");
     expect(
         "bench s3:n_train=200,n_val=20,n_test=20,length=5 --profile smoke --models lru:state=4 --no-speed --no-plots "
         "--out %s/b",
@@ -177,6 +183,7 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     snprintf(command, sizeof command, "for f in %s/b/runs/*/*.json; do truncate -s -40 $f; done", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/a %s/b --out %s/d", ST_DATA);
+    expect_text(err, "is cut off or altered", "store merge");
     snprintf(command, sizeof command, "for f in $(ls -d %s/a/runs/*/*.json | head -2); do truncate -s -40 $f; done",
              program_folder);
     ck_assert_int_eq(system(command), 0);
@@ -189,7 +196,9 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     snprintf(command, sizeof command, "test ! -e %s/d", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/nothing --out %s/d", ST_DATA);
+    expect_text(err, "no run records under", "store merge");
     expect("store merge", ST_USAGE);
+    expect_text(err, "say which folders to take over", "store merge");
     expect("store merge %s/a", ST_USAGE);
     expect_text(err, "say which folder takes them, --out FOLDER", "store merge");
 }
@@ -241,10 +250,15 @@ END_TEST
 START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     setenv("PATH", "/nowhere", 1);
     char path[512];
+    size_t size;
     const char *program = named_program("LRNN", "./lrnn");
     snprintf(path, sizeof path, "%s sweep " SMALL " --slurm 2 --out %s/r 2>%s/said", program, program_folder,
              program_folder);
     ck_assert_int_eq(WEXITSTATUS(system(path)), ST_DATA);
+    snprintf(path, sizeof path, "%s/said", program_folder);
+    char *said = slurp(path, &size);
+    expect_text(said, "there is no sbatch in PATH", "sweep --slurm");
+    free(said);
     ck_assert(!is_there("r"));
     stand_in_for_sbatch("error: invalid partition specified: gpu", 1);
     expect("sweep " SMALL " --slurm 2 --out %s/r", ST_USAGE);
@@ -252,11 +266,18 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     ck_assert(!is_there("r"));
     stand_in_for_sbatch("no number", 0);
     expect("sweep " SMALL " --slurm 2 --out %s/r", ST_FAIL);
+    expect_text(err, "sbatch answers \"no number\" instead of a job's number", "sweep");
     expect("sweep " SMALL " --slurm 9 --out %s/r", ST_USAGE);
     expect_text(err, "there are 8 runs", "sweep");
     expect("sweep " SMALL " --slurm 2 --shard 1/2 --out %s/r", ST_USAGE);
+    expect_text(err, "--slurm gives each of its tasks a shard; leave --shard out", "sweep");
     expect("sweep " SMALL " --slurm 2 --limit 5m --out %s/r", ST_USAGE);
-    expect("sweep " SMALL " --slurm 2 --sbatch='--time=1\nrm' --out %s/a%%b", ST_USAGE);
+    expect_text(err, "tasks of an array do runs that the plan alone decides; --limit", "sweep");
+    expect("sweep " SMALL " --slurm 2 --sbatch='--time=1\nrm' --out %s/r", ST_USAGE);
+    expect_text(err, "--sbatch has a line end or another control character", "sweep");
+    expect("sweep " SMALL " --slurm 2 --out %s/a%%b", ST_USAGE);
+    expect_text(err, "/a%b: Slurm would not read \" and % in a folder's name", "sweep");
+    ck_assert(!is_there("a%b"));
     ck_assert(!is_there("r"));
 }
 END_TEST

@@ -12,6 +12,7 @@
 #include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
+#define N_KERNELS (int)(sizeof kernels / sizeof *kernels)
 
 enum { B = 3, N = 21, M = 3, OUTPUTS = 2 };
 
@@ -258,9 +259,9 @@ Suite *check_causality(void) {
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, the_future_and_other_sequences_change_nothing, 0, 2 * N_BUILDERS);
     tcase_add_loop_test(tests, a_prefix_does_not_know_what_follows, 0, 2 * N_BUILDERS);
-    tcase_add_loop_test(tests, diagonal_scans_follow_their_equations, 0, 2);
-    tcase_add_loop_test(tests, diagonal_scans_keep_the_adjoint_identity, 0, 2);
-    tcase_add_loop_test(tests, lstm_follows_its_equations, 0, 2);
+    tcase_add_loop_test(tests, diagonal_scans_follow_their_equations, 0, N_KERNELS);
+    tcase_add_loop_test(tests, diagonal_scans_keep_the_adjoint_identity, 0, N_KERNELS);
+    tcase_add_loop_test(tests, lstm_follows_its_equations, 0, N_KERNELS);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -360,15 +360,17 @@ Suite *check_matrix_state(void) {
     Suite *suite = suite_create("matrix_state");
     TCase *tests = tcase_create("matrix_state");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, beta_overwrites_and_reflects, 0, 3);
-    tcase_add_loop_test(tests, state_grows_by_the_values_at_most, 0, 3);
-    tcase_add_loop_test(tests, steps_are_tokens, 0, 3);
-    tcase_add_loop_test(tests, decay_keeps_or_forgets, 0, 3);
-    tcase_add_loop_test(tests, outer_state_is_gated_attention, 0, 4);
-    tcase_add_loop_test(tests, reading_after_the_update_is_a_choice_of_gates, 0, 4);
+    tcase_add_loop_test(tests, beta_overwrites_and_reflects, 0, (int)(sizeof delta_kernels / sizeof *delta_kernels));
+    tcase_add_loop_test(tests, state_grows_by_the_values_at_most, 0,
+                        (int)(sizeof delta_kernels / sizeof *delta_kernels));
+    tcase_add_loop_test(tests, steps_are_tokens, 0, (int)(sizeof delta_kernels / sizeof *delta_kernels));
+    tcase_add_loop_test(tests, decay_keeps_or_forgets, 0, (int)(sizeof delta_kernels / sizeof *delta_kernels));
+    tcase_add_loop_test(tests, outer_state_is_gated_attention, 0, (int)(sizeof outer_kernels / sizeof *outer_kernels));
+    tcase_add_loop_test(tests, reading_after_the_update_is_a_choice_of_gates, 0,
+                        (int)(sizeof outer_kernels / sizeof *outer_kernels));
     tcase_add_test(tests, size_chooses_the_kernel);
     tcase_add_test(tests, too_many_steps_are_not_chunked);
-    tcase_add_loop_test(tests, impulse_gives_the_kernel, 0, 2);
+    tcase_add_loop_test(tests, impulse_gives_the_kernel, 0, (int)(sizeof kernels / sizeof *kernels));
     tcase_add_test(tests, time_constants_start_in_range);
     tcase_add_test(tests, misfits_name_both_numbers);
     suite_add_tcase(suite, tests);

@@ -148,8 +148,8 @@ Suite *check_optimiser(void) {
     Suite *suite = suite_create("optimiser");
     TCase *tests = tcase_create("optimiser");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, adamw_follows_its_equations, 0, 2);
-    tcase_add_loop_test(tests, a_step_that_is_not_finite_freezes_the_rest, 0, 2);
+    tcase_add_loop_test(tests, adamw_follows_its_equations, 0, (int)(sizeof kernels / sizeof *kernels));
+    tcase_add_loop_test(tests, a_step_that_is_not_finite_freezes_the_rest, 0, (int)(sizeof kernels / sizeof *kernels));
     tcase_add_test(tests, segments_out_of_order_are_refused);
     suite_add_tcase(suite, tests);
     return suite;

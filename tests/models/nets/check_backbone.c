@@ -225,19 +225,20 @@ START_TEST(only_causal_mixers_are_doubled) {
 }
 END_TEST
 
+static const struct {
+    const char *model, *has, *lacks;
+} wrapped[] = {{"slice:block=3", "layers.0.mlp.weight", "layers.0.mlp_gate.weight"},
+               {"lstm", "layers.0.mixer.wx", "layers.0.mlp.weight"},
+               {"bdlru:m=2,blocks=4", "layers.0.mlp_gate.weight", "norm.weight"}};
+
 START_TEST(the_slice_paper_wraps_each_mixer_in_its_way) {
-    static const struct {
-        const char *model, *has, *lacks;
-    } cases[] = {{"slice:block=3", "layers.0.mlp.weight", "layers.0.mlp_gate.weight"},
-                 {"lstm", "layers.0.mixer.wx", "layers.0.mlp.weight"},
-                 {"bdlru:m=2,blocks=4", "layers.0.mlp_gate.weight", "norm.weight"}};
     struct trial t;
     struct trial_shape s = small;
-    s.model = cases[_i].model;
+    s.model = wrapped[_i].model;
     s.kind = BACKBONE_SLICE_PAPER;
     trial_open(&t, &s, 9);
-    ck_assert_msg(params_find(&t.params, cases[_i].has), "no %s", cases[_i].has);
-    ck_assert_msg(!params_find(&t.params, cases[_i].lacks), "a %s", cases[_i].lacks);
+    ck_assert_msg(params_find(&t.params, wrapped[_i].has), "no %s", wrapped[_i].has);
+    ck_assert_msg(!params_find(&t.params, wrapped[_i].lacks), "a %s", wrapped[_i].lacks);
     trial_close(&t);
 }
 END_TEST
@@ -294,41 +295,78 @@ START_TEST(a_mixer_fitted_to_other_sizes_is_refused) {
 }
 END_TEST
 
+static const struct {
+    const char *model, *name;
+    int kind, inputs; /* 0: it starts at 0 */
+} biases[] = {
+    {"slice", "head.bias", BACKBONE_SLICE, 64},
+    {"slice", "layers.0.mlp.bias", BACKBONE_SLICE, 64},
+    {"mamba2:headdim=8", "head.bias", BACKBONE_SLICE_GLU, 64},
+    {"mamba2:headdim=8", "layers.0.mlp.bias", BACKBONE_SLICE_GLU, 64},
+    {"mamba2:headdim=8", "layers.0.mlp_gate.bias", BACKBONE_SLICE_GLU, 64},
+    {"lstm:hidden=64", "head.bias", BACKBONE_STACKED, 64},
+    {"lstm:hidden=100", "layers.0.mixer.bx", BACKBONE_STACKED, 100},
+    {"lstm:hidden=100", "layers.0.mixer.bh", BACKBONE_MAD_LM, 100},
+    {"mamba2:headdim=8", "layers.0.mixer.conv.bias", BACKBONE_MAD_LM, 4},
+    {"lstm:hidden=64", "head.bias", BACKBONE_MAD_LM, 0},
+    {"lstm:hidden=64", "head.bias", BACKBONE_S5, 0},
+    {"lstm:hidden=64", "layers.0.glu.bias", BACKBONE_S5, 0},
+    {"lstm:hidden=64", "head.bias", BACKBONE_VISION, 0},
+};
+
 /* The biases of linear maps start where the authors' do: uniform within 1 / sqrt(inputs) where the framework's default
  * is left alone (structured-linear-cdes; PyTorch's LSTM and convolution everywhere), at 0 where it is reset (MAD). */
 START_TEST(biases_start_where_the_authors_do) {
-    static const struct {
-        const char *model, *name;
-        int kind, inputs; /* 0: it starts at 0 */
-    } cases[] = {
-        {"slice", "head.bias", BACKBONE_SLICE, 64},
-        {"slice", "layers.0.mlp.bias", BACKBONE_SLICE, 64},
-        {"mamba2:headdim=8", "head.bias", BACKBONE_SLICE_GLU, 64},
-        {"mamba2:headdim=8", "layers.0.mlp.bias", BACKBONE_SLICE_GLU, 64},
-        {"mamba2:headdim=8", "layers.0.mlp_gate.bias", BACKBONE_SLICE_GLU, 64},
-        {"lstm:hidden=64", "head.bias", BACKBONE_STACKED, 64},
-        {"lstm:hidden=100", "layers.0.mixer.bx", BACKBONE_STACKED, 100},
-        {"lstm:hidden=100", "layers.0.mixer.bh", BACKBONE_MAD_LM, 100},
-        {"mamba2:headdim=8", "layers.0.mixer.conv.bias", BACKBONE_MAD_LM, 4},
-        {"lstm:hidden=64", "head.bias", BACKBONE_MAD_LM, 0},
-        {"lstm:hidden=64", "head.bias", BACKBONE_S5, 0},
-        {"lstm:hidden=64", "layers.0.glu.bias", BACKBONE_S5, 0},
-        {"lstm:hidden=64", "head.bias", BACKBONE_VISION, 0},
-    };
     struct trial t;
-    struct trial_shape s = {.model = cases[_i].model, .kind = cases[_i].kind, .B = 1, .T = 4, .V = 90, .D = 64};
+    struct trial_shape s = {.model = biases[_i].model, .kind = biases[_i].kind, .B = 1, .T = 4, .V = 90, .D = 64};
     s.layers = 1;
     trial_open(&t, &s, 11);
-    const struct param *p = params_find(&t.params, cases[_i].name);
-    ck_assert_msg(p != NULL, "no %s", cases[_i].name);
-    double bound = cases[_i].inputs ? 1 / sqrt((double)cases[_i].inputs) : 0, least = 0, most = 0;
+    const struct param *p = params_find(&t.params, biases[_i].name);
+    ck_assert_msg(p != NULL, "no %s", biases[_i].name);
+    double bound = biases[_i].inputs ? 1 / sqrt((double)biases[_i].inputs) : 0, least = 0, most = 0;
     for (int64_t e = 0; e < p->count; e++) {
         double value = (double)t.params.value[p->offset + e];
         least = fmin(least, value);
         most = fmax(most, value);
     }
     ck_assert_msg(-bound <= least && least <= -0.9 * bound && 0.9 * bound <= most && most <= bound,
-                  "%s of %s: from %g to %g, expected all within +-%g", p->name, cases[_i].model, least, most, bound);
+                  "%s of %s: from %g to %g, expected all within +-%g", p->name, biases[_i].model, least, most, bound);
+    trial_close(&t);
+}
+END_TEST
+
+static const struct {
+    const char *model, *name;
+    int readout;
+    double sd; /* of the values */
+} maps[] = {
+    {"bdlru:m=2,blocks=32", "layers.0.mixer.gates.weight", READOUT_DECODED, 0.02},
+    {"bdlru:m=2,blocks=32,gate-init=5", "layers.0.mixer.gates.weight", READOUT_DECODED, 0.1},
+    {"bdlru:m=2,blocks=32", "layers.0.mlp.w3.weight", READOUT_DECODED, 0.02},
+    {"bdlru:m=2,blocks=32", "decoder.1.linear.weight", READOUT_DECODED, 0.02},
+    {"bdlru:m=2,blocks=32", "head.weight", READOUT_DECODED, 0.02},
+    {"deltanet:heads=2", "layers.0.mixer.q.weight", READOUT_DECODED, 0.02},
+    {"deltanet:heads=2", "layers.0.mixer.q.conv", READOUT_DECODED, 0.5 / 1.7320508},
+    {"lstm:hidden=64", "layers.0.mixer.wh", READOUT_DECODED, 0.125 / 1.7320508},
+    {"bdlru:m=2,blocks=32", "layers.0.mixer.gates.weight", READOUT_POSITIONS, 0.125 / 1.7320508},
+    {"bdlru:m=2,blocks=32", "layers.0.mlp.w1.weight", READOUT_POSITIONS, 0.125 / 1.7320508},
+};
+
+/* MAD's auto-encoder draws all linear maps anew from N(0, .02^2), those of mixers and of the MLP too; its other nets,
+ * convolutions and the LSTM's own maps keep theirs, uniform within 1 / sqrt(inputs). */
+START_TEST(linear_maps_start_where_mads_do) {
+    struct trial t;
+    struct trial_shape s = {.model = maps[_i].model, .B = 1, .T = 4, .V = 90, .D = 64, .mlp = MLP_SWIGLU};
+    s.layers = 1;
+    s.readout = maps[_i].readout;
+    trial_open(&t, &s, 11);
+    const struct param *p = params_find(&t.params, maps[_i].name);
+    ck_assert_msg(p != NULL, "no %s", maps[_i].name);
+    double squares = 0;
+    for (int64_t e = 0; e < p->count; e++) squares += pow((double)t.params.value[p->offset + e], 2);
+    double sd = sqrt(squares / (double)p->count), tolerance = 4 / sqrt(2 * (double)p->count); /* 4 sigma, relative */
+    ck_assert_msg(fabs(sd / maps[_i].sd - 1) < tolerance, "%s of %s: sd %g, expected %g", p->name, maps[_i].model, sd,
+                  maps[_i].sd);
     trial_close(&t);
 }
 END_TEST
@@ -346,9 +384,10 @@ Suite *check_backbone(void) {
     tcase_add_test(tests, only_causal_mixers_are_doubled);
     tcase_add_test(tests, the_auto_encoder_sees_one_vector);
     tcase_add_test(tests, batch_norm_counts_rows_in_use);
-    tcase_add_loop_test(tests, the_slice_paper_wraps_each_mixer_in_its_way, 0, 3);
+    tcase_add_loop_test(tests, the_slice_paper_wraps_each_mixer_in_its_way, 0, (int)(sizeof wrapped / sizeof *wrapped));
     tcase_add_loop_test(tests, each_backbone_declares_its_parameters, 0, KINDS);
-    tcase_add_loop_test(tests, biases_start_where_the_authors_do, 0, 13);
+    tcase_add_loop_test(tests, biases_start_where_the_authors_do, 0, (int)(sizeof biases / sizeof *biases));
+    tcase_add_loop_test(tests, linear_maps_start_where_mads_do, 0, (int)(sizeof maps / sizeof *maps));
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -44,10 +44,11 @@ static int64_t imagenet_parameters(const char *model, int64_t D) {
     return n;
 }
 
+static const struct { int64_t D, H, millions; } published[] = {{192, 3, 6}, {384, 6, 23}, {768, 12, 89}};
+
 /* Sizes T, S and B have about 6, 23 and 89 million parameters (pLSTM, table 4), counted here a second time. */
 START_TEST(published_sizes_have_the_published_parameters) {
-    static const struct { int64_t D, H, millions; } sizes[] = {{192, 3, 6}, {384, 6, 23}, {768, 12, 89}};
-    int64_t D = sizes[_i].D, H = sizes[_i].H;
+    int64_t D = published[_i].D, H = published[_i].H;
     char model[100];
     snprintf(model, sizeof model, "%s,heads=%d", PLSTM_VIS, (int)H);
     int64_t both = 4 * D * D + 3 * D + D + H + 2 * D + 8 * D * D + 5 * D; /* maps, head norm, direct, norms, MLP */
@@ -55,7 +56,7 @@ START_TEST(published_sizes_have_the_published_parameters) {
     int64_t ends = 768 * D + D + 196 * D + D + 1000 * 4 * D + 1000;
     int64_t n = imagenet_parameters(model, D);
     ck_assert_int_eq(n, 12 * both + 6 * (p + d) + ends);
-    ck_assert_msg(llabs((long long)(n - sizes[_i].millions * 1000000)) < 500000, "%lld parameters", (long long)n);
+    ck_assert_msg(llabs((long long)(n - published[_i].millions * 1000000)) < 500000, "%lld parameters", (long long)n);
 }
 END_TEST
 
@@ -136,6 +137,7 @@ static void resized(const double *table, struct grid trained, struct grid own, i
 }
 
 static const char *const kernels[] = {"reference", ""};
+#define N_KERNELS (int)(sizeof kernels / sizeof *kernels)
 
 /* By hand. Twice as many positions of four have centres at a quarter and three quarters between entries: weights of
  * k(5/4), k(1/4), k(3/4), k(7/4) = -9/128, 111/128, 29/128, -3/128, over the sum of those that there are. */
@@ -338,26 +340,27 @@ END_TEST
 
 /* --- what does not fit -------------------------------------------------------------------------------------------- */
 
+static const struct {
+    const char *task, *model, *flag, *value, *words[3];
+} misfits[] = {
+    {"brackets", "plstm2d", "positions", "learnt", {"--positions learnt", "are none", "leave it out"}},
+    {"brackets", "plstm2d", "pool", "corners", {"--pool corners", "are none", "last or mean"}},
+    {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
+    {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
+    {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
+    {"arrow:patch=16", "full-attention:heads=5", NULL, NULL, {"heads=5", "D=128", "full-attention"}},
+};
+
 START_TEST(what_does_not_fit_is_refused) {
-    static const struct {
-        const char *task, *model, *flag, *value, *words[3];
-    } cases[] = {
-        {"brackets", "plstm2d", "positions", "learnt", {"--positions learnt", "are none", "leave it out"}},
-        {"brackets", "plstm2d", "pool", "corners", {"--pool corners", "are none", "last or mean"}},
-        {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
-        {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
-        {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
-        {"arrow:patch=16", "full-attention:heads=5", NULL, NULL, {"heads=5", "D=128", "full-attention"}},
-    };
     struct config c;
     struct error e = {0};
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
-    if (cases[_i].flag) ck_assert_int_eq(config_set(&c, cases[_i].flag, cases[_i].value, &e), ST_OK);
-    struct setup *s = setup_make(&c, cases[_i].task, cases[_i].model, &e);
+    if (misfits[_i].flag) ck_assert_int_eq(config_set(&c, misfits[_i].flag, misfits[_i].value, &e), ST_OK);
+    struct setup *s = setup_make(&c, misfits[_i].task, misfits[_i].model, &e);
     struct trainer t;
-    ck_assert_msg(s == NULL || trainer_create(&t, s, &e) != ST_OK, "%s on %s", cases[_i].model, cases[_i].task);
+    ck_assert_msg(s == NULL || trainer_create(&t, s, &e) != ST_OK, "%s on %s", misfits[_i].model, misfits[_i].task);
     ck_assert_int_eq(e.status, ST_USAGE);
-    for (int i = 0; i < 3; i++) ck_assert_msg(strstr(e.text, cases[_i].words[i]) != NULL, "%s", e.text);
+    for (int i = 0; i < 3; i++) ck_assert_msg(strstr(e.text, misfits[_i].words[i]) != NULL, "%s", e.text);
     if (s) setup_free(s);
     free(s);
 }
@@ -368,16 +371,17 @@ Suite *check_vision(void) {
     Suite *suite = suite_create("vision");
     TCase *tests = tcase_create("vision");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_loop_test(tests, published_sizes_have_the_published_parameters, 0, 3);
+    tcase_add_loop_test(tests, published_sizes_have_the_published_parameters, 0,
+                        (int)(sizeof published / sizeof *published));
     tcase_add_test(tests, layers_alternate_and_only_maps_decay);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 6);
-    tcase_add_loop_test(tests, a_larger_grid_has_the_cubic_between, 0, 2);
-    tcase_add_loop_test(tests, planes_stay_planes, 0, 2);
-    tcase_add_loop_test(tests, corners_are_those_of_each_sequence, 0, 2);
+    tcase_add_loop_test(tests, a_larger_grid_has_the_cubic_between, 0, N_KERNELS);
+    tcase_add_loop_test(tests, planes_stay_planes, 0, N_KERNELS);
+    tcase_add_loop_test(tests, corners_are_those_of_each_sequence, 0, N_KERNELS);
     tcase_add_test(tests, full_attention_knows_no_order);
-    tcase_add_loop_test(tests, weights_of_one_size_read_another, 0, 3);
+    tcase_add_loop_test(tests, weights_of_one_size_read_another, 0, (int)(sizeof nets / sizeof *nets));
     tcase_add_test(tests, positions_stand_in_the_order_of_reading);
-    tcase_add_loop_test(tests, what_does_not_fit_is_refused, 0, 6);
+    tcase_add_loop_test(tests, what_does_not_fit_is_refused, 0, (int)(sizeof misfits / sizeof *misfits));
     suite_add_tcase(suite, tests);
     return suite;
 }

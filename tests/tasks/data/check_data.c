@@ -287,7 +287,10 @@ START_TEST(cifar_is_read_and_cut_anywhere_refused) {
     for (size_t n = 0; n <= 21; n++) {
         uint8_t *bytes = malloc(n + 1);
         memcpy(bytes, entries, n);
-        ck_assert_int_eq(read_cifar(bytes, n, &c, &e), n % 7 || n == 0 ? ST_DATA : ST_OK);
+        bool cut = n % 7 || n == 0;
+        e.text[0] = 0;
+        ck_assert_int_eq(read_cifar(bytes, n, &c, &e), cut ? ST_DATA : ST_OK);
+        if (cut) ck_assert_msg(strstr(e.text, "BATCH, byte ") && strstr(e.text, ": expected "), "%zu: %s", n, e.text);
         free(bytes);
     }
     ck_assert_int_eq(read_cifar(entries, 0, &c, &e), ST_DATA);
@@ -339,7 +342,9 @@ START_TEST(lists_are_read_and_refused_by_line) {
     for (size_t n = 0; n < sizeof "imgs/3 sample_9.png 9"; n++) {
         char *bytes = malloc(n + 1);
         memcpy(bytes, good, n);
+        e.text[0] = 0;
         ck_assert_int_eq(read_line(bytes, n, &line, &e), ST_DATA);
+        ck_assert_msg(strstr(e.text, "LIST, line 7: expected "), "%zu: %s", n, e.text);
         free(bytes);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -366,7 +371,9 @@ START_TEST(a_set_is_whole_or_refused) {
     }
     for (size_t at = 0; at < 56; at++) { /* every byte of the header counts */
         bytes[at] ^= 0x11;
+        e.text[0] = 0;
         ck_assert_int_eq(image_set_parse(&set, bytes, size, "SET", &e), ST_DATA);
+        ck_assert_msg(strncmp(e.text, "SET", 3) == 0, "byte %zu: %s", at, e.text);
         bytes[at] ^= 0x11;
     }
     bytes[size / 2] ^= 1;
@@ -423,6 +430,13 @@ START_TEST(each_format_of_images_is_trained_on) {
         expect_status(run(text), 0, text);
     }
     ck_assert_int_eq(scratch_count(program_folder, ".json"), (int)(sizeof tasks / sizeof *tasks));
+    /* One set in the place of another: its labels would be more than there are logits. */
+    expect_status(run("data path mnist"), 0, "data path");
+    snprintf(text, sizeof text, "train pathfinder:released=yes,file=%.*s lru:state=4 --steps 1",
+             (int)strcspn(out, "\n"), out);
+    expect_status(run(text), ST_DATA, text);
+    expect_text(err, "holds images of 28 x 28 x 1 with 10 labels, and those of pathfinder32 are of 32 x 32 x 1 with 2",
+                text);
     free_output();
 }
 END_TEST

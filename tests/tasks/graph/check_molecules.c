@@ -158,7 +158,7 @@ Suite *check_molecules(void) {
     Suite *suite = suite_create("molecules");
     TCase *tests = tcase_create("molecules");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
-    tcase_add_loop_test(tests, molecules_are_what_their_labels_say, 0, 4);
+    tcase_add_loop_test(tests, molecules_are_what_their_labels_say, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tests, counting_tells_nothing);
     tcase_add_test(tests, folds_divide_a_fixed_set);
     tcase_add_test(tests, what_does_not_fit_is_refused);

@@ -535,7 +535,7 @@ Suite *check_tud(void) {
     TCase *task = tcase_create("task");
     tcase_add_checked_fixture(task, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(task, import_data, drop_data);
-    tcase_add_loop_test(task, folds_divide_the_graphs_of_the_files, 0, 4);
+    tcase_add_loop_test(task, folds_divide_the_graphs_of_the_files, 0, (int)(sizeof sets / sizeof *sets));
     tcase_add_test(task, entries_that_are_no_graphs_are_refused);
     suite_add_tcase(suite, task);
     TCase *command = tcase_create("command line");

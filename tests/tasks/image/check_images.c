@@ -288,7 +288,7 @@ Suite *check_images(void) {
     tcase_add_test(tests, colours_of_shapes_are_uniform);
     tcase_add_test(tests, the_noise_of_digits_is_what_it_says);
     tcase_add_test(tests, digits_are_legible_and_not_trivial);
-    tcase_add_loop_test(tests, patches_are_visited_in_every_order, 0, 6);
+    tcase_add_loop_test(tests, patches_are_visited_in_every_order, 0, (int)(sizeof orders / sizeof *orders));
     tcase_add_test(tests, pictures_show_images_as_they_were);
     suite_add_tcase(suite, tests);
     return suite;

@@ -62,6 +62,35 @@ START_TEST(curves_are_whole_and_keep_apart) {
 }
 END_TEST
 
+/* Curves that may turn by any angle bend to either side as often: with a continuity below 1 left turns once went
+ * further, and below 1/4 out of the table of directions. */
+START_TEST(curves_bend_to_both_sides_alike) {
+    static const double continuity[] = {0.1, 0.3, 0.7, 1};
+    static struct pathfinder_table table;
+    static struct pathfinder_scene s;
+    struct pathfinder_sizes w = pathfinder_standard(64);
+    struct rng r = rng_at(6, STREAM_TEST, 0);
+    int left = 0, right = 0;
+    w.continuity = continuity[_i];
+    pathfinder_table_make(&table);
+    for (int image = 0; image < 60; image++) {
+        s.label = image % 2;
+        while (!pathfinder_try(&w, &table, &r, &s)) continue;
+        for (int i = 0; i + 1 < s.n; i++) {
+            if (!follows(&w, &s, i, i + 1)) continue;
+            struct pathfinder_point a = {s.dash[i].to.x - s.dash[i].from.x, s.dash[i].to.y - s.dash[i].from.y};
+            struct pathfinder_point b = {s.dash[i + 1].to.x - s.dash[i + 1].from.x,
+                                         s.dash[i + 1].to.y - s.dash[i + 1].from.y};
+            double cross = a.x * b.y - a.y * b.x;
+            left += cross < -1e-9;
+            right += cross > 1e-9;
+        }
+    }
+    ck_assert_int_gt(left + right, 500);
+    ck_assert_msg(abs(left - right) < 4 * sqrt(left + right), "%d turns to the left, %d to the right", left, right);
+}
+END_TEST
+
 /* Crossing, parallel and touching dashes by hand. */
 START_TEST(distances_are_those_of_geometry) {
     const struct pathfinder_dash flat = {{0, 0}, {4, 0}}, cross = {{2, -1}, {2, 1}}, above = {{1, 3}, {9, 3}},
@@ -104,34 +133,35 @@ START_TEST(labels_are_fair_and_brightness_does_not_tell_them) {
 }
 END_TEST
 
+static const struct {
+    int side;
+    double share;
+} told[] = {{12, 0.713}, {16, 0.629}, {32, 0.515}};
+
 /* How far the discs are apart does tell something, the more the smaller the image: the second curve begins beside the
  * first and has not got as far from its disc. The shares of images that it tells, by which label was the more frequent
  * one at that distance among as many others, are known of 10 000 images; docs/data.md has them. */
 START_TEST(the_distance_of_the_discs_tells_as_much_as_is_said) {
-    static const struct {
-        int side;
-        double share;
-    } known[] = {{12, 0.713}, {16, 0.629}, {32, 0.515}};
     enum { IMAGES = 3000, BINS = 20 };
     static struct pathfinder_table table;
     static struct pathfinder_scene s;
-    struct pathfinder_sizes w = pathfinder_standard(known[_i].side);
+    struct pathfinder_sizes w = pathfinder_standard(told[_i].side);
     struct rng r = rng_at(5, STREAM_TEST, 0);
     int seen[2][BINS] = {{0}}, right = 0;
     pathfinder_table_make(&table);
     for (int image = 0; image < IMAGES; image++) {
         s.label = image % 2;
         while (!pathfinder_try(&w, &table, &r, &s)) continue;
-        int bin = (int)(apart(s.disc[0], s.disc[1]) / known[_i].side * BINS);
+        int bin = (int)(apart(s.disc[0], s.disc[1]) / told[_i].side * BINS);
         if (bin > BINS - 1) bin = BINS - 1;
         if (image < IMAGES / 2)
             seen[s.label][bin]++;
         else
             right += (seen[1][bin] > seen[0][bin]) == s.label;
     }
-    double share = 2.0 * right / IMAGES, sigma = sqrt(known[_i].share * (1 - known[_i].share) / (IMAGES / 2.0));
-    ck_assert_msg(fabs(share - known[_i].share) < 3 * sigma, "side %d: distance tells %.3f, expected %.3f +- %.3f",
-                  known[_i].side, share, known[_i].share, 3 * sigma);
+    double share = 2.0 * right / IMAGES, sigma = sqrt(told[_i].share * (1 - told[_i].share) / (IMAGES / 2.0));
+    ck_assert_msg(fabs(share - told[_i].share) < 3 * sigma, "side %d: distance tells %.3f, expected %.3f +- %.3f",
+                  told[_i].side, share, told[_i].share, 3 * sigma);
 }
 END_TEST
 
@@ -156,9 +186,11 @@ Suite *check_pathfinder(void) {
     TCase *tests = tcase_create("pathfinder");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_loop_test(tests, curves_are_whole_and_keep_apart, 0, N_SIDES);
+    tcase_add_loop_test(tests, curves_bend_to_both_sides_alike, 0, 4);
     tcase_add_test(tests, distances_are_those_of_geometry);
     tcase_add_test(tests, labels_are_fair_and_brightness_does_not_tell_them);
-    tcase_add_loop_test(tests, the_distance_of_the_discs_tells_as_much_as_is_said, 0, 3);
+    tcase_add_loop_test(tests, the_distance_of_the_discs_tells_as_much_as_is_said, 0,
+                        (int)(sizeof told / sizeof *told));
     tcase_add_test(tests, what_cannot_be_drawn_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

@@ -36,20 +36,21 @@ static bool counts_agree(const int32_t *tokens, int64_t length) {
     return !count[0] && !count[1] && !count[2] && !count[3];
 }
 
+static const char *const labelled[] = {"brackets", "brackets:error=swap",
+                                       "brackets:min_length=8,max_length=20,share=1,depth=3",
+                                       "brackets:min_length=9,max_length=30,share=0.05,error=swap"};
+
 START_TEST(labels_are_right) {
-    static const char *const tasks[] = {"brackets", "brackets:error=swap",
-                                        "brackets:min_length=8,max_length=20,share=1,depth=3",
-                                        "brackets:min_length=9,max_length=30,share=0.05,error=swap"};
     struct task_choice c;
-    open_task(&c, tasks[_i], 3);
+    open_task(&c, labelled[_i], 3);
     struct example x = new_example(&c.shape);
     int64_t labels[2] = {0}, n = _i < 2 ? 200 : 1000;
-    int deepest, swaps = strstr(tasks[_i], "swap") != NULL;
+    int deepest, swaps = strstr(labelled[_i], "swap") != NULL;
     for (int64_t i = 0; i < n; i++) {
         fill_example(&c, SPLIT_TRAIN, i, -7, &x);
         labels[x.targets[0]]++;
         if (balanced(x.tokens, x.length, &deepest) != x.targets[0])
-            ck_abort_msg("%s: text %d is not what its label says", tasks[_i], (int)i);
+            ck_abort_msg("%s: text %d is not what its label says", labelled[_i], (int)i);
         if (x.targets[0] && deepest > (_i == 2 ? 3 : 16)) ck_abort_msg("text %d is %d deep", (int)i, deepest);
         if (counts_agree(x.tokens, x.length) != (swaps || x.targets[0])) ck_abort_msg("text %d: counts", (int)i);
         if (x.tokens[x.length - 1] != 1) ck_abort_msg("text %d has no end", (int)i);
@@ -87,7 +88,7 @@ Suite *check_brackets(void) {
     Suite *suite = suite_create("brackets");
     TCase *tests = tcase_create("brackets");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
-    tcase_add_loop_test(tests, labels_are_right, 0, 4);
+    tcase_add_loop_test(tests, labels_are_right, 0, (int)(sizeof labelled / sizeof *labelled));
     tcase_add_test(tests, texts_are_drawn_evenly);
     suite_add_tcase(suite, tests);
     return suite;

@@ -17,15 +17,16 @@ static int64_t find_passage(const int32_t *tokens, int64_t length, const int32_t
     return to < length ? to - from - 1 : -1;
 }
 
+static const struct {
+    const char *task;
+    int64_t passage, differ;
+} labelled[] = {{"pairs", 40, 40},
+                {"pairs:differ=1,min_length=60,max_length=100", 40, 1},
+                {"pairs:passage=5,differ=2,words=3,min_length=7,max_length=7", 5, 2}};
+
 START_TEST(labels_say_whether_passages_are_the_same) {
-    static const struct {
-        const char *task;
-        int64_t passage, differ;
-    } cases[] = {{"pairs", 40, 40},
-                 {"pairs:differ=1,min_length=60,max_length=100", 40, 1},
-                 {"pairs:passage=5,differ=2,words=3,min_length=7,max_length=7", 5, 2}};
     struct task_choice c;
-    open_task(&c, cases[_i].task, 3);
+    open_task(&c, labelled[_i].task, 3);
     struct example x = new_example(&c.shape);
     int64_t labels[2] = {0}, n = _i ? 2000 : 200;
     for (int64_t i = 0; i < n; i++) {
@@ -33,12 +34,12 @@ START_TEST(labels_say_whether_passages_are_the_same) {
         int64_t differ = 0;
         fill_example(&c, SPLIT_TRAIN, i, -7, &x);
         labels[x.targets[0]]++;
-        bool marked = find_passage(x.tokens, x.length, &a) == cases[_i].passage &&
-                      find_passage(second, x.second, &b) == cases[_i].passage;
+        bool marked = find_passage(x.tokens, x.length, &a) == labelled[_i].passage &&
+                      find_passage(second, x.second, &b) == labelled[_i].passage;
         if (!marked || x.tokens[x.length - 1] != 1 || second[x.second - 1] != 1) ck_abort_msg("pair %d", (int)i);
-        for (int64_t k = 0; k < cases[_i].passage; k++) differ += a[k] != b[k];
-        if (differ != (x.targets[0] ? 0 : cases[_i].differ))
-            ck_abort_msg("%s: pair %d of label %d differs in %d words", cases[_i].task, (int)i, x.targets[0],
+        for (int64_t k = 0; k < labelled[_i].passage; k++) differ += a[k] != b[k];
+        if (differ != (x.targets[0] ? 0 : labelled[_i].differ))
+            ck_abort_msg("%s: pair %d of label %d differs in %d words", labelled[_i].task, (int)i, x.targets[0],
                          (int)differ);
     }
     double z = chi_square_z(labels, 2, n);
@@ -135,7 +136,7 @@ Suite *check_pairs(void) {
     TCase *tests = tcase_create("pairs"), *command = tcase_create("command line");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(tests, import_data, drop_data);
-    tcase_add_loop_test(tests, labels_say_whether_passages_are_the_same, 0, 3);
+    tcase_add_loop_test(tests, labels_say_whether_passages_are_the_same, 0, (int)(sizeof labelled / sizeof *labelled));
     tcase_add_test(tests, documents_are_drawn_evenly);
     tcase_add_test(tests, what_fits_no_document_is_refused);
     tcase_add_test(tests, released_pairs_are_those_of_their_files);

@@ -44,11 +44,12 @@ static int32_t id_of(uint32_t code, int64_t least, const int *reviews, int n) {
     return id;
 }
 
+static const char *const reviewed[] = {"lra-text", "lra-text:length=20,least=60"};
+
 START_TEST(reviews_are_characters_by_frequency) {
-    static const char *const tasks[] = {"lra-text", "lra-text:length=20,least=60"};
     struct task_choice c;
     int reviews[20];
-    open_task(&c, tasks[_i], 1);
+    open_task(&c, reviewed[_i], 1);
     struct example x = new_example(&c.shape);
     for (int i = 0; i < 20; i++) reviews[i] = i < 10 ? i : 90 + i; /* all but for validation count too */
     ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 18);
@@ -68,7 +69,7 @@ START_TEST(reviews_are_characters_by_frequency) {
                 for (int t = 0; t < n && same; t++) same = x.tokens[t] == id_of(text[t], _i ? 60 : 15, reviews, 20);
                 if (same) found = k;
             }
-            ck_assert_msg(found >= 0, "%s: split %d, example %d is none of its texts", tasks[_i], split, (int)i);
+            ck_assert_msg(found >= 0, "%s: split %d, example %d is none of its texts", reviewed[_i], split, (int)i);
         }
     free_example(&x);
 }
@@ -217,7 +218,7 @@ Suite *check_texts(void) {
     TCase *files = tcase_create("files");
     tcase_add_checked_fixture(files, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(files, import_data, drop_data);
-    tcase_add_loop_test(files, reviews_are_characters_by_frequency, 0, 2);
+    tcase_add_loop_test(files, reviews_are_characters_by_frequency, 0, (int)(sizeof reviewed / sizeof *reviewed));
     tcase_add_test(files, bytes_are_themselves_plus_one);
     tcase_add_test(files, bytes_that_are_no_utf8_are_unknown);
     suite_add_tcase(suite, files);

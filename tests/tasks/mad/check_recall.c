@@ -527,7 +527,6 @@ END_TEST
 Suite *check_recall(void) {
     Suite *suite = suite_create("recall");
     TCase *tests = tcase_create("recall");
-    tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_test(tests, recall_asks_for_values_of_keys_shown_before);
     tcase_add_test(tests, noise_leaves_a_pair_to_ask_for);

@@ -17,11 +17,12 @@ static double signed_area(const struct task_shape *s, const struct example *x, i
     return area;
 }
 
+static const char *const walked[] = {"spirals:noise=0", "spirals", "spirals:planes=4,walks=0,noise=0.1,max_turn=40",
+                                     "spirals:planes=1,min_length=9,max_length=9,noise=0,max_turn=5"};
+
 START_TEST(labels_are_the_signs_of_areas) {
-    static const char *const tasks[] = {"spirals:noise=0", "spirals", "spirals:planes=4,walks=0,noise=0.1,max_turn=40",
-                                        "spirals:planes=1,min_length=9,max_length=9,noise=0,max_turn=5"};
     struct task_choice c;
-    open_task(&c, tasks[_i], 3);
+    open_task(&c, walked[_i], 3);
     struct example x = new_example(&c.shape);
     int64_t labels[16] = {0}, n = 2000, wrong = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -31,8 +32,8 @@ START_TEST(labels_are_the_signs_of_areas) {
             wrong += (signed_area(&c.shape, &x, p) < 0) != (x.targets[0] >> p & 1);
     }
     double z = chi_square_z(labels, (int)c.shape.vocab_out, n);
-    ck_assert_msg(z < 3, "%s: labels are unevenly spread, z %g", tasks[_i], z);
-    ck_assert_msg(wrong <= (_i == 1 ? 20 : 0), "%s: %lld of the areas have another sign", tasks[_i], (long long)wrong);
+    ck_assert_msg(z < 3, "%s: labels are unevenly spread, z %g", walked[_i], z);
+    ck_assert_msg(wrong <= (_i == 1 ? 20 : 0), "%s: %lld of the areas have another sign", walked[_i], (long long)wrong);
     free_example(&x);
 }
 END_TEST
@@ -122,7 +123,7 @@ Suite *check_spirals(void) {
     Suite *suite = suite_create("spirals");
     TCase *tests = tcase_create("spirals");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
-    tcase_add_loop_test(tests, labels_are_the_signs_of_areas, 0, 4);
+    tcase_add_loop_test(tests, labels_are_the_signs_of_areas, 0, (int)(sizeof walked / sizeof *walked));
     tcase_add_test(tests, displacements_do_not_tell);
     tcase_add_test(tests, lengths_and_walks_are_drawn_as_stated);
     tcase_add_test(tests, increments_sum_to_the_series);

@@ -134,6 +134,23 @@ START_TEST(what_is_no_case_is_named_by_line) {
 }
 END_TEST
 
+/* Labels are numbered by their sorted names, so both files of a problem have to have the same ones. */
+START_TEST(files_of_a_problem_have_the_same_labels) {
+    static const char *const second[] = {"@classLabel true b a\n@data\n1:a\n", "@classLabel true b c\n@data\n1:b\n"};
+    for (int i = 0; i < 2; i++) {
+        struct entry_pack pack;
+        struct byte_source s = {0};
+        struct error e = {ST_OK, ""};
+        ck_assert_msg(read_text(HEAD "1:b\n", strlen(HEAD "1:b\n"), &pack, &e) == ST_OK, "%s", e.text);
+        ck_assert_int_eq(source_open_memory(&s, second[i], strlen(second[i]), "SECOND", &e), ST_OK);
+        ck_assert_int_eq(ts_read(&s, SPLIT_TEST, &pack, &e), i == 0 ? ST_OK : ST_DATA);
+        if (i) ck_assert_str_eq(e.text, "SECOND: its 2 labels have other names than those of the file before");
+        source_close(&s);
+        entry_pack_free(&pack);
+    }
+}
+END_TEST
+
 /* Lines of another end, blanks, comments, exponents, long numbers and keys that nobody knows are all one file. */
 START_TEST(a_file_is_read_however_it_is_written) {
     static const char text[] = "# made by hand\r\n@ProblemName x\r\n@Dimensions 2\r\n@UNKNOWN what ever\r\n"
@@ -217,12 +234,14 @@ Suite *check_uea(void) {
     TCase *files = tcase_create("files");
     tcase_add_checked_fixture(files, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(files, import_data, drop_data);
-    tcase_add_loop_test(files, every_case_is_in_one_split_and_repeats_are_left_out, 0, 6);
+    tcase_add_loop_test(files, every_case_is_in_one_split_and_repeats_are_left_out, 0,
+                        (int)(sizeof problems / sizeof *problems));
     tcase_add_test(files, scaled_channels_span_the_range);
     tcase_add_test(files, records_are_whole_or_refused);
     suite_add_tcase(suite, files);
     TCase *reader = tcase_create("reader");
     tcase_add_test(reader, what_is_no_case_is_named_by_line);
+    tcase_add_test(reader, files_of_a_problem_have_the_same_labels);
     tcase_add_test(reader, a_file_is_read_however_it_is_written);
     tcase_add_test(reader, a_file_cut_anywhere_is_refused_or_shorter);
     suite_add_tcase(suite, reader);

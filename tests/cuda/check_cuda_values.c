@@ -1,0 +1,53 @@
+/* check_cuda_values.c - inputs that are values, on a device: an evaluation batch is a part of its split, which begins
+ * wherever the one before has ended, on no boundary that loads of several values could count on. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "harness/run/trainer.h"
+#include "tests/cuda/cuda_cases.h"
+#include "tests/harness/run/small_run.h"
+#include "tests/lib/program.h"
+#include "tests/lib/support.h"
+
+#define TASK "shapes:size=13,n_train=70,n_val=100,n_test=70"
+
+static void begin(void) {
+    start_kernels();
+    program_begin();
+}
+
+/* 33 images of 169 pixels of 3 channels: the second batch begins 3 values behind a boundary of 16 bytes. */
+static double validation_loss(const char *device, enum precision precision) {
+    struct setup *s = small_run_of(TASK, program_folder, "gelu", "bdlru:m=2,blocks=4", "batch", "33");
+    struct trainer t;
+    struct scores scores;
+    struct error e = {ST_OK, ""};
+    snprintf(s->config.device, sizeof s->config.device, "%s", device);
+    s->config.precision = (int)precision;
+    s->config.quiet = true;
+    ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
+    trainer_evaluate(&t, SPLIT_VAL, &scores);
+    ck_assert_int_eq(scores.sequences, 100);
+    trainer_free(&t);
+    small_run_free(s);
+    return scores.loss;
+}
+
+START_TEST(batches_of_values_begin_anywhere) {
+    static const enum precision precisions[] = {PRECISION_FULL, PRECISION_TF32, PRECISION_BF16};
+    if (REAL_IS_DOUBLE && precisions[_i] != PRECISION_FULL) return; /* double has no such products */
+    double there = validation_loss("cuda", precisions[_i]), here = validation_loss("cpu", PRECISION_FULL);
+    ck_assert_msg(fabs(there - here) < (precisions[_i] == PRECISION_FULL ? 1e-4 : 2e-2) * here,
+                  "precision %d: validation loss %.9g, on the CPU %.9g", precisions[_i], there, here);
+}
+END_TEST
+
+Suite *check_cuda_values(void);
+Suite *check_cuda_values(void) {
+    Suite *suite = suite_create("cuda_values");
+    TCase *tests = tcase_create("values");
+    tcase_add_checked_fixture(tests, begin, program_end);
+    tcase_add_loop_test(tests, batches_of_values_begin_anywhere, 0, 3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

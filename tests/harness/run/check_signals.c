@@ -1,0 +1,104 @@
+/* check_signals.c - a training that is told to stop: the first signal saves, the second ends it at once. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/store/clock.h"
+#include "harness/store/record_files.h"
+#include "tests/lib/process.h"
+#include "tests/lib/program.h"
+#include "tests/testing.h"
+
+#define TRAIN "train s3:n_train=400,n_val=40,n_test=40,length=6 lru:state=4 --dim 8 --batch 32 --epochs 300"
+/* On one thread a step of this takes seconds. */
+#define SLOW                                                                                                           \
+    "train s3:n_train=32,n_val=1,n_test=1,length=512 lstm:hidden=256 --dim 256 --batch 32 --layers 4 --steps 50"
+#define REST "--threads 1 --checkpoint-every 0 --quiet"
+
+/* Starts a training that writes no checkpoint by itself into FOLDER/r, its steps into FOLDER/steps.csv and what it says
+ * into FOLDER/log. */
+static pid_t start(const char *training) {
+    char command[2048];
+    snprintf(command, sizeof command, "exec %s %s " REST " --out %s/r --log-steps %s/steps.csv >>%s/log 2>&1",
+             named_program("LRNN", "./lrnn"), training, program_folder, program_folder, program_folder);
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+}
+
+static char *file_text(const char *name) {
+    char path[SCRATCH_BYTES + 32];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    return access(path, F_OK) == 0 ? slurp(path, &size) : strdup("");
+}
+
+/* Waits until so many lines of the log of steps are there, the header among them, which is written when the first step
+ * is about to begin. */
+static void wait_for_lines(int n) {
+    int found = 0;
+    for (long ms = 0; found < n && ms < patience_ms(); ms++) {
+        char *text = file_text("steps.csv");
+        found = 0;
+        for (const char *c = text; *c; c++) found += *c == '\n';
+        free(text);
+        if (found < n) sleep_ms(1);
+    }
+    ck_assert_msg(found >= n, "%d lines of %d in the log of steps", found, n);
+}
+
+static void expect_exit(pid_t pid, int wanted) {
+    int status = wait_for(pid);
+    char *text = file_text("log");
+    ck_assert_msg(status == wanted, "exit %d, expected %d: %.2000s", status, wanted, text);
+    free(text);
+}
+
+START_TEST(a_signal_saves_and_the_same_command_goes_on) {
+    static const int signals[] = {SIGINT, SIGTERM};
+    pid_t pid = start(TRAIN);
+    wait_for_lines(3);
+    double before = time_now_s();
+    kill(pid, signals[_i]);
+    expect_exit(pid, 128 + signals[_i]);
+    ck_assert_msg(time_now_s() - before < 5, "it took %g s to stop", time_now_s() - before);
+    ck_assert_int_eq(scratch_count(program_folder, ".ckpt"), 1);
+    ck_assert_int_eq(scratch_count(program_folder, ".json"), 0);
+    expect_exit(start(TRAIN), 0);
+    struct record_set set;
+    struct error e;
+    char folder[SCRATCH_BYTES + 8];
+    snprintf(folder, sizeof folder, "%s/r", program_folder);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK && set.n == 1, "%s", e.text);
+    ck_assert_int_eq(set.list[0].run.resumed, 1);
+    records_free(&set);
+    ck_assert_int_eq(scratch_count(program_folder, ".ckpt"), 0);
+}
+END_TEST
+
+/* What was said first is not waited for: no checkpoint is written, and the slow step has no end. */
+START_TEST(a_second_signal_ends_it_at_once) {
+    pid_t pid = start(SLOW);
+    wait_for_lines(1);
+    kill(pid, SIGINT);
+    sleep_ms(50); /* two of a number that wait would be one */
+    ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
+    kill(pid, SIGINT);
+    expect_exit(pid, 130);
+    ck_assert_int_eq(scratch_count(program_folder, ".ckpt"), 0);
+}
+END_TEST
+
+Suite *check_signals(void);
+Suite *check_signals(void) {
+    Suite *suite = suite_create("signals");
+    TCase *c = tcase_create("signals");
+    tcase_add_checked_fixture(c, program_begin, program_end);
+    tcase_add_loop_test(c, a_signal_saves_and_the_same_command_goes_on, 0, 2);
+    tcase_add_test(c, a_second_signal_ends_it_at_once);
+    suite_add_tcase(suite, c);
+    return suite;
+}
