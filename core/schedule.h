@@ -11,8 +11,8 @@ enum schedule_kind {
     SCHEDULE_COSINE, /* per step, to lr_min at `total` */
     /* The same, stepped once an epoch, warm-up included: the rate of an epoch's first step holds for all of it, as
      * where a scheduler is called behind each epoch (MAD and MQAR without a warm-up; pLSTM's graphs with one of 5
-     * epochs, of which the first moves nothing, where pLSTM's own has 1e-6 of the peak). A warm-up has to be of whole epochs: setup_resolve refuses
-     * others. */
+     * epochs, of which the first moves nothing, where pLSTM's own has 1e-6 of the peak). A warm-up has to be of whole
+     * epochs: setup_resolve refuses others. */
     SCHEDULE_COSINE_EPOCH
 };
 

@@ -11,8 +11,8 @@
 
 #define NUMERICS_TEXT 64
 
-/* Writes "1", or behind it the parts that a run of this task and model with these flags uses and that have changed since:
- * "1+delta.2". ST_FAIL: more parts than the text holds. */
+/* Writes "1", or behind it the parts that a run of this task and model with these flags uses and that have changed
+ * since: "1+delta.2". ST_FAIL: more parts than the text holds. */
 enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,
                         char *text, size_t size, struct error *e);
 
