@@ -139,9 +139,9 @@ static struct batch_tensors take(struct graph *g, const struct net *net, int64_t
     return split;
 }
 
+/* There may be as many strings of another length as an integer counts, more than any memory has room for. */
 bool graphs_can_take(const struct setup *s) {
-    int64_t extra = setup_extra_batch(s);
-    return s->steps >= s->steps_per_epoch && (!extra || s->task.shape.extra_examples / extra <= s->steps);
+    return s->steps >= s->steps_per_epoch && s->task.shape.extra_examples <= INT32_MAX;
 }
 
 /* The feeder's seeds and orders: epochs of whole batches, and of the extra strings without a gap. */

@@ -38,7 +38,8 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *extra, struct batch_tensors split[2], struct error *e);
 
-/* Whether a step of the run can take its batch by itself: the data of a whole epoch is used. */
+/* Whether a step of the run can take its batch by itself: the data of a whole epoch is used, and the strings of another
+ * length, if the task has any, are of a number that memory may hold. */
 bool graphs_can_take(const struct setup *s);
 
 /* The run's graphs, planned or measured: what they have in common. */

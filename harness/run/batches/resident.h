@@ -12,7 +12,7 @@ struct resident {
     struct graph take; /* owns the split; walked before the nets' forward */
 };
 
-/* Bytes of a device that the training data takes; 0 where the run is too short to see every example. */
+/* Bytes of a device that the training data takes; 0 where it is sent batch by batch (graphs_can_take). */
 size_t resident_bytes(const struct setup *s);
 
 /* Makes the split and sends it. What the graph takes goes into the inputs of the nets, which are planned and stay where

@@ -337,7 +337,7 @@ END_TEST
 
 static const struct {
     const char *model, *name;
-    int readout;
+    enum readout readout;
     double sd; /* of the values */
 } maps[] = {
     {"bdlru:m=2,blocks=32", "layers.0.mixer.gates.weight", READOUT_DECODED, 0.02},
