@@ -42,7 +42,7 @@ START_TEST(a_full_arena_is_an_error_and_not_a_crash) {
     struct error e;
     ck_assert_int_eq(task_parse(&c, "s5", &e), ST_OK);
     task_host.fail_after = 1;
-    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_FAIL);
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_MEMORY);
     ck_assert_ptr_nonnull(strstr(e.text, "28800 bytes"));
 }
 END_TEST
