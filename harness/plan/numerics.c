@@ -6,14 +6,20 @@
 
 #define NUMERICS_BASE "1" /* of every run; raised when a change reaches all of them */
 
+/* A run, as far as its numerics depend on it. */
+struct subject {
+    const struct config *config;
+    const struct task *task;
+    const struct model_choice *model;
+};
+
 static bool model_is(const struct model_choice *model, const char *name) {
     return strcmp(model->model->name, name) == 0;
 }
 
 /* Heads that lay side by side read the first one's state in the chunk kernel of the delta rule. */
-static bool uses_delta(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "deltanet") || model_is(model, "deltaproduct");
+static bool uses_delta(const struct subject *s) {
+    return model_is(s->model, "deltanet") || model_is(s->model, "deltaproduct");
 }
 
 /* The value of a model's option, or "" if it has none of that name. */
@@ -30,65 +36,57 @@ static bool option_is(const struct model_choice *model, const char *name, const 
 }
 
 /* Several states a head started all alike, on a saddle. */
-static bool uses_track(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "plstm") && !option_is(model, "track", "1") && !option_is(model, "track-init", "0");
+static bool uses_track(const struct subject *s) {
+    return model_is(s->model, "plstm") && !option_is(s->model, "track", "1") && !option_is(s->model, "track-init", "0");
 }
 
 /* The norm stood alone under the clip. */
-static bool uses_clip(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)model;
-    return config->clip > 0;
+static bool uses_clip(const struct subject *s) {
+    return s->config->clip > 0;
 }
 
 /* The first step of a warm-up ran at lr / warmup. */
-static bool uses_warmup(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)model;
-    return config->warmup > 0;
+static bool uses_warmup(const struct subject *s) {
+    return s->config->warmup > 0;
 }
 
 /* Intervals of the log-ODE form: a shorter last one counted where a string filled the graph alone, and two structures
  * kept what is of token nets. */
-static bool uses_interval(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "slice") && !option_is(model, "interval", "1");
+static bool uses_interval(const struct subject *s) {
+    return model_is(s->model, "slice") && !option_is(s->model, "interval", "1");
 }
 
 /* Nodes without a token had gates, and the sides of a grid followed from the graph's length. */
-static bool uses_grid(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "plstm2d");
+static bool uses_grid(const struct subject *s) {
+    return model_is(s->model, "plstm2d");
 }
 
 /* The normaliser of P-mode counted edges that lead behind a sequence's end. */
-static bool uses_branches(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "plstm-graph") && option_is(model, "mode", "P") && !option_is(model, "edges", "path");
+static bool uses_branches(const struct subject *s) {
+    return model_is(s->model, "plstm-graph") && option_is(s->model, "mode", "P") &&
+           !option_is(s->model, "edges", "path");
 }
 
 /* A chain went on behind a sequence's end, and so did a tree whose leaves were given. */
-static bool uses_chain(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "myosotis") && (option_is(model, "arity", "1") || !option_is(model, "leaves", "all"));
+static bool uses_chain(const struct subject *s) {
+    return model_is(s->model, "myosotis") &&
+           (option_is(s->model, "arity", "1") || !option_is(s->model, "leaves", "all"));
 }
 
 /* 2: the update ran with the tuned kernels whatever was forced. 3: in double the loss lost the digits that the largest
  * logit has before its point. 4: in double batch norm's sums over thousands of rows lost digits. */
-static bool uses_reference(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)model;
-    return strcmp(config->kernel, "reference") == 0 || strcmp(config->kernel, "cross_entropy_ref") == 0;
+static bool uses_reference(const struct subject *s) {
+    return strcmp(s->config->kernel, "reference") == 0 || strcmp(s->config->kernel, "cross_entropy_ref") == 0;
 }
 
 /* Batch norm decayed and the embedding did not. */
-static bool uses_s5(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)model;
-    return config->net.kind == BACKBONE_S5 && config->decay > 0;
+static bool uses_s5(const struct subject *s) {
+    return s->config->net.kind == BACKBONE_S5 && s->config->decay > 0;
 }
 
 /* SLiCE's steps had no bound. */
-static bool uses_flow(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)config;
-    return model_is(model, "slice");
+static bool uses_flow(const struct subject *s) {
+    return model_is(s->model, "slice");
 }
 
 /* Nets of the SLiCE paper. */
@@ -98,37 +96,33 @@ static bool is_slice_net(const struct config *config) {
 }
 
 /* The biases of SLiCE's nets started at 0. */
-static bool uses_biases(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)model;
-    return is_slice_net(config);
+static bool uses_biases(const struct subject *s) {
+    return is_slice_net(s->config);
 }
 
 /* What mixers exempt from decay was exempt in the nets of SLiCE and MAD too, whose loops decay it. */
-static bool uses_tags(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task;
-    bool untagged = is_slice_net(config) || config->net.kind == BACKBONE_MAD_LM;
-    bool state = model_is(model, "lru") || model_is(model, "mamba2") || model_is(model, "myosotis") ||
-                 (model_is(model, "deltaproduct") && option_is(model, "forget", "yes"));
-    return untagged && state && config->decay > 0;
+static bool uses_tags(const struct subject *s) {
+    bool untagged = is_slice_net(s->config) || s->config->net.kind == BACKBONE_MAD_LM;
+    bool state = model_is(s->model, "lru") || model_is(s->model, "mamba2") || model_is(s->model, "myosotis") ||
+                 (model_is(s->model, "deltaproduct") && option_is(s->model, "forget", "yes"));
+    return untagged && state && s->config->decay > 0;
 }
 
 /* Linear maps in front of the auto-encoder's code started as in other nets. */
-static bool uses_decoded(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)config, (void)model;
-    return task->auto_encoder;
+static bool uses_decoded(const struct subject *s) {
+    return s->task->auto_encoder;
 }
 
 /* On CUDA the tensor cores rounded the factors their own way. */
-static bool uses_tf32(const struct config *config, const struct task *task, const struct model_choice *model) {
-    (void)task, (void)model;
-    return config->precision == PRECISION_TF32;
+static bool uses_tf32(const struct subject *s) {
+    return s->config->precision == PRECISION_TF32;
 }
 
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
     int version;
-    bool (*used)(const struct config *config, const struct task *task, const struct model_choice *model);
+    bool (*used)(const struct subject *s);
 } parts[] = {
     {"delta", 2, uses_delta},   {"track", 2, uses_track},       {"clip", 2, uses_clip},
     {"warmup", 2, uses_warmup}, {"interval", 2, uses_interval}, {"grid", 2, uses_grid},
@@ -139,9 +133,10 @@ static const struct {
 
 enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,
                         char *text, size_t size, struct error *e) {
+    const struct subject subject = {config, task, model};
     size_t used = (size_t)snprintf(text, size, "%s", NUMERICS_BASE);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (!parts[i].used(config, task, model)) continue;
+        if (!parts[i].used(&subject)) continue;
         used += (size_t)snprintf(text + used, size - used, "+%s.%d", parts[i].name, parts[i].version);
         if (used >= size)
             return fail(e, ST_FAIL, "the numerics version of a run has more than %zu characters", size - 1);

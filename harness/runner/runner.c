@@ -546,7 +546,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     if (status == ST_OK) run_waiting(r);
     if (status == ST_OK && signal_received())
         status = fail(e, (enum status)(128 + signal_received()), "stopped with %d of %d runs done; the same command %s",
-                      r->done, r->total, plan->n && plan->setups[0]->config.force ? RUNNER_FORCED_GOES_ON : "goes on");
+                      r->done, r->total, goes_on);
     else if (status == ST_OK && r->write_failed)
         status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
     else if (status == ST_OK && r->stopped)

@@ -25,9 +25,8 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 int64_t record_attempt(const char *out, const char *run_id);
 
 /* Reads one record; texts and arrays live on `arena`, which gets room for any record of the file's size unless it has
- * memory already. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes
- * behind it), of another run than its name says, or of a later schema; ST_FAIL: it cannot be read. Both with path and
- * reason. */
+ * memory already. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes behind it), of another run than its
+ * name says, or of a later schema; ST_FAIL: it cannot be read. Both with path and reason. */
 enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
 
 /* The same, with memory of its own. *open is NULL after an error; record_close takes NULL as well. */

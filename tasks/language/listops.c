@@ -214,7 +214,8 @@ static enum status listops_open(void *inst, uint64_t seed, struct arena *host, s
 
 /* --- the task ----------------------------------------------------------------------------------------------------- */
 
-/* The trivial answer is the commonest label: 0 and 9, which MIN and MAX make, have .17 each at the standard lengths. */
+/* The trivial answer is the commonest label: 0 and 9, which MIN and MAX make, have .17 each at the standard lengths,
+ * and at 20 to 100 tokens 9 has .16 (`lrnn data stats`). */
 static void listops_shape(const void *inst, struct task_shape *out) {
     const struct listops *w = inst;
     out->T = w->max_length; /* one token fewer, and the eos */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "harness/run/batches/resident.h"
 #include "harness/run/trainer.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/harness/run/small_run.h"
@@ -42,11 +43,22 @@ START_TEST(batches_of_values_begin_anywhere) {
 }
 END_TEST
 
+/* As many strings of another length as an integer counts, whose bytes would wrap to none. */
+START_TEST(what_no_memory_holds_is_sent) {
+    struct setup *s = small_run_of("a5-slice:length=20,extra_length=11,n_train=300,n_val=20", program_folder, "none",
+                                   "lru:state=4", "device", "cuda");
+    ck_assert_int_gt(s->task.shape.extra_examples, INT32_MAX);
+    ck_assert_uint_eq(resident_bytes(s), 0);
+    small_run_free(s);
+}
+END_TEST
+
 Suite *check_cuda_values(void);
 Suite *check_cuda_values(void) {
     Suite *suite = suite_create("cuda_values");
     TCase *tests = tcase_create("values");
     tcase_add_checked_fixture(tests, begin, program_end);
+    tcase_add_test(tests, what_no_memory_holds_is_sent);
     tcase_add_loop_test(tests, batches_of_values_begin_anywhere, 0, 3);
     suite_add_tcase(suite, tests);
     return suite;
