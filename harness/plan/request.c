@@ -122,8 +122,9 @@ static enum status parse_rates(const char *text, double rates[REQUEST_MOST_RATES
         char number[64];
         TRY(text_part(&text, ",", number, sizeof number, e));
         if (*n == REQUEST_MOST_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", REQUEST_MOST_RATES);
-        if (!parse_double(number, &rates[*n]) || rates[*n] < 0)
-            return fail(e, ST_USAGE, "--lr: '%s' is not a learning rate; write for example --lr 1e-3,3e-3", number);
+        if (!parse_double(number, &rates[*n]) || !(rates[*n] >= 0 && rates[*n] <= 1e6))
+            return fail(e, ST_USAGE,
+                        "--lr: '%s' is no learning rate from 0 to 1000000; write for example --lr 1e-3,3e-3", number);
         ++*n;
         if (!*text) return ST_OK;
     }

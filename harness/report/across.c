@@ -161,6 +161,7 @@ static void add_aggregate(struct sheet *s, const struct group *g, const char *la
 static void fill(struct sheet *s, struct group *g) {
     int models = 0;
     sheet_column(s, SHEET_LEFT, "model");
+    sheet_names_rows(s);
     for (int t = 0; t < g->n_tables; t++)
         sheet_column(s, SHEET_RIGHT, "%s%s", g->tables[t]->task, any_published(g->tables[t]) ? " / published" : "");
     if (g->protocol == PROTOCOL_IQM) sheet_column(s, SHEET_RIGHT, "all");

@@ -39,7 +39,11 @@ static void print_cell(FILE *f, const struct sheet_cell *cell) {
     print_latex(f, mark);
 }
 
+/* What is wider than the text is made as wide as the text is; LaTeX alone knows either width. */
+#define AT_MOST_LINEWIDTH "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+
 static void print_tabular(FILE *f, const struct sheet *s) {
+    if (!s->bare) fputs(AT_MOST_LINEWIDTH, f);
     fputs("\\begin{tabular}{", f);
     for (int c = 0; c < s->n_columns; c++) fputc(s->columns[c].align == SHEET_LEFT ? 'l' : 'r', f);
     fputs("}\n\\toprule\n", f);
@@ -54,7 +58,8 @@ static void print_tabular(FILE *f, const struct sheet *s) {
         print_cell(f, &s->cells[i]);
         if ((i + 1) % s->n_columns == 0) fputs(" \\\\\n", f);
     }
-    fputs("\\bottomrule\n\\end{tabular}\n", f);
+    fputs("\\bottomrule\n\\end{tabular}", f);
+    fputs(s->bare ? "\n" : "}\n", f);
 }
 
 static void print_notes(FILE *f, const struct sheet *s) {
@@ -73,7 +78,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
         print_plain(f, s->caption);
         fputs("\n\n", f);
     }
-    fputs("% needs \\usepackage{booktabs}\n", f);
+    fprintf(f, "%% needs \\usepackage{booktabs%s}\n", s->bare ? "" : ",graphicx");
     if (!s->bare) fputs("\\begin{table}\n", f);
     if (!s->bare && s->caption) {
         fputs("\\caption{", f);

@@ -81,6 +81,10 @@ void sheet_on_request(struct sheet *s) {
     if (!broken(s) && s->n_columns) s->columns[s->n_columns - 1].on_request = true;
 }
 
+void sheet_names_rows(struct sheet *s) {
+    if (!broken(s) && s->n_columns) s->columns[s->n_columns - 1].names_rows = true;
+}
+
 /* Whether the rows that have been begun are full. */
 static bool rows_are_full(struct sheet *s) {
     if (s->n_cells == s->n_rows * s->n_columns) return true;

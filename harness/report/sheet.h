@@ -22,6 +22,7 @@ struct sheet_column {
     char *heading;
     enum sheet_align align;
     bool on_request; /* only for readers who name it (sheet_pick.h) */
+    bool names_rows; /* stays, whatever columns a reader names */
 };
 
 struct sheet_cell {
@@ -60,6 +61,8 @@ void sheet_column(struct sheet *s, enum sheet_align align, const char *format, .
     __attribute__((format(printf, 3, 4)));
 /* Of the latest column: it is there for readers who name it, and too much for the others. */
 void sheet_on_request(struct sheet *s);
+/* Of the latest column: without it nobody knows what the numbers of a row are. */
+void sheet_names_rows(struct sheet *s);
 void sheet_row(struct sheet *s);
 
 /* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one

@@ -142,7 +142,8 @@ static void prepare_device(const char *device) {
     if (place_open(&place, device, NULL) == ST_OK) place_close(&place);
 }
 
-static _Noreturn void population_main(struct member *members, int n, const char *device) {
+/* `before`: the signals that were blocked before the parent blocked all. */
+static _Noreturn void population_main(struct member *members, int n, const char *device, const sigset_t *before) {
     struct crowd crowd = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     pthread_t threads[POPULATION_MOST];
     char own[sizeof((struct config *)0)->device];
@@ -150,6 +151,7 @@ static _Noreturn void population_main(struct member *members, int n, const char 
     signal(SIGPIPE, SIG_IGN);
     signals_be_patient();
     signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
+    sigprocmask(SIG_SETMASK, before, NULL);
     snprintf(own, sizeof own, "%s", device); /* which may lie in the setup of a run */
     for (int i = 0; i < n; i++) members[i].device = own;
     if (n == 1) {
@@ -192,6 +194,8 @@ static bool open_pipes(struct population *p, struct member *m) {
     return true;
 }
 
+/* Signals wait until the child has its own answer to them: one of the parent's would take the first of two for the
+ * second, which ends a process unsaved. */
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e) {
     struct member members[POPULATION_MOST] = {{0}};
@@ -199,14 +203,18 @@ enum status population_start(struct population *p, int n, const char *device, co
     bool open = true;
     while (open && p->n < n) open = open_pipes(p, &members[p->n]);
     fflush(NULL);
+    sigset_t every, before;
+    sigfillset(&every);
+    sigprocmask(SIG_SETMASK, &every, &before);
     if (open) p->pid = fork();
     if (p->pid == 0) {
         close_pipes(p);
         for (int i = 0; i < count; i++)
             if (&all[i] != p && all[i].pid) close_pipes(&all[i]);
-        population_main(members, n, device);
+        population_main(members, n, device, &before);
     }
     int reason = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
     for (int i = 0; i < p->n; i++) {
         close(members[i].orders);
         close(members[i].reports);

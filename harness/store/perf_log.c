@@ -14,17 +14,25 @@ enum status perf_append(const char *out, const struct perf_row *row, struct erro
     return table_append(&perf_table, &line, out, e);
 }
 
+static bool is_alike(const struct perf_row *a, const struct perf_row *b) {
+    return !strcmp(a->commit, b->commit) && !strcmp(a->build_id, b->build_id) &&
+           !strcmp(a->machine_id, b->machine_id) && a->threads == b->threads;
+}
+
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
     char path[PATH_BYTES];
     struct csv_table t;
     if (path_format(path, sizeof path, NULL, "%s/perf.csv", out) != ST_OK || csv_read(&t, path, NULL) != ST_OK)
         return false;
-    struct perf_line line = {0};
-    int found = -1;
-    for (int i = 0; i < t.rows; i++)
-        if (strcmp(csv_cell(&t, i, "cell_id"), cell_id) == 0) found = i;
-    if (found >= 0) table_from_csv(&perf_table, &t, found, &line);
+    bool found = false;
+    for (int i = 0; i < t.rows; i++) {
+        struct perf_line line = {0};
+        if (strcmp(csv_cell(&t, i, "cell_id"), cell_id) != 0) continue;
+        table_from_csv(&perf_table, &t, i, &line);
+        if (found && row->quiet == 1 && line.row.quiet != 1 && is_alike(row, &line.row)) continue;
+        *row = line.row;
+        found = true;
+    }
     csv_free(&t);
-    if (found >= 0) *row = line.row;
-    return found >= 0;
+    return found;
 }

@@ -10,7 +10,8 @@
 /* Appends one row to OUT/perf.csv (header written first), flushed and fsynced. */
 enum status perf_append(const char *out, const struct perf_row *row, struct error *e);
 
-/* Latest row of that cell, or false. */
+/* The latest row of that cell, or false: of the rows of the latest one's commit, build, machine and threads a quiet one
+ * before one beside other work. */
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row);
 
 #endif

@@ -121,6 +121,7 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
     sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", text_of(p, "title"), p->resolved.profile, *flags ? ", " : "",
                   flags, p->n_done, p->n_planned, p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
+    sheet_names_rows(s);
     for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
     if (p->overall) sheet_column(s, SHEET_RIGHT, "mean");
     for (int r = 0; r < p->n_rows; r++) {

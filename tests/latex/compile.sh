@@ -48,8 +48,9 @@ export TEXMFVAR="$work/texmf" # where TeX keeps a font that it had to make
 cat >document.tex <<'END'
 \documentclass[a4paper]{article}
 \usepackage[landscape,margin=1cm]{geometry}
-\usepackage{booktabs}
+\usepackage{booktabs,graphicx}
 \extrafloats{500}
+\maxdeadcycles=1000
 \begin{document}
 Table \ref{tab:hlru-table2} is before table \ref{tab:hlru-fig5} and table \ref{tab:odd-names}.
 \input{body}
@@ -64,6 +65,12 @@ for pass in 1 2; do
 done
 if grep -e 'undefined references' -e 'multiply defined' -e 'Missing character' document.log; then
     echo "compile.sh: pdflatex has complained" >&2
+    exit 1
+fi
+bare=$(($(cat ./*.tex | grep -c '^\\begin{tabular}') - $(cat ./*.tex | grep -c '^\\resizebox')))
+wide=$(grep -c 'Overfull .hbox' document.log) || true
+if [ "$wide" -gt "$bare" ]; then # a table for a float of the author's is as wide as it is
+    echo "compile.sh: $wide tables are wider than the text, and $bare have no float" >&2
     exit 1
 fi
 tables=$(cat ./*.tex | grep -c '^\\toprule')

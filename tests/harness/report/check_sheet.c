@@ -89,9 +89,10 @@ START_TEST(one_sheet_in_every_format) {
                        "- \\[2\\] too\n"
                        "- \\[3\\] third\n"
                        "- n: \\<sizes\\>\n");
-    expect(&format_latex, "% needs \\usepackage{booktabs}\n"
+    expect(&format_latex, "% needs \\usepackage{booktabs,graphicx}\n"
                           "\\begin{table}\n"
                           "\\caption{Task\\_1: 50 \\%}\n"
+                          "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
                           "\\begin{tabular}{lrr}\n"
                           "\\toprule\n"
                           "model & n \\& m & acc \\\\\n"
@@ -100,7 +101,7 @@ START_TEST(one_sheet_in_every_format) {
                           "=d [3] & 12345678901 & \\textbf{0.3 (7)} \\\\\n"
                           "\xc3\xa9  & 1.38M & - \\\\\n"
                           "\\bottomrule\n"
-                          "\\end{tabular}\n"
+                          "\\end{tabular}}\n"
                           "\n"
                           "\\footnotesize\n"
                           "{}[1] died, of \\$1\\\\\n"
@@ -304,6 +305,27 @@ START_TEST(a_note_goes_with_its_columns) {
 }
 END_TEST
 
+START_TEST(what_names_the_rows_stays) {
+    for (int named = 0; named < 2; named++) {
+        struct sheet *s = sheets_add(&sheets);
+        sheet_column(s, SHEET_LEFT, "model");
+        sheet_names_rows(s);
+        sheet_column(s, SHEET_RIGHT, "s3");
+        sheet_column(s, SHEET_RIGHT, "s4");
+        sheet_row(s);
+        sheet_text(s, "lstm");
+        sheet_real(s, "%g", 3);
+        sheet_real(s, "%g", 4);
+        expect_view(named ? "s4,model" : "s4", NULL, ST_OK);
+        ck_assert_int_eq(s->n_columns, 2);
+        ck_assert_str_eq(s->columns[named].heading, "model");
+        ck_assert_str_eq(s->cells[named].text, "lstm");
+        ck_assert_str_eq(s->cells[!named].text, "4");
+        sheets_free(&sheets);
+    }
+}
+END_TEST
+
 static struct sheet *add_sheet_with_a_column_on_request(void) {
     struct sheet *s = sheets_add(&sheets);
     sheet_column(s, SHEET_LEFT, "run");
@@ -350,6 +372,7 @@ Suite *check_sheet(void) {
     tcase_add_test(c, more_columns_than_a_table_can_have_are_refused);
     tcase_add_test(c, a_note_goes_with_its_columns);
     tcase_add_test(c, a_column_on_request_is_there_for_who_names_it);
+    tcase_add_test(c, what_names_the_rows_stays);
     suite_add_tcase(s, c);
     return s;
 }

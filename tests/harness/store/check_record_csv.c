@@ -269,6 +269,25 @@ START_TEST(the_latest_speed_of_a_cell_is_found) {
 }
 END_TEST
 
+/* A quiet speed stands until a quiet one of the same program comes, or one of another program. */
+START_TEST(a_noisy_speed_displaces_no_quiet_one_of_its_build) {
+    static const struct {
+        const char *commit;
+        int64_t quiet;
+        double tok_per_s, expected;
+    } rows[] = {{"a", 0, 1, 1}, {"a", 0, 2, 2}, {"a", 1, 3, 3}, {"a", 0, 4, 3},
+                {"a", 1, 5, 5}, {"b", 0, 6, 6}, {"a", 0, 7, 7}, {"b", 1, 8, 8}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct perf_row row = {.cell_id = "c1", .threads = 1, .quiet = rows[i].quiet, .tok_per_s = rows[i].tok_per_s};
+        struct perf_row got;
+        strcpy(row.commit, rows[i].commit);
+        ck_ok(perf_append(out, &row, &problem));
+        ck_assert(perf_latest(out, "c1", &got));
+        ck_assert_double_eq(got.tok_per_s, rows[i].expected);
+    }
+}
+END_TEST
+
 START_TEST(eight_writers_of_perf_csv_lose_no_row) {
     size_t size;
     char path[PATH_BYTES],
@@ -395,6 +414,7 @@ Suite *check_record_csv(void) {
         csv_files_that_are_none_are_refused_with_the_line,
         schema_lists_every_column_with_unit_and_meaning,
         the_latest_speed_of_a_cell_is_found,
+        a_noisy_speed_displaces_no_quiet_one_of_its_build,
         eight_writers_of_perf_csv_lose_no_row,
         a_file_of_an_earlier_schema_goes_on,
         a_table_that_was_cut_off_goes_on,

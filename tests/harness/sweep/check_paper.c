@@ -306,7 +306,8 @@ START_TEST(the_table_comes_in_every_format) {
         expect_text(out, (*f)->for_programs ? "best-of-grid" : "not run", arguments);
     }
     expect(REPORT " --format latex", 0);
-    expect_text(out, "\\label{tab:own}\n\\begin{tabular}{lrrr}\n\\toprule\nmodel & ", "latex");
+    expect_text(out, "\\label{tab:own}\n\\resizebox{", "latex");
+    expect_text(out, "\\begin{tabular}{lrrr}\n\\toprule\nmodel & ", "latex");
     expect(REPORT " --format html", 0);
     expect_text(out, "<section id=\"own\">\n<h2>A table; profile smoke", "html");
     expect_text(out, "</html>\n", "html");
