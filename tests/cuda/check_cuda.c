@@ -163,6 +163,9 @@ static const struct {
     {"scan_diag_chunk_cuda", "batch=300 variant=1", true, 0},
     {"scan_diag_complex_cuda", "batch=300 variant=1", true, 0},
     {"scan_diag_complex_chunk_cuda", "batch=300 variant=1", true, 0},
+    {"batch_norm_cuda", "length=201 dim=67", false, 0}, /* a mean and squares about it, chunk by chunk */
+    {"batch_norm_cuda", "length=201 dim=1 variant=1", false, 0},
+    {"batch_norm_cuda", "batch=17 length=61 dim=33 variant=2", false, 0},
     {"cross_entropy_cuda", "length=1500 vocab=1 variant=1", false, 1},
     {"cross_entropy_cuda", "length=700 vocab=33 variant=2", false, 0}, /* more partial losses than a block's threads */
     {"step_begin_cuda", "dim=50 out=100", false, 0},
