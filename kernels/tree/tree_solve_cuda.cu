@@ -1,12 +1,11 @@
 /* tree_solve_cuda.cu - linear systems on trees on CUDA: a thread block a sequence and a strip of heads, level after
  * level, heads on neighbouring threads and the nodes of a level dealt out among them. The adjoint system goes the same
- * way. What rows of couplings sum over sequences and nodes comes in a second kernel, a thread block a row and strip.
- * The equations are in tree_solve.c. */
+ * way. What rows of couplings sum over sequences and nodes comes in a second kernel (tree_sums.cuh). The equations are
+ * in tree_solve.c. */
 #include <math.h>
 
-#include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
-#include "kernels/tree/tree_walk.h"
+#include "kernels/tree/tree_sums.cuh"
 
 namespace {
 
@@ -144,22 +143,24 @@ __device__ bool is_real(const struct tree_systems &s, const struct tree &t, int6
     return node - v.offset < v.real;
 }
 
-/* The gradients of b and of c of a node's couplings, from lambda and the solution x; 0 of the root. */
+/* The real and the imaginary parts of the gradients of a node's b and c, summed in double. */
+typedef numbers<double, 4> coupling_sums;
+
+/* Of a node that is not the root, from lambda and the solution x. */
 struct coupling_gradients {
     struct tree_systems s;
     const struct complex_real *lambda;
     struct planes x;
 
-    __device__ struct couplings at(int64_t b, int64_t node, int64_t head) const {
+    __device__ coupling_sums operator()(int64_t b, int64_t node, int64_t head) const {
         struct couplings d = {{0, 0}, {0, 0}};
-        if (node == s.T - 1) return d;
-        int64_t child = (b * s.T + node) * s.P + head;
-        int64_t parent = (b * s.T + tree_parent(&s.tree, s.T, node)) * s.P + head;
+        int64_t above = s.T - 1 - divide_narrow(s.T - 2 - node, s.tree.arity).whole; /* tree_parent() */
+        int64_t child = (b * s.T + node) * s.P + head, parent = (b * s.T + above) * s.P + head;
         d.up = d.up - lambda[child] * conjugate(x.at(parent));
         d.down = d.down - lambda[parent] * conjugate(x.at(child));
         if (s.form == TREE_HERMITIAN) d.up.re += d.down.re, d.up.im -= d.down.im;
         if (s.form == TREE_SKEW) d.up.re -= d.down.re, d.up.im += d.down.im;
-        return d;
+        return {{(double)d.up.re, (double)d.up.im, (double)d.down.re, (double)d.down.im}};
     }
 };
 
@@ -181,21 +182,20 @@ struct table_gradients {
         if (to[plane]) put(to[plane] + e, add[plane], (real)re);
         if (to[plane + 1]) put(to[plane + 1] + e, add[plane + 1], (real)im);
     }
-    __device__ void write_both(int64_t e, const double sums[4]) const {
-        write(0, s.up, e, sums[0], sums[1]);
-        if (s.form == TREE_FREE) write(2, s.down, e, sums[2], sums[3]);
+    __device__ void operator()(int64_t e, const coupling_sums &sums) const {
+        write(0, s.up, e, sums.v[0], sums.v[1]);
+        if (s.form == TREE_FREE) write(2, s.down, e, sums.v[2], sums.v[3]);
     }
 };
 
-/* Couplings that each node of each sequence has for itself. */
+/* Couplings that each node of each sequence has for itself; 0 of the root's, which couple to nothing. */
 struct own_gradient {
     struct coupling_gradients g;
     struct table_gradients tables;
     __device__ void operator()(int64_t e) const {
         struct quotient row = divide(e, g.s.P), at = divide(row.whole, g.s.T);
-        struct couplings d = g.at(at.whole, at.rest, row.rest);
-        const double sums[4] = {(double)d.up.re, (double)d.up.im, (double)d.down.re, (double)d.down.im};
-        tables.write_both(e, sums);
+        coupling_sums none = {};
+        tables(e, at.rest < g.s.T - 1 ? g(at.whole, at.rest, row.rest) : none);
     }
 };
 
@@ -224,16 +224,29 @@ int64_t strips_of(const struct tree_systems &s) {
     return (s.P + width_of(s) - 1) / width_of(s);
 }
 
-/* Reciprocal pivots and the solution of each node, (B,T,P). */
+/* Whether rows of the tables sum over sequences. */
+bool is_table(const struct call *c) {
+    return c->in[TREE_UP_RE] && c->in[TREE_UP_RE]->rank == 2;
+}
+
+struct table_cut cut_of(const struct call *c) {
+    struct tree_systems s = systems_of(c);
+    return table_cut_of(&s.tree, s.sharing, c->in[TREE_UP_RE], s.B);
+}
+
+/* Reciprocal pivots and the solution of each node, (B,T,P); backward the tables' partial sums. */
 struct tree_room {
     struct complex_real *inverse, *x;
+    coupling_sums *partial;
 };
 
-struct tree_room room_of(const struct call *c, struct scratch *s) {
+struct tree_room room_of(const struct call *c, enum pass pass, struct scratch *s) {
     size_t bytes = (size_t)tensor_count(c->out[0]) * sizeof(struct complex_real);
-    struct tree_room r;
+    struct tree_room r = {};
     r.inverse = (struct complex_real *)scratch_bytes(s, bytes);
     r.x = (struct complex_real *)scratch_bytes(s, bytes);
+    if (pass == PASS_BACKWARD && is_table(c))
+        r.partial = (coupling_sums *)scratch_bytes(s, cuda_table_sums_bytes(cut_of(c), sizeof(coupling_sums)));
     return r;
 }
 
@@ -258,35 +271,13 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* Sums of a row of the tables over the sequences and its nodes: slots take them in turns, then are added in order. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    coupling_sums_kernel(struct coupling_gradients g, struct table_gradients tables, int width) {
-    await_previous();
-    DYNAMIC_SHARED(double, sums); /* CUDA_THREADS x 4 */
-    struct tree_block at = tree_block_here(g.s, width);
-    int64_t row = at.b, first, end;
-    double own[4] = {0, 0, 0, 0};
-    tree_row_nodes(&g.s.tree, g.s.sharing, row, &first, &end);
-    for (int64_t i = at.slot; i < g.s.B * (end - first) && at.in; i += at.slots) {
-        struct quotient node = divide(i, end - first);
-        struct couplings d = g.at(node.whole, first + node.rest, at.head);
-        own[0] += (double)d.up.re;
-        own[1] += (double)d.up.im;
-        own[2] += (double)d.down.re;
-        own[3] += (double)d.down.im;
-    }
-    for (int i = 0; i < 4; i++) sums[i * CUDA_THREADS + (int)threadIdx.x] = own[i];
-    __syncthreads();
-    if (at.slot > 0 || !at.in) return;
-    for (int slot = 1; slot < at.slots; slot++)
-        for (int i = 0; i < 4; i++) own[i] += sums[i * CUDA_THREADS + slot * width + (int)threadIdx.x];
-    tables.write_both(row * g.s.P + at.head, own);
+static bool tree_solve_cuda_applicable(const struct call *c, const char **why) {
+    return tree_nodes_fit(c->out[0], why);
 }
 
 static size_t tree_solve_cuda_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
     struct scratch s = scratch_measure(c);
-    room_of(c, &s);
+    room_of(c, pass, &s);
     return s.used;
 }
 
@@ -294,14 +285,14 @@ static void tree_solve_cuda_forward(const struct call *c, const struct exec *x) 
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct tree_systems s = systems_of(c);
     LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, s, width_of(s), false,
-           planes_of(c->in[TREE_U_RE], c->in[TREE_U_IM]), room_of(c, &scratch), tensor_real(c->out[0]), false,
-           tensor_real(c->out[1]), false);
+           planes_of(c->in[TREE_U_RE], c->in[TREE_U_IM]), room_of(c, PASS_FORWARD, &scratch), tensor_real(c->out[0]),
+           false, tensor_real(c->out[1]), false);
 }
 
 static void tree_solve_cuda_backward(const struct call *c, const struct exec *x) {
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
     struct tree_systems s = systems_of(c);
-    struct tree_room room = room_of(c, &scratch);
+    struct tree_room room = room_of(c, PASS_BACKWARD, &scratch);
     struct planes dout = {call_dout(c, 0), call_dout(c, 1)};
     LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, s, width_of(s), true,
            dout, room, c->din[TREE_U_RE], call_accumulates(c, TREE_U_RE), c->din[TREE_U_IM],
@@ -315,11 +306,10 @@ static void tree_solve_cuda_backward(const struct call *c, const struct exec *x)
     }
     if (!wanted) return;
     struct coupling_gradients g = {s, room.x, planes_of(c->out[0], c->out[1])};
-    if (s.sharing == OWN_OF_SAMPLE)
-        each_value(c, x, tensor_count(c->in[TREE_UP_RE]), own_gradient{g, tables});
+    if (is_table(c))
+        cuda_table_sums(c, x, cut_of(c), g, tables, room.partial);
     else
-        LAUNCH(x, coupling_sums_kernel, dim3((unsigned)(c->in[TREE_UP_RE]->dims[0] * strips_of(s))), dim3(CUDA_THREADS),
-               4 * CUDA_THREADS * sizeof(double), g, tables, width_of(s));
+        each_value(c, x, tensor_count(c->in[TREE_UP_RE]), own_gradient{g, tables});
 }
 
 /* Tolerance: as tree_solve_cpu. */
@@ -329,6 +319,7 @@ const struct kernel kernel_tree_solve_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 128,
+    .applicable = tree_solve_cuda_applicable,
     .workspace = tree_solve_cuda_workspace,
     .forward = tree_solve_cuda_forward,
     .backward = tree_solve_cuda_backward,

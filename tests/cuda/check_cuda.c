@@ -166,6 +166,12 @@ static const struct {
     {"batch_norm_cuda", "length=201 dim=67", false, 0}, /* a mean and squares about it, chunk by chunk */
     {"batch_norm_cuda", "length=201 dim=1 variant=1", false, 0},
     {"batch_norm_cuda", "batch=17 length=61 dim=33 variant=2", false, 0},
+    {"tree_add_cuda", "length=150 blocks=33", true, 0}, /* rows of a table, each cut by the nodes that share it */
+    {"tree_add_cuda", "length=201 blocks=5 variant=2", true, 0},
+    {"tree_solve_cuda", "length=150 blocks=33", false, 1}, /* a tree of one node has no table, and no launch for it */
+    {"tree_solve_cuda", "length=150 blocks=5 variant=4", false, 1},
+    {"tree_solve_cuda", "length=201 blocks=3 variant=1", false, 0},
+    {"tree_solve_cuda", "batch=300 length=5 blocks=3 variant=3", false, 0},
     {"cross_entropy_cuda", "length=1500 vocab=1 variant=1", false, 1},
     {"cross_entropy_cuda", "length=700 vocab=33 variant=2", false, 0}, /* more partial losses than a block's threads */
     {"step_begin_cuda", "dim=50 out=100", false, 0},
