@@ -282,7 +282,7 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 /* Ends the process, saying which thread of which block runs. */
 [[noreturn]] void cuda_host_die(const char *what);
 
-/* What the making and the end of a cuBLAS handle may do: captures under way, of whatever thread, are no longer valid. */
+/* What the making and the end of a cuBLAS handle may do: captures under way, of any thread, are no longer valid. */
 void cuda_host_wait_for_device(void);
 
 /* Runs now, or on replay when the stream is being captured. Device memory is there for the work, or, if it opens that
