@@ -22,8 +22,8 @@ static __device__ uint64_t device_nanoseconds(void) {
 }
 #endif
 
-/* Runs that one process trains at once capture their steps in threads of their own. What waits for the whole device ends
- * the captures of other threads: cublasDestroy does (cudaDeviceSynchronize), cublasCreate and cudaFree may. So a
+/* Runs that one process trains at once capture their steps in threads of their own. What waits for the whole device
+ * ends the captures of other threads: cublasDestroy does (cudaDeviceSynchronize), cublasCreate and cudaFree may. So a
  * capture has this from its beginning to its end, and such calls have it as well. */
 static std::mutex whole_device;
 typedef std::lock_guard<std::mutex> holding;
