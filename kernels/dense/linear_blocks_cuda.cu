@@ -38,13 +38,20 @@ struct blocks_weight_term {
     const real *x, *dy;
     int64_t C, m;
     __device__ real operator()(int64_t r, int64_t at) const {
-        struct quotient weight = divide(at - r * C * m, m);
-        int64_t first = divide(weight.whole, m).whole * m;
+        struct quotient weight = divide_narrow(at - r * C * m, m);
+        int64_t first = divide_narrow(weight.whole, m).whole * m;
         return dy[r * C + first + weight.rest] * x[r * C + weight.whole];
     }
 };
 
 } // namespace
+
+/* Weights are divided as numbers of 32 bits. */
+static bool linear_blocks_cuda_applicable(const struct call *c, const char **why) {
+    bool fits = tensor_count(c->in[1]) <= UINT32_MAX;
+    if (!fits) *why = "weights go up to 4294967295";
+    return fits;
+}
 
 static void linear_blocks_cuda_forward(const struct call *c, const struct exec *x) {
     each_value(c, x, tensor_count(c->out[0]),
@@ -73,6 +80,7 @@ const struct kernel kernel_linear_blocks_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
+    .applicable = linear_blocks_cuda_applicable,
     .workspace = linear_blocks_cuda_workspace,
     .forward = linear_blocks_cuda_forward,
     .backward = linear_blocks_cuda_backward,
