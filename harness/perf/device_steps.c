@@ -1,5 +1,5 @@
-/* device_steps.c - rows of `lrnn perf device` for a training step: walked, replayed, and replayed without what it owes to
- * overlapping launches and to branches (docs/cuda.md). */
+/* device_steps.c - rows of `lrnn perf device` for a training step: walked, replayed, and replayed without what it owes
+ * to overlapping launches and to branches (docs/cuda.md). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
