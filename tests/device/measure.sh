@@ -30,7 +30,9 @@ usage() {
 part=$1
 case $part in
     0) limit=120 ;; # seconds of a part: its steps take together what is left of it, and no more
-    1 | 2 | 3) limit=480 ;;
+    1) limit=420 ;;
+    2) limit=480 ;;
+    3) limit=450 ;;
     *) usage "there is no part '$part'" ;;
 esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -231,7 +233,7 @@ suite_together() {
 }
 
 sanitize() {
-    step "$1" 450 compute-sanitizer --target-processes all --tool "$1" --error-exitcode 1 \
+    step "$1" 400 compute-sanitizer --target-processes all --tool "$1" --error-exitcode 1 \
         env CK_FORK=no CK_DEFAULT_TIMEOUT=600 "$CHECK" cuda_short
 }
 

@@ -3,8 +3,16 @@
 #include <math.h>
 
 #include "harness/perf/device.h"
+#include "harness/run/trainer.h"
+#include "tests/harness/run/small_run.h"
 #include "tests/lib/program.h"
+#include "tests/lib/support.h"
 #include "tests/testing.h"
+
+static void begin(void) {
+    start_kernels();
+    program_begin();
+}
 
 START_TEST(errors_are_relative_to_the_largest_magnitude) {
     const real got[] = {1, 2, -3}, want[] = {1, 2.5, -4}, zeros[] = {0, 0, 0};
@@ -37,6 +45,22 @@ START_TEST(cold_sets_are_twice_the_cache_or_none) {
 }
 END_TEST
 
+/* AdamW reads weight, gradient and both moments, and writes three of them. */
+START_TEST(a_step_costs_its_update_as_well) {
+    struct setup *s = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=4", NULL, NULL);
+    struct trainer t;
+    struct error e = {ST_OK, ""};
+    ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
+    struct cost step = trainer_step_cost(&t), forward = graph_cost(&t.train, PASS_FORWARD);
+    struct cost backward = graph_cost(&t.train, PASS_BACKWARD);
+    double update = 7.0 * sizeof(real) * (double)params_trained(&t.params);
+    ck_assert(step.bytes >= forward.bytes + backward.bytes + update);
+    ck_assert(step.flops > forward.flops + backward.flops);
+    trainer_free(&t);
+    small_run_free(s);
+}
+END_TEST
+
 START_TEST(a_shape_that_is_not_measured_is_said) {
     const char *line = "perf device --only scan_lstm --shape 'length=1 dim=256'"; /* length=16 is no length=1 */
     expect_status(run(line), 2, line);
@@ -51,10 +75,11 @@ Suite *check_perf_device(void);
 Suite *check_perf_device(void) {
     Suite *suite = suite_create("perf_device");
     TCase *tests = tcase_create("perf_device");
-    tcase_add_checked_fixture(tests, program_begin, program_end);
+    tcase_add_checked_fixture(tests, begin, program_end);
     tcase_add_test(tests, errors_are_relative_to_the_largest_magnitude);
     tcase_add_test(tests, what_is_not_finite_is_an_infinite_error);
     tcase_add_test(tests, cold_sets_are_twice_the_cache_or_none);
+    tcase_add_test(tests, a_step_costs_its_update_as_well);
     tcase_add_test(tests, a_shape_that_is_not_measured_is_said);
     suite_add_tcase(suite, tests);
     return suite;
