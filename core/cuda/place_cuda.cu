@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #include "core/cuda/cuda.cuh"
@@ -20,6 +21,12 @@ static __device__ uint64_t device_nanoseconds(void) {
     return t;
 }
 #endif
+
+/* Runs that one process trains at once capture their steps in threads of their own. What waits for the whole device
+ * ends the captures of other threads: cublasDestroy does (cudaDeviceSynchronize), cublasCreate and cudaFree may. So a
+ * capture has this from its beginning to its end, and such calls have it as well. */
+static std::mutex whole_device;
+typedef std::lock_guard<std::mutex> holding;
 
 static void keep_failure(struct cuda_context *cuda, const char *call, const char *file, int line, const char *message) {
     if (cuda->failed) return;
@@ -59,7 +66,13 @@ static int devices(const char **why) {
     return 0;
 }
 
+static bool open_queues(struct cuda_context *cuda) {
+    holding device(whole_device);
+    return cuda_queue_open(cuda, &cuda->now) && cuda_queue_open(cuda, &cuda->beside);
+}
+
 static void close_context(struct cuda_context *cuda) {
+    holding device(whole_device);
     cuda_queue_close(&cuda->now);
     cuda_queue_close(&cuda->beside);
     delete cuda;
@@ -73,7 +86,9 @@ static void close_place(struct place *p) {
 static void forget_overrides(void) {
     unsetenv("NVIDIA_TF32_OVERRIDE");
     unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
+    unsetenv("CUBLAS_EMULATE_DOUBLE_PRECISION");
     unsetenv("CUBLAS_EMULATION_STRATEGY");
+    unsetenv("CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT");
 }
 
 static bool is_off(const char *variable) {
@@ -101,8 +116,10 @@ static enum status open_place(struct place *p, struct error *e) {
     struct cuda_context *cuda = new (std::nothrow) cuda_context();
     if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
     cuda->index = p->index;
-    bool good =
-        CUDA_TRY(cuda, cudaSetDevice(p->index)) && CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
+    /* A thread that waits sleeps: by default it would spin, and those of a population take a core each. */
+    bool good = CUDA_TRY(cuda, cudaInitDevice(p->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid)) &&
+                CUDA_TRY(cuda, cudaSetDevice(p->index)) &&
+                CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
     if (good && properties.major * 10 + properties.minor < OLDEST_DEVICE) {
         close_context(cuda);
         return fail(e, ST_DEVICE, "cuda:%d is a %s of compute capability %d.%d; the kernels need %d.%d or newer",
@@ -115,7 +132,7 @@ static enum status open_place(struct place *p, struct error *e) {
     cuda->walks = cuda->careful || is_off("LRNN_CUDA_GRAPH");
     good = good && CUDA_TRY(cuda, cudaFuncGetAttributes(&attributes, fill_kernel)) && /* compiled for this device? */
            CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->index)) &&
-           cuda_queue_open(cuda, &cuda->now) && cuda_queue_open(cuda, &cuda->beside);
+           open_queues(cuda);
     p->cuda = cuda;
     if (good) {
         int device = properties.major * 10 + properties.minor;
@@ -157,13 +174,19 @@ static enum status describe(const struct place *p, struct place_info *info, stru
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static void release(char *base, size_t) {
+    holding device(whole_device);
     cudaFree(base);
+}
+
+static cudaError_t reserve_bytes(void **base, size_t bytes) {
+    holding device(whole_device);
+    return cudaMalloc(base, bytes);
 }
 
 static enum status reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
     size_t size = (bytes ? bytes : 1) + ARENA_ALIGN, available = 0, total = 0;
     void *base = nullptr;
-    cudaError_t result = cudaMalloc(&base, size);
+    cudaError_t result = reserve_bytes(&base, size);
     if (result != cudaSuccess) {
         cudaGetLastError(); /* running out of memory leaves the device usable */
         cudaMemGetInfo(&available, &total);
@@ -173,7 +196,7 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
             p->index, size >> 20, available >> 20, total >> 20, cudaGetErrorString(result));
     }
     if (!CUDA_TRY(p->cuda, cudaMemsetAsync(base, 0, size, p->cuda->now.stream))) {
-        cudaFree(base);
+        release((char *)base, size);
         return fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure);
     }
     p->cuda->now.alone = true;
@@ -206,11 +229,13 @@ static void copy(const struct place *p, void *to, const void *from, size_t bytes
 
 static void *host_alloc(const struct place *p, size_t bytes) {
     void *memory = nullptr;
+    holding device(whole_device);
     if (!CUDA_TRY(p->cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocDefault))) return nullptr;
     return memset(memory, 0, bytes);
 }
 
 static void host_free(const struct place *, void *memory) {
+    holding device(whole_device);
     cudaFreeHost(memory);
 }
 
@@ -308,7 +333,9 @@ static bool capture_begin(const struct place *p) {
     struct cuda_context *cuda = p->cuda;
     if (cuda->walks || cuda->failed) return false;
     cuda->now.alone = true;
+    whole_device.lock();
     if (CUDA_TRY(cuda, cudaStreamBeginCapture(cuda->now.stream, cudaStreamCaptureModeThreadLocal))) return true;
+    whole_device.unlock();
     give_up_captures(cuda);
     return false;
 }
@@ -321,6 +348,7 @@ static struct place_capture *capture_end(const struct place *p) {
                 CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches)) &&
                 CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
+    whole_device.unlock();
     p->cuda->now.alone = p->cuda->beside.alone = true; /* what was captured is not what the streams have behind them */
     if (good) return c;
     delete c;

@@ -25,7 +25,9 @@ bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
            CUBLAS_TRY(cuda, cublasSetMathMode(queue->blas, CUBLAS_DEFAULT_MATH));
 }
 
+/* What a run has left queued when it failed is done first, for it uses what is given back here. */
 void cuda_queue_close(struct cuda_queue *queue) {
+    if (queue->stream) cudaStreamSynchronize(queue->stream);
     if (queue->blas) cublasDestroy(queue->blas);
     cudaFree(queue->blas_workspace);
     cudaFree(queue->counters);

@@ -52,7 +52,7 @@ static const struct option extra[] = {
      "n = seeds 1 to n of every model; 3,7 or 4..9 = those", 0},
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
      "options with several values each: 'task.length=8,16 model.gate=softmax,none'; a flag takes its list itself", 0},
-    {"variants", OPT_BOOL, 0, "no", 0, 0, NULL,
+    {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
      "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL, "i/n: do every n-th run alone, from the i-th on, and no table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
@@ -70,12 +70,6 @@ static enum status on_flag(void *context, const char *name, const char *value, b
     struct command_line *c = context;
     *done = true;
     if (!strcmp(name, "shard")) return shard_parse(value, &c->options.shard, &c->options.shards, e);
-    if (!strcmp(name, "variants")) {
-        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-            return fail(e, ST_USAGE, "variants=%.60s is not yes or no", value);
-        c->request.variants = !strcmp(value, "yes");
-        return ST_OK;
-    }
     *done = false;
     if (option_find(sweep_flags, name)) return ST_OK;
     return request_flag(&c->request, name, value, done, e);

@@ -35,6 +35,10 @@ enum status request_flag(struct request *r, const char *name, const char *value,
     if (!strcmp(name, "seeds")) return text_copy(*value ? value : " ", r->seeds, sizeof r->seeds, e);
     if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
     if (!strcmp(name, "grid")) return read_grid(&r->grid, value, e);
+    if (!strcmp(name, "variants")) {
+        if (!strcmp(value, "yes") || !strcmp(value, "no")) return text_copy(value, r->variants, sizeof r->variants, e);
+        return fail(e, ST_USAGE, "--variants: '%.60s' is not yes or no", value);
+    }
     if (plan_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
     *done = false;
     return args_note(&r->args, name, value, done, e);
@@ -138,9 +142,8 @@ struct making {
     struct label plan;  /* the plan's settings under the profile */
     struct label flags; /* of those the flags with one value */
     struct label axes, grid;
-    const char *profile, *tasks, *models, *rates, *seeds;
+    const char *profile, *tasks, *models, *rates, *seeds, *variants;
     bool speed;
-    bool variants, no_variants; /* no_variants: whatever the profile says */
 };
 
 static const char *given_or(const char *given, const struct label *plan, const char *key) {
@@ -195,15 +198,13 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     const char *own = plan_file_get(&r->file, "", "profile");
     m->profile = *r->profile ? r->profile : own ? own : "quick";
     TRY(plan_file_settings(&r->file, m->profile, &m->plan, e));
-    const char *variants = label_get(&m->plan, "variants");
     m->tasks = given_or(r->tasks, &m->plan, "tasks");
     m->models = given_or(r->models, &m->plan, "models");
     m->rates = given_or(r->rates, &m->plan, "lr");
     m->seeds = given_or(!strcmp(r->seeds, "auto") ? "" : r->seeds, &m->plan, "seeds");
-    if (variants && strcmp(variants, "yes") != 0 && strcmp(variants, "no") != 0)
-        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, variants);
-    m->variants = r->variants || (variants && !strcmp(variants, "yes"));
-    m->no_variants = !m->variants && variants;
+    m->variants = given_or(r->variants, &m->plan, "variants");
+    if (m->variants && strcmp(m->variants, "yes") != 0 && strcmp(m->variants, "no") != 0)
+        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, m->variants);
     const char *measure = label_get(&m->plan, "measure");
     if (measure && strcmp(measure, "accuracy") != 0 && strcmp(measure, "speed") != 0)
         return fail(e, ST_USAGE, "%s: measure=%.60s is neither accuracy nor speed", r->file.name, measure);
@@ -261,7 +262,7 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     p.own_rates = *r->rates;
     p.own_length = gives_length(m);
     if (p.own_length && !gives_stop(m)) r->args.config.stop_after = 0;
-    p.variants = m->variants || (p.profile->variants && !m->no_variants);
+    p.variants = m->variants ? !strcmp(m->variants, "yes") : p.profile->variants;
     TRY(parse_rates(m->rates ? m->rates : p.profile->rates, rates, &p.n_rates, e));
     snprintf(counted, sizeof counted, "%d", p.profile->seeds);
     TRY(seeds_parse(m->seeds ? m->seeds : counted, &seeds, &p.n_seeds, e));

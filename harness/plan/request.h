@@ -19,11 +19,12 @@ struct request {
     char rates[OPTION_TEXT], seeds[OPTION_TEXT]; /* "5": 1 to 5; "3,7" or "4..9": those */
     struct label axes, grid;                     /* of the command line, as plan_request has them */
     struct args args;                            /* flags; request_plan resolves its configuration for the last task */
-    bool variants, limited;                      /* limited: a time for all runs says how long each is */
+    char variants[4];                            /* yes or no; "": the plan's, else the profile's */
+    bool limited;                                /* a time for all runs says how long each is */
 };
 
-/* Takes what a flag of bench or sweep says of the runs: models, lr, seeds, profile, grid, a flag of a run with one or
- * several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */
+/* Takes what a flag of bench or sweep says of the runs: models, lr, seeds, profile, grid, variants, a flag of a run
+ * with one or several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e);
 
 /* Takes the words of the command line: the names of tasks, or that of a plan and, behind it, of those of its tasks that

@@ -155,7 +155,9 @@ enum status trainer_create_initial(struct trainer *t, const struct setup *setup,
     return first_weights(t, e);
 }
 
+/* What is still queued, of a trainer that was not made to its end, uses what is given back here. */
 void trainer_free(struct trainer *t) {
+    place_wait(&t->place, NULL);
     feeder_stop(&t->feeder);
     staging_stop(&t->staging);
     resident_free(&t->data);

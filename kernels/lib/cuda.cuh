@@ -98,13 +98,15 @@ static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
 }
 
+/* The two as instructions, and not by cuda_pipeline.h, whose wait says nothing of memory: behind it no barrier keeps
+ * the compiler from reading a slot sooner, since a thread reads its own slots alone. */
 static __device__ __forceinline__ void copy_async_commit(void) {
-    __pipeline_commit();
+    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /* Until no more than the last LEFT groups are on their way. */
 template <int LEFT> __device__ __forceinline__ void copy_async_wait(void) {
-    __pipeline_wait_prior(LEFT);
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 #endif
 

@@ -69,6 +69,12 @@ bool describe_wishes(struct cuda_context *cuda, struct description *d, const str
            set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.C));
 }
 
+/* That there is no such product: said before anything is queued, by the heuristic or by the product it has named. */
+bool is_refusal(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ||
+           status == CUBLAS_STATUS_INVALID_VALUE;
+}
+
 } // namespace
 
 bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const struct product &p, enum epilogue epilogue,
@@ -86,11 +92,13 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
         return true;
     cublasStatus_t asked =
         cublasLtMatmulAlgoGetHeuristic(lt, &d.product, &d.b, &d.a, &d.c, &d.c, &d.wishes, 1, &found, &count);
-    if (asked == CUBLAS_STATUS_NOT_SUPPORTED || asked == CUBLAS_STATUS_ARCH_MISMATCH) return false;
+    if (is_refusal(asked)) return false;
     if (!cublas_check(cuda, asked, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__)) return true;
     if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
-    CUBLAS_TRY(cuda, cublasLtMatmul(lt, &d.product, &one, p.B, &d.b, p.A, &d.a, &before, p.C, &d.c, p.C, &d.c,
-                                    &found.algo, cuda->now.blas_workspace, CUDA_BLAS_WORKSPACE, cuda->now.stream));
+    cublasStatus_t done = cublasLtMatmul(lt, &d.product, &one, p.B, &d.b, p.A, &d.a, &before, p.C, &d.c, p.C, &d.c,
+                                         &found.algo, cuda->now.blas_workspace, CUDA_BLAS_WORKSPACE, cuda->now.stream);
+    if (is_refusal(done)) return false;
+    cublas_check(cuda, done, "cublasLtMatmul", __FILE__, __LINE__);
     return true;
 }
 

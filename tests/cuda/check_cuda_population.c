@@ -32,6 +32,7 @@ START_TEST(members_leave_the_records_of_runs_alone) {
     line = population(THREE, "", "beside"); /* a population, unless something is said */
     expect_status(run(line), 0, line);
     expect_text(err, "3 runs, 3 at a time", line);
+    ck_assert_msg(!strstr(err, "cannot be captured"), "a member has ended another one's capture: %s", err);
     snprintf(a, sizeof a, "%s/alone", program_folder);
     snprintf(b, sizeof b, "%s/beside", program_folder);
     expect_same_runs(a, b, 3);

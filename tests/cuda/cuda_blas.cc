@@ -17,11 +17,13 @@ const char *cublasGetStatusString(cublasStatus_t status) {
 }
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+    cuda_host_wait_for_device();
     *handle = new cuda_host_blas();
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+    cuda_host_wait_for_device();
     delete handle;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -167,7 +169,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
     cublasStatus_t status = examine(product, A, B, C, D, &s);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    if (none) return *none == '1' ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+    if (none && *none != '3') return *none == '1' ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
     cublasLtMatmulAlgo_t algo = {product->epilogue, {}, wishes->workspace < WORKSPACE ? (uint64_t)0 : WORKSPACE};
     for (int i = 0; i < 4; i++) algo.alignment[i] = wishes->alignment[i];
     algo.alignment[4] = product->bias ? alignment_of(product->bias) : 1;
@@ -193,6 +195,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
     cublasStatus_t status = examine(desc, of_A, of_B, of_C, of_D, &s);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (getenv("LRNN_CUDA_HOST_NO_EPILOGUES")) return CUBLAS_STATUS_INVALID_VALUE;
     real first = *(const real *)alpha, second = *(const real *)beta;
     if (!algorithm || algorithm->epilogue != desc->epilogue || C != D || of_C->ld != of_D->ld ||
         (second != 0 && second != 1))

@@ -219,6 +219,7 @@ typedef struct cuda_host_graph *cudaGraphExec_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum { cudaDeviceScheduleBlockingSync = 4, cudaInitDeviceFlagsAreValid = 1 };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 enum cudaDeviceAttr {
     cudaDevAttrClockRate = 13,
@@ -238,6 +239,7 @@ cudaError_t cudaGetLastError(void);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaInitDevice(int index, unsigned schedule, unsigned flags);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int index);
 
@@ -284,6 +286,9 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 
 /* Ends the process, saying which thread of which block runs. */
 [[noreturn]] void cuda_host_die(const char *what);
+
+/* What the making and the end of a cuBLAS handle may do: captures under way, of any thread, are no longer valid. */
+void cuda_host_wait_for_device(void);
 
 /* Runs now, or on replay when the stream is being captured. Device memory is there for the work, or, if it opens that
  * itself, from cuda_host_open_memory on. */
@@ -466,7 +471,8 @@ long cuda_host_launches(void); /* kernels run so far */
  * and the shared memory of a block are that capability's), LRNN_CUDA_HOST_CORES (multiprocessors, default 132),
  * LRNN_CUDA_HOST_LAZY, LRNN_CUDA_HOST_PROTECT, LRNN_CUDA_HOST_NO_GRAPH (captures cannot be instantiated: 1, none; 2,
  * those with overlapping launches or branches; 3, each is invalid before its first branch),
- * LRNN_CUDA_HOST_NO_EPILOGUES (cublasLt knows no product: 1, it says so; 2, it names none),
+ * LRNN_CUDA_HOST_NO_EPILOGUES (cublasLt knows no product: 1, it says so; 2, it names none; 3, it refuses those that it
+ * has named),
  * LRNN_CUDA_HOST_FAIL=n (a process's n-th kernel, or the next one if that is past, fails, and everything after it;
  * with LRNN_CUDA_HOST_FAIL_ONCE=FILE only in the first process that can remove the file), LRNN_CUDA_HOST_FULL=n (the
  * n-th launch alone finds no memory, with that file likewise), LRNN_CUDA_HOST_SLOW (device memory is given back late).

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -40,6 +41,7 @@ struct cuda_host_graph {
     cudaStream_t origin;
     lanes captured;
     bool overlaps; /* some launch may begin before the one ahead has ended */
+    bool ended;    /* by a thread that waited for the whole device meanwhile */
 };
 
 struct cuda_host_stream {
@@ -65,6 +67,12 @@ static std::recursive_mutex &device = *new std::recursive_mutex;
 typedef std::lock_guard<std::recursive_mutex> holding;
 
 static thread_local int captures; /* under way, of streams of this thread */
+static std::set<cuda_host_graph *> &under_way = *new std::set<cuda_host_graph *>; /* of all threads */
+
+void cuda_host_wait_for_device(void) {
+    holding lock(device);
+    for (cuda_host_graph *graph : under_way) graph->ended = true;
+}
 
 static std::atomic<cudaError_t> failure(cudaSuccess); /* sticky, as on a device, and of all its streams */
 
@@ -160,7 +168,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-    stream->capture = new cuda_host_graph{stream, {}, false};
+    holding lock(device);
+    stream->capture = new cuda_host_graph{stream, {}, false, false};
+    under_way.insert(stream->capture);
     captures++;
     return failure;
 }
@@ -192,11 +202,13 @@ static bool all_joined(const cuda_host_graph &graph) {
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    holding lock(device);
     *graph = stream->capture;
+    under_way.erase(*graph);
     for (auto &lane : stream->capture->captured) lane.first->capture = nullptr;
     stream->capture = nullptr;
     captures--;
-    bool lost = setting("LRNN_CUDA_HOST_NO_GRAPH", 0) == 3;
+    bool lost = (*graph)->ended || setting("LRNN_CUDA_HOST_NO_GRAPH", 0) == 3;
     if (!lost && all_joined(**graph)) return failure;
     delete *graph;
     *graph = nullptr;
@@ -329,6 +341,10 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 cudaError_t cudaGetDeviceCount(int *count) {
     *count = (int)setting("LRNN_CUDA_HOST_DEVICES", 1);
     return *count ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaInitDevice(int index, unsigned, unsigned) {
+    return cudaSetDevice(index);
 }
 
 cudaError_t cudaSetDevice(int index) {

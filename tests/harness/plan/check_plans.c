@@ -167,6 +167,9 @@ START_TEST(tasks_seeds_and_grids_multiply) {
     expect_runs(1050, "hlru-table2", NULL, NONE); /* 5 tasks, 14 models, 3 rates, 5 seeds */
     expect_runs(2 * 3, "hlru-table2", "s4", FLAGS("models=lstm lru", "seeds=7..9", "lr=0.1"));
     expect_runs(70, "hlru-table2", NULL, FLAGS("profile=quick"));
+    expect_runs(4, "hlru-table1", "hlru-recall", FLAGS("models=lstm", "seeds=1", "lr=0.1"));
+    expect_runs(1, "hlru-table1", "hlru-recall", FLAGS("models=lstm", "seeds=1", "lr=0.1", "variants=no"));
+    expect_runs(4, "hlru-table1", "hlru-recall", FLAGS("models=lstm", "seeds=1", "lr=0.1", "variants=yes"));
     expect_runs(2 * 2 * 3, "s3", "s4", FLAGS("profile=smoke", "models=hlru:m=2..4", "seeds=3,9"));
     expect_runs(
         2 * (4 + 1), "s3", NULL,
@@ -256,6 +259,7 @@ static const struct {
     {"s3", {"lr="}, "--lr lists no rate", ST_USAGE},
     {"s3", {"lr=1e-3,"}, "'' is no learning rate from 0 to 1000000", ST_USAGE},
     {"s3", {"lr=1e-3,1e30"}, "'1e30' is no learning rate from 0 to 1000000", ST_USAGE},
+    {"s3", {"variants=some"}, "--variants: 'some' is not yes or no", ST_USAGE},
     {"s3", {"lr=nan"}, "'nan' is no learning rate", ST_USAGE},
     {"s3", {"models= "}, "--models names no model", ST_USAGE},
     {"s3", {"seed=3"}, "use --seeds n", ST_USAGE},
