@@ -293,42 +293,6 @@ START_TEST(longer_chunks_agree_with_the_reference) {
 }
 END_TEST
 
-/* --- sizes at which kernels go another way, which walks of some sizes alone may miss ------------------------------ */
-
-/* Attention: several tiles of keys, of which the last is not whole, heads wider than a tile, one token. Homogeneous
- * recurrences: more steps than a ring has turns, one step, blocks so large that there is none, more pairs of vectors
- * than are summed at once. Matrix states: rows that are no multiple of those loaded at once; graphs of more edges and
- * pairs than a warp lists at once. */
-static const struct {
-    const char *kernel, *sizes;
-} ways[] = {
-    {"softmax_attention_cuda", "batch=2 length=75 heads=3 dk=35"},
-    {"softmax_attention_cuda", "batch=1 length=9 heads=1 dk=256"},
-    {"softmax_attention_cuda", "batch=3 length=1 heads=2 dk=5"},
-    {"scan_flow_cuda", "batch=2 length=20 blocks=70 m=4"},
-    {"scan_flow_cuda", "batch=2 length=11 blocks=3 m=64"},
-    {"scan_flow_cuda", "batch=2 length=1 blocks=3 m=2"},
-    {"scan_hadamard_cuda", "batch=2 length=11 dim=2048"},
-    {"scan_hadamard_cuda", "batch=2 length=1 dim=64"},
-    {"scan_dplr_cuda", "batch=2 length=20 dim=300 m=9"},
-    {"scan_dplr_cuda", "batch=2 length=1 dim=33 m=5"},
-    {"scan_outer_cuda", "batch=2 length=10 heads=2 dk=11 dv=5"},
-    {"scan_plstm_cuda", "batch=2 length=10 heads=2 dk=11 dv=5 m=3"},
-    {"scan_delta_cuda", "batch=2 length=10 heads=2 dk=11 dv=5 substeps=2"},
-    {"dag_scan_cuda", "batch=2 length=40 heads=2 dk=39 dv=34"},
-};
-#define N_WAYS (int)(sizeof ways / sizeof *ways)
-
-START_TEST(kernels_agree_on_every_way) {
-    const struct kernel *k = kernel_find(ways[_i].kernel);
-    for (int variant = 0; variant < op_variants(k->op); variant++) {
-        char sizes[96];
-        snprintf(sizes, sizeof sizes, "%s variant=%d", ways[_i].sizes, variant);
-        compare_at(k->name, sizes);
-    }
-}
-END_TEST
-
 #ifdef LRNN_CUDA_HOST
 
 /* --- scans by way of shared memory: one turn, some, more than the ring has ---------------------------------------- */
@@ -561,7 +525,7 @@ END_TEST
 
 int cuda_cases(void) {
     return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + N_CAPABILITIES * N_MATRIX_STATES + N_LSTM_SIZES + 5 +
-           N_WAYS + cuda_run_cases() + cuda_population_cases();
+           cuda_run_cases() + cuda_population_cases();
 }
 
 static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_tests) {
@@ -585,7 +549,6 @@ Suite *check_cuda(void) {
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);
     tcase_add_loop_test(larger, chunks_agree_with_the_reference_for_every_m, 0, N_CHUNKED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);
-    tcase_add_loop_test(larger, kernels_agree_on_every_way, 0, N_WAYS);
     tcase_add_loop_test(larger, chunked_matrix_states_agree_with_the_reference, 0, N_CAPABILITIES * N_MATRIX_STATES);
     tcase_add_test(larger, chunked_matrix_states_are_taken_where_they_pay);
     tcase_add_loop_test(larger, the_lstm_agrees_at_sizes_of_trainings, 0, N_LSTM_SIZES);
