@@ -314,7 +314,7 @@ test-cuda: cuda-suites
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
 # cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
-CUDA_SUITES := cuda cuda_order cuda_run cuda_values cuda_population \
+CUDA_SUITES := cuda cuda_ways cuda_order cuda_run cuda_values cuda_population \
                $(if $(HOST_TESTS),cuda_measure $(call suite_names,$(HOST_TESTS)),cuda_short)
 
 # `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
