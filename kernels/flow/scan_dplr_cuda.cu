@@ -1,9 +1,12 @@
 /* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA: a thread block a sequence, from one
  * time step to the next. A thread has every blockDim-th element of the state; the elements meet in scalar products
- * alone, which are sums over the block. Equations: scan_dplr.c. */
+ * alone, which are sums over the block, some at once: none of them needs another one. What a step reads is asked for
+ * some steps ahead (step_ring.cuh). Equations: scan_dplr.c. */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
-#include "kernels/lib/cuda.cuh"
+#include "kernels/flow/step_ring.cuh"
+
+#define INNER 4 /* pairs of vectors u and v whose scalar products are summed at once */
 
 namespace {
 
@@ -23,61 +26,107 @@ __device__ __forceinline__ void put_wanted(real *to, int64_t at, bool accumulate
     if (to) put(to + at, accumulate, value);
 }
 
-/* a . b of D elements, in every thread; `partial` as of block_sum. */
-__device__ __forceinline__ real inner(int64_t D, const real *a, const real *b, real *partial) {
-    real sum = 0;
-    for (int64_t i = threadIdx.x; i < D; i += blockDim.x) sum = real_fma(a[i], b[i], sum);
-    return block_sum(sum, partial);
+/* Of the pairs from q on, how many go together. */
+__device__ __forceinline__ int together(const struct dplr &k, int64_t q) {
+    return k.r - q < INNER ? (int)(k.r - q) : INNER;
 }
 
 } // namespace
 
+template <bool RINGS>
 static __global__ void __launch_bounds__(CUDA_THREADS) dplr_forward_kernel(struct dplr k, real *y) {
     await_previous();
-    DYNAMIC_SHARED(real, before); /* D */
+    DYNAMIC_SHARED(real, before); /* D, the state after the step D, sums of warps; the ring, of d, u and v */
     real *after = before + k.D, *partial = after + k.D;
     int64_t b = blockIdx.x;
-    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) before[i] = y[b * k.T * k.D + i] = k.y0[b * k.D + i];
-    for (int64_t t = 1; t < k.T; t++) {
-        int64_t token = b * k.T + t;
-        for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x)
-            after[i] = real_fma(k.d[token * k.D + i], before[i], before[i]);
-        for (int64_t q = 0; q < k.r; q++) {
-            const real *u = k.u + (token * k.r + q) * k.D, *v = k.v + (token * k.r + q) * k.D;
-            real z = inner(k.D, v, before, partial);
-            for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) after[i] = real_fma(z, u[i], after[i]);
+    auto row = [&](int64_t n, int64_t r) { /* d, then u, then v */
+                                           int64_t token = b * k.T + n + 1;
+                                           if (r == 0) return k.d + token * k.D;
+                                           return r <= k.r ? k.u + (token * k.r + r - 1) * k.D
+                                                           : k.v + (token * k.r + r - 1 - k.r) * k.D;
+    };
+    auto ask = [&](int64_t n, real *slots) {
+        for (int64_t r = 0; r <= 2 * k.r; r++) ring_ask_row(k.D, slots + r * k.D, row(n, r));
+    };
+    auto step = [&](int64_t n, const real *slots) {
+        auto in = [&](int64_t r) { return RINGS ? slots + r * k.D : row(n, r); };
+        const real *d = in(0);
+        for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) after[i] = real_fma(d[i], before[i], before[i]);
+        for (int64_t q = 0; q < k.r; q += INNER) {
+            int count = together(k, q);
+            const real *u = in(1 + q), *v = in(1 + k.r + q);
+            real z[INNER] = {};
+            for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x)
+                for (int j = 0; j < INNER; j++)
+                    if (j < count) z[j] = real_fma(v[j * k.D + i], before[i], z[j]);
+            block_sums(z, partial);
+            for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
+                real sum = after[i];
+                for (int j = 0; j < INNER; j++)
+                    if (j < count) sum = real_fma(z[j], u[j * k.D + i], sum);
+                after[i] = sum;
+            }
         }
         for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x)
-            before[i] = y[token * k.D + i] = (real)clipped(after[i], before[i], k.clip);
-    }
+            before[i] = y[(b * k.T + n + 1) * k.D + i] = (real)clipped(after[i], before[i], k.clip);
+    };
+    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) before[i] = y[b * k.T * k.D + i] = k.y0[b * k.D + i];
+    ring_steps<RINGS>(k.T - 1, partial + INNER * CUDA_THREADS / WARP, (1 + 2 * k.r) * k.D, ask, step);
 }
 
+template <bool RINGS>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     dplr_backward_kernel(struct dplr k, const real *y, const real *dy, struct dplr_gradients to) {
     await_previous();
-    DYNAMIC_SHARED(real, moved); /* D: the gradient of the step's move */
+    DYNAMIC_SHARED(real, moved); /* D: the gradient of the step's move; that of the state D, sums of warps; the ring */
     real *carried = moved + k.D, *partial = carried + k.D;
     int64_t b = blockIdx.x;
-    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) carried[i] = 0;
-    for (int64_t t = k.T - 1; t > 0; t--) {
-        int64_t token = b * k.T + t;
-        const real *before = y + (token - 1) * k.D;
+    auto row = [&](int64_t n, int64_t r) { /* d, dy, y behind the step and before it, then u, then v */
+                                           int64_t token = b * k.T + k.T - 1 - n;
+                                           if (r < 4)
+                                               return (r == 0 ? k.d : r == 1 ? dy : r == 2 ? y : y - k.D) + token * k.D;
+                                           return r < 4 + k.r ? k.u + (token * k.r + r - 4) * k.D
+                                                              : k.v + (token * k.r + r - 4 - k.r) * k.D;
+    };
+    auto ask = [&](int64_t n, real *slots) {
+        for (int64_t r = 0; r < 4 + 2 * k.r; r++) ring_ask_row(k.D, slots + r * k.D, row(n, r));
+    };
+    auto step = [&](int64_t n, const real *slots) {
+        int64_t token = b * k.T + k.T - 1 - n;
+        auto in = [&](int64_t r) { return RINGS ? slots + r * k.D : row(n, r); };
+        const real *d = in(0), *gradient = in(1), *after = in(2), *before = in(3);
         for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
-            real G = carried[i] + dy[token * k.D + i];
-            moved[i] = G * (real)clip_slope(before[k.D + i], before[i], k.clip);
-            carried[i] = real_fma(k.d[token * k.D + i], moved[i], G);
+            real G = carried[i] + gradient[i];
+            moved[i] = G * (real)clip_slope(after[i], before[i], k.clip);
+            carried[i] = real_fma(d[i], moved[i], G);
             put_wanted(to.d, token * k.D + i, to.add_d, moved[i] * before[i]);
         }
-        for (int64_t q = 0; q < k.r; q++) {
-            int64_t row = (token * k.r + q) * k.D;
-            real z = inner(k.D, k.v + row, before, partial), p = inner(k.D, k.u + row, moved, partial);
+        for (int64_t q = 0; q < k.r; q += INNER) {
+            int count = together(k, q);
+            int64_t first = (token * k.r + q) * k.D;
+            const real *u = in(4 + q), *v = in(4 + k.r + q);
+            real sums[2 * INNER] = {}, *z = sums, *p = sums + INNER;
+            for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x)
+                for (int j = 0; j < INNER; j++)
+                    if (j < count) {
+                        z[j] = real_fma(v[j * k.D + i], before[i], z[j]);
+                        p[j] = real_fma(u[j * k.D + i], moved[i], p[j]);
+                    }
+            block_sums(sums, partial);
             for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
-                carried[i] = real_fma(p, k.v[row + i], carried[i]);
-                put_wanted(to.u, row + i, to.add_u, z * moved[i]);
-                put_wanted(to.v, row + i, to.add_v, p * before[i]);
+                real sum = carried[i];
+                for (int j = 0; j < INNER; j++)
+                    if (j < count) {
+                        sum = real_fma(p[j], v[j * k.D + i], sum);
+                        put_wanted(to.u, first + j * k.D + i, to.add_u, z[j] * moved[i]);
+                        put_wanted(to.v, first + j * k.D + i, to.add_v, p[j] * before[i]);
+                    }
+                carried[i] = sum;
             }
         }
-    }
+    };
+    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) carried[i] = 0;
+    ring_steps<RINGS>(k.T - 1, partial + 2 * INNER * CUDA_THREADS / WARP, (4 + 2 * k.r) * k.D, ask, step);
     for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
         put_wanted(to.y0, b * k.D + i, to.add_y0, carried[i] + dy[b * k.T * k.D + i]);
         put_wanted(to.d, b * k.T * k.D + i, to.add_d, 0);
@@ -102,8 +151,9 @@ static dim3 dplr_threads(const struct dplr &k) {
     return dim3((unsigned)(whole < CUDA_THREADS ? whole : CUDA_THREADS));
 }
 
+/* Beside a ring, in both passes. */
 static size_t dplr_shared(const struct dplr &k) {
-    return (size_t)(2 * k.D + CUDA_THREADS / WARP) * sizeof(real);
+    return (size_t)(2 * k.D + 2 * INNER * CUDA_THREADS / WARP) * sizeof(real);
 }
 
 static bool scan_dplr_cuda_applicable(const struct call *c, const char **why) {
@@ -114,8 +164,10 @@ static bool scan_dplr_cuda_applicable(const struct call *c, const char **why) {
 
 static void scan_dplr_cuda_forward(const struct call *c, const struct exec *x) {
     struct dplr k = dplr_of(c);
-    LAUNCH(x, dplr_forward_kernel, dim3((unsigned)c->in[0]->dims[0]), dplr_threads(k), dplr_shared(k), k,
-           tensor_real(c->out[0]));
+    int64_t values = (1 + 2 * k.r) * k.D;
+    bool rings = step_ring_pays(x, k.T - 1, values, dplr_shared(k));
+    LAUNCH(x, (rings ? dplr_forward_kernel<true> : dplr_forward_kernel<false>), dim3((unsigned)c->in[0]->dims[0]),
+           dplr_threads(k), dplr_shared(k) + (rings ? step_ring_bytes(values) : 0), k, tensor_real(c->out[0]));
 }
 
 static void scan_dplr_cuda_backward(const struct call *c, const struct exec *x) {
@@ -128,8 +180,11 @@ static void scan_dplr_cuda_backward(const struct call *c, const struct exec *x) 
                                 call_accumulates(c, 1),
                                 call_accumulates(c, 2),
                                 call_accumulates(c, 3)};
-    LAUNCH(x, dplr_backward_kernel, dim3((unsigned)c->in[0]->dims[0]), dplr_threads(k), dplr_shared(k), k,
-           tensor_real(c->out[0]), call_dout(c, 0), to);
+    int64_t values = (4 + 2 * k.r) * k.D;
+    bool rings = step_ring_pays(x, k.T - 1, values, dplr_shared(k));
+    LAUNCH(x, (rings ? dplr_backward_kernel<true> : dplr_backward_kernel<false>), dim3((unsigned)c->in[0]->dims[0]),
+           dplr_threads(k), dplr_shared(k) + (rings ? step_ring_bytes(values) : 0), k, tensor_real(c->out[0]),
+           call_dout(c, 0), to);
 }
 
 /* Tolerance: as scan_dplr_cpu. */

@@ -1,14 +1,17 @@
 /* scan_flow_cuda.cu - scan_flow on CUDA, a block of threads a generator's block: a thread a row of the state, which all
  * of them have in shared memory. Small blocks share a thread block, so that neighbouring threads are neighbouring
- * generators, as their elements lie in memory. Equations: scan_flow.c. */
+ * generators, as their elements lie in memory. A thread's row of the generator (backward: column) is asked for some
+ * steps ahead (step_ring.cuh) where blocks are small enough. Equations: scan_flow.c. */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
-#include "kernels/lib/cuda.cuh"
+#include "kernels/flow/step_ring.cuh"
 
 #define FLOW_ROWS    256  /* threads of a thread block, about */
 #define FLOW_LARGEST 1024 /* m */
 
 namespace {
+
+constexpr int FLOW_LOADS = REAL_IS_DOUBLE ? 2 : 8; /* of a row at once, where there is no ring: more would spill */
 
 /* y (B,T,N m); a thread block has `side` neighbouring blocks of one sequence, threads (block of the side, row). */
 struct flow_shape {
@@ -43,56 +46,81 @@ __device__ inline struct flow_thread flow_here(const struct flow_shape &s) {
 
 } // namespace
 
+/* What a block reads at a step: of each thread a row or column, and `beside` values. */
+static __host__ __device__ inline int64_t flow_values(const struct flow_shape &s, int beside) {
+    return (int64_t)(s.m + beside) * s.m * s.side;
+}
+
+template <bool RINGS>
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_forward_kernel(struct flow_shape s, const real *a, const real *y0, real *y) {
     await_previous();
-    DYNAMIC_SHARED(real, state); /* m x side, twice by turns */
+    DYNAMIC_SHARED(real, state); /* m x side, twice by turns; the ring */
     struct flow_thread at = flow_here(s);
-    int64_t D = s.N * s.m;
+    int64_t D = s.N * s.m, first = at.b * s.T * D + at.k * s.m + at.i;
+    int threads = s.m * s.side, x = (int)threadIdx.x;
     real own = at.in ? y0[at.b * D + at.k * s.m + at.i] : 0;
-    for (int64_t t = 0; t < s.T; t++) {
-        real *now = state + t % 2 * s.m * s.side;
-        if (t > 0) {
-            now[at.i * s.side + at.slot] = own;
-            __syncthreads();
-            const real *row = a + ((at.b * s.T + t) * s.m + at.i) * D + at.k;
-            real before = own;
-            for (int j = 0; j < s.m && at.in; j++) own = real_fma(row[j * s.N], now[j * s.side + at.slot], own);
-            own = (real)clipped(own, before, s.clip);
-        }
-        if (at.in) y[(at.b * s.T + t) * D + at.k * s.m + at.i] = own;
-    }
+    auto row = [&](int64_t n) { return a + ((at.b * s.T + n + 1) * s.m + at.i) * D + at.k; };
+    auto ask = [&](int64_t n, real *slots) {
+        for (int j = 0; j < s.m && at.in; j++) copy_async(slots + j * threads + x, row(n) + j * s.N);
+    };
+    auto step = [&](int64_t n, const real *slots) {
+        real *now = state + n % 2 * threads, before = own;
+        now[at.i * s.side + at.slot] = own;
+        __syncthreads();
+        if (!at.in) return;
+        const real *A = RINGS ? slots + x : row(n);
+        int64_t stride = RINGS ? threads : s.N;
+#pragma unroll FLOW_LOADS
+        for (int j = 0; j < s.m; j++) own = real_fma(A[j * stride], now[j * s.side + at.slot], own);
+        own = (real)clipped(own, before, s.clip);
+        y[first + (n + 1) * D] = own;
+    };
+    if (at.in) y[first] = own;
+    ring_steps<RINGS>(s.T - 1, state + 2 * threads, flow_values(s, 0), ask, step);
 }
 
-/* da, dy0 NULL: not wanted. */
+/* da, dy0 NULL: not wanted. Of a step back in time a thread reads dy, the state before, and its column. */
+template <bool RINGS>
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_backward_kernel(struct flow_shape s, const real *a, const real *y, const real *dy, real *da, bool add_a,
                          real *dy0, bool add_y0) {
     await_previous();
-    DYNAMIC_SHARED(real, shared); /* G and the state before, m x side each, twice by turns */
+    DYNAMIC_SHARED(real, shared); /* G and the state before, m x side each, twice by turns; the ring */
     struct flow_thread at = flow_here(s);
-    int64_t D = s.N * s.m;
-    real carried = 0;
-    for (int64_t t = s.T - 1; t >= 0; t--) {
-        int64_t row = at.b * s.T + t;
-        real *G = shared + t % 2 * 2 * s.m * s.side, *before = G + s.m * s.side;
-        real own = carried + (at.in ? dy[row * D + at.k * s.m + at.i] : 0);
-        if (t == 0) {
-            if (dy0 && at.in) put(dy0 + at.b * D + at.k * s.m + at.i, add_y0, own);
-            for (int j = 0; da && at.in && !add_a && j < s.m; j++) da[(row * s.m + at.i) * D + j * s.N + at.k] = 0;
-            return;
+    int64_t D = s.N * s.m, own = at.k * s.m + at.i, last = at.b * s.T + s.T - 1;
+    int threads = s.m * s.side, x = (int)threadIdx.x;
+    real carried = 0, here = at.in ? y[last * D + own] : 0;
+    auto column = [&](int64_t n) { return a + (last - n) * s.m * D + at.i * s.N + at.k; };
+    auto ask = [&](int64_t n, real *slots) {
+        if (!at.in) return;
+        copy_async(slots + x, dy + (last - n) * D + own);
+        copy_async(slots + threads + x, y + (last - n - 1) * D + own);
+        for (int i = 0; i < s.m; i++) copy_async(slots + (2 + i) * threads + x, column(n) + i * D);
+    };
+    auto step = [&](int64_t n, const real *slots) {
+        real *G = shared + n % 2 * 2 * threads, *states = G + threads, before = 0, moved = 0;
+        if (at.in) {
+            carried += RINGS ? slots[x] : dy[(last - n) * D + own];
+            before = RINGS ? slots[threads + x] : y[(last - n - 1) * D + own];
+            moved = carried * (real)clip_slope(here, before, s.clip);
         }
-        const real *here = y + row * D + at.k * s.m + at.i;
-        real moved = at.in ? own * (real)clip_slope(here[0], here[-D], s.clip) : 0;
         G[at.i * s.side + at.slot] = moved;
-        before[at.i * s.side + at.slot] = at.in ? here[-D] : 0;
+        states[at.i * s.side + at.slot] = here = before;
         __syncthreads();
-        carried = own;
-        for (int i = 0; i < s.m && at.in; i++) /* this thread's row is a column of A here */
-            carried = real_fma(a[(row * s.m + i) * D + at.i * s.N + at.k], G[i * s.side + at.slot], carried);
-        for (int j = 0; da && at.in && j < s.m; j++)
-            put(da + (row * s.m + at.i) * D + j * s.N + at.k, add_a, moved * before[j * s.side + at.slot]);
-    }
+        if (!at.in) return;
+        const real *A = RINGS ? slots + 2 * threads + x : column(n);
+        int64_t stride = RINGS ? threads : D;
+#pragma unroll FLOW_LOADS
+        for (int i = 0; i < s.m; i++) carried = real_fma(A[i * stride], G[i * s.side + at.slot], carried);
+        for (int j = 0; da && j < s.m; j++)
+            put(da + ((last - n) * s.m + at.i) * D + j * s.N + at.k, add_a, moved * states[j * s.side + at.slot]);
+    };
+    ring_steps<RINGS>(s.T - 1, shared + 4 * threads, flow_values(s, 2), ask, step);
+    if (!at.in) return;
+    int64_t first = at.b * s.T;
+    if (dy0) put(dy0 + at.b * D + own, add_y0, carried + dy[first * D + own]);
+    for (int j = 0; da && !add_a && j < s.m; j++) da[(first * s.m + at.i) * D + j * s.N + at.k] = 0;
 }
 
 static bool scan_flow_cuda_applicable(const struct call *c, const char **why) {
@@ -107,16 +135,23 @@ static dim3 flow_blocks(const struct flow_shape &s) {
 
 static void scan_flow_cuda_forward(const struct call *c, const struct exec *x) {
     struct flow_shape s = flow_shape_of(c);
-    LAUNCH(x, flow_forward_kernel, flow_blocks(s), dim3((unsigned)(s.m * s.side)),
-           2 * (size_t)(s.m * s.side) * sizeof(real), s, tensor_real(c->in[0]), tensor_real(c->in[1]),
-           tensor_real(c->out[0]));
+    int64_t values = flow_values(s, 0);
+    size_t bytes = 2 * (size_t)(s.m * s.side) * sizeof(real);
+    bool rings = step_ring_pays(x, s.T - 1, values, bytes);
+    LAUNCH(x, (rings ? flow_forward_kernel<true> : flow_forward_kernel<false>), flow_blocks(s),
+           dim3((unsigned)(s.m * s.side)), bytes + (rings ? step_ring_bytes(values) : 0), s, tensor_real(c->in[0]),
+           tensor_real(c->in[1]), tensor_real(c->out[0]));
 }
 
 static void scan_flow_cuda_backward(const struct call *c, const struct exec *x) {
     struct flow_shape s = flow_shape_of(c);
-    LAUNCH(x, flow_backward_kernel, flow_blocks(s), dim3((unsigned)(s.m * s.side)),
-           4 * (size_t)(s.m * s.side) * sizeof(real), s, tensor_real(c->in[0]), tensor_real(c->out[0]), call_dout(c, 0),
-           c->din[0], call_accumulates(c, 0), c->din[1], call_accumulates(c, 1));
+    int64_t values = flow_values(s, 2);
+    size_t bytes = 4 * (size_t)(s.m * s.side) * sizeof(real);
+    bool rings = step_ring_pays(x, s.T - 1, values, bytes);
+    LAUNCH(x, (rings ? flow_backward_kernel<true> : flow_backward_kernel<false>), flow_blocks(s),
+           dim3((unsigned)(s.m * s.side)), bytes + (rings ? step_ring_bytes(values) : 0), s, tensor_real(c->in[0]),
+           tensor_real(c->out[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0), c->din[1],
+           call_accumulates(c, 1));
 }
 
 /* Tolerance: as scan_flow_cpu. */

@@ -1,11 +1,12 @@
 /* scan_hadamard_cuda.cu - the homogeneous recurrence with a Walsh-Hadamard generator on CUDA: a thread block a
  * sequence, from one time step to the next, the transform in log2 D rounds of sums and differences: the first five by
- * shuffles, within each 32 neighbours, the others in shared memory. Equations: scan_hadamard.c. */
+ * shuffles, within each 32 neighbours, the others in shared memory. What a step reads is asked for some steps ahead
+ * (step_ring.cuh). Equations: scan_hadamard.c. */
 #include <math.h>
 
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
-#include "kernels/lib/cuda.cuh"
+#include "kernels/flow/step_ring.cuh"
 
 namespace {
 
@@ -41,43 +42,61 @@ __device__ __forceinline__ void transform(int64_t D, real *x) {
 
 } // namespace
 
+template <bool RINGS>
 static __global__ void __launch_bounds__(CUDA_THREADS) hadamard_forward_kernel(struct hadamard k, real *y) {
     await_previous();
-    DYNAMIC_SHARED(real, state); /* D */
+    DYNAMIC_SHARED(real, state); /* D, the product D; the ring, of d */
     real *product = state + k.D;
     int64_t b = blockIdx.x;
-    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) state[i] = y[b * k.T * k.D + i] = k.y0[b * k.D + i];
-    for (int64_t t = 1; t < k.T; t++) {
-        int64_t at = (b * k.T + t) * k.D;
-        for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) product[i] = k.d[at + i] * state[i];
+    auto ask = [&](int64_t n, real *slots) { ring_ask_row(k.D, slots, k.d + (b * k.T + n + 1) * k.D); };
+    auto step = [&](int64_t n, const real *slots) {
+        int64_t at = (b * k.T + n + 1) * k.D;
+        const real *d = RINGS ? slots : k.d + at;
+        for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) product[i] = d[i] * state[i];
         transform(k.D, product);
         for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x)
             state[i] = y[at + i] = (real)clipped(real_fma(k.scale, product[i], state[i]), state[i], k.clip);
-    }
+    };
+    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) state[i] = y[b * k.T * k.D + i] = k.y0[b * k.D + i];
+    ring_steps<RINGS>(k.T - 1, state + 2 * k.D, k.D, ask, step);
 }
 
+/* Rows that a step back in time reads: d, dy, y behind it and before it. */
+#define BACKWARD_ROWS 4
+
 /* dd, dy0 NULL: not wanted. */
+template <bool RINGS>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     hadamard_backward_kernel(struct hadamard k, const real *y, const real *dy, real *dd, bool add_d, real *dy0,
                              bool add_y0) {
     await_previous();
-    DYNAMIC_SHARED(real, carried); /* D */
+    DYNAMIC_SHARED(real, carried); /* D, the gradient of the step's move D; the ring */
     real *moved = carried + k.D;
     int64_t b = blockIdx.x;
-    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) carried[i] = 0;
-    for (int64_t t = k.T - 1; t > 0; t--) {
-        int64_t at = (b * k.T + t) * k.D;
+    auto row = [&](int64_t n, int r) {
+        int64_t at = (b * k.T + k.T - 1 - n) * k.D;
+        return r == 0 ? k.d + at : r == 1 ? dy + at : r == 2 ? y + at : y + at - k.D;
+    };
+    auto ask = [&](int64_t n, real *slots) {
+        for (int r = 0; r < BACKWARD_ROWS; r++) ring_ask_row(k.D, slots + r * k.D, row(n, r));
+    };
+    auto step = [&](int64_t n, const real *slots) {
+        int64_t at = (b * k.T + k.T - 1 - n) * k.D;
+        auto in = [&](int r) { return RINGS ? slots + r * k.D : row(n, r); };
+        const real *d = in(0), *gradient = in(1), *after = in(2), *before = in(3);
         for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
-            carried[i] += dy[at + i];
-            moved[i] = carried[i] * (real)clip_slope(y[at + i], y[at - k.D + i], k.clip);
+            carried[i] += gradient[i];
+            moved[i] = carried[i] * (real)clip_slope(after[i], before[i], k.clip);
         }
         transform(k.D, moved);
         for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
             real p = k.scale * moved[i];
-            carried[i] = real_fma(k.d[at + i], p, carried[i]);
-            if (dd) put(dd + at + i, add_d, p * y[at - k.D + i]);
+            carried[i] = real_fma(d[i], p, carried[i]);
+            if (dd) put(dd + at + i, add_d, p * before[i]);
         }
-    }
+    };
+    for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) carried[i] = 0;
+    ring_steps<RINGS>(k.T - 1, carried + 2 * k.D, BACKWARD_ROWS * k.D, ask, step);
     for (int64_t i = threadIdx.x; i < k.D; i += blockDim.x) {
         if (dd) put(dd + b * k.T * k.D + i, add_d, 0);
         if (dy0) put(dy0 + b * k.D + i, add_y0, carried[i] + dy[b * k.T * k.D + i]);
@@ -109,15 +128,21 @@ static bool scan_hadamard_cuda_applicable(const struct call *c, const char **why
 
 static void scan_hadamard_cuda_forward(const struct call *c, const struct exec *x) {
     struct hadamard k = hadamard_of(c);
-    LAUNCH(x, hadamard_forward_kernel, dim3((unsigned)c->in[0]->dims[0]), hadamard_threads(k), hadamard_shared(k), k,
+    size_t bytes = hadamard_shared(k);
+    bool rings = step_ring_pays(x, k.T - 1, k.D, bytes);
+    LAUNCH(x, (rings ? hadamard_forward_kernel<true> : hadamard_forward_kernel<false>),
+           dim3((unsigned)c->in[0]->dims[0]), hadamard_threads(k), bytes + (rings ? step_ring_bytes(k.D) : 0), k,
            tensor_real(c->out[0]));
 }
 
 static void scan_hadamard_cuda_backward(const struct call *c, const struct exec *x) {
     struct hadamard k = hadamard_of(c);
-    LAUNCH(x, hadamard_backward_kernel, dim3((unsigned)c->in[0]->dims[0]), hadamard_threads(k), hadamard_shared(k), k,
-           tensor_real(c->out[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0), c->din[1],
-           call_accumulates(c, 1));
+    size_t bytes = hadamard_shared(k);
+    bool rings = step_ring_pays(x, k.T - 1, BACKWARD_ROWS * k.D, bytes);
+    LAUNCH(x, (rings ? hadamard_backward_kernel<true> : hadamard_backward_kernel<false>),
+           dim3((unsigned)c->in[0]->dims[0]), hadamard_threads(k),
+           bytes + (rings ? step_ring_bytes(BACKWARD_ROWS * k.D) : 0), k, tensor_real(c->out[0]), call_dout(c, 0),
+           c->din[0], call_accumulates(c, 0), c->din[1], call_accumulates(c, 1));
 }
 
 /* Tolerance: as scan_hadamard_cpu. */

@@ -3,7 +3,8 @@
  * A cluster of blocks (cluster.cuh) takes a tile of sequences from the first time step to the last. Each block has some
  * of the channels, and their rows of wh (backward: columns) in its shared memory all the while. At each step a block
  * sums up what its channels get from all channels of the step before, and stores the new values of its own in the
- * shared memory of every block of the cluster.
+ * shared memory of every block of the cluster. While these come together at the barrier, what a step leaves in memory
+ * and what the next one reads from there is on its way: behind `cluster_arrive`, which would else wait for it.
  *
  * A sum is cut into parts by H alone and a sequence meets no other, so that neither the size of the cluster nor what
  * stands beside a sequence changes a bit. */
@@ -92,10 +93,20 @@ __device__ __forceinline__ void sum_part(const struct lstm_sums &n, const real *
 }
 static_assert(LSTM_TILE == 4, "a tile's values are loaded as four lanes");
 
-/* `before` and sum i of the block's 4 G, of all parts in their order; behind a barrier. */
-__device__ __forceinline__ real sum_parts(const struct lstm_sums &n, const real *partial, int s, int i, real before) {
-    for (int part = 0; part < n.parts; part++) before += partial[(part * LSTM_TILE + s) * 4 * n.G + i];
-    return before;
+/* p[i] += the four sums of group g, of all parts in their order; behind a barrier. Four at once: threads side by side
+ * read what lies side by side. */
+__device__ __forceinline__ void add_parts(const struct lstm_sums &n, const real *partial, int s, int g, real p[4]) {
+    for (int part = 0; part < n.parts; part++) {
+        lanes<4> sum = load_lanes<4>(partial + ((part * LSTM_TILE + s) * n.G + g) * 4);
+        for (int i = 0; i < 4; i++) p[i] += sum.v[i];
+    }
+}
+
+/* Sum i of the block's 4 G, likewise. */
+__device__ __forceinline__ real sum_parts(const struct lstm_sums &n, const real *partial, int s, int i) {
+    real sum = 0;
+    for (int part = 0; part < n.parts; part++) sum += partial[(part * LSTM_TILE + s) * 4 * n.G + i];
+    return sum;
 }
 
 /* To `at` in the shared memory of every block of the cluster. */
@@ -114,7 +125,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     struct lstm_sums n = forward_sums(k);
     struct lstm_place at = place_here(k);
     struct lstm_channel x = {};
-    real *values = w + n.weights(), *partial = values + 2 * n.values(), bias[4] = {};
+    real *values = w + n.weights(), *partial = values + 2 * n.values(), bias[4] = {}, next[4] = {};
     for (int e = (int)threadIdx.x; e < n.K * n.G; e += (int)blockDim.x) {
         int channel = at.first + e % n.G;
         lanes<4> weight = {};
@@ -122,24 +133,33 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
         store_lanes<4>(w + 4 * e, weight);
     }
     for (int i = 0; i < 4 && at.in; i++) bias[i] = bh[i * k.H + at.channel];
+    auto read = [&](int64_t t) {
+        for (int i = 0; i < 4 && at.in; i++) next[i] = u[((at.b * k.T + t) * 4 + i) * k.H + at.channel];
+    };
+    read(0);
     cluster_sync();
     for (int64_t t = 0; t < k.T; t++) {
-        int64_t row = at.b * k.T + t, gate = row * 4 * k.H + at.channel;
-        real p[4] = {}, out = 0;
-        for (int i = 0; i < 4 && at.in; i++) p[i] = u[gate + i * k.H] + bias[i];
+        int64_t row = at.b * k.T + t;
+        real p[4], out = 0;
+        for (int i = 0; i < 4; i++) p[i] = next[i] + bias[i];
         if (t > 0) {
             sum_part(n, w, values + (t - 1) % 2 * n.values(), partial);
             __syncthreads();
-            for (int i = 0; i < 4 && at.in; i++) p[i] = sum_parts(n, partial, at.s, 4 * at.local + i, p[i]);
+            if (at.in) add_parts(n, partial, at.s, at.local, p);
         }
+        if (at.in) out = lstm_channel_forward(p, &x);
+        bool more = t < k.T - 1; /* behind the last step nobody reaches into another block any more */
+        if (more && at.owns) store_in_all(k, values + t % 2 * n.values() + at.channel * LSTM_TILE + at.s, out);
+        if (more) cluster_arrive();
         if (at.in) {
-            out = h[row * k.H + at.channel] = lstm_channel_forward(p, &x);
+            h[row * k.H + at.channel] = out;
             cell[row * k.H + at.channel] = x.before = x.cell;
-            for (int i = 0; i < 4; i++) gates[gate + i * k.H] = x.gate[i];
+            for (int i = 0; i < 4; i++) gates[(row * 4 + i) * k.H + at.channel] = x.gate[i];
         }
-        if (t == k.T - 1) break; /* nobody reaches into another block any more */
-        if (at.owns) store_in_all(k, values + t % 2 * n.values() + at.channel * LSTM_TILE + at.s, out);
-        cluster_sync();
+        if (more) {
+            read(t + 1);
+            cluster_wait();
+        }
     }
 }
 
@@ -151,7 +171,8 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     DYNAMIC_SHARED(real, w);
     struct lstm_sums n = backward_sums(k);
     struct lstm_place at = place_here(k);
-    real *values = w + n.weights(), *partial = values + 2 * n.values(), dc = 0;
+    struct lstm_channel x = {};
+    real *values = w + n.weights(), *partial = values + 2 * n.values(), dc = 0, d = 0, h_before = 0;
     for (int e = (int)threadIdx.x; e < n.K * n.G; e += (int)blockDim.x) {
         int local = e % n.G * 4;
         lanes<4> weight = {};
@@ -159,31 +180,36 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
             weight.v[i] = wh[(int64_t)(e / n.G) * k.H + at.first + local + i];
         store_lanes<4>(w + 4 * e, weight);
     }
+    auto read = [&](int64_t t) {
+        int64_t e = (at.b * k.T + t) * k.H + at.channel;
+        if (!at.in) return;
+        for (int i = 0; i < 4; i++) x.gate[i] = gates[((at.b * k.T + t) * 4 + i) * k.H + at.channel];
+        x.cell = cell[e];
+        x.before = t > 0 ? cell[e - k.H] : 0;
+        d = dout[e];
+        if (before) h_before = t > 0 ? h[e - k.H] : 0;
+    };
+    read(k.T - 1);
     cluster_sync();
     for (int64_t t = k.T - 1; t >= 0; t--) {
-        int64_t row = at.b * k.T + t, e = row * k.H + at.channel, gate = row * 4 * k.H + at.channel;
-        struct lstm_channel x = {};
-        real d = 0, p[4] = {};
-        if (at.in) {
-            for (int i = 0; i < 4; i++) x.gate[i] = gates[gate + i * k.H];
-            x.cell = cell[e];
-            x.before = t > 0 ? cell[e - k.H] : 0;
-            d = dout[e];
-            if (before) before[e] = t > 0 ? h[e - k.H] : 0;
-        }
+        int64_t row = at.b * k.T + t;
+        real p[4] = {};
         if (t < k.T - 1) {
             sum_part(n, w, values + (t + 1) % 2 * n.values(), partial);
             __syncthreads();
-            if (at.in) d += sum_parts(n, partial, at.s, at.local, 0);
+            if (at.in) d += sum_parts(n, partial, at.s, at.local);
         }
-        if (at.in) {
-            lstm_channel_backward(&x, d, &dc, p);
-            for (int i = 0; i < 4; i++) dp[gate + i * k.H] = p[i];
-        }
-        if (t == 0) break; /* nobody reaches into another block any more */
-        for (int i = 0; i < 4 && at.owns; i++)
+        if (at.in) lstm_channel_backward(&x, d, &dc, p);
+        bool more = t > 0; /* behind the last step nobody reaches into another block any more */
+        for (int i = 0; i < 4 && more && at.owns; i++)
             store_in_all(k, values + t % 2 * n.values() + (i * k.H + at.channel) * LSTM_TILE + at.s, p[i]);
-        cluster_sync();
+        if (more) cluster_arrive();
+        for (int i = 0; i < 4 && at.in; i++) dp[(row * 4 + i) * k.H + at.channel] = p[i];
+        if (at.in && before) before[row * k.H + at.channel] = h_before;
+        if (more) {
+            read(t - 1);
+            cluster_wait();
+        }
     }
 }
 

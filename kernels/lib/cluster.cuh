@@ -15,10 +15,15 @@
 
 #if defined(LRNN_CUDA_HOST) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 
-/* All threads of the cluster must come; what they stored before, in any block's shared memory too, is there after. A
- * block's shared memory is reached by others behind the first one, and no block may end before the last reach. */
-__device__ __forceinline__ void cluster_sync(void) {
-    cooperative_groups::this_cluster().sync();
+/* A barrier in two halves: what all threads of the cluster stored before they arrive, in any block's shared memory too,
+ * is there behind the wait. What a thread does between the two is on its way while it waits, and no one else may count
+ * on it: no other block's shared memory is reached there. */
+__device__ __forceinline__ void cluster_arrive(void) {
+    (void)cooperative_groups::this_cluster().barrier_arrive();
+}
+
+__device__ __forceinline__ void cluster_wait(void) {
+    cooperative_groups::this_cluster().barrier_wait();
 }
 
 /* Where block `rank` of the cluster has the dynamic shared memory that this block has at `mine`. */
@@ -28,7 +33,9 @@ template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int ran
 
 #else
 
-__device__ __forceinline__ void cluster_sync(void) {
+__device__ __forceinline__ void cluster_arrive(void) {}
+
+__device__ __forceinline__ void cluster_wait(void) {
     __syncthreads();
 }
 
@@ -37,5 +44,12 @@ template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int) {
 }
 
 #endif
+
+/* Both halves: all threads of the cluster must come. A block's shared memory is reached by others behind the first one,
+ * and no block may end before the last reach. */
+__device__ __forceinline__ void cluster_sync(void) {
+    cluster_arrive();
+    cluster_wait();
+}
 
 #endif

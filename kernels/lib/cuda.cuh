@@ -31,17 +31,30 @@ template <class T> __device__ __forceinline__ T warp_sum(T x) {
     return x;
 }
 
-/* The sum over a block of whole warps, in a fixed order, in every thread; partial: one T a warp of shared memory, free
- * again after the next barrier. All threads must come. */
-template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
+/* x[n] becomes the sum over a block of whole warps, in a fixed order, in every thread; partial: N values a warp of
+ * shared memory, free again after the next barrier. All threads must come. */
+template <int N, class T> __device__ __forceinline__ void block_sums(T (&x)[N], T *partial) {
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, warps = (int)blockDim.x / WARP;
-    x = warp_sum(x);
+#pragma unroll
+    for (int n = 0; n < N; n++) x[n] = warp_sum(x[n]);
     __syncthreads();
-    if (lane == 0) partial[warp] = x;
+#pragma unroll
+    for (int n = 0; n < N; n++)
+        if (lane == 0) partial[warp * N + n] = x[n];
     __syncthreads();
-    T sum = 0;
-    for (int w = 0; w < warps; w++) sum += partial[w];
-    return sum;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        T sum = 0;
+        for (int w = 0; w < warps; w++) sum += partial[w * N + n];
+        x[n] = sum;
+    }
+}
+
+/* Likewise of one. */
+template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
+    T one[1] = {x};
+    block_sums(one, partial);
+    return one[0];
 }
 
 /* --- sums whose last step the last block takes --------------------------------------------------------------------

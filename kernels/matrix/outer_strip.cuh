@@ -59,11 +59,20 @@ __device__ inline void outer_update(const struct outer_inputs &in, const struct 
                                     const struct outer_token &t, const real *C, real *next) {
     int stride = s.W + 1, matrix = in.dk * stride;
     for (int l = 0; l < in.J && at.in; l++)
-        for (int i = 0; i < in.dk; i++) {
-            real sum = t.S[l] * t.k[i] * t.v[at.lane];
-            for (int m = 0; m < in.J; m++) sum = real_fma(t.T[l * in.J + m], C[m * matrix + i * stride + at.lane], sum);
-            next[l * matrix + i * stride + at.lane] = sum;
-        }
+        each_rows(0, in.dk, [&](auto rows, int i) {
+            constexpr int N = decltype(rows)::n;
+            real sum[N];
+#pragma unroll
+            for (int r = 0; r < N; r++) sum[r] = t.S[l] * t.k[i + r] * t.v[at.lane];
+#pragma unroll 1
+            for (int m = 0; m < in.J; m++) {
+                const real *from = C + m * matrix + i * stride + at.lane;
+#pragma unroll
+                for (int r = 0; r < N; r++) sum[r] = real_fma(t.T[l * in.J + m], from[r * stride], sum[r]);
+            }
+#pragma unroll
+            for (int r = 0; r < N; r++) next[l * matrix + (i + r) * stride + at.lane] = sum[r];
+        });
 }
 
 __device__ inline void outer_swap(real **a, real **b) {
@@ -159,16 +168,25 @@ __device__ inline void outer_column_sums(const struct outer_inputs &in, const st
     }
     if (dv) put(dv + at.lane, accumulate, sum);
     for (int m = 0; m < in.J; m++)
-        for (int i = 0; i < in.dk; i++) {
-            real before = t.M[m] * t.q[i] * t.w[at.lane];
-            for (int l = 0; l < in.J; l++)
-                before = real_fma(t.T[l * in.J + m], E[l * matrix + i * stride + at.lane], before);
-            next[m * matrix + i * stride + at.lane] = before;
-        }
+        each_rows(0, in.dk, [&](auto rows, int i) {
+            constexpr int N = decltype(rows)::n;
+            real before[N];
+#pragma unroll
+            for (int r = 0; r < N; r++) before[r] = t.M[m] * t.q[i + r] * t.w[at.lane];
+#pragma unroll 1
+            for (int l = 0; l < in.J; l++) {
+                const real *from = E + l * matrix + i * stride + at.lane;
+#pragma unroll
+                for (int r = 0; r < N; r++) before[r] = real_fma(t.T[l * in.J + m], from[r * stride], before[r]);
+            }
+#pragma unroll
+            for (int r = 0; r < N; r++) next[m * matrix + (i + r) * stride + at.lane] = before[r];
+        });
 }
 
-/* starts: each strip's state before each chunk; inner: before each token of one chunk; partial: of each token. */
-static __global__ void __launch_bounds__(WARP)
+/* starts: each strip's state before each chunk; inner: before each token of one chunk; partial: of each token. With
+ * registers for more blocks a multiprocessor it would spill; there is seldom shared memory for them. */
+static __global__ void __launch_bounds__(WARP, REAL_IS_DOUBLE ? 8 : 12)
     outer_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, real *dv, bool add_v,
                           real *starts, real *inner, real *partial) {
     await_previous();

@@ -13,6 +13,7 @@
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
+#include "kernels/matrix/loaded_rows.cuh"
 
 /* rows: of the matrices of a head, one below the other; dv columns in all, W a strip. chunk: tokens of a chunk. */
 struct strip_shape {

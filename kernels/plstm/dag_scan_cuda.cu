@@ -1,8 +1,11 @@
 /* dag_scan_cuda.cu - pLSTM on directed acyclic graphs on CUDA: a strip of columns of one head goes through the edges of
- * the example in their order (row_sums.cuh). Examples are small graphs: a thread an example makes the lists of what is
- * there. Equations: dag_scan.c. */
+ * the example in their order (row_sums.cuh). A warp an example makes the lists of what is there, 32 edges or pairs at
+ * once. Equations: dag_scan.c. */
 #include "kernels/plstm/dag_links.h"
+#include "kernels/matrix/loaded_rows.cuh"
 #include "kernels/matrix/row_sums.cuh"
+
+#define DAG_ROWS 16 /* of a state, read before any of them is written: a warp waits for memory alone */
 
 namespace {
 
@@ -97,18 +100,6 @@ struct dag_room room_of(const struct dag_strips &g, enum pass pass, struct scrat
     return r;
 }
 
-struct read_lists {
-    struct dag_strips g;
-    struct dag_lists lists;
-    __device__ void operator()(int64_t b) const {
-        struct links_view l = {g.words + b * links_words(g.a.size), g.a.size, g.s.z.T, g.a.reversed};
-        struct dag d = lists.at(g.a.size, b);
-        dag_read_links(&l, g.a.tree, &d);
-        lists.edges[b] = (int32_t)d.edges;
-        lists.pairs[b] = (int32_t)d.pairs;
-    }
-};
-
 /* A block's head and strip, its links and states. */
 struct dag_strip {
     struct column at;
@@ -154,12 +145,21 @@ __device__ void edge_state(const struct dag_strips &g, const struct dag_strip &w
     int64_t tail = row_of(g, w, z.T, w.d.tail[e]);
     const real *k = g.k + tail * z.dk;
     real source = w.at.in ? source_of(g, w, e) * g.v[tail * z.dv + w.at.j] : 0;
-    for (int64_t i = 0; i < z.dk && w.at.in; i++) {
-        real sum = source * k[i];
-        for (int64_t p = first; p < end; p++)
-            sum = real_fma(transition_of(g, w, p), *column_at(g.s, w.at, w.C, w.d.from[p], i), sum);
-        *column_at(g.s, w.at, w.C, e, i) = sum;
-    }
+    if (!w.at.in) return;
+    each_rows<DAG_ROWS>(0, z.dk, [&](auto rows, int64_t i) {
+        constexpr int N = decltype(rows)::n;
+        real sum[N], *to = column_at(g.s, w.at, w.C, e, i);
+#pragma unroll
+        for (int r = 0; r < N; r++) sum[r] = source * k[i + r];
+        for (int64_t p = first; p < end; p++) {
+            const real *from = column_at(g.s, w.at, w.C, w.d.from[p], i);
+            real T = transition_of(g, w, p);
+#pragma unroll
+            for (int r = 0; r < N; r++) sum[r] = real_fma(T, from[r * g.s.W], sum[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < N; r++) to[r * g.s.W] = sum[r];
+    });
 }
 
 /* The pairs that lead to edge e end here; they begin at p. */
@@ -176,19 +176,24 @@ __device__ void backward_edge(const struct dag_strips &g, const struct dag_strip
     const real *q = g.q + head * dk, *k = g.k + tail * dk;
     real v = w.at.in ? g.v[tail * z.dv + w.at.j] : 0, S = source_of(g, w, e), M = mark_of(g, w, e);
     real weight = w.at.in ? (real)g.a.scale * g.dy[head * z.dv + w.at.j] : 0, dS = 0, dM = 0, dv = 0;
-    for (int64_t i = 0; i < dk; i++) {
-        real total = 0, C = 0;
-        if (w.at.in) {
-            real *E = column_at(g.s, w.at, w.E, e, i);
-            *E = total = real_fma(M * q[i], weight, *E);
-            C = *column_at(g.s, w.at, w.C, e, i);
+    each_rows<DAG_ROWS>(0, dk, [&](auto rows, int64_t i) {
+        constexpr int N = decltype(rows)::n;
+        real total[N], C[N], *E_e = column_at(g.s, w.at, w.E, e, i), *C_e = column_at(g.s, w.at, w.C, e, i);
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            total[r] = w.at.in ? real_fma(M * q[i + r], weight, E_e[r * g.s.W]) : 0;
+            C[r] = w.at.in ? C_e[r * g.s.W] : 0;
         }
-        dS = real_fma(k[i] * v, total, dS);
-        dM = real_fma(q[i] * weight, C, dM);
-        dv = real_fma(k[i], total, dv);
-        row_share(g.s, w.at, table, (int)i, C * weight);
-        row_share(g.s, w.at, table, (int)(dk + i), total * v);
-    }
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            if (w.at.in) E_e[r * g.s.W] = total[r];
+            dS = real_fma(k[i + r] * v, total[r], dS);
+            dM = real_fma(q[i + r] * weight, C[r], dM);
+            dv = real_fma(k[i + r], total[r], dv);
+            row_share(g.s, w.at, table, (int)(i + r), C[r] * weight);
+            row_share(g.s, w.at, table, (int)(dk + i + r), total[r] * v);
+        }
+    });
     row_share(g.s, w.at, table, (int)(2 * dk), dS);
     row_share(g.s, w.at, table, (int)(2 * dk) + 1, dM);
     if (w.at.in) r.dv[tail * z.dv + w.at.j] = real_fma(S, dv, r.dv[tail * z.dv + w.at.j]);
@@ -211,11 +216,21 @@ __device__ void backward_edge(const struct dag_strips &g, const struct dag_strip
 __device__ void backward_pair(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
                               int64_t e, int64_t p) {
     real T = transition_of(g, w, p), dT = 0;
-    for (int64_t i = 0; i < g.s.z.dk && w.at.in; i++) {
-        real E = *column_at(g.s, w.at, w.E, e, i), *before = column_at(g.s, w.at, w.E, w.d.from[p], i);
-        dT = real_fma(*column_at(g.s, w.at, w.C, w.d.from[p], i), E, dT);
-        *before = real_fma(T, E, *before);
-    }
+    int64_t from = w.d.from[p];
+    auto add = [&](auto rows, int64_t i) {
+        constexpr int N = decltype(rows)::n;
+        const real *E_e = column_at(g.s, w.at, w.E, e, i), *C_from = column_at(g.s, w.at, w.C, from, i);
+        real *E_from = column_at(g.s, w.at, w.E, from, i), next[N];
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            real E = E_e[r * g.s.W];
+            dT = real_fma(C_from[r * g.s.W], E, dT);
+            next[r] = real_fma(T, E, E_from[r * g.s.W]);
+        }
+#pragma unroll
+        for (int r = 0; r < N; r++) E_from[r * g.s.W] = next[r];
+    };
+    if (w.at.in) each_rows<DAG_ROWS>(0, g.s.z.dk, add);
     dT = warp_sum(dT);
     int64_t gates = g.s.z.B * g.a.size.pairs * g.s.z.H;
     if (w.at.lane == 0) r.transition[w.at.strip * gates + row_of(g, w, g.a.size.pairs, w.d.pair_row[p])] = dT;
@@ -241,6 +256,105 @@ __device__ void clear_shares(const struct dag_strips &g, const struct dag_strip 
 }
 
 } // namespace
+
+/* --- the lists, as dag_read_links makes them ---------------------------------------------------------------------- */
+
+/* How many lanes before this one have a vote. */
+static __device__ __forceinline__ int votes_before(unsigned votes) {
+    return __popc(votes & ((1u << threadIdx.x) - 1));
+}
+
+static __device__ void read_edges(const struct links_view &l, struct dag *d) {
+    d->edges = 0;
+    for (int64_t first = 0; first < l.size.edges; first += WARP) {
+        int64_t i = first + threadIdx.x, e = l.reversed ? l.size.edges - 1 - i : i;
+        int32_t tail, head;
+        bool there = i < l.size.edges && links_edge(&l, e, &tail, &head);
+        unsigned votes = __ballot_sync(FULL_WARP, there);
+        int64_t at = d->edges + votes_before(votes);
+        if (i < l.size.edges) d->place[e] = there ? (int32_t)at : -1;
+        if (there) {
+            d->tail[at] = tail;
+            d->head[at] = head;
+            d->edge_row[at] = (int32_t)e;
+        }
+        d->edges += __popc(votes);
+    }
+    __syncwarp();
+}
+
+/* Of 32 pairs p the lane's, if there is one that counts, whose edges are then known by their place in the walk. */
+struct lane_pair {
+    int32_t from, to;
+    bool there;
+};
+
+static __device__ struct lane_pair read_pair(const struct links_view &l, bool tree, const struct dag &d, int64_t p) {
+    struct lane_pair pair = {0, 0, false};
+    pair.there = p < l.size.pairs && dag_read_pair(&l, tree, &d, p, &pair.from, &pair.to);
+    return pair;
+}
+
+/* start[e]: how many pairs lead to edges before e. */
+static __device__ void count_pairs(const struct links_view &l, bool tree, struct dag *d) {
+    int32_t before = 0;
+    for (int64_t e = threadIdx.x; e <= d->edges; e += WARP) d->start[e] = 0;
+    __syncwarp();
+    for (int64_t first = 0; first < l.size.pairs; first += WARP) {
+        struct lane_pair pair = read_pair(l, tree, *d, first + threadIdx.x);
+        if (pair.there) atomicAdd(d->start + pair.to + 1, 1); /* whole numbers: the same in any order */
+    }
+    __syncwarp();
+    for (int64_t first = 0; first <= d->edges; first += WARP) {
+        int64_t e = first + threadIdx.x;
+        int32_t sum = e <= d->edges ? d->start[e] : 0;
+        for (unsigned distance = 1; distance < WARP; distance *= 2) {
+            int32_t other = __shfl_up_sync(FULL_WARP, sum, distance);
+            if (threadIdx.x >= distance) sum += other;
+        }
+        sum += before;
+        if (e <= d->edges) d->start[e] = sum;
+        before = __shfl_sync(FULL_WARP, sum, WARP - 1);
+    }
+    d->pairs = before;
+    __syncwarp();
+}
+
+/* Pairs by the edge that they lead to; of those to the same edge the earlier one first. */
+static __device__ void sort_pairs(const struct links_view &l, bool tree, struct dag *d) {
+    for (int64_t first = 0; first < l.size.pairs; first += WARP) {
+        struct lane_pair pair = read_pair(l, tree, *d, first + threadIdx.x);
+        unsigned same = 0;
+        for (int lane = 0; lane < WARP; lane++) {
+            int32_t other = __shfl_sync(FULL_WARP, pair.there ? pair.to : -1, lane);
+            if (pair.there && other == pair.to) same |= 1u << lane;
+        }
+        int32_t at = pair.there ? d->start[pair.to] + votes_before(same) : 0;
+        __syncwarp();
+        if (pair.there) {
+            d->from[at] = pair.from;
+            d->to[at] = pair.to;
+            d->pair_row[at] = (int32_t)(first + threadIdx.x);
+            if (same >> threadIdx.x == 1) d->start[pair.to] = at + 1; /* the last of them */
+        }
+        __syncwarp();
+    }
+}
+
+static __global__ void __launch_bounds__(WARP) dag_lists_kernel(struct dag_strips g, struct dag_lists lists) {
+    await_previous();
+    int64_t b = blockIdx.x;
+    struct links_view l = {g.words + b * links_words(g.a.size), g.a.size, g.s.z.T, g.a.reversed};
+    struct dag d = lists.at(g.a.size, b);
+    read_edges(l, &d);
+    count_pairs(l, g.a.tree, &d);
+    sort_pairs(l, g.a.tree, &d);
+    if (threadIdx.x > 0) return;
+    lists.edges[b] = (int32_t)d.edges;
+    lists.pairs[b] = (int32_t)d.pairs;
+}
+
+/* --- the walk ----------------------------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(WARP) dag_forward_kernel(struct dag_strips g, struct dag_room r) {
     await_previous();
@@ -290,7 +404,7 @@ static void dag_scan_cuda_forward(const struct call *c, const struct exec *x) {
     struct scratch s = scratch_of(c, PASS_FORWARD);
     struct dag_strips g = strips_of(c);
     struct dag_room r = room_of(g, PASS_FORWARD, &s);
-    each_value(c, x, g.s.z.B, read_lists{g, r.lists});
+    LAUNCH(x, dag_lists_kernel, dim3((unsigned)g.s.z.B), dim3(WARP), 0, g, r.lists);
     LAUNCH(x, dag_forward_kernel, dim3((unsigned)blocks_of(g)), dim3(WARP), 0, g, r);
     each_value(c, x, tensor_count(c->out[0]),
                outside_y{outside_of(c, g.s.z, g.a.scale, DIRECT, nullptr), r.y, 0, 1, tensor_real(c->out[0])});
@@ -307,7 +421,7 @@ static void dag_scan_cuda_backward(const struct call *c, const struct exec *x) {
     struct dag_strips g = strips_of(c);
     struct dag_room r = room_of(g, PASS_BACKWARD, &s);
     g.dy = call_dout(c, 0);
-    each_value(c, x, g.s.z.B, read_lists{g, r.lists});
+    LAUNCH(x, dag_lists_kernel, dim3((unsigned)g.s.z.B), dim3(WARP), 0, g, r.lists);
     LAUNCH(x, dag_backward_kernel, dim3((unsigned)blocks_of(g)), dim3(WARP), column_strips_shared(g.s), g, r);
     outside_gradients(c, x, outside_of(c, g.s.z, g.a.scale, DIRECT, g.dy), DIRECT, r.dq, r.dk, g.s.strips, r.dv, 1);
     put_gate(c, x, SOURCE, r.dsource, g.s.strips);

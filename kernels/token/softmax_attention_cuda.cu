@@ -1,14 +1,15 @@
-/* softmax_attention_cuda.cu - softmax attention on CUDA, a warp a query or a key of a head: a lane has a key (or
- * query) of 32 for the scores, and every 32nd column for the sums over them. Forward and dq walk a query's keys; dk
- * and dv walk a key's queries, with the normaliser and the mean of dp that each query has left. Equations:
- * softmax_attention.c. */
+/* softmax_attention_cuda.cu - softmax attention on CUDA, a block some neighbouring queries or keys of one head, a warp
+ * each. 32 keys (or queries) at a time: for the scores a lane has one of them, whose columns the block has put into
+ * shared memory, and for the sums over them every 32nd column. Forward and dq walk a query's keys; dk and dv walk a
+ * key's queries, with the normaliser and the mean of dp that each query has left. Equations: softmax_attention.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/token.h"
 
-#define BLOCK_ROWS  (CUDA_THREADS / WARP)
-#define COLUMNS_MAX 8 /* of a lane: dk up to 256 */
+#define BLOCK_ROWS  (CUDA_THREADS / WARP) /* queries or keys of a block */
+#define COLUMNS_MAX 8                     /* of a lane: dk up to 256 */
+#define TILE_STRIDE (WARP + 1)            /* so that lanes which each read a row do not wait for the same bank */
 
 namespace {
 
@@ -56,12 +57,112 @@ struct attention_query {
     real mean;
 };
 
+/* Where a warp stands: its query or key `t` of a head, no such one if not `in`; of the block's the first, and how many
+ * there are from it on. */
+struct attention_place {
+    int64_t b, head, first, t; /* head: of all sequences */
+    const real *q, *k, *v;     /* the head's first token */
+    int lane, warp;
+    bool in;
+};
+
 } // namespace
 
-static __device__ __forceinline__ real dot(int n, const real *a, const real *b) {
+static __device__ __forceinline__ struct attention_place place_here(const struct attention &a) {
+    int64_t blocks = (a.T + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    struct quotient block = divide(blockIdx.x, blocks), head = divide(block.whole, a.heads);
+    struct attention_place at;
+    at.b = head.whole;
+    at.head = block.whole;
+    at.lane = (int)threadIdx.x % WARP;
+    at.warp = (int)threadIdx.x / WARP;
+    at.first = block.rest * BLOCK_ROWS;
+    at.t = at.first + at.warp;
+    at.in = at.t < a.T;
+    at.q = a.qkv + head.whole * a.T * 3 * a.D + head.rest * a.dk;
+    at.k = at.q + a.D;
+    at.v = at.k + a.D;
+    return at;
+}
+
+/* Of the head's first token in (B,T,D). */
+static __device__ __forceinline__ int64_t token_offset(const struct attention &a, const struct attention_place &at) {
+    return at.b * a.T * a.D + (at.head - at.b * a.heads) * a.dk;
+}
+
+/* Values of a warp's own vector in shared memory, zeros behind the dk-th: it is read four at a time. */
+__host__ __device__ static inline int own_values(int dk) {
+    return (dk + 3) / 4 * 4;
+}
+
+/* Shared memory of a block: a tile, then `vectors` of each warp. */
+static __device__ __forceinline__ real *own_vector(const struct attention &a, const struct attention_place &at,
+                                                   real *shared, int vector) {
+    return shared + WARP * TILE_STRIDE + (vector * BLOCK_ROWS + at.warp) * own_values(a.dk);
+}
+
+static size_t shared_bytes(const struct attention &a, int vectors) {
+    return (size_t)(WARP * TILE_STRIDE + vectors * BLOCK_ROWS * own_values(a.dk)) * sizeof(real);
+}
+
+/* Token t of `rows`, `stride` apart, becomes the warp's own; zeros where there is none. */
+static __device__ __forceinline__ void read_own(const struct attention &a, const struct attention_place &at,
+                                                const real *rows, int64_t stride, real *own) {
+    for (int i = at.lane; i < own_values(a.dk); i += WARP) own[i] = at.in && i < a.dk ? rows[at.t * stride + i] : 0;
+}
+
+/* The block puts 32 columns from `first` on of `count` rows into shared memory, zeros where there are none. Its loads
+ * are all on their way before one is stored. */
+static __device__ __forceinline__ void read_tile(const struct attention &a, const struct attention_place &at,
+                                                 const real *rows, int64_t stride, int count, int first, real *tile) {
+    int column = first + at.lane;
+    real loaded[WARP / BLOCK_ROWS];
+#pragma unroll
+    for (int i = 0; i < WARP / BLOCK_ROWS; i++) {
+        int r = i * BLOCK_ROWS + at.warp;
+        loaded[i] = r < count && column < a.dk ? rows[r * stride + column] : 0;
+    }
+    __syncthreads(); /* nobody needs what was there before */
+#pragma unroll
+    for (int i = 0; i < WARP / BLOCK_ROWS; i++) tile[(i * BLOCK_ROWS + at.warp) * TILE_STRIDE + at.lane] = loaded[i];
+    __syncthreads();
+}
+
+/* The warp's own vector . row `lane` of `count` rows. All threads of the block must come. */
+static __device__ __forceinline__ real tile_dot(const struct attention &a, const struct attention_place &at,
+                                                const real *own, const real *rows, int64_t stride, int count,
+                                                real *tile) {
     real sum = 0;
-    for (int i = 0; i < n; i++) sum = real_fma(a[i], b[i], sum);
+    for (int first = 0; first < a.dk; first += WARP) {
+        int width = own_values(a.dk) - first < WARP ? own_values(a.dk) - first : WARP;
+        read_tile(a, at, rows, stride, count, first, tile);
+#pragma unroll 2
+        for (int j = 0; j < width; j += 4) {
+            lanes<4> x = load_lanes<4>(own + first + j);
+#pragma unroll
+            for (int i = 0; i < 4; i++) sum = real_fma(x.v[i], tile[at.lane * TILE_STRIDE + j + i], sum);
+        }
+    }
     return sum;
+}
+
+/* sums[i] += sum over `count` lanes of weight row[lane], of the columns i*32 + lane. The block's other warps read the
+ * same rows, side by side: they come from the cache. */
+static __device__ __forceinline__ void add_weighted(int dk, real weight, const real *rows, int64_t stride, int count,
+                                                    int lane, real *sums) {
+#pragma unroll 4
+    for (int from = 0; from < count; from++) {
+        real w = __shfl_sync(FULL_WARP, weight, from);
+#pragma unroll
+        for (int i = 0; i < COLUMNS_MAX; i++) {
+            if (i * WARP + lane >= dk) break;
+            sums[i] = real_fma(w, rows[from * stride + i * WARP + lane], sums[i]);
+        }
+    }
+}
+
+static __device__ __forceinline__ int up_to_warp(int64_t n) {
+    return n < 0 ? 0 : n < WARP ? (int)n : WARP;
 }
 
 static __device__ __forceinline__ real warp_max(real x) {
@@ -72,116 +173,132 @@ static __device__ __forceinline__ real warp_max(real x) {
     return x;
 }
 
-/* Of the first `keys` keys, in every lane. */
-static __device__ struct normaliser normaliser_of(const struct attention &a, const real *q, const real *k, int64_t keys,
-                                                  int lane) {
+namespace {
+
+/* A query's softmax over the keys so far: the highest score, and each lane's sum of exp(score - top). */
+struct softmax_so_far {
     real top = -INFINITY, sum = 0;
-    for (int64_t s = lane; s < keys; s += WARP) {
-        real score = a.scale * dot(a.dk, q, k + s * 3 * a.D);
-        top = score > top ? score : top;
+
+    /* The weights exp(score - top) of 32 more keys, one a lane, or none; what was summed with former weights shrinks.
+     * At least one lane has a key, and all must come. */
+    __device__ __forceinline__ real take(real score, bool has, real *shrink) {
+        real next = warp_max(has ? score : -INFINITY);
+        if (!(next > top)) next = top;
+        *shrink = real_exp(top - next);
+        top = next;
+        real weight = has ? real_exp(score - top) : 0;
+        sum = real_fma(sum, *shrink, weight);
+        return weight;
     }
-    top = warp_max(top);
-    for (int64_t s = lane; s < keys; s += WARP) sum += real_exp(a.scale * dot(a.dk, q, k + s * 3 * a.D) - top);
-    return {top, 1 / warp_sum(sum)};
+
+    /* Of no key at all: weights of zero. */
+    __device__ __forceinline__ struct normaliser normalised(void) const {
+        real whole = warp_sum(sum);
+        return {top, whole > 0 ? 1 / whole : 0};
+    }
+};
+
+} // namespace
+
+/* How far a block's queries see, at most; and the warp's own. */
+static __device__ __forceinline__ int64_t most_keys(const struct attention &a, const struct attention_place &at) {
+    int64_t last = at.first + BLOCK_ROWS < a.T ? at.first + BLOCK_ROWS - 1 : a.T - 1;
+    return a.keys(at.b, last);
 }
 
-/* sums[i] += sum over 32 lanes of weight row[lane], of the columns i*32 + lane; rows of 3D (or D) values. */
-static __device__ __forceinline__ void add_weighted(int dk, real weight, const real *rows, int64_t stride, int count,
-                                                    int lane, real *sums) {
-    for (int from = 0; from < count; from++) {
-        real w = __shfl_sync(FULL_WARP, weight, from);
-#pragma unroll
-        for (int i = 0; i < COLUMNS_MAX; i++)
-            if (i * WARP + lane < dk) sums[i] = real_fma(w, rows[from * stride + i * WARP + lane], sums[i]);
-    }
-}
-
-static __device__ __forceinline__ int up_to_warp(int64_t n) {
-    return n < WARP ? (int)n : WARP;
+static __device__ __forceinline__ int64_t own_keys(const struct attention &a, const struct attention_place &at) {
+    return at.in ? a.keys(at.b, at.t) : 0;
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS) attention_forward_kernel(struct attention a, real *y) {
     await_previous();
-    int64_t query = cuda_index() / WARP;
-    int lane = (int)threadIdx.x % WARP;
-    if (query >= a.B * a.heads * a.T) return;
-    struct quotient at = divide(query, a.T), head = divide(at.whole, a.heads);
-    int64_t t = at.rest, keys = a.keys(head.whole, t);
-    const real *q0 = a.qkv + head.whole * a.T * 3 * a.D + head.rest * a.dk, *q = q0 + t * 3 * a.D, *k = q0 + a.D;
-    struct normaliser p = normaliser_of(a, q, k, keys, lane);
-    real sums[COLUMNS_MAX] = {};
-    for (int64_t s = 0; s < keys; s += WARP) {
-        real weight = s + lane < keys ? p.of(a.scale * dot(a.dk, q, k + (s + lane) * 3 * a.D)) : 0;
-        add_weighted(a.dk, weight, k + a.D + s * 3 * a.D, 3 * a.D, up_to_warp(keys - s), lane, sums);
+    DYNAMIC_SHARED(real, tile);
+    struct attention_place at = place_here(a);
+    int64_t stride = 3 * a.D, keys = own_keys(a, at), most = most_keys(a, at);
+    struct softmax_so_far softmax;
+    real *q = own_vector(a, at, tile, 0), sums[COLUMNS_MAX] = {}, shrink;
+    read_own(a, at, at.q, stride, q);
+    for (int64_t s = 0; s < most; s += WARP) {
+        real score = a.scale * tile_dot(a, at, q, at.k + s * stride, stride, up_to_warp(most - s), tile);
+        if (s >= keys) continue; /* of this warp's query; others of the block see further */
+        real weight = softmax.take(score, s + at.lane < keys, &shrink);
+#pragma unroll
+        for (int i = 0; i < COLUMNS_MAX; i++) sums[i] *= shrink;
+        add_weighted(a.dk, weight, at.v + s * stride, stride, up_to_warp(keys - s), at.lane, sums);
     }
-    real *to = y + (head.whole * a.T + t) * a.D + head.rest * a.dk;
+    real share = softmax.normalised().share, *to = y + token_offset(a, at);
 #pragma unroll
     for (int i = 0; i < COLUMNS_MAX; i++)
-        if (i * WARP + lane < a.dk) to[i * WARP + lane] = sums[i];
+        if (at.in && i * WARP + at.lane < a.dk) to[at.t * a.D + i * WARP + at.lane] = share * sums[i];
 }
 
 /* dq, and what the query leaves. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
+static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     attention_query_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                            struct attention_query *left) {
     await_previous();
-    int64_t query = cuda_index() / WARP;
-    int lane = (int)threadIdx.x % WARP;
-    if (query >= a.B * a.heads * a.T) return;
-    struct quotient at = divide(query, a.T), head = divide(at.whole, a.heads);
-    int64_t t = at.rest, keys = a.keys(head.whole, t), first = head.whole * a.T * 3 * a.D + head.rest * a.dk;
-    const real *q0 = a.qkv + first, *q = q0 + t * 3 * a.D, *k = q0 + a.D, *v = k + a.D;
-    const real *d = dy + (head.whole * a.T + t) * a.D + head.rest * a.dk;
-    struct normaliser p = normaliser_of(a, q, k, keys, lane);
-    real mean = 0, sums[COLUMNS_MAX] = {};
-    for (int64_t s = lane; s < keys; s += WARP)
-        mean += p.of(a.scale * dot(a.dk, q, k + s * 3 * a.D)) * dot(a.dk, d, v + s * 3 * a.D);
-    mean = warp_sum(mean);
-    for (int64_t s = 0; s < keys; s += WARP) {
-        real ds = 0;
-        if (s + lane < keys)
-            ds = p.of(a.scale * dot(a.dk, q, k + (s + lane) * 3 * a.D)) *
-                 (dot(a.dk, d, v + (s + lane) * 3 * a.D) - mean);
-        add_weighted(a.dk, ds, k + s * 3 * a.D, 3 * a.D, up_to_warp(keys - s), lane, sums);
+    DYNAMIC_SHARED(real, tile);
+    struct attention_place at = place_here(a);
+    int64_t stride = 3 * a.D, keys = own_keys(a, at), most = most_keys(a, at), head = at.q - a.qkv;
+    struct softmax_so_far softmax;
+    real *q = own_vector(a, at, tile, 0), *d = own_vector(a, at, tile, 1), sums[COLUMNS_MAX] = {}, mean = 0, shrink;
+    read_own(a, at, at.q, stride, q);
+    read_own(a, at, dy + token_offset(a, at), a.D, d);
+    for (int64_t s = 0; s < most; s += WARP) {
+        real score = a.scale * tile_dot(a, at, q, at.k + s * stride, stride, up_to_warp(most - s), tile);
+        real dp = tile_dot(a, at, d, at.v + s * stride, stride, up_to_warp(most - s), tile);
+        if (s >= keys) continue;
+        bool has = s + at.lane < keys;
+        real weight = softmax.take(score, has, &shrink);
+        mean = real_fma(mean, shrink, has ? weight * dp : 0);
     }
-    if (lane == 0) left[query] = {p, mean};
-    real *to = dqkv + first + t * 3 * a.D;
+    struct normaliser p = softmax.normalised();
+    mean = p.share * warp_sum(mean);
+    for (int64_t s = 0; s < most; s += WARP) {
+        real score = a.scale * tile_dot(a, at, q, at.k + s * stride, stride, up_to_warp(most - s), tile);
+        real dp = tile_dot(a, at, d, at.v + s * stride, stride, up_to_warp(most - s), tile);
+        real ds = s + at.lane < keys ? p.of(score) * (dp - mean) : 0;
+        add_weighted(a.dk, ds, at.k + s * stride, stride, up_to_warp(keys - s), at.lane, sums);
+    }
+    if (!at.in) return;
+    if (at.lane == 0) left[at.head * a.T + at.t] = {p, mean};
+    real *to = dqkv + head + at.t * stride;
 #pragma unroll
     for (int i = 0; i < COLUMNS_MAX; i++)
-        if (i * WARP + lane < a.dk) put(to + i * WARP + lane, accumulate, a.scale * sums[i]);
+        if (i * WARP + at.lane < a.dk) put(to + i * WARP + at.lane, accumulate, a.scale * sums[i]);
 }
 
-/* Two blocks a multiprocessor: with registers for four it would spill. */
+/* dk and dv. Two blocks a multiprocessor: with registers for four it would spill. */
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     attention_key_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                          const struct attention_query *left) {
     await_previous();
-    int64_t key = cuda_index() / WARP;
-    int lane = (int)threadIdx.x % WARP;
-    if (key >= a.B * a.heads * a.T) return;
-    struct quotient at = divide(key, a.T), head = divide(at.whole, a.heads);
-    int64_t s = at.rest, first = head.whole * a.T * 3 * a.D + head.rest * a.dk;
-    const real *q = a.qkv + first, *k = q + a.D + s * 3 * a.D, *v = k + a.D;
-    const real *d = dy + head.whole * a.T * a.D + head.rest * a.dk;
+    DYNAMIC_SHARED(real, tile);
+    struct attention_place at = place_here(a);
+    int64_t stride = 3 * a.D, queries = a.causal || at.first < a.keys(at.b, 0) ? a.T : 0;
+    real *k = own_vector(a, at, tile, 0), *v = own_vector(a, at, tile, 1);
     real dk[COLUMNS_MAX] = {}, dv[COLUMNS_MAX] = {};
-    bool seen = a.causal || s < a.keys(head.whole, 0);
-    for (int64_t t = a.causal ? s : 0; t < a.T && seen; t += WARP) {
-        real p = 0, ds = 0;
-        if (t + lane < a.T) {
-            struct attention_query of = left[at.whole * a.T + t + lane];
-            p = of.p.of(a.scale * dot(a.dk, q + (t + lane) * 3 * a.D, k));
-            ds = p * (dot(a.dk, d + (t + lane) * a.D, v) - of.mean);
-        }
+    read_own(a, at, at.k, stride, k);
+    read_own(a, at, at.v, stride, v);
+    for (int64_t t = a.causal ? at.first : 0; t < queries; t += WARP) {
+        const real *q = at.q + t * stride, *d = dy + token_offset(a, at) + t * a.D;
         int count = up_to_warp(a.T - t);
-        add_weighted(a.dk, ds, q + t * 3 * a.D, 3 * a.D, count, lane, dk);
-        add_weighted(a.dk, p, d + t * a.D, a.D, count, lane, dv);
+        real score = a.scale * tile_dot(a, at, k, q, stride, count, tile), p = 0, ds = 0;
+        real dp = tile_dot(a, at, v, d, a.D, count, tile);
+        if (at.lane < count && at.t < a.keys(at.b, t + at.lane)) {
+            struct attention_query of = left[at.head * a.T + t + at.lane];
+            p = of.p.of(score);
+            ds = p * (dp - of.mean);
+        }
+        add_weighted(a.dk, ds, q, stride, count, at.lane, dk);
+        add_weighted(a.dk, p, d, a.D, count, at.lane, dv);
     }
-    real *to = dqkv + first + a.D + s * 3 * a.D;
+    real *to = dqkv + (at.k - a.qkv) + at.t * stride;
 #pragma unroll
     for (int i = 0; i < COLUMNS_MAX; i++)
-        if (i * WARP + lane < a.dk) {
-            put(to + i * WARP + lane, accumulate, a.scale * dk[i]);
-            put(to + a.D + i * WARP + lane, accumulate, dv[i]);
+        if (at.in && i * WARP + at.lane < a.dk) {
+            put(to + i * WARP + at.lane, accumulate, a.scale * dk[i]);
+            put(to + a.D + i * WARP + at.lane, accumulate, dv[i]);
         }
 }
 
@@ -196,20 +313,23 @@ static size_t softmax_attention_cuda_workspace(const struct call *c, enum pass p
     return pass == PASS_FORWARD ? 0 : scratch_single(c, (size_t)(a.B * a.heads * a.T) * sizeof(struct attention_query));
 }
 
+static dim3 blocks_of(const struct attention &a) {
+    return dim3((unsigned)(a.B * a.heads * ((a.T + BLOCK_ROWS - 1) / BLOCK_ROWS)));
+}
+
 static void softmax_attention_cuda_forward(const struct call *c, const struct exec *x) {
     struct attention a = attention_of(c);
-    LAUNCH(x, attention_forward_kernel, cuda_blocks(a.B * a.heads * a.T, BLOCK_ROWS), dim3(CUDA_THREADS), 0, a,
+    LAUNCH(x, attention_forward_kernel, blocks_of(a), dim3(CUDA_THREADS), shared_bytes(a, 1), a,
            tensor_real(c->out[0]));
 }
 
 static void softmax_attention_cuda_backward(const struct call *c, const struct exec *x) {
     struct attention a = attention_of(c);
     struct attention_query *left = (struct attention_query *)c->scratch[PASS_BACKWARD];
-    dim3 blocks = cuda_blocks(a.B * a.heads * a.T, BLOCK_ROWS);
     if (!c->din[0]) return;
-    LAUNCH(x, attention_query_kernel, blocks, dim3(CUDA_THREADS), 0, a, call_dout(c, 0), c->din[0],
-           call_accumulates(c, 0), left);
-    LAUNCH(x, attention_key_kernel, blocks, dim3(CUDA_THREADS), 0, a, call_dout(c, 0), c->din[0],
+    LAUNCH(x, attention_query_kernel, blocks_of(a), dim3(CUDA_THREADS), shared_bytes(a, 2), a, call_dout(c, 0),
+           c->din[0], call_accumulates(c, 0), left);
+    LAUNCH(x, attention_key_kernel, blocks_of(a), dim3(CUDA_THREADS), shared_bytes(a, 2), a, call_dout(c, 0), c->din[0],
            call_accumulates(c, 0), left);
 }
 

@@ -328,6 +328,9 @@ static const struct {
     {"scan_companion_cuda", "batch=3 length=%d blocks=25 m=1"},
     {"scan_companion_cuda", "batch=3 length=%d blocks=25 m=4"},
     {"scan_companion_cuda", "batch=3 length=%d blocks=25 m=8 layout=observer"},
+    {"scan_flow_cuda", "batch=3 length=%d blocks=25 m=3"},
+    {"scan_dplr_cuda", "batch=3 length=%d dim=40 m=5"},
+    {"scan_hadamard_cuda", "batch=3 length=%d dim=64"},
 };
 #define SUMS_SHARED 4096 /* bytes: more than sums over rows take, less than a ring */
 #define N_RINGED    (int)(sizeof ringed / sizeof *ringed)

@@ -83,6 +83,7 @@ struct thread {
     uint3 index;
     int warp, lane;  /* warps are counted through the cluster */
     bool awaited;    /* the launch before has ended */
+    bool arrived;    /* at the cluster's barrier, and has not waited there yet */
     unsigned groups; /* of copies, that are closed */
     std::vector<copy> copies;
 };
@@ -220,6 +221,7 @@ static void fiber_main(void) {
         if (overlaps && !running->awaited)
             cuda_host_die("a thread that has not waited for the launch before, which this one may overlap");
         if (!running->copies.empty()) cuda_host_die("a thread that has not waited for its copies");
+        if (running->arrived) cuda_host_die("a thread that has not waited at a cluster's barrier");
         running->state = ENDED;
         n_ended++;
         if (++running->of->ended == block_threads) close_shared(running->of);
@@ -297,14 +299,22 @@ void cuda_host_copy_async_settle(unsigned left) {
     copies.erase(copies.begin(), copies.begin() + (ptrdiff_t)done);
 }
 
-void cuda_host_cluster_sync(void) {
+void cuda_host_cluster_arrive(void) {
+    if (running->arrived) cuda_host_die("a thread arrives twice at a cluster's barrier");
+    running->arrived = true;
+}
+
+void cuda_host_cluster_wait(void) {
+    if (!running->arrived) cuda_host_die("a wait at a cluster's barrier at which the thread has not arrived");
     if (n_ended) cuda_host_die("a cluster's barrier after another thread of the cluster has ended");
+    running->arrived = false;
     wait_for(&n_waiting, n_threads, AT_CLUSTER, nullptr);
 }
 
 void *cuda_host_cluster_shared(void *mine, unsigned rank) {
     unsigned char *at = (unsigned char *)mine, *begin = running->of->shared;
     if (rank >= n_blocks) cuda_host_die("shared memory of a block that the cluster does not have");
+    if (running->arrived) cuda_host_die("shared memory of another block between the halves of a cluster's barrier");
     if (at < begin || at > begin + shared_bytes) cuda_host_die("no address of the block's dynamic shared memory");
     if (!blocks[rank].begun) cuda_host_die("shared memory of a block of the cluster that may not have begun");
     if (blocks[rank].ended == block_threads) cuda_host_die("shared memory of a block of the cluster that has ended");

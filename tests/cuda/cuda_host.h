@@ -85,15 +85,20 @@ void __syncthreads(void);
 /* Where the launch may overlap the one before it on its stream: waits for that one to end. */
 void cuda_host_await_previous(void);
 
-/* Of the cluster that runs: waits for all its threads; where the block `rank` of it has the dynamic shared memory that
- * the running block has at `mine`. */
-void cuda_host_cluster_sync(void);
+/* Of the cluster that runs: the two halves of a barrier, of which the second waits for all its threads; where the block
+ * `rank` of it has the dynamic shared memory that the running block has at `mine`, which no thread asks between the two
+ * halves. */
+void cuda_host_cluster_arrive(void);
+void cuda_host_cluster_wait(void);
 void *cuda_host_cluster_shared(void *mine, unsigned rank);
 
 namespace cooperative_groups {
 struct cluster_group {
-    static void sync() {
-        cuda_host_cluster_sync();
+    static void barrier_arrive() {
+        cuda_host_cluster_arrive();
+    }
+    static void barrier_wait() {
+        cuda_host_cluster_wait();
     }
     template <class T> static T *map_shared_rank(T *mine, int rank) {
         return (T *)cuda_host_cluster_shared((void *)mine, (unsigned)rank);

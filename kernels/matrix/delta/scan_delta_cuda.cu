@@ -38,6 +38,20 @@ __device__ inline real delta_decay(const struct delta_inputs &in, int64_t row, i
     return j == 0 && in.decay ? in.decay[row * in.H + h] : 1;
 }
 
+/* Element i of the lane's column of S becomes f(i, element), for all dk. */
+template <class F>
+__device__ __forceinline__ void each_element(const struct delta_inputs &in, int stride, const struct strip &at, real *S,
+                                             F f) {
+    each_rows(0, in.dk, [&](auto rows, int i) {
+        constexpr int N = decltype(rows)::n;
+        real *first = S + i * stride + at.lane, next[N];
+#pragma unroll
+        for (int r = 0; r < N; r++) next[r] = f(i + r, first[r * stride]);
+#pragma unroll
+        for (int r = 0; r < N; r++) first[r * stride] = next[r];
+    });
+}
+
 /* v - f S^T k of the lane's column. */
 __device__ inline real delta_error(const struct delta_inputs &in, int stride, const struct strip &at,
                                    const struct delta_room &t, real f, const real *S) {
@@ -51,7 +65,7 @@ __device__ inline void delta_update(const struct delta_inputs &in, int stride, c
                                     const struct delta_room &t, real f, real b, real *S) {
     if (!at.in) return;
     real e = b * delta_error(in, stride, at, t, f, S);
-    for (int i = 0; i < in.dk; i++) S[i * stride + at.lane] = real_fma(t.k[i], e, f * S[i * stride + at.lane]);
+    each_element(in, stride, at, S, [&](int i, real x) { return real_fma(t.k[i], e, f * x); });
 }
 
 __device__ inline void delta_token(const struct delta_inputs &in, const struct strip_shape &s, const struct strip &at,
@@ -110,7 +124,7 @@ __device__ inline void delta_step_gradient(const struct delta_inputs &in, const 
         partial[i] = b * sum;
     }
     __syncwarp();
-    for (int i = 0; i < in.dk && at.in; i++) G[i * stride + at.lane] -= t.k[i] * b * u;
+    if (at.in) each_element(in, stride, at, G, [&](int i, real x) { return x - t.k[i] * b * u; });
 }
 
 /* The strip's share of dq = scale S do and, where G is given, G += scale q do^T. */
@@ -127,8 +141,7 @@ __device__ inline void delta_readout_gradient(const struct delta_inputs &in, con
         for (int j = 0; j < at.width; j++) sum = real_fma(S[i * stride + j], t.u[j], sum);
         partial[i] = sum;
     }
-    for (int i = 0; i < in.dk && at.in && G; i++)
-        G[i * stride + at.lane] = real_fma(t.q[i], t.u[at.lane], G[i * stride + at.lane]);
+    if (at.in && G) each_element(in, stride, at, G, [&](int i, real x) { return real_fma(t.q[i], t.u[at.lane], x); });
 }
 
 static __global__ void __launch_bounds__(WARP)
@@ -176,10 +189,11 @@ static __global__ void __launch_bounds__(WARP)
                                     of + (in.dk + 1) * (1 + j));
             }
             real along = 0, f = delta_decay(in, row, at.h, 0);
-            for (int i = 0; i < in.dk && at.in; i++) {
-                along = real_fma(G[i * stride + at.lane], S[i * stride + at.lane], along);
-                G[i * stride + at.lane] *= f;
-            }
+            if (at.in)
+                each_element(in, stride, at, G, [&](int i, real x) {
+                    along = real_fma(x, S[i * stride + at.lane], along);
+                    return x * f;
+                });
             along = warp_sum(along);
             if (at.lane == 0) of[in.dk] = along;
         }

@@ -9,11 +9,11 @@
  * Backward keeps the states that enter each node of a stretch of rows, and before each stretch those that enter its
  * first row; the stretches come back in reverse. */
 #include "kernels/plstm/grid/grid.h"
+#include "kernels/matrix/loaded_rows.cuh"
 #include "kernels/matrix/row_sums.cuh"
 
 #define FORWARD_WARPS  16         /* at most */
 #define BACKWARD_WARPS 8          /* likewise: the states of as many rows are kept at once */
-#define LOADED_ROWS    4          /* of a state, read before any of them is written: their loads do not wait */
 #define TABLE_ROWS     (WARP / 2) /* of a state, whose shares of dq and dk are summed at once, a lane a sum */
 
 namespace {
@@ -243,19 +243,12 @@ __device__ __forceinline__ void advance(const struct grid_place &p, real k, real
     *Cd = real_fma(p.gate[GRID_DL], l, real_fma(p.gate[GRID_DU], u, p.gate[GRID_SD] * kv));
 }
 
-/* rows.run<N>(i) for rows i to i + N - 1 of a state, from `begin` to `end`. */
-template <class Rows> __device__ __forceinline__ void each_rows(int64_t begin, int64_t end, Rows &rows) {
-    int64_t i = begin;
-    for (; i + LOADED_ROWS <= end; i += LOADED_ROWS) rows.template run<LOADED_ROWS>(i);
-    for (; i < end; i++) rows.template run<1>(i);
-}
-
 struct forward_rows {
     const struct grid_place &p;
     struct carried left, top;
     real read; /* (Ml l + Mu u)^T q */
 
-    template <int N> __device__ __forceinline__ void run(int64_t i) {
+    template <int N> __device__ __forceinline__ void operator()(row_count<N>, int64_t i) {
         real l[N], u[N], q[N], k[N];
 #pragma unroll
         for (int j = 0; j < N; j++) {
@@ -281,7 +274,7 @@ struct enter_rows {
     struct carried left, top;
     real *l_kept, *u_kept;
 
-    template <int N> __device__ __forceinline__ void run(int64_t i) {
+    template <int N> __device__ __forceinline__ void operator()(row_count<N>, int64_t i) {
         real l[N], u[N], k[N];
 #pragma unroll
         for (int j = 0; j < N; j++) {
@@ -329,7 +322,7 @@ struct backward_rows {
     real weight, dv, d[GRID_PLANES];
     real *table; /* shares of dq, those of dk behind them */
 
-    template <int N> __device__ __forceinline__ void run(int64_t i) {
+    template <int N> __device__ __forceinline__ void operator()(row_count<N>, int64_t i) {
         real er[N], ed[N], l[N], u[N], q[N], k[N];
 #pragma unroll
         for (int j = 0; j < N; j++) {

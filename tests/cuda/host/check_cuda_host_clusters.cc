@@ -95,6 +95,44 @@ START_TEST(a_block_that_leaves_before_a_barrier_of_its_cluster_is_found) {
 }
 END_TEST
 
+/* A thread of halves of a barrier: arrives and waits, or does one of them alone, or reaches out between them. */
+static __global__ void halves_kernel(float *out, bool arrives, bool reaches, bool waits) {
+    DYNAMIC_SHARED(float, mine);
+    mine[threadIdx.x] = 1;
+    cluster_sync();
+    if (arrives) cluster_arrive();
+    if (reaches) *cluster_shared(mine, 0) = 2;
+    if (waits) cluster_wait();
+    out[blockIdx.x] = mine[0];
+}
+
+static void run_halves(bool arrives, bool reaches, bool waits) {
+    std::vector<float> out = result_of(2, [=](float *at) {
+        launch_clusters(2, halves_kernel, dim3(2), dim3(8), 8 * sizeof(float), at, arrives, reaches, waits);
+    });
+    ck_assert(out[0] == 1 && out[1] == 1);
+}
+
+START_TEST(a_barrier_of_a_cluster_has_two_halves) {
+    run_halves(true, false, true);
+}
+END_TEST
+
+START_TEST(a_wait_without_an_arrival_is_found) {
+    run_halves(false, false, true);
+}
+END_TEST
+
+START_TEST(an_arrival_without_a_wait_is_found) {
+    run_halves(true, false, false);
+}
+END_TEST
+
+START_TEST(a_reach_between_the_halves_of_a_barrier_is_found) {
+    run_halves(true, true, true);
+}
+END_TEST
+
 static __global__ void apart_kernel(float *out) {
     __shared__ float kept;
     if (threadIdx.x == 0) kept = (float)blockIdx.x;
@@ -155,6 +193,10 @@ Suite *check_cuda_host_clusters(void) {
     tcase_add_test_raise_signal(tests, a_reach_into_a_block_that_has_ended_is_found, SIGABRT);
     tcase_add_test_raise_signal(tests, a_late_reach_by_an_early_address_is_found, SIGABRT);
     tcase_add_test_raise_signal(tests, a_block_that_leaves_before_a_barrier_of_its_cluster_is_found, SIGABRT);
+    tcase_add_test(tests, a_barrier_of_a_cluster_has_two_halves);
+    tcase_add_test_raise_signal(tests, a_wait_without_an_arrival_is_found, SIGABRT);
+    tcase_add_test_raise_signal(tests, an_arrival_without_a_wait_is_found, SIGABRT);
+    tcase_add_test_raise_signal(tests, a_reach_between_the_halves_of_a_barrier_is_found, SIGABRT);
     tcase_add_test(tests, blocks_of_a_cluster_have_declared_shared_memory_each);
     tcase_add_test(tests, clusters_that_no_device_takes_are_refused);
     tcase_add_test(tests, a_block_has_the_shared_memory_of_its_capability);

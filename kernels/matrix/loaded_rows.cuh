@@ -1,0 +1,22 @@
+/* loaded_rows.cuh - loops over the rows of a state that is read and written: nothing tells the compiler that a row's
+ * store does not change the next row's load, so that each row would wait for the one before. Here some rows are read
+ * before any of them is written. */
+#ifndef LRNN_KERNELS_LOADED_ROWS_CUH
+#define LRNN_KERNELS_LOADED_ROWS_CUH
+
+#include "core/cuda/cuda.cuh"
+
+#define LOADED_ROWS 4 /* where rows lie in shared memory, or many warps wait at once */
+
+template <int N> struct row_count { static constexpr int n = N; };
+
+/* rows(row_count<N>(), i) for rows i to i + N - 1 of a state, from `begin` to `end`: first MOST at once, in the end one
+ * by one. */
+template <int MOST = LOADED_ROWS, class Index, class Rows>
+__device__ __forceinline__ void each_rows(int64_t begin, Index end, Rows &&rows) {
+    Index i = (Index)begin;
+    for (; i + MOST <= end; i += MOST) rows(row_count<MOST>(), i);
+    if constexpr (MOST > 1) each_rows<MOST / 4>(i, end, rows);
+}
+
+#endif

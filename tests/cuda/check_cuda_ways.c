@@ -1,0 +1,61 @@
+/* check_cuda_ways.c - CUDA kernels against their references at sizes at which they go another way than at most others,
+ * in every run: those that walk every 23rd size may miss them. */
+#include "tests/lib/op_compare.h"
+
+static struct place place;
+
+static void begin(void) {
+    struct error e = {0};
+    start_kernels();
+    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
+}
+
+static void end(void) {
+    place_close(&place);
+}
+
+/* Attention: several tiles of keys, of which the last is not whole, heads wider than a tile, one token. Homogeneous
+ * recurrences: more steps than a ring has turns, one step, blocks so large that there is none, more pairs of vectors
+ * than are summed at once. Matrix states: rows that are no multiple of those loaded at once; graphs of more edges and
+ * pairs than a warp lists at once. */
+static const struct {
+    const char *kernel, *sizes;
+} ways[] = {
+    {"softmax_attention_cuda", "batch=2 length=75 heads=3 dk=35"},
+    {"softmax_attention_cuda", "batch=1 length=9 heads=1 dk=256"},
+    {"softmax_attention_cuda", "batch=3 length=1 heads=2 dk=5"},
+    {"scan_flow_cuda", "batch=2 length=20 blocks=70 m=4"},
+    {"scan_flow_cuda", "batch=2 length=11 blocks=3 m=64"},
+    {"scan_flow_cuda", "batch=2 length=1 blocks=3 m=2"},
+    {"scan_hadamard_cuda", "batch=2 length=11 dim=2048"},
+    {"scan_hadamard_cuda", "batch=2 length=1 dim=64"},
+    {"scan_dplr_cuda", "batch=2 length=20 dim=300 m=9"},
+    {"scan_dplr_cuda", "batch=2 length=1 dim=33 m=5"},
+    {"scan_outer_cuda", "batch=2 length=10 heads=2 dk=11 dv=5"},
+    {"scan_plstm_cuda", "batch=2 length=10 heads=2 dk=11 dv=5 m=3"},
+    {"scan_delta_cuda", "batch=2 length=10 heads=2 dk=11 dv=5 substeps=2"},
+    {"dag_scan_cuda", "batch=2 length=40 heads=2 dk=39 dv=34"},
+};
+#define N_WAYS (int)(sizeof ways / sizeof *ways)
+
+START_TEST(kernels_agree_on_every_way) {
+    const struct kernel *k = kernel_find(ways[_i].kernel);
+    for (int variant = 0; variant < op_variants(k->op); variant++) {
+        char sizes[96];
+        snprintf(sizes, sizeof sizes, "%s variant=%d", ways[_i].sizes, variant);
+        struct trial_op what = {
+            .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+        ck_assert(kernel_applies(k, &what) && compare_twin(k, &what));
+    }
+}
+END_TEST
+
+Suite *check_cuda_ways(void);
+Suite *check_cuda_ways(void) {
+    Suite *suite = suite_create("cuda_ways");
+    TCase *tests = tcase_create("ways");
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_loop_test(tests, kernels_agree_on_every_way, 0, N_WAYS);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
