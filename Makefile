@@ -325,11 +325,12 @@ test-slurm: all
 # What a device can do, apart from the program (tests/device/micro.cu, measure.sh).
 MICRO := $(BUILD)/device-micro
 device-micro: $(MICRO)
-$(MICRO): tests/device/micro.cu
+$(MICRO): tests/device/micro.cu $(OBJ)/about.stamp
 	@$(if $(filter nvcc,$(cuda_mode)),,echo "make device-micro needs nvcc: $(cuda_says)" >&2; exit 2)
 	@mkdir -p $(@D)
 	@echo "  NVCC $@"
-	@$(NVCC) -std=c++20 -O3 $(NVCC_ARCH) $(NVCC_WARN) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
+	@$(NVCC) -std=c++20 -O3 $(NVCC_ARCH) $(NVCC_WARN) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
+	  -DBUILD_DIRTY=$(or $(dirty),0) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
 	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcublasLt -lcudart_static -ldl -lrt -lpthread
 
 # The pages of `lrnn report --html` in headless Chromium; KEEP=folder keeps them and their screenshots.

@@ -23,24 +23,32 @@ static bool applies(const struct kernel *k, const struct call *c, const char **w
     return !k->applicable || k->applicable(c, why);
 }
 
-static enum status choose_kernel(struct graph *g, struct call *c, struct error *e) {
-    const char *forced = g->options.kernel && *g->options.kernel ? g->options.kernel : NULL;
-    const char *why = "no kernel of this op is registered for the device";
-    const struct kernel *fallback = NULL;
+const struct kernel *graph_kernel_unasked(const struct graph *g, const struct call *c, const char **why) {
+    *why = "no kernel of this op is registered for the device";
     for (const struct kernel *const *k = g->options.kernels; *k; k++) {
-        if ((*k)->op != c->op || (*k)->device != graph_device(g)) continue;
-        bool named = forced && (!strcmp(forced, "reference") ? (*k)->reference : !strcmp(forced, (*k)->name));
-        if (!applies(*k, c, &why)) {
-            if (named) return fail(e, ST_USAGE, "kernel %s does not apply: %s", (*k)->name, why);
-            continue;
-        }
-        if (!named && (*k)->preferred && !(*k)->preferred(c)) continue;
-        if (!fallback || named) fallback = *k;
-        if (named || !forced) break;
+        if ((*k)->op != c->op || (*k)->device != graph_device(g) || !applies(*k, c, why)) continue;
+        if (!(*k)->preferred || (*k)->preferred(c)) return *k;
     }
-    if (!fallback) return fail(e, ST_USAGE, "op %s cannot run: %s", c->op->name, why);
-    c->kernel = fallback;
-    return ST_OK;
+    return NULL;
+}
+
+/* The kernel of the call's op that --kernel names; NULL: none. */
+static const struct kernel *forced_kernel(const struct graph *g, const struct call *c) {
+    const char *forced = g->options.kernel;
+    for (const struct kernel *const *k = g->options.kernels; *k && forced; k++) {
+        if ((*k)->op != c->op || (*k)->device != graph_device(g)) continue;
+        if (!strcmp(forced, "reference") ? (*k)->reference : !strcmp(forced, (*k)->name)) return *k;
+    }
+    return NULL;
+}
+
+static enum status choose_kernel(struct graph *g, struct call *c, struct error *e) {
+    const struct kernel *forced = forced_kernel(g, c);
+    const char *why;
+    if (forced && !applies(forced, c, &why))
+        return fail(e, ST_USAGE, "kernel %s does not apply: %s", forced->name, why);
+    c->kernel = forced ? forced : graph_kernel_unasked(g, c, &why);
+    return c->kernel ? ST_OK : fail(e, ST_USAGE, "op %s cannot run: %s", c->op->name, why);
 }
 
 static enum status choose_kernels(struct graph *g, struct error *e) {

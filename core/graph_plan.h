@@ -14,6 +14,10 @@ extern "C" {
  * graph. */
 enum status graph_plan(struct graph *g, struct error *e);
 
+/* The kernel that a call gets where none is forced: the first of the list that applies and is worth taking. NULL: none,
+ * and *why says why the last one does not apply. */
+const struct kernel *graph_kernel_unasked(const struct graph *g, const struct call *c, const char **why);
+
 /* Whether the gradient of a scalar root is 1 whenever no walk runs: on a device, where graphs have memory of their own,
  * and writing it would be one launch more in each step. */
 bool graph_keeps_root(const struct graph *g);

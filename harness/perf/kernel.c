@@ -35,7 +35,7 @@ static enum status fill(struct graph *g, struct error *e) {
         fill_input(t, i, values);
         graph_put(g, t, values);
     }
-    if (g->root) {
+    if (g->root && tensor_count(g->root) > 1) { /* of a loss it is 1, which a graph on a device keeps there */
         fill_gradient(g->root, values);
         place_put(g->options.place, g->root->grad, values, tensor_bytes(g->root));
     }

@@ -25,11 +25,6 @@ static void count_graph(struct step_count *n, const struct graph *g, bool backwa
         n->calls += 1 + both;
         n->scratch += (double)c->scratch_bytes[PASS_FORWARD] + (both ? (double)c->scratch_bytes[PASS_BACKWARD] : 0);
     }
-    for (int pass = PASS_FORWARD; pass <= (backward ? PASS_BACKWARD : PASS_FORWARD); pass++) {
-        struct cost cost = graph_cost(g, (enum pass)pass);
-        n->cost.flops += cost.flops;
-        n->cost.bytes += cost.bytes;
-    }
 }
 
 /* The second step is captured. */
@@ -39,6 +34,7 @@ static enum status count_step(struct step_count *n, struct trainer *t, struct er
     TRY(trainer_sync(t, e));
     if (!t->capture) return fail(e, ST_DEVICE, "a step cannot be captured: %s", place_capture_failure(&t->place));
     n->launches = place_capture_launches(&t->place, t->capture);
+    n->cost = trainer_step_cost(t);
     count_graph(n, &t->train, true);
     count_graph(n, &t->update, false);
     if (t->resident) count_graph(n, &t->data.take, false);

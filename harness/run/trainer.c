@@ -105,6 +105,21 @@ struct graph_list trainer_graphs(const struct trainer *t) {
     return graphs;
 }
 
+static void add_cost(struct cost *cost, const struct graph *g, enum pass pass) {
+    struct cost more = graph_cost(g, pass);
+    cost->flops += more.flops;
+    cost->bytes += more.bytes;
+}
+
+struct cost trainer_step_cost(const struct trainer *t) {
+    struct cost cost = {0, 0};
+    add_cost(&cost, &t->train, PASS_FORWARD);
+    add_cost(&cost, &t->train, PASS_BACKWARD);
+    add_cost(&cost, &t->update, PASS_FORWARD);
+    if (t->resident) add_cost(&cost, &t->data.take, PASS_FORWARD);
+    return cost;
+}
+
 static enum status build_evaluation(struct trainer *t, struct error *e) {
     TRY(graphs_build_evaluation(&t->eval, t->setup, &t->place, &t->params, &t->eval_net, e));
     return buckets_create(&t->parts, t->setup, SPLIT_VAL, &t->params, &t->eval, &t->eval_net, e);

@@ -47,6 +47,9 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
 
 /* The graphs that it walks. */
 struct graph_list trainer_graphs(const struct trainer *t);
+
+/* What a whole step costs at the least: both passes of the largest batch, the update, and taking resident data. */
+struct cost trainer_step_cost(const struct trainer *t);
 void trainer_free(struct trainer *t);
 
 /* The evaluation half alone: trainer_evaluate and trainer_metric work, and give the bits that the whole trainer gives.

@@ -56,17 +56,32 @@ struct roundings {
         return (n + 3) / 4;
     }
 
+    /* The array that has the group, of which there are *before in front of it. All arrays are looked at, none by a
+     * number that a thread counts: that would copy them to its local memory. */
+    __device__ struct rounding array_of(int64_t group, int64_t *before) const {
+        struct rounding found = of[0];
+        int64_t so_far = *before = 0;
+#pragma unroll
+        for (int k = 1; k < FACTORS; k++) {
+            so_far += groups_of(of[k - 1].n);
+            if (group < so_far) continue;
+            found = of[k];
+            *before = so_far;
+        }
+        return found;
+    }
+
     __device__ void operator()(int64_t group) const {
-        int k = 0;
-        for (; group >= groups_of(of[k].n); k++) group -= groups_of(of[k].n);
-        int64_t i = 4 * group, n = of[k].n < 4 * group + 4 ? of[k].n : 4 * group + 4;
-        if (n - i == 4 && reinterpret_cast<uintptr_t>(of[k].from) % sizeof(lanes<4>) == 0) {
-            lanes<4> u = load_lanes<4>(of[k].from + i);
+        int64_t before;
+        struct rounding one = array_of(group, &before);
+        int64_t i = 4 * (group - before), n = one.n < i + 4 ? one.n : i + 4;
+        if (n - i == 4 && reinterpret_cast<uintptr_t>(one.from) % sizeof(lanes<4>) == 0) {
+            lanes<4> u = load_lanes<4>(one.from + i);
             for (int j = 0; j < 4; j++) u.v[j] = rounded(p, u.v[j]);
-            store_lanes<4>(of[k].to + i, u);
+            store_lanes<4>(one.to + i, u);
             return;
         }
-        for (; i < n; i++) of[k].to[i] = rounded(p, of[k].from[i]);
+        for (; i < n; i++) one.to[i] = rounded(p, one.from[i]);
     }
 };
 

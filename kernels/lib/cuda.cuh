@@ -83,6 +83,22 @@ template <class T> __device__ __forceinline__ T later_load(const T *from) {
     return __ldcg(from);
 }
 
+/* N numbers that are summed side by side. */
+template <class T, int N> struct numbers {
+    T v[N];
+
+    __device__ __forceinline__ numbers &operator+=(const numbers &other) {
+        for (int k = 0; k < N; k++) v[k] += other.v[k];
+        return *this;
+    }
+};
+
+template <class T, int N> __device__ __forceinline__ numbers<T, N> later_load(const numbers<T, N> *from) {
+    numbers<T, N> x;
+    for (int k = 0; k < N; k++) x.v[k] = later_load(from->v + k);
+    return x;
+}
+
 /* --- copies that a thread does not wait for ----------------------------------------------------------------------- */
 
 #define COPY_ASYNC_CAPABILITY 80
@@ -189,6 +205,12 @@ __device__ __forceinline__ struct quotient divide(int64_t i, int64_t n) {
     return q;
 }
 
+/* Likewise of numbers below 2^32, without a branch, behind which a loop's next loads would have to wait. */
+__device__ __forceinline__ struct quotient divide_narrow(int64_t i, int64_t n) {
+    uint32_t whole = (uint32_t)i / (uint32_t)n;
+    return {whole, (uint32_t)i - whole * (uint32_t)n};
+}
+
 /* --- sums over rows: of chunks of rows, then of the chunks in order ----------------------------------------------- */
 
 #define SUM_CHUNK_ROWS 128  /* least rows of a chunk */
@@ -202,18 +224,23 @@ static inline int column_sums_width(int64_t C) {
     return width;
 }
 
-/* Chunks that the rows are cut into, by the sizes alone. */
-static inline int64_t column_sums_chunks(int64_t rows, int64_t C) {
+/* Tiles, as wide as a block, that cover them. */
+static inline int64_t column_sums_tiles(int64_t C) {
     int width = column_sums_width(C);
-    int64_t most = SUM_BLOCKS / ((C + width - 1) / width), chunks = rows / SUM_CHUNK_ROWS;
+    return (C + width - 1) / width;
+}
+
+/* Chunks that rows are cut into, by the sizes alone; `tiles` blocks have one chunk each. */
+__host__ __device__ static inline int64_t sum_chunks(int64_t rows, int64_t tiles) {
+    int64_t most = SUM_BLOCKS / tiles, chunks = rows / SUM_CHUNK_ROWS;
     if (chunks > most) chunks = most;
     return chunks < 1 ? 1 : chunks;
 }
 
-/* Bytes of scratch of cuda_column_sums. */
-static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C) {
-    int64_t chunks = column_sums_chunks(rows, C);
-    return chunks > 1 ? (size_t)(chunks * C) * sizeof(real) : 0;
+/* Bytes of scratch for partial sums of `each` bytes. */
+static inline size_t cuda_column_sums_bytes(int64_t rows, int64_t C, size_t each = sizeof(real)) {
+    int64_t chunks = sum_chunks(rows, column_sums_tiles(C));
+    return chunks > 1 ? (size_t)(chunks * C) * each : 0;
 }
 
 /* How a matrix's rows and columns are cut. A tile is `width` columns side by side. */
@@ -222,15 +249,38 @@ struct column_cut {
     int width;
 };
 
-/* The sum of term(r, r*C + column) over the rows from begin to end, in the threads of the tile's first row; the rows
- * are dealt out among CUDA_THREADS / width threads of each column. sums: CUDA_THREADS of shared memory. */
-template <class Term>
-__device__ __forceinline__ real rows_sum(const struct column_cut &cut, int64_t begin, int64_t end, int64_t column,
-                                         const Term &term, real *sums) {
+static inline struct column_cut column_cut_of(int64_t rows, int64_t C, int64_t chunks) {
+    return {rows, C, chunks, column_sums_tiles(C), column_sums_width(C)};
+}
+
+/* What a block has of it, a chunk of a tile, and a thread: its column, and whether it stores the column's sum. */
+struct column_place {
+    int64_t chunk, tile, begin, end, column;
+    bool stores;
+};
+
+__device__ __forceinline__ struct column_place column_place_of(const struct column_cut &cut, int64_t block) {
+    struct quotient of = divide_narrow(block, cut.tiles);
+    struct column_place at;
+    at.chunk = of.whole;
+    at.tile = of.rest;
+    at.begin = cut.rows * at.chunk / cut.chunks;
+    at.end = cut.rows * (at.chunk + 1) / cut.chunks;
+    at.column = at.tile * cut.width + (int)threadIdx.x % cut.width;
+    at.stores = (int)threadIdx.x < cut.width && at.column < cut.C;
+    return at;
+}
+
+/* The sum of term(r, r*C + column) over the rows from begin to end, in the threads of the tile's first row, and in
+ * their sums[]; the rows are dealt out among CUDA_THREADS / width threads of each column. sums: CUDA_THREADS of shared
+ * memory. */
+template <class V, class Term>
+__device__ __forceinline__ V rows_sum(const struct column_cut &cut, int64_t begin, int64_t end, int64_t column,
+                                      const Term &term, V *sums) {
     int self = (int)threadIdx.x, dealt = CUDA_THREADS / cut.width, first = self / cut.width;
-    real sum = 0;
+    V sum = {};
     if (column < cut.C) {
-#pragma unroll 4
+#pragma unroll(sizeof(V) <= 2 * sizeof(double) ? 4 : 2) /* as many as registers hold */
         for (int64_t r = begin + first; r < end; r += dealt) sum += term(r, r * cut.C + column);
     }
     sums[self] = sum;
@@ -251,49 +301,67 @@ struct matrix_term {
 };
 
 /* Likewise of one that other blocks of the launch have stored. */
-struct partial_term {
-    const real *m;
-    __device__ real operator()(int64_t, int64_t i) const {
+template <class V> struct partial_term {
+    const V *m;
+    __device__ V operator()(int64_t, int64_t i) const {
         return later_load(m + i);
     }
 };
 
-/* out[c] (+)= sum of term(r, r*C + c) over r; partial[k*C + c]: that of chunk k, if there is more than one. A block has
- * a chunk of a tile. The tile's last block adds its chunks: as many blocks as a second kernel would have, so that it is
- * never slower than that. */
-template <class Term>
-__global__ void __launch_bounds__(CUDA_THREADS) column_sums_kernel(struct column_cut cut, Term term, real *partial,
-                                                                   unsigned *counters, real *out, bool accumulate) {
-    await_previous();
-    DYNAMIC_SHARED(real, sums); /* CUDA_THREADS */
-    int64_t chunk = blockIdx.x / cut.tiles, tile = blockIdx.x % cut.tiles;
-    int64_t column = tile * cut.width + (int)threadIdx.x % cut.width;
-    bool mine = (int)threadIdx.x < cut.width && column < cut.C;
-    real sum = rows_sum(cut, cut.rows * chunk / cut.chunks, cut.rows * (chunk + 1) / cut.chunks, column, term, sums);
+/* out(c, sum of term(r, r*C + c) over r); partial[k*C + c]: that of chunk k, if there is more than one. The tile's last
+ * block adds its chunks: as many blocks as a second kernel would have, so that it is never slower than that. counters:
+ * one a tile; sums: CUDA_THREADS of shared memory. */
+template <class V, class Term, class Out>
+__device__ __forceinline__ void column_sums(const struct column_cut &cut, int64_t block, const Term &term, V *partial,
+                                            unsigned *counters, const Out &out, V *sums) {
+    struct column_place at = column_place_of(cut, block);
+    V sum = rows_sum(cut, at.begin, at.end, at.column, term, sums);
     if (cut.chunks > 1) {
-        if (mine) partial[chunk * cut.C + column] = sum;
-        if (!last_block(counters + tile, (unsigned)cut.chunks)) return;
-        sum = rows_sum(cut, 0, cut.chunks, column, partial_term{partial}, sums);
+        if (at.stores) partial[at.chunk * cut.C + at.column] = sum;
+        if (!last_block(counters + at.tile, (unsigned)cut.chunks)) return;
+        sum = rows_sum(cut, 0, cut.chunks, at.column, partial_term<V>{partial}, sums);
     }
-    if (mine) put(out + column, accumulate, sum);
+    if (at.stores) out(at.column, sum);
 }
+
+template <class V, class Term, class Out>
+__global__ void __launch_bounds__(CUDA_THREADS)
+    column_sums_kernel(struct column_cut cut, Term term, V *partial, unsigned *counters, Out out) {
+    await_previous();
+    DYNAMIC_SHARED(V, sums); /* CUDA_THREADS */
+    column_sums(cut, blockIdx.x, term, partial, counters, out, sums);
+}
+
+/* Of each column c, out(c, sum of term(r, r*C + c) over r); scratch: cuda_column_sums_bytes of V. */
+template <class V, class Term, class Out>
+void cuda_column_sums_to(const struct call *c, const struct exec *x, struct column_cut cut, Term term, Out out,
+                         V *scratch) {
+    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, column_sums_kernel<V, Term, Out>,
+                dim3((unsigned)(cut.chunks * cut.tiles)), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(V), cut, term,
+                scratch, x->place->cuda->now.counters, out);
+}
+
+/* to[c] (+)= sum */
+struct column_put {
+    real *to;
+    bool accumulate;
+    __device__ void operator()(int64_t column, real sum) const {
+        put(to + column, accumulate, sum);
+    }
+};
 
 /* In `chunks` chunks. */
 template <class Term>
 void cuda_chunked_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, int64_t chunks, Term term,
                        real *out, bool accumulate, real *scratch) {
-    int width = column_sums_width(C);
-    struct column_cut cut = {rows, C, chunks, (C + width - 1) / width, width};
-    cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, column_sums_kernel<Term>,
-                dim3((unsigned)(chunks * cut.tiles)), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(real), cut, term,
-                scratch, x->place->cuda->now.counters, out, accumulate);
+    cuda_column_sums_to(c, x, column_cut_of(rows, C, chunks), term, column_put{out, accumulate}, scratch);
 }
 
 /* out[c] (+)= sum over r of term(r, r*C + c). */
 template <class Term>
 void cuda_column_sums(const struct call *c, const struct exec *x, int64_t rows, int64_t C, Term term, real *out,
                       bool accumulate, real *scratch) {
-    cuda_chunked_sums(c, x, rows, C, column_sums_chunks(rows, C), term, out, accumulate, scratch);
+    cuda_chunked_sums(c, x, rows, C, sum_chunks(rows, column_sums_tiles(C)), term, out, accumulate, scratch);
 }
 
 #endif

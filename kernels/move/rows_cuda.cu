@@ -3,6 +3,7 @@
  * the op's table, so that the order is the reference's; sums are in double, as its. Equations: take_rows.c,
  * append_rows.c, sequence.c. */
 #include "kernels/lib/cuda.cuh"
+#include "kernels/lib/scratch.h"
 #include "kernels/move/sequence.h"
 #include "kernels/move/take_rows.h"
 
@@ -108,16 +109,25 @@ struct append_dp {
 
 /* --- decode_positions --------------------------------------------------------------------------------------------- */
 
+/* (T,D), once for all sequences: sines and cosines in double take long. */
+struct position_codes {
+    real *to;
+    int64_t D;
+    __device__ void operator()(int64_t i) const {
+        struct quotient at = divide(i, D);
+        int64_t h = D / 2, j = at.rest < h ? at.rest : at.rest - h;
+        double angle = (double)at.whole * position_frequency(j, D);
+        to[i] = (real)(at.rest >= 2 * h ? 0 : at.rest < h ? sin(angle) : cos(angle));
+    }
+};
+
 struct decode {
-    const real *e;
+    const real *e, *codes;
     real *y;
     int64_t T, D;
     __device__ void operator()(int64_t i) const {
-        struct quotient row = divide(i, D), at = divide(row.whole, T);
-        int64_t h = D / 2, j = row.rest < h ? row.rest : row.rest - h;
-        double angle = (double)at.rest * position_frequency(j, D);
-        double code = row.rest >= 2 * h ? 0 : row.rest < h ? sin(angle) : cos(angle);
-        y[i] = e[at.whole * D + row.rest] + (real)code;
+        struct quotient sequence = divide(i, T * D);
+        y[i] = e[sequence.whole * D + divide(i, D).rest] + codes[sequence.rest];
     }
 };
 
@@ -164,9 +174,16 @@ static void append_rows_cuda_backward(const struct call *c, const struct exec *x
                              call_accumulates(c, 1)});
 }
 
+static size_t decode_positions_cuda_workspace(const struct call *c, enum pass pass) {
+    int64_t codes = c->out[0]->dims[1] * c->out[0]->dims[2];
+    return pass == PASS_FORWARD ? scratch_single(c, (size_t)codes * sizeof(real)) : 0;
+}
+
 static void decode_positions_cuda_forward(const struct call *c, const struct exec *x) {
-    each_value(c, x, tensor_count(c->out[0]),
-               decode{tensor_real(c->in[0]), tensor_real(c->out[0]), c->out[0]->dims[1], c->in[0]->dims[1]});
+    int64_t T = c->out[0]->dims[1], D = c->out[0]->dims[2];
+    real *codes = (real *)c->scratch[PASS_FORWARD];
+    each_value(c, x, T * D, position_codes{codes, D});
+    each_value(c, x, tensor_count(c->out[0]), decode{tensor_real(c->in[0]), codes, tensor_real(c->out[0]), T, D});
 }
 
 static void decode_positions_cuda_backward(const struct call *c, const struct exec *x) {
@@ -200,6 +217,7 @@ const struct kernel kernel_decode_positions_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 32,
+    .workspace = decode_positions_cuda_workspace,
     .forward = decode_positions_cuda_forward,
     .backward = decode_positions_cuda_backward,
 };

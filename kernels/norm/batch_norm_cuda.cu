@@ -1,12 +1,11 @@
-/* batch_norm_cuda.cu - batch_norm on CUDA: a block a strip of columns for the statistics and for the two sums of the
- * gradient, rows dealt out among its threads, all in double as the reference's; then a value a thread. Equations:
- * batch_norm.c. */
+/* batch_norm_cuda.cu - batch_norm on CUDA: a block a chunk of rows and a strip of columns for the statistics and for
+ * the two sums of the gradient, all in double as the reference's; then a value a thread. Equations: batch_norm.c.
+ *
+ * A chunk has its own mean, and then squares about that; the strip's last block moves the chunks' squares to the mean
+ * of all, as batch_norm_cpu.c does. So rows are read twice, the second time out of a cache, and nothing cancels. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/norm/batch_norm.h"
-
-#define COLUMNS 8 /* of a block */
-#define DEALT   (CUDA_THREADS / COLUMNS)
 
 namespace {
 
@@ -17,25 +16,48 @@ struct batch {
     double eps;
 
     __device__ bool in_use(int64_t r) const {
-        struct quotient at = divide(r, T);
-        return !lengths || (first ? first[at.rest] : at.rest) < lengths[at.whole];
+        if (!lengths) return true;
+        struct quotient at = divide_narrow(r, T);
+        return (first ? first[at.rest] : at.rest) < lengths[at.whole];
     }
 };
 
-/* Of each column, and how many rows are in use; the sums in backward alone. */
+/* Rows in use, and the sum of their values. */
+typedef numbers<double, 2> tally;
+
+__device__ __forceinline__ double mean_of(const tally &t) {
+    return t.v[1] / (t.v[0] > 0 ? t.v[0] : 1);
+}
+
+/* Sums of dy and of dy (x - mean). */
+typedef numbers<double, 2> flows;
+
+/* Of each column its mean, (variance + eps)^-1/2, and how many rows are in use; in backward the sums of dy and of dy n;
+ * of each chunk and column what the last block gathers. */
 struct columns {
-    double *mean, *variance, *count, *dy_sum, *dyn_sum;
+    double *mean, *q, *count, *dy_sum, *dyn_sum;
+    tally *tallies;
+    double *squares;
+    flows *partial;
 };
 
+struct column_cut cut_of(const struct tensor *x) {
+    int64_t rows = tensor_rows(x), D = tensor_cols(x);
+    return column_cut_of(rows, D, sum_chunks(rows, column_sums_tiles(D)));
+}
+
 struct columns columns_of(const struct call *c, enum pass pass, struct scratch *s) {
-    int64_t D = tensor_cols(c->in[BATCH_NORM_X]);
+    int64_t rows = tensor_rows(c->in[BATCH_NORM_X]), D = tensor_cols(c->in[BATCH_NORM_X]);
     struct columns k = {};
     k.mean = scratch_doubles(s, D);
-    k.variance = scratch_doubles(s, D);
+    k.q = scratch_doubles(s, D);
     k.count = scratch_doubles(s, D);
+    k.tallies = (tally *)scratch_bytes(s, cuda_column_sums_bytes(rows, D, sizeof(tally)));
+    k.squares = (double *)scratch_bytes(s, cuda_column_sums_bytes(rows, D, sizeof(double)));
     if (pass == PASS_FORWARD) return k;
     k.dy_sum = scratch_doubles(s, D);
     k.dyn_sum = scratch_doubles(s, D);
+    k.partial = (flows *)scratch_bytes(s, cuda_column_sums_bytes(rows, D, sizeof(flows)));
     return k;
 }
 
@@ -46,6 +68,63 @@ struct batch batch_of(const struct call *c) {
             c->table,       ((const struct batch_norm_attr *)c->attr)->eps};
 }
 
+/* Values are read whether or not they are in use, so that those of the next rows need not wait for the lengths. */
+struct tally_term {
+    struct batch b;
+    const real *x;
+    __device__ tally operator()(int64_t r, int64_t i) const {
+        double value = (double)x[i];
+        bool counts = b.in_use(r);
+        return {{counts ? 1.0 : 0.0, counts ? value : 0.0}};
+    }
+};
+
+struct square_term {
+    struct batch b;
+    const real *x;
+    double mean;
+    __device__ double operator()(int64_t r, int64_t i) const {
+        double off = (double)x[i] - mean;
+        return b.in_use(r) ? off * off : 0;
+    }
+};
+
+/* Squares about the mean of all, from those about a chunk's own. */
+struct moved_square_term {
+    const tally *tallies;
+    const double *squares;
+    double mean;
+    __device__ double operator()(int64_t, int64_t i) const {
+        tally t = later_load(tallies + i);
+        double off = mean_of(t) - mean;
+        return later_load(squares + i) + t.v[0] * off * off;
+    }
+};
+
+struct flow_term {
+    struct columns k;
+    const real *x, *dy;
+    int64_t D;
+    __device__ flows operator()(int64_t r, int64_t i) const {
+        double flow = (double)dy[i];
+        return {{flow, flow * ((double)x[i] - k.mean[i - r * D])}};
+    }
+};
+
+/* dweight, dbias NULL: not wanted. */
+struct flow_out {
+    struct columns k;
+    real *dweight, *dbias;
+    bool add_weight, add_bias;
+    __device__ void operator()(int64_t d, const flows &sum) const {
+        double along = sum.v[1] * k.q[d];
+        k.dy_sum[d] = sum.v[0];
+        k.dyn_sum[d] = along;
+        if (dweight) put(dweight + d, add_weight, (real)along);
+        if (dbias) put(dbias + d, add_bias, (real)sum.v[0]);
+    }
+};
+
 struct apply {
     struct batch b;
     struct columns k;
@@ -53,7 +132,7 @@ struct apply {
     real *y;
     __device__ void operator()(int64_t i) const {
         int64_t d = divide(i, b.D).rest;
-        double normal = ((double)x[i] - k.mean[d]) / sqrt(k.variance[d] + b.eps);
+        double normal = ((double)x[i] - k.mean[d]) * k.q[d];
         y[i] = (real)(normal * (double)weight[d] + (double)bias[d]);
     }
 };
@@ -67,53 +146,58 @@ struct batch_dx {
     __device__ void operator()(int64_t i) const {
         struct quotient at = divide(i, b.D);
         int64_t d = at.rest;
-        double q = 1 / sqrt(k.variance[d] + b.eps), normal = ((double)x[i] - k.mean[d]) * q;
+        double q = k.q[d], normal = ((double)x[i] - k.mean[d]) * q;
         double through = b.in_use(at.whole) ? (k.dy_sum[d] + normal * k.dyn_sum[d]) / k.count[d] : 0;
         put(dx + i, accumulate, (real)(q * (double)weight[d] * ((double)dy[i] - through)));
     }
 };
 
+/* Running statistics, to which those of the batch go; mean NULL: to none. */
+struct running {
+    real *mean, *variance;
+    double momentum;
+
+    __device__ void update(int64_t d, double batch_mean, double batch_variance) const {
+        mean[d] = (real)(momentum * (double)mean[d] + (1 - momentum) * batch_mean);
+        variance[d] = (real)(momentum * (double)variance[d] + (1 - momentum) * batch_variance);
+    }
+};
+
 } // namespace
 
-/* The sum over the block's threads of one column, in each of them. */
-static __device__ double column_sum(double x, double *shared) {
-    int self = (int)threadIdx.x;
-    __syncthreads();
-    shared[self] = x;
-    for (int half = DEALT / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (self / COLUMNS < half) shared[self] += shared[self + half * COLUMNS];
-    }
-    __syncthreads();
-    return shared[self % COLUMNS];
+/* A tally of the column's rows, in all its threads. */
+template <class Term>
+static __device__ tally column_tally(const struct column_cut &cut, int64_t begin, int64_t end, int64_t column,
+                                     const Term &term, tally *shared) {
+    rows_sum(cut, begin, end, column, term, shared);
+    tally t = shared[(int)threadIdx.x % cut.width];
+    __syncthreads(); /* before it is written again */
+    return t;
 }
 
-/* run_mean NULL: the running ones stay. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
-    statistics_kernel(struct batch b, struct columns k, const real *x, double momentum, real *run_mean,
-                      real *run_variance) {
+    statistics_kernel(struct column_cut cut, struct batch b, struct columns k, const real *x, unsigned *counters,
+                      struct running run) {
     await_previous();
-    DYNAMIC_SHARED(double, shared);
-    int64_t d = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
-    bool there = d < b.D;
-    double sum = 0, squares = 0, n = 0;
-    for (int64_t r = threadIdx.x / COLUMNS; there && r < b.rows; r += DEALT)
-        if (b.in_use(r)) {
-            sum += (double)x[r * b.D + d];
-            n += 1;
-        }
-    n = column_sum(n, shared);
-    double mean = column_sum(sum, shared) / (n > 0 ? n : 1);
-    for (int64_t r = threadIdx.x / COLUMNS; there && r < b.rows; r += DEALT)
-        if (b.in_use(r)) squares += ((double)x[r * b.D + d] - mean) * ((double)x[r * b.D + d] - mean);
-    double variance = column_sum(squares, shared) / (n > 0 ? n : 1);
-    if (!there || threadIdx.x >= COLUMNS) return;
-    k.mean[d] = mean;
-    k.variance[d] = n > 0 ? variance : 1;
-    k.count[d] = n;
-    if (!run_mean || n <= 0) return;
-    run_mean[d] = (real)(momentum * (double)run_mean[d] + (1 - momentum) * mean);
-    run_variance[d] = (real)(momentum * (double)run_variance[d] + (1 - momentum) * variance);
+    DYNAMIC_SHARED(tally, shared); /* CUDA_THREADS */
+    double *shared_squares = reinterpret_cast<double *>(shared);
+    struct column_place at = column_place_of(cut, blockIdx.x);
+    tally t = column_tally(cut, at.begin, at.end, at.column, tally_term{b, x}, shared);
+    double squares = rows_sum(cut, at.begin, at.end, at.column, square_term{b, x, mean_of(t)}, shared_squares);
+    if (cut.chunks > 1) {
+        if (at.stores) k.tallies[at.chunk * cut.C + at.column] = t;
+        if (at.stores) k.squares[at.chunk * cut.C + at.column] = squares;
+        if (!last_block(counters + at.tile, (unsigned)cut.chunks)) return;
+        t = column_tally(cut, 0, cut.chunks, at.column, partial_term<tally>{k.tallies}, shared);
+        squares = rows_sum(cut, 0, cut.chunks, at.column, moved_square_term{k.tallies, k.squares, mean_of(t)},
+                           shared_squares);
+    }
+    if (!at.stores) return;
+    double n = t.v[0], mean = mean_of(t), variance = n > 0 ? squares / n : 1;
+    k.mean[at.column] = mean;
+    k.q[at.column] = 1 / sqrt(variance + b.eps);
+    k.count[at.column] = n;
+    if (run.mean && n > 0) run.update(at.column, mean, variance);
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -122,30 +206,14 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     int64_t d = cuda_index();
     if (d >= b.D) return;
     k.mean[d] = (double)run_mean[d];
-    k.variance[d] = (double)run_variance[d];
+    k.q[d] = 1 / sqrt((double)run_variance[d] + b.eps);
 }
 
-/* dweight, dbias NULL: not wanted. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    sums_kernel(struct batch b, struct columns k, const real *x, const real *dy, real *dweight, bool add_weight,
-                real *dbias, bool add_bias) {
-    await_previous();
-    DYNAMIC_SHARED(double, shared);
-    int64_t d = (int64_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
-    bool there = d < b.D;
-    double sum = 0, with_n = 0, q = there ? sqrt(k.variance[d] + b.eps) : 1;
-    for (int64_t r = threadIdx.x / COLUMNS; there && r < b.rows; r += DEALT) {
-        int64_t i = r * b.D + d;
-        sum += (double)dy[i];
-        with_n += (double)dy[i] * ((double)x[i] - k.mean[d]) / q;
-    }
-    sum = column_sum(sum, shared);
-    with_n = column_sum(with_n, shared);
-    if (!there || threadIdx.x >= COLUMNS) return;
-    k.dy_sum[d] = sum;
-    k.dyn_sum[d] = with_n;
-    if (dweight) put(dweight + d, add_weight, (real)with_n);
-    if (dbias) put(dbias + d, add_bias, (real)sum);
+/* Rows are divided as numbers of 32 bits. */
+static bool batch_norm_cuda_applicable(const struct call *c, const char **why) {
+    bool fits = tensor_rows(c->in[BATCH_NORM_X]) <= UINT32_MAX;
+    if (!fits) *why = "rows go up to 4294967295";
+    return fits;
 }
 
 static size_t batch_norm_cuda_workspace(const struct call *c, enum pass pass) {
@@ -155,11 +223,13 @@ static size_t batch_norm_cuda_workspace(const struct call *c, enum pass pass) {
 }
 
 static void launch_statistics(const struct call *c, const struct exec *x, struct columns k, bool running) {
-    struct batch b = batch_of(c);
-    LAUNCH(x, statistics_kernel, cuda_blocks(b.D, COLUMNS), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(double), b, k,
-           tensor_real(c->in[BATCH_NORM_X]), ((const struct batch_norm_attr *)c->attr)->momentum,
-           running ? tensor_real(c->in[BATCH_NORM_MEAN]) : nullptr,
-           running ? tensor_real(c->in[BATCH_NORM_VARIANCE]) : nullptr);
+    struct running run = {running ? tensor_real(c->in[BATCH_NORM_MEAN]) : nullptr,
+                          running ? tensor_real(c->in[BATCH_NORM_VARIANCE]) : nullptr,
+                          ((const struct batch_norm_attr *)c->attr)->momentum};
+    struct column_cut cut = cut_of(c->in[BATCH_NORM_X]);
+    LAUNCH(x, statistics_kernel, dim3((unsigned)(cut.chunks * cut.tiles)), dim3(CUDA_THREADS),
+           CUDA_THREADS * sizeof(tally), cut, batch_of(c), k, tensor_real(c->in[BATCH_NORM_X]),
+           x->place->cuda->now.counters, run);
 }
 
 static void batch_norm_cuda_forward(const struct call *c, const struct exec *x) {
@@ -182,9 +252,10 @@ static void batch_norm_cuda_backward(const struct call *c, const struct exec *x)
     struct columns k = columns_of(c, PASS_BACKWARD, &s);
     const real *in = tensor_real(c->in[BATCH_NORM_X]);
     launch_statistics(c, x, k, false);
-    LAUNCH(x, sums_kernel, cuda_blocks(b.D, COLUMNS), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(double), b, k, in,
-           call_dout(c, 0), c->din[BATCH_NORM_WEIGHT], call_accumulates(c, BATCH_NORM_WEIGHT), c->din[BATCH_NORM_BIAS],
-           call_accumulates(c, BATCH_NORM_BIAS));
+    cuda_column_sums_to(c, x, cut_of(c->in[BATCH_NORM_X]), flow_term{k, in, call_dout(c, 0), b.D},
+                        flow_out{k, c->din[BATCH_NORM_WEIGHT], c->din[BATCH_NORM_BIAS],
+                                 call_accumulates(c, BATCH_NORM_WEIGHT), call_accumulates(c, BATCH_NORM_BIAS)},
+                        k.partial);
     if (c->din[BATCH_NORM_X])
         each_value(c, x, tensor_count(c->in[BATCH_NORM_X]),
                    batch_dx{b, k, in, tensor_real(c->in[BATCH_NORM_WEIGHT]), call_dout(c, 0), c->din[BATCH_NORM_X],
@@ -198,6 +269,7 @@ const struct kernel kernel_batch_norm_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
+    .applicable = batch_norm_cuda_applicable,
     .workspace = batch_norm_cuda_workspace,
     .forward = batch_norm_cuda_forward,
     .backward = batch_norm_cuda_backward,

@@ -1,53 +1,168 @@
-/* stable_cuda.cu - stable_gates on CUDA, a thread a head of a sequence, from one time step to the next;
- * stable_readout, a thread a head of a token. Equations: stable_gates.c, stable_readout.c. */
-#include "kernels/lib/cuda.cuh"
+/* stable_cuda.cu - stable_gates on CUDA: logarithms and exponentials a value a thread, and between them a walk along
+ * time (scan.cuh), a thread a head of a sequence, that adds and compares alone: a few heads' threads would take
+ * hundreds of cycles a time step for the others. stable_readout, a thread a head of a token. Equations:
+ * stable_gates.c, stable_readout.c. */
+#include "kernels/lib/scan.cuh"
+#include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
 
 namespace {
 
-/* (B,T,H) each. */
-struct gate_walk {
-    const real *i, *f;
-    real *decay, *source, *m;
-    int64_t T, H;
-    double start;
-    __device__ void operator()(int64_t lane) const {
-        struct quotient at = divide(lane, H);
-        double top = start;
-        for (int64_t t = 0; t < T; t++) {
-            int64_t e = (at.whole * T + t) * H + at.rest;
-            double x = (double)f[e], a = (x < 0 ? x : 0) - log1p(exp(-fabs(x))) + top, input = (double)i[e];
-            top = a < input ? input : a;
-            decay[e] = (real)exp(a - top);
-            source[e] = (real)exp(input - top);
-            m[e] = (real)top;
-        }
+/* --- stable_gates forward; (B,T,H) each --------------------------------------------------------------------------- */
+
+struct log_sigmoid {
+    const real *f;
+    double *to;
+    __device__ void operator()(int64_t e) const {
+        double x = (double)f[e];
+        to[e] = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
     }
 };
 
-/* NULL: no gradient flows in, or none is wanted. */
-struct gate_walk_gradient {
-    const real *i, *f, *decay, *source, *m, *ddecay, *dsource, *dm;
+/* The maxima. It reads doubles of scratch, at once whatever `read` is: not for scan_launch_long. */
+struct maximum_walk {
+    static constexpr int ROWS = 1, LANES = WARP, VALUES = 3, STEPS = scan_steps(VALUES, 48);
+    static constexpr bool REVERSE = false;
+    using shared = scan_nothing_shared;
+    struct input {
+        double forget;
+        real input;
+    };
+    struct state {
+        double m;
+    };
+    scan_shape shape;
+    const double *forget; /* log sigmoid of f */
+    const real *i;
+    double *m;
+    double start;
+
+    __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
+        s.m = start;
+    }
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read) const {
+        return {forget[lane.at(t)], i[lane.at(t)]};
+    }
+    __device__ __forceinline__ void prepare(input *) const {}
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &) const {
+        double a = in.forget + s.m, from_input = (double)in.input;
+        s.m = a < from_input ? from_input : a;
+        if (lane.stores) m[lane.at(t)] = s.m;
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
+};
+
+struct gates {
+    const double *forget, *top;
+    const real *i;
+    real *decay, *source, *m;
+    int64_t T, H;
+    double start;
+    __device__ void operator()(int64_t e) const {
+        bool first = divide(divide(e, H).whole, T).rest == 0;
+        double a = forget[e] + (first ? start : top[e - H]);
+        decay[e] = (real)exp(a - top[e]);
+        source[e] = (real)exp((double)i[e] - top[e]);
+        m[e] = (real)top[e];
+    }
+};
+
+/* --- stable_gates backward ---------------------------------------------------------------------------------------- */
+
+/* What arrives at a gate by each of the outputs. */
+struct arrival {
+    double by_decay, by_source, by_m;
+    bool is_input; /* the maximum was the input */
+
+    /* All that arrives at m; later: what does from the next time step. */
+    __device__ __forceinline__ double at_maximum(double later) const {
+        return by_m + later - by_decay - by_source;
+    }
+};
+
+/* ddecay, dsource, dm NULL: no gradient flows in. */
+struct gate_flow {
+    const real *i, *decay, *source, *m, *ddecay, *dsource, *dm;
+    struct values {
+        real i, decay, source, m, ddecay, dsource, dm;
+    };
+
+    __device__ __forceinline__ values load(int64_t e) const {
+        return {i[e], decay[e], source[e], m[e], ddecay ? ddecay[e] : 0, dsource ? dsource[e] : 0, dm ? dm[e] : 0};
+    }
+    __device__ __forceinline__ static arrival of(const values &v) {
+        return {(double)v.ddecay * (double)v.decay, (double)v.dsource * (double)v.source, (double)v.dm, v.m == v.i};
+    }
+};
+
+/* What arrives at a time step's a, which is what passes to the time step before. */
+struct arrival_walk {
+    static constexpr int ROWS = 1, LANES = WARP, VALUES = 7, STEPS = scan_steps(VALUES, 56);
+    static constexpr bool REVERSE = true;
+    using shared = scan_nothing_shared;
+    struct input {
+        gate_flow::values values;
+        arrival by;
+    };
+    struct state {
+        double later;
+    };
+    scan_shape shape;
+    gate_flow flow;
+    double *da;
+
+    __device__ __forceinline__ void begin(const scan_lane &, state &s, shared &) const {
+        s.later = 0;
+    }
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read) const {
+        return {flow.load(lane.at(t)), {}};
+    }
+    __device__ __forceinline__ void prepare(input *in) const {
+#pragma unroll
+        for (int s = 0; s < STEPS; s++) in[s].by = gate_flow::of(in[s].values);
+    }
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &) const {
+        s.later = in.by.by_decay + (in.by.is_input ? 0 : in.by.at_maximum(s.later));
+        if (lane.stores) da[lane.at(t)] = s.later;
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
+};
+
+/* di, df NULL: not wanted. */
+struct gate_gradients {
+    gate_flow flow;
+    const real *f;
+    const double *da;
     real *di, *df;
     int64_t T, H;
     bool add_i, add_f;
-    __device__ static double flow(const real *d, int64_t e) {
-        return d ? (double)d[e] : 0;
-    }
-    __device__ void operator()(int64_t lane) const {
-        struct quotient at = divide(lane, H);
-        double later = 0;
-        for (int64_t t = T - 1; t >= 0; t--) {
-            int64_t e = (at.whole * T + t) * H + at.rest;
-            double from_decay = flow(ddecay, e) * (double)decay[e], from_source = flow(dsource, e) * (double)source[e];
-            double top = flow(dm, e) + later - from_decay - from_source;
-            bool input = m[e] == i[e];
-            later = from_decay + (input ? 0 : top);
-            if (di) put(di + e, add_i, (real)(from_source + (input ? top : 0)));
-            if (df) put(df + e, add_f, (real)(later / (1 + exp((double)f[e]))));
-        }
+    __device__ void operator()(int64_t e) const {
+        bool last = divide(divide(e, H).whole, T).rest == T - 1;
+        arrival by = gate_flow::of(flow.load(e));
+        double through = by.is_input ? by.at_maximum(last ? 0 : da[e + H]) : 0;
+        if (di) put(di + e, add_i, (real)(by.by_source + through));
+        if (df) put(df + e, add_f, (real)(da[e] / (1 + exp((double)f[e]))));
     }
 };
+
+/* Forward the logarithms and the maxima; backward what arrives at each a. */
+struct gate_room {
+    double *forget, *m, *da;
+};
+
+struct gate_room room_of(const struct call *c, enum pass pass, struct scratch *s) {
+    int64_t n = tensor_count(c->in[STABLE_I]);
+    struct gate_room r = {};
+    if (pass == PASS_FORWARD) {
+        r.forget = scratch_doubles(s, n);
+        r.m = scratch_doubles(s, n);
+    } else {
+        r.da = scratch_doubles(s, n);
+    }
+    return r;
+}
+
+/* --- stable_readout ----------------------------------------------------------------------------------------------- */
 
 struct readout {
     const real *o, *m;
@@ -85,22 +200,37 @@ struct readout_gradient {
 
 } // namespace
 
+static size_t stable_gates_cuda_workspace(const struct call *c, enum pass pass) {
+    struct scratch s = scratch_measure(c);
+    room_of(c, pass, &s);
+    return s.used;
+}
+
 static void stable_gates_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = c->in[0]->dims[2];
-    each_value(c, x, B * H,
-               gate_walk{tensor_real(c->in[STABLE_I]), tensor_real(c->in[STABLE_F]), tensor_real(c->out[STABLE_DECAY]),
-                         tensor_real(c->out[STABLE_SOURCE]), tensor_real(c->out[STABLE_M]), T, H,
-                         ((const struct stable_gates_attr *)c->attr)->start});
+    double start = ((const struct stable_gates_attr *)c->attr)->start;
+    const real *i = tensor_real(c->in[STABLE_I]);
+    struct scratch s = scratch_of(c, PASS_FORWARD);
+    struct gate_room room = room_of(c, PASS_FORWARD, &s);
+    each_value(c, x, B * T * H, log_sigmoid{tensor_real(c->in[STABLE_F]), room.forget});
+    scan_launch(c, x, maximum_walk{scan_whole(B, T, H), room.forget, i, room.m, start});
+    each_value(c, x, B * T * H,
+               gates{room.forget, room.m, i, tensor_real(c->out[STABLE_DECAY]), tensor_real(c->out[STABLE_SOURCE]),
+                     tensor_real(c->out[STABLE_M]), T, H, start});
 }
 
 static void stable_gates_cuda_backward(const struct call *c, const struct exec *x) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = c->in[0]->dims[2];
-    each_value(c, x, B * H,
-               gate_walk_gradient{
-                   tensor_real(c->in[STABLE_I]), tensor_real(c->in[STABLE_F]), tensor_real(c->out[STABLE_DECAY]),
-                   tensor_real(c->out[STABLE_SOURCE]), tensor_real(c->out[STABLE_M]), call_dout(c, STABLE_DECAY),
-                   call_dout(c, STABLE_SOURCE), call_dout(c, STABLE_M), c->din[STABLE_I], c->din[STABLE_F], T, H,
-                   call_accumulates(c, STABLE_I), call_accumulates(c, STABLE_F)});
+    struct scratch s = scratch_of(c, PASS_BACKWARD);
+    struct gate_room room = room_of(c, PASS_BACKWARD, &s);
+    gate_flow flow = {
+        tensor_real(c->in[STABLE_I]),  tensor_real(c->out[STABLE_DECAY]), tensor_real(c->out[STABLE_SOURCE]),
+        tensor_real(c->out[STABLE_M]), call_dout(c, STABLE_DECAY),        call_dout(c, STABLE_SOURCE),
+        call_dout(c, STABLE_M)};
+    scan_launch(c, x, arrival_walk{scan_whole(B, T, H), flow, room.da});
+    each_value(c, x, B * T * H,
+               gate_gradients{flow, tensor_real(c->in[STABLE_F]), room.da, c->din[STABLE_I], c->din[STABLE_F], T, H,
+                              call_accumulates(c, STABLE_I), call_accumulates(c, STABLE_F)});
 }
 
 static void stable_readout_cuda_forward(const struct call *c, const struct exec *x) {
@@ -125,6 +255,7 @@ const struct kernel kernel_stable_gates_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 256,
+    .workspace = stable_gates_cuda_workspace,
     .forward = stable_gates_cuda_forward,
     .backward = stable_gates_cuda_backward,
 };

@@ -1,6 +1,7 @@
 /* token_cuda.cu - conv_depthwise and rope on CUDA, a value a thread, neighbours on neighbouring columns; a tap's
  * gradient as a column sum. Equations: conv_depthwise.c, rope.c. */
 #include "kernels/lib/cuda.cuh"
+#include "kernels/lib/scratch.h"
 #include "kernels/token/rope.h"
 
 namespace {
@@ -44,9 +45,27 @@ struct tap_term {
     }
 };
 
-/* direction 1 turns forward, -1 back. Sine and cosine in double: angles grow with the position. */
+/* Of an angle; in double, since angles grow with the position. */
+struct sine_cosine {
+    double sine, cosine;
+};
+
+/* All there are, (T, dk/2), once for all heads and sequences: a power, a sine and a cosine in double are hundreds of
+ * instructions, and on some devices an instruction in double takes 32 times as long as another. */
+struct angles {
+    struct rope_attr a;
+    struct sine_cosine *to;
+    __device__ void operator()(int64_t e) const {
+        struct quotient at = divide(e, a.dk / 2);
+        double angle = rope_angle(&a, at.whole, at.rest);
+        to[e] = {sin(angle), cos(angle)};
+    }
+};
+
+/* direction 1 turns forward, -1 back. */
 struct turn {
     struct rope_attr a;
+    const struct sine_cosine *angles;
     const real *x;
     real *y;
     int64_t T, C;
@@ -58,8 +77,9 @@ struct turn {
             put(y + at, accumulate, x[at]);
             return;
         }
-        int64_t half = a.dk / 2, i = row.rest % a.dk;
-        double angle = direction * rope_angle(&a, divide(row.whole, T).rest, i % half), s = sin(angle), k = cos(angle);
+        int64_t half = a.dk / 2, i = divide(row.rest, a.dk).rest, pair = i < half ? i : i - half;
+        struct sine_cosine by = angles[divide(row.whole, T).rest * half + pair];
+        double s = direction * by.sine, k = by.cosine;
         double turned =
             i < half ? (double)x[at] * k - (double)x[at + half] * s : (double)x[at - half] * s + (double)x[at] * k;
         put(y + at, accumulate, (real)turned);
@@ -91,17 +111,31 @@ static void conv_depthwise_cuda_backward(const struct call *c, const struct exec
         cuda_column_sums(c, x, rows, C, matrix_term{call_dout(c, 0)}, c->din[2], call_accumulates(c, 2), scratch);
 }
 
+static int64_t angles_of(const struct call *c) {
+    return c->in[0]->dims[1] * (((const struct rope_attr *)c->attr)->dk / 2);
+}
+
+static size_t rope_cuda_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    return scratch_single(c, (size_t)angles_of(c) * sizeof(struct sine_cosine));
+}
+
+static void rope_cuda(const struct call *c, const struct exec *x, enum pass pass, const real *from, real *to) {
+    const struct rope_attr *a = (const struct rope_attr *)c->attr;
+    struct sine_cosine *all = (struct sine_cosine *)c->scratch[pass];
+    bool back = pass == PASS_BACKWARD;
+    each_value(c, x, angles_of(c), angles{*a, all});
+    each_value(c, x, tensor_count(c->in[0]),
+               turn{*a, all, from, to, c->in[0]->dims[1], c->in[0]->dims[2], back ? -1.0 : 1.0,
+                    back && call_accumulates(c, 0)});
+}
+
 static void rope_cuda_forward(const struct call *c, const struct exec *x) {
-    each_value(c, x, tensor_count(c->out[0]),
-               turn{*(const struct rope_attr *)c->attr, tensor_real(c->in[0]), tensor_real(c->out[0]),
-                    c->in[0]->dims[1], c->in[0]->dims[2], 1, false});
+    rope_cuda(c, x, PASS_FORWARD, tensor_real(c->in[0]), tensor_real(c->out[0]));
 }
 
 static void rope_cuda_backward(const struct call *c, const struct exec *x) {
-    if (c->din[0])
-        each_value(c, x, tensor_count(c->in[0]),
-                   turn{*(const struct rope_attr *)c->attr, call_dout(c, 0), c->din[0], c->in[0]->dims[1],
-                        c->in[0]->dims[2], -1, call_accumulates(c, 0)});
+    if (c->din[0]) rope_cuda(c, x, PASS_BACKWARD, call_dout(c, 0), c->din[0]);
 }
 
 /* Tolerance: sums over taps and rows in working precision. */
@@ -123,6 +157,7 @@ const struct kernel kernel_rope_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = REAL_IS_DOUBLE ? 1024 : 8,
+    .workspace = rope_cuda_workspace,
     .forward = rope_cuda_forward,
     .backward = rope_cuda_backward,
 };

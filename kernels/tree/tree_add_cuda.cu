@@ -1,8 +1,7 @@
 /* tree_add_cuda.cu - a table shared among the nodes of a tree added to values of their own, on CUDA: a value a thread.
- * A row of the table sums over the sequences and its nodes, which lie side by side: a thread block a row and strip of
- * heads. The equations are in tree_add.c. */
-#include "kernels/lib/cuda.cuh"
-#include "kernels/tree/tree_walk.h"
+ * A row of the table sums over the sequences and its nodes (tree_sums.cuh). The equations are in tree_add.c. */
+#include "kernels/lib/scratch.h"
+#include "kernels/tree/tree_sums.cuh"
 
 namespace {
 
@@ -32,6 +31,22 @@ struct add_rows {
     }
 };
 
+struct node_gradient {
+    const real *dy;
+    int64_t T, P;
+    __device__ double operator()(int64_t b, int64_t node, int64_t head) const {
+        return (double)dy[(b * T + node) * P + head];
+    }
+};
+
+struct put_gradient {
+    real *dp;
+    bool accumulate;
+    __device__ void operator()(int64_t e, double sum) const {
+        put(dp + e, accumulate, (real)sum);
+    }
+};
+
 struct table_rows table_rows_of(const struct call *c) {
     const struct tree *t = (const struct tree *)c->attr;
     struct table_rows k = {*t, tree_sharing(t, c->in[1]), c->in[0]->dims[1], c->in[0]->dims[2]};
@@ -39,28 +54,19 @@ struct table_rows table_rows_of(const struct call *c) {
     return k;
 }
 
+struct table_cut cut_of(const struct call *c) {
+    struct table_rows k = table_rows_of(c);
+    return table_cut_of(&k.tree, k.sharing, c->in[1], c->in[0]->dims[0]);
+}
+
 } // namespace
 
-/* dp: a warp's lanes are heads, the warps of a block take the nodes of a row in turns; their sums are added in
- * order. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    row_gradient_kernel(struct table_rows k, int64_t B, const real *dy, real *dp, bool accumulate) {
-    await_previous();
-    DYNAMIC_SHARED(double, sums); /* CUDA_THREADS */
-    int64_t strips = (k.P + WARP - 1) / WARP, row = blockIdx.x / strips, first, end;
-    int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP, warps = CUDA_THREADS / WARP;
-    int64_t head = blockIdx.x % strips * WARP + lane;
-    double sum = 0;
-    tree_row_nodes(&k.tree, k.sharing, row, &first, &end);
-    for (int64_t i = warp; i < B * (end - first) && head < k.P; i += warps) {
-        struct quotient at = divide(i, end - first);
-        sum += (double)dy[(at.whole * k.T + first + at.rest) * k.P + head];
-    }
-    sums[threadIdx.x] = sum;
-    __syncthreads();
-    if (warp > 0 || head >= k.P) return;
-    for (int w = 1; w < warps; w++) sum += sums[w * WARP + lane];
-    put(dp + row * k.P + head, accumulate, (real)sum);
+static bool tree_add_cuda_applicable(const struct call *c, const char **why) {
+    return tree_nodes_fit(c->in[0], why);
+}
+
+static size_t tree_add_cuda_workspace(const struct call *c, enum pass pass) {
+    return scratch_single(c, pass == PASS_FORWARD ? 0 : cuda_table_sums_bytes(cut_of(c), sizeof(double)));
 }
 
 static void tree_add_cuda_forward(const struct call *c, const struct exec *x) {
@@ -70,11 +76,10 @@ static void tree_add_cuda_forward(const struct call *c, const struct exec *x) {
 
 static void tree_add_cuda_backward(const struct call *c, const struct exec *x) {
     struct table_rows k = table_rows_of(c);
-    int64_t strips = (k.P + WARP - 1) / WARP;
     if (c->din[0]) each(c, x, tensor_count(c->in[0]), passed_on{call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
     if (c->din[1])
-        LAUNCH(x, row_gradient_kernel, dim3((unsigned)(c->in[1]->dims[0] * strips)), dim3(CUDA_THREADS),
-               CUDA_THREADS * sizeof(double), k, c->in[0]->dims[0], call_dout(c, 0), c->din[1], call_accumulates(c, 1));
+        cuda_table_sums(c, x, cut_of(c), node_gradient{call_dout(c, 0), k.T, k.P},
+                        put_gradient{c->din[1], call_accumulates(c, 1)}, (double *)c->scratch[PASS_BACKWARD]);
 }
 
 /* dp sums in double, as the reference, but in another order. */
@@ -84,6 +89,8 @@ const struct kernel kernel_tree_add_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
+    .applicable = tree_add_cuda_applicable,
+    .workspace = tree_add_cuda_workspace,
     .forward = tree_add_cuda_forward,
     .backward = tree_add_cuda_backward,
 };

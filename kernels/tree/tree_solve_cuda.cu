@@ -1,12 +1,13 @@
 /* tree_solve_cuda.cu - linear systems on trees on CUDA: a thread block a sequence and a strip of heads, level after
- * level, heads on neighbouring threads and the nodes of a level dealt out among them. The adjoint system goes the same
- * way. What rows of couplings sum over sequences and nodes comes in a second kernel, a thread block a row and strip.
- * The equations are in tree_solve.c. */
+ * level, heads on neighbouring threads and the nodes of a level dealt out among them. A chain, of one node a level, is
+ * a scan up and one down, a thread a head of a sequence (scan.cuh). The adjoint system goes the same way. What rows of
+ * couplings sum over sequences and nodes comes in a second kernel (tree_sums.cuh). The equations are in
+ * tree_solve.c. */
 #include <math.h>
 
-#include "kernels/lib/cuda.cuh"
+#include "kernels/lib/scan.cuh"
 #include "kernels/lib/scratch.h"
-#include "kernels/tree/tree_walk.h"
+#include "kernels/tree/tree_sums.cuh"
 
 namespace {
 
@@ -67,11 +68,16 @@ struct tree_systems {
         struct complex_real y = {factor * theta.re, factor * theta.im};
         return y;
     }
-    /* Of element e of the tables; `adjoint`: those of the conjugate transpose. */
-    __device__ struct couplings at(int64_t e, bool adjoint) const {
-        struct couplings k;
-        k.up = bounded(up.at(e));
-        k.down = form == TREE_FREE ? bounded(down.at(e)) : conjugate(k.up);
+    /* As they are in the tables at element e. */
+    __device__ struct couplings stored(int64_t e) const {
+        struct couplings k = {up.at(e), {0, 0}};
+        if (form == TREE_FREE) k.down = down.at(e);
+        return k;
+    }
+    /* What the system has for them; `adjoint`: its conjugate transpose. */
+    __device__ struct couplings bound(struct couplings k, bool adjoint) const {
+        k.up = bounded(k.up);
+        k.down = form == TREE_FREE ? bounded(k.down) : conjugate(k.up);
         if (form == TREE_SKEW) k.down.re = -k.down.re, k.down.im = -k.down.im;
         if (!adjoint) return k;
         struct couplings swapped = {conjugate(k.down), conjugate(k.up)};
@@ -80,7 +86,16 @@ struct tree_systems {
     /* Of node i of level v in sequence b. */
     __device__ struct couplings of_node(int64_t b, struct tree_level v, int64_t i, int64_t head, bool adjoint) const {
         int64_t row = tree_row(sharing, v, i) + (sharing == OWN_OF_SAMPLE ? b * T : 0);
-        return at(row * P + head, adjoint);
+        return bound(stored(row * P + head), adjoint);
+    }
+    /* A chain's element of node t in sequence b, which is not its last. */
+    __device__ int64_t of_link(int64_t b, int64_t t, int64_t head) const {
+        return ((sharing == SHARED_BY_ALL ? 0 : t) + (sharing == OWN_OF_SAMPLE ? b * T : 0)) * P + head;
+    }
+    /* Nodes of a chain that are not padding. */
+    __device__ int64_t chain_nodes(int64_t b) const {
+        struct tree t = tree_of(b);
+        return t.leaves > 0 ? t.levels : 0;
     }
 };
 
@@ -138,28 +153,29 @@ __device__ void solve(const struct tree_systems &s, const struct tree_block &at,
 
 /* Whether a node of the whole tree is one of t, the tree of a sequence. */
 __device__ bool is_real(const struct tree_systems &s, const struct tree &t, int64_t node) {
-    if (t.arity == 1) return t.leaves > 0 && node < t.levels;
     struct tree_level v = tree_bottom(&s.tree, t.leaves);
     while (node >= v.offset + v.count) v = tree_above(&s.tree, t.leaves, v);
     return node - v.offset < v.real;
 }
 
-/* The gradients of b and of c of a node's couplings, from lambda and the solution x; 0 of the root. */
+/* The real and the imaginary parts of the gradients of a node's b and c, summed in double. */
+typedef numbers<double, 4> coupling_sums;
+
+/* Of a node that is not the root, from lambda and the solution x. */
 struct coupling_gradients {
     struct tree_systems s;
     const struct complex_real *lambda;
     struct planes x;
 
-    __device__ struct couplings at(int64_t b, int64_t node, int64_t head) const {
+    __device__ coupling_sums operator()(int64_t b, int64_t node, int64_t head) const {
         struct couplings d = {{0, 0}, {0, 0}};
-        if (node == s.T - 1) return d;
-        int64_t child = (b * s.T + node) * s.P + head;
-        int64_t parent = (b * s.T + tree_parent(&s.tree, s.T, node)) * s.P + head;
+        int64_t above = s.T - 1 - divide_narrow(s.T - 2 - node, s.tree.arity).whole; /* tree_parent() */
+        int64_t child = (b * s.T + node) * s.P + head, parent = (b * s.T + above) * s.P + head;
         d.up = d.up - lambda[child] * conjugate(x.at(parent));
         d.down = d.down - lambda[parent] * conjugate(x.at(child));
         if (s.form == TREE_HERMITIAN) d.up.re += d.down.re, d.up.im -= d.down.im;
         if (s.form == TREE_SKEW) d.up.re -= d.down.re, d.up.im += d.down.im;
-        return d;
+        return {{(double)d.up.re, (double)d.up.im, (double)d.down.re, (double)d.down.im}};
     }
 };
 
@@ -181,21 +197,20 @@ struct table_gradients {
         if (to[plane]) put(to[plane] + e, add[plane], (real)re);
         if (to[plane + 1]) put(to[plane + 1] + e, add[plane + 1], (real)im);
     }
-    __device__ void write_both(int64_t e, const double sums[4]) const {
-        write(0, s.up, e, sums[0], sums[1]);
-        if (s.form == TREE_FREE) write(2, s.down, e, sums[2], sums[3]);
+    __device__ void operator()(int64_t e, const coupling_sums &sums) const {
+        write(0, s.up, e, sums.v[0], sums.v[1]);
+        if (s.form == TREE_FREE) write(2, s.down, e, sums.v[2], sums.v[3]);
     }
 };
 
-/* Couplings that each node of each sequence has for itself. */
+/* Couplings that each node of each sequence has for itself; 0 of the root's, which couple to nothing. */
 struct own_gradient {
     struct coupling_gradients g;
     struct table_gradients tables;
     __device__ void operator()(int64_t e) const {
         struct quotient row = divide(e, g.s.P), at = divide(row.whole, g.s.T);
-        struct couplings d = g.at(at.whole, at.rest, row.rest);
-        const double sums[4] = {(double)d.up.re, (double)d.up.im, (double)d.down.re, (double)d.down.im};
-        tables.write_both(e, sums);
+        coupling_sums none = {};
+        tables(e, at.rest < g.s.T - 1 ? g(at.whole, at.rest, row.rest) : none);
     }
 };
 
@@ -224,88 +239,177 @@ int64_t strips_of(const struct tree_systems &s) {
     return (s.P + width_of(s) - 1) / width_of(s);
 }
 
-/* Reciprocal pivots and the solution of each node, (B,T,P). */
+/* Whether rows of the tables sum over sequences. */
+bool is_table(const struct call *c) {
+    return c->in[TREE_UP_RE] && c->in[TREE_UP_RE]->rank == 2;
+}
+
+struct table_cut cut_of(const struct call *c) {
+    struct tree_systems s = systems_of(c);
+    return table_cut_of(&s.tree, s.sharing, c->in[TREE_UP_RE], s.B);
+}
+
+/* Reciprocal pivots and the solution of each node, (B,T,P); backward the tables' partial sums. */
 struct tree_room {
     struct complex_real *inverse, *x;
+    coupling_sums *partial;
 };
 
-struct tree_room room_of(const struct call *c, struct scratch *s) {
+struct tree_room room_of(const struct call *c, enum pass pass, struct scratch *s) {
     size_t bytes = (size_t)tensor_count(c->out[0]) * sizeof(struct complex_real);
-    struct tree_room r;
+    struct tree_room r = {};
     r.inverse = (struct complex_real *)scratch_bytes(s, bytes);
     r.x = (struct complex_real *)scratch_bytes(s, bytes);
+    if (pass == PASS_BACKWARD && is_table(c))
+        r.partial = (coupling_sums *)scratch_bytes(s, cuda_table_sums_bytes(cut_of(c), sizeof(coupling_sums)));
     return r;
 }
 
+/* --- chains ------------------------------------------------------------------------------------------------------- */
+
+/* The systems, and where their solution goes, NULL: nowhere; it stays in the room. */
+struct solving {
+    struct tree_systems s;
+    bool adjoint;
+    struct planes from;
+    struct tree_room room;
+    real *to_re, *to_im;
+    bool add_re, add_im;
+};
+
+/* Both walks of a chain read elsewhere than by `read`: they are not for scan_launch_long. */
+struct chain_walk {
+    static constexpr int ROWS = 1, LANES = WARP, VALUES = 6, STEPS = scan_steps(VALUES, 48);
+    using shared = scan_nothing_shared;
+    struct state {
+        int64_t nodes; /* that are not padding */
+        struct complex_real inverse, x;
+    };
+    scan_shape shape;
+    struct solving k;
+
+    __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
+        s = {k.s.chain_nodes(lane.tokens / k.s.T), {0, 0}, {0, 0}};
+    }
+    /* Of node t and the one above, if there are both. */
+    __device__ __forceinline__ struct couplings link(const scan_lane &lane, int t) const {
+        struct couplings none = {{0, 0}, {0, 0}};
+        return t >= 0 && t < k.s.T - 1 ? k.s.stored(k.s.of_link(lane.tokens / k.s.T, t, lane.k)) : none;
+    }
+    __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
+};
+
+/* Pivots and eliminated right-hand sides. */
+struct chain_up : chain_walk {
+    static constexpr bool REVERSE = false;
+    struct input {
+        struct couplings below;
+        struct complex_real u, both; /* both: the product of the couplings */
+    };
+
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read) const {
+        return {link(lane, t - 1), k.from.at(lane.at(t)), {}};
+    }
+    __device__ __forceinline__ void prepare(input *in) const {
+#pragma unroll
+        for (int i = 0; i < STEPS; i++) {
+            in[i].below = k.s.bound(in[i].below, k.adjoint);
+            in[i].both = in[i].below.down * in[i].below.up;
+        }
+    }
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &) const {
+        struct complex_real one = {1, 0}, none = {0, 0}, z = in.u - in.below.down * s.x;
+        s.inverse = t < s.nodes ? reciprocal(one - in.both * s.inverse) : none;
+        s.x = t < s.nodes ? z * s.inverse : none;
+        if (!lane.stores) return;
+        k.room.inverse[lane.at(t)] = s.inverse;
+        k.room.x[lane.at(t)] = s.x;
+    }
+};
+
+/* The solution, from the last node to the first. */
+struct chain_down : chain_walk {
+    static constexpr bool REVERSE = true;
+    struct input {
+        struct couplings above;
+        struct complex_real inverse, x, before; /* before: what the solution is added to */
+    };
+
+    template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read) const {
+        int64_t e = lane.at(t);
+        struct complex_real before = {k.add_re ? k.to_re[e] : 0, k.add_im ? k.to_im[e] : 0};
+        return {link(lane, t), k.room.inverse[e], k.room.x[e], before};
+    }
+    __device__ __forceinline__ void prepare(input *in) const {
+#pragma unroll
+        for (int i = 0; i < STEPS; i++) in[i].inverse = k.s.bound(in[i].above, k.adjoint).up * in[i].inverse;
+    }
+    __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &) const {
+        s.x = t + 1 < s.nodes ? in.x - in.inverse * s.x : in.x;
+        if (!lane.stores) return;
+        int64_t e = lane.at(t);
+        k.room.x[e] = s.x;
+        if (k.to_re) k.to_re[e] = k.add_re ? in.before.re + s.x.re : s.x.re;
+        if (k.to_im) k.to_im[e] = k.add_im ? in.before.im + s.x.im : s.x.im;
+    }
+};
+
 } // namespace
 
-/* The solution of the system, or of its adjoint, to both planes of `to`, NULL: nowhere; it stays in the room. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    tree_solve_kernel(struct tree_systems s, int width, bool adjoint, struct planes from, struct tree_room room,
-                      real *to_re, bool add_re, real *to_im, bool add_im) {
+static __global__ void __launch_bounds__(CUDA_THREADS) tree_solve_kernel(struct solving k, int width) {
     await_previous();
+    const struct tree_systems &s = k.s;
     struct tree_block at = tree_block_here(s, width);
     int64_t first = at.b * s.T * s.P + at.head;
-    struct complex_real *x = room.x + first, none = {0, 0};
+    struct complex_real *x = k.room.x + first, none = {0, 0};
     struct tree t = s.tree_of(at.b);
     for (int64_t node = at.slot; node < s.T && at.in; node += at.slots)
-        x[node * s.P] = is_real(s, t, node) ? from.at(first + node * s.P) : none;
+        x[node * s.P] = is_real(s, t, node) ? k.from.at(first + node * s.P) : none;
     __syncthreads();
-    solve(s, at, adjoint, room.inverse + first, x);
+    solve(s, at, k.adjoint, k.room.inverse + first, x);
     for (int64_t node = at.slot; node < s.T && at.in; node += at.slots) {
-        if (to_re) put(to_re + first + node * s.P, add_re, x[node * s.P].re);
-        if (to_im) put(to_im + first + node * s.P, add_im, x[node * s.P].im);
+        if (k.to_re) put(k.to_re + first + node * s.P, k.add_re, x[node * s.P].re);
+        if (k.to_im) put(k.to_im + first + node * s.P, k.add_im, x[node * s.P].im);
     }
 }
 
-/* Sums of a row of the tables over the sequences and its nodes: slots take them in turns, then are added in order. */
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    coupling_sums_kernel(struct coupling_gradients g, struct table_gradients tables, int width) {
-    await_previous();
-    DYNAMIC_SHARED(double, sums); /* CUDA_THREADS x 4 */
-    struct tree_block at = tree_block_here(g.s, width);
-    int64_t row = at.b, first, end;
-    double own[4] = {0, 0, 0, 0};
-    tree_row_nodes(&g.s.tree, g.s.sharing, row, &first, &end);
-    for (int64_t i = at.slot; i < g.s.B * (end - first) && at.in; i += at.slots) {
-        struct quotient node = divide(i, end - first);
-        struct couplings d = g.at(node.whole, first + node.rest, at.head);
-        own[0] += (double)d.up.re;
-        own[1] += (double)d.up.im;
-        own[2] += (double)d.down.re;
-        own[3] += (double)d.down.im;
+static void launch_solving(const struct call *c, const struct exec *x, struct solving k) {
+    const struct tree_systems &s = k.s;
+    if (s.tree.arity == 1) {
+        struct chain_walk walk = {scan_whole(s.B, s.T, s.P), k};
+        scan_launch(c, x, chain_up{walk});
+        scan_launch(c, x, chain_down{walk});
+    } else {
+        LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, k, width_of(s));
     }
-    for (int i = 0; i < 4; i++) sums[i * CUDA_THREADS + (int)threadIdx.x] = own[i];
-    __syncthreads();
-    if (at.slot > 0 || !at.in) return;
-    for (int slot = 1; slot < at.slots; slot++)
-        for (int i = 0; i < 4; i++) own[i] += sums[i * CUDA_THREADS + slot * width + (int)threadIdx.x];
-    tables.write_both(row * g.s.P + at.head, own);
+}
+
+static bool tree_solve_cuda_applicable(const struct call *c, const char **why) {
+    return tree_nodes_fit(c->out[0], why);
 }
 
 static size_t tree_solve_cuda_workspace(const struct call *c, enum pass pass) {
-    (void)pass;
     struct scratch s = scratch_measure(c);
-    room_of(c, &s);
+    room_of(c, pass, &s);
     return s.used;
 }
 
 static void tree_solve_cuda_forward(const struct call *c, const struct exec *x) {
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct tree_systems s = systems_of(c);
-    LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, s, width_of(s), false,
-           planes_of(c->in[TREE_U_RE], c->in[TREE_U_IM]), room_of(c, &scratch), tensor_real(c->out[0]), false,
-           tensor_real(c->out[1]), false);
+    launch_solving(c, x,
+                   {s, false, planes_of(c->in[TREE_U_RE], c->in[TREE_U_IM]), room_of(c, PASS_FORWARD, &scratch),
+                    tensor_real(c->out[0]), tensor_real(c->out[1]), false, false});
 }
 
 static void tree_solve_cuda_backward(const struct call *c, const struct exec *x) {
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
     struct tree_systems s = systems_of(c);
-    struct tree_room room = room_of(c, &scratch);
+    struct tree_room room = room_of(c, PASS_BACKWARD, &scratch);
     struct planes dout = {call_dout(c, 0), call_dout(c, 1)};
-    LAUNCH(x, tree_solve_kernel, dim3((unsigned)(s.B * strips_of(s))), dim3(CUDA_THREADS), 0, s, width_of(s), true,
-           dout, room, c->din[TREE_U_RE], call_accumulates(c, TREE_U_RE), c->din[TREE_U_IM],
-           call_accumulates(c, TREE_U_IM));
+    launch_solving(c, x,
+                   {s, true, dout, room, c->din[TREE_U_RE], c->din[TREE_U_IM], call_accumulates(c, TREE_U_RE),
+                    call_accumulates(c, TREE_U_IM)});
     struct table_gradients tables = {s};
     bool wanted = false;
     for (int i = 0; i < TREE_U_RE; i++) {
@@ -315,11 +419,10 @@ static void tree_solve_cuda_backward(const struct call *c, const struct exec *x)
     }
     if (!wanted) return;
     struct coupling_gradients g = {s, room.x, planes_of(c->out[0], c->out[1])};
-    if (s.sharing == OWN_OF_SAMPLE)
-        each_value(c, x, tensor_count(c->in[TREE_UP_RE]), own_gradient{g, tables});
+    if (is_table(c))
+        cuda_table_sums(c, x, cut_of(c), g, tables, room.partial);
     else
-        LAUNCH(x, coupling_sums_kernel, dim3((unsigned)(c->in[TREE_UP_RE]->dims[0] * strips_of(s))), dim3(CUDA_THREADS),
-               4 * CUDA_THREADS * sizeof(double), g, tables, width_of(s));
+        each_value(c, x, tensor_count(c->in[TREE_UP_RE]), own_gradient{g, tables});
 }
 
 /* Tolerance: as tree_solve_cpu. */
@@ -329,6 +432,7 @@ const struct kernel kernel_tree_solve_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 128,
+    .applicable = tree_solve_cuda_applicable,
     .workspace = tree_solve_cuda_workspace,
     .forward = tree_solve_cuda_forward,
     .backward = tree_solve_cuda_backward,

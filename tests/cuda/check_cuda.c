@@ -163,6 +163,15 @@ static const struct {
     {"scan_diag_chunk_cuda", "batch=300 variant=1", true, 0},
     {"scan_diag_complex_cuda", "batch=300 variant=1", true, 0},
     {"scan_diag_complex_chunk_cuda", "batch=300 variant=1", true, 0},
+    {"batch_norm_cuda", "length=201 dim=67", false, 0}, /* a mean and squares about it, chunk by chunk */
+    {"batch_norm_cuda", "length=201 dim=1 variant=1", false, 0},
+    {"batch_norm_cuda", "batch=17 length=61 dim=33 variant=2", false, 0},
+    {"tree_add_cuda", "length=150 blocks=33", true, 0}, /* rows of a table, each cut by the nodes that share it */
+    {"tree_add_cuda", "length=201 blocks=5 variant=2", true, 0},
+    {"tree_solve_cuda", "length=150 blocks=33", false, 1}, /* a tree of one node has no table, and no launch for it */
+    {"tree_solve_cuda", "length=150 blocks=5 variant=4", false, 1},
+    {"tree_solve_cuda", "length=201 blocks=3 variant=1", false, 0},
+    {"tree_solve_cuda", "batch=300 length=5 blocks=3 variant=3", false, 0},
     {"cross_entropy_cuda", "length=1500 vocab=1 variant=1", false, 1},
     {"cross_entropy_cuda", "length=700 vocab=33 variant=2", false, 0}, /* more partial losses than a block's threads */
     {"step_begin_cuda", "dim=50 out=100", false, 0},
@@ -250,30 +259,39 @@ START_TEST(a_weighted_walk_leaves_the_next_one_alone) {
 }
 END_TEST
 
-/* --- scans in chunks: every m, of which the walks are long for a few alone, and chunks longer than the least ------ */
+/* --- scans: in chunks with every m, of which the walks are long for a few alone, and with chunks longer than the
+ * least; of all lengths around a turn of the engine ---------------------------------------------------------------- */
 
-/* Three chunks, the last of them short. */
+/* Three chunks, the last of them short. Less than a turn of stable_gates' and a chain's walks, one, some and a part, in
+ * more lanes than a warp has: of chains whose nodes share couplings, and of nodes and samples that have their own. */
 static const struct {
     const char *kernel, *sizes;
-} chunked[] = {
+} numbered[] = {
     {"scan_block_chunk_cuda", "batch=2 length=43 blocks=5 m=%d"},
     {"scan_companion_chunk_cuda", "batch=2 length=43 blocks=5 m=%d"},
     {"scan_companion_chunk_cuda", "batch=2 length=43 blocks=5 m=%d layout=observer"},
+    {"stable_gates_cuda", "batch=3 length=%d heads=13 variant=1"},
+    {"stable_gates_cuda", "batch=3 length=1%d heads=13 variant=2"},
+    {"tree_solve_cuda", "batch=3 length=%d blocks=13 variant=1"},
+    {"tree_solve_cuda", "batch=3 length=1%d blocks=13 variant=1"},
+    {"tree_solve_cuda", "batch=7 length=1%d blocks=5 variant=6"},
+    {"tree_solve_cuda", "batch=7 length=6%d blocks=5 variant=7"},
 };
-#define N_CHUNKED (int)(sizeof chunked / sizeof *chunked)
+#define N_NUMBERED (int)(sizeof numbered / sizeof *numbered)
 
 static void compare_at(const char *kernel, const char *sizes) {
     const struct kernel *k = kernel_find(kernel);
     struct trial_op what = {
         .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
     compare_twin(k, &what);
+    compare_accumulated(k, &what);
 }
 
-START_TEST(chunks_agree_with_the_reference_for_every_m) {
+START_TEST(scans_agree_with_the_reference_from_1_to_8) {
     char sizes[64];
-    for (int m = 1; m <= 8; m++) {
-        snprintf(sizes, sizeof sizes, chunked[_i].sizes, m);
-        compare_at(chunked[_i].kernel, sizes);
+    for (int number = 1; number <= 8; number++) {
+        snprintf(sizes, sizeof sizes, numbered[_i].sizes, number);
+        compare_at(numbered[_i].kernel, sizes);
     }
 }
 END_TEST
@@ -524,7 +542,7 @@ END_TEST
 #endif
 
 int cuda_cases(void) {
-    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_CHUNKED + N_CAPABILITIES * N_MATRIX_STATES + N_LSTM_SIZES + 5 +
+    return 6 * cuda_kernel_count() + N_TWO_STAGES + N_NUMBERED + N_CAPABILITIES * N_MATRIX_STATES + N_LSTM_SIZES + 5 +
            cuda_run_cases() + cuda_population_cases();
 }
 
@@ -547,7 +565,7 @@ Suite *check_cuda(void) {
     tcase_add_test(larger, logits_that_are_not_finite_predict_no_class);
     tcase_add_loop_test(larger, a_weighted_walk_leaves_the_next_one_alone, 0, 2); /* without and with guards */
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);
-    tcase_add_loop_test(larger, chunks_agree_with_the_reference_for_every_m, 0, N_CHUNKED);
+    tcase_add_loop_test(larger, scans_agree_with_the_reference_from_1_to_8, 0, N_NUMBERED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);
     tcase_add_loop_test(larger, chunked_matrix_states_agree_with_the_reference, 0, N_CAPABILITIES * N_MATRIX_STATES);
     tcase_add_test(larger, chunked_matrix_states_are_taken_where_they_pay);

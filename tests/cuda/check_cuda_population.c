@@ -1,8 +1,11 @@
 /* check_cuda_population.c - runs that one process trains at once on a device, or on the host (cuda_host.h): the records
  * of the same runs alone, and what becomes of those that have no memory, or fail. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/place.h"
 #include "harness/store/record_files.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/harness/runner/same_runs.h"
@@ -173,6 +176,35 @@ START_TEST(memory_that_runs_out_beside_others_is_tried_alone) {
 }
 END_TEST
 
+/* A run beside that begins and ends, whose handles of cuBLAS wait for the whole device, and its memory. */
+static void *open_and_close(void *unused) {
+    struct place p;
+    struct arena memory = {0};
+    struct error problem;
+    (void)unused;
+    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
+    ck_assert_int_eq(place_reserve(&p, &memory, 100, &problem), ST_OK);
+    arena_free(&memory);
+    place_close(&p);
+    return NULL;
+}
+
+START_TEST(a_run_that_begins_beside_waits_for_a_capture) {
+    struct place p;
+    struct error problem;
+    pthread_t beside;
+    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
+    ck_assert(place_capture_begin(&p));
+    ck_assert_int_eq(pthread_create(&beside, NULL, open_and_close, NULL), 0);
+    usleep(100000);
+    struct place_capture *capture = place_capture_end(&p);
+    ck_assert_msg(capture != NULL, "%s", place_capture_failure(&p));
+    pthread_join(beside, NULL);
+    place_capture_free(&p, capture);
+    place_close(&p);
+}
+END_TEST
+
 #endif
 
 int cuda_population_cases(void) {
@@ -186,6 +218,7 @@ Suite *check_cuda_population(void) {
     tcase_add_checked_fixture(tests, program_begin, program_end);
     tcase_add_loop_test(tests, members_leave_the_records_of_runs_alone, 0, 2);
 #ifdef LRNN_CUDA_HOST
+    tcase_add_test(tests, a_run_that_begins_beside_waits_for_a_capture);
     tcase_add_loop_test(tests, several_devices_share_the_runs, 0, 2);
     tcase_add_test(tests, devices_of_two_kinds_are_refused);
     tcase_add_test(tests, members_wait_for_memory);

@@ -2,7 +2,6 @@
  * the same bits from run to run whether steps are walked or replayed, case files, records, and everything that can go
  * wrong. */
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -487,8 +486,7 @@ END_TEST
 
 /* Where cuBLAS has no product that adds a bias or sums its gradient, launches of our own do. */
 START_TEST(biases_are_added_without_epilogues) {
-    static const char *const ways[] = {"1", "2", "3"};
-    setenv("LRNN_CUDA_HOST_NO_EPILOGUES", ways[_i - 1], 1);
+    setenv("LRNN_CUDA_HOST_NO_EPILOGUES", ((const char *[]){"1", "2", "3"})[_i - 1], 1);
     ck_assert_int_eq(launches_in(REAL_NAME), 46);
     if (!REAL_IS_DOUBLE) ck_assert_int_eq(launches_in("tf32"), 60);
     expect_training_of_the_cpu(models[1], "gelu");
@@ -510,35 +508,6 @@ START_TEST(a_capture_that_is_lost_has_done_nothing) {
     ck_assert_int_eq(launches[1] - launches[0], launches[2] - launches[1]);
     trainer_free(&t);
     small_run_free(s);
-}
-END_TEST
-
-/* A run beside that begins and ends, whose handles of cuBLAS wait for the whole device, and its memory. */
-static void *open_and_close(void *unused) {
-    struct place p;
-    struct arena memory = {0};
-    struct error problem;
-    (void)unused;
-    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
-    ck_assert_int_eq(place_reserve(&p, &memory, 100, &problem), ST_OK);
-    arena_free(&memory);
-    place_close(&p);
-    return NULL;
-}
-
-START_TEST(a_run_that_begins_beside_waits_for_a_capture) {
-    struct place p;
-    struct error problem;
-    pthread_t beside;
-    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
-    ck_assert(place_capture_begin(&p));
-    ck_assert_int_eq(pthread_create(&beside, NULL, open_and_close, NULL), 0);
-    usleep(100000);
-    struct place_capture *capture = place_capture_end(&p);
-    ck_assert_msg(capture != NULL, "%s", place_capture_failure(&p));
-    pthread_join(beside, NULL);
-    place_capture_free(&p, capture);
-    place_close(&p);
 }
 END_TEST
 
@@ -622,7 +591,6 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, lazy_steps_give_the_same_bits, 0, 2);
     tcase_add_loop_test(tests, biases_are_added_without_epilogues, 1, 4);
     tcase_add_test(tests, a_capture_that_is_lost_has_done_nothing);
-    tcase_add_test(tests, a_run_that_begins_beside_waits_for_a_capture);
     tcase_add_loop_test(tests, a_capture_that_fails_is_said_and_the_run_goes_on, 1, 3);
     tcase_add_test(tests, running_out_of_memory_is_a_row);
     tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# measure.sh - everything that is to be known of a device, in three parts of 8 minutes each at most.
+# measure.sh - everything that is to be known of a device, in four parts: one of two minutes, three of 8 at most.
 #
-#   tests/device/measure.sh 1|2|3 OUT
+#   tests/device/measure.sh 0|1|2|3 OUT
 #
-#   1  does it work: the device, the libraries, a training run walked launch by launch and the same one captured, the
-#      suites, compute-sanitizer
-#   2  how fast are its parts: build/device-micro, `lrnn perf device`, Nsight Compute of the kernels of eight ops
+#   0  is all there: the device, libraries, profilers and PyTorch; a training run walked launch by launch and the same
+#      one captured; the launches of a step; one op measured
+#   1  does it work: the suites and compute-sanitizer, all side by side, since nothing of it is timed
+#   2  how fast are its parts: `lrnn perf device`, build/device-micro, Nsight Compute of the kernels of eight ops
 #   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4, 16 and 32, peers
 #      at lengths 16, 128 and 1024
 #
-# OUT gets at most 8 files a part: steps-PART.csv (a row a step, with its exit status), log-PART.txt (all that was
-# printed) and a CSV file of each thing measured, which results/device/ then holds. A step that fails or outlasts its
-# time does not stop the others; a tool that is not there makes the row `missing`. The exit status says whether a step
-# failed.
+# OUT gets at most 8 files a part: steps-PART.csv (a row a step, with its exit status), gpu-PART.csv (what nvidia-smi
+# says), log-PART.txt (all that was printed; it names folders of the machine, so it is read and not kept) and a CSV file
+# of each thing measured, which results/device/ then holds. Whatever a step has printed until it failed or outlasted its
+# time is kept, and the others go on. A tool of others that is not there makes the row `missing`; a program of ours that
+# is not there fails. The exit status says whether a step failed.
 #
 # Programs are ./lrnn, build/check and build/device-micro; PREBUILT=FOLDER takes those of a folder that
 # tests/device/pack.sh made, on a machine without compilers; LRNN=, CHECK= and MICRO= name others. SMALL=1 does all
@@ -20,30 +22,38 @@
 set -uo pipefail
 
 usage() {
-    echo "measure.sh: $1; usage: tests/device/measure.sh 1|2|3 OUT" >&2
+    echo "measure.sh: $1; usage: tests/device/measure.sh 0|1|2|3 OUT" >&2
     exit 2
 }
 
 [ $# = 2 ] || usage "a part and a folder are needed"
 part=$1
-case $part in 1 | 2 | 3) ;; *) usage "there is no part '$part'" ;; esac
+case $part in
+    0) limit=120 ;; # seconds of a part: its steps take together what is left of it, and no more
+    1) limit=420 ;;
+    2) limit=480 ;;
+    3) limit=450 ;;
+    *) usage "there is no part '$part'" ;;
+esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$2" || exit 1
 out=$(cd "$2" && pwd)
 small=${SMALL:-}
-limit=480 # seconds of a part: about what its steps may take together
+[ -z "$small" ] || limit=900 # a host, and one that others use
 begun=$SECONDS
-failed=0
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root" || exit 1
+# Profilers come with the toolkit, or beside it, and neither need be in the path.
+for folder in "${CUDA_HOME:-/usr/local/cuda}/bin" /opt/nvidia/nsight-compute/*; do PATH=$PATH:$folder; done
+
+# --- programs ---------------------------------------------------------------------------------------------------------
 
 # Python's packages and toolkits bring cuBLAS under other roofs than the loader's.
-libraries() {
+cublas_folders() {
     local found=${CUDA_HOME:-/usr/local/cuda}/lib64
-    [ -z "${PREBUILT:-}" ] || found=$PREBUILT/lib:$found
     if command -v python3 >/dev/null; then
         found=$found:$(python3 - 2>/dev/null <<'PYTHON'
 import glob, site, sys
@@ -55,62 +65,104 @@ PYTHON
     echo "$found"
 }
 
-if [ -n "${PREBUILT:-}" ]; then
-    PREBUILT=$(cd "$PREBUILT" && pwd) || exit 1
-    LRNN=${LRNN:-$PREBUILT/lrnn}
-    CHECK=${CHECK:-$PREBUILT/check}
-    MICRO=${MICRO:-$PREBUILT/device-micro}
-fi
-LRNN=${LRNN:-$root/lrnn}
-CHECK=${CHECK:-$root/build/check}
-MICRO=${MICRO:-$root/build/device-micro}
-# With GOMP_SPINCOUNT set the program does not start itself again (kernels/lib/libraries.h) behind a profiler's back.
-export LRNN CHECK_JOBS=1 GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}"
-LD_LIBRARY_PATH=$(libraries)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
-[ -x "$LRNN" ] || usage "$LRNN is not there; run make, or name one by LRNN= or PREBUILT="
-
-: >"$log"
-echo 'part,step,status,seconds,limit_s' >"$steps"
-
-# step NAME SECONDS COMMAND...: runs it within its time and the part's, standard output into $work/NAME as well.
-step() {
-    local name=$1 seconds=$2 left=$((limit - (SECONDS - begun))) start=$SECONDS status
-    shift 2
-    [ "$seconds" -le "$left" ] || seconds=$left
-    printf '=== %s: %s\n' "$name" "$*" >>"$log"
-    if ! command -v "$1" >/dev/null; then
-        status=missing
-    elif [ "$seconds" -le 0 ]; then
-        status='no time left'
-        failed=1
-    else
-        timeout -k 5 "$seconds" "$@" >"$work/$name" 2>"$work/$name.err" </dev/null
-        status=$?
-        if [ "$status" = 0 ]; then
-            status=ok
-        else
-            failed=1
-        fi
-        cat "$work/$name" "$work/$name.err" >>"$log"
+# Of a pack with its libraries; those of its compiler only where the program does not start with the machine's own,
+# which are as a rule newer, and fit the machine's C library.
+library_folders() {
+    local found
+    found=$(cublas_folders)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    if [ -n "${PREBUILT:-}" ]; then
+        found=$PREBUILT/lib:$found
+        LD_LIBRARY_PATH=$found "$lrnn" --version >/dev/null 2>&1 || found=$PREBUILT/lib/compiler:$found
     fi
-    echo "$part,$name,$status,$((SECONDS - start)),$seconds" >>"$steps"
-    printf '%-24s %s, %d s\n' "$name" "$status" $((SECONDS - start))
-    [ "$status" = ok ]
+    echo "$found"
 }
 
-# keep NAME FILE: what a step printed, as a file of OUT.
+# own NAME PROGRAM: a script in its place, which sets the folders of libraries: for our programs alone, since Python and
+# the profilers have libraries of the same names. Prints its path.
+own() {
+    printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$libraries" "$2" >"$work/bin/$1"
+    chmod +x "$work/bin/$1"
+    echo "$work/bin/$1"
+}
+
+if [ -n "${PREBUILT:-}" ]; then
+    PREBUILT=$(cd "$PREBUILT" && pwd) || exit 1
+fi
+lrnn=${LRNN:-${PREBUILT:-$root}/lrnn}
+check=${CHECK:-${PREBUILT:-$root/build}/check}
+micro=${MICRO:-${PREBUILT:-$root/build}/device-micro}
+[ -x "$lrnn" ] || usage "$lrnn is not there; run make, or name one by LRNN= or PREBUILT="
+libraries=$(library_folders)
+mkdir "$work/bin"
+LRNN=$(own lrnn "$lrnn")
+CHECK=$(own check "$check")
+MICRO=$(own device-micro "$micro")
+# With GOMP_SPINCOUNT set the program does not start itself again (kernels/lib/libraries.h) behind a profiler's back.
+export LRNN CHECK_JOBS=1 GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}"
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+# What rows begin with that a program of ours does not write: "commit,device,driver".
+read_origin() {
+    local device
+    device=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null |
+        sed 's/, */,/;1q')
+    "$LRNN" --version | awk -v device="${device:-,}" '
+        $1 == "commit" { print substr($2, 1, 12) ($3 == "" ? "" : "+") "," device }'
+}
+
+origin=$(read_origin)
+: >"$log"
+echo 'commit,device,driver,part,step,status,seconds,limit_s' >"$steps"
+
+# row STEP STATUS MILLISECONDS LIMIT
+row() {
+    local seconds
+    seconds=$(printf '%d.%03d' $(($3 / 1000)) $(($3 % 1000)))
+    echo "$origin,$part,$1,$2,$seconds,$4" >>"$steps"
+    printf '%-24s %s, %s s\n' "$1" "$2" "$seconds"
+}
+
+# step NAME SECONDS COMMAND...: runs it within its time and the part's, what it prints into $work/NAME and NAME.err.
+# `verdict` is then ok, missing, or what went wrong. Steps may run in the background, several at once.
+step() {
+    local name=$1 seconds=$2 left=$((limit - (SECONDS - begun))) start=${EPOCHREALTIME/[.,]/}
+    shift 2
+    [ "$seconds" -le "$left" ] || seconds=$left
+    verdict=ok
+    : >"$work/$name"
+    : >"$work/$name.err"
+    if ! command -v "$1" >/dev/null; then
+        verdict=missing
+    elif [ "$seconds" -le 0 ]; then
+        verdict='no time left'
+    else
+        timeout -k 5 "$seconds" "$@" >"$work/$name" 2>"$work/$name.err" </dev/null || verdict=$?
+    fi
+    printf '=== %s: %s\n' "$name" "$*" | cat - "$work/$name" "$work/$name.err" >"$work/$name.log"
+    cat "$work/$name.log" >>"$log"
+    row "$name" "$verdict" $(((${EPOCHREALTIME/[.,]/} - start) / 1000)) "$seconds"
+    [ "$verdict" = ok ]
+}
+
+# lacks NAME TEXT STEP: a step of its own where STEP prints the text and exits with 0.
+lacks() {
+    # shellcheck disable=SC2016
+    step "$1" 5 bash -c '! grep -q -- "$1" "$2"' bash "$2" "$work/$3"
+}
+
+# keep STEP FILE: what a step printed, however it ended, as a file of OUT.
 keep() {
     [ ! -s "$work/$1" ] || cp "$work/$1" "$out/$2"
 }
 
-# Of a suite's log its last line, "N passed, M failed". All sizes of the walks, one after the other, would take many
-# times as long as there is.
-export LRNN_CUDA_EVERY="${LRNN_CUDA_EVERY:-8}"
-suite() {
-    step "suite-$1" "$2" "$CHECK" "$1"
-    sed -n "s/^\([0-9]*\) passed, \([0-9]*\) failed\$/$1,\1,\2/p" "$work/suite-$1" >>"$out/suites.csv"
+describe_device() {
+    step nvidia-smi 20 nvidia-smi --format=csv \
+        --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu
+    keep nvidia-smi "gpu-$part.csv"
 }
+
+# --- 0: is all there --------------------------------------------------------------------------------------------------
 
 sizes='--dim 256 --batch 128'
 [ -z "$small" ] || sizes='--dim 8 --batch 16'
@@ -119,56 +171,131 @@ sizes='--dim 256 --batch 128'
 train() {
     local name=$1 task=s5 seconds=40
     shift
-    [ -z "$small" ] || task=s3:n_train=96,n_val=32,n_test=32,length=4 seconds=150 # a host, and one that others use
+    [ -z "$small" ] || task=s3:n_train=96,n_val=32,n_test=32,length=4 seconds=150
     # shellcheck disable=SC2086
     step "$name" $seconds env "$@" "$LRNN" train "$task" bdlru:m=5,blocks=8 --device cuda --stop-after 60 --quiet \
         --no-color $sizes --log-steps "$work/$name.csv" --out "$work/$name.results"
 }
 
-part_1() {
-    step nvidia-smi 20 nvidia-smi --format=csv \
-        --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu &&
-        keep nvidia-smi gpu.csv
-    step ldd 10 ldd "$LRNN"
+# The Markdown table as CSV.
+count_launches() {
+    local models=''
+    [ -z "$small" ] || models='bdlru --dim 8 --batch 4 --length 8'
+    # shellcheck disable=SC2086
+    step launches 40 "$LRNN" perf launches $models
+    lacks launches-of-all-mixers '| - |' launches
+    sed '/^|/!d;/^|[ :-]*--/d;s/, / in /g;s/^| //;s/ |$//;s/ | /,/g' "$work/launches" >"$work/rows"
+    sed "1s/^/commit,device,driver,/;2,\$s|^|$origin,|" "$work/rows" >"$out/launches.csv"
+}
+
+part_0() {
+    local programs=("$lrnn" "$check")
+    [ -n "$small" ] || programs+=("$micro")
+    step ldd 10 env LD_LIBRARY_PATH="$libraries" ldd "${programs[@]}"
+    lacks ldd-finds-all 'not found' ldd
     step doctor 20 "$LRNN" doctor
+    step doctor-finds-device 5 grep -q '^ok *CUDA' "$work/doctor"
     train train-walked LRNN_CUDA_SYNC=1
     train train-captured LRNN_CUDA_GRAPH=1
+    lacks train-is-captured 'cannot be captured' train-captured.err
     step walked-equals-captured 5 cmp "$work/train-walked.csv" "$work/train-captured.csv"
     train train-plain LRNN_CUDA_OVERLAP=0 LRNN_CUDA_BRANCHES=0
     step plain-equals-captured 5 cmp "$work/train-plain.csv" "$work/train-captured.csv"
-    echo 'suite,passed,failed' >"$out/suites.csv"
+    step perf-scan_diag 40 "$LRNN" perf device --only scan_diag --shape length=128 --no-error --seconds 0 \
+        ${small:+--small}
+    count_launches
+    step ncu 20 ncu --version
+    step compute-sanitizer 20 compute-sanitizer --version
+    [ -n "$small" ] || step torch 60 python3 -c 'import torch; print(torch.__version__, torch.cuda.get_device_name())'
+}
+
+# --- 1: does it work --------------------------------------------------------------------------------------------------
+
+# All sizes of the walks would take many times as long as there is.
+export LRNN_CUDA_EVERY="${LRNN_CUDA_EVERY:-8}"
+
+# suite NAME SECONDS APART [STEP]: with `yes` each test has a process of its own. A row says how many tests had passed
+# and failed when it ended, in whatever way, and the log which.
+suite() {
+    local name=$1 seconds=$2 apart=$3 step=${4:-suite-$1}
+    local tap=$work/$step.tap
+    : >"$tap"
+    CK_FORK=$apart CK_TAP_LOG_FILE_NAME=$tap step "$step" "$seconds" "$CHECK" "$name"
+    grep '^not ok' "$tap" >>"$log"
+    echo "$origin,$name,$apart,$verdict,$(grep -c '^ok' "$tap"),$(grep -c '^not ok' "$tap")" >>"$out/suites.csv"
+    [ "$verdict" = ok ]
+}
+
+# Of hundreds of tests with a context each, which take longer to open than the tests: one context for all. If that goes
+# wrong, a process a test, so that what one does to the device falls upon it alone.
+suite_together() {
+    suite "$1" 200 no || suite "$1" 400 yes "suite-$1-apart"
+}
+
+sanitize() {
+    step "$1" 400 compute-sanitizer --target-processes all --tool "$1" --error-exitcode 1 \
+        env CK_FORK=no CK_DEFAULT_TIMEOUT=600 "$CHECK" cuda_short
+}
+
+part_1() {
+    echo 'commit,device,driver,suite,apart,status,passed,failed' >"$out/suites.csv"
     if [ -n "$small" ]; then
-        suite cuda_host 60
+        suite cuda_host 150 yes
     else
-        suite cuda_run 70
-        suite cuda 110
-        suite cuda_order 50
-        suite cuda_population 35
+        suite_together cuda &
+        suite_together cuda_order &
+        for name in cuda_run cuda_values cuda_population; do suite "$name" 400 yes & done
     fi
-    for tool in memcheck racecheck; do
-        step "$tool" 40 compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 1 \
-            env CK_FORK=no CK_DEFAULT_TIMEOUT=600 "$CHECK" cuda_short
+    for tool in memcheck racecheck synccheck; do sanitize "$tool" & done
+    wait
+}
+
+# --- 2: how fast are its parts ----------------------------------------------------------------------------------------
+
+# Shapes by which the kernels are known, the scans with clusters and on tensor cores, and the products and the loss of
+# the step: an op and the words of its shapes.
+profiled='scan_block batch=128 length=128 m=5
+scan_diag batch=128 length=128
+scan_delta batch=128 length=128
+scan_outer batch=128 length=128
+scan_lstm length=128
+linear out=1920
+rmsnorm length=128
+cross_entropy length=128'
+
+# What a fault of the device has left without a row, each op in a process of its own.
+measure_rest() {
+    local op ops
+    ops=$("$LRNN" perf device --only '?' 2>&1 | sed 's/.*measures //;s/, /\n/g' | sort -u)
+    for op in $ops; do
+        grep -q ",$op,$op" "$work/perf-device" && continue
+        step "perf-$op" 20 "$LRNN" perf device --only "$op" --no-error ${small:+--small --seconds 0}
+        grep ",$op,$op" "$work/perf-$op" >>"$work/perf-device"
     done
 }
 
-# Shapes by which the kernels are known (spec G1, G3, G4), the scans with clusters and on tensor cores, and the
-# products and the loss of the step: op and what its kernels are called.
-profiled='scan_diag=diag_ scan_block=block_ scan_lstm=lstm_ scan_outer=outer_ scan_delta=delta_ linear=gemm
-    rmsnorm=norm_ cross_entropy=losses|softmax|count'
+# Every launch of an op's kernels once for each of its sizes; nothing else runs in that process.
+profile() {
+    local op=$1 shape=$2
+    step "ncu-$op" 40 ncu --clock-control none --csv --set basic --target-processes all \
+        --filter-mode per-launch-config --launch-count 1 \
+        "$LRNN" perf device --only "$op" --shape "$shape" --once ${small:+--small}
+    [ "$verdict" = missing ] || step "ncu-$op-has-rows" 5 grep -q '^"[0-9]' "$work/ncu-$op"
+    awk -v op="$op" -v shape="$shape" -v origin="$origin" -f tests/device/ncu.awk "$work/ncu-$op" >>"$work/ncu.rows"
+}
 
 part_2() {
-    step micro 100 "$MICRO" && keep micro micro.csv
     # shellcheck disable=SC2086
-    step perf-device 220 "$LRNN" perf device ${small:+--small --seconds 0} && keep perf-device perf-device.csv
-    for one in $profiled; do
-        op=${one%%=*}
-        # shellcheck disable=SC2086
-        step "ncu-$op" 20 ncu --clock-control none --csv --set basic --launch-count 6 --kernel-name-base demangled \
-            --kernel-name "regex:${one#*=}" "$LRNN" perf device --only "$op" --no-error --seconds 0 ${small:+--small} &&
-            sed -n '/^"/p' "$work/ncu-$op" >>"$work/ncu.csv"
-    done
+    step perf-device 280 "$LRNN" perf device ${small:+--small --seconds 0} || measure_rest
+    keep perf-device perf-device.csv
+    [ -n "$small" ] || step micro 100 "$MICRO"
+    [ -n "$small" ] || keep micro micro.csv
+    while read -r op shape; do profile "$op" "$shape"; done <<<"$profiled"
+    sed '1i commit,device,driver,op,shape,kernel,block,grid,section,metric,unit,value' "$work/ncu.rows" >"$work/ncu.csv"
     keep ncu.csv ncu.csv
 }
+
+# --- 3: how fast is the whole -----------------------------------------------------------------------------------------
 
 # The rows of runs of some benches in one file, with the bench in front of each.
 keep_runs() {
@@ -182,42 +309,50 @@ keep_runs() {
     done >"$out/runs.csv"
 }
 
-# Runs side by side, each a process: what populations are to beat. Populations train as many steps a run, whatever their
-# size, so that their rows of runs.csv (train_s, steps) say how much a device that is shared does more than one run.
-part_3() {
-    local task=s5 jobs=8 settings='--profile quick --limit 50s' same='--profile quick --stop-after 4000'
-    local members='1 4 16 32'
-    if [ -n "$small" ]; then
-        task=s3:n_train=96,n_val=32,n_test=32,length=4 jobs=2
-        settings='--profile smoke --dim 8' same='--profile smoke --dim 8 --stop-after 3' members='1 3'
-    fi
-    mkdir "$work/folders"
-    # shellcheck disable=SC2086
-    step bench 100 "$LRNN" bench "$task" --device cuda --models 'bdlru hlru lru' --seeds 1 \
-        $settings --no-plots --no-speed --no-color --out "$work/folders/bench"
-    # shellcheck disable=SC2086
-    step side-by-side 70 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $jobs \
-        --jobs $jobs $settings --no-plots --no-speed --no-color --out "$work/folders/side"
-    for s in $members; do
-        # shellcheck disable=SC2086
-        step "population-$s" 35 "$LRNN" bench "$task" --device cuda --models bdlru --seeds $s \
-            --population $s $same --no-plots --no-speed --no-color --out "$work/folders/population-$s"
-    done
-    # shellcheck disable=SC2046,SC2086
-    keep_runs bench side $(printf 'population-%s ' $members)
+# bench NAME SECONDS FLAGS...
+bench() {
+    local name=$1 seconds=$2
+    shift 2
+    step "$name" "$seconds" "$LRNN" bench "$task" --device cuda "$@" --no-plots --no-speed --no-color \
+        --out "$work/folders/$name"
+}
+
+# Whole steps of the recurrences in PyTorch; a shape is written when it is done.
+measure_peers() {
     if [ -n "$small" ]; then
         step perf-only 60 "$LRNN" perf device --only scan_block --no-error --small --seconds 0
     elif python3 -c 'import torch' 2>/dev/null; then
-        step peers 170 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 25 \
-            --lrnn "$LRNN" --out "$out/peers.csv"
+        step peers 300 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 40 \
+            --unroll 16 --lrnn "$LRNN" --out "$out/peers.csv"
     else
-        echo "$part,peers,missing,0,170" >>"$steps"
+        row peers missing 0 300
     fi
 }
 
-case $part in
-    1) part_1 ;;
-    2) part_2 ;;
-    3) part_3 ;;
-esac
-exit $failed
+# Runs side by side, each a process, are what populations are to beat. All train as many steps a run, however many of
+# them there are and whatever they have learnt, so that the rows of runs.csv (train_s, steps) say how much a device that
+# is shared does more than one run.
+part_3() {
+    local task=s5 jobs=8 limited='--profile quick --limit 50s' members='1 4 16 32'
+    local same='--profile quick --stop-after 4000 --stop-at 2'
+    if [ -n "$small" ]; then
+        task=s3:n_train=96,n_val=32,n_test=32,length=4 jobs=2 members='1 3'
+        limited='--profile smoke --dim 8' same='--profile smoke --dim 8 --stop-after 3 --stop-at 2'
+    fi
+    mkdir "$work/folders"
+    # shellcheck disable=SC2086
+    bench bench 90 --models 'bdlru hlru lru' --seeds 1 $limited
+    # shellcheck disable=SC2086
+    bench side-by-side 60 --models bdlru --seeds $jobs --jobs $jobs $same
+    for s in $members; do
+        # shellcheck disable=SC2086
+        bench "population-$s" 60 --models bdlru --seeds "$s" --population "$s" $same
+    done
+    # shellcheck disable=SC2046,SC2086
+    keep_runs bench side-by-side $(printf 'population-%s ' $members)
+    measure_peers
+}
+
+describe_device
+"part_$part"
+awk -F, 'NR > 1 && $6 != "ok" && $6 != "missing" { failed = 1 } END { exit failed }' "$steps"

@@ -10,8 +10,10 @@
  *   pair      the two gradients of each map one after the other, and as branches
  *   epilogue  the products of a map with a bias, which add it and which sum its gradient, by cublasLt in one launch
  *
- * Times are the device's, between events, medians behind 100 ms of the same work. Factors are random. A program of its
- * own: build/device-micro, `make device-micro`; needs a device. */
+ * Times are the device's, between events, medians behind 100 ms of the same work, and each behind a run that is not
+ * timed, so that its launch is not in it; the clock of the multiprocessors is that behind the samples. What is copied
+ * and the factors are random. A product goes over the same memory again and again: `warm` where the device's cache
+ * holds that. A program of its own: build/device-micro, `make device-micro`; needs a device. */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -30,16 +32,61 @@
 #define TOKENS        2048
 #define SPIN_MS       100
 #define BRANCHES_MOST 32
+#define CLOCK_NS      200000 /* the device's clock of nanoseconds may tick once in a microsecond alone */
+#ifndef BUILD_COMMIT
+#define BUILD_COMMIT "unknown"
+#define BUILD_DIRTY  0
+#endif
 
-#define TRY(call) check((int)(call), #call, __LINE__)
+#define TRY(call) check(call, #call, __LINE__)
 
-static void check(int result, const char *call, int line) {
-    if (result == 0) return;
-    fprintf(stderr, "device-micro: %s failed at line %d: error %d\n", call, line, result);
+static void give_up(const char *call, int line, const char *why) {
+    fprintf(stderr, "device-micro: %s failed at line %d: %s\n", call, line, why);
     exit(1);
 }
 
+static void check(cudaError_t result, const char *call, int line) {
+    if (result != cudaSuccess) give_up(call, line, cudaGetErrorString(result));
+}
+
+static void check(cublasStatus_t result, const char *call, int line) {
+    if (result != CUBLAS_STATUS_SUCCESS) give_up(call, line, cublasGetStatusString(result));
+}
+
 static cudaStream_t stream;
+static double *clock_mhz; /* in memory that the device writes and the host reads */
+
+/* What all rows begin with, and what says whether a product's memory is in the cache. */
+static struct {
+    cudaDeviceProp device;
+    char driver[32], cublas[32];
+} origin;
+
+static void read_origin(void) {
+    int driver = 0, runtime = 0, cublas[3] = {0, 0, 0};
+    TRY(cudaGetDeviceProperties(&origin.device, 0));
+    TRY(cudaDriverGetVersion(&driver));
+    TRY(cudaRuntimeGetVersion(&runtime));
+    for (int part = 0; part < 3; part++) TRY(cublasGetProperty((libraryPropertyType)part, &cublas[part]));
+    snprintf(origin.driver, sizeof origin.driver, "%d.%d / %d.%d", driver / 1000, driver % 1000 / 10, runtime / 1000,
+             runtime % 1000 / 10);
+    snprintf(origin.cublas, sizeof origin.cublas, "%d.%d.%d", cublas[0], cublas[1], cublas[2]);
+}
+
+/* Cycles of a multiprocessor over nanoseconds. */
+static __global__ void clock_kernel(double *mhz) {
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    long long cycles = clock64();
+    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - start < CLOCK_NS);
+    *mhz = 1e3 * (double)(clock64() - cycles) / (double)(now - start);
+}
+
+static void measure_clock(void) {
+    clock_kernel<<<1, 1, 0, stream>>>(clock_mhz);
+    TRY(cudaStreamSynchronize(stream));
+}
 
 /* Median seconds of one of `walks` runs of the work, captured and replayed. */
 static double median_of(int walks, const std::function<void()> &work) {
@@ -62,6 +109,7 @@ static double median_of(int walks, const std::function<void()> &work) {
     } while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(SPIN_MS));
     for (int i = 0; i < SAMPLES; i++) {
         float ms;
+        TRY(cudaGraphLaunch(exec, stream));
         TRY(cudaEventRecord(from, stream));
         TRY(cudaGraphLaunch(exec, stream));
         TRY(cudaEventRecord(to, stream));
@@ -69,6 +117,7 @@ static double median_of(int walks, const std::function<void()> &work) {
         TRY(cudaEventElapsedTime(&ms, from, to));
         seconds.push_back(1e-3 * ms / walks);
     }
+    measure_clock();
     TRY(cudaEventDestroy(from));
     TRY(cudaEventDestroy(to));
     TRY(cudaGraphExecDestroy(exec));
@@ -77,11 +126,37 @@ static double median_of(int walks, const std::function<void()> &work) {
     return seconds[SAMPLES / 2];
 }
 
-static void print_row(const char *what, const char *shape, const char *precision, int models, double seconds,
-                      double bytes, double flops) {
-    printf("%s,%s,%s,%d,%.6g,%.6g,%.6g\n", what, shape, precision, models, 1e6 * seconds, 1e-9 * bytes / seconds,
-           1e-12 * flops / seconds);
+static void print_head(void) {
+    printf("commit,device,driver,cublas,sm_mhz,what,shape,precision,models,cache,time_us,gb_per_s,tflop_per_s\n");
+}
+
+static void print_cached_row(const char *what, const char *shape, const char *precision, int models, const char *cache,
+                             double seconds, double bytes, double flops) {
+    printf("%.12s%s,%s,%s,%s,%.0f,%s,%s,%s,%d,%s,%.6g,%.6g,%.6g\n", BUILD_COMMIT, BUILD_DIRTY ? "+" : "",
+           origin.device.name, origin.driver, origin.cublas, *clock_mhz, what, shape, precision, models, cache,
+           1e6 * seconds, 1e-9 * bytes / seconds, 1e-12 * flops / seconds);
     fflush(stdout);
+}
+
+/* Of what no cache has a part in. */
+static void print_row(const char *what, const char *shape, double seconds, double bytes) {
+    print_cached_row(what, shape, "", 1, "", seconds, bytes, 0);
+}
+
+static void print_product(const char *what, const char *shape, const char *precision, int models, double seconds,
+                          double bytes, double flops) {
+    const char *cache = bytes < origin.device.l2CacheSize ? "warm" : "";
+    print_cached_row(what, shape, precision, models, cache, seconds, bytes, flops);
+}
+
+static __global__ void fill_floats(float *to, size_t n) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = (float)((i * 2654435761u >> 7) % 20011) / 10005.5f - 1;
+}
+
+static __global__ void fill_halves(__nv_bfloat16 *to, size_t n) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = __float2bfloat16((float)((i * 2654435761u >> 7) % 20011) / 10005.5f - 1);
 }
 
 /* --- copies and launches ------------------------------------------------------------------------------------------ */
@@ -90,10 +165,10 @@ static void measure_copy(void) {
     size_t bytes = (size_t)1 << 30;
     char *memory;
     TRY(cudaMalloc(&memory, 2 * bytes));
-    TRY(cudaMemset(memory, 1, 2 * bytes));
+    fill_floats<<<(unsigned)(bytes / sizeof(float) / 256), 256, 0, stream>>>((float *)memory, bytes / sizeof(float));
     double seconds =
         median_of(4, [=] { TRY(cudaMemcpyAsync(memory + bytes, memory, bytes, cudaMemcpyDeviceToDevice, stream)); });
-    print_row("copy", "1 GB", "", 1, seconds, 2 * (double)bytes, 0);
+    print_row("copy", "1 GB", seconds, 2 * (double)bytes);
     TRY(cudaFree(memory));
 }
 
@@ -108,16 +183,15 @@ static __global__ void waiting_kernel(void) {
 
 static void measure_chain(void) {
     double seconds = median_of(1000, [] { empty_kernel<<<1, 32, 0, stream>>>(); });
-    print_row("chain", "a node of 1000", "", 1, seconds, 0, 0);
+    print_row("chain", "a node of 1000", seconds, 0);
 }
 
-/* On a device that has no such launches, or a program compiled for an older one, there is no row. */
+/* On a device that has no such launches, or a program compiled for an older one, there is no row. Measured last, as
+ * what a driver is most likely to refuse. */
 static void measure_overlapping_chain(void) {
-    cudaDeviceProp properties;
     cudaFuncAttributes compiled;
-    TRY(cudaGetDeviceProperties(&properties, 0));
     TRY(cudaFuncGetAttributes(&compiled, waiting_kernel));
-    if (properties.major < 9 || compiled.ptxVersion < 90) return;
+    if (origin.device.major < 9 || compiled.ptxVersion < 90) return;
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
@@ -128,7 +202,7 @@ static void measure_overlapping_chain(void) {
     config.attrs = &early;
     config.numAttrs = 1;
     double seconds = median_of(1000, [&] { TRY(cudaLaunchKernelEx(&config, waiting_kernel)); });
-    print_row("chain", "an overlapping node of 1000", "", 1, seconds, 0, 0);
+    print_row("chain", "an overlapping node of 1000", seconds, 0);
 }
 
 /* 32 kernels a branch, so that n branches are 32 n nodes; the time is that of all. */
@@ -151,7 +225,7 @@ static void measure_branches(int n) {
         }
     });
     snprintf(shape, sizeof shape, "%d branches of 32 nodes", n);
-    print_row("branches", shape, "", 1, seconds, 0, 0);
+    print_row("branches", shape, seconds, 0);
     for (int i = 0; i < n; i++) {
         TRY(cudaStreamDestroy(branch[i]));
         TRY(cudaEventDestroy(join[i]));
@@ -198,14 +272,14 @@ static void measure_product(int map, int pass, int precision, int models) {
     double seconds = median_of(WALKS, [=] { multiply(blas, precision, pass == 2, pass == 0, m, n, k, models); });
     double bytes = models * ((precision == BF16 ? 2.0 : 4.0) * ((double)m * k + (double)k * n) + 4.0 * m * n);
     snprintf(shape, sizeof shape, "%s %s %dx%dx%d", maps[map].name, passes[pass], m, n, k);
-    print_row("product", shape, precisions[precision], models, seconds, bytes, 2.0 * models * m * n * k);
+    print_product("product", shape, precisions[precision], models, seconds, bytes, 2.0 * models * m * n * k);
 }
 
 /* The bytes of the gradients of one map, and their FLOP. */
 static void print_pair(const char *what, const char *shape, int map, int precision, double seconds) {
     double in = maps[map].in, out = maps[map].out, factor_bytes = precision == BF16 ? 2 : 4;
     double bytes = factor_bytes * (TOKENS * (in + 2 * out) + in * out) + 4 * (TOKENS * in + in * out);
-    print_row(what, shape, precisions[precision], 1, seconds, bytes, 4.0 * TOKENS * in * out);
+    print_product(what, shape, precisions[precision], 1, seconds, bytes, 4.0 * TOKENS * in * out);
 }
 
 /* dx and dW of a map, one after the other or as branches that part and meet, as linear_cuda.cu has them. */
@@ -265,7 +339,7 @@ static void measure_epilogue(int map, int precision, cublasLtEpilogue_t epilogue
     });
     snprintf(shape, sizeof shape, "%s %s", maps[map].name, forward ? "y = x W^T + b" : "dW = dy^T x, db");
     double bytes = 4.0 * ((double)m * k + (double)k * n + (double)m * n + out);
-    print_row("epilogue", shape, precisions[precision], 1, seconds, bytes, 2.0 * (double)m * (double)n * (double)k);
+    print_product("epilogue", shape, precisions[precision], 1, seconds, bytes, 2.0 * (double)m * (double)n * (double)k);
 }
 
 static void make_handle(cublasHandle_t *handle, cudaStream_t on, void **memory) {
@@ -273,16 +347,6 @@ static void make_handle(cublasHandle_t *handle, cudaStream_t on, void **memory) 
     TRY(cublasSetStream(*handle, on));
     TRY(cudaMalloc(memory, WORKSPACE));
     TRY(cublasSetWorkspace(*handle, *memory, WORKSPACE));
-}
-
-static __global__ void fill_floats(float *to, size_t n) {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) to[i] = (float)((i * 2654435761u >> 7) % 20011) / 10005.5f - 1;
-}
-
-static __global__ void fill_halves(__nv_bfloat16 *to, size_t n) {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) to[i] = __float2bfloat16((float)((i * 2654435761u >> 7) % 20011) / 10005.5f - 1);
 }
 
 static void measure_products(void) {
@@ -314,12 +378,14 @@ static void measure_products(void) {
 
 int main(void) {
     TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    printf("what,shape,precision,models,time_us,gb_per_s,tflop_per_s\n");
+    TRY(cudaMallocHost(&clock_mhz, sizeof *clock_mhz));
+    read_origin();
+    print_head();
     measure_copy();
     measure_chain();
-    measure_overlapping_chain();
     for (int n : {1, 8, BRANCHES_MOST}) measure_branches(n);
     measure_products();
+    measure_overlapping_chain();
     TRY(cudaGetLastError());
     return 0;
 }

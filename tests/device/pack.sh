@@ -3,7 +3,8 @@
 # libraries they load, cuBLAS apart, which comes with the toolkit or with PyTorch there.
 #
 #   tests/device/pack.sh FOLDER [ARCH]
-#   (there:) tar -xJf FOLDER.tar.xz && PREBUILT=FOLDER tests/device/measure.sh 1 OUT
+#   (there:) tar -xJf FOLDER.tar.xz && PREBUILT=FOLDER tests/device/measure.sh 0 OUT
+#   (without xz:) python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall()' FOLDER.tar.xz
 #
 # For x86-64-v3 processors and devices of compute capability ARCH/10, 9.0 where none is said. FOLDER.tar.xz, the same
 # packed, is what travels.
@@ -14,7 +15,7 @@ set -euo pipefail
     exit 2
 }
 root=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$1/lib"
+mkdir -p "$1/lib/compiler"
 folder=$(cd "$1" && pwd)
 cd "$root"
 # Kernels packed for size (CUDA 12.8 or newer) take a sixth of the room.
@@ -22,11 +23,15 @@ make CUDA_ARCHS="${2:-90}" OPT='-O3 -march=x86-64-v3' NVCCFLAGS="${NVCCFLAGS---c
     BUILD=build/device programs device-micro
 cp build/device/lrnn build/device/check build/device/device-micro "$folder"
 strip "$folder/lrnn" "$folder/check" "$folder/device-micro"
-# The C library and the loader are the machine's own.
+# The C library and the loader are the machine's own. So are the compiler's libraries where they are new enough, which
+# measure.sh tries: those from here may want a newer C library than is there.
 for program in lrnn check; do
     ldd "build/device/$program"
 done | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|librt|libpthread|libcublas|libcublasLt|libcuda|libcudart)\.so/ {
     print $3 }' | sort -u | xargs cp -L -t "$folder/lib"
+for name in libstdc++.so.6 libgcc_s.so.1; do
+    [ ! -e "$folder/lib/$name" ] || mv "$folder/lib/$name" "$folder/lib/compiler"
+done
 bytes=$(du -sb "$folder" | cut -f1)
 [ $((bytes >> 20)) -lt 60 ] || {
     echo "pack.sh: the folder has $((bytes >> 20)) MB, expected less than 60" >&2
@@ -40,7 +45,7 @@ trap 'rm -rf "$elsewhere"' EXIT
 tar -xJf "$folder.tar.xz" -C "$elsewhere"
 unpacked=$elsewhere/$(basename "$folder")
 for program in lrnn check; do
-    if LD_LIBRARY_PATH=$unpacked/lib ldd "$unpacked/$program" | grep 'not found'; then
+    if LD_LIBRARY_PATH=$unpacked/lib:$unpacked/lib/compiler ldd "$unpacked/$program" | grep 'not found'; then
         echo "pack.sh: $program of $folder.tar.xz lacks a library" >&2
         exit 1
     fi

@@ -10,16 +10,17 @@ Needs PyTorch 2.9 or newer and a built ./lrnn; the project itself needs neither 
     block   a_t = softmax of each row of z_t;  h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]    (scan_block)
 
 Peers: a loop over time (eager), the same loop compiled, and torch's associative scan (pairs of a matrix and a vector;
-for `diag` pairs of numbers), compiled. Each is first held against the loop in float64: largest error of outputs and
-gradients relative to the largest magnitude. A peer that cannot run is a row that says why. Our kernel is timed before
-and after the peers of its shape, on a device before and after those of all shapes, and the faster of its two medians
-stands in their rows.
+for `diag` pairs of numbers), compiled. On a device each stands there twice: as Python calls it, launches and autograd
+included, and captured in a graph and replayed, as our kernels are. Each is first held against the loop in float64:
+largest error of outputs and gradients relative to the largest magnitude. A peer that cannot run is a row that says why.
+Our kernel is the one that is taken unasked; it is timed before and after the peers of its shape, and the faster of its
+two medians stands in their rows. A shape's rows are written when it is done.
 """
 import argparse
 import csv
-import functools
 import io
 import json
+import re
 import signal
 import statistics
 import subprocess
@@ -103,8 +104,8 @@ def peers_of(op):
 
 # --- measuring --------------------------------------------------------------------------------------------------------
 
-class TooLong(Exception):
-    pass
+class TooLong(BaseException):
+    """No Exception, which a compiler might take for one of its own and go on."""
 
 
 def alarm(_signal, _frame):
@@ -122,92 +123,133 @@ def error_of(got, want):
     return max(float((g.double() - w).abs().max() / w.abs().max()) for g, w in zip(got, want))
 
 
-def once(f, data, device):
-    """Microseconds of forward and backward."""
+def captured(f, data):
+    """Forward and backward as a graph that replays them, on the memory that they had when they were captured."""
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(3):
+            train(f, *data)
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        train(f, *data)
+    return graph.replay
+
+
+def once(work, device):
+    """Microseconds."""
     if device == "cuda":
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        train(f, *data)
+        work()
         end.record()
         end.synchronize()
         return begin.elapsed_time(end) * 1e3
     start = time.perf_counter()
-    train(f, *data)
+    work()
     return (time.perf_counter() - start) * 1e6
 
 
-def samples_of(f, data, device, seconds):
+def samples_of(work, args):
     taken, start = [], time.perf_counter()
-    while len(taken) < 7 or (time.perf_counter() - start < seconds and len(taken) < 1000):
-        taken.append(once(f, data, device))
-    return taken
+    while len(taken) < 7 or (time.perf_counter() - start < args.seconds and len(taken) < 1000):
+        taken.append(once(work, args.device))
+    return {"samples": len(taken), "median_us": f"{statistics.median(taken):.6g}", "best_us": f"{min(taken):.6g}"}
 
 
-@functools.cache
-def device_rows(lrnn, seconds, name, when):
-    """The rows of `lrnn perf device` for an op, measured once `before` and once `after` the peers."""
-    line = [lrnn, "perf", "device", "--only", name, "--no-error", "--seconds", str(seconds)]
-    printed = subprocess.run(line, check=True, capture_output=True, text=True).stdout
-    return [r for r in csv.DictReader(io.StringIO(printed)) if r["op"] == name]
+def printed_by(line):
+    return subprocess.run(line, check=True, capture_output=True, text=True).stdout
 
 
-def ours(args, op, B, T, N, m, when):
-    """Median microseconds of our kernel, forward and backward; of both measurements the faster one on a device."""
-    name = "scan_block" if op == "block" else "scan_diag"
-    if args.device == "cpu":
-        line = [args.lrnn, "perf", "op", name, "--batch", str(B), "--length", str(T), "--blocks", str(N), "--m", str(m),
-                "--threads", str(args.threads), "--kernel", name + "_cpu", "--seconds", str(args.seconds), "--json"]
-        printed = subprocess.run(line, check=True, capture_output=True, text=True).stdout
-        rows = [json.loads(r) for r in printed.splitlines()]
-        return next(r["median_ms"] for r in rows if r["pass"] == "both") * 1e3
-    wanted = f"batch={B} length={T} blocks={N}"
-    times = [float(r["time_us"]) for r in device_rows(args.lrnn, args.seconds, name, when) if
-             r["pass"] == "both" and r["cache"] == "warm" and r["shape"].startswith(wanted) and
-             (op == "diag" or f"m={m}" in r["shape"])]
-    if not times:
-        sys.exit(f"recurrences.py: `lrnn perf device` has no row of {name} at {wanted} m={m}")
-    return min(times)
+def first_row(line, rows):
+    return next(rows, None) or sys.exit(f"recurrences.py: `{' '.join(line[1:])}` has no row of our kernel")
 
 
-def measure(args, make, data, want):
-    """What a row says of one peer."""
-    single = [t.float() for t in data]
-    signal.alarm(args.compile_seconds)
+def ours_on_cpu(args, name, B, T, N, m):
+    line = [args.lrnn, "perf", "op", name, "--batch", str(B), "--length", str(T), "--blocks", str(N), "--m", str(m),
+            "--threads", str(args.threads), "--kernel", name + "_cpu", "--seconds", str(args.seconds), "--json"]
+    row = first_row(line, (r for r in map(json.loads, printed_by(line).splitlines()) if r["pass"] == "both"))
+    return row["median_ms"] * 1e3, row["commit"]
+
+
+def ours_on_device(args, name, B, T, N, m):
+    shape = f"batch={B} length={T} blocks={N}" + (f" m={m}" if name == "scan_block" else "")
+    line = [args.lrnn, "perf", "device", "--only", name, "--shape", shape, "--no-error", "--seconds", str(args.seconds)]
+    rows = csv.DictReader(io.StringIO(printed_by(line)))
+    row = first_row(line, (r for r in rows if (r["op"], r["pass"], r["cache"], r["taken"]) ==
+                           (name, "both", "warm", "yes")))
+    return float(row["time_us"]), row["commit"]
+
+
+def ours(args, op, *sizes):
+    """Median microseconds of our kernel, forward and backward, and the commit that it is of."""
+    measured = ours_on_cpu if args.device == "cpu" else ours_on_device
+    return measured(args, "scan_block" if op == "block" else "scan_diag", *sizes)
+
+
+def refusal(e):
+    """An exception in a cell: no folders of this machine, nothing that ends a cell, not at length."""
+    text = re.sub(r"(/[^/\s'\"]+)+/", "", f"{type(e).__name__}: {e}")
+    return {"status": " ".join(text.replace(",", ";").replace('"', "'").split())[:160]}
+
+
+def attempt(seconds, work):
+    """What it returns, within the time; or else the row that says why there is nothing."""
+    signal.alarm(seconds)
     try:
-        f = make()
-        error = error_of(train(f, *single), want)
-        signal.alarm(0)
+        return work(), None
     except TooLong:
-        return {"status": f"not compiled within {args.compile_seconds} s"}
+        return None, {"status": f"not compiled within {seconds} s"}
     except Exception as e:  # the row says what the peer cannot do
+        return None, refusal(e)
+    finally:
         signal.alarm(0)
-        return {"status": " ".join(f"{type(e).__name__}: {e}".split())[:160]}
-    times = samples_of(f, single, args.device, args.seconds)
-    return {"status": "ok", "error": f"{error:.3g}", "samples": len(times),
-            "median_us": f"{statistics.median(times):.6g}", "best_us": f"{min(times):.6g}"}
+
+
+def compiled(make, data, want):
+    f = make()
+    return f, error_of(train(f, *data), want)
+
+
+def measure(args, name, make, data, want):
+    """What rows say of one peer."""
+    single = [t.float() for t in data]
+    made, why = attempt(args.compile_seconds, lambda: compiled(make, single, want))
+    if why:
+        return [{"peer": name, **why}]
+    f, error = made
+    rows = [{"peer": name, "status": "ok", "error": f"{error:.3g}", **samples_of(lambda: train(f, *single), args)}]
+    if args.device == "cuda":
+        replay, why = attempt(args.compile_seconds, lambda: captured(f, single))
+        found = why or {"status": "ok", "error": f"{error:.3g}", **samples_of(replay, args)}
+        rows.append({"peer": f"{name} captured", **found})
+    return rows
+
+
+def peer_rows(args, op, T, data):
+    want = train(block_loop if op == "block" else diag_loop, *data)
+    for name, make in peers_of(op):
+        torch.compiler.reset()
+        if name == "loop compiled" and T > args.unroll:
+            yield {"peer": name, "status": f"not tried: a loop of {T} steps is unrolled; --unroll is {args.unroll}"}
+        else:
+            yield from measure(args, name, make, data, want)
 
 
 def shape_rows(args, op, B, T, N, m):
+    """The rows of a shape's peers, with our time beside theirs."""
     data = inputs(op, B, T, N, m, args.device)
-    want = train(block_loop if op == "block" else diag_loop, *data)
-    before = ours(args, op, B, T, N, m, "before")
+    before, commit = ours(args, op, B, T, N, m)
     rows = []
-    for name, make in peers_of(op):
-        torch.compiler.reset()
-        rows.append({"op": op, "shape": f"B={B} T={T} N={N} m={m}", "peer": name, **measure(args, make, data, want)})
-        print(rows[-1], file=sys.stderr)
-    if args.device == "cpu":
-        before = min(before, ours(args, op, B, T, N, m, "after"))
-    return rows, before
-
-
-def with_ours(args, shape, rows, before):
-    """The rows with our time beside the peers'."""
-    time_us = before if args.device == "cpu" else min(before, ours(args, *shape, "after"))
-    for r in rows:
-        r["ours_us"] = f"{time_us:.6g}"
-        if r["status"] == "ok":
-            r["times_ours"] = f"{float(r['median_us']) / time_us:.3g}"
+    for row in peer_rows(args, op, T, data):
+        rows.append({"commit": commit, "op": op, "shape": f"B={B} T={T} N={N} m={m}", **row})
+        print(rows[-1], file=sys.stderr, flush=True)
+    time_us = min(before, ours(args, op, B, T, N, m)[0])
+    for row in rows:
+        row["ours_us"] = f"{time_us:.6g}"
+        if row["status"] == "ok":
+            row["times_ours"] = f"{float(row['median_us']) / time_us:.3g}"
     return rows
 
 
@@ -217,7 +259,9 @@ def main():
     p.add_argument("--threads", type=int, default=1, help="CPU threads of both sides")
     p.add_argument("--seconds", type=float, default=2, help="time for each number")
     p.add_argument("--compile-seconds", type=int, default=240,
-                   help="time for a peer's first run: a loop of 1024 steps is unrolled, which takes hours")
+                   help="time for a peer's first run, in which it is compiled")
+    p.add_argument("--unroll", type=int, default=128, metavar="STEPS",
+                   help="the longest loop that is compiled: it is unrolled, which takes minutes for hundreds of steps")
     p.add_argument("--lrnn", default="./lrnn")
     p.add_argument("--out", required=True, help="the CSV file; rows of other ops and shapes stay in it")
     args = p.parse_args()
@@ -225,12 +269,10 @@ def main():
         sys.exit("recurrences.py: PyTorch sees no CUDA device")
     torch.set_num_threads(args.threads)
     signal.signal(signal.SIGALRM, alarm)
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
     device = torch.cuda.get_device_name() if args.device == "cuda" else "cpu"
-    measured = [(shape, *shape_rows(args, *shape)) for shape in SHAPES[args.device]]
-    rows = [r for shape, found, before in measured for r in with_ours(args, shape, found, before)]
-    common = {"commit": commit, "device": device, "torch": torch.__version__, "threads": args.threads}
-    write_rows(args.out, [common | r for r in rows])
+    common = {"device": device, "torch": torch.__version__, "threads": args.threads}
+    for shape in SHAPES[args.device]:
+        write_rows(args.out, [common | row for row in shape_rows(args, *shape)])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,311 @@
+/* device_kernels.c - rows of `lrnn perf device` for kernels: their errors against the references, and their times, over
+ * the same buffers (warm: of small shapes that measures the cache) and over as many sets of them as the cache cannot
+ * hold (cold). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_plan.h"
+#include "core/graph_walk.h"
+#include "harness/perf/device.h"
+
+#define SETS_MOST    40 /* of buffers: a cache of 50 MB wants as many of 2.5 MB */
+#define SETS_SMALL   2
+#define MARGIN       16 /* times the tolerance, which is that of the small sizes that the tests walk */
+#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23)
+
+/* Many short sequences, few long ones, blocks of several sizes; states, trees, grids and flows of our models' default
+ * widths; and shapes of an S5 model of about a million parameters. */
+static const struct {
+    const char *op, *shape;
+} cases[] = {
+    {"scan_diag", "batch=128 length=1024 blocks=256"},
+    {"scan_diag", "batch=128 length=16 blocks=256"},
+    {"scan_diag", "batch=128 length=128 blocks=256"},
+    {"scan_diag", "batch=8 length=2048 blocks=256"},
+    {"scan_diag", "batch=1 length=65536 blocks=256"},
+    {"scan_diag_complex", "batch=128 length=128 blocks=128"},
+    {"scan_block", "batch=128 length=16 blocks=64 m=5"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=1"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=2"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=4"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=5"},
+    {"scan_block", "batch=128 length=128 blocks=64 m=8"},
+    {"scan_companion", "batch=128 length=128 blocks=256 m=2"},
+    {"scan_companion", "batch=128 length=128 blocks=256 m=5"},
+    {"scan_block", "batch=128 length=1024 blocks=64 m=5"},
+    {"scan_block", "batch=4 length=4096 blocks=64 m=5"},
+    {"scan_companion", "batch=4 length=4096 blocks=256 m=5"},
+    {"scan_lstm", "batch=128 length=16 dim=256"},
+    {"scan_lstm", "batch=128 length=128 dim=256"},
+    {"scan_outer", "batch=128 length=128 heads=4 dk=64 dv=64"},
+    {"scan_outer", "batch=8 length=2048 heads=4 dk=64 dv=64"},
+    {"scan_delta", "batch=128 length=128 heads=4 dk=64 dv=64"},
+    {"scan_delta", "batch=128 length=128 heads=4 dk=64 dv=64 substeps=2"},
+    {"scan_plstm", "batch=128 length=128 heads=4 dk=64 dv=64 m=1"},
+    {"grid_scan", "batch=32 length=256 heads=4 dk=32 dv=32"},
+    {"dag_scan", "batch=32 length=64 heads=4 dk=32 dv=32"},
+    {"softmax_attention", "batch=128 length=128 heads=4 dk=64"},
+    {"softmax_attention", "batch=8 length=1024 heads=4 dk=64"},
+    {"tree_solve", "batch=128 length=128 blocks=64"},
+    {"tree_solve", "batch=8 length=1024 blocks=64"},
+    {"scan_flow", "batch=128 length=16 blocks=64 m=4"},
+    {"scan_flow", "batch=128 length=128 blocks=16 m=16"},
+    {"scan_dplr", "batch=128 length=128 dim=128 m=2"},
+    {"scan_hadamard", "batch=128 length=128 dim=128"},
+    {"expm_skew", "batch=128 length=128 heads=8 m=8"},
+    {"linear", "batch=128 length=16 dim=256 out=1920"},
+    {"linear", "batch=128 length=16 dim=320 out=256"},
+    {"rmsnorm", "batch=128 length=128 dim=256"},
+    {"layernorm", "batch=128 length=128 dim=256"},
+    {"add_norm", "batch=128 length=128 dim=256"},
+    {"add", "batch=128 length=128 dim=256"},
+    {"silu_mul", "batch=128 length=128 dim=688"},
+    {"activate", "batch=128 length=128 dim=688"},
+    {"dropout", "batch=128 length=128 dim=256"},
+    {"embedding", "batch=128 length=128 dim=256 vocab=120"},
+    {"cross_entropy", "batch=128 length=128 vocab=120"},
+};
+
+/* --- errors ------------------------------------------------------------------------------------------------------- */
+
+static void walk_forward(void *context) {
+    struct kernel_run *r = context;
+    graph_forward(&r->graph, r->live);
+}
+
+static void walk_both(void *context) {
+    struct kernel_run *r = context;
+    graph_forward(&r->graph, r->live);
+    if (r->graph.root) graph_backward(&r->graph, r->live);
+}
+
+double device_error(const real *got, const real *want, int64_t n) {
+    double off = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double difference = fabs((double)got[i] - (double)want[i]);
+        if (!isfinite(difference)) return INFINITY;
+        off = fmax(off, difference);
+        size = fmax(size, fabs((double)want[i]));
+    }
+    return size > 0 ? off / size : off;
+}
+
+/* Of the output and of every input's gradient, the largest. */
+static double compare_runs(struct kernel_run *got, struct kernel_run *want, real *a) {
+    const struct call *c = got->call, *reference = want->call;
+    double worst = 0;
+    for (int j = 0; j < c->n_out; j++) {
+        if (c->out[j]->dtype != DT_REAL) continue;
+        graph_get(&got->graph, c->out[j], a);
+        worst = fmax(worst, device_error(a, tensor_real(reference->out[j]), tensor_count(c->out[j])));
+    }
+    for (int i = 0; i < c->n_in && got->graph.root; i++) {
+        if (!c->in[i] || !c->in[i]->grad) continue;
+        graph_get_grad(&got->graph, c->in[i], a);
+        worst = fmax(worst, device_error(a, reference->in[i]->grad, tensor_count(c->in[i])));
+    }
+    return worst;
+}
+
+/* Of a shape, once for all its kernels: it is the host's work, and longer than theirs. */
+static enum status open_reference(struct kernel_run **reference, const struct op *op, const struct op_sizes *sizes,
+                                  struct error *e) {
+    const char *why;
+    if (*reference) return ST_OK;
+    *reference = calloc(1, sizeof **reference);
+    if (!*reference) return fail(e, ST_MEMORY, "no memory for the reference");
+    TRY(kernel_run_open(*reference, op, kernel_reference(op), sizes, &why, e));
+    walk_both(*reference);
+    return ST_OK;
+}
+
+static void close_reference(struct kernel_run *reference) {
+    if (!reference) return;
+    kernel_run_close(reference);
+    free(reference);
+}
+
+static enum status error_of(struct kernel_run *r, struct kernel_run *reference, double *error, struct error *e) {
+    size_t bytes = 1;
+    for (int i = 0; i < r->graph.n_tensors; i++)
+        if (tensor_bytes(r->graph.tensors[i]) > bytes) bytes = tensor_bytes(r->graph.tensors[i]);
+    real *room = malloc(bytes);
+    if (!room) return fail(e, ST_MEMORY, "no memory for the comparison with the reference");
+    walk_both(r);
+    enum status status = place_wait(r->place, e);
+    if (status == ST_OK) *error = compare_runs(r, reference, room);
+    free(room);
+    return status;
+}
+
+/* A kernel that is further off than roundings take it makes the command fail, behind all rows. */
+static void judge_error(struct device_run *d, const struct kernel *k, const char *shape, double error) {
+    double bound = k->inexact ? MARGIN * k->tolerance * REAL_EPSILON : 0;
+    if (isnan(error) || error <= bound) return;
+    if (d->failed + d->inexact++ == 0)
+        fail(&d->first, ST_FAIL, "%s at %s is %.3g off its reference, at most %.3g is expected", k->name, shape, error,
+             bound);
+}
+
+/* --- times -------------------------------------------------------------------------------------------------------- */
+
+int device_cold_sets(double cache, double bytes) {
+    double sets = ceil(2 * cache / fmax(1, bytes));
+    return sets > SETS_MOST ? 0 : sets < 1 ? 1 : (int)sets;
+}
+
+/* By what a forward pass reads and writes, each tensor once, so that both passes touch no less. */
+static int sets_of(const struct device_run *d, const struct kernel_run *r) {
+    int n = device_cold_sets((double)d->info.cache, r->cost[PASS_FORWARD].bytes);
+    return d->request->small && n != 1 ? SETS_SMALL : n;
+}
+
+static enum status measure_pass(struct device_run *d, struct kernel_run **runs, int n, int pass, struct device_row *row,
+                                struct error *e) {
+    struct device_work w = {.work = pass == PASS_FORWARD ? walk_forward : walk_both,
+                            .contexts = (void *const *)runs,
+                            .n = n,
+                            .captured = true};
+    row->cache = n > 1 ? "cold" : "warm";
+    row->pass = pass == PASS_FORWARD ? "forward" : "both";
+    row->cost = runs[0]->cost[pass];
+    TRY(device_sample(d, &w, &runs[0]->time[0], e));
+    device_print_row(d, row, &runs[0]->time[0]);
+    return ST_OK;
+}
+
+/* Both passes over sets of buffers by turns; the first set is there. */
+static enum status measure_sets(struct device_run *d, struct kernel_run **runs, int n, const struct op_sizes *sizes,
+                                struct device_row *row, struct error *e) {
+    const char *why = NULL;
+    for (int i = 1; i < n; i++) {
+        runs[i] = calloc(1, sizeof *runs[i]);
+        if (!runs[i]) return fail(e, ST_MEMORY, "no memory for the samples");
+        runs[i]->place = &d->place;
+        TRY(kernel_run_open(runs[i], runs[0]->call->op, runs[0]->call->kernel, sizes, &why, e));
+    }
+    TRY(measure_pass(d, runs, n, PASS_FORWARD, row, e));
+    return runs[0]->graph.root ? measure_pass(d, runs, n, PASS_BOTH, row, e) : ST_OK;
+}
+
+static enum status measure_times(struct device_run *d, struct kernel_run **runs, const struct op_sizes *sizes,
+                                 double error, struct error *e) {
+    const struct kernel_run *r = runs[0];
+    const char *why;
+    const struct kernel *taken = graph_kernel_unasked(&r->graph, r->call, &why);
+    struct device_row row = {.name = r->call->op->name,
+                             .kernel = r->call->kernel->name,
+                             .shape = r->shape,
+                             .taken = taken == r->call->kernel ? "yes" : "no",
+                             .precision = PRECISION_FULL,
+                             .error = error};
+    TRY(measure_sets(d, runs, 1, sizes, &row, e));
+    int n = sets_of(d, r);
+    return n > 1 ? measure_sets(d, runs, n, sizes, &row, e) : ST_OK;
+}
+
+/* --- all kernels -------------------------------------------------------------------------------------------------- */
+
+static enum status measure_opened(struct device_run *d, struct kernel_run **runs, const struct op_sizes *sizes,
+                                  struct kernel_run **reference, struct error *e) {
+    struct kernel_run *r = runs[0];
+    double error = NAN;
+    if (d->request->once) {
+        walk_both(r);
+        return place_wait(&d->place, e);
+    }
+    if (!d->request->no_error) {
+        TRY(open_reference(reference, r->call->op, sizes, e));
+        TRY(error_of(r, *reference, &error, e));
+        judge_error(d, r->call->kernel, r->shape, error);
+    }
+    return measure_times(d, runs, sizes, error, e);
+}
+
+static enum status measure_kernel(struct device_run *d, const struct kernel *k, const struct op_sizes *sizes,
+                                  struct kernel_run **reference, struct error *e) {
+    struct kernel_run *runs[SETS_MOST] = {calloc(1, sizeof *runs[0])};
+    const char *why = NULL;
+    if (!runs[0]) return fail(e, ST_MEMORY, "no memory for the samples");
+    runs[0]->place = &d->place;
+    enum status status = kernel_run_open(runs[0], k->op, k, sizes, &why, e);
+    if (status == ST_OK && !why) status = measure_opened(d, runs, sizes, reference, e);
+    for (int i = 0; i < SETS_MOST && runs[i]; i++) {
+        kernel_run_close(runs[i]);
+        free(runs[i]);
+    }
+    return status;
+}
+
+/* The place keeps its first failure, so that the next kernel wants another. */
+static enum status go_on_behind(struct device_run *d, const struct kernel *k, const char *shape,
+                                const struct error *failure, struct error *e) {
+    fprintf(stderr, "%s at %s: %s\n", k->name, shape, failure->text);
+    if (d->failed++ + d->inexact == 0) fail(&d->first, failure->status, "%s at %s: %s", k->name, shape, failure->text);
+    device_close(d);
+    return device_open(d, e);
+}
+
+static enum status measure_case(struct device_run *d, const char *op, const char *shape, struct error *e) {
+    struct op_sizes sizes;
+    struct kernel_run *reference = NULL;
+    TRY(device_read_sizes(shape, d->request->small, &sizes, e));
+    enum status status = ST_OK;
+    for (const struct kernel *const *k = kernel_list(); *k && status == ST_OK; k++) {
+        struct error failure = {ST_OK, ""};
+        if ((*k)->device != DEVICE_CUDA || strcmp((*k)->op->name, op) != 0) continue;
+        if (measure_kernel(d, *k, &sizes, &reference, &failure) != ST_OK)
+            status = go_on_behind(d, *k, shape, &failure, e);
+    }
+    close_reference(reference);
+    return status;
+}
+
+/* --- what is asked for -------------------------------------------------------------------------------------------- */
+
+static bool has_word(const char *text, const char *word, size_t length) {
+    for (const char *at = text; *at; at += *at == ' ') {
+        size_t n = strcspn(at, " ");
+        if (n == length && strncmp(at, word, n) == 0) return true;
+        at += n;
+    }
+    return false;
+}
+
+/* Whether the shape has every word that is wanted. */
+static bool is_wanted_shape(const char *shape, const char *wanted) {
+    for (const char *at = wanted; *at; at += *at == ' ') {
+        size_t n = strcspn(at, " ");
+        if (n && !has_word(shape, at, n)) return false;
+        at += n;
+    }
+    return true;
+}
+
+static bool is_wanted(const struct perf_device_request *request, size_t i) {
+    return (!*request->only || !strcmp(request->only, cases[i].op)) && is_wanted_shape(cases[i].shape, request->shape);
+}
+
+enum status device_check_request(const struct perf_device_request *request, struct error *e) {
+    char known[2048] = "";
+    bool only_known = false;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (is_wanted(request, i)) return ST_OK;
+        only_known |= !strcmp(request->only, cases[i].op);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *name = only_known ? cases[i].shape : cases[i].op;
+        if (only_known ? strcmp(request->only, cases[i].op) != 0 : i && !strcmp(cases[i].op, cases[i - 1].op)) continue;
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", name);
+    }
+    if (only_known) return fail(e, ST_USAGE, "--shape '%s': of %s there are %s", request->shape, request->only, known);
+    return fail(e, ST_USAGE, "--only %s: perf device measures %s", request->only, known);
+}
+
+enum status device_measure_kernels(struct device_run *d, struct error *e) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (is_wanted(d->request, i)) TRY(measure_case(d, cases[i].op, cases[i].shape, e));
+    return ST_OK;
+}
