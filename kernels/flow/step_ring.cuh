@@ -21,7 +21,7 @@ static inline bool step_ring_pays(const struct exec *x, int64_t steps, int64_t v
 }
 
 /* step(n, slots) for all steps, behind ask(n, slots), which has copied what it reads; without a ring step(n, NULL)
- * alone. ring: of the block. With a ring nothing for older devices, to which none is given: they have no such copies. */
+ * alone. ring: of the block. With a ring nothing for older devices, to which none is given: they have no such copy. */
 template <bool RINGS, class Ask, class Step>
 __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t values, Ask ask, Step step) {
     if constexpr (!RINGS) {
