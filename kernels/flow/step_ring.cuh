@@ -21,12 +21,13 @@ static inline bool step_ring_pays(const struct exec *x, int64_t steps, int64_t v
 }
 
 /* step(n, slots) for all steps, behind ask(n, slots), which has copied what it reads; without a ring step(n, NULL)
- * alone. ring: of the block. */
+ * alone. ring: of the block. With a ring nothing for older devices, to which none is given: they have no such copy. */
 template <bool RINGS, class Ask, class Step>
 __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t values, Ask ask, Step step) {
     if constexpr (!RINGS) {
         for (int64_t n = 0; n < steps; n++) step(n, nullptr);
     } else {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * COPY_ASYNC_CAPABILITY
         auto request = [&](int64_t n) { /* behind the last step nothing, but counted all the same */
                                         if (n < steps) ask(n, ring + n % STEP_RING * values);
                                         copy_async_commit();
@@ -37,6 +38,7 @@ __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t va
             copy_async_wait<STEP_RING - 1>();
             step(n, ring + n % STEP_RING * values);
         }
+#endif
     }
 }
 
