@@ -100,6 +100,7 @@ START_TEST(a_suite_that_is_killed_has_a_row_and_is_run_apart) {
     expect_in_file("suites.csv", ",cuda,no,137,1,1\n");
     expect_in_file("suites.csv", ",cuda,yes,ok,2,0\n");
     expect_in_file("suites.csv", ",cuda_values,yes,ok,2,0\n");
+    expect_in_file("suites.csv", ",cuda_ways,yes,ok,2,0\n");
     expect_in_file("log-1.txt", "not ok 2 - b");
 }
 END_TEST

@@ -244,7 +244,7 @@ part_1() {
     else
         suite_together cuda &
         suite_together cuda_order &
-        for name in cuda_run cuda_values cuda_population; do suite "$name" 400 yes & done
+        for name in cuda_run cuda_ways cuda_values cuda_population; do suite "$name" 400 yes & done
     fi
     for tool in memcheck racecheck synccheck; do sanitize "$tool" & done
     wait
