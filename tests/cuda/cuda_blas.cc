@@ -52,7 +52,8 @@ static cublasStatus_t product(cudaStream_t stream, std::function<void()> work) {
 cublasStatus_t cuda_host_gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
                               const real *alpha, const real *a, int lda, const real *b, int ldb, const real *beta,
                               real *c, int ldc) {
-    if (*beta != 0 && *beta != 1) return CUBLAS_STATUS_INVALID_VALUE;
+    bool fit = lda >= (ta == CUBLAS_OP_T ? k : m) && ldb >= (tb == CUBLAS_OP_T ? n : k) && ldc >= m;
+    if (!fit || (*beta != 0 && *beta != 1)) return CUBLAS_STATUS_INVALID_VALUE;
     bool add = *beta != 0;
     real alpha_now = *alpha;
     return product(handle->stream, [=] {

@@ -133,7 +133,8 @@ START_TEST(products_that_do_not_fit_are_refused) {
 }
 END_TEST
 
-/* A refusal that is no lack of such a product is a failure of the place, as of any launch. */
+/* What cublasLt refuses falls back to the product without an epilogue; a wrong one is refused there as well, which is a
+ * failure of the place, as of any launch. */
 START_TEST(a_wrong_product_is_said) {
     struct place place = {};
     struct error e = {};
@@ -149,10 +150,11 @@ START_TEST(a_wrong_product_is_said) {
     ck_assert_int_eq(place_wait(&place, &e), ST_OK);
     unsetenv("LRNN_CUDA_HOST_NO_EPILOGUES");
     p.lda = 3;
-    ck_assert(cuda_gemm_epilogue(&x, PRECISION_FULL, p, EPILOGUE_BIAS, memory.at + 32));
+    ck_assert(!cuda_gemm_epilogue(&x, PRECISION_FULL, p, EPILOGUE_BIAS, memory.at + 32));
+    ck_assert_int_eq(place_wait(&place, &e), ST_OK);
+    cuda_gemm(&x, PRECISION_FULL, p);
     ck_assert_int_eq(place_wait(&place, &e), ST_DEVICE);
-    ck_assert_msg(strstr(e.text, "cublasLtMatmulAlgoGetHeuristic failed at kernels/lib/cuda_epilogue.cu:"), "%s",
-                  e.text);
+    ck_assert_msg(strstr(e.text, "failed at ./kernels/lib/cuda_gemm.cuh:"), "%s", e.text);
     place_close(&place);
 }
 END_TEST
