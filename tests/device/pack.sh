@@ -18,9 +18,11 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1/lib/compiler"
 folder=$(cd "$1" && pwd)
 cd "$root"
-# Kernels packed for size (CUDA 12.8 or newer) take a sixth of the room.
-make CUDA_ARCHS="${2:-90}" OPT='-O3 -march=x86-64-v3' NVCCFLAGS="${NVCCFLAGS---compress-mode=size}" \
-    BUILD=build/device programs device-micro
+arch=${2:-90}
+# Kernels packed for size (CUDA 12.8 or newer) take a sixth of the room. The code that newer devices could compile for
+# themselves, which a build has as well, stays out: the folder is for devices of this one kind.
+make CUDA_ARCHS="$arch" NVCC_ARCH="-gencode arch=compute_$arch,code=sm_$arch" OPT='-O3 -march=x86-64-v3' \
+    NVCCFLAGS="${NVCCFLAGS---compress-mode=size}" BUILD=build/device programs device-micro
 cp build/device/lrnn build/device/check build/device/device-micro "$folder"
 strip "$folder/lrnn" "$folder/check" "$folder/device-micro"
 # The C library and the loader are the machine's own. So are the compiler's libraries where they are new enough, which
