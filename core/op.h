@@ -20,7 +20,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD };
 /* What the factors of the products of linear maps (activations, weights, gradients of outputs) are rounded to, to the
  * nearest, ties to even: to nothing (`real`), to tf32 (10 bits behind the point), to bf16 (7 bits). Sums, and all that
  * is no such product, are in `real`. In the order of the choices of --precision. */
-enum precision { PRECISION_FULL, PRECISION_TF32, PRECISION_BF16 };
+enum precision { PRECISION_FULL, PRECISION_TF32, PRECISION_BF16, PRECISION_COUNT };
 
 /* "fp32" ("fp64" in the double build), "tf32", "bf16" */
 LRNN_INLINE const char *precision_name(enum precision p) {

@@ -17,6 +17,8 @@ typedef float real;
 #define REAL_NAME      "fp32"
 #endif
 
+#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23) /* from 1 to the next number */
+
 /* FORCE_INLINE: inlined whatever the compiler's budget says, where a call left over would keep a loop scalar, or a
  * constant from being one. */
 #if defined(__CUDACC__)

@@ -4,8 +4,7 @@
 
 #include "harness/perf/perf.h"
 
-#define PRECISION_NONE  (-1)
-#define PRECISION_COUNT 3
+#define PRECISION_NONE (-1)
 
 struct device_run {
     const struct perf_device_request *request;

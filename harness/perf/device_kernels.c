@@ -9,10 +9,9 @@
 #include "core/graph_walk.h"
 #include "harness/perf/device.h"
 
-#define SETS_MOST    40 /* of buffers: a cache of 50 MB wants as many of 2.5 MB */
-#define SETS_SMALL   2
-#define MARGIN       16 /* times the tolerance, which is that of the small sizes that the tests walk */
-#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23)
+#define SETS_MOST  40 /* of buffers: a cache of 50 MB wants as many of 2.5 MB */
+#define SETS_SMALL 2
+#define MARGIN     16 /* times the tolerance, which is that of the small sizes that the tests walk */
 
 /* Many short sequences, few long ones, blocks of several sizes; states, trees, grids and flows of our models' default
  * widths; and shapes of an S5 model of about a million parameters. */

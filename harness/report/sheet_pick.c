@@ -107,10 +107,10 @@ static enum status pick_usual(struct sheet *s, struct error *e) {
     return n < s->n_columns ? keep_columns(s, picked, n, e) : ST_OK;
 }
 
-/* Columns that name the rows come first where the reader has not named them. */
+/* The column that names the rows comes first where the reader has not named it. */
 static enum status pick(struct sheet *s, const char *names, struct error *e) {
     int picked[64], n = 0;
-    for (int c = 0; c < s->n_columns && n < 2; c++)
+    for (int c = 0; c < s->n_columns && n == 0; c++)
         if (s->columns[c].names_rows && !names_column(names, s->columns[c].heading)) picked[n++] = c;
     for (const char *at = names;; at++) {
         char name[128];

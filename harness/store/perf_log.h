@@ -10,8 +10,8 @@
 /* Appends one row to OUT/perf.csv (header written first), flushed and fsynced. */
 enum status perf_append(const char *out, const struct perf_row *row, struct error *e);
 
-/* The latest row of that cell, or false: of the rows of the latest one's commit, build, machine and threads a quiet one
- * before one beside other work. */
+/* The latest row of that cell, or false. A quiet one stands against those beside other work that follow it with the
+ * same commit, build, machine and threads, until one of another comes. */
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row);
 
 #endif

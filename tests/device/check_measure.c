@@ -36,9 +36,8 @@ static const char nvidia_smi[] = "#!/bin/sh\necho 'NVIDIA H100, 580.1'\n";
 static const char ncu[] =
     "#!/bin/sh\n"
     "echo '==PROF== Connected'\n"
-    "echo '\"ID\",\"Process ID\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Section Name\",\"Metric "
-    "Name\","
-    "\"Metric Unit\",\"Metric Value\"'\n"
+    "echo '\"ID\",\"Process ID\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Section Name\","
+    "\"Metric Name\",\"Metric Unit\",\"Metric Value\"'\n"
     "echo '\"0\",\"7\",\"somewhere\",\"void walk<a, 4>(int)\",\"(128, 1, 1)\",\"(4, 1, 1)\",\"Speed\",\"DRAM\",\"Ghz\","
     "\"2.6\"'\n";
 

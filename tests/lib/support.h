@@ -11,7 +11,6 @@
 #include "tests/testing.h"
 
 /* Machine epsilon of `real`: 2^-23 or 2^-52. */
-#define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23)
 
 /* For tcase_add_checked_fixture: what main() does for the program, and one thread until the test asks for more. */
 void start_kernels(void);
