@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file/target.h"
+
 #define PREFIX_BYTES 8
 #define MAX_DEPTH    3       /* {"name": {"shape": [...]}} */
 #define MAX_VALUES   1000000 /* JSON values in a header: bounds what the JSON parser may allocate to about 200 MB */
@@ -499,6 +501,7 @@ static bool write_and_rename(const char *path, char *temporary, const char *head
 enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
                               int n_metadata, struct error *e) {
     char *header;
+    TRY(file_target_check(path, e));
     TRY(make_header(&header, path, sources, n, metadata, n_metadata, e));
     size_t room = strlen(path) + sizeof ".XXXXXX.tmp";
     char *temporary = malloc(room);

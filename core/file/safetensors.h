@@ -63,7 +63,7 @@ struct st_source {
 };
 
 /* Writes under a temporary name in the same folder, fsyncs, renames: the old file stays whole until then.
- * Errors: ST_FAIL with path and the system's reason. */
+ * Errors: ST_FAIL with path and the system's reason; ST_USAGE: what has the name is a device, a pipe or a link. */
 enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
                               int n_metadata, struct error *e);
 

@@ -96,6 +96,7 @@ static void print_plan(const struct plan_file *p) {
 }
 
 /* The papers, then the plans of their tables and figures. */
+/* A plan that is wrong hides no other: each says what is wrong, the last as the error. */
 static enum status list_papers(struct error *e) {
     char **names;
     int n;
@@ -108,8 +109,14 @@ static enum status list_papers(struct error *e) {
         return status;
     }
     for (int i = 0; i < n; i++) {
-        if (status == ST_OK) status = plan_file_read(plan, names[i], e);
-        if (status == ST_OK) print_plan(plan);
+        struct error why;
+        enum status one = plan_file_read(plan, names[i], &why);
+        if (one == ST_OK) {
+            print_plan(plan);
+        } else {
+            if (status != ST_OK) fprintf(stderr, "lrnn: %s\n", e->text);
+            status = fail(e, one, "%s", why.text);
+        }
         free(names[i]);
     }
     free(names);

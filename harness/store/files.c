@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/file/target.h"
+
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -116,6 +118,7 @@ enum status folder_sync(const char *path, struct error *e) {
 
 enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e) {
     char temporary[PATH_BYTES];
+    TRY(file_target_check(path, e));
     TRY(temporary_write(path, bytes, size, temporary, e));
     if (rename(temporary, path) != 0) {
         int reason = errno;

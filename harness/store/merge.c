@@ -15,7 +15,7 @@
 
 /* What is copied: the records of a folder. */
 struct merging {
-    const char *from, *out;
+    const char *from, *out; /* out NULL: they are only looked at */
     char **paths;
     int n;
     struct open_record *open; /* the one that is looked at */
@@ -44,14 +44,14 @@ static enum status put_file(const char *out, const char *name, const char *bytes
     return folder_sync(path, e);
 }
 
-/* Weights that the run's record names; *bytes NULL: none are kept, or they are not there, as in a folder of records
- * alone. ST_DATA: they are there and not those. */
-static enum status read_weights(const struct merging *m, const struct run *run, char **bytes, size_t *size,
+/* Weights that the run's record names, below `folder`; *bytes NULL: none are kept, or they are not there, as in a
+ * folder of records alone. ST_DATA: they are there and not those. */
+static enum status read_weights(const char *folder, const struct run *run, char **bytes, size_t *size,
                                 struct error *e) {
     char path[PATH_BYTES], hash[HASH_HEX];
     *bytes = NULL;
     if (!*run->ckpt || strncmp(run->ckpt, "weights/", 8) != 0 || strstr(run->ckpt, "..")) return ST_OK;
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->from, run->ckpt));
+    TRY(path_format(path, sizeof path, e, "%s/%s", folder, run->ckpt));
     if (access(path, F_OK) != 0) return ST_OK;
     TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hash, e));
     if (!strcmp(hash, run->ckpt_xxh3)) return ST_OK;
@@ -68,13 +68,55 @@ static enum status read_record(struct merging *m, int i, struct error *e) {
     return record_open(m->paths[i], &m->open, e);
 }
 
-static enum status check_one(struct merging *m, int i, struct error *e) {
+static enum status check_weights(const char *folder, const struct run *run, struct error *e) {
     char *bytes;
     size_t size;
-    TRY(read_record(m, i, e));
-    TRY(read_weights(m, &m->open->record.run, &bytes, &size, e));
+    TRY(read_weights(folder, run, &bytes, &size, e));
     free(bytes);
     return ST_OK;
+}
+
+/* The record that `out` has of run i: *known false where it has none. *same: it names the same weights, as one that was
+ * copied does; the same run trained twice may not. ST_DATA: it is damaged. */
+static enum status look_in_out(struct merging *m, int i, bool *known, bool *same, struct error *e) {
+    char path[PATH_BYTES];
+    struct open_record *there;
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
+    *known = access(path, F_OK) == 0;
+    *same = true;
+    if (!*known) return ST_OK;
+    TRY(record_open(path, &there, e));
+    *same = !strcmp(there->record.run.ckpt_xxh3, m->open->record.run.ckpt_xxh3);
+    record_close(there);
+    return ST_OK;
+}
+
+static enum status check_one(struct merging *m, int i, struct error *e) {
+    bool known, same;
+    TRY(read_record(m, i, e));
+    const struct run *run = &m->open->record.run;
+    TRY(check_weights(m->from, run, e));
+    if (!m->out) return ST_OK;
+    TRY(look_in_out(m, i, &known, &same, e));
+    return same ? check_weights(m->out, run, e) : ST_OK;
+}
+
+/* The weights of the run's last step, which `--keep-weights all` keeps beside the best: the best name their hash, so
+ * they are copied as they are, and `export --last` checks them. */
+static enum status copy_last(struct merging *m, const struct run *run, struct error *e) {
+    char name[PATH_BYTES], path[PATH_BYTES], *bytes;
+    size_t size;
+    bool new;
+    const char *end = strstr(run->ckpt, ".safetensors");
+    if (!end) return ST_OK;
+    TRY(path_format(name, sizeof name, e, "%.*s.last.safetensors", (int)(end - run->ckpt), run->ckpt));
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->from, name));
+    if (access(path, F_OK) != 0) return ST_OK;
+    TRY(file_read(path, machine_memory_bytes() / 2, &bytes, &size, e));
+    enum status status = put_file(m->out, name, bytes, size, &new, e);
+    if (status == ST_OK) m->count.weights += new;
+    free(bytes);
+    return status;
 }
 
 /* The weights first: where there is a record, they are there. */
@@ -82,12 +124,12 @@ static enum status copy_weights(struct merging *m, const struct run *run, struct
     char *bytes;
     size_t size;
     bool new;
-    TRY(read_weights(m, run, &bytes, &size, e));
+    TRY(read_weights(m->from, run, &bytes, &size, e));
     if (!bytes) return ST_OK;
     enum status status = put_file(m->out, run->ckpt, bytes, size, &new, e);
     if (status == ST_OK) m->count.weights += new;
     free(bytes);
-    return status;
+    return status == ST_OK ? copy_last(m, run, e) : status;
 }
 
 /* How fast the run's cell was, if only `from` knows. */
@@ -98,16 +140,15 @@ static enum status copy_speed(const struct merging *m, const struct run *run, st
 }
 
 static enum status copy_one(struct merging *m, int i, struct error *e) {
-    char *bytes, path[PATH_BYTES];
+    char *bytes;
     size_t size;
-    bool new = false;
-    const char *name = below(m->paths[i], m->from);
+    bool new = false, known, same;
     TRY(read_record(m, i, e));
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, name));
-    if (access(path, F_OK) != 0) {
-        TRY(copy_weights(m, &m->open->record.run, e));
+    TRY(look_in_out(m, i, &known, &same, e));
+    if (same) TRY(copy_weights(m, &m->open->record.run, e));
+    if (!known) {
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
-        enum status status = put_file(m->out, name, bytes, size, &new, e);
+        enum status status = put_file(m->out, below(m->paths[i], m->from), bytes, size, &new, e);
         free(bytes);
         TRY(status);
     }
@@ -155,7 +196,7 @@ enum status store_merge(const char *from, const char *out, struct merge_count *c
 
 enum status store_check(const char *from, int *records, struct error *e) {
     struct merging m;
-    enum status status = begin(&m, from, "", e);
+    enum status status = begin(&m, from, NULL, e);
     *records = m.n;
     end(&m);
     return status;

@@ -176,6 +176,23 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     expect("store merge %s/a --out %s/c", 0);
     expect_text(out, "0 records and 0 files of weights taken over, 8 records known already", "store merge");
     char command[512];
+    snprintf(command, sizeof command, "rm $(ls -d %s/c/weights/* | head -1)", program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/a %s/b --out %s/c", 0); /* weights that the other folder had lost */
+    snprintf(command, sizeof command,
+             "test $(ls %s/c/weights | wc -l) = $(ls %s/a/weights %s/b/weights | grep -c safet)", program_folder,
+             program_folder, program_folder);
+    ck_assert_int_eq(system(command), 0);
+    snprintf(command, sizeof command, "cp -r %s/b %s/e; for f in %s/e/runs/*/*.json; do truncate -s -40 $f; done",
+             program_folder, program_folder, program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/b --out %s/e", ST_DATA); /* a folder that is damaged takes nothing */
+    expect_text(err, "is cut off or altered", "store merge");
+    snprintf(command, sizeof command, "for f in %s/e/weights/*; do truncate -s -4 $f; done; rm -r %s/e/runs",
+             program_folder, program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/b --out %s/e", ST_DATA); /* nor one with other weights of that name */
+    expect_text(err, "is not what the record of run", "store merge");
     snprintf(command, sizeof command, "for f in %s/b/weights/*; do truncate -s -4 $f; done", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store merge %s/a %s/b --out %s/d", ST_DATA); /* half-copied */
