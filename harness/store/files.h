@@ -20,8 +20,8 @@ void path_folder(const char *path, char *folder, size_t size);
 /* Makes a folder and its parents. */
 enum status make_folder(const char *path, struct error *e);
 
-/* Replaces a file atomically: temporary name in the same folder, fsync, rename. ST_USAGE: what has the name is a device,
- * a pipe or a link. ST_FAIL with path and reason. */
+/* Replaces a file atomically: temporary name in the same folder, fsync, rename. ST_USAGE: what has the name is a
+ * device, a pipe or a link. ST_FAIL with path and reason. */
 enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e);
 
 /* Creates and writes a file of a name nobody else uses in the folder of `path`, fsyncs and closes it; its name goes to

@@ -8,11 +8,10 @@ struct merge_count {
     int records, known, weights; /* taken over; there already; files of weights taken over */
 };
 
-/* Takes the records of `from`, and the weights that they name, over into `out`; a run that is there already stays, and
- * gets its weights if they are missing. All records are read and checked first, in both folders: on an error before
- * that nothing has been written. ST_DATA: a record is damaged, of a later schema, or cannot be read; weights are there and
- * not those that a record names; `from` has no records.
- * ST_FAIL: `out` cannot be written. */
+/* Takes the records of `from`, and the weights that they name, over into `out`; a run that is there already stays,
+ * and gets its weights if they are missing. All records are read and checked first, in both folders: on an error
+ * before that nothing has been written. ST_DATA: a record is damaged, of a later schema, or cannot be read;
+ * weights are there and not those that a record names; `from` has no records. ST_FAIL: `out` cannot be written. */
 enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e);
 
 /* The checks alone. */
