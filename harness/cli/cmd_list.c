@@ -95,8 +95,8 @@ static void print_plan(const struct plan_file *p) {
     print_line(p->name, text);
 }
 
-/* The papers, then the plans of their tables and figures. */
-/* A plan that is wrong hides no other: each says what is wrong, the last as the error. */
+/* The papers, then the plans of their tables and figures. A plan that is wrong hides no other: each says what is wrong,
+ * the last as the error. */
 static enum status list_papers(struct error *e) {
     char **names;
     int n;

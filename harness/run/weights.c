@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/option.h"
+#include "harness/store/record_files.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
 
@@ -41,13 +42,6 @@ static enum status write_block(const struct params *p, const real *stored, const
     return status;
 }
 
-/* Where the weights of an attempt at a run belong, below the output folder. */
-static void name_weights(const struct run *run, const char *kind, char name[RECORD_TEXT]) {
-    char attempt[32] = "";
-    if (run->attempt > 1) snprintf(attempt, sizeof attempt, ".%" PRId64, run->attempt);
-    snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s%s%s.safetensors", run->run_id, attempt, kind);
-}
-
 /* Writes an array of parameters beside OUT/NAME, under a name that no other process has, and tells its hash. */
 static enum status write_beside(const struct params *p, const real *stored, const char *out, const char *name,
                                 const struct st_pair *pairs, int n_pairs, char place[PATH_BYTES],
@@ -68,9 +62,9 @@ static enum status write_both(const struct params *params, const real *last, con
                               struct weights_kept *kept, struct error *e) {
     char name[RECORD_TEXT], last_hash[HASH_HEX];
     struct st_pair pairs[] = {{"lrnn_weights", WEIGHTS_VERSION}, {"run_id", row->run_id}, {"last_xxh3", last_hash}};
-    name_weights(row, ".last", name);
+    record_weights_name(row, ".last", name);
     if (last) TRY(write_beside(params, last, out, name, pairs, 2, kept->last, kept->last_name, last_hash, e));
-    name_weights(row, "", row->ckpt);
+    record_weights_name(row, "", row->ckpt);
     const real *best = params_fetch(params, params->value);
     return write_beside(params, best, out, row->ckpt, pairs, last ? 3 : 2, kept->best, kept->best_name, row->ckpt_xxh3,
                         e);
@@ -176,7 +170,7 @@ static enum status nothing_kept(const struct run *run, struct error *e) {
 /* The path in a record is one that weights_write gave it: a record from elsewhere cannot lead out of the folder. */
 static bool is_kept_path(const struct run *run) {
     char expected[RECORD_TEXT];
-    name_weights(run, "", expected);
+    record_weights_name(run, "", expected);
     return strcmp(run->ckpt, expected) == 0;
 }
 
@@ -224,7 +218,7 @@ static enum status read_last(const struct run *run, const char *out, const struc
                              struct safetensors *last, struct error *e) {
     const char *hash = safetensors_metadata(best, "last_xxh3");
     char name[RECORD_TEXT];
-    name_weights(run, ".last", name);
+    record_weights_name(run, ".last", name);
     if (hash) return read_kept(run, out, name, hash, "the file of its best weights", last, e);
     return fail(e, ST_DATA,
                 "run %s kept no weights of its last step: it was made without --keep-weights all; train it again into "

@@ -14,8 +14,7 @@
 #include "harness/store/files.h"
 #include "harness/store/record.h"
 
-#define WEIGHTS_FOLDER  "weights" /* below the output folder */
-#define WEIGHTS_VERSION "1"       /* value of the metadata "lrnn_weights" */
+#define WEIGHTS_VERSION "1" /* value of the metadata "lrnn_weights" */
 
 /* Files that are written and have not got their names yet, because somebody else may do the same run. */
 struct weights_kept {

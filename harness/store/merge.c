@@ -50,7 +50,8 @@ static enum status read_weights(const char *folder, const struct run *run, char 
                                 struct error *e) {
     char path[PATH_BYTES], hash[HASH_HEX];
     *bytes = NULL;
-    if (!*run->ckpt || strncmp(run->ckpt, "weights/", 8) != 0 || strstr(run->ckpt, "..")) return ST_OK;
+    if (!*run->ckpt || strncmp(run->ckpt, WEIGHTS_FOLDER "/", sizeof WEIGHTS_FOLDER) != 0 || strstr(run->ckpt, ".."))
+        return ST_OK;
     TRY(path_format(path, sizeof path, e, "%s/%s", folder, run->ckpt));
     if (access(path, F_OK) != 0) return ST_OK;
     TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hash, e));
@@ -76,17 +77,19 @@ static enum status check_weights(const char *folder, const struct run *run, stru
     return ST_OK;
 }
 
-/* The record that `out` has of run i: *known false where it has none. *same: it names the same weights, as one that was
- * copied does; the same run trained twice may not. ST_DATA: it is damaged. */
-static enum status look_in_out(struct merging *m, int i, bool *known, bool *same, struct error *e) {
+/* Whether OUT has a record of run i, and whether it is one of the same weights, as a copy is; the same run trained
+ * twice may have others. ST_DATA: it is damaged. */
+static enum status find_known(struct merging *m, int i, bool *known, bool *same, struct error *e) {
     char path[PATH_BYTES];
     struct open_record *there;
+    const struct run *run = &m->open->record.run;
     TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
     *known = access(path, F_OK) == 0;
     *same = true;
     if (!*known) return ST_OK;
     TRY(record_open(path, &there, e));
-    *same = !strcmp(there->record.run.ckpt_xxh3, m->open->record.run.ckpt_xxh3);
+    const struct run *other = &there->record.run;
+    *same = !strcmp(other->ckpt, run->ckpt) && !strcmp(other->ckpt_xxh3, run->ckpt_xxh3);
     record_close(there);
     return ST_OK;
 }
@@ -97,39 +100,58 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     const struct run *run = &m->open->record.run;
     TRY(check_weights(m->from, run, e));
     if (!m->out) return ST_OK;
-    TRY(look_in_out(m, i, &known, &same, e));
+    TRY(find_known(m, i, &known, &same, e));
     return same ? check_weights(m->out, run, e) : ST_OK;
 }
 
-/* The weights of the run's last step, which `--keep-weights all` keeps beside the best: the best name their hash, so
- * they are copied as they are, and `export --last` checks them. */
-static enum status copy_last(struct merging *m, const struct run *run, struct error *e) {
-    char name[PATH_BYTES], path[PATH_BYTES], *bytes;
-    size_t size;
+static enum status is_there(const char *folder, const char *name, bool *there, struct error *e) {
+    char path[PATH_BYTES];
+    TRY(path_format(path, sizeof path, e, "%s/%s", folder, name));
+    *there = access(path, F_OK) == 0;
+    return ST_OK;
+}
+
+static enum status put_weights(struct merging *m, const char *name, const char *bytes, size_t size, struct error *e) {
     bool new;
-    const char *end = strstr(run->ckpt, ".safetensors");
-    if (!end) return ST_OK;
-    TRY(path_format(name, sizeof name, e, "%.*s.last.safetensors", (int)(end - run->ckpt), run->ckpt));
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->from, name));
-    if (access(path, F_OK) != 0) return ST_OK;
-    TRY(file_read(path, machine_memory_bytes() / 2, &bytes, &size, e));
-    enum status status = put_file(m->out, name, bytes, size, &new, e);
-    if (status == ST_OK) m->count.weights += new;
+    TRY(put_file(m->out, name, bytes, size, &new, e));
+    m->count.weights += new;
+    return ST_OK;
+}
+
+static enum status copy_best(struct merging *m, const struct run *run, struct error *e) {
+    char *bytes;
+    size_t size;
+    bool there;
+    TRY(is_there(m->out, run->ckpt, &there, e));
+    if (there) return ST_OK; /* and looked at: check_one */
+    TRY(read_weights(m->from, run, &bytes, &size, e));
+    if (!bytes) return ST_OK;
+    enum status status = put_weights(m, run->ckpt, bytes, size, e);
     free(bytes);
     return status;
 }
 
-/* The weights first: where there is a record, they are there. */
-static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
-    char *bytes;
+/* What `--keep-weights all` keeps beside the best, whose file has its hash; `export --last` looks at that. */
+static enum status copy_last(struct merging *m, const struct run *run, struct error *e) {
+    char name[RECORD_TEXT], path[PATH_BYTES], *bytes;
     size_t size;
-    bool new;
-    TRY(read_weights(m->from, run, &bytes, &size, e));
-    if (!bytes) return ST_OK;
-    enum status status = put_file(m->out, run->ckpt, bytes, size, &new, e);
-    if (status == ST_OK) m->count.weights += new;
+    bool here, there;
+    record_weights_name(run, ".last", name);
+    TRY(is_there(m->from, name, &here, e));
+    TRY(is_there(m->out, name, &there, e));
+    if (!here || there) return ST_OK;
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->from, name));
+    TRY(file_read(path, machine_memory_bytes() / 2, &bytes, &size, e));
+    enum status status = put_weights(m, name, bytes, size, e);
     free(bytes);
-    return status == ST_OK ? copy_last(m, run, e) : status;
+    return status;
+}
+
+/* The weights come before the record: where there is a record, they are there. */
+static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
+    if (!*run->ckpt) return ST_OK;
+    TRY(copy_last(m, run, e));
+    return copy_best(m, run, e);
 }
 
 /* How fast the run's cell was, if only `from` knows. */
@@ -144,7 +166,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     size_t size;
     bool new = false, known, same;
     TRY(read_record(m, i, e));
-    TRY(look_in_out(m, i, &known, &same, e));
+    TRY(find_known(m, i, &known, &same, e));
     if (same) TRY(copy_weights(m, &m->open->record.run, e));
     if (!known) {
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,12 @@
 
 void record_path(const char *out, const char *run_id, char *path, size_t size) {
     snprintf(path, size, "%s/runs/%.2s/%s.json", out, run_id, run_id);
+}
+
+void record_weights_name(const struct run *run, const char *kind, char name[RECORD_TEXT]) {
+    char attempt[32] = "";
+    if (run->attempt > 1) snprintf(attempt, sizeof attempt, ".%" PRId64, run->attempt);
+    snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s%s%s.safetensors", run->run_id, attempt, kind);
 }
 
 /* An id is part of a path, so nothing but 32 hexadecimal digits will do. */

@@ -94,6 +94,10 @@ START_TEST(weights_of_each_kind_can_be_imported) {
     snprintf(command, sizeof command, "export %s @/l.safetensors --last", found.gl_pathv[0]);
     expect(0, command, ", last weights: ", NULL);
     expect(0, "import @/l.safetensors --json", "\"recorded\":\"unknown\"", NULL);
+    expect(0, "store merge @/s --out @/t", "1 records and 2 files of weights taken over", NULL);
+    snprintf(command, sizeof command, "export %.6s @/t.safetensors --last --out @/t",
+             strrchr(found.gl_pathv[0], '/') + 1);
+    expect(0, command, ", last weights: ", NULL);
     snprintf(command, sizeof command, "export %s @/v --initial", found.gl_pathv[0]);
     expect(5, command, NULL, "that file holds its initial weights");
     globfree(&found);
