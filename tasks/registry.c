@@ -34,9 +34,7 @@ static int alias_count(const struct task *task) {
     return n;
 }
 
-/* The i-th of all names a user may type, aliases behind their task, hidden tasks left out; NULL past the end. */
-static const char *public_name(const void *unused, int i) {
-    (void)unused;
+const char *task_name_at(int i) {
     for (const struct task *const *t = tasks; *t; t++) {
         if ((*t)->hidden) continue;
         if (i == 0) return (*t)->name;
@@ -46,9 +44,14 @@ static const char *public_name(const void *unused, int i) {
     return NULL;
 }
 
+static const char *public_name(const void *unused, int i) {
+    (void)unused;
+    return task_name_at(i);
+}
+
 static enum status unknown_task(const char *name, struct error *e) {
     int count = 0;
-    while (public_name(NULL, count)) count++;
+    while (task_name_at(count)) count++;
     const char *near = nearest_name(name, count, public_name, NULL);
     if (near)
         return fail(e, ST_USAGE, "unknown task '%.60s'; did you mean '%s'? `lrnn list tasks` shows all", name, near);
@@ -128,6 +131,30 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
     for (const struct option *o = known ? known->options : NULL; o && o->name; o++)
         if (o->flags & flags) label_remove(&label, o->name);
     label_format(&label, text, size, NULL); /* no longer than it was */
+}
+
+/* The pairs that a choice has beyond another of the same task; false if one of them is no file or folder. */
+static bool differ_in_paths(const struct task_choice *own, const struct task_choice *other, struct label *paths) {
+    const struct option *options = own->task->options;
+    struct label a, b;
+    if (own->task != other->task || label_of(&a, own->task->name, options, own->inst, 0, NULL) != ST_OK ||
+        label_of(&b, own->task->name, options, other->inst, 0, NULL) != ST_OK ||
+        label_difference(&a, &b, paths, NULL) != ST_OK)
+        return false;
+    for (int i = 0; i < paths->n; i++)
+        if (!(option_find(options, label_key(paths, i))->flags & OPT_PATH)) return false;
+    return true;
+}
+
+enum status task_rename(char *label, const char *named, struct error *e) {
+    struct task_choice own, other;
+    struct label paths, renamed;
+    if (task_parse(&own, label, NULL) != ST_OK || task_parse(&other, named, NULL) != ST_OK ||
+        !differ_in_paths(&own, &other, &paths))
+        return ST_OK;
+    TRY(label_parse(&renamed, "task", named, e));
+    for (int i = 0; i < paths.n; i++) TRY(label_set(&renamed, label_key(&paths, i), label_value(&paths, i), e));
+    return label_format(&renamed, label, LABEL_TEXT, e);
 }
 
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e) {

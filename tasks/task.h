@@ -88,6 +88,10 @@ static inline int64_t task_targets(const struct task_shape *s, enum split split)
 const struct task *const *task_list(void);      /* NULL-terminated */
 const struct task *task_find(const char *name); /* by name only */
 
+/* The i-th of all names that a user may type: of each task that is not hidden its own, then its aliases. NULL past the
+ * last. */
+const char *task_name_at(int i);
+
 /* A task with its parsed options, opened by task_open. */
 struct task_choice {
     const struct task *task;
@@ -106,6 +110,11 @@ enum status task_parse(struct task_choice *choice, const char *text, struct erro
 /* A task's label without the options that carry one of the flags ("molecules" of "molecules:fold=3" by OPT_FOLD); no
  * file is looked at. A task that this program does not have stays as it is. `text` has room for the label. */
 void task_label_without(const char *task_label, unsigned flags, char *text, size_t size);
+
+/* Calls the task of a label (LABEL_TEXT bytes) by the name that another label of it has: "word-problem:group=s3,
+ * n_train=9" as "s3:n_train=9". It stays as it is where they are of different tasks or options, or of none. ST_USAGE:
+ * it would be too long. */
+enum status task_rename(char *label, const char *named, struct error *e);
 
 /* Opens it for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);

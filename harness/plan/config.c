@@ -9,6 +9,7 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
+#include "tasks/task.h"
 
 #define AT(field) offsetof(struct config, field)
 
@@ -75,9 +76,9 @@ const struct option config_options[] = {
      OPT_RUNTIME | OPT_PATH},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
      "that the run is of, if its flags are those of that profile; else it is custom", OPT_RUNTIME},
-    {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME},
-    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME},
+    {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_PATH},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_PATH},
+    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME | OPT_PATH},
     {0}};
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -158,12 +159,26 @@ static enum status read_lines(FILE *file, const char *path, struct config *c, ch
     return model_label.used ? label_format(&model_label, model, LABEL_TEXT, e) : ST_OK;
 }
 
+/* What is of a machine or a call stays as it was: older records have some of it. */
+static enum status keep_own(struct config *c, const struct config *own, struct error *e) {
+    for (const struct option *o = config_options; o->name; o++) {
+        char value[OPTION_TEXT + 1];
+        if (!(o->flags & OPT_PATH)) continue;
+        option_format_value(o, own, value, sizeof value);
+        TRY(config_set(c, o->name, value, e));
+    }
+    return ST_OK;
+}
+
 /* The configuration that a run's record holds. */
 static enum status read_record(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                                struct error *e) {
+    struct config own = *c;
     struct open_record *open;
     TRY(record_open(path, &open, e));
     enum status status = config_read_text(open->record.config, path, c, task, model, e);
+    if (status == ST_OK) status = keep_own(c, &own, e);
+    if (status == ST_OK) status = task_rename(task, open->record.run.task, e);
     record_close(open);
     return status;
 }

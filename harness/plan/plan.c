@@ -63,6 +63,7 @@ struct expansion {
     const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
     const struct option *table;
     const char *defaults; /* the profile's */
+    bool *taken;          /* as plan_request has it */
 };
 
 /* All texts that a label stands for: with each value of the grid that it does not set itself, then the profile's
@@ -75,6 +76,7 @@ static enum status expand(const struct expansion *x, const struct label *l, int 
         if (strncmp(key, x->prefix, n) != 0 || !option_find(x->table, key + n) || label_get(l, key + n)) continue;
         struct texts values = {0};
         enum status status = values_expand(key, label_value(x->grid, i), &values, e);
+        if (x->taken) x->taken[i] = true;
         for (int v = 0; v < values.n && status == ST_OK; v++) {
             struct label one = *l;
             status = label_add(&one, key + n, values.list[v], e);
@@ -137,7 +139,7 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
     struct label task;
     struct texts plain = {0};
     TRY(read_task(r->task, &task, &table, e));
-    struct expansion x = {&r->grid, "task.", table, r->profile->task_options};
+    struct expansion x = {&r->grid, "task.", table, r->profile->task_options, r->taken};
     enum status status = expand(&x, &task, 0, &plain, e);
     for (int i = 0; i < plain.n && status == ST_OK; i++)
         status = r->variants ? add_variants(plain.list[i], out, e) : texts_add(out, plain.list[i], e);
@@ -281,6 +283,18 @@ static bool is_overruled(const struct plan_request *r, const char *flag) {
     return label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after"));
 }
 
+/* What a whole sweep has one of: where it runs, what it reads and writes, and how it speaks. */
+static enum status check_own(const char *word, const char *flag, struct error *e) {
+    const struct option *o = option_find(config_options, flag);
+    if (!o) return ST_OK;
+    if (o->flags & OPT_SEED)
+        return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
+    if (o->flags & (OPT_RUNTIME | OPT_PATH) || !strcmp(flag, "device"))
+        return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand behind one model's '@'; give --%s instead",
+                    word, flag, flag);
+    return ST_OK;
+}
+
 /* "dim=1024,layers=2" behind a model's '@'; over what the profile says there the command line stands. *rate: whether
  * one is among them, which is the model's only one. */
 static enum status own_flags(const struct plan_request *r, const char *word, bool profiles, struct config *config,
@@ -290,8 +304,7 @@ static enum status own_flags(const struct plan_request *r, const char *word, boo
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
         if (profiles && is_overruled(r, flag)) continue;
-        if (!strcmp(flag, "seed"))
-            return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
+        TRY(check_own(word, flag, e));
         TRY(config_set(config, flag, label_value(&own, i), e));
         if (!strcmp(flag, "lr")) *rate = true;
     }
@@ -317,7 +330,7 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     TRY(text_part(&word, "@", text, sizeof text, e));
     TRY(label_parse(&model, "model", text, e));
     TRY(model_parse(&choice, label_name(&model), e));
-    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile->model_options};
+    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile->model_options, r->taken};
     return expand(&x, &model, 0, out, e);
 }
 
@@ -402,6 +415,40 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
     plan->n_uses = 0; /* a shard makes no table */
     free(ordered);
     return ST_OK;
+}
+
+/* Whether the first run's value of an option is not that of all. */
+static bool differs(const struct plan *plan, const struct option *o) {
+    char first[OPTION_TEXT + 1], value[OPTION_TEXT + 1];
+    option_format_value(o, &plan->setups[0]->config, first, sizeof first);
+    for (int i = 1; i < plan->n; i++) {
+        option_format_value(o, &plan->setups[i]->config, value, sizeof value);
+        if (strcmp(value, first) != 0) return true;
+    }
+    return false;
+}
+
+enum status plan_differing_flags(const struct plan *plan, struct label *flags, struct error *e) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    *flags = (struct label){0};
+    TRY(label_set_name(flags, "", e));
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++) {
+            bool told = o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_RATE | OPT_AUTO) || !strcmp(o->name, "mlp");
+            if (!told && differs(plan, o)) TRY(label_add(flags, o->name, "", e));
+        }
+    return ST_OK;
+}
+
+enum status plan_check_option(const struct plan *plan, const char *key, struct error *e) {
+    bool task = !strncmp(key, "task.", 5);
+    const char *option = key + (task ? 5 : 6);
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (option_find(task ? s->task.task->options : s->model.model->options, option)) return ST_OK;
+    }
+    return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
+                task ? "task" : "model");
 }
 
 bool plan_has_several_tasks(const struct plan *plan) {

@@ -39,6 +39,7 @@ struct plan_request {
     /* Options with several values each: "task.length" = "8,16", "model.gate" = "softmax,none"; of every model and task
      * that has the option and does not set it. */
     struct label grid;
+    bool *taken; /* of each pair of the grid, set where some task or model takes its values; NULL: nobody asks */
 };
 
 #define PLAN_MOST_RUNS 20000 /* in one plan */
@@ -58,6 +59,13 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
 
 /* Whether a value is a list or a range, and the flag is one that can have several. */
 bool plan_is_list(const char *name, const char *value);
+
+/* The flags in which planned runs differ, as pairs without values; but the rate, the seed, the MLP, which is in labels,
+ * and what follows from the sizes (OPT_AUTO). ST_USAGE: too many for a label. */
+enum status plan_differing_flags(const struct plan *plan, struct label *flags, struct error *e);
+
+/* ST_USAGE: no planned run's task or model has the option that "task.KEY" or "model.KEY" names. */
+enum status plan_check_option(const struct plan *plan, const char *key, struct error *e);
 
 /* The first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
 enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e);

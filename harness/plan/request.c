@@ -58,13 +58,35 @@ static bool is_path(const char *word) {
     return strchr(word, '/') || (n > 5 && !strcmp(word + n - 5, ".plan"));
 }
 
-/* The error of a word that is neither: a task's, which names the nearest, with a hint at plans. */
-static enum status neither(const char *word, struct error *e) {
-    struct error why = {ST_OK, ""};
-    struct task_choice *choice = calloc(1, sizeof *choice);
-    if (choice) (void)task_parse(choice, word, &why);
-    free(choice);
-    return fail(e, ST_USAGE, "%.800s; `lrnn list papers` names the plans", why.text);
+/* The tasks' names, then those of the plans that ship with the program. */
+struct known_names {
+    char **plans;
+    int n_tasks, n_plans;
+};
+
+static const char *known_name(const void *list, int i) {
+    const struct known_names *known = list;
+    return i < known->n_tasks ? task_name_at(i) : known->plans[i - known->n_tasks];
+}
+
+/* The error of a word that is neither a task nor a plan, or of a plan that is there and whose base is not (why). */
+static enum status neither(const char *word, const struct error *why, struct error *e) {
+    struct known_names known = {.plans = NULL};
+    bool is_plan = false;
+    if (plan_file_names(&known.plans, &known.n_plans, NULL) != ST_OK) known.n_plans = 0;
+    while (task_name_at(known.n_tasks)) known.n_tasks++;
+    for (int i = 0; i < known.n_plans; i++) is_plan = is_plan || !strcmp(known.plans[i], word);
+    const char *near = nearest_name(word, known.n_tasks + known.n_plans, known_name, &known);
+    if (is_plan)
+        fail(e, why->status, "%s", why->text);
+    else
+        fail(e, ST_USAGE,
+             "there is neither a task nor a plan '%.60s'%s%.60s%s `lrnn list tasks` and `lrnn list "
+             "papers` name them",
+             word, near ? "; did you mean '" : ";", near ? near : "", near ? "'?" : "");
+    for (int i = 0; i < known.n_plans; i++) free(known.plans[i]);
+    free(known.plans);
+    return e->status;
 }
 
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e) {
@@ -72,7 +94,7 @@ enum status request_words(struct request *r, const char *const *words, int n, st
     if (n && (is_path(words[0]) || !is_task(words[0]))) {
         struct error why;
         enum status status = plan_file_read(&r->file, words[0], &why);
-        if (status == ST_DATA && !is_path(words[0])) return neither(words[0], e);
+        if (status == ST_DATA && !is_path(words[0])) return neither(words[0], &why, e);
         if (status != ST_OK) return fail(e, status, "%s", why.text);
         snprintf(r->name, sizeof r->name, "%s", r->file.name);
         r->file_word = words[0];
@@ -144,6 +166,7 @@ struct making {
     struct label axes, grid;
     const char *profile, *tasks, *models, *rates, *seeds, *variants;
     bool speed;
+    bool taken[LABEL_TEXT / 8]; /* of each pair of the grid: some task or model takes its values; "task.x" is a pair */
 };
 
 static const char *given_or(const char *given, const struct label *plan, const char *key) {
@@ -253,7 +276,8 @@ static enum status add_task(struct making *m, int word, const char *task, struct
                              .rates = rates,
                              .flags = &m->flags,
                              .axes = m->axes,
-                             .grid = m->grid};
+                             .grid = m->grid,
+                             .taken = m->taken};
     TRY(find_profile(m, task, &p.profile, e));
     TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
     TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
@@ -280,29 +304,28 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     return status;
 }
 
-/* Whether a planned run's task or model has the option that a key of the grid names. */
-static bool is_met(const struct plan *plan, const char *key) {
-    bool task = !strncmp(key, "task.", 5);
-    const char *option = key + (task ? 5 : 6);
-    for (int i = 0; i < plan->n; i++) {
-        const struct setup *s = plan->setups[i];
-        if (option_find(task ? s->task.task->options : s->model.model->options, option)) return true;
-    }
-    return false;
-}
-
-static enum status check_grid(const struct label *grid, const struct plan *plan, struct error *e) {
-    for (int i = 0; i < grid->n; i++) {
-        const char *key = label_key(grid, i);
-        bool task = !strncmp(key, "task.", 5);
-        if (!task && strncmp(key, "model.", 6) != 0)
+static enum status check_grid(const struct label *grid, struct error *e) {
+    for (int i = 0; i < grid->n; i++)
+        if (strncmp(label_key(grid, i), "task.", 5) != 0 && strncmp(label_key(grid, i), "model.", 6) != 0)
             return fail(e, ST_USAGE,
                         "grid: '%.60s' is neither task.OPTION nor model.OPTION; a flag takes its list "
                         "itself, as in --layers 1..4",
-                        key);
-        if (plan && !is_met(plan, key))
-            return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
-                        task ? "task" : "model");
+                        label_key(grid, i));
+    return ST_OK;
+}
+
+/* What a plan says of an option may hold for none of the models that the command line names; what the command line
+ * itself says may not pass unseen. */
+static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
+    for (int i = 0; i < m->grid.n; i++) {
+        const char *key = label_key(&m->grid, i);
+        TRY(plan_check_option(plan, key, e));
+        if (m->taken[i] || !label_get(&m->r->grid, key)) continue;
+        bool task = !strncmp(key, "task.", 5);
+        return fail(e, ST_USAGE,
+                    "--grid %.60s=%.60s: every %s here that has the option sets it itself; name the %s "
+                    "without it",
+                    key, label_value(&m->grid, i), task ? "task" : "model", task ? "tasks" : "models");
     }
     return ST_OK;
 }
@@ -312,7 +335,7 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
     int n = 0;
     *resolved = (struct resolved){.last_seed = -1};
     enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
-    if (status == ST_OK) status = check_grid(&m->grid, NULL, e);
+    if (status == ST_OK) status = check_grid(&m->grid, e);
     if (status == ST_OK) {
         resolved->speed = m->speed;
         snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
@@ -327,7 +350,7 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
         if (status == ST_OK) status = add_task(m, n - 1, task, plan, resolved, e);
     }
     if (status == ST_OK && plan->n == 0) status = fail(e, ST_USAGE, "no task is named");
-    if (status == ST_OK) status = check_grid(&m->grid, plan, e);
+    if (status == ST_OK) status = check_taken(m, plan, e);
     free(m);
     return status;
 }

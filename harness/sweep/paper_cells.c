@@ -92,11 +92,6 @@ static enum status value_of(const struct paper_cells *p, const struct setup *s, 
         if (label_get(&l, key + 6)) snprintf(text, size, "%s", label_get(&l, key + 6));
     } else if (o) {
         option_format_value(o, &s->config, text, size);
-    } else {
-        return fail(e, ST_USAGE,
-                    "%s: '%.60s' of its rows or columns is neither model, task, an option of them, nor a "
-                    "flag",
-                    p->request.file.name, key);
     }
     return ST_OK;
 }
@@ -502,20 +497,72 @@ static enum status fill(struct paper_cells *p, const struct published *published
     return p->n_done && !p->speed ? compute(p, spots, set, out, e) : ST_OK;
 }
 
-enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
-    struct published published = {0};
-    struct record_set set = {0};
+/* Every key of `rows` or `columns` is an option that some planned run has, or a flag. */
+static enum status check_keys(const struct paper_cells *p, const char *line, const char *keys, struct error *e) {
+    for (const char *at = keys + strspn(keys, " "); *at; at += strspn(at, " ")) {
+        char key[128];
+        struct error why;
+        TRY(text_part(&at, " ", key, sizeof key, e));
+        bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
+        if (option && plan_check_option(&p->plan, key, &why) != ST_OK)
+            return fail(e, ST_USAGE, "%s: %s=%.60s: %.800s", p->request.file.name, line, keys, why.text);
+        bool named = !strcmp(key, "task") || (!strcmp(key, "model") && !strcmp(line, "rows"));
+        if (option || named || row_key_flag(key)) continue;
+        return fail(
+            e, ST_USAGE,
+            "%s: '%.60s' of its %s is neither %stask, an option of a task or model (task.OPTION, model.OPTION), "
+            "nor a flag",
+            p->request.file.name, key, line, strcmp(line, "rows") == 0 ? "model, " : "");
+    }
+    return ST_OK;
+}
+
+/* The runs, and what the plan says of the table that they make. */
+static enum status read_plan(struct paper_cells *p, struct error *e) {
     struct error why;
+    const char *protocol = setting(p, "protocol", "val-mean");
     TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
     p->speed = p->resolved.speed;
     TRY(read_lengths(p, e));
-    TRY(protocol_find(setting(p, "protocol", "val-mean"), &p->protocol, e));
+    TRY(check_keys(p, "rows", setting(p, "rows", "model"), e));
+    TRY(check_keys(p, "columns", setting(p, "columns", "task"), e));
+    if (protocol_find(protocol, &p->protocol, &why) == ST_OK) return ST_OK;
+    return fail(e, why.status, "%s: %.800s", p->request.file.name, why.text);
+}
+
+/* The paper's numbers; without them, or without the mean that the plan asks for, ours stand alone, which is said. */
+static void read_published(const struct paper_cells *p, const char *out, struct published *published) {
+    struct error why;
+    const char *task = setting(p, "overall", NULL), *paper = setting(p, "paper", NULL), *name = p->request.file.name;
+    if (published_read(published, out, &why) != ST_OK)
+        fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
+    else if (task && paper && !published_has_task(published, paper, setting(p, "source", ""), task))
+        fprintf(stderr, "lrnn: %s: overall=%.60s: no number of %.60s is called that; the mean of ours stands alone\n",
+                name, task, paper);
+}
+
+enum status paper_cells_check(const struct request *request, const char *out, struct error *e) {
+    struct published published = {0};
+    struct paper_cells *p = calloc(1, sizeof *p);
+    if (!p) return fail(e, ST_MEMORY, "no memory for a table");
+    p->request = *request;
+    enum status status = read_plan(p, e);
+    if (status == ST_OK) read_published(p, out, &published);
+    published_free(&published);
+    paper_cells_free(p);
+    free(p);
+    return status;
+}
+
+enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
+    struct published published = {0};
+    struct record_set set = {0};
+    TRY(read_plan(p, e));
     if (access(out, F_OK) != 0)
         return fail(e, ST_DATA, "there is no folder %s; `lrnn sweep %s --out FOLDER` makes one", out,
                     p->request.file.name);
     TRY(report_load(&set, out, e));
-    if (published_read(&published, out, &why) != ST_OK)
-        fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
+    read_published(p, out, &published);
     struct spot *spots = calloc((size_t)count_spots(p) + 1, sizeof *spots);
     enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);

@@ -62,6 +62,9 @@ struct paper_cells {
  * after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns by what is no option, lengths
  * that are none. */
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);
+/* Whether a request's plan says of its table what can be made: the errors that paper_cells_make has of any records, so
+ * that they are said before runs are trained. Published numbers are read from `out`, else as published_read says. */
+enum status paper_cells_check(const struct request *request, const char *out, struct error *e);
 /* Whether its runs are of another setting than the paper's: it has no verdict. */
 bool paper_cell_is_other(const struct paper_cell *c);
 void paper_cells_free(struct paper_cells *p);

@@ -2,6 +2,7 @@
 #include "harness/sweep/sweep.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
+#include "harness/plan/row_key.h"
 #include "harness/plot/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
@@ -163,14 +165,43 @@ static enum status check_folder(const char *out, struct error *e) {
 }
 
 /* Steps that a time is turned into are timed when the runs are done, not to list them. */
-static void list_runs(const struct sweep *w) {
+static bool is_timed(const struct sweep *w, const struct setup *s) {
+    return w->options->limit > 0 || s->config.budget > 0;
+}
+
+/* "layers=2 dim=64": in which flags the runs differ, but for the MLP and what the label of the model has. */
+static enum status list_runs(const struct sweep *w, struct error *e) {
+    struct label differing;
+    TRY(plan_differing_flags(&w->plan, &differing, e));
     for (int i = 0; i < w->plan.n; i++) {
         const struct setup *s = w->plan.setups[i];
-        bool timed = w->options->limit > 0 || s->config.budget > 0;
-        printf("%s %s %s lr %g seed %" PRId64 " steps %" PRId64 "%s%s\n", s->run_id, s->task.name, s->model_label,
-               s->config.lr, s->config.seed, s->steps, timed ? " or those of its time" : "",
-               reuse_is_there(s) ? ", on record" : "");
+        printf("%s %s %s lr %g", s->run_id, s->task.name, s->model_label, s->config.lr);
+        for (int k = 0; k < differing.n; k++) {
+            char value[OPTION_TEXT + 1];
+            option_format_value(row_key_flag(label_key(&differing, k)), &s->config, value, sizeof value);
+            printf(" %s %s", label_key(&differing, k), value);
+        }
+        printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->config.seed, s->steps,
+               is_timed(w, s) ? " or those of its time" : "", reuse_is_there(s) ? ", on record" : "");
     }
+    return ST_OK;
+}
+
+/* An object a line. */
+static enum status list_runs_json(const struct sweep *w, struct error *e) {
+    for (int i = 0; i < w->plan.n; i++) {
+        const struct setup *s = w->plan.setups[i];
+        json_t *line =
+            json_pack("{ss ss ss sf sI ss}", "run_id", s->run_id, "task", s->task.name, "model", s->model_label, "lr",
+                      s->config.lr, "seed", (json_int_t)s->config.seed, "config", s->config_text);
+        if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", w->plan.n);
+        if (!is_timed(w, s)) json_object_set_new(line, "steps", json_integer(s->steps));
+        json_object_set_new(line, "on_record", json_boolean(reuse_is_there(s)));
+        json_dumpf(line, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(line);
+    }
+    return ST_OK;
 }
 
 /* --- after the runs ----------------------------------------------------------------------------------------------- */
@@ -395,9 +426,6 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
 static enum status do_speeds(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     const struct sheet_format *format = c->json ? &format_json : &format_term;
-    if (w->options->shards > 1)
-        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards",
-                    w->request->name);
     TRY(place_probe(c->device, e));
     signals_install();
     TRY(make_folder(w->out, e));
@@ -415,10 +443,6 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     int cores = omp_get_num_procs();
     struct runner_options options = {
         .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
-    if (w->options->shards > 1 && w->options->limit > 0)
-        return fail(e, ST_USAGE,
-                    "--shard with --limit: the time is shared among as many runs as are done at once, which differs "
-                    "from machine to machine, so that shards would do other runs; --budget gives each run its own");
     TRY(share_work(w, &options, e));
     TRY(find_devices(w, &options, e));
     signals_install();
@@ -429,9 +453,6 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     TRY(limits_apply(&w->plan, w->options->limit, shares, c->threads ? (int)c->threads : 1, options.quiet, e));
     TRY(planned_write(&w->plan, w->out, w->request->name, e)); /* a shard writes the list of the whole, too */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
-    if (w->plan.n == 0)
-        return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run; take fewer shards", w->options->shard,
-                    w->options->shards);
     if (!options.quiet) {
         announce(w, &options);
         fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out,
@@ -445,10 +466,12 @@ static enum status show_runs(struct sweep *w, struct error *e) {
     struct runner_options options = {0};
     TRY(share_work(w, &options, e));
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
-    if (w->resolved.speed && !w->resolved.config.quiet) announce_speeds(w);
-    if (w->plan.n && !w->resolved.speed && !w->resolved.config.quiet) announce(w, &options);
-    list_runs(w);
-    return ST_OK;
+    if (!w->resolved.config.quiet && w->resolved.speed) announce_speeds(w);
+    if (!w->resolved.config.quiet && !w->resolved.speed) announce(w, &options);
+    if (!w->resolved.config.quiet && w->options->confirm)
+        fprintf(stderr, "then %" PRId64 " seeds more of each row, at the rate that validation will have chosen\n",
+                w->options->confirm);
+    return w->resolved.config.json ? list_runs_json(w, e) : list_runs(w, e);
 }
 
 /* --- as a job of a cluster ---------------------------------------------------------------------------------------- */
@@ -499,6 +522,28 @@ static enum status submit(struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
+/* What no machine has to be asked for: it is refused alike by a run, a dry run and a job. */
+static enum status check_sweep(const struct sweep *w, struct error *e) {
+    const struct sweep_options *o = w->options;
+    const struct request *r = w->request;
+    if (r->file.lines.n && o->protocol)
+        return fail(e, ST_USAGE,
+                    "%s says itself how a cell's number is made of its runs; --protocol is of a task's own table (lrnn "
+                    "report)",
+                    r->name);
+    if (r->file.lines.n) TRY(paper_cells_check(r, w->out, e));
+    if (o->shards <= 1) return ST_OK;
+    if (w->resolved.speed)
+        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards", r->name);
+    if (o->limit > 0)
+        return fail(e, ST_USAGE,
+                    "--shard with --limit: the time is shared among as many runs as are done at once, which differs "
+                    "from machine to machine, so that shards would do other runs; --budget gives each run its own");
+    if (o->shard <= w->plan.n) return ST_OK;
+    return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run, for there are %d; take fewer shards",
+                o->shard, o->shards, w->plan.n);
+}
+
 enum status sweep_do(struct request *request, const struct sweep_options *options, struct error *e) {
     struct sweep *w = calloc(1, sizeof *w);
     if (!w) return fail(e, ST_MEMORY, "no memory for a sweep");
@@ -506,12 +551,8 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     w->options = options;
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
-    if (status == ST_OK && request->file.lines.n && options->protocol)
-        status = fail(e, ST_USAGE,
-                      "%s says itself how a cell's number is made of its runs; --protocol is of a task's "
-                      "own table (lrnn report)",
-                      request->name);
     w->out = w->resolved.config.out;
+    if (status == ST_OK) status = check_sweep(w, e);
     if (status == ST_OK)
         status = options->slurm     ? submit(w, e)
                  : options->dry_run ? show_runs(w, e)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/label.h"
 #include "tests/tasks/task_examples.h"
 
 /* --- every task --------------------------------------------------------------------------------------------------- */
@@ -209,6 +210,26 @@ START_TEST(labels_are_alias_names_or_what_differs) {
 }
 END_TEST
 
+START_TEST(a_task_is_renamed_to_what_another_label_calls_it) {
+    static const struct {
+        const char *label, *named, *result;
+    } cases[] = {{"word-problem:group=s3,n_train=9", "s3:n_train=9", "s3:n_train=9"},
+                 {"word-problem:group=s3,length=16,n_train=250", "s3-250", "s3-250"},
+                 {"listops:folder=/data", "listops", "listops:folder=/data"},
+                 {"word-problem:group=s3,n_train=9", "s3:n_train=8", "word-problem:group=s3,n_train=9"},
+                 {"word-problem:group=s3", "parity", "word-problem:group=s3"},
+                 {"word-problem:group=s3", "no-such", "word-problem:group=s3"},
+                 {"", "s3", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char label[LABEL_TEXT];
+        struct error e;
+        snprintf(label, sizeof label, "%s", cases[i].label);
+        ck_assert_int_eq(task_rename(label, cases[i].named, &e), ST_OK);
+        ck_assert_str_eq(label, cases[i].result);
+    }
+}
+END_TEST
+
 START_TEST(unknown_names_are_answered_with_the_nearest) {
     check_task_refused("sg5", "unknown task 'sg5'; did you mean 's5'?|lrnn list tasks");
     check_task_refused("word-problm:group=s5", "did you mean 'word-problem'?");
@@ -244,6 +265,7 @@ Suite *check_tasks(void) {
     tcase_add_test(tests, an_example_is_a_pure_function_of_seed_split_and_index);
     tcase_add_test(tests, the_seed_changes_training_and_nothing_else);
     tcase_add_test(tests, labels_are_alias_names_or_what_differs);
+    tcase_add_test(tests, a_task_is_renamed_to_what_another_label_calls_it);
     tcase_add_test(tests, unknown_names_are_answered_with_the_nearest);
     tcase_add_test(tests, hidden_tasks_are_found_and_not_offered);
     suite_add_tcase(suite, tests);

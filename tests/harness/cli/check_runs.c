@@ -140,6 +140,19 @@ START_TEST(a_record_is_a_config_file) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "task.length=16\n", arguments);
     expect_text(out, "dim=8\n", arguments);
+    /* The task keeps the name that it was given; of how the call spoke, nothing is taken over. */
+    snprintf(arguments, sizeof arguments,
+             "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --epochs 1 --quiet "
+             "--json --out %s/n",
+             program_folder);
+    expect_status(run(arguments), 0, arguments);
+    const char *record = strstr(out, "\"record\":\"");
+    ck_assert_ptr_nonnull(record);
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(record + 10, "\""), record + 10);
+    snprintf(arguments, sizeof arguments, "train -c %s --seed 2 --out %s/n", path, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4;swiglu: ok after ", arguments);
+    ck_assert_ptr_null(strstr(out, "\"run_id\""));
     snprintf(arguments, sizeof arguments, "%s/r/damaged.json", program_folder);
     spill(arguments, "{}\n", 3);
     snprintf(arguments, sizeof arguments, "train -c %s/r/damaged.json", program_folder);

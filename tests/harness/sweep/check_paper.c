@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/report/sheet.h"
 #include "tests/lib/program.h"
@@ -189,12 +190,38 @@ START_TEST(rows_and_columns_are_options_or_flags) {
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "profile smoke, 8 of 8 runs", "sweep");
     expect_text(out, "\nhlru gate=none layers=2 ", "sweep");
-    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\ncolumns=lenght\n");
-    expect(REPORT, ST_USAGE);
-    expect_text(err, "'lenght' of its rows or columns is neither model, task", "report");
-    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nprotocol=best\n");
-    expect(REPORT, ST_USAGE);
-    expect_text(err, "unknown protocol 'best'", "report");
+}
+END_TEST
+
+/* A plan whose table could not be made is refused alike by the report, a dry run and before anything is trained. */
+START_TEST(what_makes_no_table_is_said_before_anything_runs) {
+    static const struct {
+        const char *line, *message;
+    } bad[] = {{"columns=lenght", "own: 'lenght' of its columns is neither task, an option of a task or model"},
+               {"columns=model", "own: 'model' of its columns is neither task"},
+               {"rows=model lenght", "own: 'lenght' of its rows is neither model, task"},
+               {"columns=task.nope", "own: columns=task.nope: task.nope: no task here has an option of that name"},
+               {"rows=model.m", "own: rows=model.m: model.m: no model here has an option"},
+               {"protocol=best", "own: unknown protocol 'best'; did you mean 'best-of-grid'?"},
+               {"lengths=8,x", "own: lengths=8,x is not a list"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[256], path[256];
+        snprintf(text, sizeof text,
+                 "title=T\npaper=2602.12021\nsource=Table 2\nprofile=smoke\ntasks=s3\nmodels=lstm\n%s\n", bad[i].line);
+        begin(text);
+        expect(REPORT, ST_USAGE);
+        expect_text(err, bad[i].message, "report");
+        expect("sweep %s/own.plan --dry-run --out %s/n", ST_USAGE);
+        expect_text(err, bad[i].message, "sweep --dry-run");
+        expect("sweep %s/own.plan --out %s/n", ST_USAGE);
+        expect_text(err, bad[i].message, "sweep");
+        snprintf(path, sizeof path, "%s/n", program_folder);
+        ck_assert_int_ne(access(path, F_OK), 0);
+    }
+    begin("title=T\npaper=2602.12021\nsource=Table 2\nprofile=smoke\ntasks=s3\nmodels=lstm\noverall=nope\n");
+    expect("sweep %s/own.plan --dry-run --out %s/n", 0);
+    expect_text(err, "own: overall=nope: no number of 2602.12021 is called that; the mean of ours stands alone",
+                "sweep");
 }
 END_TEST
 
@@ -325,7 +352,7 @@ START_TEST(misuse_is_refused) {
     expect("report --paper s3", ST_USAGE);
     expect_text(err, "that is a task; `lrnn list papers` names the plans", "report");
     expect("report --paper no-such", ST_USAGE);
-    expect_text(err, "unknown task 'no-such'", "report");
+    expect_text(err, "neither a task nor a plan 'no-such'", "report");
     expect(REPORT " --what lengths", ST_USAGE);
     expect_text(err, "report --paper has no use for --what", "report");
     expect(REPORT " --profile mad", ST_USAGE);
@@ -430,6 +457,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
     tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
+    tcase_add_test(c, what_makes_no_table_is_said_before_anything_runs);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
     tcase_add_test(c, each_length_has_a_column_of_its_own);
     tcase_add_test(c, lengths_that_are_none_are_refused);

@@ -321,6 +321,34 @@ START_TEST(disk_is_announced_as_it_is_taken) {
 }
 END_TEST
 
+/* What a dry run lists is what a run would do, and it refuses what a run would refuse. */
+START_TEST(a_dry_run_is_the_run_untrained) {
+    expect("sweep " SMALL " --layers 1,2 --dry-run --out %s/r", 0);
+    ck_assert_int_eq(count(out, " layers 1 seed 1 steps "), 2);
+    ck_assert_int_eq(count(out, " layers 2 seed 1 steps "), 2);
+    expect("sweep " SMALL " --dry-run --json --quiet --out %s/r", 0);
+    ck_assert_int_eq(count(out, "\n"), RUNS);
+    ck_assert_int_eq(count(out, ",\"seed\":4,\"config\":\"task=word-problem\\n"), RUNS / 4);
+    ck_assert_int_eq(count(out, "\"on_record\":false}\n"), RUNS);
+    expect("sweep " SMALL " --confirm-seeds 3 --dry-run --out %s/r", 0);
+    expect_text(err, "then 3 seeds more of each row", "--confirm-seeds");
+    static const char *const refused[][2] = {
+        {" --shard 9/9", "shard 9 of 9 has no run, for there are 8; take fewer shards"},
+        {" --shard 1/2 --limit 10s", "--shard with --limit: the time is shared"}};
+    for (int i = 0; i < 2; i++)
+        for (int dry = 0; dry < 2; dry++) {
+            char arguments[512];
+            snprintf(arguments, sizeof arguments, "sweep " SMALL " %s%s --out %%s/r", refused[i][0],
+                     dry ? " --dry-run" : "");
+            expect(arguments, ST_USAGE);
+            expect_text(err, refused[i][1], arguments);
+        }
+    expect("sweep hlru-fig4 --shard 1/2 --dry-run --out %s/r", ST_USAGE);
+    expect_text(err, "hlru-fig4 measures speed, each model alone on one machine: it has no shards", "sweep");
+    expect("status %s/r", ST_DATA); /* nothing was written */
+}
+END_TEST
+
 Suite *check_sweep(void) {
     Suite *suite = suite_create("sweep");
     TCase *c = tcase_create("sweep");
@@ -335,6 +363,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
     tcase_add_test(c, without_slurm_or_where_it_refuses_nothing_is_left);
     tcase_add_test(c, disk_is_announced_as_it_is_taken);
+    tcase_add_test(c, a_dry_run_is_the_run_untrained);
     suite_add_tcase(suite, c);
     return suite;
 }
