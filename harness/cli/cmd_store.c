@@ -23,6 +23,13 @@ static const struct command subs[] = {
      .run = merge},
     {.run = NULL}};
 
+/* A record without its weights is whole, as in a folder of records alone; whoever copied both wants to know. */
+static void tell(const char *folder, const struct store_count *count) {
+    printf("%s: %d records, all whole", folder, count->records);
+    if (count->bare) printf("; of %d the weights are not there", count->bare);
+    putchar('\n');
+}
+
 static enum status check(int argc, char **argv, struct error *e) {
     const char *folders[MOST_FOLDERS];
     struct cli cli = {.command = &subs[0], .positional = folders, .max_positional = MOST_FOLDERS};
@@ -31,9 +38,9 @@ static enum status check(int argc, char **argv, struct error *e) {
     enum status status = ST_OK;
     for (int i = 0; i < cli.n_positional; i++) { /* all of them: the first that is not whole makes the exit status */
         struct error why;
-        int n;
-        if (store_check(folders[i], &n, &why) == ST_OK)
-            printf("%s: %d records, all whole\n", folders[i], n);
+        struct store_count count;
+        if (store_check(folders[i], &count, &why) == ST_OK)
+            tell(folders[i], &count);
         else if (status == ST_OK)
             status = fail(e, why.status, "%s", why.text);
         else
@@ -54,14 +61,16 @@ static enum status merge(int argc, char **argv, struct error *e) {
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store merge: say which folders to take over");
     if (!*flags.out) return fail(e, ST_USAGE, "store merge: say which folder takes them, --out FOLDER");
     for (int i = 0; i < cli.n_positional; i++) {
-        int n;
-        TRY(store_check(folders[i], &n, e));
+        struct store_count count;
+        TRY(store_check(folders[i], &count, e));
     }
     for (int i = 0; i < cli.n_positional; i++) {
         struct merge_count count;
         TRY(store_merge(folders[i], flags.out, &count, e));
-        printf("%s: %d records and %d files of weights taken over, %d records known already\n", folders[i],
-               count.records, count.weights, count.known);
+        printf("%s: %d records and %d files of weights taken over, %d records known already", folders[i], count.records,
+               count.weights, count.known);
+        if (count.other) printf(", %d of them as runs of their own, which stay", count.other);
+        putchar('\n');
     }
     return ST_OK;
 }

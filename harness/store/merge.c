@@ -20,6 +20,7 @@ struct merging {
     int n;
     struct open_record *open; /* the one that is looked at */
     struct merge_count count;
+    int bare; /* as store_count has it */
 };
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
@@ -69,39 +70,66 @@ static enum status read_record(struct merging *m, int i, struct error *e) {
     return record_open(m->paths[i], &m->open, e);
 }
 
-static enum status check_weights(const char *folder, const struct run *run, struct error *e) {
+/* *bare: it names weights, and they are not there. */
+static enum status check_weights(const char *folder, const struct run *run, bool *bare, struct error *e) {
     char *bytes;
     size_t size;
     TRY(read_weights(folder, run, &bytes, &size, e));
+    *bare = *run->ckpt && !bytes;
     free(bytes);
     return ST_OK;
 }
 
-/* Whether OUT has a record of run i, and whether it is one of the same weights, as a copy is; the same run trained
- * twice may have others. ST_DATA: it is damaged. */
-static enum status find_known(struct merging *m, int i, bool *known, bool *same, struct error *e) {
+/* A run is looked for in the folder of its id's first two digits: elsewhere it would be trained again. */
+static enum status check_place(const char *path, const struct run *run, struct error *e) {
+    const char *name = strrchr(path, '/');
+    if (name - path >= 2 && !strncmp(name - 2, run->run_id, 2)) return ST_OK;
+    return fail(e, ST_DATA, "%s is in the wrong folder, where its run is not looked for; move it to runs/%.2s", path,
+                run->run_id);
+}
+
+static enum status same_bytes(const char *path, const char *other, bool *same, struct error *e) {
+    char *a, *b = NULL;
+    size_t size, other_size;
+    TRY(file_read(path, RECORD_MOST_BYTES, &a, &size, e));
+    enum status status = file_read(other, RECORD_MOST_BYTES, &b, &other_size, e);
+    *same = status == ST_OK && size == other_size && memcmp(a, b, size) == 0;
+    free(a);
+    if (status == ST_OK) free(b);
+    return status;
+}
+
+/* What OUT has of a run. The same run trained twice may have other weights, and has another record. */
+struct known {
+    bool there, same_weights, same_record; /* without a record there the others are true */
+};
+
+/* ST_DATA: the record that is there is damaged. */
+static enum status find_known(struct merging *m, int i, struct known *known, struct error *e) {
     char path[PATH_BYTES];
     struct open_record *there;
     const struct run *run = &m->open->record.run;
     TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
-    *known = access(path, F_OK) == 0;
-    *same = true;
-    if (!*known) return ST_OK;
+    *known = (struct known){access(path, F_OK) == 0, true, true};
+    if (!known->there) return ST_OK;
     TRY(record_open(path, &there, e));
     const struct run *other = &there->record.run;
-    *same = !strcmp(other->ckpt, run->ckpt) && !strcmp(other->ckpt_xxh3, run->ckpt_xxh3);
+    known->same_weights = !strcmp(other->ckpt, run->ckpt) && !strcmp(other->ckpt_xxh3, run->ckpt_xxh3);
     record_close(there);
-    return ST_OK;
+    return same_bytes(path, m->paths[i], &known->same_record, e);
 }
 
 static enum status check_one(struct merging *m, int i, struct error *e) {
-    bool known, same;
+    bool bare;
+    struct known known;
     TRY(read_record(m, i, e));
     const struct run *run = &m->open->record.run;
-    TRY(check_weights(m->from, run, e));
+    TRY(check_place(m->paths[i], run, e));
+    TRY(check_weights(m->from, run, &bare, e));
+    m->bare += bare;
     if (!m->out) return ST_OK;
-    TRY(find_known(m, i, &known, &same, e));
-    return same ? check_weights(m->out, run, e) : ST_OK;
+    TRY(find_known(m, i, &known, e));
+    return known.same_weights ? check_weights(m->out, run, &bare, e) : ST_OK;
 }
 
 static enum status is_there(const char *folder, const char *name, bool *there, struct error *e) {
@@ -164,11 +192,12 @@ static enum status copy_speed(const struct merging *m, const struct run *run, st
 static enum status copy_one(struct merging *m, int i, struct error *e) {
     char *bytes;
     size_t size;
-    bool new = false, known, same;
+    bool new = false;
+    struct known known;
     TRY(read_record(m, i, e));
-    TRY(find_known(m, i, &known, &same, e));
-    if (same) TRY(copy_weights(m, &m->open->record.run, e));
-    if (!known) {
+    TRY(find_known(m, i, &known, e));
+    if (known.same_weights) TRY(copy_weights(m, &m->open->record.run, e));
+    if (!known.there) {
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
         enum status status = put_file(m->out, below(m->paths[i], m->from), bytes, size, &new, e);
         free(bytes);
@@ -176,6 +205,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     }
     m->count.records += new;
     m->count.known += !new;
+    m->count.other += !known.same_record;
     return copy_speed(m, &m->open->record.run, e);
 }
 
@@ -216,10 +246,10 @@ enum status store_merge(const char *from, const char *out, struct merge_count *c
     return status;
 }
 
-enum status store_check(const char *from, int *records, struct error *e) {
+enum status store_check(const char *from, struct store_count *count, struct error *e) {
     struct merging m;
     enum status status = begin(&m, from, NULL, e);
-    *records = m.n;
+    *count = (struct store_count){m.n, m.bare};
     end(&m);
     return status;
 }

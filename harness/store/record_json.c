@@ -302,12 +302,14 @@ static enum status verify_identity(const json_t *root, const char *path, const c
 }
 
 /* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax
- * error, or something else than this program made them. Neither is damage. */
+ * error, or something else than this program made them. Neither is damage; a number that no double holds is. */
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e) {
     TRY(verify_bytes(text, size, path, e));
     json_error_t reason = {0};
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
+    if (!root && json_error_code(&reason) == json_error_numeric_overflow)
+        return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason.text);
     if (!root) return fail(e, ST_FAIL, "cannot read %s: no memory, or not a record: %s", path, reason.text);
     enum status status = verify_identity(root, path, run_id, e);
     if (status == ST_OK && r) status = record_from_json(root, path, r, arena, e);

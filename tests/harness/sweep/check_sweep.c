@@ -174,10 +174,12 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     expect("store merge %s/a %s/b --out %s/c", 0);
     ck_assert_int_eq(records_in("c"), RUNS + 1);
     expect("store merge %s/a --out %s/c", 0);
-    expect_text(out, "0 records and 0 files of weights taken over, 8 records known already", "store merge");
+    expect_text(out, "0 records and 0 files of weights taken over, 8 records known already\n", "store merge");
     char command[512];
     snprintf(command, sizeof command, "rm $(ls -d %s/c/weights/* | head -1)", program_folder);
     ck_assert_int_eq(system(command), 0);
+    expect("store check %s/c", 0);
+    expect_text(out, "/c: 9 records, all whole; of 1 the weights are not there\n", "store check");
     expect("store merge %s/a %s/b --out %s/c", 0); /* weights that the other folder had lost */
     snprintf(command, sizeof command,
              "test $(ls %s/c/weights | wc -l) = $(ls %s/a/weights %s/b/weights | grep -c safet)", program_folder,
@@ -218,6 +220,24 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     expect_text(err, "say which folders to take over", "store merge");
     expect("store merge %s/a", ST_USAGE);
     expect_text(err, "say which folder takes them, --out FOLDER", "store merge");
+}
+END_TEST
+
+START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
+    char command[512];
+    expect("bench " SMALL " --out %s/a", 0);
+    expect("bench " SMALL " --out %s/b", 0); /* the same runs, trained again */
+    expect("store merge %s/a --out %s/b", 0);
+    expect_text(out, "8 records known already, 8 of them as runs of their own, which stay\n", "store merge");
+    snprintf(command, sizeof command,
+             "cd %s/a/runs; f=$(ls */*.json | head -1); to=ff; case $f in ff/*) to=ee;; esac; mkdir -p $to; mv $f $to",
+             program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store check %s/a", ST_DATA);
+    expect_text(err, ".json is in the wrong folder, where its run is not looked for; move it to runs/", "store check");
+    expect("store merge %s/a --out %s/c", ST_DATA);
+    snprintf(command, sizeof command, "test ! -e %s/c", program_folder);
+    ck_assert_int_eq(system(command), 0);
 }
 END_TEST
 
@@ -360,6 +380,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, tables_of_others_are_left_alone);
     tcase_add_test(c, several_tasks_stand_side_by_side);
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
+    tcase_add_test(c, what_a_store_has_in_its_wrong_place_or_twice_is_said);
     tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
     tcase_add_test(c, without_slurm_or_where_it_refuses_nothing_is_left);
     tcase_add_test(c, disk_is_announced_as_it_is_taken);
