@@ -26,6 +26,18 @@ except ImportError:
     pandas = None
 
 
+SCHEMA = 2  # of records: RECORD_SCHEMA of harness/store/record.h
+
+
+def _record(path):
+    """A record of a later program may mean something else by a column."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    schema = record["run"]["schema"]
+    if not 1 <= schema <= SCHEMA:
+        raise ValueError(f"{path} is of schema {schema}; this file reads up to {SCHEMA}: take that of a newer lrnn")
+    return record
+
+
 def _frame(rows):
     """A point lacks what it has no value for; here it is there, as None."""
     columns = dict.fromkeys(name for row in rows for name in row)
@@ -38,7 +50,7 @@ def records(folder):
     paths = sorted(pathlib.Path(folder, "runs").glob("??/*.json"))
     if not paths:
         raise FileNotFoundError(f"no run records under {folder}/runs")
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return [_record(path) for path in paths]
 
 
 def load(folder):
@@ -59,7 +71,7 @@ def weights(folder, run_id):
     found = list(pathlib.Path(folder, "runs").glob(f"??/{run_id}*.json"))
     if len(found) != 1:
         raise FileNotFoundError(f"{len(found)} runs in {folder}/runs begin with '{run_id}'")
-    run = json.loads(found[0].read_text(encoding="utf-8"))["run"]
+    run = _record(found[0])["run"]
     if not run.get("ckpt"):
         raise FileNotFoundError(f"run {run['run_id']} kept no weights")
     return safetensors(pathlib.Path(folder, run["ckpt"]))

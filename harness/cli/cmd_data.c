@@ -80,14 +80,17 @@ static const struct option stats_flags[] = {
     NO_FLAG,
 };
 
-enum { DUMP_NPZ, DUMP_JSONL };
+enum { DUMP_BY_NAME, DUMP_NPZ, DUMP_JSONL };
 static const struct option dump_flags[] = {
     SPLIT_FLAG,
     FIRST_FLAG,
     {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = all from the first", OPT_AUTO},
     SEED_FLAG,
-    {"format", OPT_CHOICE, AT(format), "npz", 0, 0, "npz jsonl",
-     "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`", 0},
+    {"format", OPT_CHOICE, AT(format), "auto", 0, 0, "auto npz jsonl",
+     "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`; auto: "
+     "what "
+     "the file's name ends with",
+     0},
     NO_FLAG,
 };
 
@@ -472,9 +475,21 @@ static enum status dump_arrays(struct view *v, struct error *e) {
     return status;
 }
 
+/* What the flag says, else the end of the file's name. */
+static enum status choose_format(struct view *v, struct error *e) {
+    static const char *const endings[] = {[DUMP_NPZ] = ".npz", [DUMP_JSONL] = ".jsonl"};
+    size_t n = strlen(v->file);
+    for (int f = DUMP_NPZ; f <= DUMP_JSONL && v->flags.format == DUMP_BY_NAME; f++)
+        if (n > strlen(endings[f]) && !strcmp(v->file + n - strlen(endings[f]), endings[f])) v->flags.format = f;
+    if (v->flags.format != DUMP_BY_NAME) return ST_OK;
+    return fail(e, ST_USAGE, "data dump: %.300s ends with neither .npz nor .jsonl; name it so, or say --format",
+                v->file);
+}
+
 static enum status dump(int argc, char **argv, struct error *e) {
     struct view v = {0};
     enum status status = view_open(&v, &subs[2], dump_flags, argc, argv, e);
+    if (status == ST_OK) status = choose_format(&v, e);
     if (status == ST_OK) status = (v.flags.format == DUMP_NPZ ? dump_arrays : dump_lines)(&v, e);
     if (status == ST_OK)
         printf("%s: %" PRId64 " %s examples of %s, from %" PRId64 "\n", v.file, v.flags.count,

@@ -72,7 +72,7 @@ static const struct option plot_options[] = {
      "of accuracy: the task's metric on validation, or the loss", 0},
     {"log-x", OPT_BOOL, AT(view.log_x), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},
     {"log-y", OPT_BOOL, AT(view.log_y), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},
-    {"format", OPT_TEXT_FIELD, AT(formats), "svg,png", 0, 0, NULL, "of the figures: svg, png, pdf, comma-separated", 0},
+    {"format", OPT_TEXT_FIELD, AT(formats), "svg,png", 0, 0, NULL, "of the figures, comma-separated (svg png pdf)", 0},
     {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {
@@ -179,6 +179,8 @@ static enum status run_report(int argc, char **argv, struct error *e) {
                       .context = &flags,
                       .more_help = print_reports};
     TRY(parse(&cli, &flags, argc, argv, e));
+    if (folder && strstr(flags.given, " out "))
+        return fail(e, ST_USAGE, "report: %.200s and --out both say which folder; leave one of them out", folder);
     if (folder) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
     if (*flags.paper) return run_paper(&flags, e);
     if (*flags.html) return run_html(&flags, e);

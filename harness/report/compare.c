@@ -33,9 +33,41 @@ struct pairs {
 
 /* --- pairing ------------------------------------------------------------------------------------------------------ */
 
+/* Whether the option is one in which runs can differ and be pairs, and a value that it takes; "1e-3" of the rate is
+ * read as "0.001". */
+static enum status check_option(struct comparison *of, char values[2][OPTION_TEXT + 1], struct error *e) {
+    const struct option *o = of->key ? row_key_flag(of->key) : NULL;
+    if (of->key && !strcmp(of->key, "seed"))
+        return fail(e, ST_USAGE, "--by seed: runs are paired by their seed; lrnn report has the seeds of a row");
+    if (of->key && (!strcmp(of->key, "model") || !strcmp(of->key, "task")))
+        return fail(e, ST_USAGE,
+                    "--by %s: two of them have other options, too, so that no runs are equal in all else; an option of "
+                    "one is called %s.OPTION, and lrnn report has a row for each",
+                    of->key, of->key);
+    for (int i = 0; i < 2 && o; i++) {
+        TRY(option_canonical(o, "--by", o->name, of->values[i], values[i], OPTION_TEXT + 1, e));
+        of->values[i] = values[i];
+    }
+    return ST_OK;
+}
+
+/* With an option, each side has to have runs of its value. */
+static enum status check_side(const struct comparison *of, int side, const struct entry *list, bool known,
+                              struct error *e) {
+    const struct record_set *set = of->sets[side];
+    if (!of->key || set->n == 0) return ST_OK;
+    if (!known)
+        return fail(e, ST_USAGE, "--by %s: no run has an option of that name; a record's `identity` has the names",
+                    of->key);
+    for (int i = 0; i < set->n; i++)
+        if (!list[i].aside) return ST_OK;
+    return fail(e, ST_DATA, "--by %s: no run has %s=%s", of->key, of->key, of->values[side]);
+}
+
 static enum status read_entries(const struct comparison *of, int side, struct entry **list, struct error *e) {
     const struct record_set *set = of->sets[side];
     struct error why;
+    bool known = false;
     *list = calloc((size_t)set->n + 1, sizeof **list);
     if (!*list) return fail(e, ST_MEMORY, "no memory to compare %d runs", set->n);
     for (int i = 0; i < set->n; i++) {
@@ -46,16 +78,17 @@ static enum status read_entries(const struct comparison *of, int side, struct en
         if (row_key(r->identity, key, &why) != ST_OK)
             return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", r->run.run_id,
                         why.text);
+        format_double(r->run.lr, lr, sizeof lr);
+        TRY(label_set(key, "lr", lr, e));
         const char *value = of->key ? label_get(key, of->key) : NULL;
+        known = known || value;
         (*list)[i].aside = r->set_aside || (of->key && (!value || strcmp(value, of->values[side]) != 0));
         (*list)[i].told = (*list)[i].aside;
         label_remove(key, "numerics");
         if (of->key) label_remove(key, of->key);
-        format_double(r->run.lr, lr, sizeof lr);
-        TRY(label_set(key, "lr", lr, e));
         record_hash_bytes(key->text, key->used, (*list)[i].cell);
     }
-    return ST_OK;
+    return check_side(of, side, *list, known, e);
 }
 
 /* The run of that cell and seed, NULL: none. ST_DATA: there are two, of different numerics. */
@@ -80,6 +113,7 @@ struct sides {
     struct entry *list[2];
     int n[2];
     const char *const *names;
+    bool by_rate; /* the sides are two of them: none is a cell's */
 };
 
 /* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
@@ -132,13 +166,13 @@ static void name_rows(struct pairs *list, int n, struct row_name *names) {
 
 /* --- the sheet ---------------------------------------------------------------------------------------------------- */
 
-static void add_columns(struct sheet *s, const char *const names[2]) {
+static void add_columns(struct sheet *s, const struct sides *sides) {
     sheet_column(s, SHEET_LEFT, "task");
     sheet_column(s, SHEET_LEFT, "model");
-    sheet_column(s, SHEET_RIGHT, "lr");
+    if (!sides->by_rate) sheet_column(s, SHEET_RIGHT, "lr");
     sheet_column(s, SHEET_RIGHT, "pairs");
     for (int i = 0; i < 2; i++) {
-        sheet_column(s, SHEET_RIGHT, "%s", names[i]);
+        sheet_column(s, SHEET_RIGHT, "%s", sides->names[i]);
         sheet_column(s, SHEET_RIGHT, "solved");
     }
     sheet_column(s, SHEET_RIGHT, "difference");
@@ -146,12 +180,12 @@ static void add_columns(struct sheet *s, const char *const names[2]) {
     sheet_column(s, SHEET_RIGHT, "high");
 }
 
-static void add_row(struct sheet *s, const struct pairs *p) {
+static void add_row(struct sheet *s, const struct sides *sides, const struct pairs *p) {
     const struct run *run = &p->first->record->run;
     sheet_row(s);
     sheet_text(s, "%s", run->task);
     sheet_text(s, "%s", p->label);
-    sheet_real(s, "%g", run->lr);
+    if (!sides->by_rate) sheet_real(s, "%g", run->lr);
     sheet_int(s, p->n);
     for (int k = 0; k < 2; k++) {
         sheet_real(s, "%.4f", p->mean[k]);
@@ -175,9 +209,9 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     }
     if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
     name_rows(list, cells, names);
-    add_columns(s, sides->names);
+    add_columns(s, sides);
     for (int i = 0; i < cells; i++) {
-        add_row(s, &list[i]);
+        add_row(s, sides, &list[i]);
         cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
     }
     sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
@@ -191,13 +225,17 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
 }
 
 enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e) {
-    struct sides sides = {.n = {of->sets[0]->n, of->sets[1]->n}, .names = of->names};
+    char canonical[2][OPTION_TEXT + 1];
+    struct comparison by = *of;
+    TRY(check_option(&by, canonical, e));
+    struct sides sides = {
+        .n = {of->sets[0]->n, of->sets[1]->n}, .names = of->names, .by_rate = of->key && !strcmp(of->key, "lr")};
     size_t n = (size_t)sides.n[0] + 1;
     struct pairs *list = calloc(n, sizeof *list);
     struct row_name *rows = calloc(n, sizeof *rows);
     double *values = calloc(n, sizeof *values);
     enum status status = list && rows && values ? ST_OK : fail(e, ST_MEMORY, "no memory to compare runs");
-    for (int i = 0; i < 2 && status == ST_OK; i++) status = read_entries(of, i, &sides.list[i], e);
+    for (int i = 0; i < 2 && status == ST_OK; i++) status = read_entries(&by, i, &sides.list[i], e);
     if (status == ST_OK) status = fill(sheets_add(sheets), &sides, list, values, rows, e);
     free(list);
     free(rows);

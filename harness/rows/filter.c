@@ -1,6 +1,7 @@
 /* filter.c - see filter.h. */
 #include "harness/rows/filter.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,10 +53,22 @@ bool filter_passes(const struct filter *f, const struct run *run) {
     return !f->asked->runs || filter_run_rank(f, run->run_id) >= 0;
 }
 
-bool filter_matches(struct filter *f, const struct label *key) {
+/* The value that a run has for an option; NULL: none. `number`: room for one that its row key leaves out. */
+static const char *value_of(const struct run *run, const struct label *key, const char *name, char number[64]) {
+    if (!strcmp(name, "lr"))
+        format_double(run->lr, number, 64);
+    else if (!strcmp(name, "seed"))
+        snprintf(number, 64, "%" PRId64, run->seed);
+    else
+        return label_get(key, name);
+    return number;
+}
+
+bool filter_matches(struct filter *f, const struct run *run, const struct label *key) {
     bool all = true;
     for (int i = 0; i < f->where.n; i++) {
-        const char *value = label_get(key, label_key(&f->where, i));
+        char number[64];
+        const char *value = value_of(run, key, label_key(&f->where, i), number);
         f->met[i] = f->met[i] || value;
         all = all && value && strcmp(value, label_value(&f->where, i)) == 0;
     }

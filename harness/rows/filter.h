@@ -10,9 +10,9 @@
 
 /* NULL: all. The texts are borrowed. */
 struct report_filter {
-    const char *task;        /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
-    const char *profile;     /* that of the runs */
-    const char *where;       /* "dim=64 model.heads=1": values that a run's row key has (harness/plan/row_key.h) */
+    const char *task;    /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
+    const char *profile; /* that of the runs */
+    const char *where; /* "dim=64 model.heads=1 lr=0.001": values of its row key (harness/plan/row_key.h), rate, seed */
     const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
     int n_runs;
     enum report_protocol protocol;
@@ -33,9 +33,9 @@ struct filter {
 /* ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS. NULL: everything passes. */
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e);
 
-/* Whether a run is of the task, the profile and the list; whether its row key has the values asked for. */
+/* Whether a run is of the task, the profile and the list; whether it and its row key have the values asked for. */
 bool filter_passes(const struct filter *f, const struct run *run);
-bool filter_matches(struct filter *f, const struct label *key);
+bool filter_matches(struct filter *f, const struct run *run, const struct label *key);
 
 /* Rank of the task and of the run in the caller's lists; 0 of a task where the caller has none, -1: not in the
  * list. */

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/store/record.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -59,11 +60,29 @@ START_TEST(weights_are_those_that_the_record_names) {
 }
 END_TEST
 
+START_TEST(records_of_a_later_schema_are_refused_from_python) {
+    char command[1024], said[256];
+    snprintf(command, sizeof command,
+             "-c 'import sys; sys.path.insert(0, \"tools\"); import lrnn, pathlib\n"
+             "folder = pathlib.Path(\"%s/later/runs/ab\"); folder.mkdir(parents=True)\n"
+             "(folder / \"ab.json\").write_text(\"{\\\"run\\\": {\\\"schema\\\": %d}}\")\n"
+             "try: lrnn.load(\"%s/later\")\n"
+             "except ValueError as e: print(e)'",
+             program_folder, RECORD_SCHEMA + 1, program_folder);
+    expect_status(run_program(program_folder, "python3", command), 0, command);
+    snprintf(said, sizeof said, "/ab.json is of schema %d; this file reads up to %d: ", RECORD_SCHEMA + 1,
+             RECORD_SCHEMA);
+    expect_text(out, said, "lrnn.load");
+}
+END_TEST
+
 START_TEST(dumps_are_refused_in_a_sentence) {
     expect_status(run("data dump s3"), 2, "data dump s3");
     expect_text(err, "say into which file", "data dump");
     expect_status(run("data dump s3 /nowhere/x.npz --count 3"), 1, "data dump");
     expect_text(err, "cannot write /nowhere/x.npz: No such file or directory", "data dump");
+    expect_status(run("data dump s3 /nowhere/x.csv --count 3"), 2, "data dump");
+    expect_text(err, "/nowhere/x.csv ends with neither .npz nor .jsonl; name it so, or say --format", "data dump");
     expect_status(run("data dump s3:length=4096,n_train=1M /tmp/never.npz"), 2, "data dump");
     expect_text(err, "--count takes fewer", "data dump");
 }
@@ -77,6 +96,7 @@ Suite *check_python(void) {
     tcase_add_test(c, the_page_runs_block_after_block);
     tcase_add_test(c, weights_are_those_that_the_record_names);
     tcase_add_test(c, dumps_are_refused_in_a_sentence);
+    tcase_add_test(c, records_of_a_later_schema_are_refused_from_python);
     suite_add_tcase(suite, c);
     return suite;
 }

@@ -230,8 +230,25 @@ START_TEST(runs_of_a_folder_are_compared_by_an_option) {
     expect_text(out, "precision=bf16 against precision=fp32: 8 pairs of runs", "compare");
     expect("compare %s/p --by model.state=4,6", 0);
     expect_text(out, "model.state=6 against model.state=4: 8 pairs of runs", "compare");
+    expect("compare %s/p --by lr=1e-2,2e-2 --format md", 0);
+    expect_text(out, "lr=2e-2 against lr=1e-2: 8 pairs of runs", "compare");
+    expect_text(out, "\n| task | model | pairs | lr=1e-2 | solved |", "compare");
+    expect("report %s/p --where 'lr=2e-2 seed=2'", 0);
+    expect_text(out, ": 4 models, 4 runs, ", "report");
+    expect("report %s/p --out %s/p", ST_USAGE);
+    expect_text(err, "/p and --out both say which folder; leave one of them out", "report");
     expect("compare %s/p --by precision=fp32,tf32", ST_DATA);
-    expect_text(err, "precision=fp32 and precision=tf32 have no run in common", "compare");
+    expect_text(err, "--by precision: no run has precision=tf32", "compare");
+    expect("compare %s/p --by no-such=1,2", ST_USAGE);
+    expect_text(err, "--by no-such: no run has an option of that name", "compare");
+    expect("compare %s/p --by model=lstm,lru", ST_USAGE);
+    expect_text(err, "an option of one is called model.OPTION", "compare");
+    expect("compare %s/p --by seed=1,2", ST_USAGE);
+    expect_text(err, "--by seed: runs are paired by their seed", "compare");
+    expect("compare %s/p --by lr=fast,slow", ST_USAGE);
+    expect_text(err, "lr=fast", "compare");
+    expect("compare %s/p --by lr=9,8", ST_DATA);
+    expect_text(err, "--by lr: no run has lr=9", "compare");
     expect("compare %s/p --by precision=fp32", ST_USAGE);
     expect_text(err, "expected an option and two of its values", "compare");
     expect("compare %s/p --by precision=fp32,tf32,bf16", ST_USAGE);
@@ -322,14 +339,18 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _lrnn; echo ${COMPREPLY[*]}; }; "
              "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl; ask lrnn bench -j; ask lrnn bench --jo; "
              "ask lrnn report --format j; ask lrnn report --paper hlru-table; ask lrnn help swe; "
-             "ask lrnn sweep --dry-run hlru-fig2; ask lrnn bench --dim 1' "
+             "ask lrnn sweep --dry-run hlru-fig2; ask lrnn bench --dim 1; ask lrnn plot a; ask lrnn data du; "
+             "ask lrnn data dump --fo; ask lrnn data dump s3; ask lrnn perf step bdl; ask lrnn store m; "
+             "ask lrnn list p; ask lrnn schema per; ask lrnn report --what l; ask lrnn plot --format p; "
+             "ask lrnn show bdl; ask lrnn info scan_bl; ask lrnn bench bdl; PATH=/usr/bin:/bin; ask ./bin/lrnn tra' "
              ">said",
              program_folder, program);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size);
     ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\njson\nhlru-table1 hlru-table2\n"
-                           "sweep\nhlru-fig2\n\n");
+                           "sweep\nhlru-fig2\n\naccuracy\ndump\n--format\ns3 s3-250\nbdlru\nmerge\npapers\nperf\n"
+                           "layers lengths\npng pdf\n\nscan_block\n\ntrain\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
     expect_text(err, "say for which shell, bash or zsh", "completion fish");

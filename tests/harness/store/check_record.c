@@ -325,6 +325,29 @@ START_TEST(a_record_with_duplicate_keys_is_refused) {
 }
 END_TEST
 
+/* Whole bytes with a number that no double holds: damage, which is renamed as other damage is. */
+START_TEST(a_record_with_a_number_too_large_is_damaged) {
+    char path[PATH_BYTES], sum[RUN_ID_HEX], id[RUN_ID_HEX];
+    struct record_set set;
+    size_t size;
+    write_record(1);
+    id_path(1, path);
+    sample_id(1, id);
+    char *text = slurp(path, &size), *body = malloc(size + 64), *whole = malloc(size + 64);
+    sprintf(body, "\"large\": 1e400,\n%s", strchr(text, '\n') + 1);
+    record_hash(body, sum);
+    int n = sprintf(whole, "{\"checksum\": \"%s\",\n%s", sum, body);
+    spill(path, whole, (size_t)n);
+    ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
+    ck_assert_ptr_nonnull(strstr(problem.text, "has a number that is too large"));
+    ck_assert_int_eq(record_check(out, id), RECORD_WAS_CORRUPT);
+    ck_assert_int_eq(scratch_count(out, ".corrupt"), 1);
+    free(text);
+    free(body);
+    free(whole);
+}
+END_TEST
+
 /* A file as schema 1 wrote it: columns that are gone are passed over, those that came are not known. */
 START_TEST(a_record_of_schema_1_is_read) {
     const char *id = "46553bcc8c8b3dbc0550f9532c2eee71";
@@ -561,6 +584,7 @@ Suite *check_record(void) {
         a_record_of_schema_1_is_read,
         failed_attempts_are_loaded_beside_the_run,
         a_record_with_duplicate_keys_is_refused,
+        a_record_with_a_number_too_large_is_damaged,
         an_unwritable_folder_is_named,
         a_full_disk_loses_nothing_and_leaves_nothing_half_visible,
         sixteen_writers_lose_no_run,
